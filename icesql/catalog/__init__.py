@@ -1,0 +1,4 @@
+"""DOOR: names in, Tables (metadata and storage) out.
+
+May import: storage, iceberg, context, config, errors.
+"""

@@ -1,0 +1,144 @@
+"""Settings: what a user may choose, from arguments, environment and SET."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Final
+
+from icesql.errors import ProgrammingError, similar_names
+
+_UNITS: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+def parse_bytes(text: str) -> int:
+    """Bytes of "512MB", "1.5 GiB" or "1048576"; units are powers of 1024.
+
+    Raises ValueError for anything else.
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([bkmgt]?)(?:i?b)?\s*", str(text).lower())
+    if not found:
+        raise ValueError(f"{text!r} is not a size such as 512MB")
+    return int(float(found[1]) * _UNITS[found[2]])
+
+
+def _parse_flag(text: str) -> bool:
+    words = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
+    if str(text).lower() not in words:
+        raise ValueError(f"{text!r} is not on or off")
+    return words[str(text).lower()]
+
+
+def _one_of(*words: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if str(text).lower() not in words:
+            raise ValueError(f"{text!r} is not one of {', '.join(words)}")
+        return str(text).lower()
+
+    return parse
+
+
+def _optional(parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    return lambda text: None if str(text).lower() in ("default", "none", "") else parse(text)
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if value <= 0:
+        raise ValueError(f"{text!r} is not a positive number of seconds")
+    return value
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value <= 0:
+        raise ValueError(f"{text!r} is not a positive number")
+    return value
+
+
+def _time_zone(text: str) -> str:
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+    if str(text).lower() in ("local", "default"):
+        return "UTC"
+    try:
+        return str(ZoneInfo(str(text)).key)
+    except (ZoneInfoNotFoundError, ValueError, IsADirectoryError) as error:
+        raise ValueError(f"{text!r} is not a time zone name such as Europe/Berlin") from error
+
+
+def _machine_memory() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return 4 << 30
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One value per setting; ``SET name = value`` makes a changed copy. Sizes are bytes."""
+
+    engine: str = "local"
+    local_reader: str = "auto"
+    timezone: str = "UTC"
+    memory_limit: int = int(_machine_memory() * 0.6)
+    temp_directory: str = str(Path(tempfile.gettempdir()) / "icesql")
+    threads: int | None = None
+    query_timeout: float | None = None
+    split_target_size: int | None = None
+    split_lookback: int | None = None
+    split_open_file_cost: int | None = None
+    delete_memory_limit: int = 1 << 30
+    spark_threshold: int = 32 << 30
+    case_sensitive: bool = False
+    prune: bool = True
+
+    def with_text(self, name: str, text: str) -> Settings:
+        """A copy with one setting read from text.
+
+        Raises ProgrammingError naming the setting for an unknown name or an unusable value.
+        """
+        key = name.lower().replace("-", "_").replace(".", "_")
+        key = {"time_zone": "timezone", "read_split_target_size": "split_target_size"}.get(key, key)
+        parse = _PARSERS.get(key)
+        if parse is None:
+            near = similar_names(key, _PARSERS)
+            hint = f"; did you mean {near[0]}?" if near else f"; there are: {', '.join(_PARSERS)}"
+            raise ProgrammingError(f'unknown setting "{name}"{hint}')
+        try:
+            return replace(self, **{key: parse(text)})
+        except ValueError as error:
+            raise ProgrammingError(f'setting "{key}": {error}') from error
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> Settings:
+        """Defaults changed by ICESQL_<SETTING> variables. Raises ProgrammingError."""
+        settings = cls()
+        for key in _PARSERS:
+            text = environment.get(f"ICESQL_{key.upper()}")
+            if text is not None:
+                settings = settings.with_text(key, text)
+        return settings
+
+
+_PARSERS: Final[dict[str, Callable[[str], Any]]] = {
+    "engine": _one_of("local", "spark", "auto"),
+    "local_reader": _one_of("auto", "arrow"),
+    "timezone": _time_zone,
+    "memory_limit": parse_bytes,
+    "temp_directory": str,
+    "threads": _optional(_positive),
+    "query_timeout": _optional(_seconds),
+    "split_target_size": _optional(parse_bytes),
+    "split_lookback": _optional(_positive),
+    "split_open_file_cost": _optional(parse_bytes),
+    "delete_memory_limit": parse_bytes,
+    "spark_threshold": parse_bytes,
+    "case_sensitive": _parse_flag,
+    "prune": _parse_flag,
+}
+assert set(_PARSERS) == {setting.name for setting in fields(Settings)}

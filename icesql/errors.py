@@ -1,0 +1,271 @@
+"""Every exception icesql raises: one tree under PEP 249's, picklable, data as attributes.
+
+    Warning
+    Error
+    ├── InterfaceError
+    └── DatabaseError
+        ├── ProgrammingError    SqlSyntaxError · TableNotFoundError · ColumnNotFoundError
+        │                       AmbiguousColumnError · SnapshotNotFoundError
+        ├── NotSupportedError   UnsupportedSqlError · UnsupportedTableError
+        ├── DataError           TypeMismatchError · CorruptFileError
+        ├── OperationalError    CatalogError · StorageError · ScanLimitError · QueryCancelledError
+        │                       CommitConflictError · MissingExtraError
+        ├── IntegrityError
+        └── InternalError
+
+A message says what, where and what to do. Foreign exceptions are translated in the file that
+calls the foreign code, with ``raise … from``, by what was being done there.
+"""
+
+from __future__ import annotations
+
+import builtins
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+
+class Warning(builtins.Warning):  # noqa: A001 - the name is PEP 249's
+    """Something worth knowing that did not stop the statement."""
+
+
+class Error(Exception):
+    """Root of every error of icesql; ``str()`` is the whole message."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Errors cross process walls (Spark workers); the constructors of the subclasses take
+        # other arguments than ``args``, so state is carried instead of replayed.
+        return _restore, (type(self), self.args, self.__dict__)
+
+
+def _restore(cls: type[Error], args: tuple[Any, ...], state: dict[str, Any]) -> Error:
+    error = cls.__new__(cls)
+    error.args = args
+    error.__dict__.update(state)
+    return error
+
+
+class InterfaceError(Error):
+    """The DB-API was used in a way it does not allow, such as a closed cursor."""
+
+
+class DatabaseError(Error):
+    """Something about the query, the table or the machine."""
+
+
+class ProgrammingError(DatabaseError):
+    """The statement or a name in it is wrong."""
+
+
+class NotSupportedError(DatabaseError):
+    """Well formed, but icesql does not do it; it is refused rather than answered wrongly."""
+
+
+class DataError(DatabaseError):
+    """The data cannot be what the statement or the metadata says."""
+
+
+class OperationalError(DatabaseError):
+    """A file, catalog or engine failed, or a limit was reached."""
+
+
+class IntegrityError(DatabaseError):
+    """Part of PEP 249; icesql does not raise it."""
+
+
+class InternalError(DatabaseError):
+    """A bug in icesql, or an engine in a state that it cannot recover from."""
+
+
+# ------------------------------------------------------------------ ProgrammingError
+
+
+class SqlSyntaxError(ProgrammingError):
+    """SQL that does not parse; ``line`` and ``column`` count from 1, None when unknown."""
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        line: int | None = None,
+        column: int | None = None,
+        expected: Sequence[str] = (),
+        sql: str | None = None,
+    ) -> None:
+        self.problem, self.line, self.column = problem, line, column
+        self.expected, self.sql = tuple(expected), sql
+        where = f" at line {line}, column {column}" if line is not None else ""
+        hint = f"; expected {_either(self.expected)}" if self.expected else ""
+        super().__init__(f"syntax error{where}: {problem}{hint}{_snippet(sql, line, column)}")
+
+
+class TableNotFoundError(ProgrammingError):
+    """No table of that name; ``similar`` holds the nearest names."""
+
+    def __init__(self, table: str, *, similar: Iterable[str] = (), hint: str = "") -> None:
+        self.table, self.similar = table, tuple(similar)
+        super().__init__(f'table "{table}" not found{_did_you_mean(self.similar)}{_hint(hint)}')
+
+
+class ColumnNotFoundError(ProgrammingError):
+    """No column of that name in ``table``."""
+
+    def __init__(
+        self, column: str, *, table: str | None = None, similar: Iterable[str] = ()
+    ) -> None:
+        self.column, self.table, self.similar = column, table, tuple(similar)
+        where = f' in table "{table}"' if table else ""
+        super().__init__(f'column "{column}" not found{where}{_did_you_mean(self.similar)}')
+
+
+class AmbiguousColumnError(ProgrammingError):
+    """A column name that several tables, or several columns up to case, answer to."""
+
+    def __init__(self, column: str, *, candidates: Iterable[str]) -> None:
+        self.column, self.candidates = column, tuple(candidates)
+        names = ", ".join(f'"{name}"' for name in self.candidates)
+        super().__init__(f'column "{column}" is ambiguous: it could be {names}; qualify it')
+
+
+class SnapshotNotFoundError(ProgrammingError):
+    """A snapshot id, ref or instant that the table cannot be read at."""
+
+    def __init__(
+        self,
+        wanted: str,
+        *,
+        table: str,
+        similar: Iterable[str] = (),
+        oldest: str | None = None,
+        newest: str | None = None,
+        hint: str = "",
+    ) -> None:
+        self.wanted, self.table, self.similar = wanted, table, tuple(similar)
+        self.oldest, self.newest = oldest, newest
+        reach = f"; oldest: {oldest}, newest: {newest}" if oldest and newest else ""
+        super().__init__(
+            f'{wanted} not found in table "{table}"{_did_you_mean(self.similar)}{reach}{_hint(hint)}'
+        )
+
+
+# ------------------------------------------------------------------ NotSupportedError
+
+
+class UnsupportedSqlError(NotSupportedError):
+    """A construct that icesql refuses by name and, where known, by position."""
+
+    def __init__(
+        self,
+        construct: str,
+        *,
+        hint: str = "",
+        line: int | None = None,
+        column: int | None = None,
+    ) -> None:
+        self.construct, self.hint, self.line, self.column = construct, hint, line, column
+        where = f" (line {line}, column {column})" if line is not None else ""
+        super().__init__(f"not supported: {construct}{where}{_hint(hint)}")
+
+
+class UnsupportedTableError(NotSupportedError):
+    """A table feature that icesql does not read; ``feature`` names it."""
+
+    def __init__(
+        self, feature: str, *, table: str | None = None, path: str | None = None, hint: str = ""
+    ) -> None:
+        self.feature, self.table, self.path = feature, table, path
+        where = (f' in table "{table}"' if table else "") + (f" ({path})" if path else "")
+        super().__init__(f"not supported: {feature}{where}{_hint(hint)}")
+
+
+# ------------------------------------------------------------------ DataError
+
+
+class TypeMismatchError(DataError):
+    """A value or column of another type than its place asks for."""
+
+
+class CorruptFileError(DataError):
+    """A metadata, manifest, delete or data file that is not what it should be.
+
+    ``path`` is the file as it was opened; ``offset`` a byte position, None when unknown.
+    """
+
+    def __init__(self, path: str, problem: str, *, offset: int | None = None) -> None:
+        self.path, self.problem, self.offset = path, problem, offset
+        where = f" at byte {offset}" if offset is not None else ""
+        super().__init__(f"corrupt file {path}{where}: {problem}")
+
+
+# ------------------------------------------------------------------ OperationalError
+
+
+class CatalogError(OperationalError):
+    """A catalog could not be opened or did not answer."""
+
+
+class StorageError(OperationalError):
+    """A file could not be opened or read; ``path`` names it."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        self.path, self.problem = path, problem
+        super().__init__(f"cannot read {path}: {problem}")
+
+
+class ScanLimitError(OperationalError):
+    """A guard rail was reached before or while reading."""
+
+
+class QueryCancelledError(OperationalError):
+    """The query was cancelled or ran into its time limit; the connection stays usable."""
+
+
+class CommitConflictError(OperationalError):
+    """Another writer committed first."""
+
+
+class MissingExtraError(OperationalError):
+    """An optional dependency is not installed; ``extra`` names what to install."""
+
+    def __init__(self, what: str, *, extra: str | None = None, hint: str = "") -> None:
+        self.what, self.extra = what, extra
+        install = f"; install it with: pip install 'icesql[{extra}]'" if extra else ""
+        super().__init__(f"{what} is not available{install}{_hint(hint)}")
+
+
+# ------------------------------------------------------------------ wording
+
+
+def similar_names(name: str, candidates: Iterable[str], most: int = 3) -> tuple[str, ...]:
+    """The candidates nearest to ``name``, ignoring case, best first."""
+    by_lower = {candidate.lower(): candidate for candidate in candidates}
+    found = difflib.get_close_matches(name.lower(), list(by_lower), n=most, cutoff=0.6)
+    return tuple(by_lower[lower] for lower in found)
+
+
+def _did_you_mean(similar: Sequence[str]) -> str:
+    return f"; did you mean {_either([repr_name(name) for name in similar])}?" if similar else ""
+
+
+def repr_name(name: str) -> str:
+    """A name in double quotes, as errors show it."""
+    return f'"{name}"'
+
+
+def _either(words: Sequence[str]) -> str:
+    if len(words) <= 1:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _hint(hint: str) -> str:
+    return f"; {hint}" if hint else ""
+
+
+def _snippet(sql: str | None, line: int | None, column: int | None) -> str:
+    if not sql or line is None or column is None:
+        return ""
+    lines = sql.splitlines()
+    if not 1 <= line <= len(lines):
+        return ""
+    return f"\n  {lines[line - 1]}\n  {' ' * max(column - 1, 0)}^"

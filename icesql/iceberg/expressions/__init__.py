@@ -1,0 +1,1 @@
+"""Predicates over columns by field id: literals, evaluation, projection through partition specs."""

@@ -1,0 +1,133 @@
+"""The Iceberg expression tree: immutable predicates over columns named by field id.
+
+Trees are made by ``query/predicate.py`` from SQL, negation free from the start (SQL's NOT is
+pushed to the leaves under three-valued logic before a tree is made), so every evaluator can
+rely on And, Or and leaves alone. A leaf is false for NULL except IS_NULL; NOT_EQ, NOT_IN and
+NOT_STARTS_WITH are false for NULL too, as in SQL's WHERE.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+
+class Operation(Enum):
+    """What a leaf asks of its term; the value is the SQL-like spelling used in EXPLAIN."""
+
+    IS_NULL = "IS NULL"
+    NOT_NULL = "IS NOT NULL"
+    IS_NAN = "IS NAN"
+    NOT_NAN = "IS NOT NAN"
+    LT = "<"
+    LT_EQ = "<="
+    GT = ">"
+    GT_EQ = ">="
+    EQ = "="
+    NOT_EQ = "<>"
+    IN = "IN"
+    NOT_IN = "NOT IN"
+    STARTS_WITH = "STARTS WITH"
+    NOT_STARTS_WITH = "NOT STARTS WITH"
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """Base of all nodes; ``&`` and ``|`` simplify as they combine."""
+
+    def __and__(self, other: Predicate) -> Predicate:
+        if self is ALWAYS_FALSE or other is ALWAYS_FALSE:
+            return ALWAYS_FALSE
+        if self is ALWAYS_TRUE or self == other:
+            return other
+        if other is ALWAYS_TRUE:
+            return self
+        return And(self, other)
+
+    def __or__(self, other: Predicate) -> Predicate:
+        if self is ALWAYS_TRUE or other is ALWAYS_TRUE:
+            return ALWAYS_TRUE
+        if self is ALWAYS_FALSE or self == other:
+            return other
+        if other is ALWAYS_FALSE:
+            return self
+        return Or(self, other)
+
+
+@dataclass(frozen=True, slots=True)
+class _AlwaysTrue(Predicate):
+    def __str__(self) -> str:
+        return "true"
+
+    def __reduce__(self) -> str:
+        return "ALWAYS_TRUE"
+
+
+@dataclass(frozen=True, slots=True)
+class _AlwaysFalse(Predicate):
+    def __str__(self) -> str:
+        return "false"
+
+    def __reduce__(self) -> str:
+        return "ALWAYS_FALSE"
+
+
+ALWAYS_TRUE: Final[Predicate] = _AlwaysTrue()
+ALWAYS_FALSE: Final[Predicate] = _AlwaysFalse()
+
+
+@dataclass(frozen=True, slots=True)
+class And(Predicate):
+    left: Predicate
+    right: Predicate
+
+    def __str__(self) -> str:
+        return f"({self.left} AND {self.right})"
+
+
+@dataclass(frozen=True, slots=True)
+class Or(Predicate):
+    left: Predicate
+    right: Predicate
+
+    def __str__(self) -> str:
+        return f"({self.left} OR {self.right})"
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A column, or a transform of it when ``transform`` is not "identity".
+
+    ``name`` is the full dotted name at the time of binding, for people; ``field_id`` decides.
+    """
+
+    field_id: int
+    name: str
+    transform: str = "identity"
+
+    def __str__(self) -> str:
+        return self.name if self.transform == "identity" else f"{self.transform}({self.name})"
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf(Predicate):
+    """One comparison. ``literal`` is in the internal form of the term's type (``iceberg.types``).
+
+    It is None for the four unary operations, a frozenset for IN and NOT_IN, else one value that is
+    neither NULL nor NaN.
+    """
+
+    operation: Operation
+    term: Term
+    literal: Any = None
+
+    def __str__(self) -> str:
+        match self.operation:
+            case Operation.IS_NULL | Operation.NOT_NULL | Operation.IS_NAN | Operation.NOT_NAN:
+                return f"{self.term} {self.operation.value}"
+            case Operation.IN | Operation.NOT_IN:
+                values = ", ".join(sorted(map(repr, self.literal)))
+                return f"{self.term} {self.operation.value} ({values})"
+            case _:
+                return f"{self.term} {self.operation.value} {self.literal!r}"

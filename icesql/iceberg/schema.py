@@ -1,0 +1,140 @@
+"""A table schema: fields with ids, looked up by id or by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from icesql.errors import AmbiguousColumnError, ColumnNotFoundError, similar_names
+from icesql.iceberg.types import (
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    children,
+    walk,
+)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a table at one time, in order; immutable and picklable."""
+
+    fields: tuple[NestedField, ...]
+    schema_id: int = 0
+    identifier_field_ids: tuple[int, ...] = field(default=())
+
+    @property
+    def struct(self) -> StructType:
+        return StructType(self.fields)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The names of the top-level columns."""
+        return tuple(column.name for column in self.fields)
+
+    @cached_property
+    def field_by_id(self) -> Mapping[int, NestedField]:
+        """Every field at any depth by its id."""
+        return {child.field_id: child for child in walk(self.fields)}
+
+    @cached_property
+    def parent_by_id(self) -> Mapping[int, int]:
+        """Field id → id of the field that holds it; top-level columns are absent."""
+        return {
+            child.field_id: parent.field_id
+            for parent in walk(self.fields)
+            for child in children(parent.type)
+        }
+
+    @cached_property
+    def name_by_id(self) -> Mapping[int, str]:
+        """Field id → full dotted name ("a.b", list elements "l.element", maps "m.key", "m.value")."""
+        names: dict[int, str] = {}
+
+        def visit(fields: Iterable[NestedField], prefix: str) -> None:
+            for child in fields:
+                names[child.field_id] = prefix + child.name
+                visit(children(child.type), f"{prefix}{child.name}.")
+
+        visit(self.fields, "")
+        return names
+
+    @cached_property
+    def _ids_by_name(self) -> Mapping[str, int]:
+        names: dict[str, int] = {}
+        # A top-level column called "a.b" wins over child b of a: it is the shorter path.
+        for field_id, name in reversed(self.name_by_id.items()):
+            names[name] = field_id
+        for column in self.fields:
+            names[column.name] = column.field_id
+        return names
+
+    @cached_property
+    def _ids_by_lower_name(self) -> Mapping[str, tuple[int, ...]]:
+        ids: dict[str, tuple[int, ...]] = {}
+        for name, field_id in self._ids_by_name.items():
+            ids[name.lower()] = (*ids.get(name.lower(), ()), field_id)
+        return ids
+
+    def find_field(self, name: str, *, case_sensitive: bool = True) -> NestedField:
+        """The field of a full dotted name.
+
+        Raises ColumnNotFoundError with the nearest names, AmbiguousColumnError when several
+        fields answer to the name up to case.
+        """
+        exact = self._ids_by_name.get(name)
+        if exact is not None:
+            return self.field_by_id[exact]
+        if not case_sensitive:
+            ids = self._ids_by_lower_name.get(name.lower(), ())
+            if len(ids) > 1:
+                raise AmbiguousColumnError(name, candidates=[self.name_by_id[i] for i in ids])
+            if ids:
+                return self.field_by_id[ids[0]]
+        raise ColumnNotFoundError(name, similar=similar_names(name, self._ids_by_name))
+
+    def find_column(self, name: str, *, case_sensitive: bool = False) -> NestedField | None:
+        """The top-level column of that name, None if there is none; exact spelling first."""
+        matches = [column for column in self.fields if column.name == name]
+        if not matches and not case_sensitive:
+            matches = [column for column in self.fields if column.name.lower() == name.lower()]
+        if len(matches) > 1:
+            raise AmbiguousColumnError(name, candidates=[column.name for column in matches])
+        return matches[0] if matches else None
+
+    def ancestors(self, field_id: int) -> tuple[NestedField, ...]:
+        """The fields around a field, nearest first."""
+        found = []
+        parent = self.parent_by_id.get(field_id)
+        while parent is not None:
+            found.append(self.field_by_id[parent])
+            parent = self.parent_by_id.get(parent)
+        return tuple(found)
+
+    def inside_repeated(self, field_id: int) -> bool:
+        """Whether a field lies inside a list or a map, where it has no metrics."""
+        return any(isinstance(a.type, ListType | MapType) for a in self.ancestors(field_id))
+
+    def always_present(self, field_id: int) -> bool:
+        """Whether the field and every struct around it are required, so it is never NULL."""
+        return self.field_by_id[field_id].required and all(
+            ancestor.required for ancestor in self.ancestors(field_id)
+        )
+
+    def select(self, field_ids: Iterable[int]) -> Schema:
+        """The top-level columns with these ids, whole, in the order given."""
+        columns = {column.field_id: column for column in self.fields}
+        return replace(self, fields=tuple(columns[field_id] for field_id in field_ids))
+
+    def type_of(self, field_id: int) -> IcebergType:
+        """The type of the field at any depth. Raises KeyError for an unknown id."""
+        return self.field_by_id[field_id].type
+
+    def __str__(self) -> str:
+        return "\n".join(str(column) for column in self.fields)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.fields, self.schema_id, self.identifier_field_ids)

@@ -1,0 +1,344 @@
+"""Iceberg types as frozen values, and their JSON form.
+
+Values of these types travel through icesql in one internal form, used by literals, bounds and
+partition tuples alike:
+
+    boolean bool · int, long int · float, double float · decimal Decimal (scale of the type)
+    date int days · time int µs · timestamp, timestamptz int µs · *_ns int ns since 1970 (UTC)
+    string str · uuid bytes (16) · fixed, binary bytes
+
+Source: Iceberg spec, "Schemas and Data Types".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+
+class _Missing:
+    """Marks a field without a default, which differs from a default of NULL."""
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+    def __reduce__(self) -> str:
+        return "MISSING"
+
+
+MISSING: Final = _Missing()
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergType:
+    """Base of all types."""
+
+    def __str__(self) -> str:
+        return _PRIMITIVE_NAMES[type(self)]
+
+
+class PrimitiveType(IcebergType):
+    """Base of the types without children."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BooleanType(PrimitiveType):
+    __str__ = IcebergType.__str__
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerType(PrimitiveType):
+    __str__ = IcebergType.__str__
+
+
+@dataclass(frozen=True, slots=True)
+class LongType(PrimitiveType):
+    __str__ = IcebergType.__str__
+
+
+@dataclass(frozen=True, slots=True)
+class FloatType(PrimitiveType):
+    __str__ = IcebergType.__str__
+
+
+@dataclass(frozen=True, slots=True)
+class DoubleType(PrimitiveType):
+    __str__ = IcebergType.__str__
+
+
+@dataclass(frozen=True, slots=True)
+class DateType(PrimitiveType):
+    __str__ = IcebergType.__str__
+
+
+@dataclass(frozen=True, slots=True)
+class TimeType(PrimitiveType):
+    __str__ = IcebergType.__str__
+
+
+@dataclass(frozen=True, slots=True)
+class TimestampType(PrimitiveType):
+    __str__ = IcebergType.__str__
+
+
+@dataclass(frozen=True, slots=True)
+class TimestamptzType(PrimitiveType):
+    __str__ = IcebergType.__str__
+
+
+@dataclass(frozen=True, slots=True)
+class TimestampNanoType(PrimitiveType):
+    __str__ = IcebergType.__str__
+
+
+@dataclass(frozen=True, slots=True)
+class TimestamptzNanoType(PrimitiveType):
+    __str__ = IcebergType.__str__
+
+
+@dataclass(frozen=True, slots=True)
+class StringType(PrimitiveType):
+    __str__ = IcebergType.__str__
+
+
+@dataclass(frozen=True, slots=True)
+class UUIDType(PrimitiveType):
+    __str__ = IcebergType.__str__
+
+
+@dataclass(frozen=True, slots=True)
+class BinaryType(PrimitiveType):
+    __str__ = IcebergType.__str__
+
+
+@dataclass(frozen=True, slots=True)
+class VariantType(PrimitiveType):
+    __str__ = IcebergType.__str__
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownType(PrimitiveType):
+    """Always NULL and never stored; also the type of what this version does not know."""
+
+    __str__ = IcebergType.__str__
+
+
+@dataclass(frozen=True, slots=True)
+class DecimalType(PrimitiveType):
+    precision: int
+    scale: int
+
+    def __str__(self) -> str:
+        return f"decimal({self.precision}, {self.scale})"
+
+
+@dataclass(frozen=True, slots=True)
+class FixedType(PrimitiveType):
+    length: int
+
+    def __str__(self) -> str:
+        return f"fixed[{self.length}]"
+
+
+@dataclass(frozen=True, slots=True)
+class GeometryType(PrimitiveType):
+    crs: str = "OGC:CRS84"
+
+    def __str__(self) -> str:
+        return "geometry" if self.crs == "OGC:CRS84" else f"geometry({self.crs})"
+
+
+@dataclass(frozen=True, slots=True)
+class GeographyType(PrimitiveType):
+    crs: str = "OGC:CRS84"
+    algorithm: str = "spherical"
+
+    def __str__(self) -> str:
+        if self.crs == "OGC:CRS84" and self.algorithm == "spherical":
+            return "geography"
+        return f"geography({self.crs}, {self.algorithm})"
+
+
+@dataclass(frozen=True, slots=True)
+class NestedField:
+    """A column, a struct child, a list element or a map key or value.
+
+    ``initial_default`` and ``write_default`` are in the internal form of the module docstring
+    (struct defaults: dict by field id), MISSING when the field has none.
+    """
+
+    field_id: int
+    name: str
+    type: IcebergType
+    required: bool = False
+    doc: str | None = None
+    initial_default: Any = MISSING
+    write_default: Any = MISSING
+
+    def __str__(self) -> str:
+        return f"{self.field_id}: {self.name}: {'required' if self.required else 'optional'} {self.type}"
+
+
+@dataclass(frozen=True, slots=True)
+class StructType(IcebergType):
+    fields: tuple[NestedField, ...] = field(default=())
+
+    def __str__(self) -> str:
+        return f"struct<{', '.join(map(str, self.fields))}>"
+
+
+@dataclass(frozen=True, slots=True)
+class ListType(IcebergType):
+    element_id: int
+    element: IcebergType
+    element_required: bool = False
+
+    @property
+    def element_field(self) -> NestedField:
+        return NestedField(self.element_id, "element", self.element, self.element_required)
+
+    def __str__(self) -> str:
+        return f"list<{self.element}>"
+
+
+@dataclass(frozen=True, slots=True)
+class MapType(IcebergType):
+    key_id: int
+    key: IcebergType
+    value_id: int
+    value: IcebergType
+    value_required: bool = False
+
+    @property
+    def key_field(self) -> NestedField:
+        return NestedField(self.key_id, "key", self.key, required=True)
+
+    @property
+    def value_field(self) -> NestedField:
+        return NestedField(self.value_id, "value", self.value, self.value_required)
+
+    def __str__(self) -> str:
+        return f"map<{self.key}, {self.value}>"
+
+
+BOOLEAN: Final = BooleanType()
+INTEGER: Final = IntegerType()
+LONG: Final = LongType()
+FLOAT: Final = FloatType()
+DOUBLE: Final = DoubleType()
+DATE: Final = DateType()
+TIME: Final = TimeType()
+TIMESTAMP: Final = TimestampType()
+TIMESTAMPTZ: Final = TimestamptzType()
+TIMESTAMP_NS: Final = TimestampNanoType()
+TIMESTAMPTZ_NS: Final = TimestamptzNanoType()
+STRING: Final = StringType()
+UUID: Final = UUIDType()
+BINARY: Final = BinaryType()
+VARIANT: Final = VariantType()
+UNKNOWN: Final = UnknownType()
+
+_PRIMITIVES: Final[dict[str, PrimitiveType]] = {
+    "boolean": BOOLEAN,
+    "int": INTEGER,
+    "long": LONG,
+    "float": FLOAT,
+    "double": DOUBLE,
+    "date": DATE,
+    "time": TIME,
+    "timestamp": TIMESTAMP,
+    "timestamptz": TIMESTAMPTZ,
+    "timestamp_ns": TIMESTAMP_NS,
+    "timestamptz_ns": TIMESTAMPTZ_NS,
+    "string": STRING,
+    "uuid": UUID,
+    "binary": BINARY,
+    "variant": VARIANT,
+    "unknown": UNKNOWN,
+}
+_PRIMITIVE_NAMES: Final = {type(value): name for name, value in _PRIMITIVES.items()}
+_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
+_FIXED = re.compile(r"fixed\[\s*(\d+)\s*\]")
+_GEOMETRY = re.compile(r"geometry(?:\(\s*(.+?)\s*\))?")
+_GEOGRAPHY = re.compile(r"geography(?:\(\s*([^,]+?)\s*(?:,\s*(\w+)\s*)?\))?")
+
+
+def parse_primitive(text: str) -> PrimitiveType:
+    """The type that ``text`` names in metadata JSON. Raises ValueError for an unknown name."""
+    known = _PRIMITIVES.get(text.lower())
+    if known is not None:
+        return known
+    if found := _DECIMAL.fullmatch(text):
+        return DecimalType(int(found[1]), int(found[2]))
+    if found := _FIXED.fullmatch(text):
+        return FixedType(int(found[1]))
+    if found := _GEOMETRY.fullmatch(text):
+        return GeometryType(found[1] or "OGC:CRS84")
+    if found := _GEOGRAPHY.fullmatch(text):
+        return GeographyType(found[1] or "OGC:CRS84", (found[2] or "spherical").lower())
+    raise ValueError(f"unknown type {text!r}")
+
+
+def children(node: IcebergType) -> tuple[NestedField, ...]:
+    """The direct child fields of a type; empty for primitives."""
+    match node:
+        case StructType(fields):
+            return fields
+        case ListType():
+            return (node.element_field,)
+        case MapType():
+            return (node.key_field, node.value_field)
+        case _:
+            return ()
+
+
+def walk(fields: tuple[NestedField, ...]) -> Iterator[NestedField]:
+    """Every field below ``fields``, parents before children."""
+    for child in fields:
+        yield child
+        yield from walk(children(child.type))
+
+
+def is_floating(node: IcebergType) -> bool:
+    """Whether values of this type can be NaN."""
+    return isinstance(node, FloatType | DoubleType)
+
+
+def type_to_json(node: IcebergType) -> str | Mapping[str, Any]:
+    """The metadata JSON form of a type, without defaults."""
+    match node:
+        case StructType(fields):
+            return {
+                "type": "struct",
+                "fields": [
+                    {
+                        "id": child.field_id,
+                        "name": child.name,
+                        "required": child.required,
+                        "type": type_to_json(child.type),
+                    }
+                    for child in fields
+                ],
+            }
+        case ListType():
+            return {
+                "type": "list",
+                "element-id": node.element_id,
+                "element": type_to_json(node.element),
+                "element-required": node.element_required,
+            }
+        case MapType():
+            return {
+                "type": "map",
+                "key-id": node.key_id,
+                "key": type_to_json(node.key),
+                "value-id": node.value_id,
+                "value": type_to_json(node.value),
+                "value-required": node.value_required,
+            }
+        case _:
+            return str(node)

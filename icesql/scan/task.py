@@ -1,0 +1,72 @@
+"""Scan tasks: what one worker reads, as frozen values that travel to any executor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from icesql.iceberg.data_file import DataFile
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
+from icesql.iceberg.name_mapping import NameMapping
+from icesql.iceberg.partitioning import PartitionSpec
+from icesql.iceberg.schema import Schema
+from icesql.storage.open import Storage
+
+
+@dataclass(frozen=True)
+class ScanContext:
+    """Everything the tasks of one scan share.
+
+    ``schema`` is the table schema the scan reads by; ``projection`` the columns that come out,
+    in order (top-level columns of ``schema``, and metadata columns by their reserved ids).
+    ``file_schema`` also holds columns that ``schema`` dropped, for equality deletes on them.
+    """
+
+    table: str
+    schema: Schema
+    projection: Schema
+    file_schema: Schema
+    specs: Mapping[int, PartitionSpec]
+    storage: Storage
+    format_version: int = 2
+    name_mapping: NameMapping | None = None
+
+
+@dataclass(frozen=True)
+class FileScanTask:
+    """A byte range of one data file with the deletes that apply to it.
+
+    ``start`` and ``length`` are bytes; a row group belongs to the task that holds its midpoint.
+    ``residual`` is what is left of the row filter once the partition is known; it is unbound,
+    exact or weaker than the WHERE, and evaluated after the deletes.
+    """
+
+    data_file: DataFile
+    start: int
+    length: int
+    deletes: tuple[DataFile, ...] = field(default=())
+    residual: Predicate = ALWAYS_TRUE
+
+    @property
+    def spec_id(self) -> int:
+        return self.data_file.spec_id
+
+    @property
+    def sequence_number(self) -> int:
+        return self.data_file.sequence_number
+
+    @property
+    def is_whole_file(self) -> bool:
+        first = min(self.data_file.split_offsets or (0,))
+        return (
+            self.start <= first
+            and self.start + self.length >= self.data_file.file_size_in_bytes
+        )
+
+
+@dataclass(frozen=True)
+class CombinedScanTask:
+    """File tasks that one worker reads in order; with its context it can run anywhere."""
+
+    tasks: tuple[FileScanTask, ...]
+    context: ScanContext
