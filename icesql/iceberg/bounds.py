@@ -1,0 +1,206 @@
+"""Column bounds: single values to and from their binary form, with promotion by length.
+
+Source: Iceberg spec, "Binary single-value serialization" and "Schema Evolution".
+"""
+
+from __future__ import annotations
+
+import decimal
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from struct import Struct
+from typing import Any, Final
+
+from icesql.iceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+
+MICROS_PER_DAY: Final = 86_400_000_000
+NANOS_PER_DAY: Final = 1000 * MICROS_PER_DAY
+
+_INT = Struct("<i")
+_LONG = Struct("<q")
+_FLOAT = Struct("<f")
+_DOUBLE = Struct("<d")
+# Wide enough to be exact for every value that decode accepts; never signals for those.
+_EXACT = decimal.Context(prec=400)
+# 38 digits need 16 bytes; sign-extended writers may use more, but not hundreds of them.
+_LONGEST_DECIMAL = 64
+
+Decode = Callable[[bytes], Any]
+
+
+def decode_bound(type: IcebergType, data: bytes) -> Any:
+    """The value of a bound in internal form, None when it cannot be used.
+
+    The bytes may have been written before the column was promoted: their length decides. NaN, a
+    length that no promotion explains, and types without bounds give None.
+    """
+    return bound_decoder(type)(data)
+
+
+def bound_decoder(type: IcebergType) -> Decode:
+    """``decode_bound`` of one type, for use on many bounds."""
+    match type:
+        case DecimalType():
+            return lambda data: decode_decimal(data, type.scale)
+        case _:
+            return _DECODERS.get(type.__class__, _unusable)
+
+
+def _unusable(data: bytes) -> None:
+    return None
+
+
+def _boolean(data: bytes) -> bool | None:
+    return data != b"\x00" if len(data) == 1 else None
+
+
+def _int(data: bytes) -> int | None:
+    return int.from_bytes(data, "little", signed=True) if len(data) == 4 else None
+
+
+def _long_only(data: bytes) -> int | None:
+    return int.from_bytes(data, "little", signed=True) if len(data) == 8 else None
+
+
+def _long(data: bytes) -> int | None:
+    return int.from_bytes(data, "little", signed=True) if len(data) in (8, 4) else None
+
+
+def _timestamp(data: bytes) -> int | None:
+    value = _long(data)
+    # 4 bytes: the column was a date when the file was written.
+    return value * MICROS_PER_DAY if value is not None and len(data) == 4 else value
+
+
+def _timestamp_ns(data: bytes) -> int | None:
+    value = _long(data)
+    return value * NANOS_PER_DAY if value is not None and len(data) == 4 else value
+
+
+def _float(data: bytes) -> float | None:
+    if len(data) != 4:
+        return None
+    value: float = _FLOAT.unpack(data)[0]
+    return None if math.isnan(value) else value
+
+
+def _double(data: bytes) -> float | None:
+    if len(data) == 4:
+        return _float(data)
+    if len(data) != 8:
+        return None
+    value: float = _DOUBLE.unpack(data)[0]
+    return None if math.isnan(value) else value
+
+
+def _string(data: bytes) -> str | None:
+    try:
+        return str(data, "utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def _uuid(data: bytes) -> bytes | None:
+    return bytes(data) if len(data) == 16 else None
+
+
+def decode_decimal(data: bytes, scale: int) -> Decimal | None:
+    """The decimal of a big-endian two's complement unscaled value of any sensible length."""
+    if not 0 < len(data) <= _LONGEST_DECIMAL:
+        return None
+    return scaled_decimal(int.from_bytes(data, "big", signed=True), scale)
+
+
+def scaled_decimal(unscaled: int, scale: int) -> Decimal:
+    """``unscaled`` / 10^scale, exactly and with that scale, whatever the thread's context is."""
+    return _EXACT.scaleb(Decimal(unscaled), -scale)
+
+
+_DECODERS: Final[dict[type[IcebergType], Decode]] = {
+    BooleanType: _boolean,
+    IntegerType: _int,
+    DateType: _int,
+    LongType: _long,
+    TimeType: _long_only,
+    TimestampType: _timestamp,
+    TimestamptzType: _long_only,
+    TimestampNanoType: _timestamp_ns,
+    TimestamptzNanoType: _long_only,
+    FloatType: _float,
+    DoubleType: _double,
+    StringType: _string,
+    UUIDType: _uuid,
+    # Some writers truncate fixed like binary, so any length is taken; bytes compare as prefixes.
+    FixedType: bytes,
+    BinaryType: bytes,
+}
+
+
+def encode_bound(type: IcebergType, value: Any) -> bytes:
+    """The single-value bytes of an internal value.
+
+    Raises ValueError for a value outside the type, TypeError for a type without binary form.
+    """
+    match type:
+        case BooleanType():
+            return b"\x01" if value else b"\x00"
+        case IntegerType() | DateType():
+            return _packed(_INT, value, type)
+        case (
+            LongType()
+            | TimeType()
+            | TimestampType()
+            | TimestamptzType()
+            | TimestampNanoType()
+            | TimestamptzNanoType()
+        ):
+            return _packed(_LONG, value, type)
+        case FloatType():
+            return _packed(_FLOAT, value, type)
+        case DoubleType():
+            return _packed(_DOUBLE, value, type)
+        case DecimalType(scale=scale):
+            unscaled = _EXACT.scaleb(value, scale)
+            if unscaled != int(unscaled):
+                raise ValueError(f"{value} has more than {scale} decimal places")
+            return _minimal_bytes(int(unscaled))
+        case StringType():
+            return bytes(value, "utf-8")
+        case UUIDType() | FixedType() | BinaryType():
+            return bytes(value)
+        case _:
+            raise TypeError(f"values of {type} have no binary form")
+
+
+def _packed(layout: Struct, value: Any, type: IcebergType) -> bytes:
+    from struct import error as StructError
+
+    try:
+        return layout.pack(value)
+    except (StructError, OverflowError) as error:
+        raise ValueError(f"{value!r} is not a value of {type}") from error
+
+
+def _minimal_bytes(value: int) -> bytes:
+    # One bit more than the magnitude, for the sign; -128 fits one byte, hence the complement.
+    bits = (value if value >= 0 else ~value).bit_length() + 1
+    return value.to_bytes((bits + 7) // 8, "big", signed=True)

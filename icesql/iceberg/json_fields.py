@@ -1,0 +1,142 @@
+"""Typed access to parsed JSON: a value of another kind than the format says becomes Malformed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+_INT_LIMIT: Final = {32: 1 << 31, 64: 1 << 63}
+
+
+class Malformed(ValueError):
+    """JSON that does not have the promised shape; the caller adds the path of the file."""
+
+
+def load_json(data: bytes | str) -> Any:
+    """The parsed value. Raises Malformed, with the byte offset as ``offset`` when it is known."""
+    try:
+        return json.loads(data)
+    except RecursionError as error:
+        raise Malformed("JSON nested too deeply") from error
+    except UnicodeDecodeError as error:
+        raise _at(f"not UTF-8: {error.reason}", error.start) from error
+    except json.JSONDecodeError as error:
+        offset = len(error.doc[: error.pos].encode("utf-8", "surrogatepass"))
+        raise _at(f"not JSON: {error.msg}", offset) from error
+    except ValueError as error:  # an integer of thousands of digits
+        raise Malformed(f"not JSON: {error}") from error
+
+
+def _at(problem: str, offset: int) -> Malformed:
+    error = Malformed(problem)
+    error.offset = offset  # type: ignore[attr-defined]
+    return error
+
+
+def as_object(value: Any, where: str) -> dict[str, Any]:
+    """``value`` as a JSON object. Raises Malformed."""
+    if not isinstance(value, dict):
+        raise Malformed(f"{where} is {_kind(value)}, not an object")
+    return value
+
+
+def as_list(value: Any, where: str) -> list[Any]:
+    """``value`` as a JSON array. Raises Malformed."""
+    if not isinstance(value, list):
+        raise Malformed(f"{where} is {_kind(value)}, not an array")
+    return value
+
+
+def as_int(value: Any, where: str, bits: int = 64) -> int:
+    """``value`` as an integer of ``bits`` bits. Raises Malformed."""
+    if type(value) is not int:
+        raise Malformed(f"{where} is {_kind(value)}, not an integer")
+    limit = _INT_LIMIT[bits]
+    if not -limit <= value < limit:
+        raise Malformed(f"{where} is {value}, which does not fit {bits} bits")
+    return value
+
+
+def as_text(value: Any, where: str) -> str:
+    """``value`` as a string. Raises Malformed."""
+    if not isinstance(value, str):
+        raise Malformed(f"{where} is {_kind(value)}, not a string")
+    return value
+
+
+def required(fields: Mapping[str, Any], key: str, where: str) -> Any:
+    """The value of a key that must be there and not null. Raises Malformed."""
+    value = fields.get(key)
+    if value is None:
+        raise Malformed(f"{where} lacks {key}")
+    return value
+
+
+def required_int(fields: Mapping[str, Any], key: str, where: str, bits: int = 64) -> int:
+    """The integer of a key that must be there. Raises Malformed."""
+    return as_int(required(fields, key, where), f"{where} {key}", bits)
+
+
+def required_text(fields: Mapping[str, Any], key: str, where: str) -> str:
+    """The string of a key that must be there. Raises Malformed."""
+    return as_text(required(fields, key, where), f"{where} {key}")
+
+
+def optional_int(fields: Mapping[str, Any], key: str, where: str, bits: int = 64) -> int | None:
+    """The integer of a key, None when it is absent or null. Raises Malformed."""
+    value = fields.get(key)
+    return None if value is None else as_int(value, f"{where} {key}", bits)
+
+
+def optional_text(fields: Mapping[str, Any], key: str, where: str) -> str | None:
+    """The string of a key, None when it is absent or null. Raises Malformed."""
+    value = fields.get(key)
+    return None if value is None else as_text(value, f"{where} {key}")
+
+
+def optional_flag(fields: Mapping[str, Any], key: str, where: str, default: bool) -> bool:
+    """The boolean of a key, ``default`` when it is absent or null. Raises Malformed."""
+    value = fields.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, bool):
+        raise Malformed(f"{where} {key} is {_kind(value)}, not true or false")
+    return value
+
+
+def objects(fields: Mapping[str, Any], key: str, where: str) -> Iterator[dict[str, Any]]:
+    """The objects of an array; none when the key is absent or null. Raises Malformed."""
+    value = fields.get(key)
+    if value is None:
+        return
+    for index, each in enumerate(as_list(value, f"{where} {key}")):
+        yield as_object(each, f"{where} {key}[{index}]")
+
+
+def text_map(fields: Mapping[str, Any], key: str, where: str) -> dict[str, str]:
+    """An object of strings, {} when absent; scalars of other kinds are taken by their text."""
+    value = fields.get(key)
+    if value is None:
+        return {}
+    return {
+        name: each if isinstance(each, str) else json.dumps(each)
+        for name, each in as_object(value, f"{where} {key}").items()
+        if each is not None
+    }
+
+
+def _kind(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case int() | float():
+            return "a number"
+        case str():
+            return "a string"
+        case list():
+            return "an array"
+        case _:
+            return "an object"

@@ -1,0 +1,189 @@
+"""JSON single values, the form of column defaults and of REST partition values.
+
+Source: Iceberg spec, "JSON single-value serialization".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+
+from icesql.iceberg.json_fields import Malformed, as_int, as_list, as_object, as_text
+from icesql.iceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+)
+
+_EPOCH: Final = date(1970, 1, 1).toordinal()
+_TIME = re.compile(r"(\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?")
+_TIMESTAMP = re.compile(
+    r"([+-]?\d{4,6}-\d{2}-\d{2})T(\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)(Z|[+-]\d{2}:\d{2})?"
+)
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_NANOS_PER_DAY: Final = 86_400_000_000_000
+
+
+def parse_single_value(type: IcebergType, json: Any) -> Any:
+    """The internal value of a JSON value of this type; null is None.
+
+    Structs become dicts by field id, lists lists, maps lists of pairs. Raises Malformed.
+    """
+    if json is None:
+        return None
+    match type:
+        case BooleanType():
+            if not isinstance(json, bool):
+                raise _wrong(type, json)
+            return json
+        case IntegerType():
+            return as_int(json, "default of int", 32)
+        case LongType():
+            return as_int(json, "default of long", 64)
+        case FloatType() | DoubleType():
+            return _floating(type, json)
+        case DecimalType():
+            return _decimal(type, json)
+        case DateType():
+            return _days(type, as_text(json, "default of date"))
+        case TimeType():
+            return _time_nanos(type, as_text(json, "default of time")) // 1000
+        case TimestampType():
+            return _timestamp_nanos(type, json, zoned=False) // 1000
+        case TimestamptzType():
+            return _timestamp_nanos(type, json, zoned=True) // 1000
+        case TimestampNanoType():
+            return _timestamp_nanos(type, json, zoned=False)
+        case TimestamptzNanoType():
+            return _timestamp_nanos(type, json, zoned=True)
+        case StringType():
+            return as_text(json, "default of string")
+        case UUIDType():
+            text = as_text(json, "default of uuid")
+            if not _UUID.fullmatch(text):
+                raise _wrong(type, json)
+            return bytes.fromhex(text.replace("-", ""))
+        case FixedType() | BinaryType():
+            return _bytes(type, as_text(json, f"default of {type}"))
+        case StructType() | ListType() | MapType():
+            return _nested(type, json)
+        case UnknownType():
+            raise Malformed("a column of type unknown has a default other than null")
+        case _:
+            raise Malformed(f"defaults of type {type} are not defined")
+
+
+def _nested(type: StructType | ListType | MapType, json: Any) -> Any:
+    match type:
+        case StructType(fields):
+            return _struct(fields, as_object(json, "default of struct"))
+        case ListType():
+            values = as_list(json, "default of list")
+            return [parse_single_value(type.element, each) for each in values]
+        case MapType():
+            pairs = as_object(json, "default of map")
+            keys = as_list(pairs.get("keys"), "default of map keys")
+            values = as_list(pairs.get("values"), "default of map values")
+            if len(keys) != len(values):
+                raise Malformed("default of map has as many keys as values nowhere")
+            return [
+                (parse_single_value(type.key, key), parse_single_value(type.value, value))
+                for key, value in zip(keys, values, strict=True)
+            ]
+
+
+def _struct(fields: tuple[Any, ...], json: Mapping[str, Any]) -> dict[int, Any]:
+    types = {str(child.field_id): child for child in fields}
+    unknown = [key for key in json if key not in types]
+    if unknown:
+        raise Malformed(f"default of struct names field {unknown[0]!r}, which it does not have")
+    return {
+        types[key].field_id: parse_single_value(types[key].type, value)
+        for key, value in json.items()
+    }
+
+
+def _floating(type: IcebergType, json: Any) -> float:
+    if isinstance(json, bool) or not isinstance(json, int | float):
+        raise _wrong(type, json)
+    try:
+        return float(json)
+    except OverflowError as error:
+        raise _wrong(type, json) from error
+
+
+def _decimal(type: DecimalType, json: Any) -> Decimal:
+    try:
+        value = Decimal(as_text(json, "default of decimal"))
+    except InvalidOperation as error:
+        raise _wrong(type, json) from error
+    if not value.is_finite() or value.as_tuple().exponent != -type.scale:
+        raise _wrong(type, json)
+    if len(value.as_tuple().digits) > type.precision:
+        raise _wrong(type, json)
+    return value
+
+
+def _days(type: IcebergType, text: str) -> int:
+    try:
+        return date.fromisoformat(text).toordinal() - _EPOCH
+    except ValueError as error:
+        raise _wrong(type, text) from error
+
+
+def _time_nanos(type: IcebergType, text: str) -> int:
+    found = _TIME.fullmatch(text)
+    if not found:
+        raise _wrong(type, text)
+    hour, minute, second = int(found[1]), int(found[2]), int(found[3] or 0)
+    if hour > 23 or minute > 59 or second > 59:
+        raise _wrong(type, text)
+    nanos = int((found[4] or "").ljust(9, "0"))
+    return ((hour * 60 + minute) * 60 + second) * 1_000_000_000 + nanos
+
+
+def _timestamp_nanos(type: IcebergType, json: Any, *, zoned: bool) -> int:
+    text = as_text(json, f"default of {type}")
+    found = _TIMESTAMP.fullmatch(text)
+    if not found or (found[3] is not None) != zoned:
+        raise _wrong(type, text)
+    nanos = _days(type, found[1]) * _NANOS_PER_DAY + _time_nanos(type, found[2])
+    if zoned and found[3] != "Z":
+        offset = datetime.fromisoformat(f"1970-01-01T00:00:00{found[3]}").astimezone(UTC)
+        nanos += int((offset - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()) * 1_000_000_000
+    return nanos
+
+
+def _bytes(type: IcebergType, text: str) -> bytes:
+    try:
+        value = bytes.fromhex(text)
+    except ValueError as error:
+        raise _wrong(type, text) from error
+    if isinstance(type, FixedType) and len(value) != type.length:
+        raise _wrong(type, text)
+    return value
+
+
+def _wrong(type: IcebergType, json: Any) -> Malformed:
+    return Malformed(f"{str(json)[:100]!r} is not a value of type {type}")
