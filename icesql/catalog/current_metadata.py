@@ -1,0 +1,108 @@
+"""Which metadata file of a table's folder is the current one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from icesql.errors import StorageError
+from icesql.iceberg.metadata import TableMetadata, parse_metadata
+from icesql.storage.open import Storage
+
+_METADATA: Final = re.compile(r"(?!\.).*\.metadata\.json(?:\.gz)?|metadata\.json(?:\.gz)?")
+_HADOOP: Final = re.compile(r"v(\d+)(?:\.gz)?\.metadata\.json(?:\.gz)?")
+_CATALOG: Final = re.compile(r"(\d+)-.*\.metadata\.json(?:\.gz)?")
+_HINTS: Final = ("version-hint.text", "version-hint.txt")
+
+
+def is_metadata_name(name: str) -> bool:
+    """Whether a file name is that of table metadata (gzip in both spellings, no .crc)."""
+    return _METADATA.fullmatch(name) is not None
+
+
+def hadoop_version(name: str) -> int | None:
+    """N of v<N>.metadata.json, None for any other name."""
+    found = _HADOOP.fullmatch(name)
+    return int(found[1]) if found else None
+
+
+def find_current_metadata(folder: str, storage: Storage) -> str | None:
+    """Path of the current metadata file in ``folder`` (the one called metadata), None without any.
+
+    Files of the Hadoop layout (v<N>) follow the hint: the version it names, then N+1, N+2, … as
+    long as they exist, for the hint may lag; without a usable hint the greatest N. Files that a
+    catalog named (<N>-<uuid>) go by N, then by the time they were written; only their catalog
+    knows for certain, so a commit that failed may be taken for the last one. Where both kinds or
+    neither are there, the time of the last update inside the files decides.
+    Source: semantics 1.7, HadoopTableOperations in Iceberg's Java sources.
+    """
+    try:
+        listed = storage.list_folder(folder)
+    except StorageError:
+        if storage.exists(folder):
+            raise
+        return None
+    names = [name for name in listed if is_metadata_name(name)]
+    if not names:
+        return None
+
+    def path(name: str) -> str:
+        return f"{folder.rstrip('/')}/{name}"
+
+    hint = next((_hint(storage, path(name)) for name in _HINTS if name in listed), None)
+    best = [
+        *_hadoop_current([name for name in names if _HADOOP.fullmatch(name)], hint),
+        *_catalog_current([name for name in names if _CATALOG.fullmatch(name)], hint),
+    ]
+    best = best or names
+    if len(best) == 1:
+        return path(best[0])
+    return path(_last_updated(best, lambda name: read_metadata(path(name), storage)))
+
+
+def read_metadata(path: str, storage: Storage) -> TableMetadata:
+    """The parsed metadata file ``path``; CorruptFileError or StorageError name it.
+
+    What was parsed is kept in the storage's cache, by path, time of change and size.
+    """
+    key = storage.version_of(path) if storage.cache is not None else None
+    if storage.cache is not None and key is not None:
+        kept = storage.cache.get(("metadata", *key))
+        if isinstance(kept, TableMetadata):
+            return kept
+    data = storage.read(path)
+    metadata = parse_metadata(data, path)
+    if storage.cache is not None and key is not None:
+        # Parsed metadata takes a few times the bytes of its JSON.
+        storage.cache.put(("metadata", *key), metadata, 4 * len(data))
+    return metadata
+
+
+def _hint(storage: Storage, path: str) -> str | None:
+    try:
+        return storage.read(path).decode("ascii", errors="replace").strip()
+    except StorageError:
+        return None  # the hint is best effort for its writer, so it is for the reader
+
+
+def _hadoop_current(names: Sequence[str], hint: str | None) -> list[str]:
+    versions = {version: name for name in names if (version := hadoop_version(name)) is not None}
+    if not versions:
+        return []
+    hinted = re.fullmatch(r"v?(\d+)(?:(?:\.gz)?\.metadata\.json(?:\.gz)?)?", hint or "")
+    current = int(hinted[1]) if hinted and int(hinted[1]) in versions else max(versions)
+    while current + 1 in versions:
+        current += 1
+    return [versions[current]]
+
+
+def _catalog_current(names: Sequence[str], hint: str | None) -> list[str]:
+    numbered = {name: int(found[1]) for name in names if (found := _CATALOG.fullmatch(name))}
+    newest = [name for name in names if numbered[name] == max(numbered.values())]
+    hinted = [name for name in newest if hint and name.startswith(hint)]
+    return hinted if len(hinted) == 1 else newest
+
+
+def _last_updated(names: Iterable[str], read: Callable[[str], TableMetadata]) -> str:
+    return max(names, key=lambda name: (read(name).last_updated_ms, name))

@@ -1,0 +1,218 @@
+"""Table and Catalog, and the two ways in: a table by its path, a catalog by its name or place."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from icesql.catalog.current_metadata import (
+    find_current_metadata,
+    is_metadata_name,
+    read_metadata,
+)
+from icesql.errors import CatalogError, CorruptFileError, StorageError, TableNotFoundError
+from icesql.iceberg.metadata import TableMetadata
+from icesql.storage.cache import BoundedCache
+from icesql.storage.open import Storage
+from icesql.storage.reroot import Reroot, is_local, local_spellings
+
+Identifier = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table as it was when its metadata was read; load it again to see later commits.
+
+    ``identifier`` is namespace and name, or the one name a path was given. ``storage`` opens the
+    paths that the metadata names, moved or not.
+    """
+
+    identifier: Identifier
+    metadata: TableMetadata
+    metadata_location: str
+    storage: Storage
+
+    @property
+    def name(self) -> str:
+        """The identifier with dots, as messages show it."""
+        return ".".join(self.identifier)
+
+
+class Catalog(Protocol):
+    """Five verbs on named tables; every failure is a CatalogError unless said otherwise.
+
+    Nothing is remembered between calls: ``load`` sees what is committed at that moment.
+    """
+
+    @property
+    def name(self) -> str:
+        """What SQL calls the catalog."""
+
+    def namespaces(self) -> list[Identifier]:
+        """All namespaces at every depth, sorted; tables outside any are in ``()``, not listed."""
+
+    def tables(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
+        """Full identifiers of the tables directly in a namespace, sorted; of all without one."""
+
+    def load(self, identifier: Sequence[str]) -> Table:
+        """The current table; TableNotFoundError with the nearest names when there is none."""
+
+    def commit(self, identifier: Sequence[str], *, expected: str | None, new: str) -> str:
+        """Make metadata file ``new`` current if ``expected`` still is; the location that became so.
+
+        ``expected`` None creates the table. CommitConflictError when another writer was first,
+        NotSupportedError where the kind of catalog has no such step.
+        """
+
+    def drop(self, identifier: Sequence[str]) -> None:
+        """Take the table out of the catalog; its files stay."""
+
+    def close(self) -> None:
+        """Let go of connections; the catalog is not used afterwards."""
+
+
+def open_table(
+    path: str | os.PathLike[str],
+    *,
+    name: str | None = None,
+    properties: Mapping[str, str] | None = None,
+    cache: BoundedCache | None = None,
+) -> Table:
+    """The table at a path: its folder, its metadata folder, or one metadata file.
+
+    Takes plain and ``~`` paths, file: URIs and the URIs of object stores. A table opened from
+    this machine is read from the folder it lies in, wherever it was written; one opened from a
+    store is read as written. Raises TableNotFoundError saying what was looked for,
+    CorruptFileError for metadata that does not parse, StorageError when reading fails.
+    """
+    text = os.fspath(path)
+    storage = Storage(properties, cache=cache)
+    location = _metadata_location(text, storage)
+    return table_from_metadata(
+        (name or _table_name(location),), location, properties=properties, cache=cache
+    )
+
+
+def table_from_metadata(
+    identifier: Sequence[str],
+    metadata_location: str,
+    *,
+    properties: Mapping[str, str] | None = None,
+    cache: BoundedCache | None = None,
+) -> Table:
+    """The table of one metadata file, re-rooted to where that lies if it is on this machine."""
+    plain = Storage(properties, cache=cache)
+    metadata = read_metadata(metadata_location, plain)
+    reroot = None
+    if is_local(metadata_location):
+        metadata_location = plain.location(metadata_location)
+        reroot = Reroot(metadata.location, table_folder(metadata_location))
+    storage = Storage(properties, reroot, cache=cache)
+    return Table(tuple(identifier), metadata, metadata_location, storage)
+
+
+def table_folder(metadata_location: str) -> str:
+    """The folder a table lies in: above "metadata", else the one the metadata file is in."""
+    folder = metadata_location.rpartition("/")[0]
+    above, _, last = folder.rpartition("/")
+    return (above if last == "metadata" else folder) or "/"
+
+
+def open_catalog(
+    name: str | None = None,
+    *,
+    uri: str | None = None,
+    warehouse: str | os.PathLike[str] | None = None,
+    properties: Mapping[str, str] | None = None,
+    cache: BoundedCache | None = None,
+) -> Catalog:
+    """The catalog that a name, a URI or a warehouse folder stands for.
+
+    - ``uri`` "sqlite:///file" or the path of a *.db, *.sqlite or *.sqlite3 file: the JDBC
+      catalog in it, read with the standard library; ``name`` chooses among several in one file.
+    - ``warehouse`` alone, a local folder: the one SQLite catalog file directly in it if there is
+      one, else the folder's tables themselves.
+    - anything else is PyIceberg's: ``name`` is looked up in ``.pyiceberg.yaml`` and PYICEBERG_*
+      variables; ``uri``, ``warehouse`` and ``properties`` go on top.
+
+    Raises CatalogError that says what is configured, MissingExtraError when PyIceberg lacks a
+    package for that kind.
+    """
+    from icesql.catalog.sqlite import SqliteCatalog, catalog_files, sqlite_file
+
+    place = os.fspath(warehouse) if warehouse is not None else None
+    if uri is not None and (file := sqlite_file(uri)) is not None:
+        return SqliteCatalog(file, name, properties=properties, cache=cache)
+    if uri is None and place is not None and is_local(place):
+        from icesql.catalog.directory import DirectoryCatalog
+
+        folder = _local(place)
+        if not os.path.isdir(folder):
+            if (file := sqlite_file(folder)) is not None and os.path.isfile(folder):
+                return SqliteCatalog(file, name, properties=properties, cache=cache)
+            if name is None:
+                raise CatalogError(f"warehouse {folder} is not a folder")
+        else:
+            files = catalog_files(folder)
+            if len(files) > 1:
+                raise CatalogError(
+                    f"warehouse {folder} holds several SQLite catalogs ({', '.join(files)}); "
+                    "name one with uri=sqlite:///<file>"
+                )
+            if files:
+                file = os.path.join(folder, files[0])
+                return SqliteCatalog(file, name, properties=properties, cache=cache)
+            return DirectoryCatalog(folder, name, properties=properties, cache=cache)
+    from icesql.catalog.pyiceberg import open_pyiceberg
+
+    return open_pyiceberg(name, uri=uri, warehouse=place, properties=properties, cache=cache)
+
+
+def _local(path: str) -> str:
+    """An absolute local path of a plain or ~ path or a file: URI, the spelling that exists."""
+    places = local_spellings(os.path.expanduser(path))
+    return next((place for place in places if os.path.exists(place)), places[0])
+
+
+def _metadata_location(text: str, storage: Storage) -> str:
+    if not is_local(text):
+        text = text.rstrip("/")
+        if is_metadata_name(text.rpartition("/")[2]):
+            return text
+    else:
+        text = _local(text)
+        if os.path.isfile(text):
+            if is_metadata_name(os.path.basename(text)) or _looks_like_metadata(text):
+                return text
+            raise TableNotFoundError(
+                text, hint="that is a file, but not the metadata (JSON) of an Iceberg table"
+            )
+        if not os.path.isdir(text):
+            raise TableNotFoundError(text, hint="there is no such file or folder")
+    for folder in (f"{text.rstrip('/')}/metadata", text):
+        found = find_current_metadata(folder, storage)
+        if found is not None:
+            return found
+    raise TableNotFoundError(
+        text,
+        hint="looked for *.metadata.json (plain or gzip) in it and in its folder metadata; "
+        "give a table's folder or one metadata file",
+    )
+
+
+def _looks_like_metadata(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            start = file.read(64)
+    except OSError as error:
+        raise StorageError(path, (error.strerror or str(error)).lower()) from error
+    if start.strip() == b"":
+        raise CorruptFileError(path, "the file is empty", offset=0)
+    return start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"\x1f\x8b"))
+
+
+def _table_name(metadata_location: str) -> str:
+    return Path(table_folder(metadata_location)).name or "table"

@@ -1,0 +1,55 @@
+"""BoundedCache: what was read or decoded once, kept while it fits; files never change."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import Any, Final
+
+DEFAULT_BYTES: Final = 256 << 20
+
+
+class BoundedCache:
+    """Least recently used values up to ``max_bytes`` in all; safe to share between threads.
+
+    Keys name immutable things, such as (what, location, length). A value is returned as it was
+    put: treat it as frozen. What is larger than the whole cache is not kept.
+    """
+
+    def __init__(self, max_bytes: int = DEFAULT_BYTES) -> None:
+        self.max_bytes, self.bytes_used = max_bytes, 0
+        self._kept: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable) -> Any | None:
+        """The value of ``key``, None when it is not (or no longer) here."""
+        with self._lock:
+            kept = self._kept.get(key)
+            if kept is None:
+                return None
+            self._kept.move_to_end(key)
+            return kept[0]
+
+    def put(self, key: Hashable, value: Any, size: int) -> None:
+        """Keep ``value``, which takes about ``size`` bytes; the oldest make room."""
+        with self._lock:
+            old = self._kept.pop(key, None)
+            if old is not None:
+                self.bytes_used -= old[1]
+            if size > self.max_bytes:
+                return
+            self._kept[key] = (value, size)
+            self.bytes_used += size
+            while self.bytes_used > self.max_bytes:
+                _, (_, freed) = self._kept.popitem(last=False)
+                self.bytes_used -= freed
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._kept.clear()
+            self.bytes_used = 0
+
+    def __len__(self) -> int:
+        return len(self._kept)

@@ -1,0 +1,186 @@
+"""Storage: the one place where a path of a table's metadata becomes bytes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
+
+from icesql.errors import CorruptFileError, StorageError
+from icesql.storage.cache import BoundedCache
+from icesql.storage.credentials import masked
+from icesql.storage.reroot import Reroot, components, is_local, local_spellings, split_path
+
+if TYPE_CHECKING:
+    from icesql.storage.remote import RemoteFiles
+
+
+class Storage:
+    """Reads the files of one table, on this machine or in an object store.
+
+    ``properties`` are Iceberg's FileIO properties (s3.endpoint, gcs.oauth2.token, …); they may
+    hold credentials and are never shown. With ``reroot`` the table lies in a local folder and
+    every path, whatever its scheme, is looked for there; without it a path is taken as written.
+    ``cache`` is for what outlives a statement, such as decoded manifests; it stays behind when
+    the storage is pickled for a worker, as do open connections.
+
+    Every failure of a file or store is a StorageError naming the path.
+    """
+
+    def __init__(
+        self,
+        properties: Mapping[str, str] | None = None,
+        reroot: Reroot | None = None,
+        *,
+        cache: BoundedCache | None = None,
+    ) -> None:
+        self.properties: Mapping[str, str] = dict(properties or {})
+        self.reroot, self.cache = reroot, cache
+        self._remote: RemoteFiles | None = None
+
+    def __repr__(self) -> str:
+        return f"Storage({masked(self.properties)!r}, {self.reroot!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "cache": None, "_remote": None}
+
+    # ------------------------------------------------------------------ names
+
+    def location(self, path: str) -> str:
+        """Where ``path`` is opened: an absolute local path, or a remote URI as written.
+
+        Raises StorageError when the table lies in a folder and has no such file.
+        """
+        if self.reroot is not None:
+            return self.reroot.locate(path)
+        if not is_local(path):
+            return path
+        places = local_spellings(path)
+        return next((place for place in places if os.path.exists(place)), places[0])
+
+    def local_path(self, path: str) -> str | None:
+        """``location(path)`` when that is on this machine, None when it is remote."""
+        location = self.location(path)
+        return location if is_local(location) else None
+
+    def same_file_key(self, path: str) -> str:
+        """Equal for two spellings of one file, whether the file is there or not; never raises.
+
+        Local: after re-rooting, else without scheme, authority and needless slashes. Remote:
+        likewise, but the bucket counts, and s3, s3a and s3n are one scheme.
+        """
+        if self.reroot is not None:
+            return self.reroot.find(path) or "/" + "/".join(components(path))
+        scheme, authority, _ = split_path(path)
+        inner = "/" + "/".join(components(path))
+        match scheme:
+            case "s3" | "s3a" | "s3n":
+                return f"s3://{authority}{inner}"
+            case "abfs" | "abfss" | "wasb" | "wasbs":
+                return f"abfs://{authority}{inner}"
+            case "gs" | "gcs":
+                return f"gs://{authority}{inner}"
+            case "" | "file":
+                return self.location(path)
+            case "hdfs" | "viewfs":
+                return f"hdfs:{inner}"
+            case _:
+                return f"{scheme}://{authority}{inner}"
+
+    # ------------------------------------------------------------------ bytes
+
+    def exists(self, path: str) -> bool:
+        """Whether there is such a file; StorageError when the store does not answer."""
+        if self.reroot is not None:
+            return self.reroot.find(path) is not None
+        local = self.local_path(path)
+        return os.path.exists(local) if local is not None else self._remote_files().exists(path)
+
+    def size(self, path: str) -> int:
+        """Length in bytes."""
+        location = self.location(path)
+        if not is_local(location):
+            return self._remote_files().size(location)
+        try:
+            return os.stat(location).st_size
+        except OSError as error:
+            raise storage_error(location, error) from error
+
+    def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
+        """``length`` bytes from ``offset``, or everything from there.
+
+        Raises CorruptFileError when the file ends before ``length`` bytes are read.
+        """
+        location = self.location(path)
+        if not is_local(location):
+            data = self._remote_files().read(location, offset, length)
+        else:
+            try:
+                with open(location, "rb", buffering=0 if length is None else -1) as file:
+                    if offset:
+                        file.seek(offset)
+                    data = file.read() if length is None else file.read(length)
+            except OSError as error:
+                raise storage_error(location, error) from error
+        if length is not None and len(data) < length:
+            raise CorruptFileError(
+                location,
+                f"the file ends here, {length} bytes were expected from byte {offset}",
+                offset=offset + len(data),
+            )
+        return data
+
+    def open(self, path: str) -> BinaryIO:
+        """The file as a seekable binary stream; close it."""
+        location = self.location(path)
+        if not is_local(location):
+            return self._remote_files().open(location)
+        try:
+            return cast(BinaryIO, open(location, "rb"))
+        except OSError as error:
+            raise storage_error(location, error) from error
+
+    def filesystem(self, path: str) -> tuple[Any, str]:
+        """The ``pyarrow.fs.FileSystem`` and the path inside it for ``path``."""
+        location = self.location(path)
+        if not is_local(location):
+            return self._remote_files().filesystem(location)
+        from pyarrow.fs import LocalFileSystem
+
+        return LocalFileSystem(), location
+
+    def list_folder(self, path: str) -> list[str]:
+        """Names of the files directly in a folder, sorted; StorageError when it cannot be listed.
+
+        The folder is taken as written, never re-rooted.
+        """
+        if not is_local(path):
+            return self._remote_files().list_folder(path)
+        folder = local_spellings(path)[0]
+        try:
+            return sorted(entry.name for entry in os.scandir(folder) if entry.is_file())
+        except OSError as error:
+            raise storage_error(folder, error) from error
+
+    def version_of(self, path: str) -> tuple[str, int, int] | None:
+        """(location, time of change in ns, size) of a local file, None of others and no file."""
+        location = self.local_path(path)
+        if location is None:
+            return None
+        try:
+            found = os.stat(location)
+        except OSError:
+            return None
+        return location, found.st_mtime_ns, found.st_size
+
+    def _remote_files(self) -> RemoteFiles:
+        if self._remote is None:
+            from icesql.storage.remote import RemoteFiles
+
+            self._remote = RemoteFiles(self.properties)
+        return self._remote
+
+
+def storage_error(path: str, error: OSError) -> StorageError:
+    """An OSError in words: what happened, without the errno and the path twice."""
+    return StorageError(path, (error.strerror or str(error)).lower())
