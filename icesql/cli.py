@@ -1,0 +1,202 @@
+"""The ``icesql`` command: arguments in, rows on standard output, an exit code out.
+
+Results go to standard output, everything else (notes, timing, errors) to standard error.
+Exit codes: 0 all right, 1 a statement failed, 2 the command line is wrong, 130 interrupted.
+Start-up is a feature: what a run does not need is not imported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from icesql.errors import Error, InternalError
+from icesql.repl.render import FORMATS, Style, row_line, write_rows
+
+if TYPE_CHECKING:
+    from icesql.dbapi.connection import Connection
+    from icesql.dbapi.cursor import Cursor
+
+OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+
+_DESCRIPTION = """\
+SQL SELECT with time travel on Apache Iceberg tables.
+Without -c or -f on a terminal: a shell. `icesql demo [DIR]`: a small warehouse to try it on.
+"""
+
+_EPILOGUE = """\
+examples:
+  icesql --warehouse ./warehouse -c "SELECT * FROM sales.orders LIMIT 10"
+  icesql -c "SELECT count(*) FROM iceberg_scan('./table') VERSION AS OF 'v1'" --format csv
+  icesql --catalog prod -f report.sql
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code; never raises for a failing statement."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.command is None and options.directory is not None:
+        parser.error(f"unexpected argument {options.directory!r}")
+    if options.command == "demo" and (options.statements or options.file):
+        parser.error("demo takes neither -c nor -f")
+    try:
+        code = _run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader (`| head`) has what it wanted. Python would flush once more at exit and
+        # complain, so the stream is pointed at nothing first.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="icesql",
+        description=_DESCRIPTION,
+        epilog=_EPILOGUE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("command", nargs="?", choices=["demo"], help="build and query a warehouse")
+    parser.add_argument("directory", nargs="?", metavar="DIR", help="where demo puts its warehouse")
+    run = parser.add_argument_group("what to run")
+    source = run.add_mutually_exclusive_group()
+    source.add_argument(
+        "-c",
+        dest="statements",
+        action="append",
+        metavar="SQL",
+        help="statements, separated by ';'; may be repeated",
+    )
+    source.add_argument("-f", dest="file", metavar="FILE", help="a file of statements; - is stdin")
+    where = parser.add_argument_group("where the tables are")
+    where.add_argument("--catalog", metavar="NAME", help="a catalog of .pyiceberg.yaml")
+    where.add_argument("--warehouse", metavar="DIR", help="a directory of tables")
+    where.add_argument("--uri", metavar="URI", help="a catalog, such as sqlite:///catalog.db")
+    how = parser.add_argument_group("how to run it")
+    how.add_argument("--format", default="table", choices=FORMATS, help="of results (table)")
+    how.add_argument("--dialect", metavar="NAME", help="of the SQL: spark, trino, … (icesql)")
+    how.add_argument("--timezone", metavar="ZONE", help="of the session (UTC)")
+    how.add_argument(
+        "--set",
+        dest="settings",
+        action="append",
+        default=[],
+        type=_setting,
+        metavar="NAME=VALUE",
+        help="a setting, as SET does it; may be repeated",
+    )
+    how.add_argument(
+        "-v", "--verbose", action="store_true", help="rows, time and what each scan read, on stderr"
+    )
+    how.add_argument("--debug", action="store_true", help="errors with their traceback")
+    parser.add_argument("--version", action=_Version, nargs=0, help="and exit")
+    return parser
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name.strip(), value.strip()
+
+
+class _Version(argparse.Action):
+    """Prints the installed version; looked up only when asked, as it reads package metadata."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
+        print(f"icesql {version('icesql')}")
+        parser.exit()
+
+
+# ------------------------------------------------------------------ running
+
+
+def _run(options: argparse.Namespace) -> int:
+    try:
+        if options.command == "demo":
+            from icesql import demo
+
+            return demo.run(options.directory)
+        script = _script(options)
+        with _connect(options) as connection:
+            if script is None:
+                from icesql.repl.shell import Shell
+
+                return Shell(connection, output_format=options.format).run()
+            return _run_script(connection, script, options)
+    except Error as error:
+        if options.debug:
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        if isinstance(error, InternalError):
+            print("this is a bug in icesql; --debug shows where", file=sys.stderr)
+        return FAILED
+
+
+def _script(options: argparse.Namespace) -> str | None:
+    """The statements to run; None for the shell."""
+    if options.statements:
+        return ";\n".join(options.statements)
+    if options.file is None and sys.stdin.isatty():
+        return None
+    if options.file in (None, "-"):
+        return sys.stdin.read()
+    try:
+        return Path(options.file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        print(f"icesql: cannot read {options.file}: {reason}", file=sys.stderr)
+        raise SystemExit(USAGE) from None
+
+
+def _connect(options: argparse.Namespace) -> Connection:
+    import icesql
+
+    return icesql.connect(
+        options.catalog,
+        uri=options.uri,
+        warehouse=options.warehouse,
+        dialect=options.dialect,
+        timezone=options.timezone,
+        settings=dict(options.settings),
+    )
+
+
+def _run_script(connection: Connection, script: str, options: argparse.Namespace) -> int:
+    for number, cursor in enumerate(connection.execute_script(script)):
+        if number and cursor.description and options.format in ("table", "markdown"):
+            sys.stdout.write("\n")
+        _show(cursor, options)
+    return OK
+
+
+def _show(cursor: Cursor, options: argparse.Namespace) -> None:
+    for note in cursor.notes:
+        print(f"note: {note}", file=sys.stderr)
+    count = None
+    if cursor.description:
+        columns = [column[0] for column in cursor.description]
+        count = write_rows(sys.stdout, options.format, columns, cursor, _style())
+    if options.verbose:
+        from icesql.repl.render import scan_lines
+
+        sys.stdout.flush()
+        if count is not None:
+            print(row_line(count, cursor.elapsed), file=sys.stderr)
+        for line in scan_lines(cursor.scan_reports):
+            print(line, file=sys.stderr)
+
+
+def _style() -> Style:
+    return Style(colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ)

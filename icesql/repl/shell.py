@@ -1,0 +1,190 @@
+"""The interactive shell: read a statement, run it, show its rows and what was read for them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.application import get_app
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.lexers import Lexer, PygmentsLexer
+
+from icesql.errors import Error, ProgrammingError, QueryCancelledError, similar_names
+from icesql.repl.commands import Command, help_text, is_complete, parse_command, statement_of
+from icesql.repl.completer import Names, SqlCompleter
+from icesql.repl.progress import ProgressLine
+from icesql.repl.render import FORMATS, Style, row_line, scan_lines, write_rows
+
+if TYPE_CHECKING:
+    from icesql.dbapi.connection import Connection
+    from icesql.dbapi.cursor import Cursor
+
+_PROMPT, _CONTINUATION = "icesql> ", "   ...> "
+
+
+class Shell:
+    """A prompt on one connection; ``run`` returns the exit code of the command."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        output_format: str = "table",
+        out: TextIO | None = None,
+        session_options: dict[str, Any] | None = None,
+    ) -> None:
+        self._connection = connection
+        self._format = output_format
+        self._out = out or sys.stdout
+        self._timing = True
+        self._names = Names(connection)
+        self._session: PromptSession[str] = PromptSession(
+            message=_PROMPT,
+            multiline=True,
+            prompt_continuation=lambda width, line, soft: _CONTINUATION,
+            history=_history(),
+            lexer=_lexer(),
+            completer=SqlCompleter(self._names),
+            complete_while_typing=False,
+            key_bindings=_key_bindings(),
+            enable_history_search=True,
+            **(session_options or {}),
+        )
+
+    def run(self) -> int:
+        """Read and run statements until ``\\q`` or Ctrl-D."""
+        self._say("icesql · SQL on Iceberg tables · \\? for help, \\q to leave")
+        while True:
+            try:
+                text = self._session.prompt()
+            except KeyboardInterrupt:
+                continue  # Ctrl-C at the prompt drops the line being typed
+            except EOFError:
+                return 0
+            if text.strip() and not self.handle(text):
+                return 0
+
+    def handle(self, text: str) -> bool:
+        """Run one input; False when it asks to leave. Errors are shown, not raised."""
+        try:
+            if text.lstrip().startswith("\\"):
+                return self._obey(parse_command(text))
+            self._execute(text)
+        except Error as error:
+            self._say(f"error: {error}")
+        except KeyboardInterrupt:
+            self._connection.cancel()
+            self._say("cancelled")
+        return True
+
+    def _obey(self, command: Command) -> bool:
+        statement = statement_of(command)
+        match command:
+            case Command("q"):
+                return False
+            case Command("?"):
+                self._say(help_text())
+            case Command("timing", argument):
+                self._timing = _switched(self._timing, argument)
+                self._say(f"timing is {'on' if self._timing else 'off'}")
+            case Command("format", None):
+                self._say(f"format is {self._format}; there are: {', '.join(FORMATS)}")
+            case Command("format", str(name)):
+                if name not in FORMATS:
+                    near = similar_names(name, FORMATS) or tuple(FORMATS)
+                    raise ProgrammingError(f'unknown format "{name}"; try {", ".join(near)}')
+                self._format = name
+            case _ if statement is not None:
+                self._execute(statement)
+        return True
+
+    def _execute(self, text: str) -> None:
+        progress = ProgressLine(sys.stderr)
+        self._connection.progress = progress if sys.stderr.isatty() else None
+        try:
+            for cursor in self._connection.execute_script(text):
+                progress.clear()
+                self._show(cursor, progress.clear)
+        except QueryCancelledError as error:
+            progress.clear()
+            self._say(str(error))
+        finally:
+            progress.clear()
+            self._connection.progress = None
+        self._names.forget()
+
+    def _show(self, cursor: Cursor, clear: Callable[[], None]) -> None:
+        for note in cursor.notes:
+            self._say(f"note: {note}")
+        if not cursor.description:
+            self._say("ok")
+            return
+        width = shutil.get_terminal_size().columns if self._out.isatty() else None
+        colour = self._out.isatty() and "NO_COLOR" not in os.environ
+        columns = [column[0] for column in cursor.description]
+        first = cursor.fetchmany(1)  # may take all the time there is
+        clear()
+        rows = chain(first, cursor)
+        count = write_rows(self._out, self._format, columns, rows, Style(width, colour))
+        self._say(row_line(count, cursor.elapsed if self._timing else None))
+        for line in scan_lines(cursor.scan_reports):
+            self._say(line)
+
+    def _say(self, text: str) -> None:
+        self._out.write(text + "\n")
+        self._out.flush()
+
+
+def _switched(now: bool, argument: str | None) -> bool:
+    match argument:
+        case None:
+            return not now
+        case "on" | "off":
+            return argument == "on"
+        case _:
+            raise ProgrammingError(f"\\timing is on or off, not {argument!r}")
+
+
+def _key_bindings() -> KeyBindings:
+    bindings = KeyBindings()
+
+    @Condition
+    def complete() -> bool:
+        return is_complete(get_app().current_buffer.text)
+
+    @bindings.add("enter", filter=complete)
+    def _run(event: KeyPressEvent) -> None:
+        event.current_buffer.validate_and_handle()
+
+    return bindings
+
+
+def _lexer() -> Lexer:
+    from pygments.lexers.sql import SqlLexer
+
+    return PygmentsLexer(SqlLexer)
+
+
+def history_path() -> Path:
+    """Where the shell keeps its history: ``$XDG_STATE_HOME/icesql/history``."""
+    state = os.environ.get("XDG_STATE_HOME")
+    return (Path(state) if state else Path.home() / ".local" / "state") / "icesql" / "history"
+
+
+def _history() -> History:
+    path = history_path()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Statements can hold personal data: nobody else may read them.
+        path.touch(mode=0o600)
+    except OSError:
+        return InMemoryHistory()
+    return FileHistory(str(path))
