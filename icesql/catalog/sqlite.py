@@ -1,0 +1,285 @@
+"""SqliteCatalog: the JDBC catalog's schema in a SQLite file, read with the standard library."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from typing import Final
+from urllib.parse import quote, unquote
+
+from icesql.catalog.identifiers import matching, not_found
+from icesql.catalog.open import Identifier, Table, table_from_metadata
+from icesql.errors import (
+    CatalogError,
+    CommitConflictError,
+    StorageError,
+    UnsupportedTableError,
+)
+from icesql.storage.cache import BoundedCache
+from icesql.storage.reroot import Reroot, components, is_local, local_spellings, split_path
+
+_HEADER: Final = b"SQLite format 3\0"
+_SUFFIXES: Final = (".db", ".sqlite", ".sqlite3")
+
+
+def sqlite_file(uri: str) -> str | None:
+    """The absolute path of the SQLite file that ``uri`` means, None when it means none.
+
+    Takes SQLAlchemy's sqlite:///relative, sqlite:////absolute and sqlite+driver:/// and the plain
+    or file: path of a file that ends in .db, .sqlite or .sqlite3. Raises CatalogError for a
+    SQLite database in memory, which only the process that wrote it can see.
+    """
+    found = re.fullmatch(r"sqlite(?:\+\w+)?:(?://)?(/?)(.*)", uri, re.DOTALL)
+    if found is None:
+        if not is_local(uri) or not uri.lower().endswith(_SUFFIXES):
+            return None
+        places = local_spellings(os.path.expanduser(uri))
+        return next((place for place in places if os.path.exists(place)), places[0])
+    text = found[2].partition("?")[0]
+    text = text.removeprefix("file:")
+    if text in ("", ":memory:"):
+        raise CatalogError(f"{uri}: a SQLite catalog in memory cannot be opened; name a file")
+    places = [os.path.abspath(os.path.expanduser(place)) for place in (text, unquote(text))]
+    return next((place for place in places if os.path.exists(place)), places[0])
+
+
+def catalog_files(folder: str) -> list[str]:
+    """Names of the SQLite files directly in ``folder`` that hold an Iceberg catalog, sorted."""
+    try:
+        names = sorted(
+            entry.name
+            for entry in os.scandir(folder)
+            if entry.name.lower().endswith(_SUFFIXES) and entry.is_file()
+        )
+    except OSError as error:
+        raise StorageError(folder, (error.strerror or str(error)).lower()) from error
+    return [name for name in names if _holds_catalog(os.path.join(folder, name))]
+
+
+def _holds_catalog(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            if file.read(len(_HEADER)) != _HEADER:
+                return False
+        with _opened(path) as database:
+            return _has_table(database, "iceberg_tables")
+    except (OSError, CatalogError):
+        return False
+
+
+class SqliteCatalog:
+    """One catalog of a SQLite file that PyIceberg, Java or icesql wrote.
+
+    The file is opened for each call and read-only but for ``commit`` and ``drop``, so it may be
+    written by others meanwhile. A file with several catalogs needs ``name``. A metadata file that
+    is not where the catalog says, because both were moved, is looked for around the file.
+    Names match exactly, else when exactly one is equal up to case.
+    Source: JdbcUtil in Iceberg's Java sources, schema versions V0 and V1.
+    """
+
+    def __init__(
+        self,
+        file: str,
+        name: str | None = None,
+        *,
+        properties: Mapping[str, str] | None = None,
+        cache: BoundedCache | None = None,
+    ) -> None:
+        self.file, self.properties, self.cache = file, dict(properties or {}), cache
+        if not os.path.isfile(file):
+            raise CatalogError(f"there is no SQLite catalog {file}")
+        with _opened(file) as database:
+            if not _has_table(database, "iceberg_tables"):
+                raise CatalogError(
+                    f"{file} holds no Iceberg catalog: no table iceberg_tables in it"
+                )
+            self._typed = "iceberg_type" in _columns(database, "iceberg_tables")
+            self._has_namespaces = _has_table(database, "iceberg_namespace_properties")
+            held = self._catalogs(database)
+        if name is not None and name in held:
+            self._catalog = name
+        elif len(held) > 1:
+            raise CatalogError(
+                f"{file} holds several catalogs: {', '.join(held)}; "
+                + (f"none is called {name}" if name else "say which by its name")
+            )
+        else:
+            self._catalog = held[0] if held else (name or "default")
+        self.name = name or self._catalog
+
+    def __repr__(self) -> str:
+        return f"SqliteCatalog({self.file!r}, {self._catalog!r})"
+
+    def namespaces(self) -> list[Identifier]:
+        """As ``Catalog.namespaces``; "a.b" in the file is the namespace (a, b)."""
+        with _opened(self.file) as database:
+            texts = self._namespace_texts(database)
+        names = [tuple(text.split(".")) for text in texts]
+        return sorted({name[:depth] for name in names for depth in range(1, len(name) + 1)})
+
+    def tables(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
+        """As ``Catalog.tables``; views are not tables."""
+        with _opened(self.file) as database:
+            found = self._tables(database)
+        if namespace is None:
+            return found
+        here = tuple(namespace)
+        return [identifier for identifier in found if identifier[:-1] == here]
+
+    def load(self, identifier: Sequence[str]) -> Table:
+        """As ``Catalog.load``; UnsupportedTableError for a view."""
+        wanted = tuple(identifier)
+        with _opened(self.file) as database:
+            row = self._row(database, wanted)
+            if row is None:
+                found = matching(wanted, self._tables(database))
+                if found is None:
+                    raise not_found(wanted, self._tables(database), f"catalog {self.name}")
+                wanted, row = found, self._row(database, found)
+        location, kind = row or (None, None)
+        if str(kind or "").upper() == "VIEW":
+            raise UnsupportedTableError("views of a catalog", table=".".join(wanted))
+        if location is None:
+            raise CatalogError(
+                f"catalog {self.name} ({self.file}) has no metadata location for the table "
+                + ".".join(wanted)
+            )
+        return table_from_metadata(
+            wanted, self._find(location), properties=self.properties, cache=self.cache
+        )
+
+    def commit(self, identifier: Sequence[str], *, expected: str | None, new: str) -> str:
+        """As ``Catalog.commit``: one UPDATE that names the expected location."""
+        *above, table = identifier
+        place = (self._catalog, ".".join(above), table)
+        with _opened(self.file, write=True) as database:
+            if expected is None:
+                kind = (", iceberg_type", ", 'TABLE'") if self._typed else ("", "")
+                try:
+                    database.execute(
+                        "INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, "
+                        f"metadata_location, previous_metadata_location{kind[0]}) "
+                        f"VALUES (?, ?, ?, ?, NULL{kind[1]})",
+                        (*place, new),
+                    )
+                except sqlite3.IntegrityError as error:
+                    raise CommitConflictError(
+                        f"the table {'.'.join(identifier)} was created meanwhile"
+                    ) from error
+            else:
+                changed = database.execute(
+                    "UPDATE iceberg_tables SET metadata_location = ?, "
+                    "previous_metadata_location = ? WHERE catalog_name = ? AND "
+                    "table_namespace = ? AND table_name = ? AND metadata_location = ?",
+                    (new, expected, *place, expected),
+                ).rowcount
+                if changed != 1:
+                    raise CommitConflictError(
+                        f"the table {'.'.join(identifier)} is no longer at {expected}; "
+                        "load it again and retry"
+                    )
+            database.commit()
+        return new
+
+    def drop(self, identifier: Sequence[str]) -> None:
+        """As ``Catalog.drop``."""
+        *above, table = identifier
+        with _opened(self.file, write=True) as database:
+            gone = database.execute(
+                "DELETE FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ? "
+                f"AND table_name = ? {self._only_tables()}",
+                (self._catalog, ".".join(above), table),
+            ).rowcount
+            if gone != 1:
+                raise not_found(identifier, self._tables(database), f"catalog {self.name}")
+            database.commit()
+
+    def close(self) -> None:
+        """Nothing stays open."""
+
+    # ------------------------------------------------------------------ rows
+
+    def _catalogs(self, database: sqlite3.Connection) -> list[str]:
+        query = "SELECT catalog_name FROM iceberg_tables"
+        if self._has_namespaces:
+            query += " UNION SELECT catalog_name FROM iceberg_namespace_properties"
+        return sorted({str(row[0]) for row in database.execute(query)})
+
+    def _namespace_texts(self, database: sqlite3.Connection) -> set[str]:
+        query = "SELECT table_namespace FROM iceberg_tables WHERE catalog_name = :catalog"
+        if self._has_namespaces:
+            query += (
+                " UNION SELECT namespace FROM iceberg_namespace_properties "
+                "WHERE catalog_name = :catalog"
+            )
+        rows = database.execute(query, {"catalog": self._catalog})
+        return {str(row[0]) for row in rows if row[0]}
+
+    def _tables(self, database: sqlite3.Connection) -> list[Identifier]:
+        rows = database.execute(
+            "SELECT table_namespace, table_name FROM iceberg_tables WHERE catalog_name = ? "
+            + self._only_tables(),
+            (self._catalog,),
+        )
+        return sorted((*(above.split(".") if above else ()), name) for above, name in rows)
+
+    def _row(
+        self, database: sqlite3.Connection, identifier: Identifier
+    ) -> tuple[str | None, str | None] | None:
+        *above, table = identifier
+        found = database.execute(
+            f"SELECT metadata_location, {'iceberg_type' if self._typed else 'NULL'} "
+            "FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?",
+            (self._catalog, ".".join(above), table),
+        ).fetchone()
+        return (found[0], found[1]) if found else None
+
+    def _only_tables(self) -> str:
+        return "AND upper(coalesce(iceberg_type, 'TABLE')) <> 'VIEW'" if self._typed else ""
+
+    def _find(self, location: str) -> str:
+        """Where a metadata file lies now; what moved with the catalog is found around its file."""
+        if not is_local(location):
+            return location
+        scheme, _, rest = split_path(location)
+        if scheme or rest.startswith("/"):
+            places = local_spellings(location)
+        else:  # a relative path was relative to wherever the writer ran: here, or at the catalog
+            places = [os.path.join(os.path.dirname(self.file), rest), os.path.abspath(rest)]
+        found = next((place for place in places if os.path.isfile(place)), None)
+        if found is None:
+            found = Reroot("", os.path.dirname(self.file)).find(location)
+            names = components(location)[-3:]
+            # v3.metadata.json is a name that every table has: its table's folder must match, too.
+            if found is not None and (
+                re.match(r"\d+-", names[-1]) or found.endswith("/".join(names))
+            ):
+                return found
+            raise StorageError(
+                location,
+                f"catalog {self.name} names this metadata file, but it is neither there nor "
+                f"near {self.file}",
+            )
+        return found
+
+
+@contextmanager
+def _opened(file: str, *, write: bool = False) -> Iterator[sqlite3.Connection]:
+    uri = f"file:{quote(file)}?mode={'rw' if write else 'ro'}"
+    try:
+        with closing(sqlite3.connect(uri, uri=True, timeout=10)) as database:
+            yield database
+    except sqlite3.Error as error:
+        raise CatalogError(f"SQLite catalog {file}: {error}") from error
+
+
+def _has_table(database: sqlite3.Connection, name: str) -> bool:
+    query = "SELECT 1 FROM sqlite_master WHERE type IN ('table', 'view') AND name = ?"
+    return database.execute(query, (name,)).fetchone() is not None
+
+
+def _columns(database: sqlite3.Connection, table: str) -> set[str]:
+    return {str(row[1]) for row in database.execute(f"PRAGMA table_info({table})")}
