@@ -1,0 +1,78 @@
+"""Every error survives the way to another process, with its message and its data."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+from typing import Any
+
+import pytest
+
+from icesql import errors
+
+CLASSES = [
+    value
+    for value in vars(errors).values()
+    if inspect.isclass(value) and issubclass(value, errors.Error)
+]
+
+ARGUMENTS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
+    "SqlSyntaxError": (
+        ("unexpected FORM",),
+        {"line": 1, "column": 10, "expected": ["FROM", "WHERE"], "sql": "SELECT a FORM t"},
+    ),
+    "TableNotFoundError": (("ordres",), {"similar": ["orders"], "hint": "see SHOW TABLES"}),
+    "ColumnNotFoundError": (("regoin",), {"table": "sales.orders", "similar": ["region"]}),
+    "AmbiguousColumnError": (("id",), {"candidates": ["a.id", "b.id"]}),
+    "SnapshotNotFoundError": (
+        ("snapshot 7",),
+        {"table": "t", "similar": ["8"], "oldest": "2026-01-01", "newest": "2026-02-01"},
+    ),
+    "UnsupportedSqlError": (("PIVOT",), {"line": 2, "column": 3, "hint": "use CASE"}),
+    "UnsupportedTableError": (("ORC data files",), {"table": "t", "path": "a.orc"}),
+    "CorruptFileError": (("m0.avro", "not an Avro file"), {"offset": 12}),
+    "StorageError": (("s3://b/k", "access denied"), {}),
+    "MissingExtraError": (("pyspark",), {"extra": "spark"}),
+}
+
+
+@pytest.mark.parametrize("error_class", CLASSES, ids=lambda each: each.__name__)
+def test_errors_pickle_with_message_and_data(error_class: type[errors.Error]) -> None:
+    arguments, keywords = ARGUMENTS.get(error_class.__name__, (("what happened",), {}))
+    error = error_class(*arguments, **keywords)
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is error_class
+    assert str(copy) == str(error) != ""
+    assert vars(copy) == vars(error)
+
+
+def test_classes_with_data_are_all_tried() -> None:
+    with_data = {each.__name__ for each in CLASSES if "__init__" in vars(each)}
+    assert with_data == set(ARGUMENTS)
+
+
+def test_the_tree_is_the_one_of_pep_249() -> None:
+    assert issubclass(errors.InterfaceError, errors.Error)
+    assert not issubclass(errors.InterfaceError, errors.DatabaseError)
+    for name in (
+        "DataError",
+        "OperationalError",
+        "IntegrityError",
+        "InternalError",
+        "ProgrammingError",
+        "NotSupportedError",
+    ):
+        assert getattr(errors, name).__mro__[1] is errors.DatabaseError
+    assert issubclass(errors.Warning, Warning)
+    assert not issubclass(errors.Error, errors.Warning)
+
+
+def test_a_syntax_error_points_at_the_place() -> None:
+    error = errors.SqlSyntaxError(
+        "unexpected FORM", line=1, column=10, expected=["FROM", "WHERE"], sql="SELECT a FORM t"
+    )
+    assert str(error) == (
+        "syntax error at line 1, column 10: unexpected FORM; expected FROM or WHERE\n"
+        "  SELECT a FORM t\n"
+        "           ^"
+    )

@@ -1,0 +1,76 @@
+"""A plain SELECT imports sqlglot and duckdb and nothing else that is slow."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SLOW = {
+    "pyarrow", "numpy", "pandas", "pyiceberg", "fastavro", "prompt_toolkit", "pygments", "lark",
+    "sqlalchemy", "polars", "pyspark", "asyncio", "requests", "fsspec",
+}  # fmt: skip
+
+PROGRAM = """\
+import sys
+from icesql.cli import main
+code = main(sys.argv[1:])
+print(",".join(sorted(sys.modules)), file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def imported_by(*arguments: str) -> set[str]:
+    """Top-level modules in memory after `icesql <arguments>`."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return {name.partition(".")[0] for name in done.stderr.splitlines()[-1].split(",")}
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT region, sum(amount) FROM shop.orders WHERE id > 3 GROUP BY region",
+        "SELECT * FROM shop.orders VERSION AS OF 'opening' WHERE region = 'eu' LIMIT 3",
+        "EXPLAIN SELECT id FROM shop.orders WHERE region = 'eu'",
+    ],
+)
+def test_a_select_from_a_warehouse_imports_nothing_slow(warehouse: Path, sql: str) -> None:
+    modules = imported_by("--warehouse", str(warehouse), "-c", sql)
+    assert "sqlglot" in modules
+    assert modules & SLOW == set()
+
+
+def test_a_select_from_a_sqlite_catalog_imports_nothing_slow(warehouse: Path) -> None:
+    modules = imported_by(
+        "--uri", f"sqlite:///{warehouse}/catalog.db", "-c", "SELECT name FROM shop.customers"
+    )
+    assert modules & SLOW == set()
+
+
+def test_a_count_is_answered_without_an_engine(warehouse: Path) -> None:
+    modules = imported_by(
+        "--warehouse", str(warehouse), "-c", "SELECT count(*) FROM shop.customers"
+    )
+    assert modules & (SLOW | {"duckdb", "_duckdb"}) == set()
+
+
+def test_importing_icesql_imports_no_engine() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys, icesql; print(*sys.modules)"],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert {"duckdb", "sqlglot", *SLOW} & set(done.stdout.split()) == set()

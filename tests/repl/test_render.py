@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import uuid
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from icesql.repl.render import (
+    FORMATS,
+    ROWS_MEASURED,
+    Style,
+    bytes_text,
+    display_width,
+    json_of,
+    row_line,
+    text_of,
+    write_rows,
+)
+
+
+def written(
+    output_format: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    style: Style | None = None,
+) -> str:
+    out = io.StringIO()
+    assert write_rows(out, output_format, columns, rows, style or Style()) == len(rows)
+    return out.getvalue()
+
+
+def test_table_aligns_numbers_right_and_shows_null() -> None:
+    rows = [(1, "eu", Decimal("1.00")), (20, None, Decimal("-12.50"))]
+    assert written("table", ["id", "region", "amount"], rows).splitlines() == [
+        " id | region | amount",
+        "----+--------+-------",
+        "  1 | eu     |   1.00",
+        " 20 | NULL   | -12.50",
+    ]
+
+
+def test_table_of_no_rows_keeps_its_heading() -> None:
+    assert written("table", ["id"], []) == " id\n---\n"
+
+
+def test_table_counts_wide_characters_as_two_cells() -> None:
+    lines = written("table", ["name", "n"], [("東京", 1), ("Rome", 2)]).splitlines()
+    assert lines[2] == " 東京 | 1"
+    assert lines[3] == " Rome | 2"
+    assert display_width("東京") == 4
+
+
+def test_table_spells_out_control_characters() -> None:
+    text = written("table", ["a"], [("x\n\x1b[31my",)])
+    assert "\x1b" not in text
+    assert text.splitlines()[2] == " x\\n\\x1b[31my"
+
+
+def test_table_is_cut_to_the_width_of_the_terminal() -> None:
+    rows = [(1, "a" * 100, "b" * 100)]
+    for width in (30, 40, 80):
+        lines = written("table", ["id", "left", "right"], rows, Style(width)).splitlines()
+        assert max(map(display_width, lines)) <= width
+        assert lines[2].count("…") == 2
+    assert "a" * 100 in written("table", ["id", "left", "right"], rows)
+
+
+def test_columns_without_room_fall_off_and_are_marked() -> None:
+    columns = [f"column_{number}" for number in range(20)]
+    lines = written("table", columns, [tuple(range(20))], Style(50)).splitlines()
+    assert max(map(display_width, lines)) <= 50
+    assert lines[0].endswith("…")
+
+
+def test_narrow_table_is_not_cut() -> None:
+    assert written("table", ["id"], [(1,)], Style(80)) == written("table", ["id"], [(1,)])
+
+
+def test_csv_tells_null_from_an_empty_string() -> None:
+    rows = [("", None), ('say "hi", you', 1.5), ("two\nlines", float("nan"))]
+    text = written("csv", ["a", "b"], rows)
+    assert text.splitlines()[:2] == ["a,b", '"",']
+    assert list(csv.reader(io.StringIO(text)))[2:] == [
+        ['say "hi", you', "1.5"],
+        ["two\nlines", "nan"],
+    ]
+
+
+def test_csv_of_a_single_null_is_an_empty_line() -> None:
+    assert written("csv", ["a"], [(None,), ("",)]) == 'a\n\n""\n'
+
+
+def test_json_is_an_array_of_objects_with_exact_decimals() -> None:
+    rows = [(Decimal("12345678901234567890.10"), float("nan"), b"\x00\xff", None)]
+    text = written("json", ["d", "f", "b", "n"], rows)
+    assert '"d": 12345678901234567890.10' in text
+    assert json.loads(text, parse_float=Decimal) == [
+        {"d": Decimal("12345678901234567890.10"), "f": "NaN", "b": "00ff", "n": None}
+    ]
+    assert json.loads(written("json", ["d"], [])) == []
+
+
+def test_jsonl_keeps_columns_of_one_name_apart() -> None:
+    assert json.loads(written("jsonl", ["a", "a", "a_2"], [(1, 2, 3)])) == {
+        "a": 1,
+        "a_2": 2,
+        "a_2_2": 3,
+    }
+
+
+def test_markdown_escapes_bars_and_line_breaks() -> None:
+    assert written("markdown", ["a|b", "n"], [("x|y\nz", 1)]).splitlines() == [
+        "| a\\|b | n |",
+        "|---|---:|",
+        "| x\\|y\\nz | 1 |",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "as_json"),
+    [
+        (True, "true", "true"),
+        (1.0, "1.0", "1.0"),
+        (float("-inf"), "-inf", '"-Infinity"'),
+        (Decimal("1E+3"), "1000", "1000"),
+        (b"\x01", "0x01", '"01"'),
+        (date(2026, 1, 2), "2026-01-02", '"2026-01-02"'),
+        (time(1, 2, 3, 4), "01:02:03.000004", '"01:02:03.000004"'),
+        (datetime(2026, 1, 2, 3), "2026-01-02 03:00:00", '"2026-01-02T03:00:00"'),
+        (
+            datetime(2026, 1, 2, 3, tzinfo=UTC),
+            "2026-01-02 03:00:00+00:00",
+            '"2026-01-02T03:00:00+00:00"',
+        ),
+        (
+            uuid.UUID(int=5),
+            "00000000-0000-0000-0000-000000000005",
+            '"00000000-0000-0000-0000-000000000005"',
+        ),
+        ({"lat": 1.5, "n": None}, '{"lat": 1.5, "n": null}', '{"lat": 1.5, "n": null}'),
+        ([("x", 1), ("y", None)], '[["x", 1], ["y", null]]', '[["x", 1], ["y", null]]'),
+    ],
+)
+def test_values_as_text_and_as_json(value: Any, text: str, as_json: str) -> None:
+    assert text_of(value) == text
+    assert json_of(value) == as_json
+    json.loads(as_json)
+
+
+def test_nanoseconds_are_nine_digits() -> None:
+    class Nano(datetime):
+        nanosecond = 7
+
+    moment = Nano(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
+    assert text_of(moment) == "2026-01-02 03:04:05.000006007+00:00"
+
+
+@pytest.mark.parametrize("output_format", [name for name in FORMATS if name != "table"])
+def test_rows_are_written_as_they_come(output_format: str) -> None:
+    out = io.StringIO()
+    seen = []
+
+    def rows() -> Iterator[tuple[int]]:
+        for number in range(10):
+            seen.append(len(out.getvalue()))
+            yield (number,)
+
+    write_rows(out, output_format, ["n"], rows(), Style())
+    assert seen[9] > seen[5] > seen[2]
+
+
+def test_a_long_table_measures_only_its_first_rows() -> None:
+    out = io.StringIO()
+    early: list[str] = []
+
+    def rows() -> Iterator[tuple[Any]]:
+        for number in range(ROWS_MEASURED + 5):
+            if number == ROWS_MEASURED + 1:
+                early.append(out.getvalue())
+            yield ("x" * 50,) if number > ROWS_MEASURED else (number,)
+
+    assert write_rows(out, "table", ["n"], rows(), Style()) == ROWS_MEASURED + 5
+    assert early[0].count("\n") >= ROWS_MEASURED
+    assert out.getvalue().rstrip().endswith("x" * 50)
+
+
+def test_sizes_and_counts_read_well() -> None:
+    assert [bytes_text(size) for size in (0, 999, 1536, 5 << 20)] == [
+        "0 B",
+        "999 B",
+        "1.5 kB",
+        "5 MB",
+    ]
+    assert row_line(1, 0.0123) == "(1 row, 12 ms)"
+    assert row_line(12345, None) == "(12,345 rows)"
