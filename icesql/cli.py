@@ -113,9 +113,12 @@ class _Version(argparse.Action):
     """Prints the installed version; looked up only when asked, as it reads package metadata."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from importlib.metadata import version
+        from importlib.metadata import PackageNotFoundError, version
 
-        print(f"icesql {version('icesql')}")
+        try:
+            print(f"icesql {version('icesql')}")
+        except PackageNotFoundError:
+            print("icesql, run from a checkout")
         parser.exit()
 
 

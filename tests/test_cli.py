@@ -1,0 +1,194 @@
+"""The command line as its users meet it: exit codes, streams, formats, signals."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+COMMAND = [sys.executable, "-m", "icesql"]
+
+
+def icesql(*arguments: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *map(str, arguments)],
+        cwd=ROOT,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_rows_go_to_stdout_and_nothing_else_does(warehouse: Path) -> None:
+    done = icesql(
+        "--warehouse", warehouse, "-v", "-c", "SELECT name FROM shop.customers WHERE id = 1"
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == " name\n-------\n Grace\n"
+    assert "1 row" in done.stderr
+
+
+def test_several_statements_show_each_result(warehouse: Path) -> None:
+    done = icesql("--format", "csv", "-c", "SELECT 1 AS a; SELECT ';' AS b", "-c", "SELECT 3 AS c")
+    assert (done.returncode, done.stdout) == (0, "a\n1\nb\n;\nc\n3\n"), done.stderr
+
+
+def test_a_failing_statement_ends_the_run_with_1(warehouse: Path) -> None:
+    done = icesql("-c", "SELECT 1 AS a; SELECT nothing FROM nowhere; SELECT 3", "--format", "csv")
+    assert (done.returncode, done.stdout) == (1, "a\n1\n")
+    assert done.stderr.startswith("error: ")
+    assert "nowhere" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_debug_shows_where_an_error_came_from() -> None:
+    done = icesql("--debug", "-c", "SELECT FROM WHERE")
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+    assert "SqlSyntaxError" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--format", "xml", "-c", "SELECT 1"],
+        ["-c", "SELECT 1", "-f", "x.sql"],
+        ["--set", "nothing", "-c", "SELECT 1"],
+        ["demo", "-c", "SELECT 1"],
+        ["SELECT 1"],
+        ["-f", "does-not-exist.sql"],
+        ["--nonsense"],
+    ],
+)
+def test_a_wrong_command_line_ends_with_2(arguments: list[str]) -> None:
+    done = icesql(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "icesql" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_wrong_setting_is_named() -> None:
+    done = icesql("--set", "memory_limt=1GB", "-c", "SELECT 1")
+    assert done.returncode == 1
+    assert done.stderr == ('error: unknown setting "memory_limt"; did you mean memory_limit?\n')
+
+
+def test_a_file_and_standard_input_hold_statements_too(tmp_path: Path) -> None:
+    script = tmp_path / "report.sql"
+    script.write_text("-- a report\nSELECT 1 AS a;\n\nSELECT 2 AS b;\n", encoding="utf-8")
+    by_file = icesql("-f", script, "--format", "csv")
+    assert by_file.stdout == "a\n1\nb\n2\n", by_file.stderr
+    assert icesql("--format", "csv", stdin=script.read_text()).stdout == by_file.stdout
+    assert icesql("-f", "-", "--format", "csv", stdin=script.read_text()).stdout == by_file.stdout
+
+
+def test_statements_that_give_no_rows_print_none() -> None:
+    done = icesql("-c", "SET TIME ZONE 'Asia/Tokyo'")
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+
+
+def test_the_session_zone_is_an_argument(warehouse: Path) -> None:
+    sql = "SELECT CAST(TIMESTAMPTZ '2026-01-01 00:00:00+00:00' AS VARCHAR) AS t"
+    done = icesql("--timezone", "Asia/Tokyo", "--format", "csv", "-c", sql)
+    assert done.stdout.startswith("t\n2026-01-01 09:00:00+09"), done.stderr
+
+
+def test_formats_hold_the_same_values(warehouse: Path) -> None:
+    sql = "SELECT * FROM shop.types ORDER BY small NULLS LAST"
+    results = {
+        name: icesql("--warehouse", warehouse, "--format", name, "-c", sql)
+        for name in ("csv", "json", "jsonl", "markdown", "table")
+    }
+    for done in results.values():
+        assert done.returncode == 0, done.stderr
+    values, nulls = json.loads(results["json"].stdout)
+    assert set(nulls.values()) == {None}
+    assert values == {
+        "flag": True,
+        "small": -7,
+        "big": 2**40,
+        "single": 1.5,
+        "double": "Infinity",
+        "price": 12.30,
+        "day": "2026-01-31",
+        "clock": "12:30:00.000005",
+        "moment": "2026-01-31T12:30:00",
+        "instant": "2026-01-31T12:30:00+00:00",
+        "text": "naïve, \"quoted\"\nand 'cut'",
+        "key": "00000000-0000-0000-0000-000000000005",
+        "code": "616263",
+        "blob": "00ff",
+        "tags": ["a", None],
+        "place": {"lat": 47.5, "name": "Basel"},
+        "counts": [["x", 1], ["y", None]],
+    }
+    assert list(map(json.loads, results["jsonl"].stdout.splitlines())) == [values, nulls]
+    first, second = csv.DictReader(io.StringIO(results["csv"].stdout))
+    assert set(second.values()) == {""}
+    assert first["price"] == "12.30"
+    assert first["text"] == values["text"]
+    assert first["blob"] == "0x00ff"
+    assert json.loads(first["counts"]) == values["counts"]
+    assert len(results["markdown"].stdout.splitlines()) == 4
+    assert results["table"].stdout.count("NULL") == len(values)
+
+
+def test_a_closed_pipe_is_no_traceback() -> None:
+    reader, writer = os.pipe()
+    running = subprocess.Popen(
+        [*COMMAND, "--format", "csv", "-c", "SELECT * FROM range(3000000) AS r(n)"],
+        cwd=ROOT,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.close(writer)
+    with os.fdopen(reader) as lines:
+        assert lines.readline() == "n\n"
+    _, errors = running.communicate(timeout=60)
+    assert (running.returncode, errors) == (0, "")
+
+
+def test_ctrl_c_stops_a_query_at_once() -> None:
+    sql = "SELECT count(*) FROM range(100000000) a, range(1000) b WHERE a.range * b.range % 7 = 3"
+    running = subprocess.Popen(
+        [*COMMAND, "-c", sql],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(1.5)
+    assert running.poll() is None, running.communicate()
+    asked = time.monotonic()
+    running.send_signal(signal.SIGINT)
+    _, errors = running.communicate(timeout=30)
+    assert time.monotonic() - asked < 2
+    assert running.returncode == 130
+    assert "Traceback" not in errors
+
+
+def test_notes_about_the_result_go_to_stderr(warehouse: Path) -> None:
+    sql = "SELECT count(*) AS n FROM shop.orders TIMESTAMP AS OF TIMESTAMP '2999-01-01 00:00:00'"
+    done = icesql("--warehouse", warehouse, "--format", "csv", "-c", sql)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("n\n")
+    assert done.stderr.startswith("note: ")
+
+
+def test_version_and_help_say_so() -> None:
+    assert "time travel" in icesql("--help").stdout
+    version = icesql("--version")
+    assert (version.returncode, version.stdout.split()[0].rstrip(",")) == (0, "icesql")
