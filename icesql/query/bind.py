@@ -1,0 +1,85 @@
+"""Bind a parsed query: tables at their snapshots, with columns, filters and limit pushed into scans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from icesql.query.bound import BoundQuery, ScanNote
+from icesql.query.columns import bind_columns
+from icesql.query.pushdown import push_down
+from icesql.query.snapshot_selection import select_snapshot, snapshot_text
+from icesql.scan.table_scan import TableScan
+
+if TYPE_CHECKING:
+    from icesql.catalog.open import Table
+    from icesql.context import QueryContext
+    from icesql.sql.statement import Query, TableReference
+
+
+def bind(
+    query: Query, open_table: Callable[[TableReference], Table], context: QueryContext
+) -> BoundQuery:
+    """The query over scans; ``open_table`` is asked once for each table that is named.
+
+    Raises ColumnNotFoundError, AmbiguousColumnError, SnapshotNotFoundError, UnsupportedSqlError and
+    what ``open_table`` raises. Never touches manifests or data.
+    """
+    tree = query.tree.copy()
+    tables = _open_tables(query.references, open_table, context)
+    scans, resolved, notes = [], [], []
+    for reference, table in zip(query.references, tables, strict=True):
+        selected = select_snapshot(table, reference.travel, context)
+        scans.append(
+            TableScan(
+                table=table,
+                snapshot=selected.snapshot,
+                schema=selected.schema,
+                projection=selected.schema,
+                ref=selected.ref,
+            )
+        )
+        if selected.note is not None and selected.note not in notes:
+            notes.append(selected.note)
+        snapshot = selected.snapshot
+        resolved.append(
+            ScanNote(
+                table=table.name,
+                ref=selected.ref,
+                snapshot=snapshot_text(snapshot, selected.ref, context) if snapshot else None,
+                note=selected.note or "",
+            )
+        )
+    tree, projected = bind_columns(tree, tuple(scans), context)
+    filtered, pushed = push_down(tree, projected, context)
+    return BoundQuery(
+        tree=tree,
+        scans=filtered,
+        references=tuple(query.references),
+        notes=tuple(notes),
+        pushed=pushed,
+        resolved=tuple(resolved),
+    )
+
+
+def _open_tables(
+    references: tuple[TableReference, ...],
+    open_table: Callable[[TableReference], Table],
+    context: QueryContext,
+) -> list[Table]:
+    """One Table per reference; a table named twice is the same value, so one moment in time."""
+    by_reference: dict[tuple[object, ...], Table] = {}
+    by_place: dict[tuple[object, ...], Table] = {}
+    tables = []
+    for reference in references:
+        context.check()
+        key = (reference.parts, reference.path)
+        table = by_reference.get(key)
+        if table is None:
+            table = open_table(reference)
+            # Two spellings of one name ("T" and t) must not see two versions of its metadata.
+            folder = table.metadata_location.rpartition("/")[0]
+            table = by_place.setdefault((table.identifier, folder), table)
+            by_reference[key] = table
+        tables.append(table)
+    return tables

@@ -1,0 +1,60 @@
+"""BoundQuery: a statement whose tables are scans at a snapshot, ready for any engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from icesql.iceberg.expressions.predicate import Predicate
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from icesql.scan.table_scan import TableScan
+    from icesql.sql.statement import TableReference
+
+
+@dataclass(frozen=True, slots=True)
+class PushedConjunct:
+    """What became of one condition: the scan it concerns and the Iceberg predicate it gave.
+
+    ``scan`` is the index of the scan, None when the condition concerns none or several.
+    ``predicate`` is None when nothing could be pushed; ``note`` then says why.
+    """
+
+    scan: int | None
+    sql: str
+    predicate: Predicate | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScanNote:
+    """What a table reference resolved to, in words, for reports and EXPLAIN.
+
+    ``snapshot`` is a text such as ``812 (main) committed 2026-11-19 14:02:11 Europe/Berlin``,
+    None for a table without a snapshot.
+    """
+
+    table: str
+    ref: str | None
+    snapshot: str | None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class BoundQuery:
+    """A query tree over ``"__scan_<i>"`` tables and one TableScan for each of them, in order.
+
+    A scan exposes exactly the columns of its ``projection`` under their names, which are
+    unique up to case within it. ``tree`` keeps every condition: what was pushed into a scan
+    is implied by it, so evaluating the tree over the scans' rows gives the answer.
+    ``notes`` say how travelled tables were resolved.
+    """
+
+    tree: exp.Expression
+    scans: tuple[TableScan, ...]
+    references: tuple[TableReference, ...] = ()
+    notes: tuple[str, ...] = ()
+    pushed: tuple[PushedConjunct, ...] = ()
+    resolved: tuple[ScanNote, ...] = field(default=())

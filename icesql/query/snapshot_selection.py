@@ -1,0 +1,164 @@
+"""Which snapshot, schema and ref of a table a reference means.
+
+A branch (and no travel at all) reads by the table's current schema, everything else by the schema
+of its snapshot. Instants follow the snapshot log, what was current then, so rolled-back and staged
+snapshots never qualify. Source: semantics of Iceberg's TableScan and Spark's VERSION AS OF.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+from icesql.errors import InternalError, SnapshotNotFoundError, similar_names
+from icesql.sql.time_travel import AsOf, SnapshotId, VersionText
+
+if TYPE_CHECKING:
+    from icesql.catalog.open import Table
+    from icesql.context import QueryContext
+    from icesql.iceberg.schema import Schema
+    from icesql.iceberg.snapshot import Snapshot
+    from icesql.sql.time_travel import TimeTravel
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MAIN = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedSnapshot:
+    """``snapshot`` is None only for a table that never had one; ``ref`` names how it was found."""
+
+    snapshot: Snapshot | None
+    schema: Schema
+    ref: str | None
+    note: str | None
+
+
+def select_snapshot(
+    table: Table, travel: TimeTravel | None, context: QueryContext
+) -> SelectedSnapshot:
+    """The snapshot of ``table`` that ``travel`` means; ``note`` tells it for travelled tables.
+
+    Raises SnapshotNotFoundError with the nearest refs and the oldest and newest snapshot.
+    """
+    metadata = table.metadata
+    match travel:
+        case None:
+            current = metadata.current_snapshot
+            return SelectedSnapshot(current, metadata.schema, MAIN if current else None, None)
+        case SnapshotId(id=snapshot_id):
+            snapshot = metadata.snapshot(snapshot_id)
+            if snapshot is None:
+                raise _not_found(table, f"snapshot {snapshot_id}", str(snapshot_id), context)
+            return _by_snapshot(table, snapshot, None, context)
+        case VersionText(text=text):
+            return _by_version(table, text, context)
+        case AsOf(epoch_us=epoch_us, text=text):
+            return _by_instant(table, epoch_us, text, context)
+        case _:
+            raise InternalError(f"time travel of an unknown kind: {travel!r}")
+
+
+def snapshot_text(snapshot: Snapshot, ref: str | None, context: QueryContext) -> str:
+    """``812 (main) committed 2026-11-19 14:02:11 Europe/Berlin``."""
+    name = f" ({ref})" if ref else ""
+    return f"{snapshot.snapshot_id}{name} committed {instant_text(snapshot.timestamp_ms, context)}"
+
+
+def instant_text(timestamp_ms: int, context: QueryContext) -> str:
+    """An instant in the session's zone, milliseconds only where there are any."""
+    zone = context.settings.timezone
+    try:
+        local = (_EPOCH + timedelta(milliseconds=timestamp_ms)).astimezone(ZoneInfo(zone))
+    except (OverflowError, ValueError):
+        return f"{timestamp_ms} ms after 1970"
+    fraction = f".{local.microsecond // 1000:03d}" if local.microsecond else ""
+    return f"{local:%Y-%m-%d %H:%M:%S}{fraction} {zone}"
+
+
+def _by_version(table: Table, text: str, context: QueryContext) -> SelectedSnapshot:
+    metadata = table.metadata
+    if text.isascii() and text.isdigit():
+        snapshot = metadata.snapshot(int(text))
+        if snapshot is not None:
+            return _by_snapshot(table, snapshot, None, context)
+    ref = metadata.refs.get(text)
+    if ref is None:
+        if text == MAIN:
+            # Metadata of version 1 may come without refs; main is then the current snapshot.
+            current = metadata.current_snapshot
+            note = _note(table, current, MAIN, context) if current else None
+            return SelectedSnapshot(current, metadata.schema, MAIN, note)
+        what = f'snapshot or ref "{text}"' if text.isdigit() else f'branch or tag "{text}"'
+        raise _not_found(table, what, text, context)
+    snapshot = metadata.snapshot(ref.snapshot_id)
+    if snapshot is None:
+        what = f'snapshot {ref.snapshot_id} of {ref.kind} "{text}"'
+        raise _not_found(table, what, text, context)
+    schema = metadata.schema if ref.kind == "branch" else metadata.schema_of(snapshot)
+    return SelectedSnapshot(snapshot, schema, text, _note(table, snapshot, text, context))
+
+
+def _by_instant(
+    table: Table, epoch_us: int, text: str, context: QueryContext
+) -> SelectedSnapshot:
+    metadata = table.metadata
+    current = metadata.current_snapshot
+    # Commits carry whole milliseconds: the last one at or before the instant is that of its floor.
+    timestamp_ms = epoch_us // 1000
+    snapshot = metadata.snapshot_as_of(timestamp_ms)
+    if snapshot is None:
+        what = f"snapshot as of {text} ({instant_text(timestamp_ms, context)})"
+        raise _not_found(table, what, "", context)
+    last_ms = max(
+        (entry.timestamp_ms for entry in metadata.snapshot_log),
+        default=snapshot.timestamp_ms,
+    )
+    ref = MAIN if current is not None and current.snapshot_id == snapshot.snapshot_id else None
+    note = _note(table, snapshot, ref, context)
+    if timestamp_ms > last_ms and ref == MAIN:
+        asked = instant_text(timestamp_ms, context)
+        note += f" (the current snapshot: {asked} is after the last commit)"
+    return SelectedSnapshot(snapshot, metadata.schema_of(snapshot), ref, note)
+
+
+def _by_snapshot(
+    table: Table, snapshot: Snapshot, ref: str | None, context: QueryContext
+) -> SelectedSnapshot:
+    metadata = table.metadata
+    named = ref or _ref_of(table, snapshot)
+    return SelectedSnapshot(
+        snapshot, metadata.schema_of(snapshot), ref, _note(table, snapshot, named, context)
+    )
+
+
+def _ref_of(table: Table, snapshot: Snapshot) -> str | None:
+    refs = table.metadata.refs
+    names = [name for name, ref in refs.items() if ref.snapshot_id == snapshot.snapshot_id]
+    return MAIN if MAIN in names else min(names, default=None)
+
+
+def _note(table: Table, snapshot: Snapshot, ref: str | None, context: QueryContext) -> str:
+    return f"{table.name} → snapshot {snapshot_text(snapshot, ref, context)}"
+
+
+def _not_found(
+    table: Table, what: str, wanted: str, context: QueryContext
+) -> SnapshotNotFoundError:
+    metadata = table.metadata
+    candidates = [*metadata.refs, *(str(each) for each in metadata.snapshots)]
+    in_order = sorted(metadata.snapshots.values(), key=lambda each: each.timestamp_ms)
+    reach = [
+        f"{each.snapshot_id} at {instant_text(each.timestamp_ms, context)}"
+        for each in (in_order[:1] + in_order[-1:])
+    ]
+    return SnapshotNotFoundError(
+        what,
+        table=table.name,
+        similar=similar_names(wanted, candidates) if wanted else (),
+        oldest=reach[0] if reach else None,
+        newest=reach[-1] if reach else None,
+        hint="" if reach else "the table has no snapshot yet",
+    )
