@@ -1,0 +1,216 @@
+"""The demo: a small warehouse with a history, written with PyIceberg, and a look into its past."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TextIO
+
+import icesql
+from icesql.errors import ProgrammingError
+from icesql.repl.render import Style, write_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyiceberg.manifest import DataFile
+    from pyiceberg.table import Table, Transaction
+
+DEFAULT_FOLDER: Final = Path("icesql-demo")
+_FIRST_DAY: Final = datetime(2026, 1, 1, tzinfo=UTC)
+_CITIES: Final = ("Athens", "Berlin", "Cairo", "Delhi", "Essen")
+_TRIPS_PER_DAY: Final = 200
+
+_QUERY: Final = """\
+SELECT city, count(*) AS trips, sum(fare) AS fares
+FROM demo.trips VERSION AS OF 'two-weeks'
+WHERE pickup_at >= TIMESTAMPTZ '2026-01-08 00:00:00+00'
+  AND pickup_at < TIMESTAMPTZ '2026-01-10 00:00:00+00'
+GROUP BY city
+ORDER BY city"""
+
+
+def run(directory: str | None) -> int:
+    """``icesql demo [DIR]``; the exit code."""
+    return run_demo(Path(directory) if directory else None, sys.stdout)
+
+
+def run_demo(directory: Path | None, out: TextIO) -> int:
+    """Build the demo warehouse in ``directory`` (``./icesql-demo``), query its past, print both.
+
+    A folder that already holds the demo is queried as it is. Returns 0. Raises ProgrammingError
+    for a folder with anything else in it, and whatever the query raises.
+    """
+    folder = (directory or DEFAULT_FOLDER).expanduser().resolve()
+    if (folder / "catalog.db").is_file():
+        print(f"The demo warehouse is already in {folder}.", file=out)
+    elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ProgrammingError(f"{folder} is not empty; name a new folder: icesql demo DIR")
+    else:
+        build(folder)
+        print(f"A new warehouse is in {folder}.", file=out)
+    with icesql.connect(uri=f"sqlite:///{folder / 'catalog.db'}") as connection:
+        _show_history(connection, out)
+        print(f"\nTime travel, with a filter that needs two of its days:\n\n{_QUERY}\n", file=out)
+        cursor = connection.execute(_QUERY)
+        columns = [str(column[0]) for column in cursor.description or ()]
+        write_rows(out, "table", columns, cursor.fetchall(), Style())
+        for report in cursor.scan_reports:
+            print(f"\n{report}", file=out)
+    print(_next_steps(folder), file=out)
+    return 0
+
+
+def build(folder: Path) -> None:
+    """Write the warehouse: demo.trips with its snapshots, branch and tag, in ``catalog.db``.
+
+    The rows are the same each time; only ids and times of snapshots differ.
+    """
+    import pyarrow as pa
+    from pyiceberg.catalog.sql import SqlCatalog
+    from pyiceberg.partitioning import PartitionField, PartitionSpec
+    from pyiceberg.schema import Schema
+    from pyiceberg.transforms import DayTransform
+    from pyiceberg.types import DecimalType, LongType, NestedField, StringType, TimestamptzType
+
+    folder.mkdir(parents=True, exist_ok=True)
+    catalog = SqlCatalog("icesql", uri=f"sqlite:///{folder / 'catalog.db'}", warehouse=str(folder))
+    catalog.create_namespace("demo")
+    table = catalog.create_table(
+        "demo.trips",
+        schema=Schema(
+            NestedField(1, "id", LongType(), required=True),
+            NestedField(2, "pickup_at", TimestamptzType(), required=True),
+            NestedField(3, "city", StringType()),
+            NestedField(4, "distance_km", DecimalType(6, 2)),
+            NestedField(5, "fare", DecimalType(8, 2)),
+        ),
+        partition_spec=PartitionSpec(PartitionField(2, 1000, DayTransform(), "pickup_day")),
+        properties={"format-version": "2"},
+    )
+    _append(table, range(7))
+    _append(table, range(7, 14))
+    two_weeks = _current(table)
+    table.manage_snapshots().create_tag(two_weeks, "two-weeks").commit()
+
+    # The fares of 9 January were recorded without tax.
+    ninth = _trips(8)
+    fares = pa.array([fare * 119 / 100 for fare in ninth.column("fare").to_pylist()])
+    ninth = ninth.set_column(4, "fare", fares.cast(pa.decimal128(8, 2), safe=False))
+    _replace_day(table, 8, ninth)
+
+    table.delete("pickup_at < '2026-01-02T00:00:00+00:00'")
+    with table.update_schema() as change:
+        change.add_column("tip", DecimalType(8, 2), doc="known since the third week")
+    _append(table, range(14, 21), tips=True)
+
+    table.manage_snapshots().create_branch(two_weeks, "audit").commit()
+    _append(table, [21], tips=True, branch="audit")
+    catalog.close()
+
+
+def _trips(day: int, *, tips: bool = False) -> pa.Table:
+    """The trips of one day as an Arrow table; arithmetic instead of chance, so always the same."""
+    from decimal import Decimal
+
+    import pyarrow as pa
+
+    numbers = [day * _TRIPS_PER_DAY + trip for trip in range(_TRIPS_PER_DAY)]
+    at = _FIRST_DAY + timedelta(days=day)
+    distances = [Decimal(50 + number * 7919 % 2450) / 100 for number in numbers]
+    columns: dict[str, Any] = {
+        "id": pa.array(numbers, pa.int64()),
+        "pickup_at": pa.array(
+            [at + timedelta(seconds=432 * trip) for trip in range(_TRIPS_PER_DAY)],
+            pa.timestamp("us", "UTC"),
+        ),
+        "city": pa.array([_CITIES[(number + number // 7) % 5] for number in numbers]),
+        "distance_km": pa.array(distances, pa.decimal128(6, 2)),
+        "fare": pa.array([3 + 2 * distance for distance in distances], pa.decimal128(8, 2)),
+    }
+    if tips:
+        columns["tip"] = pa.array(
+            [Decimal(number % 6) / 2 if number % 6 else None for number in numbers],
+            pa.decimal128(8, 2),
+        )
+    required = ("id", "pickup_at")
+    schema = pa.schema(
+        [pa.field(name, one.type, nullable=name not in required) for name, one in columns.items()]
+    )
+    return pa.table(columns, schema=schema)
+
+
+def _append(table: Table, days: Sequence[int], *, tips: bool = False, branch: str = "main") -> None:
+    with table.transaction() as transaction:
+        files = [
+            file
+            for number, day in enumerate(days)
+            for file in _write_day(transaction, table, day, _trips(day, tips=tips), number)
+        ]
+        with transaction.update_snapshot(branch=branch).fast_append() as append:
+            for file in files:
+                append.append_data_file(file)
+
+
+def _replace_day(table: Table, day: int, rows: pa.Table) -> None:
+    start = _FIRST_DAY + timedelta(days=day)
+    wanted = (
+        f"pickup_at >= '{start.isoformat()}' and "
+        f"pickup_at < '{(start + timedelta(days=1)).isoformat()}'"
+    )
+    old = [task.file for task in table.scan(row_filter=wanted).plan_files()]
+    with table.transaction() as transaction:
+        new = _write_day(transaction, table, day, rows, 0)
+        with transaction.update_snapshot().overwrite() as overwrite:
+            for file in old:
+                overwrite.delete_data_file(file)
+            for file in new:
+                overwrite.append_data_file(file)
+
+
+def _write_day(
+    transaction: Transaction, table: Table, day: int, rows: pa.Table, number: int
+) -> list[DataFile]:
+    """One data file in the partition of one day.
+
+    ``Table.append`` would do, but splitting rows by a day transform needs pyiceberg-core there;
+    here the day is known.
+    """
+    from uuid import uuid4
+
+    from pyiceberg.io.pyarrow import write_file
+    from pyiceberg.partitioning import PartitionFieldValue, PartitionKey
+    from pyiceberg.table import WriteTask
+
+    metadata = transaction.table_metadata
+    spec, schema = metadata.spec(), metadata.schema()
+    epoch_day = (_FIRST_DAY + timedelta(days=day)).date().toordinal() - 719163
+    key = PartitionKey([PartitionFieldValue(spec.fields[0], epoch_day)], spec, schema)
+    task = WriteTask(uuid4(), number, schema, rows.to_batches(), partition_key=key)
+    return list(write_file(table.io, metadata, iter([task])))
+
+
+def _current(table: Table) -> int:
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    return snapshot.snapshot_id
+
+
+def _show_history(connection: Any, out: TextIO) -> None:
+    cursor = connection.execute("SHOW SNAPSHOTS FROM demo.trips")
+    columns = [str(column[0]) for column in cursor.description or ()]
+    print("\ndemo.trips, partitioned by day(pickup_at), has this history:\n", file=out)
+    write_rows(out, "table", columns, cursor.fetchall(), Style())
+
+
+def _next_steps(folder: Path) -> str:
+    place = str(folder) if not any(sign in str(folder) for sign in " '\"$") else f'"{folder}"'
+    start = f"icesql --warehouse {place}"
+    return f"""
+Go on from here:
+  {start} -c "SELECT count(*), min(pickup_at) FROM demo.trips"
+  {start} -c "SELECT count(*), min(pickup_at) FROM demo.trips VERSION AS OF 'two-weeks'"
+  {start} -c "SELECT max(pickup_at) FROM demo.trips FOR VERSION AS OF 'audit'"
+  {start} -c "EXPLAIN SELECT * FROM demo.trips WHERE pickup_at < DATE '2026-01-03'"
+  {start}"""
