@@ -1,0 +1,208 @@
+"""Avro object containers: the header and the unpacked blocks of a file.
+
+Source: Avro 1.12 specification, "Object Container Files".
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from icesql.errors import CorruptFileError, UnsupportedTableError
+
+_MAGIC: Final = b"Obj\x01"
+_SYNC_SIZE: Final = 16
+# Bytes after inflating; a manifest of a million files takes about this much.
+_LARGEST: Final = 1 << 30
+
+
+class BadAvro(ValueError):
+    """Bytes that are not what the Avro encoding allows."""
+
+
+@dataclass(frozen=True, slots=True)
+class AvroFile:
+    """The blocks of one file, unpacked and joined.
+
+    ``blocks`` holds per block the number of its records, the end of them in ``data``, and the
+    byte of the file where the block begins.
+    """
+
+    path: str
+    metadata: Mapping[str, bytes]
+    data: bytes
+    blocks: tuple[tuple[int, int, int], ...]
+
+    @property
+    def schema(self) -> bytes:
+        """The writer schema, as JSON text."""
+        return self.metadata["avro.schema"]
+
+
+def read_varint(data: bytes, position: int) -> tuple[int, int]:
+    """A zigzag integer of at most 64 bits and the position after it.
+
+    Raises IndexError at the end of the data, BadAvro when it is longer than 64 bits.
+    """
+    byte = data[position]
+    position += 1
+    value = byte & 127
+    shift = 7
+    while byte > 127:
+        if shift > 63:
+            raise BadAvro("integer longer than 64 bits")
+        byte = data[position]
+        position += 1
+        value |= (byte & 127) << shift
+        shift += 7
+    return (value >> 1) ^ -(value & 1), position
+
+
+def read_avro_file(data: bytes, path: str) -> AvroFile:
+    """The container in ``data``. Raises CorruptFileError with the byte where it goes wrong.
+
+    Codecs null, deflate, bzip2 and xz need the standard library alone, snappy and zstandard use
+    pyarrow; another codec raises UnsupportedTableError.
+    """
+    if not data.startswith(_MAGIC):
+        raise CorruptFileError(path, "not an Avro file", offset=0)
+    position = len(_MAGIC)
+    try:
+        metadata, position = _read_metadata(data, position)
+        sync = data[position : position + _SYNC_SIZE]
+        position += _SYNC_SIZE
+        if len(sync) < _SYNC_SIZE:
+            raise BadAvro("the header ends early")
+    except (IndexError, UnicodeDecodeError, BadAvro) as error:
+        problem = str(error) if isinstance(error, BadAvro) else "the header is damaged"
+        raise CorruptFileError(path, f"bad Avro header: {problem}", offset=position) from error
+    if "avro.schema" not in metadata:
+        raise CorruptFileError(path, "Avro header without schema", offset=position)
+    return _read_blocks(data, position, path, metadata, sync)
+
+
+def _read_metadata(data: bytes, position: int) -> tuple[dict[str, bytes], int]:
+    metadata: dict[str, bytes] = {}
+    while True:
+        count, position = read_varint(data, position)
+        if count == 0:
+            return metadata, position
+        if count < 0:
+            count = -count
+            _, position = read_varint(data, position)
+        for _ in range(count):
+            key, position = _read_bytes(data, position)
+            value, position = _read_bytes(data, position)
+            metadata[key.decode()] = value
+
+
+def _read_bytes(data: bytes, position: int) -> tuple[bytes, int]:
+    length, position = read_varint(data, position)
+    end = position + length
+    if length < 0 or end > len(data):
+        raise BadAvro(f"a value of {length} bytes does not fit the file")
+    return data[position:end], end
+
+
+def _read_blocks(
+    data: bytes, position: int, path: str, metadata: Mapping[str, bytes], sync: bytes
+) -> AvroFile:
+    codec = metadata.get("avro.codec", b"null").decode("utf-8", "replace") or "null"
+    parts: list[bytes] = []
+    blocks: list[tuple[int, int, int]] = []
+    total = 0
+    while position < len(data):
+        start = position
+        try:
+            count, position = read_varint(data, position)
+            size, position = read_varint(data, position)
+            if count < 0:
+                raise BadAvro(f"a block of {count} records")
+            if size < 0 or position + size + _SYNC_SIZE > len(data):
+                raise BadAvro(f"a block of {size} bytes does not fit the file")
+            part = _unpack(codec, data[position : position + size], _LARGEST - total, path)
+            position += size
+            if data[position : position + _SYNC_SIZE] != sync:
+                raise BadAvro("the block does not end in the sync marker")
+        except (IndexError, BadAvro) as error:
+            problem = str(error) if isinstance(error, BadAvro) else "the file ends early"
+            raise CorruptFileError(path, f"bad Avro block: {problem}", offset=start) from error
+        position += _SYNC_SIZE
+        total += len(part)
+        parts.append(part)
+        blocks.append((count, total, start))
+    return AvroFile(path, metadata, b"".join(parts), tuple(blocks))
+
+
+def _unpack(codec: str, packed: bytes, limit: int, path: str) -> bytes:
+    match codec:
+        case "null":
+            return packed
+        case "deflate":
+            return _inflate(packed, limit)
+        case "bzip2" | "xz":
+            return _standard(codec, packed, limit)
+        case "snappy" | "zstandard":
+            return _arrow(codec, packed, limit)
+        case _:
+            raise UnsupportedTableError(f"Avro codec {codec[:40]!r}", path=path)
+
+
+def _inflate(packed: bytes, limit: int) -> bytes:
+    inflate = zlib.decompressobj(-15)
+    try:
+        part = inflate.decompress(packed, limit)
+    except zlib.error as error:
+        raise BadAvro(f"not deflate: {error}") from error
+    if inflate.unconsumed_tail:
+        raise BadAvro(f"more than {_LARGEST} bytes unpacked")
+    if not inflate.eof:
+        raise BadAvro("deflate data ends early")
+    return part
+
+
+def _standard(codec: str, packed: bytes, limit: int) -> bytes:
+    import bz2
+    import lzma
+
+    unpack = bz2.BZ2Decompressor() if codec == "bzip2" else lzma.LZMADecompressor()
+    try:
+        part = unpack.decompress(packed, limit)
+    except (OSError, EOFError, lzma.LZMAError) as error:
+        raise BadAvro(f"not {codec}: {error}") from error
+    if not unpack.eof:
+        raise BadAvro(f"{codec} data ends early or holds more than {_LARGEST} bytes")
+    return part
+
+
+def _arrow(codec: str, packed: bytes, limit: int) -> bytes:
+    import pyarrow as pa
+
+    try:
+        if codec == "zstandard":
+            with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as stream:
+                part: bytes = stream.read(limit + 1)
+        else:
+            size, checksum = _snappy_size(packed), packed[-4:]
+            if size > limit:
+                raise BadAvro(f"more than {_LARGEST} bytes unpacked")
+            part = pa.decompress(packed[:-4], size, codec="snappy", asbytes=True)
+            if zlib.crc32(part) != int.from_bytes(checksum, "big"):
+                raise BadAvro("the checksum of a snappy block does not match")
+    except (OSError, pa.ArrowException) as error:
+        raise BadAvro(f"not {codec}: {error}") from error
+    if len(part) > limit:
+        raise BadAvro(f"more than {_LARGEST} bytes unpacked")
+    return part
+
+
+def _snappy_size(packed: bytes) -> int:
+    size = shift = 0
+    for byte in packed[:5]:
+        size |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            return size
+    raise BadAvro("not snappy")
