@@ -1,0 +1,82 @@
+"""Evaluate a predicate on one row or one partition tuple."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from icesql.iceberg.expressions.predicate import (
+    ALWAYS_FALSE,
+    ALWAYS_TRUE,
+    And,
+    Leaf,
+    Operation,
+    Or,
+    Predicate,
+)
+from icesql.iceberg.transforms import parse_transform
+from icesql.iceberg.types import IcebergType
+
+
+def evaluate(
+    predicate: Predicate,
+    value_of: Callable[[int], Any],
+    type_of: Callable[[int], IcebergType] | None = None,
+) -> bool:
+    """Whether the row whose values ``value_of`` gives by field id satisfies ``predicate``.
+
+    NULL and NaN behave as the predicate module says. ``type_of`` is needed only for terms that
+    transform their column; without it ``value_of`` is taken to give the transformed value.
+    """
+    match predicate:
+        case Leaf(operation, term, literal):
+            value = value_of(term.field_id)
+            if term.transform != "identity" and type_of is not None:
+                value = parse_transform(term.transform).apply(value, type_of(term.field_id))
+            return matches(operation, literal, value)
+        case And(left, right):
+            return evaluate(left, value_of, type_of) and evaluate(right, value_of, type_of)
+        case Or(left, right):
+            return evaluate(left, value_of, type_of) or evaluate(right, value_of, type_of)
+        case _ if predicate is ALWAYS_TRUE:
+            return True
+        case _ if predicate is ALWAYS_FALSE:
+            return False
+        case _:
+            raise TypeError(f"not a predicate: {predicate!r}")
+
+
+def matches(operation: Operation, literal: Any, value: Any) -> bool:
+    """Whether one value satisfies one comparison; both in the internal form."""
+    if value is None:
+        return operation is Operation.IS_NULL
+    # Python's comparisons are IEEE's: false for NaN except !=, and -0.0 == 0.0.
+    match operation:
+        case Operation.IS_NULL:
+            return False
+        case Operation.NOT_NULL:
+            return True
+        case Operation.IS_NAN:
+            return bool(value != value)
+        case Operation.NOT_NAN:
+            return bool(value == value)
+        case Operation.LT:
+            return bool(value < literal)
+        case Operation.LT_EQ:
+            return bool(value <= literal)
+        case Operation.GT:
+            return bool(value > literal)
+        case Operation.GT_EQ:
+            return bool(value >= literal)
+        case Operation.EQ:
+            return bool(value == literal)
+        case Operation.NOT_EQ:
+            return bool(value != literal)
+        case Operation.IN:
+            return value in literal
+        case Operation.NOT_IN:
+            return value not in literal
+        case Operation.STARTS_WITH:
+            return bool(value.startswith(literal))
+        case Operation.NOT_STARTS_WITH:
+            return not value.startswith(literal)
