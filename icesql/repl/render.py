@@ -51,7 +51,7 @@ def text_of(value: Any) -> str:
         case bytes() | bytearray() | memoryview():
             return "0x" + bytes(value).hex()
         case datetime():
-            return _instant(value, " ")
+            return value.isoformat(" ")
         case list() | tuple() | dict():
             return json_of(value)
         case _:
@@ -81,8 +81,6 @@ def json_of(value: Any) -> str:
             return format(value, "f") if value.is_finite() else f'"{value}"'
         case bytes() | bytearray() | memoryview():
             return f'"{bytes(value).hex()}"'
-        case datetime():
-            return f'"{_instant(value, "T")}"'
         case date() | time():
             return f'"{value.isoformat()}"'
         case timedelta():
@@ -97,17 +95,6 @@ def json_of(value: Any) -> str:
             return "[" + ", ".join(map(json_of, value)) + "]"
         case _:
             return json.dumps(str(value), ensure_ascii=False)
-
-
-def _instant(value: datetime, between: str) -> str:
-    # datetime knows microseconds; a nanosecond timestamp carries the last three digits beside it.
-    nanosecond = getattr(value, "nanosecond", 0)
-    text = value.isoformat(sep=between)
-    if not nanosecond:
-        return text
-    clock = value.replace(tzinfo=None).isoformat(sep=between, timespec="microseconds")
-    zone = text[len(value.replace(tzinfo=None).isoformat(sep=between)) :]
-    return f"{clock}{nanosecond:03d}{zone}"
 
 
 # ------------------------------------------------------------------ formats

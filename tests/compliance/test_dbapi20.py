@@ -124,7 +124,7 @@ def test_description_is_none_until_a_query_ran(cursor: Any) -> None:
 def test_type_codes_compare_with_type_objects(cursor: Any, column: str, type_object: str) -> None:
     cursor.execute(f"SELECT {column} FROM shop.types")
     code = cursor.description[0][1]
-    kinds = [name for name in ("STRING", "BINARY", "NUMBER", "DATETIME", "ROWID")]
+    kinds = ("STRING", "BINARY", "NUMBER", "DATETIME", "ROWID")
     equal = [name for name in kinds if code == getattr(icesql, name)]
     # A boolean is no number to PEP 249; it may be a type of its own.
     assert equal == [type_object] or (column == "flag" and equal == [])

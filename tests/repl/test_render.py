@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from icesql.engine.values import Timestamp
 from icesql.repl.render import (
     FORMATS,
     ROWS_MEASURED,
@@ -154,11 +155,9 @@ def test_values_as_text_and_as_json(value: Any, text: str, as_json: str) -> None
 
 
 def test_nanoseconds_are_nine_digits() -> None:
-    class Nano(datetime):
-        nanosecond = 7
-
-    moment = Nano(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
-    assert text_of(moment) == "2026-01-02 03:04:05.000006007+00:00"
+    moment = Timestamp.from_nanoseconds(1_000_000_007, UTC)
+    assert text_of(moment) == "1970-01-01 00:00:01.000000007+00:00"
+    assert json_of(moment) == '"1970-01-01T00:00:01.000000007+00:00"'
 
 
 @pytest.mark.parametrize("output_format", [name for name in FORMATS if name != "table"])
