@@ -102,17 +102,21 @@ class Settings:
 
         Raises ProgrammingError naming the setting for an unknown name or an unusable value.
         """
-        key = name.lower().replace("-", "_").replace(".", "_")
-        key = {"time_zone": "timezone", "read_split_target_size": "split_target_size"}.get(key, key)
+        key = _key(name)
         parse = _PARSERS.get(key)
         if parse is None:
-            near = similar_names(key, _PARSERS)
-            hint = f"; did you mean {near[0]}?" if near else f"; there are: {', '.join(_PARSERS)}"
-            raise ProgrammingError(f'unknown setting "{name}"{hint}')
+            raise _unknown(name)
         try:
             return replace(self, **{key: parse(text)})
         except ValueError as error:
             raise ProgrammingError(f'setting "{key}": {error}') from error
+
+    def with_default(self, name: str, defaults: Settings) -> Settings:
+        """A copy with one setting as it is in ``defaults``. Raises ProgrammingError."""
+        key = _key(name)
+        if key not in _PARSERS:
+            raise _unknown(name)
+        return replace(self, **{key: getattr(defaults, key)})
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Settings:
@@ -123,6 +127,17 @@ class Settings:
             if text is not None:
                 settings = settings.with_text(key, text)
         return settings
+
+
+def _key(name: str) -> str:
+    key = name.lower().replace("-", "_").replace(".", "_")
+    return {"time_zone": "timezone", "read_split_target_size": "split_target_size"}.get(key, key)
+
+
+def _unknown(name: str) -> ProgrammingError:
+    near = similar_names(_key(name), _PARSERS)
+    hint = f"; did you mean {near[0]}?" if near else f"; there are: {', '.join(_PARSERS)}"
+    return ProgrammingError(f'unknown setting "{name}"{hint}')
 
 
 _PARSERS: Final[dict[str, Callable[[str], Any]]] = {

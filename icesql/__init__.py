@@ -1,0 +1,91 @@
+"""icesql runs SQL SELECT with time travel on Iceberg tables, from Python or a shell.
+
+    >>> import icesql
+    >>> con = icesql.connect(warehouse="warehouse")
+    >>> con.execute("SELECT count(*) FROM sales.orders FOR VERSION AS OF 'v1'").fetchall()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from icesql.dbapi.connection import Connection, connect
+from icesql.dbapi.cursor import Cursor
+from icesql.dbapi.types import (
+    BINARY,
+    DATETIME,
+    NUMBER,
+    ROWID,
+    STRING,
+    Binary,
+    Date,
+    DateFromTicks,
+    Time,
+    TimeFromTicks,
+    Timestamp,
+    TimestampFromTicks,
+)
+from icesql.errors import (
+    AmbiguousColumnError,
+    CatalogError,
+    ColumnNotFoundError,
+    CommitConflictError,
+    CorruptFileError,
+    DatabaseError,
+    DataError,
+    Error,
+    IntegrityError,
+    InterfaceError,
+    InternalError,
+    MissingExtraError,
+    NotSupportedError,
+    OperationalError,
+    ProgrammingError,
+    QueryCancelledError,
+    ScanLimitError,
+    SnapshotNotFoundError,
+    SqlSyntaxError,
+    StorageError,
+    TableNotFoundError,
+    TypeMismatchError,
+    UnsupportedSqlError,
+    UnsupportedTableError,
+    Warning,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from icesql.context import QueryContext
+    from icesql.scan.task import CombinedScanTask
+
+apilevel: Final = "2.0"
+threadsafety: Final = 1
+paramstyle: Final = "qmark"
+
+
+def read_task(
+    task: CombinedScanTask, query: QueryContext | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Live rows of a combined scan task as Arrow batches, on any machine that has the files.
+
+    At most 65,536 rows a batch, columns in projection order, the rows of each file in file order.
+    """
+    from icesql.read.task import read_task as read
+
+    return read(task, query)
+
+
+__all__ = [
+    "connect", "Connection", "Cursor", "read_task",
+    "apilevel", "threadsafety", "paramstyle",
+    "STRING", "BINARY", "NUMBER", "DATETIME", "ROWID",
+    "Date", "Time", "Timestamp", "DateFromTicks", "TimeFromTicks", "TimestampFromTicks", "Binary",
+    "Warning", "Error", "InterfaceError", "DatabaseError", "ProgrammingError", "SqlSyntaxError",
+    "TableNotFoundError", "ColumnNotFoundError", "AmbiguousColumnError", "SnapshotNotFoundError",
+    "NotSupportedError", "UnsupportedSqlError", "UnsupportedTableError",
+    "DataError", "TypeMismatchError", "CorruptFileError",
+    "OperationalError", "CatalogError", "StorageError", "ScanLimitError", "QueryCancelledError",
+    "CommitConflictError", "MissingExtraError", "IntegrityError", "InternalError",
+]  # fmt: skip

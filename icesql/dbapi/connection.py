@@ -1,0 +1,177 @@
+"""A connection: settings, tables and catalogs of one user, and cursors over them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+from icesql.config import Settings
+from icesql.dbapi.cursor import Cursor
+from icesql.errors import (
+    DatabaseError,
+    DataError,
+    Error,
+    IntegrityError,
+    InterfaceError,
+    InternalError,
+    NotSupportedError,
+    OperationalError,
+    ProgrammingError,
+    Warning,
+)
+from icesql.session import Session
+
+if TYPE_CHECKING:
+    from icesql.catalog.open import Catalog
+    from icesql.session import Parameters
+    from icesql.storage.cache import BoundedCache
+
+
+class Connection:
+    """PEP 249 connection; made by ``icesql.connect``. Closing it closes its cursors."""
+
+    # PEP 249's optional extension: the exceptions as attributes.
+    Warning = Warning
+    Error = Error
+    InterfaceError = InterfaceError
+    DatabaseError = DatabaseError
+    DataError = DataError
+    OperationalError = OperationalError
+    IntegrityError = IntegrityError
+    InternalError = InternalError
+    ProgrammingError = ProgrammingError
+    NotSupportedError = NotSupportedError
+
+    def __init__(self, session: Session) -> None:
+        self._opened: Session | None = session
+        self._cursors: WeakSet[Cursor] = WeakSet()
+
+    def cursor(self) -> Cursor:
+        """A new cursor."""
+        self._session()
+        cursor = Cursor(self)
+        self._cursors.add(cursor)
+        return cursor
+
+    def execute(self, sql: str, parameters: Parameters = None) -> Cursor:
+        """A new cursor that has executed ``sql``."""
+        return self.cursor().execute(sql, parameters)
+
+    def execute_script(self, sql: str, parameters: Parameters = None) -> Iterator[Cursor]:
+        """Several statements separated by ``;``: a cursor for each, run as they are asked for.
+
+        The cursor before is closed when the next statement starts.
+        """
+        cursor = self.cursor()
+        for outcome in cursor._outcomes(sql, parameters):
+            cursor._take(outcome)
+            yield cursor
+            cursor._release()
+
+    def register_table(self, name: str, path: str | os.PathLike[str]) -> None:
+        """Let ``name`` mean the table at ``path``: a table folder or a metadata file."""
+        self._session().register_table(name, path)
+
+    @property
+    def catalog(self) -> Catalog | None:
+        """The catalog this connection was opened with."""
+        return self._session().catalog
+
+    @property
+    def settings(self) -> Settings:
+        """The settings as they are now; ``SET`` changes them."""
+        return self._session().settings
+
+    def tables(self) -> list[str]:
+        """Names of all tables: registered ones and those of the catalog."""
+        return self._session().table_names()
+
+    def columns(self, table: str) -> list[str]:
+        """Names of the columns of a table, as ``DESCRIBE`` lists them."""
+        with self.execute(f"DESCRIBE {table}") as cursor:
+            return [row[0] for row in cursor]
+
+    def commit(self) -> None:
+        """Does nothing: icesql reads, and every read is of a committed snapshot."""
+        self._session()
+
+    def rollback(self) -> None:
+        """Refused: there is no transaction to take back."""
+        raise NotSupportedError("rollback() is not supported: icesql only reads")
+
+    def cancel(self) -> None:
+        """Stop every statement of this connection, from any thread."""
+        for cursor in list(self._cursors):
+            cursor.cancel()
+
+    def close(self) -> None:
+        """Close the cursors, engines and catalogs. Harmless when repeated."""
+        if self._opened is None:
+            return
+        for cursor in list(self._cursors):
+            cursor.close()
+        self._opened.close()
+        self._opened = None
+
+    def _session(self) -> Session:
+        if self._opened is None:
+            raise InterfaceError("the connection is closed")
+        return self._opened
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def connect(
+    catalog: str | None = None,
+    *,
+    uri: str | None = None,
+    warehouse: str | os.PathLike[str] | None = None,
+    properties: Mapping[str, str] | None = None,
+    dialect: str | None = None,
+    timezone: str | None = None,
+    engine: str | None = None,
+    spark: Any = None,
+    master: str | None = None,
+    remote: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> Connection:
+    """Open a connection; nothing is read before the first statement.
+
+    ``catalog`` is a name of ``.pyiceberg.yaml``; ``warehouse`` a folder of tables or with a SQLite
+    catalog; ``uri`` a catalog such as ``sqlite:///catalog.db``; without any, tables are read by
+    ``iceberg_scan('path')`` and ``register_table``. ``dialect`` is sqlglot's name of the SQL that
+    is written (default: icesql's own, DuckDB's spelling). ``engine`` is local, spark or auto;
+    ``spark`` a SparkSession, else ``master`` or ``remote`` says where one is started.
+    ``settings`` are those of ``SET``, over ``ICESQL_<NAME>`` variables. Raises ProgrammingError
+    for a setting or dialect that does not exist.
+    """
+    chosen = Settings.from_environment(os.environ)
+    for name, value in {
+        "timezone": timezone,
+        "engine": engine,
+        **(settings or {}),
+    }.items():
+        if value is not None:
+            chosen = chosen.with_text(name, str(value))
+    if dialect is not None:
+        from icesql.sql.dialect import check_dialect
+
+        check_dialect(dialect)
+
+    def open_catalog(cache: BoundedCache) -> Catalog | None:
+        if catalog is None and uri is None and warehouse is None:
+            return None
+        from icesql.catalog import open as door
+
+        return door.open_catalog(
+            catalog, uri=uri, warehouse=warehouse, properties=properties, cache=cache
+        )
+
+    source = {"session": spark, "master": master, "remote": remote}
+    return Connection(Session(open_catalog, chosen, dialect=dialect, spark=source))

@@ -1,0 +1,82 @@
+"""DuckDB's errors as icesql's, by what was being done rather than by DuckDB's classes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from icesql.errors import (
+    CorruptFileError,
+    DataError,
+    Error,
+    InternalError,
+    OperationalError,
+    ProgrammingError,
+    QueryCancelledError,
+    ScanLimitError,
+)
+
+# What DuckDB's Parquet reader says when the file, not the query, is at fault.
+_READING = re.compile(
+    r"magic bytes|Failed to read file|parquet|Parquet|[Ss]nappy|ZSTD|zstd|gzip|GZip|LZ4|TProtocol|"
+    r"Could not read|read past|out of buffer|corrupt|Invalid (page|encoding|string)|footer|thrift",
+)
+
+
+def is_fatal(error: BaseException) -> bool:
+    """Whether the DuckDB instance cannot be used any more."""
+    import duckdb
+
+    return isinstance(error, duckdb.FatalException | duckdb.InternalException)
+
+
+def translate(error: Exception, file_names: Iterable[str]) -> Error:
+    """The icesql error for something that DuckDB raised while it ran a query.
+
+    ``while_reading`` is set on errors that another reader of the same files might not have.
+    """
+    import duckdb
+
+    text = _text(error)
+    found: Error
+    match error:
+        case duckdb.InterruptException():
+            return QueryCancelledError("the query was cancelled")
+        case duckdb.OutOfMemoryException():
+            return ScanLimitError(
+                f"out of memory: {text}; raise memory_limit or read fewer columns and rows"
+            )
+        case duckdb.ParserException() | duckdb.BinderException() | duckdb.CatalogException():
+            return ProgrammingError(text)
+        case duckdb.PermissionException():
+            return ProgrammingError(f"refused: {text}")
+        case duckdb.ConversionException() | duckdb.OutOfRangeException():
+            found = DataError(text)
+        case duckdb.FatalException() | duckdb.InternalException():
+            found = InternalError(f"the local engine failed: {text}")
+        case duckdb.IOException() | OSError():
+            found = _file_error(text, file_names) or OperationalError(text)
+        case UnicodeDecodeError():
+            found = DataError("the local engine failed on a value that is not text")
+        case _:
+            found = _file_error(text, file_names) or DataError(text)
+    reading = isinstance(
+        error, duckdb.IOException | duckdb.FatalException | duckdb.InternalException | OSError
+    )
+    reading = reading or isinstance(error, UnicodeDecodeError)
+    found.__dict__["while_reading"] = reading or bool(_READING.search(text))
+    return found
+
+
+def _file_error(text: str, file_names: Iterable[str]) -> Error | None:
+    named = next((name for name in file_names if name and name in text), None)
+    if named is None:
+        return None
+    path = next((part for part in re.findall(r'["\']([^"\']+)["\']', text) if named in part), named)
+    return CorruptFileError(path, text)
+
+
+def _text(error: Exception) -> str:
+    """The message without DuckDB's class prefix and source excerpt."""
+    text = str(error).split("\n\nLINE ", 1)[0].strip()
+    return re.sub(r"^[A-Z][A-Za-z ]* Error: ", "", text)

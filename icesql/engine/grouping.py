@@ -1,0 +1,113 @@
+"""Sort the files of a plan into groups by who reads them, from metadata alone.
+
+    plain             DuckDB's Parquet reader, if the footers agree
+    plain + deletes   the same, anti-joined with the delete relations
+    general           ``read/``
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from icesql.config import Settings
+from icesql.engine.plain import type_problem
+from icesql.iceberg import metadata_columns
+from icesql.iceberg.types import NestedField
+from icesql.scan.plan import ScanPlan
+from icesql.scan.task import FileScanTask
+
+PLAIN: Final = "plain"
+PLAIN_WITH_DELETES: Final = "plain + deletes"
+GENERAL: Final = "general"
+
+# Metadata columns that DuckDB can give: constants of the file and the position in it.
+_PLAIN_METADATA: Final = frozenset(
+    column.field_id
+    for column in (
+        metadata_columns.FILE,
+        metadata_columns.POS,
+        metadata_columns.SPEC_ID,
+        metadata_columns.SNAPSHOT_ID,
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FileGroup:
+    """Files that are read the same way; ``reason`` says why they are general."""
+
+    name: str
+    tasks: tuple[FileScanTask, ...]
+    reason: str = ""
+
+    @property
+    def label(self) -> str:
+        """What EXPLAIN prints before any footer was read."""
+        return f"{self.name}: {self.reason}" if self.reason else f"{self.name}, if the footers agree"
+
+
+def group_files(plan: ScanPlan, settings: Settings) -> tuple[FileGroup, ...]:
+    """The groups of a plan's files; every file is in exactly one. Touches no file."""
+    grouped: dict[tuple[str, str], list[FileScanTask]] = {}
+    for_all = _problem_of_scan(plan, settings)
+    for task in plan.files:
+        if for_all is not None:
+            key = GENERAL, for_all
+        elif problem := _problem_of_file(plan, task):
+            key = GENERAL, problem
+        else:
+            key = (PLAIN_WITH_DELETES if task.deletes else PLAIN), ""
+        grouped.setdefault(key, []).append(task)
+    return tuple(
+        FileGroup(name, tuple(tasks), reason) for (name, reason), tasks in grouped.items()
+    )
+
+
+def columns_to_read(plan: ScanPlan, tasks: Sequence[FileScanTask] = ()) -> tuple[NestedField, ...]:
+    """The table columns a reader needs: projected ones and the keys of equality deletes."""
+    projected = [
+        column
+        for column in plan.scan.projection.fields
+        if column.field_id not in metadata_columns.METADATA_IDS
+    ]
+    known = {column.field_id for column in projected}
+    fields = plan.context.file_schema.field_by_id
+    for task in tasks:
+        for delete in task.deletes:
+            for field_id in delete.equality_ids or ():
+                if field_id not in known:
+                    known.add(field_id)
+                    projected.append(fields[field_id])
+    return tuple(projected)
+
+
+def _problem_of_scan(plan: ScanPlan, settings: Settings) -> str | None:
+    if settings.local_reader == "arrow":
+        return "local_reader = arrow"
+    for column in plan.scan.projection.fields:
+        if column.field_id in metadata_columns.METADATA_IDS:
+            if column.field_id not in _PLAIN_METADATA:
+                return f"column {column.name} is computed row by row"
+        elif problem := type_problem(column):
+            return problem
+    return None
+
+
+def _problem_of_file(plan: ScanPlan, task: FileScanTask) -> str | None:
+    data_file = task.data_file
+    if data_file.file_format != "PARQUET":
+        return f"{data_file.file_format} data"
+    if data_file.key_metadata is not None:
+        return "the file is encrypted"
+    if plan.context.storage.local_path(data_file.path) is None:
+        return "the file is in an object store"
+    if task.deletes:
+        keys = columns_to_read(plan, (task,))[len(plan.scan.projection.fields) :]
+        for column in keys:
+            if column.field_id not in plan.scan.schema.field_by_id:
+                return f"equality deletes on the dropped column {column.name}"
+            if problem := type_problem(column):
+                return problem
+    return None

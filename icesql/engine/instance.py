@@ -1,0 +1,122 @@
+"""DuckDB instances: one per icesql connection, closed off from everything but the scanned files."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from icesql.config import Settings
+from icesql.errors import OperationalError
+
+_CLOSED_OFF: Final = {
+    "python_enable_replacements": False,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "allow_community_extensions": False,
+    "allow_persistent_secrets": False,
+    "enable_progress_bar": False,
+    "arrow_lossless_conversion": True,
+}
+
+
+class Instance:
+    """One DuckDB instance that may read below ``folders`` and nothing else."""
+
+    def __init__(self, folders: frozenset[str], settings: Settings) -> None:
+        import duckdb
+
+        self.folders, self.settings = folders, settings
+        self.discarded = False
+        Path(settings.temp_directory).mkdir(parents=True, exist_ok=True)
+        config: dict[str, Any] = {
+            **_CLOSED_OFF,
+            "memory_limit": f"{settings.memory_limit}B",
+            "temp_directory": settings.temp_directory,
+        }
+        if settings.threads is not None:
+            config["threads"] = settings.threads
+        try:
+            self._root = duckdb.connect(config=config)
+            self._root.execute("SET allowed_directories = ?", [sorted(folders)])
+            self._root.execute("SET enable_external_access = false")
+        except duckdb.Error as error:
+            raise OperationalError(f"cannot start the local engine: {error}") from error
+        self._open = 1
+        self._lock = threading.Lock()
+
+    def cursor(self) -> Any:
+        """A connection of its own to this instance; give it back with ``release``."""
+        with self._lock:
+            self._open += 1
+            return self._root.cursor()
+
+    def release(self, cursor: Any) -> None:
+        """Close a cursor; the instance ends with its last one once it was let go."""
+        cursor.close()
+        self._drop()
+
+    def let_go(self) -> None:
+        """The connection does not need this instance any more."""
+        if not self.discarded:
+            self.discarded = True
+            self._drop()
+
+    def _drop(self) -> None:
+        with self._lock:
+            self._open -= 1
+            if self._open == 0:
+                self._root.close()
+
+
+class InstancePool:
+    """The instance of an icesql connection.
+
+    What an instance may read is fixed when it starts, so a query that needs a folder more gets
+    a new one; results that are still open keep theirs.
+    """
+
+    def __init__(self) -> None:
+        self._current: Instance | None = None
+        self._lock = threading.Lock()
+
+    def acquire(self, folders: Iterable[str], settings: Settings) -> Instance:
+        """The instance for a query that reads below ``folders``. Raises OperationalError."""
+        wanted = frozenset(folders)
+        with self._lock:
+            current = self._current
+            if (
+                current is not None
+                and not current.discarded
+                and wanted <= current.folders
+                and _same_limits(current.settings, settings)
+            ):
+                return current
+            if current is not None:
+                wanted |= current.folders
+                current.let_go()
+            self._current = Instance(wanted, settings)
+            return self._current
+
+    def discard(self, instance: Instance) -> None:
+        """Never hand this instance out again: a fatal error broke it."""
+        with self._lock:
+            instance.let_go()
+            if self._current is instance:
+                self._current = None
+
+    def close(self) -> None:
+        """Let the current instance go."""
+        with self._lock:
+            if self._current is not None:
+                self._current.let_go()
+                self._current = None
+
+
+def _same_limits(one: Settings, other: Settings) -> bool:
+    return (one.memory_limit, one.temp_directory, one.threads) == (
+        other.memory_limit,
+        other.temp_directory,
+        other.threads,
+    )

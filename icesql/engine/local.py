@@ -1,0 +1,502 @@
+"""The local engine: DuckDB evaluates the query tree over plain Parquet and Arrow streams."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+from weakref import WeakSet
+from zoneinfo import ZoneInfo
+
+from icesql.context import QueryContext
+from icesql.engine import grouping
+from icesql.engine.errors import is_fatal, translate
+from icesql.engine.footer import FooterCache
+from icesql.engine.grouping import FileGroup, group_files
+from icesql.engine.instance import Instance, InstancePool
+from icesql.engine.plain import footer_problem
+from icesql.engine.relation import (
+    PlainFiles,
+    Relation,
+    empty_relation,
+    escape_glob,
+    stream_relation,
+    union_all,
+)
+from icesql.engine.result_schema import (
+    ResultColumn,
+    arrow_schema,
+    cast_batch,
+    declare,
+    declared_expression,
+    needs_arrow_rows,
+    python_values,
+    row_converter,
+    row_expression,
+)
+from icesql.engine.worker import Worker
+from icesql.errors import Error, InterfaceError
+from icesql.iceberg.metadata_columns import POS
+from icesql.iceberg.schema import Schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from icesql.engine.stream import TaskStream
+    from icesql.query.bound import BoundQuery
+    from icesql.scan.plan import ScanPlan
+    from icesql.scan.task import FileScanTask
+
+# General scans up to this many bytes of files are read at once, which tells DuckDB their size.
+SMALL_SCAN_BYTES: Final = 64 << 20
+_BATCH_ROWS: Final = 65_536
+_FETCH_ROWS: Final = 2_048
+
+
+class LocalEngine:
+    """Runs bound queries on this machine; one for each icesql connection, safe for threads."""
+
+    def __init__(self) -> None:
+        self._pool = InstancePool()
+        self._footers = FooterCache()
+        self._open: WeakSet[LocalResult] = WeakSet()
+
+    def execute(
+        self, bound: BoundQuery, plans: Sequence[ScanPlan], query: QueryContext
+    ) -> LocalResult:
+        """Bind a query and return its result; nothing is read but footers and small scans."""
+        result = LocalResult(bound, plans, query, self._pool, self._footers)
+        self._open.add(result)
+        return result
+
+    def close(self) -> None:
+        """End every open result and the DuckDB instance."""
+        for result in list(self._open):
+            result.close()
+        self._pool.close()
+
+
+class LocalResult:
+    """One query on one DuckDB cursor in one worker thread. See ``protocol.Result``."""
+
+    def __init__(
+        self,
+        bound: BoundQuery,
+        plans: Sequence[ScanPlan],
+        query: QueryContext,
+        pool: InstancePool,
+        footers: FooterCache,
+    ) -> None:
+        self._bound, self._plans, self._query = bound, tuple(plans), query
+        self._pool, self._footers = pool, footers
+        self._zone = ZoneInfo(query.settings.timezone)
+        self._lock = threading.Lock()
+        self._cursor: Any = None
+        self._instance: Instance | None = None
+        self._streams: list[TaskStream] = []
+        self._sql, self._parameters = "", dict[str, Any]()
+        self._engine_types: list[Any] = []
+        self._mode: str | None = None
+        self._handed_out = False
+        self._rows: Iterator[list[tuple[Any, ...]]] | None = None
+        self._pending: list[tuple[Any, ...]] = []
+        self._closed = False
+        self.groups: tuple[str, ...] = ()
+        self.notes: tuple[str, ...] = ()
+        self.columns: tuple[ResultColumn, ...] = ()
+        self._worker = Worker(self._interrupt)
+        try:
+            self._start(general=False)
+        except BaseException:
+            self.close()
+            raise
+
+    # ------------------------------------------------------------------ start
+
+    def _start(self, *, general: bool) -> None:
+        """Bind the query, all files read by ``read/`` when ``general``."""
+        groups = [self._groups(plan, general=general) for plan in self._plans]
+        folders = {
+            folder
+            for plan, own in zip(self._plans, groups, strict=True)
+            for folder in _folders(plan, own)
+        }
+        self._instance = self._pool.acquire(folders, self._query.settings)
+        self._cursor = self._instance.cursor()
+        self._run(lambda: self._bind(groups))
+
+    def _groups(self, plan: ScanPlan, *, general: bool) -> tuple[FileGroup, ...]:
+        if not general:
+            return group_files(plan, self._query.settings)
+        reason = "DuckDB could not read the files"
+        return (FileGroup(grouping.GENERAL, plan.files, reason),) if plan.files else ()
+
+    def _bind(self, groups: Sequence[tuple[FileGroup, ...]]) -> None:
+        cursor = self._cursor
+        cursor.execute("SET TimeZone = ?", [self._query.settings.timezone])
+        nonce = secrets.token_hex(4)
+        tree = self._bound.tree.copy()
+        sources: dict[str, Relation] = {}
+        used: list[str] = []
+        for index, (plan, own) in enumerate(zip(self._plans, groups, strict=True)):
+            confirmed = self._confirm(plan, own)
+            used.extend(group.name for group in confirmed for _ in group.tasks)
+            relation = self._relation(index, plan, confirmed)
+            for name, source in relation.registered.items():
+                cursor.register(name, source)
+            sources[f"__scan_{index}_{nonce}"] = relation
+        sql = _engine_sql(tree, nonce)
+        for name, relation in sources.items():
+            sql = sql.replace(f'"{name}"', f"({relation.sql})")
+            self._parameters.update(relation.parameters)
+        self._sql = sql
+        self.groups = tuple(used)
+        bound = cursor.sql(sql, params=self._used_parameters(sql))
+        self._engine_types = list(bound.types)
+        self.columns = tuple(
+            ResultColumn(name, declare(engine_type))
+            for name, engine_type in zip(bound.columns, bound.types, strict=True)
+        )
+
+    def _used_parameters(self, sql: str) -> dict[str, Any] | None:
+        # A scan that is named by no part of the tree leaves its parameters unused.
+        used = {name: value for name, value in self._parameters.items() if f"${name}" in sql}
+        return used or None
+
+    def _confirm(self, plan: ScanPlan, groups: Sequence[FileGroup]) -> list[FileGroup]:
+        """The groups once footers were looked at: what does not agree becomes general."""
+        confirmed: list[FileGroup] = []
+        moved: dict[str, list[FileScanTask]] = {}
+        for group in groups:
+            if group.name == grouping.GENERAL:
+                moved.setdefault(group.reason, []).extend(group.tasks)
+                continue
+            problems = self._footer_problems(plan, group)
+            kept = tuple(
+                task for task, problem in zip(group.tasks, problems, strict=True) if not problem
+            )
+            for task, problem in zip(group.tasks, problems, strict=True):
+                if problem:
+                    moved.setdefault(problem, []).append(task)
+            if kept:
+                confirmed.append(FileGroup(group.name, kept))
+        confirmed.extend(
+            FileGroup(grouping.GENERAL, tuple(tasks), reason) for reason, tasks in moved.items()
+        )
+        return confirmed
+
+    def _footer_problems(self, plan: ScanPlan, group: FileGroup) -> list[str | None]:
+        import duckdb
+
+        storage = plan.context.storage
+        keys = [
+            (storage.location(task.data_file.path), task.data_file.file_size_in_bytes)
+            for task in group.tasks
+        ]
+        unknown = [key for key in keys if self._footers.get(*key) is None]
+        if unknown:
+            try:
+                self._footers.load(self._cursor, unknown, [escape_glob(path) for path, _ in unknown])
+            except (duckdb.Error, UnicodeDecodeError) as error:
+                if is_fatal(error) or self._query.cancel.is_set():
+                    raise
+                # Some file is not what it should be: the reference reader says which and why.
+                return ["a footer could not be read"] * len(keys)
+        columns = grouping.columns_to_read(plan, group.tasks)
+        verdicts: dict[tuple[int, int], str | None] = {}
+        problems: list[str | None] = []
+        for key, task in zip(keys, group.tasks, strict=True):
+            footer = self._footers.get(*key)
+            if footer is None:
+                problems.append("the footer could not be read")
+                continue
+            memo = id(footer), task.spec_id
+            if memo not in verdicts:
+                verdicts[memo] = footer_problem(
+                    footer, columns, _identity_sources(plan, task.spec_id)
+                )
+            problems.append(verdicts[memo])
+        return problems
+
+    def _relation(self, index: int, plan: ScanPlan, groups: Sequence[FileGroup]) -> Relation:
+        relations: list[Relation] = []
+        general = [task for g in groups if g.name == grouping.GENERAL for task in g.tasks]
+        for number, group in enumerate(groups):
+            if group.name == grouping.PLAIN:
+                columns = grouping.columns_to_read(plan)
+                files = PlainFiles(plan, group.tasks, f"s{index}_{number}", columns)
+                relations.append(files.select())
+            elif group.name == grouping.PLAIN_WITH_DELETES:
+                general.extend(group.tasks)
+        if general:
+            relations.append(self._stream(index, plan, general))
+        return union_all(relations) if relations else empty_relation(plan)
+
+    def _stream(self, index: int, plan: ScanPlan, tasks: list[FileScanTask]) -> Relation:
+        from icesql.engine.stream import TaskStream
+        from icesql.read.delete_relations import DeleteRelations
+
+        context = plan.context
+        if not context.projection.fields:
+            context = replace(context, projection=Schema((POS,)))
+        relations = None
+        if any(task.deletes for task in tasks):
+            relations = DeleteRelations(context, tasks, self._query)
+        stream = TaskStream(
+            tasks,
+            context,
+            self._query,
+            relations=relations,
+            threads=self._query.settings.threads or os.cpu_count() or 1,
+        )
+        self._streams.append(stream)
+        small = sum(task.data_file.file_size_in_bytes for task in tasks) <= SMALL_SCAN_BYTES
+        return stream_relation(plan, f"__stream_{index}", stream.table() if small else stream)
+
+    # ------------------------------------------------------------------ running in the worker
+
+    def _run(self, function: Any) -> Any:
+        """``function()`` in the worker; foreign exceptions become icesql's."""
+        import duckdb
+
+        try:
+            return self._worker.call(function, self._query)
+        except Error:
+            raise
+        except (duckdb.Error, UnicodeDecodeError, OSError) as error:
+            self._fail(error)
+        except RuntimeError as error:
+            if self._query.cancel.is_set():
+                self._fail(error)
+            raise
+
+    def _fail(self, error: Exception) -> NoReturn:
+        for stream in self._streams:
+            if stream.error is not None:
+                raise stream.error from None
+        self._query.check()
+        if is_fatal(error) and self._instance is not None:
+            self._pool.discard(self._instance)
+        raise translate(error, self._locations()) from error
+
+    def _locations(self) -> list[str]:
+        return [
+            task.data_file.path.rsplit("/", 1)[-1] for plan in self._plans for task in plan.files
+        ]
+
+    def _interrupt(self) -> None:
+        for stream in self._streams:
+            stream.stop()
+        cursor = self._cursor
+        if cursor is not None:
+            cursor.interrupt()
+
+    def _first(self, function: Any) -> Any:
+        """``function()``; files that DuckDB stumbles over are read again by ``read/``.
+
+        Only before any row was handed out, so none comes twice.
+        """
+        try:
+            return self._run(function)
+        except Error as error:
+            plain = any(name != grouping.GENERAL for name in self.groups)
+            if self._handed_out or not plain or not _is_reading_problem(error):
+                raise
+            self._release()
+            self._start(general=True)
+            self.notes = (*self.notes, f"read again without DuckDB's Parquet reader: {error}")
+            return self._run(function)
+
+    # ------------------------------------------------------------------ rows
+
+    def fetch(self, count: int | None) -> list[tuple[Any, ...]]:
+        """See ``protocol.Result``."""
+        self._enter("rows")
+        rows, self._pending = self._pending, []
+        while count is None or len(rows) < count:
+            chunk = self._next_chunk()
+            if not chunk:
+                break
+            rows = [*rows, *chunk] if rows else chunk
+        if count is not None and len(rows) > count:
+            rows, self._pending = rows[:count], rows[count:]
+        self._handed_out = self._handed_out or bool(rows)
+        return rows
+
+    def _next_chunk(self) -> list[tuple[Any, ...]]:
+        if self._rows is None:
+            types = [column.type for column in self.columns]
+            if any(map(needs_arrow_rows, types)):
+                self._rows = self._rows_from_arrow()
+            else:
+                self._rows = self._rows_from_engine()
+        return next(self._rows, [])
+
+    def _rows_from_engine(self) -> Iterator[list[tuple[Any, ...]]]:
+        types = [column.type for column in self.columns]
+        converters = [row_converter(declared, self._zone) for declared in types]
+        self._first(self._execute_rows)
+        while rows := self._run(lambda: self._cursor.fetchmany(_FETCH_ROWS)):
+            if any(converters):
+                yield [
+                    tuple(
+                        value if convert is None else convert(value)
+                        for convert, value in zip(converters, row, strict=True)
+                    )
+                    for row in rows
+                ]
+            else:
+                yield rows
+
+    def _execute_rows(self) -> None:
+        fetched = [
+            row_expression(expression, column.type)
+            for expression, column in zip(self._declared(), self.columns, strict=True)
+        ]
+        sql = self._select(fetched)
+        self._cursor.execute(sql, self._used_parameters(sql))
+
+    def _rows_from_arrow(self) -> Iterator[list[tuple[Any, ...]]]:
+        for batch in self._batches():
+            columns = [
+                python_values(array, column.type, self._zone)
+                for array, column in zip(batch.columns, self.columns, strict=True)
+            ]
+            if batch.num_rows:
+                yield list(zip(*columns, strict=True))
+
+    # ------------------------------------------------------------------ Arrow
+
+    def arrow_reader(self) -> pa.RecordBatchReader:
+        """See ``protocol.Result``."""
+        import pyarrow as pa
+
+        self._enter("arrow")
+        batches = self._batches()
+        # The first batch is asked for now, so that errors of the query are icesql's own and not
+        # Arrow's wrapping of them.
+        first = next(batches, None)
+
+        def stream() -> Iterator[pa.RecordBatch]:
+            if first is not None:
+                yield first
+            yield from batches
+
+        return pa.RecordBatchReader.from_batches(arrow_schema(self.columns), stream())
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        schema = arrow_schema(self.columns)
+        reader = self._first(self._open_reader)
+        while True:
+            batch = self._run(lambda: next(reader, None))
+            if batch is None:
+                return
+            self._handed_out = True
+            yield cast_batch(batch, schema)
+
+    def _open_reader(self) -> Any:
+        sql = self._select(self._declared())
+        relation = self._cursor.sql(sql, params=self._used_parameters(sql))
+        return iter(_primed(relation.to_arrow_reader(_BATCH_ROWS)))
+
+    def _declared(self) -> list[str]:
+        return [
+            declared_expression(f"q.c{index}", engine_type)
+            for index, engine_type in enumerate(self._engine_types)
+        ]
+
+    def _select(self, expressions: Sequence[str]) -> str:
+        """The query with its columns cast; the bare query when there is nothing to cast."""
+        names = [f"c{index}" for index in range(len(expressions))]
+        if all(e == f"q.{name}" for e, name in zip(expressions, names, strict=True)):
+            return self._sql
+        selected = ", ".join(
+            f"{expression} AS {name}" for expression, name in zip(expressions, names, strict=True)
+        )
+        return f"SELECT {selected} FROM ({self._sql}) AS q({', '.join(names)})"
+
+    # ------------------------------------------------------------------ ends
+
+    def _enter(self, mode: str) -> None:
+        if self._closed:
+            raise InterfaceError("the result is closed")
+        if self._mode not in (None, mode):
+            raise InterfaceError(
+                f"this result is already being read as {self._mode}; execute the query again"
+            )
+        self._mode = mode
+
+    def cancel(self) -> None:
+        """See ``protocol.Result``."""
+        self._query.cancel.set()
+        self._interrupt()
+
+    def close(self) -> None:
+        """See ``protocol.Result``."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        self._interrupt()
+        self._release()
+        self._worker.close()
+        # At exit DuckDB must be gone before the interpreter is.
+        self._worker.join(1.0)
+
+    def _release(self) -> None:
+        """Give cursor and streams back, after the call under way in the worker."""
+        cursor, instance, streams = self._cursor, self._instance, self._streams
+        self._cursor, self._instance, self._streams = None, None, []
+        self._parameters, self._rows, self._engine_types = {}, None, []
+        for stream in streams:
+            stream.stop()
+        if cursor is not None and instance is not None:
+            self._worker.post(lambda: instance.release(cursor))
+
+
+def _primed(reader: Any) -> Iterator[Any]:
+    with reader:
+        yield from reader
+
+
+def _is_reading_problem(error: Error) -> bool:
+    return bool(getattr(error, "while_reading", False))
+
+
+def _folders(plan: ScanPlan, groups: Sequence[FileGroup]) -> set[str]:
+    """The folders DuckDB must be able to read: the table's, and those of files beside it."""
+    if all(group.name == grouping.GENERAL for group in groups):
+        return set()
+    storage = plan.context.storage
+    table = os.path.dirname(os.path.dirname(storage.location(plan.scan.table.metadata_location)))
+    folders = {table} if len(table) > 1 else set()
+    for group in groups:
+        if group.name != grouping.GENERAL:
+            for task in group.tasks:
+                folder = os.path.dirname(storage.location(task.data_file.path))
+                if not any(folder == known or folder.startswith(known + "/") for known in folders):
+                    folders.add(folder)
+    return folders
+
+
+def _identity_sources(plan: ScanPlan, spec_id: int) -> frozenset[int]:
+    spec = plan.context.specs.get(spec_id)
+    return frozenset(
+        source
+        for each in (spec.fields if spec else ())
+        if each.transform.lower() == "identity"
+        for source in each.source_ids
+    )
+
+
+def _engine_sql(tree: Any, nonce: str) -> str:
+    """The tree in DuckDB's dialect, its scans renamed so that no literal can look like one."""
+    from sqlglot import exp
+
+    for table in tree.find_all(exp.Table):
+        if table.name.startswith("__scan_"):
+            table.set("this", exp.to_identifier(f"{table.name}_{nonce}", quoted=True))
+    return str(tree.sql(dialect="duckdb"))

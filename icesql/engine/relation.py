@@ -1,0 +1,160 @@
+"""The SQL by which DuckDB sees one TableScan: plain files by field id, the rest as streams."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from typing import Any
+
+from icesql.engine.duckdb_types import duckdb_type, literal, quoted
+from icesql.iceberg import metadata_columns
+from icesql.iceberg.types import MISSING, DateType, IcebergType, NestedField, is_floating
+from icesql.scan.plan import ScanPlan
+from icesql.scan.task import FileScanTask
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A subquery, its named parameters, and the objects that must be registered for it."""
+
+    sql: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    registered: Mapping[str, Any] = field(default_factory=dict)
+
+
+def escape_glob(path: str) -> str:
+    """A path that DuckDB's file functions take literally: no character is a wildcard."""
+    return "".join(f"[{c}]" if c in "*?[" else c for c in path)
+
+
+def empty_relation(plan: ScanPlan) -> Relation:
+    """No rows, with the columns of the scan."""
+    columns = ", ".join(
+        f"CAST(NULL AS {duckdb_type(column.type)}) AS {quoted(column.name)}"
+        for column in plan.scan.projection.fields
+    )
+    return Relation(f"SELECT {columns or 'NULL AS "__row"'} WHERE false")
+
+
+def union_all(relations: Sequence[Relation]) -> Relation:
+    """All rows of several relations of the same columns."""
+    if len(relations) == 1:
+        return relations[0]
+    parameters: dict[str, Any] = {}
+    registered: dict[str, Any] = {}
+    for each in relations:
+        parameters.update(each.parameters)
+        registered.update(each.registered)
+    return Relation(" UNION ALL ".join(f"({r.sql})" for r in relations), parameters, registered)
+
+
+def stream_relation(plan: ScanPlan, name: str, source: Any) -> Relation:
+    """Rows of a registered Arrow source whose columns are called ``c<field id>``."""
+    columns = ", ".join(
+        f"c{column.field_id} AS {quoted(column.name)}" for column in plan.scan.projection.fields
+    )
+    return Relation(
+        f"SELECT {columns or '1 AS "__row"'} FROM {quoted(name)}", registered={name: source}
+    )
+
+
+@dataclass(frozen=True)
+class PlainFiles:
+    """How ``read_parquet`` is called for some files of a scan.
+
+    ``function`` yields columns ``c<field id>``; ``file_index`` and ``file_row_number`` name the
+    position of a row. ``prefix`` keeps the parameters of several calls apart.
+    """
+
+    plan: ScanPlan
+    tasks: Sequence[FileScanTask]
+    prefix: str
+    columns: Sequence[NestedField]
+
+    @property
+    def function(self) -> str:
+        entries = ", ".join(
+            f"{column.field_id}: {{name: 'c{column.field_id}', "
+            f"type: {literal(duckdb_type(column.type))}, "
+            f"default_value: {_default(column)}}}"
+            for column in self.columns
+        )
+        # A field id that no file has: DuckDB then reads nothing but counts the rows.
+        entries = entries or "2147483000: {name: 'none', type: 'INTEGER', default_value: NULL::VARCHAR}"
+        return (
+            f"read_parquet(${self.prefix}_files, schema = MAP {{{entries}}}, "
+            "hive_partitioning = false)"
+        )
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        storage = self.plan.context.storage
+        found: dict[str, Any] = {
+            f"{self.prefix}_files": [
+                escape_glob(storage.location(task.data_file.path)) for task in self.tasks
+            ]
+        }
+        for column in self.plan.scan.projection.fields:
+            values = self._constants(column)
+            if values is not None:
+                found[f"{self.prefix}_{column.name}"] = values
+        return found
+
+    def _constants(self, column: NestedField) -> list[Any] | None:
+        match column.field_id:
+            case metadata_columns.FILE.field_id:
+                return [task.data_file.path for task in self.tasks]
+            case metadata_columns.SPEC_ID.field_id:
+                return [task.data_file.spec_id for task in self.tasks]
+            case metadata_columns.SNAPSHOT_ID.field_id:
+                return [task.data_file.snapshot_id for task in self.tasks]
+            case _:
+                return None
+
+    def expression(self, column: NestedField) -> str:
+        """SQL for a projected column over ``function``."""
+        if column.field_id == metadata_columns.POS.field_id:
+            return "file_row_number"
+        if self._constants(column) is not None:
+            sql_type = duckdb_type(column.type)
+            return f"CAST((${self.prefix}_{column.name})[file_index + 1] AS {sql_type})"
+        name = f"c{column.field_id}"
+        if is_floating(column.type) and not self._known_free_of_nan(column.field_id):
+            # DuckDB prunes row groups by bounds that leave NaN out, and so loses NaN rows. A bare
+            # column is pruned, an expression of a row's position is not.
+            return f"CASE WHEN file_row_number >= 0 THEN {name} END"
+        return name
+
+    def _known_free_of_nan(self, field_id: int) -> bool:
+        return all(
+            task.data_file.nan_value_counts is not None
+            and task.data_file.nan_value_counts.get(field_id) == 0
+            for task in self.tasks
+        )
+
+    def select(self, suffix: str = "") -> Relation:
+        """The relation of these files; ``suffix`` follows the FROM clause (aliased ``f``)."""
+        columns = ", ".join(
+            f"{self.expression(column)} AS {quoted(column.name)}"
+            for column in self.plan.scan.projection.fields
+        )
+        return Relation(
+            f"SELECT {columns or '1 AS "__row"'} FROM {self.function} AS f{suffix}",
+            self.parameters,
+        )
+
+
+def _default(column: NestedField) -> str:
+    if column.initial_default is MISSING or column.initial_default is None:
+        return "NULL::VARCHAR"
+    return literal(default_text(column.type, column.initial_default))
+
+
+def default_text(node: IcebergType, value: Any) -> str:
+    """A default in the text that DuckDB casts back to the same value."""
+    match node:
+        case DateType():
+            return str(date(1970, 1, 1) + timedelta(days=value))
+        case _:
+            return str(value).lower() if isinstance(value, bool) else str(value)

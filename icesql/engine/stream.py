@@ -1,0 +1,160 @@
+"""Files of the general group as an Arrow stream that DuckDB opens afresh for each scan of it."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from icesql.context import QueryContext
+from icesql.errors import QueryCancelledError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from icesql.read.delete_relations import DeleteRelations
+    from icesql.scan.task import FileScanTask, ScanContext
+
+_QUEUED_BATCHES: Final = 8
+_STEP_SECONDS: Final = 0.05
+
+
+class TaskStream:
+    """``__arrow_c_stream__`` over the live rows of some file tasks, columns named ``c<field id>``.
+
+    Files are read ahead by ``threads`` threads, in no order. ``error`` keeps what stopped a reader:
+    DuckDB passes on only its text. ``stop()`` ends the threads, also those of abandoned scans.
+    """
+
+    def __init__(
+        self,
+        tasks: Sequence[FileScanTask],
+        context: ScanContext,
+        query: QueryContext,
+        *,
+        relations: DeleteRelations | None,
+        threads: int,
+    ) -> None:
+        self._tasks, self._context, self._query = tuple(tasks), context, query
+        self._relations = relations
+        self._threads = max(1, min(threads, len(self._tasks)))
+        self._stopped = threading.Event()
+        self.error: BaseException | None = None
+        self.rows = 0
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the stream."""
+        import pyarrow as pa
+
+        from icesql.read.arrow_schema import arrow_schema
+
+        names = [f"c{column.field_id}" for column in self._context.projection.fields]
+        schema = arrow_schema(self._context.projection)
+        return pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)])
+
+    def __arrow_c_schema__(self) -> Any:
+        return self.schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        import pyarrow as pa
+
+        reader = pa.RecordBatchReader.from_batches(self.schema, self.batches())
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def table(self) -> pa.Table:
+        """Everything at once, for small scans: the engine then knows how many rows there are."""
+        import pyarrow as pa
+
+        return pa.Table.from_batches(list(self.batches()), schema=self.schema)
+
+    def stop(self) -> None:
+        """End every reader of this stream."""
+        self._stopped.set()
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Record batches of all files."""
+        import pyarrow as pa
+
+        schema = self.schema
+        try:
+            for batch in self._read_ahead():
+                self.rows += batch.num_rows
+                yield pa.RecordBatch.from_arrays(batch.columns, schema=schema) if (
+                    batch.num_columns
+                ) else batch
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            self.error = error
+            raise
+
+    def _read_ahead(self) -> Iterator[pa.RecordBatch]:
+        results: queue.Queue[Any] = queue.Queue(_QUEUED_BATCHES)
+        finished = threading.Event()
+        pending = iter(self._tasks)
+        lock = threading.Lock()
+        threads = [
+            threading.Thread(
+                target=self._produce,
+                args=(pending, lock, results, finished),
+                name="icesql-read",
+                daemon=True,
+            )
+            for _ in range(self._threads)
+        ]
+        for thread in threads:
+            thread.start()
+        running = len(threads)
+        try:
+            while running:
+                try:
+                    item = results.get(timeout=_STEP_SECONDS)
+                except queue.Empty:
+                    if self._stopped.is_set():
+                        raise QueryCancelledError("the query was cancelled") from None
+                    self._query.check()
+                    continue
+                if item is None:
+                    running -= 1
+                elif isinstance(item, BaseException):
+                    raise item
+                else:
+                    yield item
+        finally:
+            finished.set()
+
+    def _produce(
+        self,
+        pending: Iterator[FileScanTask],
+        lock: threading.Lock,
+        results: queue.Queue[Any],
+        finished: threading.Event,
+    ) -> None:
+        from icesql.read.task import read_file
+
+        def put(item: Any) -> bool:
+            while not finished.is_set() and not self._stopped.is_set():
+                try:
+                    results.put(item, timeout=_STEP_SECONDS)
+                except queue.Full:
+                    continue
+                return True
+            return False
+
+        try:
+            while True:
+                with lock:
+                    task = next(pending, None)
+                if task is None:
+                    break
+                for batch in read_file(
+                    task, self._context, self._query, self._relations
+                ):
+                    if not put(batch):
+                        return
+        except BaseException as error:  # noqa: BLE001 - raised again where the batches are consumed
+            put(error)
+            return
+        put(None)

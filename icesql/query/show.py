@@ -1,0 +1,150 @@
+"""SHOW and DESCRIBE: rows about tables, from catalogs and metadata alone."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Protocol
+from zoneinfo import ZoneInfo
+
+from icesql.context import QueryContext
+from icesql.errors import UnsupportedSqlError
+from icesql.query.snapshot_selection import select_snapshot
+from icesql.sql import statement as kinds
+
+if TYPE_CHECKING:
+    from icesql.catalog.open import Catalog, Table
+    from icesql.sql.statement import Statement, TableReference
+
+Columns = Sequence[tuple[str, str]]
+Rows = list[tuple[Any, ...]]
+
+
+class Names(Protocol):
+    """Where names come from: the session."""
+
+    namespace: tuple[str, ...]
+
+    @property
+    def catalog(self) -> Catalog | None:
+        """The catalog of the connection."""
+
+    def open_table(self, reference: TableReference) -> Table:
+        """The table of a reference."""
+
+    def table_names(self) -> list[str]:
+        """Every table name."""
+
+
+def show(statement: Statement, names: Names, context: QueryContext) -> tuple[Columns, Rows]:
+    """Columns (name, kind) and rows that answer a SHOW or DESCRIBE statement."""
+    match statement:
+        case kinds.ShowTables(namespace, like):
+            return [("table", "varchar")], _tables(names, namespace, like)
+        case kinds.ShowNamespaces(parent, like):
+            return [("namespace", "varchar")], _namespaces(names, parent, like)
+        case kinds.ShowSnapshots(reference):
+            return _SNAPSHOT_COLUMNS, _snapshots(names.open_table(reference), context)
+        case kinds.ShowRefs(reference):
+            return _REF_COLUMNS, _refs(names.open_table(reference))
+        case kinds.Describe(reference):
+            return _DESCRIBE_COLUMNS, _describe(names.open_table(reference), reference, context)
+        case _:
+            raise UnsupportedSqlError(type(statement).__name__)
+
+
+def _tables(names: Names, namespace: tuple[str, ...] | None, like: str | None) -> Rows:
+    catalog = names.catalog
+    wanted = namespace if namespace is not None else names.namespace or None
+    if wanted is not None and catalog is not None:
+        found = [".".join(identifier) for identifier in catalog.tables(wanted)]
+    else:
+        found = names.table_names()
+    return [(name,) for name in found if _like(name.rpartition(".")[2], like)]
+
+
+def _namespaces(names: Names, parent: tuple[str, ...] | None, like: str | None) -> Rows:
+    catalog = names.catalog
+    known = catalog.namespaces() if catalog is not None else []
+    inside = [each for each in known if parent is None or each[: len(parent)] == parent]
+    return [(name,) for name in (".".join(each) for each in inside) if _like(name, like)]
+
+
+def _like(name: str, pattern: str | None) -> bool:
+    if pattern is None:
+        return True
+    return fnmatch.fnmatch(name.lower(), pattern.lower().replace("%", "*").replace("_", "?"))
+
+
+_SNAPSHOT_COLUMNS: Columns = (
+    ("committed_at", "timestamptz"),
+    ("snapshot_id", "bigint"),
+    ("parent_id", "bigint"),
+    ("operation", "varchar"),
+    ("refs", "varchar"),
+    ("total_records", "bigint"),
+    ("summary", "varchar"),
+)
+
+
+def _snapshots(table: Table, context: QueryContext) -> Rows:
+    """Oldest first; ``refs`` names the branches and tags at a snapshot."""
+    zone = ZoneInfo(context.settings.timezone)
+    at: dict[int, list[str]] = {}
+    for name, ref in table.metadata.refs.items():
+        at.setdefault(ref.snapshot_id, []).append(name)
+    rows: Rows = []
+    snapshots = sorted(table.metadata.snapshots.values(), key=lambda each: each.timestamp_ms)
+    for snapshot in snapshots:
+        total = snapshot.summary.get("total-records", "")
+        rows.append(
+            (
+                (_EPOCH + timedelta(milliseconds=snapshot.timestamp_ms)).astimezone(zone),
+                snapshot.snapshot_id,
+                snapshot.parent_snapshot_id,
+                snapshot.operation,
+                ", ".join(at.get(snapshot.snapshot_id, ())) or None,
+                int(total) if total.lstrip("-").isdigit() else None,
+                json.dumps(dict(snapshot.summary)),
+            )
+        )
+    return rows
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+_REF_COLUMNS: Columns = (("name", "varchar"), ("type", "varchar"), ("snapshot_id", "bigint"))
+
+
+def _refs(table: Table) -> Rows:
+    return [(name, ref.kind, ref.snapshot_id) for name, ref in table.metadata.refs.items()]
+
+
+_DESCRIBE_COLUMNS: Columns = (
+    ("column", "varchar"),
+    ("type", "varchar"),
+    ("nullable", "boolean"),
+    ("field_id", "integer"),
+    ("partition", "varchar"),
+    ("comment", "varchar"),
+)
+
+
+def _describe(table: Table, reference: TableReference, context: QueryContext) -> Rows:
+    selected = select_snapshot(table, reference.travel, context)
+    partitions: dict[int, list[str]] = {}
+    for each in table.metadata.spec.fields:
+        partitions.setdefault(each.source_id, []).append(each.transform)
+    return [
+        (
+            column.name,
+            str(column.type),
+            not column.required,
+            column.field_id,
+            ", ".join(partitions.get(column.field_id, ())) or None,
+            column.doc,
+        )
+        for column in selected.schema.fields
+    ]

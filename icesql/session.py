@@ -1,0 +1,316 @@
+"""The whole pipeline on one screen: SQL text → statement → bound query → scan plans → result.
+
+The only place that names concrete engines.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from icesql.config import Settings
+from icesql.context import Progress, QueryContext
+from icesql.engine.static import StaticResult
+from icesql.errors import ProgrammingError, TableNotFoundError, similar_names
+from icesql.storage.cache import BoundedCache
+
+if TYPE_CHECKING:
+    from icesql.catalog.open import Catalog, Table
+    from icesql.engine.protocol import Engine, Result
+    from icesql.query.bound import BoundQuery
+    from icesql.scan.plan import ScanPlan
+    from icesql.scan.report import ScanReport
+    from icesql.sql.statement import Query, Statement, TableReference
+
+_CACHE_BYTES = 128 << 20
+
+Parameters = Sequence[Any] | Mapping[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a statement gave: a result if it has rows, and what is worth knowing about it."""
+
+    result: Result | None
+    reports: tuple[ScanReport, ...] = field(default=())
+    notes: tuple[str, ...] = field(default=())
+
+
+class Session:
+    """Settings, names and engines of one connection."""
+
+    def __init__(
+        self,
+        open_catalog: Callable[[BoundedCache], Catalog | None],
+        settings: Settings,
+        *,
+        dialect: str | None = None,
+        spark: Any = None,
+    ) -> None:
+        self.settings, self.dialect = settings, dialect
+        self._defaults = settings
+        self._open_catalog, self._opened = open_catalog, False
+        self._catalog: Catalog | None = None
+        self._other_catalogs: dict[str, Catalog] = {}
+        self._registered: dict[str, str] = {}
+        self.namespace: tuple[str, ...] = ()
+        self._cache = BoundedCache(_CACHE_BYTES)
+        self._spark = spark
+        self._engines: dict[str, Engine] = {}
+        self._lock = threading.Lock()
+
+    # ------------------------------------------------------------------ the pipeline
+
+    def run(
+        self,
+        sql: str,
+        parameters: Parameters = None,
+        *,
+        cancel: threading.Event | None = None,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> Iterator[Outcome]:
+        """The outcome of each statement, one at a time; a later one sees an earlier SET."""
+        from icesql.sql.parse import parse
+
+        position, settings = 0, None
+        statements: list[Statement] = []
+        while True:
+            context = self._context(cancel, progress)
+            if settings is not self.settings:
+                # Times are folded while parsing, so a changed zone means parsing again.
+                settings = self.settings
+                statements = parse(sql, dialect=self.dialect, parameters=parameters, query=context)
+            if position >= len(statements):
+                return
+            yield self._execute(statements[position], context)
+            position += 1
+
+    def _context(
+        self, cancel: threading.Event | None, progress: Callable[[Progress], None] | None
+    ) -> QueryContext:
+        limit = self.settings.query_timeout
+        return QueryContext(
+            settings=self.settings,
+            cancel=cancel or threading.Event(),
+            deadline=None if limit is None else time.monotonic() + limit,
+            progress=progress,
+        )
+
+    def _execute(self, statement: Statement, context: QueryContext) -> Outcome:
+        from icesql.sql import statement as kinds
+
+        match statement:
+            case kinds.Query():
+                return self._query(statement, context)
+            case kinds.Explain():
+                return self._explain(statement, context)
+            case kinds.SetSetting(name, value):
+                self.settings = self.settings.with_text(name, value)
+                return Outcome(None)
+            case kinds.ResetSetting(None):
+                self.settings = self._defaults
+                return Outcome(None)
+            case kinds.ResetSetting(str() as name):
+                self.settings = self.settings.with_default(name, self._defaults)
+                return Outcome(None)
+            case kinds.Use(parts):
+                self._use(parts)
+                return Outcome(None)
+            case _:
+                from icesql.query.show import show
+
+                columns, rows = show(statement, self, context)
+                return Outcome(StaticResult(columns, rows))
+
+    def _query(self, query: Query, context: QueryContext) -> Outcome:
+        from icesql.query.bind import bind
+        from icesql.query.metadata_answers import answer_from_metadata
+        from icesql.scan.planner import plan
+
+        bound = bind(query, self.open_table, context)
+        answer = answer_from_metadata(bound, context)
+        if answer is not None:
+            columns = [(name, "bigint") for name in answer.names]
+            result: Result = StaticResult(columns, [answer.row])
+            return Outcome(result, tuple(getattr(answer, "reports", ())), bound.notes)
+        plans = [plan(scan, context) for scan in bound.scans]
+        engine, choice = self._engine(plans, context)
+        result = engine.execute(bound, plans, context)
+        notes = (*bound.notes, *choice)
+        return Outcome(result, tuple(each.report for each in plans), notes)
+
+    def _explain(self, statement: Any, context: QueryContext) -> Outcome:
+        from dataclasses import replace
+
+        from icesql.engine.grouping import group_files
+        from icesql.query.bind import bind
+        from icesql.query.explain import explain
+        from icesql.scan.planner import plan
+
+        started = time.perf_counter()
+        bound: BoundQuery = bind(statement.query, self.open_table, context)
+        bound_at = time.perf_counter()
+        plans: list[ScanPlan] = [
+            plan(replace(scan, explain=True), context) for scan in bound.scans
+        ]
+        planned_at = time.perf_counter()
+        labels = [
+            [(group.label, len(group.tasks)) for group in group_files(each, context.settings)]
+            for each in plans
+        ]
+        measured: dict[str, Any] | None = None
+        if statement.analyze:
+            engine, _ = self._engine(plans, context)
+            result = engine.execute(bound, plans, context)
+            try:
+                rows = 0
+                while chunk := result.fetch(10_000):
+                    rows += len(chunk)
+            finally:
+                result.close()
+            measured = {
+                "bind_seconds": bound_at - started,
+                "plan_seconds": planned_at - bound_at,
+                "read_seconds": time.perf_counter() - planned_at,
+                "rows": rows,
+                "groups": result.groups,
+            }
+        lines = explain(bound, plans, labels, context, measured=measured)
+        result = StaticResult([("plan", "varchar")], [(line,) for line in lines])
+        return Outcome(result, tuple(each.report for each in plans), bound.notes)
+
+    # ------------------------------------------------------------------ engines
+
+    def _engine(
+        self, plans: Sequence[ScanPlan], context: QueryContext
+    ) -> tuple[Engine, tuple[str, ...]]:
+        """The engine that a query runs on, and why when it was chosen for it."""
+        name, why = context.settings.engine, ()
+        if name == "auto":
+            size = sum(plan.report.bytes_to_read for plan in plans)
+            limit = context.settings.spark_threshold
+            name = "spark" if size > limit else "local"
+            relation = "more than" if name == "spark" else "at most"
+            why = (f"engine {name}: {size:,} bytes to read, {relation} spark_threshold {limit:,}",)
+        with self._lock:
+            if name not in self._engines:
+                self._engines[name] = self._start_engine(name)
+            return self._engines[name], why
+
+    def _start_engine(self, name: str) -> Engine:
+        if name == "spark":
+            from icesql.engine.spark import SparkEngine
+
+            return SparkEngine(self._spark)
+        from icesql.engine.local import LocalEngine
+
+        return LocalEngine()
+
+    # ------------------------------------------------------------------ names
+
+    @property
+    def catalog(self) -> Catalog | None:
+        """The catalog of the connection, opened when first asked for; None without one."""
+        if not self._opened:
+            self._catalog, self._opened = self._open_catalog(self._cache), True
+        return self._catalog
+
+    def register_table(self, name: str, path: str | os.PathLike[str]) -> None:
+        """Let ``name`` mean the table at ``path`` in this session, before any catalog's table."""
+        self._registered[name] = os.fspath(path)
+
+    def open_table(self, reference: TableReference) -> Table:
+        """The table that a reference names, freshly loaded. Raises TableNotFoundError."""
+        from icesql.catalog.open import open_table
+
+        if reference.path is not None:
+            return open_table(reference.path, name=reference.parts[-1], cache=self._cache)
+        path = self._registered_path(reference.parts)
+        if path is not None:
+            return open_table(path, name=reference.parts[-1], cache=self._cache)
+        return self._catalog_table(reference.parts)
+
+    def _registered_path(self, parts: Sequence[str]) -> str | None:
+        if len(parts) != 1:
+            return None
+        if parts[0] in self._registered:
+            return self._registered[parts[0]]
+        lower = {name.lower(): path for name, path in self._registered.items()}
+        return lower.get(parts[0].lower())
+
+    def _catalog_table(self, parts: tuple[str, ...]) -> Table:
+        catalog = self.catalog
+        name = ".".join(parts)
+        if catalog is None:
+            other = self._catalog_named(parts[0]) if len(parts) > 2 else None
+            if other is not None:
+                return other.load(parts[1:])
+            raise TableNotFoundError(
+                name,
+                similar=similar_names(name, self._registered),
+                hint="connect with a catalog or a warehouse, register_table(name, path), "
+                "or read a path with iceberg_scan('path')",
+            )
+        candidates = [parts]
+        if self.namespace:
+            candidates.insert(0, (*self.namespace, *parts))
+        if len(parts) > 1 and parts[0].lower() == catalog.name.lower():
+            candidates.append(parts[1:])
+        first: TableNotFoundError | None = None
+        for candidate in candidates:
+            try:
+                return catalog.load(candidate)
+            except TableNotFoundError as error:
+                first = first or error
+        if len(parts) > 2 and (other := self._catalog_named(parts[0])) is not None:
+            return other.load(parts[1:])
+        assert first is not None
+        raise first
+
+    def _catalog_named(self, name: str) -> Catalog | None:
+        """Another catalog of the user's PyIceberg configuration, None when there is no such name."""
+        from icesql.catalog.open import open_catalog
+        from icesql.errors import CatalogError
+
+        if name not in self._other_catalogs:
+            try:
+                self._other_catalogs[name] = open_catalog(name, cache=self._cache)
+            except CatalogError:
+                return None
+        return self._other_catalogs[name]
+
+    def table_names(self) -> list[str]:
+        """Every name that a query may use: registered tables and those of the catalog."""
+        catalog = self.catalog
+        listed = catalog.tables(None) if catalog is not None else []
+        return [*self._registered, *(".".join(identifier) for identifier in listed)]
+
+    def _use(self, parts: tuple[str, ...]) -> None:
+        catalog = self.catalog
+        if catalog is None:
+            raise ProgrammingError("USE needs a catalog; connect with one")
+        if parts and parts[0].lower() == catalog.name.lower():
+            parts = parts[1:]
+        known = catalog.namespaces()
+        by_lower = {tuple(part.lower() for part in each): each for each in known}
+        found = by_lower.get(tuple(part.lower() for part in parts))
+        if parts and found is None:
+            name = ".".join(parts)
+            near = similar_names(name, (".".join(each) for each in known))
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise ProgrammingError(f'namespace "{name}" not found{hint}')
+        self.namespace = found or ()
+
+    def close(self) -> None:
+        """End open results, engines and catalogs."""
+        for engine in self._engines.values():
+            engine.close()
+        self._engines.clear()
+        for catalog in (self._catalog, *self._other_catalogs.values()):
+            if catalog is not None:
+                catalog.close()
+        self._catalog, self._opened = None, True
