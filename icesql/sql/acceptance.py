@@ -1,0 +1,391 @@
+"""What icesql accepts of sqlglot's tree; everything else is refused by name and position.
+
+sqlglot parses far more than SELECT, and DuckDB runs whatever names a file, a setting or a
+function that reads the machine. Statements, sources and clauses are allow lists; scalar functions
+are refused where they reach outside the query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from sqlglot import exp
+from sqlglot.tokens import Token, TokenType
+
+from icesql.sql.dialect import ENDS_CLAUSE, Source
+
+QUERY_WORDS: Final = ("SELECT", "WITH", "FROM", "VALUES", "(")
+COMMAND_WORDS: Final = ("EXPLAIN", "SHOW", "DESCRIBE", "DESC", "SET", "RESET", "USE")
+
+_READ_ONLY: Final = "icesql reads tables and never changes them"
+_RESULTS: Final = "results leave through --format, cursor.arrow() or cursor.df()"
+_CATALOGS: Final = "catalogs are opened with connect(…) or --catalog, --warehouse, --uri"
+
+REFUSED_STATEMENTS: Final[dict[str, str]] = {
+    **dict.fromkeys(
+        ("INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "REPLACE", "UPSERT", "CREATE", "ALTER"),
+        _READ_ONLY,
+    ),
+    **dict.fromkeys(
+        ("DROP", "COMMENT", "RENAME", "GRANT", "REVOKE", "OPTIMIZE", "VACUUM", "CACHE", "UNCACHE"),
+        _READ_ONLY,
+    ),
+    **dict.fromkeys(("COPY", "EXPORT", "UNLOAD", "PUT", "GET"), _RESULTS),
+    **dict.fromkeys(("ATTACH", "DETACH", "CONNECT"), _CATALOGS),
+    **dict.fromkeys(("INSTALL", "LOAD", "UNINSTALL"), "extensions are not loaded"),
+    **dict.fromkeys(("BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT"), _READ_ONLY),
+    **dict.fromkeys(("PREPARE", "EXECUTE", "DEALLOCATE", "DECLARE"), "use ? parameters"),
+    "PRAGMA": "settings are changed with SET name = value",
+    "CALL": "",
+    "IMPORT": _READ_ONLY,
+    "ANALYZE": "EXPLAIN ANALYZE SELECT … measures a query",
+    "CHECKPOINT": _READ_ONLY,
+    "SUMMARIZE": "",
+    "PIVOT": "write sum(x) FILTER (WHERE …) for each column",
+    "UNPIVOT": "write a UNION ALL of the columns",
+    "KILL": "",
+    "REFRESH": "",
+    "LIST": "",
+    "MSCK": "",
+}
+
+_SELECT_PARTS: Final = frozenset(
+    {"with_", "expressions", "from_", "joins", "laterals", "where", "group", "having", "qualify"}
+    | {"windows", "distinct", "order", "limit", "offset"}
+)
+_PART_NAMES: Final = {
+    "into": "SELECT INTO",
+    "locks": "FOR UPDATE and FOR SHARE",
+    "sample": "USING SAMPLE",
+    "hint": "an optimizer hint",
+    "match": "MATCH_RECOGNIZE",
+    "connect": "CONNECT BY",
+    "settings": "SETTINGS",
+    "format": "FORMAT",
+    "kind": "SELECT AS STRUCT or AS VALUE",
+    "cluster": "CLUSTER BY",
+    "distribute": "DISTRIBUTE BY",
+    "sort": "SORT BY",
+    "prewhere": "PREWHERE",
+}
+_TABLE_PARTS: Final = frozenset(
+    {"this", "db", "catalog", "alias", "joins", "laterals", "version", "when", "ordinality"}
+)
+_TABLE_PART_NAMES: Final = {
+    "pivots": "PIVOT and UNPIVOT",
+    "hints": "table hints",
+    "sample": "TABLESAMPLE",
+    "partition": "PARTITION (…)",
+    "changes": "CHANGES (…)",
+    "rows_from": "ROWS FROM",
+    "only": "ONLY",
+    "pattern": "file patterns",
+    "format": "file formats",
+    "indexed": "INDEXED BY",
+    "system_time": "system time",
+}
+_JOIN_PARTS: Final = frozenset({"this", "on", "side", "kind", "using", "method", "expressions"})
+_JOIN_WORDS: Final = frozenset(
+    {"", "INNER", "OUTER", "LEFT", "RIGHT", "FULL", "CROSS", "SEMI", "ANTI", "ASOF", "NATURAL"}
+)
+
+# Functions that make rows from their arguments alone.
+_TABLE_FUNCTIONS: Final = frozenset(
+    {"range", "generate_series", "unnest", "repeat", "generate_subscripts", "explode"}
+    | {"json_each", "json_tree", "exploding_generate_series", "explode_outer", "posexplode"}
+    | {"iceberg_scan"}
+)
+# Scalar functions that read or change the machine, the engine's catalog or its settings.
+_REFUSED_FUNCTIONS: Final = frozenset(
+    {"getenv", "current_setting", "set_config", "getvariable", "nextval", "currval", "query"}
+    | {"query_table", "which_secret", "write_log", "parse_duckdb_log_message", "txid_current"}
+    | {"glob", "in_search_path", "current_schemas", "current_query_id", "current_connection_id"}
+    | {"current_transaction_id", "json_execute_serialized_sql", "from_substrait", "add_parquet_key"}
+    | {"current_query", "sleep", "sleep_ms", "load_file", "reflect", "java_method", "input_file_name"}
+    | {"parquet_scan", "sniff_csv", "sql_auto_complete", "stats", "http_get", "http_post", "try_reflect"}
+)
+_REFUSED_PREFIXES: Final = (
+    "read_", "duckdb_", "pragma_", "pg_", "parquet_", "sqlite_", "postgres_", "mysql_",
+    "has_", "arrow_scan", "pandas_scan", "python_", "write_", "copy_",
+)  # fmt: skip
+_ALLOWED_DESPITE_PREFIX: Final = frozenset({"pg_typeof"})
+
+_REFUSED_NODES: Final[dict[type[exp.Expression], str]] = {
+    exp.Command: "this statement",
+    exp.Into: "SELECT INTO",
+    exp.Lock: "FOR UPDATE and FOR SHARE",
+    exp.Pivot: "PIVOT and UNPIVOT",
+    exp.TableSample: "TABLESAMPLE",
+    exp.MatchRecognize: "MATCH_RECOGNIZE",
+    exp.PositionalColumn: "a column by its number (#1)",
+    exp.SessionParameter: "a session variable (@@name)",
+    exp.NextValueFor: "a sequence",
+    exp.Hint: "an optimizer hint",
+    exp.AtIndex: "AT after a table",
+    exp.TableFromRows: "TABLE (function)",
+    exp.JSONTable: "JSON_TABLE",
+    exp.Changes: "CHANGES (…)",
+    exp.Stream: "STREAM",
+    exp.ReadCSV: "read_csv()",
+    exp.ReadParquet: "read_parquet()",
+    exp.Semicolon: "an empty statement",
+}
+
+
+def check_tree(tree: exp.Expression, source: Source) -> None:
+    """Refuse what icesql does not run. Raises UnsupportedSqlError, SqlSyntaxError."""
+    if not isinstance(tree, exp.Query):
+        raise source.unsupported(_statement_name(tree), offset_of(tree, source))
+    for node in tree.walk():
+        refused = _REFUSED_NODES.get(type(node))
+        if refused:
+            hint = "write sum(x) FILTER (WHERE …)" if isinstance(node, exp.Pivot) else ""
+            raise source.unsupported(refused, offset_of(node, source), hint)
+        match node:
+            case exp.Select():
+                _check_select(node, source)
+            case exp.Table():
+                _check_table(node, source)
+            case exp.From() | exp.Join():
+                _check_source(node, source)
+            case exp.Lateral():
+                _check_lateral(node, source)
+            case exp.CTE():
+                if node.alias.lower().startswith("__scan_"):
+                    raise source.unsupported(
+                        f'the name "{node.alias}"', offset_of(node, source), "it is reserved"
+                    )
+            case exp.Anonymous() | exp.AnonymousAggFunc():
+                _check_function(str(node.this), node, source)
+            case exp.Func():
+                _check_function(node.sql_name(), node, source)
+            case exp.DDL() | exp.DML() if not isinstance(node, exp.Query):
+                raise source.unsupported(
+                    _statement_name(node), offset_of(node, source), _READ_ONLY
+                )
+            case _:
+                pass
+
+
+def _check_select(node: exp.Select, source: Source) -> None:
+    for name, value in node.args.items():
+        if value and name not in _SELECT_PARTS:
+            label = _PART_NAMES.get(name, name.upper().replace("_", " ").strip())
+            raise source.unsupported(label, offset_of(node, source))
+    if not node.expressions:
+        raise source.syntax_error("SELECT without a column", offset_of(node, source), ("a column",))
+
+
+def _check_table(node: exp.Table, source: Source) -> None:
+    for name, value in node.args.items():
+        if value and name not in _TABLE_PARTS:
+            label = _TABLE_PART_NAMES.get(name, name.upper())
+            raise source.unsupported(label, offset_of(node, source))
+    alias = node.args.get("alias")
+    if alias is not None and alias.this is not None:
+        _check_alias(node, alias, source)
+    inner = node.this
+    if isinstance(inner, exp.Dot):
+        _check_parts(node, source)
+    elif isinstance(inner, exp.Func):
+        name = function_name(inner)
+        if name not in _TABLE_FUNCTIONS:
+            hint = "iceberg_scan('path') reads an Iceberg table by its path"
+            raise source.unsupported(f"the table function {name}()", offset_of(node, source), hint)
+        if node.args.get("db") is not None:
+            raise source.unsupported(f"a qualified function {name}()", offset_of(node, source))
+    elif not isinstance(inner, exp.Identifier):
+        shown = "a parameter as a table" if isinstance(
+            inner, (exp.Placeholder, exp.Parameter, exp.Literal, exp.Cast)
+        ) else f"{_statement_name(inner) if inner is not None else 'this'} as a table"
+        raise source.unsupported(
+            shown, offset_of(node, source), "write the table's name, or iceberg_scan(?)"
+        )
+
+
+def _check_alias(node: exp.Table, alias: exp.TableAlias, source: Source) -> None:
+    name = alias.this
+    if not isinstance(name, exp.Identifier):
+        # t@main and, where $ is no letter, t$snapshots come out as "t AS @main".
+        table = node.name
+        shown = name.name if isinstance(name, exp.Expression) else str(name)
+        raise source.unsupported(
+            f"{table}@{shown} or {table}${shown} as a table name",
+            offset_of(node, source),
+            f"write {table} FOR VERSION AS OF '{shown}', or quote the name",
+        )
+    if name.name.lower().startswith("__scan_"):
+        raise source.unsupported(f'the name "{name.name}"', offset_of(node, source), "it is reserved")
+    if not name.quoted and name.name.upper() in ("OFFSET", "LIMIT"):
+        raise source.syntax_error(
+            f"nothing follows {name.name.upper()}", offset_of(node, source), ("a number",)
+        )
+
+
+def _check_parts(node: exp.Table, source: Source) -> None:
+    for part in node.parts:
+        if not isinstance(part, exp.Identifier):
+            raise source.unsupported("this table name", offset_of(node, source))
+
+
+def _check_source(node: exp.From | exp.Join, source: Source) -> None:
+    this = node.this
+    if not isinstance(this, (exp.Table, exp.Subquery, exp.Unnest, exp.Values, exp.Lateral)):
+        raise source.unsupported(f"{_statement_name(this)} as a table", offset_of(this, source))
+    if this.args.get("pivots"):
+        raise source.unsupported("PIVOT and UNPIVOT", offset_of(this, source))
+    if not isinstance(node, exp.Join):
+        return
+    for name, value in node.args.items():
+        if value and name not in _JOIN_PARTS:
+            raise source.unsupported(f"JOIN … {name.upper()}", offset_of(this, source))
+    words = [str(node.args.get(part) or "").upper() for part in ("method", "side", "kind")]
+    for word in words:
+        if word not in _JOIN_WORDS:
+            # POSITIONAL JOIN pairs rows by their order, and rows of a table have none.
+            raise source.unsupported(f"{word} JOIN", offset_of(this, source))
+
+
+def _check_lateral(node: exp.Lateral, source: Source) -> None:
+    inner = node.this
+    if isinstance(inner, exp.Func) and not isinstance(inner, exp.Query):
+        name = function_name(inner)
+        if name not in _TABLE_FUNCTIONS:
+            raise source.unsupported(f"the table function {name}()", offset_of(node, source))
+
+
+def _check_function(name: str, node: exp.Expression, source: Source) -> None:
+    lowered = name.lower()
+    if lowered in _ALLOWED_DESPITE_PREFIX:
+        return
+    if lowered in _REFUSED_FUNCTIONS or lowered.startswith(_REFUSED_PREFIXES):
+        raise source.unsupported(
+            f"the function {lowered}()",
+            offset_of(node, source),
+            "a query reads its tables and nothing else of the machine",
+        )
+
+
+def function_name(node: exp.Expression) -> str:
+    """The lower-case name of a function node."""
+    if isinstance(node, (exp.Anonymous, exp.AnonymousAggFunc)):
+        return str(node.this).lower()
+    return node.sql_name().lower() if isinstance(node, exp.Func) else node.key
+
+
+def _statement_name(node: exp.Expression) -> str:
+    if isinstance(node, exp.Command):
+        return str(node.this).upper()
+    if isinstance(node, exp.Func):
+        return f"the function {function_name(node)}()"
+    return node.key.upper()
+
+
+def offset_of(node: exp.Expression, source: Source) -> int | None:
+    """Where a node starts in the source, as far as sqlglot remembers it."""
+    if "start" in node.meta:
+        return int(node.meta["start"])
+    starts = [int(inner.meta["start"]) for inner in node.walk() if "start" in inner.meta]
+    if starts:
+        return min(starts)
+    parent = node.parent
+    while parent is not None:
+        if "start" in parent.meta:
+            return int(parent.meta["start"])
+        parent = parent.parent
+    return None
+
+
+# ---------------------------------------------------------------------- tokens
+
+_NEEDS_MORE: Final = {
+    TokenType.ON: "a condition",
+    TokenType.USING: "(",
+    TokenType.WHERE: "a condition",
+    TokenType.HAVING: "a condition",
+    TokenType.QUALIFY: "a condition",
+    TokenType.GROUP_BY: "a column",
+    TokenType.ORDER_BY: "a column",
+    TokenType.PARTITION_BY: "a column",
+    TokenType.IN: "(",
+}
+_AFTER_COMMA: Final = ENDS_CLAUSE - {
+    TokenType.FROM, TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.SELECT,
+    TokenType.THEN, TokenType.LIMIT, TokenType.ALIAS,
+}  # fmt: skip
+
+
+def check_tokens(tokens: Sequence[Token], source: Source) -> None:
+    """Refuse words that sqlglot would drop: an empty ON, USING, PARTITION BY, ``* EXCLUDE``.
+
+    ``tokens`` are those of one statement. Raises SqlSyntaxError.
+    """
+    count = len(tokens)
+    for index, token in enumerate(tokens):
+        kind = token.token_type
+        following = tokens[index + 1] if index + 1 < count else None
+        wanted = _NEEDS_MORE.get(kind)
+        if wanted and (following is None or following.token_type in ENDS_CLAUSE):
+            raise _nothing_follows(token, following, source, wanted)
+        if kind == TokenType.COMMA and (
+            following is None or following.token_type in _AFTER_COMMA
+        ):
+            raise _nothing_follows(token, following, source, "another item")
+        if (
+            kind == TokenType.USING
+            and following is not None
+            and following.token_type == TokenType.L_PAREN
+            and index + 2 < count
+            and tokens[index + 2].token_type == TokenType.R_PAREN
+        ):
+            raise source.syntax_error("USING () names no column", token.start, ("a column",))
+        if (
+            kind == TokenType.STAR
+            and following is not None
+            and following.text.upper() in ("EXCLUDE", "REPLACE", "RENAME")
+            and following.token_type != TokenType.IDENTIFIER
+        ):
+            after = tokens[index + 2] if index + 2 < count else None
+            if after is None or after.token_type in ENDS_CLAUSE:
+                raise _nothing_follows(following, after, source, "(")
+
+
+def check_comments(tokens: Sequence[Token], source: Source) -> None:
+    """Refuse hints ``/*+ … */``: sqlglot keeps them as comments, and Flink's choose a snapshot.
+
+    Raises UnsupportedSqlError.
+    """
+    sql = source.sql
+    if "/*+" not in sql:
+        return
+    last = 0
+    for token in tokens:
+        if token.token_type == TokenType.HINT:
+            raise source.unsupported("an optimizer hint /*+ … */", token.start, _HINT)
+        _check_gap(sql, last, token.start, source)
+        last = token.end + 1
+    _check_gap(sql, last, len(sql), source)
+
+
+_HINT: Final = "leave it out; a snapshot is chosen with FOR VERSION AS OF …"
+
+
+def _check_gap(sql: str, start: int, end: int, source: Source) -> None:
+    index = start
+    while index < end:
+        if sql.startswith("/*+", index):
+            raise source.unsupported("an optimizer hint /*+ … */", index, _HINT)
+        if sql.startswith("--", index):
+            stop = sql.find("\n", index)
+            index = end if stop < 0 else stop
+        elif sql.startswith("/*", index):
+            stop = sql.find("*/", index + 2)
+            index = end if stop < 0 else stop + 2
+        else:
+            index += 1
+
+
+def _nothing_follows(token: Token, following: Token | None, source: Source, wanted: str) -> Exception:
+    offset = following.start if following is not None else token.end + 1
+    return source.syntax_error(f"nothing follows {token.text.upper()}", offset, (wanted,))

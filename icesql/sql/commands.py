@@ -1,0 +1,246 @@
+"""Statements that are no queries, read from tokens: EXPLAIN, SHOW, DESCRIBE, SET, RESET, USE."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sqlglot.tokens import Token, TokenType
+
+from icesql.sql.dialect import Source
+from icesql.sql.statement import (
+    Describe,
+    Explain,
+    Query,
+    ResetSetting,
+    SetSetting,
+    ShowNamespaces,
+    ShowSnapshots,
+    ShowTables,
+    Statement,
+    Use,
+)
+
+ReadQuery = Callable[[Sequence[Token]], Query]
+
+
+def read_command(tokens: Sequence[Token], source: Source, read_query: ReadQuery) -> Statement:
+    """The statement that begins with one of acceptance's COMMAND_WORDS.
+
+    ``read_query`` parses the tokens of a query. Raises SqlSyntaxError, UnsupportedSqlError.
+    """
+    reader = _Reader(tokens, source, read_query)
+    match reader.word():
+        case "EXPLAIN":
+            return reader.explain()
+        case "SHOW":
+            return reader.show()
+        case "SET":
+            return reader.set()
+        case "RESET":
+            name = reader.setting_name()
+            reader.end()
+            return ResetSetting(None if name.upper() == "ALL" else name)
+        case "USE":
+            reader.skip("SCHEMA", "NAMESPACE", "DATABASE")
+            parts = reader.name()
+            reader.end()
+            return Use(parts)
+        case _:
+            return reader.describe()
+
+
+class _Reader:
+    def __init__(self, tokens: Sequence[Token], source: Source, read_query: ReadQuery) -> None:
+        self._tokens, self._source, self._read_query = tokens, source, read_query
+        self._index = 0
+
+    # ------------------------------------------------------------ statements
+
+    def explain(self) -> Explain:
+        analyze, format_name = False, "text"
+        while True:
+            if self.skip("ANALYZE"):
+                analyze = True
+            elif self._peek().upper() == "(" and self._peek(1).upper() in ("FORMAT", "ANALYZE"):
+                self.word()
+                while not self.skip(")"):
+                    match self.word():
+                        case "ANALYZE":
+                            analyze = True
+                        case "FORMAT":
+                            format_name = self.word().lower()
+                        case ",":
+                            pass
+                        case word:
+                            raise self._unexpected(word, ("FORMAT", "ANALYZE", ")"))
+            elif self._peek().upper() in ("EXTENDED", "FORMATTED", "VERBOSE", "CODEGEN", "COST"):
+                word = self._peek().upper()
+                raise self._source.unsupported(
+                    f"EXPLAIN {word}", self._here(), "use EXPLAIN or EXPLAIN ANALYZE"
+                )
+            else:
+                break
+        if format_name not in ("text", "json"):
+            raise self._source.unsupported(
+                f"EXPLAIN (FORMAT {format_name.upper()})", self._tokens[0].start, "use TEXT or JSON"
+            )
+        rest = self._tokens[self._index :]
+        if not rest:
+            raise self._source.syntax_error("nothing follows EXPLAIN", self._here(), ("a query",))
+        return Explain(self._read_query(rest), analyze, format_name)
+
+    def show(self) -> Statement:
+        at = self._here()
+        match self.word():
+            case "TABLES":
+                namespace = self.name() if self.skip("FROM", "IN") else None
+                return self._ended(ShowTables(namespace, self._like()))
+            case "SCHEMAS" | "NAMESPACES" | "DATABASES":
+                parent = self.name() if self.skip("FROM", "IN") else None
+                return self._ended(ShowNamespaces(parent, self._like()))
+            case "SNAPSHOTS":
+                self.skip("FROM", "IN", "OF")
+                return ShowSnapshots(self._table("SHOW SNAPSHOTS").references[0])
+            case "":
+                raise self._source.syntax_error("nothing follows SHOW", at, _SHOWN)
+            case word if word in ("CREATE", "COLUMNS", "FUNCTIONS", "VIEWS", "PARTITIONS", "ALL"):
+                hint = "DESCRIBE table shows its columns" if word in ("CREATE", "COLUMNS") else ""
+                raise self._source.unsupported(f"SHOW {word}", self._tokens[0].start, hint)
+            case word:
+                raise self._source.syntax_error(f'unexpected "{word}" after SHOW', at, _SHOWN)
+
+    def describe(self) -> Describe:
+        self.skip("TABLE")
+        for word in ("EXTENDED", "FORMATTED", "HISTORY", "SELECT", "WITH", "FROM", "VALUES", "("):
+            if self._peek().upper() == word and self._peek(1):
+                raise self._source.unsupported(f"DESCRIBE {word}", self._here(), "DESCRIBE table")
+        return Describe(self._table("DESCRIBE").references[0])
+
+    def set(self) -> SetSetting:
+        self.skip("SESSION")
+        if self._peek().upper() == "TIME" and self._peek(1).upper() == "ZONE":
+            self._index += 2
+            self.skip("=", "TO")
+            return SetSetting("timezone", self._value("SET TIME ZONE"))
+        name = self.setting_name()
+        if not self.skip("=", "TO", ":="):
+            raise self._source.syntax_error(
+                f"nothing is given to {name}", self._here(), ("=", "TO")
+            )
+        return SetSetting(name, self._value(f"SET {name} ="))
+
+    # ------------------------------------------------------------ pieces
+
+    def word(self) -> str:
+        """The next token in upper case, and step over it; "" at the end."""
+        word = self._peek().upper()
+        self._index += 1
+        return word
+
+    def skip(self, *words: str) -> str:
+        """Step over the next token if it is one of the words."""
+        token = self._tokens[self._index] if self._index < len(self._tokens) else None
+        if token is None or token.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
+            return ""
+        if token.text.upper() not in words:
+            return ""
+        self._index += 1
+        return token.text.upper()
+
+    def name(self) -> tuple[str, ...]:
+        """A dotted name of one or more parts."""
+        parts = []
+        while True:
+            token = self._token()
+            if token is None or not _is_name(token):
+                raise self._unexpected(self._peek(), ("a name",))
+            parts.append(token.text)
+            self._index += 1
+            if not self.skip("."):
+                return tuple(parts)
+
+    def setting_name(self) -> str:
+        """The name of a setting: words joined by dots or dashes."""
+        start = self._here()
+        text = ".".join(self.name())
+        while self.skip("-"):
+            text += "-" + ".".join(self.name())
+        if not text:
+            raise self._source.syntax_error("a setting has a name", start, ("a name",))
+        return text
+
+    def end(self) -> None:
+        """Raises SqlSyntaxError unless all tokens are used."""
+        if self._index < len(self._tokens):
+            raise self._unexpected(self._peek(), ("the end of the statement",))
+
+    def _ended(self, statement: Statement) -> Statement:
+        self.end()
+        return statement
+
+    def _like(self) -> str | None:
+        if not self.skip("LIKE"):
+            return None
+        token = self._token()
+        if token is None or token.token_type != TokenType.STRING:
+            raise self._unexpected(self._peek(), ("a text",))
+        self._index += 1
+        return token.text
+
+    def _value(self, after: str) -> str:
+        rest = self._tokens[self._index :]
+        if not rest:
+            raise self._source.syntax_error(f"nothing follows {after}", self._here(), ("a value",))
+        if len(rest) == 1:
+            return rest[0].text
+        if any(token.token_type in (TokenType.STRING, TokenType.IDENTIFIER) for token in rest):
+            raise self._unexpected(rest[1].text, ("the end of the statement",), rest[1].start)
+        # 512 MB, 1.5GiB, -1, Europe/Berlin, +02:00: as written, without the spaces around it.
+        return self._source.sql[rest[0].start : rest[-1].end + 1]
+
+    def _table(self, what: str) -> Query:
+        rest = self._tokens[self._index :]
+        if not rest:
+            raise self._source.syntax_error(f"nothing follows {what}", self._here(), ("a table",))
+        at = rest[0].start
+        opening = [
+            Token(token_type=kind, text=text, line=1, col=1, start=at, end=at)
+            for kind, text in (
+                (TokenType.SELECT, "SELECT"),
+                (TokenType.STAR, "*"),
+                (TokenType.FROM, "FROM"),
+            )
+        ]
+        query = self._read_query([*opening, *rest])
+        used = {name for name, value in query.tree.args.items() if value}
+        if len(query.references) != 1 or used - {"expressions", "from_"}:
+            raise self._source.syntax_error(f"{what} takes one table", at, ("a table",))
+        return query
+
+    def _token(self) -> Token | None:
+        return self._tokens[self._index] if self._index < len(self._tokens) else None
+
+    def _peek(self, ahead: int = 0) -> str:
+        index = self._index + ahead
+        return self._tokens[index].text if index < len(self._tokens) else ""
+
+    def _here(self) -> int:
+        token = self._token()
+        return token.start if token is not None else self._tokens[-1].end + 1
+
+    def _unexpected(
+        self, word: str, expected: tuple[str, ...], offset: int | None = None
+    ) -> Exception:
+        problem = f'unexpected "{word}"' if word else "unexpected end of the statement"
+        return self._source.syntax_error(
+            problem, self._here() if offset is None else offset, expected
+        )
+
+
+_SHOWN = ("TABLES", "NAMESPACES", "SNAPSHOTS")
+
+
+def _is_name(token: Token) -> bool:
+    if token.token_type == TokenType.IDENTIFIER:
+        return True
+    return token.token_type != TokenType.STRING and token.text[:1].replace("_", "a").isalpha()

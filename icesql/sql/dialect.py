@@ -1,0 +1,373 @@
+"""The parser of one SQL spelling with Iceberg's time travel, and positions in its source.
+
+``icesql`` is DuckDB's spelling; any other sqlglot dialect gets the same time-travel clauses
+through ``reading(name)``. sqlglot drops some clauses silently (a missing version, ``t@v1``, an
+empty ON): what this parser cannot understand, it refuses at its position.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn
+
+from sqlglot import exp, parser, tokens
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import ParseError
+from sqlglot.tokens import Token, TokenType
+
+from icesql.errors import ProgrammingError, SqlSyntaxError, UnsupportedSqlError, similar_names
+
+DEFAULT_DIALECT: Final = "icesql"
+
+# Longest first, so that FOR SYSTEM TIME is not taken for something shorter.
+_PHRASES: Final[tuple[tuple[tuple[str, ...], str, bool], ...]] = (
+    (("FOR", "SYSTEM", "VERSION"), "VERSION", True),
+    (("FOR", "SYSTEM", "TIME"), "TIMESTAMP", True),
+    (("FOR", "SYSTEM_VERSION"), "VERSION", True),
+    (("FOR", "SYSTEM_TIME"), "TIMESTAMP", True),
+    (("FOR", "TIMESTAMP"), "TIMESTAMP", True),
+    (("FOR", "VERSION"), "VERSION", True),
+    (("SYSTEM_VERSION", "AS", "OF"), "VERSION", False),
+    (("SYSTEM_TIME", "AS", "OF"), "TIMESTAMP", False),
+    (("TIMESTAMP", "AS", "OF"), "TIMESTAMP", False),
+    (("VERSION", "AS", "OF"), "VERSION", False),
+    (("AS", "OF", "TIMESTAMP"), "TIMESTAMP", False),
+    (("AS", "OF", "VERSION"), "VERSION", False),
+    (("AT", "SNAPSHOT"), "VERSION", False),
+    (("AT", "BRANCH"), "BRANCH", False),
+    (("AT", "TAG"), "TAG", False),
+)
+_PHRASE_STARTS: Final = frozenset(words[0] for words, _, _ in _PHRASES)
+_AT_KINDS: Final = {
+    "VERSION": "VERSION",
+    "SNAPSHOT": "VERSION",
+    "TIMESTAMP": "TIMESTAMP",
+    "VERSION_REF": "VERSION_REF",
+    "VERSION_TAG": "VERSION_TAG",
+    "BRANCH": "BRANCH",
+    "TAG": "TAG",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """SQL text, for turning an offset into a line and a column that count from 1."""
+
+    sql: str
+
+    def position(self, offset: int | None) -> tuple[int | None, int | None]:
+        """(line, column) of a character offset; (None, None) for None."""
+        if offset is None:
+            return None, None
+        before = self.sql[:offset]
+        return before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1
+
+    def syntax_error(
+        self, problem: str, offset: int | None, expected: tuple[str, ...] = ()
+    ) -> SqlSyntaxError:
+        """A SqlSyntaxError at an offset, with the line of the source."""
+        line, column = self.position(offset)
+        return SqlSyntaxError(problem, line=line, column=column, expected=expected, sql=self.sql)
+
+    def unsupported(
+        self, construct: str, offset: int | None, hint: str = ""
+    ) -> UnsupportedSqlError:
+        """An UnsupportedSqlError at an offset."""
+        line, column = self.position(offset)
+        return UnsupportedSqlError(construct, hint=hint, line=line, column=column)
+
+
+class TravelParser(parser.Parser):
+    """What every reading dialect's parser gets on top of sqlglot's own."""
+
+    # Offsets of the travel clauses consumed, so that ``parse`` can prove that none was dropped.
+    travel_offsets: set[int]
+
+    def reset(self) -> None:
+        """Forget the statement before."""
+        super().reset()
+        self.travel_offsets = set()
+
+    def raise_error(self, message: str, token: Token = parser.SENTINEL_NONE) -> None:
+        """As sqlglot does, with the offset of the token that did not fit."""
+        at_end = not token and not self._curr
+        token = token or self._curr or self._prev
+        try:
+            super().raise_error(message, token)
+        except ParseError as error:
+            if error.errors:
+                error.errors[0]["icesql_offset"] = token.end + 1 if at_end else token.start  # type: ignore[typeddict-unknown-key]
+                error.errors[0]["icesql_token"] = None if at_end else token  # type: ignore[typeddict-unknown-key]
+            raise
+
+    def _source(self) -> Source:
+        return Source(self.sql)
+
+    def _refuse(self, construct: str, offset: int, hint: str = "") -> NoReturn:
+        raise self._source().unsupported(construct, offset, hint)
+
+    def _parse_version(self) -> exp.Version | None:
+        if self._curr.text.upper() not in _PHRASE_STARTS or self._curr.token_type in (
+            TokenType.STRING,
+            TokenType.IDENTIFIER,
+        ):
+            return None
+        start = self._curr.start
+        for words, kind, needs_as_of in _PHRASES:
+            if self._match_text_seq(*words):
+                break
+        else:
+            return None
+        if needs_as_of and not self._match_text_seq("AS", "OF"):
+            found = self._curr.text.upper() if self._curr else ""
+            if found in ("BEFORE", "BETWEEN", "FROM", "ALL", "CONTAINED"):
+                self._refuse(
+                    f"{' '.join(words)} {found}", start, f"only {' '.join(words)} AS OF is supported"
+                )
+            raise self._source().syntax_error(
+                f"a time-travel clause without AS OF: {' '.join(words)} {found}".rstrip(),
+                self._here(),
+                ("AS OF",),
+            )
+        first = self._here()
+        value = self._parse_bitwise() if self._starts_value() else None
+        if value is None:
+            wanted = "a time" if kind == "TIMESTAMP" else "a snapshot id, a branch or a tag"
+            raise self._source().syntax_error(
+                f"nothing follows {' '.join(words)}{' AS OF' if needs_as_of else ''}",
+                first,
+                (wanted,),
+            )
+        clause = self.expression(exp.Version(this=kind, kind="AS OF", expression=value))
+        self._remember(clause, start, first)
+        return clause
+
+    def _parse_historical_data(self) -> exp.HistoricalData | exp.Version | None:  # type: ignore[override]
+        index, start, word = self._index, self._curr.start, self._curr.text.upper()
+        quoted = self._curr.token_type in (TokenType.STRING, TokenType.IDENTIFIER)
+        if word in ("AT", "BEFORE", "END") and not quoted and self._next.text == "(":
+            self._advance(2)
+            kind = self._curr.text.upper()
+            self._advance()
+            if not self._match(TokenType.FARROW):
+                self._retreat(index)
+                return None
+            if word != "AT":
+                self._refuse(f"{word} ({kind} => …)", start, "use AT (TIMESTAMP => …)")
+            if kind not in _AT_KINDS:
+                self._refuse(
+                    f"AT ({kind} => …)", start, "use AT (VERSION => …) or AT (TIMESTAMP => …)"
+                )
+            first = self._here()
+            value = self._parse_bitwise() if self._starts_value() else None
+            if value is None:
+                raise self._source().syntax_error(f"nothing follows AT ({kind} =>", first)
+            clause = self.expression(
+                exp.HistoricalData(this="AT", kind=_AT_KINDS[kind], expression=value)
+            )
+            self._remember(clause, start, first)
+            if not self._match(TokenType.R_PAREN):
+                raise self._source().syntax_error("AT ( is not closed", self._here(), (")",))
+            return clause
+        return self._parse_version()
+
+    def _here(self) -> int:
+        return self._curr.start if self._curr else self._prev.end + 1
+
+    def _starts_value(self) -> bool:
+        return bool(self._curr) and self._curr.token_type not in _ENDS_CLAUSE
+
+    def _remember(self, clause: exp.Expression, start: int, first: int) -> None:
+        clause.meta["start"] = start
+        clause.meta["text"] = self.sql[first : self._prev.end + 1].strip()
+        clause.meta["has_parameter"] = bool(clause.find(exp.Placeholder, exp.Parameter))
+        self.travel_offsets.add(start)
+
+    def _parse_changes(self) -> exp.Changes | None:
+        if self._match_text_seq("CHANGES", "(", advance=False):
+            self._refuse("CHANGES (…)", self._curr.start)
+        return super()._parse_changes()
+
+    def _parse_table_part(self, schema: bool = False) -> exp.Expr | None:
+        if self._curr.token_type == TokenType.STRING:
+            text = self._curr.text
+            self._refuse(
+                f"a file as a table: '{text}'",
+                self._curr.start,
+                f"an Iceberg table folder is read with iceberg_scan('{text}')",
+            )
+        return super()._parse_table_part(schema=schema)
+
+    def _parse_table(self, *args: Any, **options: Any) -> exp.Expr | None:
+        start = self._curr.start
+        table = super()._parse_table(*args, **options)
+        if table is None:
+            return None
+        table.meta.setdefault("start", start)
+        if isinstance(table, exp.Table) and not table.args.get("version"):
+            return table
+        offset, here = self._curr.start, self._index
+        if self._curr.text.upper() in _PHRASE_STARTS | {"BEFORE"} and (
+            self._parse_historical_data() is not None
+        ):
+            if isinstance(table, exp.Table):
+                self._refuse("two time-travel clauses on one table", offset)
+            self._refuse(
+                f"time travel on {_table_kind(table)}",
+                offset,
+                "put the clause after each table inside it",
+            )
+        self._retreat(here)
+        return table
+
+    def _parse_join(self, *args: Any, **options: Any) -> exp.Join | None:
+        start, comma = self._curr.start, self._curr.token_type == TokenType.COMMA
+        join = super()._parse_join(*args, **options)
+        if join is None or comma or not isinstance(self, DuckDB.Parser):
+            return join
+        given = any(join.args.get(name) for name in ("on", "using", "method"))
+        free = str(join.args.get("kind") or "").upper() == "CROSS"
+        if not given and not free and isinstance(join.this, (exp.Table, exp.Subquery)):
+            # sqlglot turns it into a comma: every row with every row.
+            if not self._joins_pending():
+                raise self._source().syntax_error(
+                    "a JOIN without a condition", self._here() if self._curr else start,
+                    ("ON", "USING"),
+                )
+        return join
+
+    def _joins_pending(self) -> bool:
+        """Whether this is the inner part of ``a JOIN b JOIN c ON … ON …``."""
+        return self._curr.token_type in (TokenType.ON, TokenType.USING, TokenType.JOIN)
+
+    def _parse_expression(self) -> exp.Expr | None:
+        # DuckDB's prefix alias (a: expression) takes any word for a name, also SELECT in
+        # "SELECT :parameter"; only a name can be one.
+        if (
+            isinstance(self, DuckDB.Parser)
+            and self._next.token_type == TokenType.COLON
+            and self._curr.token_type not in (TokenType.VAR, TokenType.IDENTIFIER)
+        ):
+            return parser.Parser._parse_expression(self)
+        return super()._parse_expression()
+
+
+# Tokens after which a clause has ended: an operand cannot start with them.
+_ENDS_CLAUSE: Final = frozenset(
+    {
+        TokenType.SENTINEL,
+        TokenType.SEMICOLON,
+        TokenType.R_PAREN,
+        TokenType.R_BRACKET,
+        TokenType.R_BRACE,
+        TokenType.FROM,
+        TokenType.WHERE,
+        TokenType.GROUP_BY,
+        TokenType.ORDER_BY,
+        TokenType.HAVING,
+        TokenType.QUALIFY,
+        TokenType.LIMIT,
+        TokenType.JOIN,
+        TokenType.UNION,
+        TokenType.EXCEPT,
+        TokenType.INTERSECT,
+        TokenType.ON,
+        TokenType.ALIAS,
+        TokenType.COMMA,
+        TokenType.THEN,
+        TokenType.SELECT,
+    }
+)
+ENDS_CLAUSE: Final = _ENDS_CLAUSE
+
+
+def _table_kind(table: exp.Expr) -> str:
+    match table:
+        case exp.Subquery():
+            return "a subquery"
+        case exp.Unnest():
+            return "UNNEST"
+        case exp.Values():
+            return "VALUES"
+        case exp.Lateral():
+            return "LATERAL"
+        case _:
+            return "a table function"
+
+
+def _subclass(base: type[Dialect], name: str) -> type[Dialect]:
+    """``base`` with the travel parser, and a tokenizer that leaves commands to icesql."""
+    additions: dict[str, Any] = {
+        # A command token would swallow the rest of the text up to ";", even inside quotes.
+        "COMMANDS": set(),
+    }
+    if issubclass(base, DuckDB):
+        additions["HEX_STRINGS"] = [("x'", "'"), ("X'", "'")]
+    tokenizer = type("Tokenizer", (base.tokenizer_class,), additions)
+    own_parser = type("Parser", (TravelParser, base.parser_class), {})
+    return type(name, (base,), {"Tokenizer": tokenizer, "Parser": own_parser})
+
+
+Icesql = _subclass(DuckDB, "Icesql")
+
+
+@functools.cache
+def _reading(name: str) -> type[Dialect]:
+    if name in ("", "icesql", "duckdb"):
+        return Icesql
+    try:
+        base = type(Dialect.get_or_raise(name))
+    except ValueError as error:
+        from sqlglot.dialects.dialect import Dialects
+
+        near = similar_names(name, [known.value for known in Dialects if known.value])
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ProgrammingError(f'unknown SQL dialect "{name}"{hint}') from error
+    return _subclass(base, f"Icesql_{name}")
+
+
+def reading(name: str | None) -> Dialect:
+    """The dialect that reads statements of ``connect(dialect=name)``; None is ``icesql``.
+
+    Raises ProgrammingError for a name that sqlglot does not know.
+    """
+    return _reading((name or DEFAULT_DIALECT).lower())()
+
+
+def tokenize(sql: str, dialect: Dialect) -> list[Token]:
+    """The tokens of SQL text. Raises SqlSyntaxError for text that does not split into tokens."""
+    from sqlglot.errors import TokenError
+
+    source = Source(sql)
+    scanner: tokens.Tokenizer = dialect.tokenizer()
+    try:
+        return scanner.tokenize(sql)
+    except TokenError as error:
+        offset, problem = _unfinished(sql)
+        raise source.syntax_error(problem, offset) from error
+
+
+def _unfinished(sql: str) -> tuple[int | None, str]:
+    """Where a quote or comment that never ends begins."""
+    index, length = 0, len(sql)
+    closers = {"'": "a text", '"': "a quoted name", "`": "a quoted name"}
+    while index < length:
+        two = sql[index : index + 2]
+        if two == "--":
+            end = sql.find("\n", index)
+            index = length if end < 0 else end
+        elif two == "/*":
+            end = sql.find("*/", index + 2)
+            if end < 0:
+                return index, "a comment is not closed"
+            index = end + 2
+        elif sql[index] in closers:
+            end = sql.find(sql[index], index + 1)
+            if end < 0:
+                return index, f"{closers[sql[index]]} is not closed"
+            index = end + 1
+        else:
+            index += 1
+    return None, "the text cannot be split into words"

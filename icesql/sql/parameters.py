@@ -1,0 +1,253 @@
+"""Parameters become literal and cast nodes of the tree; text is never spliced.
+
+Positional: ``?`` and ``$1``. Named: ``:name`` and ``$name``. One statement uses one kind.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import numbers
+import re
+import uuid
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.helper import apply_index_offset
+
+from icesql.errors import DataError, ProgrammingError
+
+_TYPE: Final = exp.DataType.Type
+_EPOCH: Final = dt.datetime(1970, 1, 1)
+_LARGEST: Final = (1 << 127) - 1
+
+
+class Parameters:
+    """The values given to one ``execute``, and which of them the statements have used."""
+
+    def __init__(self, values: Sequence[Any] | Mapping[str, Any] | None) -> None:
+        if values is not None and not isinstance(values, (Mapping, Sequence)):
+            raise ProgrammingError(
+                f"parameters are a sequence or a mapping, not a {type(values).__name__}"
+            )
+        if isinstance(values, (str, bytes, bytearray)):
+            raise ProgrammingError("parameters are a sequence of values, not one text: write [text]")
+        self._values = values
+        self._next = 0
+        self._used: set[int | str] = set()
+
+    def bind(self, tree: exp.Expression, dialect: Dialect) -> exp.Expression:
+        """``tree`` with every parameter replaced by its value, in the order of the text.
+
+        Raises ProgrammingError naming what is missing, DataError for a value SQL cannot hold.
+        """
+        found = [node for node in tree.dfs() if _is_parameter(node)]
+        subscripts: dict[int, exp.Bracket] = {}
+        for node in found:
+            value = literal(self._value_of(node))
+            inside: exp.Expression | None = node
+            while inside is not None and inside.parent is not None:
+                if isinstance(inside.parent, exp.Bracket) and inside.arg_key == "expressions":
+                    subscripts.setdefault(id(inside.parent), inside.parent)
+                inside = inside.parent
+            node.replace(value)
+        for bracket in subscripts.values():
+            # sqlglot keeps subscripts counted from 0; it could not know that this was a number.
+            bracket.set(
+                "expressions",
+                apply_index_offset(
+                    bracket.this, bracket.expressions, -dialect.INDEX_OFFSET, dialect=dialect
+                ),
+            )
+        return tree
+
+    def finish(self) -> None:
+        """Raises ProgrammingError if values were given that no statement asked for."""
+        match self._values:
+            case None:
+                return
+            case Mapping():
+                spare = [str(name) for name in self._values if name not in self._used]
+                # More names than needed are common with one shared dictionary and harmless,
+                # unless none is used at all.
+                if spare and not self._used:
+                    raise ProgrammingError(
+                        f"the statement has no parameter named {_listed(spare)}"
+                    )
+            case values if len(values) > len(self._used):
+                raise ProgrammingError(
+                    f"the statement has {_count(len(self._used))}, but {len(values)} "
+                    f"value{'s were' if len(values) != 1 else ' was'} given"
+                )
+
+    def _value_of(self, node: exp.Expression) -> Any:
+        label = _label(node)
+        if label is None:
+            self._next += 1
+            label = self._next
+        values = self._values
+        shown = f"${label}" if isinstance(label, int) else f":{label}"
+        match values:
+            case None:
+                raise ProgrammingError(f"the statement has a parameter ({shown}), but none was given")
+            case Mapping():
+                if isinstance(label, int):
+                    raise ProgrammingError(
+                        "the statement has positional parameters (?), but a mapping was given"
+                    )
+                if label not in values:
+                    raise ProgrammingError(
+                        f"no value for the parameter :{label}; given: {_listed(list(values))}"
+                    )
+            case _:
+                if isinstance(label, str):
+                    raise ProgrammingError(
+                        f"the parameter :{label} is named, but a sequence was given; give a mapping"
+                    )
+                if not 1 <= label <= len(values):
+                    raise ProgrammingError(
+                        f"no value for parameter {label}; {len(values)} "
+                        f"{'was' if len(values) == 1 else 'were'} given"
+                    )
+        self._used.add(label)
+        return values[label - 1] if isinstance(label, int) else values[label]
+
+
+def _is_parameter(node: exp.Expression) -> bool:
+    return isinstance(node, exp.Placeholder) or (
+        isinstance(node, exp.Parameter) and not isinstance(node.parent, exp.TableAlias)
+    )
+
+
+def _label(node: exp.Expression) -> int | str | None:
+    """1-based position, name, or None for the next ``?``."""
+    inner = node.this
+    if inner is None:
+        return None
+    text = inner if isinstance(inner, str) else inner.name
+    return int(text) if re.fullmatch(r"[0-9]+", text) else str(text)
+
+
+def _count(count: int) -> str:
+    return "no parameters" if count == 0 else f"{count} parameter{'s' * (count != 1)}"
+
+
+def _listed(names: Sequence[Any]) -> str:
+    return ", ".join(str(name) for name in names) or "none"
+
+
+def literal(value: Any) -> exp.Expression:
+    """A Python value as a literal, cast, array or struct node with the type it has in SQL.
+
+    datetime without zone is TIMESTAMP, with zone TIMESTAMPTZ in UTC; Decimal keeps its scale;
+    float is DOUBLE; a datetime with ``nanosecond`` is TIMESTAMP_NS. Raises DataError for values
+    without a SQL form, ProgrammingError for other Python types.
+    """
+    match value:
+        case None:
+            return exp.Null()
+        case bool():
+            return exp.Boolean(this=value)
+        case str():
+            return exp.Literal.string(value)
+        case bytes() | bytearray() | memoryview():
+            return exp.Unhex(this=exp.Literal.string(bytes(value).hex().upper()))
+        case uuid.UUID():
+            return _cast(str(value), _TYPE.UUID)
+        case Decimal():
+            return _decimal(value)
+        case dt.datetime():
+            return _datetime(value)
+        case dt.date():
+            return _cast(value.isoformat(), _TYPE.DATE)
+        case dt.time():
+            if value.tzinfo is not None:
+                raise DataError("a time of day with a time zone has no SQL type; give one without")
+            return _cast(value.isoformat(), _TYPE.TIME)
+        case dt.timedelta():
+            microseconds = value // dt.timedelta(microseconds=1)
+            return exp.Interval(
+                this=exp.Literal.string(str(microseconds)), unit=exp.var("MICROSECOND")
+            )
+        case numbers.Integral():
+            return _integer(int(value))
+        case numbers.Real():
+            return _double(float(value))
+        case Mapping():
+            return exp.Struct(
+                expressions=[
+                    exp.PropertyEQ(
+                        this=exp.to_identifier(str(name), quoted=True), expression=literal(item)
+                    )
+                    for name, item in value.items()
+                ]
+            )
+        case list() | tuple() | set() | frozenset():
+            return exp.Array(expressions=[literal(item) for item in value])
+        case _:
+            pass
+    unwrap = getattr(value, "item", None)
+    if callable(unwrap) and getattr(value, "shape", None) == ():
+        # A numpy scalar; datetime64 in nanoseconds comes out as an integer and is refused below.
+        plain = unwrap()
+        if type(value).__name__ not in ("datetime64", "timedelta64") or not isinstance(plain, int):
+            return literal(plain)
+    raise ProgrammingError(
+        f"a {type(value).__module__}.{type(value).__name__} cannot be a parameter; convert it to a "
+        "number, text, bytes, date, time, datetime, Decimal, UUID, list or dict"
+    )
+
+
+def _cast(text: str, to: exp.DataType.Type, *sizes: int) -> exp.Cast:
+    parameters = [exp.DataTypeParam(this=exp.Literal.number(size)) for size in sizes]
+    return exp.Cast(
+        this=exp.Literal.string(text), to=exp.DataType(this=to, expressions=parameters, nested=False)
+    )
+
+
+def _integer(value: int) -> exp.Expression:
+    if abs(value) > _LARGEST:
+        raise DataError(f"the integer {value} does not fit 128 bits")
+    number = exp.Literal.number(str(abs(value)))
+    return exp.Neg(this=number) if value < 0 else number
+
+
+def _double(value: float) -> exp.Cast:
+    # A number with a point is a DECIMAL to DuckDB; the shortest text of a double reads back exactly.
+    return _cast(repr(value), _TYPE.DOUBLE)
+
+
+def _decimal(value: Decimal) -> exp.Cast:
+    if not value.is_finite():
+        raise DataError(f"Decimal('{value}') has no SQL form")
+    _, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    scale = max(-exponent, 0)
+    precision = max(len(digits) + max(exponent, 0), scale, 1)
+    if precision > 38:
+        raise DataError(f"{value} has {precision} digits; DECIMAL holds at most 38")
+    return _cast(format(value, "f"), _TYPE.DECIMAL, precision, scale)
+
+
+def _datetime(value: dt.datetime) -> exp.Cast:
+    nanoseconds = int(getattr(value, "nanosecond", 0) or 0)
+    aware = value.tzinfo is not None
+    if aware:
+        # Arithmetic instead of astimezone(), so that subclasses keep nothing of their own.
+        shift = value.utcoffset() or dt.timedelta()
+        value = value.replace(tzinfo=None)
+        value = dt.datetime(*value.timetuple()[:6], value.microsecond) - shift
+    text = dt.datetime(*value.timetuple()[:6], value.microsecond).isoformat(
+        " ", timespec="microseconds"
+    )
+    if nanoseconds:
+        # icesql's nanosecond datetimes count 0 to 999 below the microsecond, as pandas' do.
+        if aware:
+            raise DataError("a nanosecond time with a zone cannot be a parameter; give it in UTC "
+                            "without zone, or as text")
+        return _cast(f"{text}{nanoseconds % 1000:03d}", _TYPE.TIMESTAMP_NS)
+    if aware:
+        return _cast(f"{text}+00:00", _TYPE.TIMESTAMPTZ)
+    return _cast(text, _TYPE.TIMESTAMPNTZ)

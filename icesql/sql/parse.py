@@ -1,0 +1,196 @@
+"""SQL text in, statements out: tokens, sqlglot's tree, acceptance, parameters, table references."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import ParseError
+from sqlglot.tokens import Token, TokenType
+
+from icesql.context import QueryContext
+from icesql.errors import ProgrammingError, SqlSyntaxError, similar_names
+from icesql.sql.acceptance import (
+    COMMAND_WORDS,
+    QUERY_WORDS,
+    REFUSED_STATEMENTS,
+    check_comments,
+    check_tokens,
+    check_tree,
+)
+from icesql.sql.commands import read_command
+from icesql.sql.dialect import Source, TravelParser, reading, tokenize
+from icesql.sql.parameters import Parameters
+from icesql.sql.references import take_references
+from icesql.sql.statement import Query, ResetSetting, SetSetting, Statement
+
+_NUMBERS_ARE_SECONDS = ("spark", "spark2", "databricks")
+
+
+def parse(
+    sql: str,
+    *,
+    dialect: str | None = None,
+    parameters: Sequence[Any] | Mapping[str, Any] | None = None,
+    query: QueryContext | None = None,
+) -> list[Statement]:
+    """The statements of a text, in order; none for an empty one.
+
+    ``dialect`` is a sqlglot dialect, None is icesql's own (DuckDB's spelling). ``query`` gives the
+    session's time zone and the instant of ``now()``; a SET of the time zone counts for the
+    statements after it. Raises SqlSyntaxError, UnsupportedSqlError, ProgrammingError, DataError.
+    """
+    context = query if query is not None else QueryContext()
+    source, reader = Source(sql), reading(dialect)
+    tokens = tokenize(sql, reader)
+    check_comments(tokens, source)
+    values = Parameters(parameters)
+    seconds = (dialect or "").lower() in _NUMBERS_ARE_SECONDS
+    statements: list[Statement] = []
+    for chunk in _split(tokens):
+        statement = _Parse(source, reader, values, context, seconds).statement(chunk)
+        statements.append(statement)
+        context = _after(statement, context)
+    values.finish()
+    return statements
+
+
+def split_statements(sql: str, *, dialect: str | None = None) -> list[str]:
+    """The source of each statement of a text, without the ``;`` and empty ones.
+
+    Raises SqlSyntaxError for an unfinished quote or comment.
+    """
+    chunks = _split(tokenize(sql, reading(dialect)))
+    return [sql[chunk[0].start : chunk[-1].end + 1] for chunk in chunks]
+
+
+def _split(tokens: Sequence[Token]) -> list[list[Token]]:
+    chunks: list[list[Token]] = [[]]
+    for token in tokens:
+        if token.token_type == TokenType.SEMICOLON:
+            chunks.append([])
+        else:
+            chunks[-1].append(token)
+    return [chunk for chunk in chunks if chunk]
+
+
+def _after(statement: Statement, context: QueryContext) -> QueryContext:
+    """The context of the next statement of the same text."""
+    match statement:
+        case SetSetting(name=name, value=value):
+            try:
+                changed = context.settings.with_text(name, value)
+            except ProgrammingError:
+                return context  # the session reports it when it comes to this statement
+            if changed.timezone != context.settings.timezone:
+                return replace(context, settings=changed)
+        case ResetSetting(name=name) if name is None or name.lower().replace("_", "") == "timezone":
+            # What the session falls back to is not known here; "" makes zoneless times an error.
+            return replace(context, settings=replace(context.settings, timezone=""))
+        case _:
+            pass
+    return context
+
+
+class _Parse:
+    def __init__(
+        self,
+        source: Source,
+        reader: Dialect,
+        values: Parameters,
+        context: QueryContext,
+        seconds: bool,
+    ) -> None:
+        self._source, self._reader, self._values = source, reader, values
+        self._context, self._seconds = context, seconds
+
+    def statement(self, tokens: Sequence[Token]) -> Statement:
+        first = tokens[0].text.upper()
+        quoted = tokens[0].token_type in (TokenType.STRING, TokenType.IDENTIFIER)
+        if first in QUERY_WORDS and not quoted:
+            return self._query(tokens)
+        if first in COMMAND_WORDS and not quoted:
+            return read_command(tokens, self._source, self._query)
+        if first in REFUSED_STATEMENTS and not quoted:
+            raise self._source.unsupported(first, tokens[0].start, REFUSED_STATEMENTS[first])
+        words = [*QUERY_WORDS[:-1], *COMMAND_WORDS]
+        near = similar_names(first, [*words, *REFUSED_STATEMENTS])
+        hint = f"; did you mean {near[0]}?" if near else ""
+        problem = f'unexpected "{tokens[0].text}" at the start of a statement{hint}'
+        raise self._source.syntax_error(
+            problem, tokens[0].start, () if near else ("SELECT", "WITH", "EXPLAIN", "SHOW", "SET")
+        )
+
+    def _query(self, tokens: Sequence[Token]) -> Query:
+        source = self._source
+        check_tokens(tokens, source)
+        tree = self._tree(list(tokens))
+        if isinstance(tree, exp.Values):
+            tree = exp.select("*").from_(tree, copy=False)
+        check_tree(tree, source)
+        tree = self._values.bind(tree, self._reader)
+        references = take_references(tree, source, self._context, seconds=self._seconds)
+        text = source.sql[tokens[0].start : tokens[-1].end + 1]
+        return Query(tree, references, text)
+
+    def _tree(self, tokens: list[Token]) -> exp.Expression:
+        source, parser = self._source, self._reader.parser()
+        assert isinstance(parser, TravelParser)
+        try:
+            trees = parser.parse(tokens, source.sql)
+        except ParseError as error:
+            raise self._syntax_error(error, tokens) from error
+        except RecursionError:
+            raise source.syntax_error(
+                "the statement is nested too deeply", tokens[0].start
+            ) from None
+        tree = trees[0] if len(trees) == 1 else None
+        if tree is None:
+            raise source.syntax_error("this is no statement", tokens[0].start)
+        kept = {
+            int(node.meta["start"])
+            for node in tree.find_all(exp.Version, exp.HistoricalData)
+            if "start" in node.meta
+        }
+        lost = parser.travel_offsets - kept
+        if lost:
+            raise source.unsupported("a time-travel clause at this place", min(lost))
+        _check_travel_words(tokens, kept, source)
+        return tree
+
+    def _syntax_error(self, error: ParseError, tokens: list[Token]) -> SqlSyntaxError:
+        details: dict[str, Any] = dict(error.errors[0]) if error.errors else {}
+        offset, token = details.get("icesql_offset"), details.get("icesql_token")
+        if offset is None:
+            offset = tokens[-1].end + 1
+        problem = f'unexpected "{token.text}"' if token else "unexpected end of the statement"
+        from icesql.sql.grammar import expected_after
+
+        expected = expected_after(self._source.sql[tokens[0].start : offset])
+        description = str(details.get("description") or "")
+        if not expected and description.startswith(("Expecting ", "Expected ")):
+            problem = f"{problem}: {description[0].lower()}{description[1:]}"
+        return self._source.syntax_error(problem, offset, expected[:8])
+
+
+def _check_travel_words(tokens: Sequence[Token], kept: set[int], source: Source) -> None:
+    """Every ``VERSION AS OF`` and its like in the text is a clause of the tree."""
+    words = ("VERSION", "TIMESTAMP", "SYSTEM_TIME", "SYSTEM_VERSION")
+    for index in range(1, len(tokens) - 2):
+        token = tokens[index]
+        if token.text.upper() not in words or token.token_type in (
+            TokenType.STRING,
+            TokenType.IDENTIFIER,
+        ):
+            continue
+        as_of = tokens[index + 1].text.upper() == "AS" and tokens[index + 2].text.upper() == "OF"
+        # "SELECT version AS of FROM t" is an alias; a clause goes on with a value.
+        alias = index + 3 >= len(tokens) or tokens[index + 3].text.upper() in ("FROM", ",", ")")
+        if not as_of or alias:
+            continue
+        starts = {tokens[back].start for back in range(max(0, index - 2), index + 1)}
+        if not starts & kept:
+            raise source.unsupported("a time-travel clause at this place", token.start)

@@ -1,0 +1,239 @@
+"""Take the Iceberg tables out of a tree: each becomes ``"__scan_<i>"`` and a TableReference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, cast
+
+from sqlglot import exp
+
+from icesql.context import QueryContext
+from icesql.errors import ProgrammingError
+from icesql.sql.acceptance import function_name, offset_of
+from icesql.sql.dialect import Source
+from icesql.sql.statement import TableReference
+from icesql.sql.time_travel import SnapshotId, TimeTravel, resolve_travel
+
+_LAST: Final = 1 << 60
+
+
+@dataclass(frozen=True, slots=True)
+class _Qualified:
+    """A table without alias that columns may name by more than its last part."""
+
+    parts: tuple[str, ...]
+    alias: str
+
+
+def take_references(
+    tree: exp.Expression, source: Source, context: QueryContext, *, seconds: bool
+) -> tuple[TableReference, ...]:
+    """Rewrite ``tree`` in place and return its references, in the order of the text.
+
+    A name that a CTE in scope has is no table. Columns written ``namespace.table.column`` are
+    rewritten to the alias. Raises UnsupportedSqlError, SqlSyntaxError, ProgrammingError.
+    """
+    found = sorted(_iceberg_tables(tree, source), key=lambda table: table.meta.get("start", _LAST))
+    _check_aliases(tree, source)
+    qualified: dict[int, list[_Qualified]] = {}
+    references = []
+    for index, table in enumerate(found):
+        path = _scan_path(table, source) if isinstance(table.this, exp.Func) else None
+        travel = _travel(table, source, context, seconds)
+        if path is None:
+            parts = tuple(part.name for part in table.parts)
+            if not all(parts):
+                raise source.syntax_error("a table name with an empty part", offset_of(table, source))
+            alias = parts[-1]
+        else:
+            path, given = path
+            if travel is not None and given is not None:
+                raise source.unsupported(
+                    "two versions of one table", offset_of(table, source), "give one of them"
+                )
+            travel = travel or given
+            parts, alias = (path.rstrip("/").rsplit("/", 1)[-1] or path,), "iceberg_scan"
+        line, column = source.position(offset_of(table, source))
+        references.append(TableReference(index, parts, path, travel, line, column))
+        if len(parts) > 1 and not table.alias:
+            owner = table.find_ancestor(exp.Select)
+            lowered = tuple(part.lower() for part in parts)
+            qualified.setdefault(id(owner), []).append(_Qualified(lowered, alias))
+        _rename(table, index, alias)
+    if qualified:
+        _rewrite_columns(tree, qualified)
+    return tuple(references)
+
+
+def _iceberg_tables(tree: exp.Expression, source: Source) -> Iterator[exp.Table]:
+    """Tables that are no CTE, found with an explicit stack: long chains are deep trees."""
+    stack: list[tuple[exp.Expression, frozenset[str]]] = [(tree, frozenset())]
+    while stack:
+        node, visible = stack.pop()
+        clause = node.args.get("with_")
+        if clause is not None:
+            for cte in clause.expressions:
+                name = cte.alias.lower()
+                inside = visible | {name} if clause.args.get("recursive") else visible
+                stack.append((cte, inside))
+                visible = visible | {name}
+        if isinstance(node, exp.Table):
+            is_function = isinstance(node.this, exp.Func)
+            single = not node.args.get("db") and not is_function
+            if single and node.name.lower() in visible:
+                _refuse_travel(node, f'the WITH query "{node.name}"', source)
+            elif not is_function or function_name(node.this) == "iceberg_scan":
+                yield node
+            else:
+                _refuse_travel(node, f"{function_name(node.this)}()", source)
+        stack.extend(
+            (child, visible) for child in node.iter_expressions() if child is not clause
+        )
+
+
+def _refuse_travel(table: exp.Table, what: str, source: Source) -> None:
+    clause = table.args.get("version") or table.args.get("when")
+    if clause is not None:
+        raise source.unsupported(
+            f"time travel on {what}",
+            clause.meta.get("start"),
+            "put the clause after the Iceberg table itself",
+        )
+
+
+def _travel(
+    table: exp.Table, source: Source, context: QueryContext, seconds: bool
+) -> TimeTravel | None:
+    version, when = table.args.get("version"), table.args.get("when")
+    if version is not None and when is not None:
+        raise source.unsupported(
+            "two time-travel clauses on one table", when.meta.get("start"), "give one of them"
+        )
+    clause = version or when
+    return None if clause is None else resolve_travel(clause, source, context, seconds=seconds)
+
+
+def _scan_path(table: exp.Table, source: Source) -> tuple[str, TimeTravel | None]:
+    """The path of ``iceberg_scan('path' [, snapshot_from_id => id])``."""
+    offset = offset_of(table, source)
+    arguments = list(table.this.expressions)
+    if not arguments:
+        raise source.syntax_error("iceberg_scan() needs a path", offset, ("a text",))
+    path, travel = arguments[0], None
+    if not (isinstance(path, exp.Literal) and path.is_string):
+        raise source.syntax_error(
+            "the path of iceberg_scan() is a text in single quotes or a parameter", offset
+        )
+    for argument in arguments[1:]:
+        named = isinstance(argument, (exp.Kwarg, exp.PropertyEQ, exp.EQ))
+        name = argument.this.name.lower() if named else argument.sql()
+        value = argument.expression if named else None
+        if name == "snapshot_from_id" and isinstance(value, exp.Literal) and travel is None:
+            text = str(value.this)
+            if not text.isdigit():
+                raise source.syntax_error(f"{text} is not a snapshot id", offset)
+            travel = SnapshotId(int(text))
+        elif name != "allow_moved_paths":
+            # Moved tables are always found; every other option is one of DuckDB's own reader.
+            raise source.unsupported(
+                f"the option {name} of iceberg_scan()",
+                offset,
+                "a version is chosen with iceberg_scan('path') FOR VERSION AS OF …",
+            )
+    if not path.this:
+        raise source.syntax_error("iceberg_scan() needs a path", offset, ("a text",))
+    return str(path.this), travel
+
+
+def _rename(table: exp.Table, index: int, alias: str) -> None:
+    given = cast("exp.TableAlias | None", table.args.get("alias"))
+    if given is None:
+        given = exp.TableAlias()
+    if given.this is None:
+        given.set("this", exp.to_identifier(alias, quoted=True))
+    for name in ("db", "catalog", "version", "when"):
+        table.set(name, None)
+    table.set("this", exp.to_identifier(f"__scan_{index}", quoted=True))
+    table.set("alias", given)
+
+
+def _check_aliases(tree: exp.Expression, source: Source) -> None:
+    """Two tables of one FROM under one name: which of them a column means would be a guess."""
+    for select in tree.find_all(exp.Select):
+        seen: set[str] = set()
+        for node in _sources(select):
+            name = node.alias_or_name.lower()
+            if isinstance(node, exp.Table) and isinstance(node.this, exp.Func) and not node.alias:
+                name = function_name(node.this)
+            if not name:
+                continue
+            if name in seen:
+                line, column = source.position(offset_of(node, source))
+                where = f" (line {line}, column {column})" if line is not None else ""
+                raise ProgrammingError(
+                    f'two tables of one FROM are called "{node.alias_or_name or name}"{where}; '
+                    "give one of them another alias"
+                )
+            seen.add(name)
+
+
+def _sources(select: exp.Select) -> Iterator[exp.Expression]:
+    clause = select.args.get("from_")
+    stack = [clause.this] if clause is not None else []
+    stack += [join.this for join in select.args.get("joins") or ()]
+    stack.reverse()
+    while stack:
+        node = stack.pop()
+        stack.extend(join.this for join in node.args.get("joins") or ())
+        inner = node.this if isinstance(node, exp.Subquery) else None
+        if isinstance(inner, (exp.Table, exp.Subquery)) and not node.alias:
+            stack.append(inner)  # parentheses around a join
+        elif isinstance(node, exp.Table) or node.alias:
+            yield node
+
+
+def _rewrite_columns(tree: exp.Expression, qualified: dict[int, list[_Qualified]]) -> None:
+    for column in list(tree.find_all(exp.Column)):
+        if not column.args.get("db"):
+            continue
+        names = [part for part in column.parts if not isinstance(part, exp.Star)]
+        dots: list[exp.Dot] = []
+        top: exp.Expression = column
+        while isinstance(top.parent, exp.Dot) and top.parent.this is top:
+            top = top.parent
+            if not isinstance(top.expression, exp.Identifier):
+                break
+            dots.append(top)
+        chain = [part.name.lower() for part in names]
+        chain += [dot.expression.name.lower() for dot in dots]
+        match = _owner_of(column, chain, qualified)
+        if match is None:
+            continue
+        alias, taken = match
+        rest: list[exp.Expression] = [part.copy() for part in column.parts[taken:]]
+        used = max(0, taken - len(column.parts))
+        rest += [dot.expression.copy() for dot in dots[used:]]
+        if not rest:
+            continue
+        fresh: exp.Expression = exp.Column(
+            this=rest[0], table=exp.to_identifier(alias, quoted=True)
+        )
+        for part in rest[1:]:
+            fresh = exp.Dot(this=fresh, expression=part)
+        target = dots[-1] if dots else column
+        target.replace(fresh)
+
+
+def _owner_of(
+    column: exp.Column, chain: list[str], qualified: dict[int, list[_Qualified]]
+) -> tuple[str, int] | None:
+    """(alias, parts taken) of the nearest table that the column's name begins with."""
+    select = column.find_ancestor(exp.Select)
+    while select is not None:
+        for table in qualified.get(id(select), ()):
+            for length in range(min(len(table.parts), len(chain)), 1, -1):
+                if list(table.parts[-length:]) == chain[:length]:
+                    return table.alias, length
+        select = select.find_ancestor(exp.Select)
+    return None

@@ -1,0 +1,122 @@
+"""Which snapshot a table reference asks for, and how a travel clause becomes one of three values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from icesql.errors import SqlSyntaxError, UnsupportedSqlError
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from icesql.context import QueryContext
+    from icesql.sql.dialect import Source
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotId:
+    """The snapshot with this id."""
+
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class VersionText:
+    """A branch or tag name; a text of digits is a snapshot id first and a ref name second."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AsOf:
+    """The snapshot that was current at an instant: microseconds since 1970-01-01 00:00 UTC.
+
+    ``text`` is what the user wrote, for reports and errors.
+    """
+
+    epoch_us: int
+    text: str
+
+
+TimeTravel = SnapshotId | VersionText | AsOf
+
+_MAX_SNAPSHOT_ID: Final = (1 << 63) - 1
+_REF_KINDS: Final = frozenset({"BRANCH", "TAG", "VERSION_TAG", "VERSION_REF"})
+
+
+def resolve_travel(
+    clause: exp.Expression, source: Source, context: QueryContext, *, seconds: bool
+) -> TimeTravel:
+    """The value of a parsed travel clause, folded without looking at any table.
+
+    ``clause`` is sqlglot's Version or HistoricalData as ``sql/dialect.py`` makes them, with
+    parameters already bound. ``seconds`` says that a bare number is a time in epoch seconds
+    (Spark's rule); otherwise it is refused. Raises SqlSyntaxError, UnsupportedSqlError.
+    """
+    kind = str(clause.args["this"] if clause.key == "version" else clause.args["kind"]).upper()
+    value = clause.args["expression"]
+    offset = clause.meta.get("start")
+    if kind == "TIMESTAMP":
+        from icesql.sql.fold import fold_instant
+
+        written = clause.meta.get("text") or ""
+        if not written or clause.meta.get("has_parameter"):
+            written = value.sql(dialect="duckdb")
+        return AsOf(fold_instant(value, source, context, offset, seconds=seconds), written)
+    return _version(value, kind, source, offset)
+
+
+def _version(value: exp.Expression, kind: str, source: Source, offset: int | None) -> TimeTravel:
+    from sqlglot import exp
+
+    only_refs = kind in _REF_KINDS
+    match value:
+        case exp.Paren():
+            return _version(value.this, kind, source, offset)
+        case exp.Literal() if value.is_string:
+            text = str(value.this)
+            if not text:
+                _wrong(source, offset, "an empty text names no branch or tag")
+            return VersionText(text)
+        case exp.Literal() if str(value.this).isdigit() and not only_refs:
+            number = int(value.this)
+            if number > _MAX_SNAPSHOT_ID:
+                _wrong(source, offset, f"{number} is too large for a snapshot id")
+            return SnapshotId(number)
+        case exp.Column() if isinstance(value.this, exp.Identifier) and not value.table:
+            return VersionText(value.name)
+        case exp.Identifier():
+            return VersionText(value.name)
+        case exp.Neg():
+            line, column = source.position(offset)
+            raise UnsupportedSqlError(
+                f"the negative version {value.sql()}",
+                hint="name a snapshot id, a branch or a tag",
+                line=line,
+                column=column,
+            )
+        case exp.Cast() if isinstance(value.this, exp.Literal):
+            # CAST('7635660646343998149' AS BIGINT), and what a parameter becomes.
+            if value.to.is_type(*exp.DataType.INTEGER_TYPES) and str(value.this.this).isdigit():
+                return _version(exp.Literal.number(value.this.this), kind, source, offset)
+            if value.to.is_type(*exp.DataType.TEXT_TYPES):
+                return _version(exp.Literal.string(value.this.this), kind, source, offset)
+        case _:
+            pass
+    wanted = "a branch or tag name" if only_refs else "a snapshot id, a branch or a tag"
+    _wrong(
+        source,
+        offset,
+        f"{_shown(value)} is not {wanted}; a version is a constant, and a name with other "
+        "characters than letters, digits and _ stands in single quotes",
+    )
+
+
+def _shown(value: Any) -> str:
+    return str(value.sql(dialect="duckdb"))
+
+
+def _wrong(source: Source, offset: int | None, problem: str) -> NoReturn:
+    line, column = source.position(offset)
+    raise SqlSyntaxError(problem, line=line, column=column, sql=source.sql)
