@@ -49,14 +49,17 @@ class FileScanTask:
 
     @property
     def spec_id(self) -> int:
+        """The partition spec the file was written by."""
         return self.data_file.spec_id
 
     @property
     def sequence_number(self) -> int:
+        """The data sequence number, which deletes are compared with."""
         return self.data_file.sequence_number
 
     @property
     def is_whole_file(self) -> bool:
+        """Whether the range covers every row of the file."""
         first = min(self.data_file.split_offsets or (0,))
         return (
             self.start <= first

@@ -1,0 +1,123 @@
+"""ScanPlan: the files, tasks and report that planning a scan gives."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Literal
+
+from icesql.iceberg.schema import Schema
+from icesql.iceberg.types import PrimitiveType, walk
+from icesql.scan.packing import Packing, pack_files
+from icesql.scan.report import ScanCounts, ScanReport
+from icesql.scan.table_scan import TableScan
+from icesql.scan.task import CombinedScanTask, FileScanTask, ScanContext
+
+
+@dataclass(frozen=True, slots=True)
+class SkipRecord:
+    """Why a manifest, data file or delete file is not read.
+
+    ``stage`` is "partition summary", "partition" or "metrics"; ``predicate`` the leaf that decided
+    and ``reason`` the value or bound it met.
+    """
+
+    kind: Literal["manifest", "file", "delete"]
+    path: str
+    stage: str
+    predicate: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class ScanPlan:
+    """What to read for one scan; immutable.
+
+    ``files`` are whole files in the order of the manifests. ``skipped`` is empty unless the scan is
+    one to explain. ``tasks``, ``report`` and ``projected_bytes`` are worked out on first use.
+    """
+
+    scan: TableScan
+    context: ScanContext
+    files: tuple[FileScanTask, ...]
+    packing: Packing = field(default_factory=Packing)
+    skipped: tuple[SkipRecord, ...] = ()
+    counts: ScanCounts = field(default_factory=ScanCounts)
+    planning_seconds: float = 0.0
+    limit_reached: bool = False
+
+    @cached_property
+    def tasks(self) -> tuple[CombinedScanTask, ...]:
+        """All bytes of ``files`` exactly once, as tasks of about the same weight."""
+        return tuple(
+            CombinedScanTask(group, self.context) for group in pack_files(self.files, self.packing)
+        )
+
+    @property
+    def has_deletes(self) -> bool:
+        """Whether delete files apply to any of the files."""
+        return any(task.deletes for task in self.files)
+
+    @cached_property
+    def record_count(self) -> int | None:
+        """Rows that the scan gives before any filter; None when metadata does not tell exactly.
+
+        Deletes make it unknown, as does a file without a record count.
+        """
+        counts = [task.data_file.record_count for task in self.files]
+        return None if self.has_deletes or any(each < 0 for each in counts) else sum(counts)
+
+    @cached_property
+    def projected_bytes(self) -> int:
+        """Stored bytes of the projected columns; of whole files where manifests have no sizes."""
+        leaves = projected_leaves(self.scan.projection)
+        if not leaves:
+            return 0
+        total = 0
+        for task in self.files:
+            sizes = task.data_file.column_sizes
+            if sizes:
+                total += sum(sizes.get(leaf, 0) for leaf in leaves)
+            else:
+                total += task.data_file.file_size_in_bytes
+        return total
+
+    @cached_property
+    def report(self) -> ScanReport:
+        """The counts of this plan, with what was asked."""
+        scan = self.scan
+        names = {column.field_id: column.name for column in scan.projection.fields}
+        return ScanReport(
+            table_name=scan.table.name,
+            snapshot_id=None if scan.snapshot is None else scan.snapshot.snapshot_id,
+            ref=scan.ref,
+            schema_id=scan.schema.schema_id,
+            filter=str(scan.row_filter),
+            projected_field_ids=tuple(names),
+            projected_field_names=tuple(names.values()),
+            planning_seconds=self.planning_seconds,
+            projected_bytes=self.projected_bytes,
+            distinct_data_files=len({task.data_file.path for task in self.files}),
+            distinct_delete_files=self._distinct_delete_files(),
+            limit_reached=self.limit_reached,
+            **asdict(self.counts),
+        )
+
+    def _distinct_delete_files(self) -> int:
+        # Tasks share their tuples of deletes: look into each tuple once, not once per task.
+        shared = {id(task.deletes): task.deletes for task in self.files}
+        return len(
+            {
+                (delete.path, delete.content_offset)
+                for deletes in shared.values()
+                for delete in deletes
+            }
+        )
+
+
+def projected_leaves(projection: Schema) -> tuple[int, ...]:
+    """Ids of the stored columns below the projected ones; metadata columns are not stored."""
+    from icesql.iceberg.metadata_columns import METADATA_IDS
+
+    stored = tuple(column for column in projection.fields if column.field_id not in METADATA_IDS)
+    return tuple(each.field_id for each in walk(stored) if isinstance(each.type, PrimitiveType))

@@ -1,0 +1,111 @@
+"""ScanReport: what planning a scan looked at, skipped and kept, in the counts that Java reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+
+@dataclass(slots=True)
+class ScanCounts:
+    """Counters while planning; each is named as in Java's ScanMetrics."""
+
+    result_data_files: int = 0
+    result_delete_files: int = 0
+    scanned_data_manifests: int = 0
+    scanned_delete_manifests: int = 0
+    total_data_manifests: int = 0
+    total_delete_manifests: int = 0
+    total_file_size_in_bytes: int = 0
+    total_delete_file_size_in_bytes: int = 0
+    skipped_data_manifests: int = 0
+    skipped_delete_manifests: int = 0
+    skipped_data_files: int = 0
+    skipped_delete_files: int = 0
+    indexed_delete_files: int = 0
+    equality_delete_files: int = 0
+    positional_delete_files: int = 0
+    dvs: int = 0
+
+
+_BYTES: Final = frozenset({"total_file_size_in_bytes", "total_delete_file_size_in_bytes"})
+
+
+@dataclass(frozen=True, slots=True)
+class ScanReport:
+    """One scan, planned.
+
+    A delete file that applies to several data files counts once for each in
+    ``result_delete_files``, and once in ``distinct_delete_files``; the content of a deletion
+    vector, not its Puffin file, is its size. ``projected_bytes`` are the stored bytes of the
+    projected columns where the manifest knows them, else the whole file's. ``limit_reached``
+    says that the walk stopped because the files found hold enough rows. ``planning_seconds`` is
+    wall time.
+    Source: Java ``ScanReport``, ``ScanMetrics``.
+    """
+
+    table_name: str
+    snapshot_id: int | None
+    ref: str | None
+    schema_id: int
+    filter: str
+    projected_field_ids: tuple[int, ...]
+    projected_field_names: tuple[str, ...]
+    planning_seconds: float
+    projected_bytes: int
+    distinct_data_files: int
+    distinct_delete_files: int
+    result_data_files: int
+    result_delete_files: int
+    scanned_data_manifests: int
+    scanned_delete_manifests: int
+    total_data_manifests: int
+    total_delete_manifests: int
+    total_file_size_in_bytes: int
+    total_delete_file_size_in_bytes: int
+    skipped_data_manifests: int
+    skipped_delete_manifests: int
+    skipped_data_files: int
+    skipped_delete_files: int
+    indexed_delete_files: int
+    equality_delete_files: int
+    positional_delete_files: int
+    dvs: int
+    limit_reached: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON values under the keys of Java's ScanReportParser.
+
+        What Java does not report is under "metadata", as text.
+        """
+        metrics: dict[str, Any] = {
+            "total-planning-duration": {
+                "count": 1,
+                "time-unit": "nanoseconds",
+                "total-duration": round(self.planning_seconds * 1e9),
+            }
+        }
+        for counter in fields(ScanCounts):
+            metrics[counter.name.replace("_", "-")] = {
+                "unit": "bytes" if counter.name in _BYTES else "count",
+                "value": getattr(self, counter.name),
+            }
+        metadata = {
+            "engine-name": "icesql",
+            "projected-bytes": str(self.projected_bytes),
+            "distinct-data-files": str(self.distinct_data_files),
+            "distinct-delete-files": str(self.distinct_delete_files),
+            "limit-reached": str(self.limit_reached).lower(),
+        }
+        if self.ref is not None:
+            metadata["ref"] = self.ref
+        return {
+            "table-name": self.table_name,
+            "snapshot-id": self.snapshot_id,
+            "filter": self.filter,
+            "schema-id": self.schema_id,
+            "projected-field-ids": list(self.projected_field_ids),
+            "projected-field-names": list(self.projected_field_names),
+            "metrics": metrics,
+            "metadata": metadata,
+        }

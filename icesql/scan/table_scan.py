@@ -1,0 +1,34 @@
+"""TableScan: what one table reference of a statement asks of its table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from icesql.catalog.open import Table
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
+from icesql.iceberg.schema import Schema
+from icesql.iceberg.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class TableScan:
+    """One table at one snapshot, with what was pushed into it.
+
+    ``snapshot`` is None for a table without rows yet. ``schema`` is the schema to read by (that
+    of the snapshot, or the current one of a branch); ``projection`` the columns that come out:
+    top-level columns of ``schema``, and metadata columns by their reserved ids. ``row_filter``
+    names fields of ``schema`` by id and is implied by the WHERE, which is evaluated again over
+    the rows.
+    ``limit`` may be set only when any so many rows of the scan would do, which an ORDER BY or
+    a WHERE of any kind rules out. ``ref`` is the branch or tag that was asked for. With ``explain``
+    the plan remembers why each file was skipped.
+    """
+
+    table: Table
+    snapshot: Snapshot | None
+    schema: Schema
+    projection: Schema
+    row_filter: Predicate = ALWAYS_TRUE
+    limit: int | None = None
+    ref: str | None = None
+    explain: bool = False
