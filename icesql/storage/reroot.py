@@ -194,11 +194,11 @@ class Reroot:
 
 
 def _below(base: str, names: tuple[str, ...]) -> list[str]:
+    """``names`` under ``base``, literally and, if that is another place below it, unescaped."""
     places = [os.path.join(base, *names)]
-    if any("%" in name for name in names):
-        places.append(os.path.normpath(os.path.join(base, *(unquote(name) for name in names))))
-        if os.path.commonpath([base, places[1]]) != base:  # %2E%2E must not climb out
-            places.pop()
+    plain = tuple(unquote(name) for name in names)
+    if plain != names and not any(name in ("", ".", "..") or "/" in name for name in plain):
+        places.append(os.path.join(base, *plain))
     return places
 
 

@@ -1,0 +1,50 @@
+"""The cache keeps what fits and forgets the oldest."""
+
+from __future__ import annotations
+
+import threading
+
+from icesql.storage.cache import BoundedCache
+
+
+def test_what_was_put_is_found_until_newer_values_need_the_room() -> None:
+    cache = BoundedCache(100)
+    cache.put(("manifest", "a", 1), "A", 40)
+    cache.put(("manifest", "b", 1), "B", 40)
+    assert cache.get(("manifest", "a", 1)) == "A"  # now b is the oldest
+    cache.put(("manifest", "c", 1), "C", 40)
+    assert cache.get(("manifest", "b", 1)) is None
+    assert cache.get(("manifest", "a", 1)) == "A"
+    assert cache.bytes_used == 80
+
+
+def test_a_value_larger_than_the_cache_is_not_kept_and_displaces_nothing() -> None:
+    cache = BoundedCache(100)
+    cache.put("small", 1, 10)
+    cache.put("large", 2, 101)
+    assert (cache.get("small"), cache.get("large"), cache.bytes_used) == (1, None, 10)
+
+
+def test_putting_again_replaces_the_value_and_its_size() -> None:
+    cache = BoundedCache(100)
+    cache.put("k", "old", 90)
+    cache.put("k", "new", 20)
+    assert (cache.get("k"), cache.bytes_used, len(cache)) == ("new", 20, 1)
+    cache.clear()
+    assert (cache.get("k"), cache.bytes_used) == (None, 0)
+
+
+def test_threads_share_it_without_losing_count() -> None:
+    cache = BoundedCache(1000)
+
+    def work(first: int) -> None:
+        for number in range(first, first + 2000):
+            cache.put(number % 300, number, 7)
+            cache.get((number * 7) % 300)
+
+    threads = [threading.Thread(target=work, args=(start,)) for start in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert cache.bytes_used == 7 * len(cache) <= 1000

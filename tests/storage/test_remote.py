@@ -1,0 +1,147 @@
+"""Object stores are reached with the properties that Iceberg's FileIO knows."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from icesql.errors import CorruptFileError, NotSupportedError, StorageError
+from icesql.storage.open import Storage
+
+OBJECTS = {
+    "/bucket/t/metadata/v1.metadata.json": b"{}",
+    "/bucket/t/data/f.bin": bytes(range(100)),
+}
+SECRET = "wJalrXUtnFEMIK7MDENG"
+
+
+class _Store(BaseHTTPRequestHandler):
+    """As much of S3 as reading takes."""
+
+    protocol_version = "HTTP/1.1"
+    seen: list[str] = []
+
+    def do_HEAD(self) -> None:
+        self._answer(body=False)
+
+    def do_GET(self) -> None:
+        self._answer(body=True)
+
+    def _answer(self, *, body: bool) -> None:
+        type(self).seen.append(self.headers.get("Authorization", ""))
+        query = parse_qs(urlsplit(self.path).query)
+        if "list-type" in query:
+            prefix = "/bucket/" + query.get("prefix", [""])[0]
+            keys = "".join(
+                f"<Contents><Key>{name.removeprefix('/bucket/')}</Key><Size>{len(data)}</Size>"
+                "<LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents>"
+                for name, data in OBJECTS.items()
+                if name.startswith(prefix)
+            )
+            xml = f'<?xml version="1.0"?><ListBucketResult><IsTruncated>false</IsTruncated><KeyCount>{keys.count("<Key>")}</KeyCount>{keys}</ListBucketResult>'
+            self._send(200, xml.encode(), body=body)
+            return
+        data = OBJECTS.get(self.path.partition("?")[0])
+        if data is None:
+            self._send(404, b"<Error><Code>NoSuchKey</Code></Error>", body=body)
+        elif wanted := self.headers.get("Range"):
+            first, _, last = wanted.removeprefix("bytes=").partition("-")
+            part = data[int(first) : int(last) + 1]
+            self._send(206, part, body=body, range=f"bytes {first}-{last}/{len(data)}")
+        else:
+            self._send(200, data, body=body)
+
+    def _send(self, status: int, data: bytes, *, body: bool, range: str | None = None) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(data)))
+        self.send_header("Last-Modified", "Thu, 01 Jan 2026 00:00:00 GMT")
+        if range:
+            self.send_header("Content-Range", range)
+        self.end_headers()
+        if body:
+            self.wfile.write(data)
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Store)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def storage(endpoint: str) -> Storage:
+    return Storage(
+        {
+            "s3.endpoint": endpoint,
+            "s3.access-key-id": "AKIAEXAMPLE",
+            "s3.secret-access-key": SECRET,
+            "s3.region": "eu-central-1",
+            "s3.connect-timeout": "5",
+            "s3.request-timeout": "5",
+        }
+    )
+
+
+@pytest.mark.parametrize("scheme", ["s3", "s3a", "s3n"])
+def test_s3_is_read_with_the_given_endpoint_and_keys(storage: Storage, scheme: str) -> None:
+    _Store.seen.clear()
+    path = f"{scheme}://bucket/t/data/f.bin"
+    assert storage.size(path) == 100
+    assert storage.read(path, offset=10, length=3) == bytes([10, 11, 12])
+    assert storage.read(path) == bytes(range(100))
+    with storage.open(path) as file:
+        file.seek(-2, 2)
+        assert file.read() == bytes([98, 99])
+    assert "AKIAEXAMPLE" in _Store.seen[0]
+    assert "eu-central-1" in _Store.seen[0]
+
+
+def test_the_files_of_a_remote_folder_are_listed(storage: Storage) -> None:
+    assert storage.list_folder("s3://bucket/t/metadata") == ["v1.metadata.json"]
+
+
+def test_a_missing_object_is_a_storage_error_that_names_it(storage: Storage) -> None:
+    assert not storage.exists("s3://bucket/none")
+    with pytest.raises(StorageError, match="s3://bucket/none") as caught:
+        storage.read("s3://bucket/none")
+    assert SECRET not in str(caught.value)
+
+
+def test_a_remote_file_that_ends_too_early_is_corrupt(storage: Storage) -> None:
+    with pytest.raises(CorruptFileError) as caught:
+        storage.read("s3://bucket/t/data/f.bin", offset=90, length=20)
+    assert caught.value.offset == 100
+
+
+def test_an_unknown_scheme_is_refused_by_name() -> None:
+    with pytest.raises(NotSupportedError, match="ftp://"):
+        Storage().read("ftp://host/file")
+
+
+def test_requests_signed_by_the_catalog_are_refused() -> None:
+    with pytest.raises(NotSupportedError, match="signed by the catalog"):
+        Storage({"s3.remote-signing-enabled": "true", "s3.region": "r"}).read("s3://b/f")
+
+
+def test_azure_paths_name_account_container_and_key() -> None:
+    system, inner = Storage({"adls.account-key": "a2V5"}).filesystem(
+        "abfss://container@account.dfs.core.windows.net/t/f.parquet"
+    )
+    assert (type(system).__name__, inner) == ("AzureFileSystem", "container/t/f.parquet")
+
+
+def test_google_paths_are_bucket_and_object() -> None:
+    system, inner = Storage({"gcs.anonymous": "true"}).filesystem("gs://bucket/t/f.parquet")
+    assert (type(system).__name__, inner) == ("GcsFileSystem", "bucket/t/f.parquet")
