@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from icesql.context import QueryContext
+from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE, Leaf
+from icesql.iceberg.metadata_columns import DELETED, METADATA_IDS
+from icesql.iceberg.types import IcebergType, NestedField
+from icesql.read.arrow_schema import arrow_schema
+from icesql.read.constants import partition_constants
 from icesql.read.delete_relations import DeleteRelations
+from icesql.read.equality_keys import EqualityGroup, KeyColumn, leaf_column
+from icesql.read.foreign import converting
+from icesql.read.metadata_values import MetadataColumn, metadata_column
+from icesql.read.projection import ColumnReader, column_reader
+from icesql.read.residual_filter import evaluable, leaves, matching
+from icesql.read.source import Source, SourceBatch, open_source
 from icesql.scan.task import CombinedScanTask, FileScanTask, ScanContext
 
 
@@ -16,7 +31,9 @@ def read_task(
 ) -> Iterator[pa.RecordBatch]:
     """Live rows of ``task``: at most 65,536 rows a batch, rows of each file in file order.
 
-    Columns follow the projection of the task's context in ``arrow_schema``'s types.
+    Columns follow the projection of the task's context in ``arrow_schema``'s types. Closing the
+    iterator releases the open file. Raises CorruptFileError, StorageError and
+    UnsupportedTableError, each naming the file, and QueryCancelledError.
     """
     query = query or QueryContext()
     relations = DeleteRelations(task.context, task.tasks, query)
@@ -33,5 +50,170 @@ def read_file(
     """Live rows of one file task, in file order; empty batches are left out.
 
     ``relations`` shares loaded deletes between the files of a scan; None loads those of this task.
+    When the projection asks for ``_deleted``, deleted rows are marked instead of left out.
     """
-    raise NotImplementedError
+    query.check()
+    if task.residual is ALWAYS_FALSE:
+        return
+    relations = relations or DeleteRelations(context, (task,), query)
+    source = open_source(task.data_file, context)
+    try:
+        reader = _FileReader(task, context, relations, source)
+        for batch in source.batches(
+            reader.wanted,
+            start=task.start,
+            length=task.length,
+            whole=task.is_whole_file,
+            predicate=task.residual,
+        ):
+            query.check()
+            rows = reader.rows(batch)
+            if rows.num_rows:
+                yield rows
+    finally:
+        source.close()
+
+
+@dataclass(frozen=True)
+class _BatchView:
+    """The arrays of a batch by the top-level field they were read from."""
+
+    batch: SourceBatch
+    arrays: dict[int, pa.Array]
+
+    def column(self, reader: ColumnReader, location: str) -> pa.Array:
+        stored = None if reader.source is None else self.arrays[reader.source.index]
+        with converting(location, reader.column.name):
+            return reader(stored, self.batch.count)
+
+
+class _FileReader:
+    """Turns the batches of one file into rows of the projection."""
+
+    def __init__(
+        self,
+        task: FileScanTask,
+        context: ScanContext,
+        relations: DeleteRelations,
+        source: Source,
+    ) -> None:
+        self._task, self._context = task, context
+        self._location = context.storage.location(task.data_file.path)
+        constants = partition_constants(task.data_file, context, self._location)
+
+        def reader(column: NestedField) -> ColumnReader:
+            return column_reader(
+                column, source.fields, constants, self._location, floor_nanos=source.floor_nanos
+            )
+
+        self._schema = arrow_schema(context.projection)
+        self._columns: list[ColumnReader | MetadataColumn] = [
+            metadata_column(column, task, context, reader)
+            if column.field_id in METADATA_IDS
+            else reader(column)
+            for column in context.projection.fields
+        ]
+        self._marks = any(
+            column.field_id == DELETED.field_id for column in context.projection.fields
+        )
+        self._positions = relations.position_array(task)
+        self._groups: list[tuple[EqualityGroup, list[ColumnReader]]] = [
+            (group, [reader(key.column) for key in group.columns])
+            for group in relations.groups_for(task)
+        ]
+        self._residual: dict[int, tuple[KeyColumn, ColumnReader]] = {}
+        for leaf in leaves(task.residual):
+            if evaluable(leaf, context.schema):
+                self._add_residual(leaf, context, reader)
+        used = [
+            *(c if isinstance(c, ColumnReader) else c.reader for c in self._columns),
+            *(each for _, readers in self._groups for each in readers),
+            *(each for _, each in self._residual.values()),
+        ]
+        fields = {each.source.index: each.source for each in used if each and each.source}
+        self.wanted = [fields[index] for index in sorted(fields)]
+
+    def _add_residual(
+        self, leaf: Leaf, context: ScanContext, reader: Callable[[NestedField], ColumnReader]
+    ) -> None:
+        field_id = leaf.term.field_id
+        if field_id not in self._residual:
+            key = leaf_column(context.schema, field_id)
+            self._residual[field_id] = (key, reader(key.column))
+
+    def rows(self, batch: SourceBatch) -> pa.RecordBatch:
+        """The batch's rows that are live and may satisfy the residual."""
+        places = {each.index: array for each, array in zip(self.wanted, batch.arrays, strict=True)}
+        view = _BatchView(batch, places)
+        deleted = self._deleted(view)
+        keep: pa.Array | bool = True
+        if deleted is not None and not self._marks:
+            if deleted.all():
+                return _empty(self._schema)
+            keep = pa.array(~deleted)
+        keep = _and(keep, self._matches(view))
+        if keep is False:
+            return _empty(self._schema)
+        arrays = []
+        for column in self._columns:
+            if isinstance(column, ColumnReader):
+                arrays.append(view.column(column, self._location))
+                continue
+            stored = None if column.reader is None else view.column(column.reader, self._location)
+            arrays.append(column.values(batch, stored, deleted))
+        rows = _record_batch(arrays, self._schema, batch.count)
+        return rows if keep is True else rows.filter(keep)
+
+    def _deleted(self, view: _BatchView) -> npt.NDArray[np.bool_] | None:
+        batch = view.batch
+        deleted: npt.NDArray[np.bool_] | None = None
+        if self._positions is not None:
+            begin, end = np.searchsorted(
+                self._positions, (batch.first, batch.first + batch.count)
+            )
+            if end > begin:
+                deleted = np.zeros(batch.count, np.bool_)
+                deleted[self._positions[begin:end] - batch.first] = True
+        for group, readers in self._groups:
+            columns = [
+                key.values(view.column(reader, self._location))
+                for key, reader in zip(group.columns, readers, strict=True)
+            ]
+            found = group.deleted(self._task, columns)
+            if found is not None:
+                deleted = found if deleted is None else deleted | found
+        return deleted
+
+    def _matches(self, view: _BatchView) -> pa.Array | bool:
+        if self._task.residual is ALWAYS_TRUE:
+            return True
+
+        def column_of(leaf: Leaf) -> tuple[pa.Array, IcebergType] | None:
+            found = self._residual.get(leaf.term.field_id)
+            if found is None or not evaluable(leaf, self._context.schema):
+                return None
+            key, reader = found
+            return key.values(view.column(reader, self._location)), key.leaf.type
+
+        return matching(self._task.residual, column_of)
+
+
+def _and(left: pa.Array | bool, right: pa.Array | bool) -> pa.Array | bool:
+    if left is True:
+        return right
+    if right is True:
+        return left
+    if left is False or right is False:
+        return False
+    return pc.and_(left, right)
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.nulls(0, each.type) for each in schema], schema=schema)
+
+
+def _record_batch(arrays: Sequence[pa.Array], schema: pa.Schema, count: int) -> pa.RecordBatch:
+    if arrays:
+        return pa.RecordBatch.from_arrays(list(arrays), schema=schema)
+    # Rows without columns: only this way does Arrow keep their number.
+    return pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))

@@ -1,0 +1,64 @@
+"""Errors of the libraries that decode files, in icesql's words."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from icesql.errors import CorruptFileError, Error, StorageError, UnsupportedTableError
+
+# What pyarrow and fastavro raise when bytes are not what they should be. TypeError is missing on
+# purpose: it would hide bugs of icesql.
+_DECODING = (
+    pa.ArrowException,
+    OSError,
+    EOFError,
+    ValueError,
+    IndexError,
+    KeyError,
+    OverflowError,
+    MemoryError,
+    RecursionError,
+    struct.error,
+    zlib.error,
+)
+_REMOTE_FAILURES = ("AWS Error", "HTTP", "curl", "CURL", "GetFileInfo", "timed out", "Timeout")
+
+
+@contextmanager
+def decoding(path: str) -> Iterator[None]:
+    """Translate what a library raises while it decodes the file; keep the block around that call.
+
+    Raises StorageError for a file that cannot be reached, UnsupportedTableError for an encoding
+    that the library does not know, CorruptFileError for everything else.
+    """
+    try:
+        yield
+    except Error:
+        raise
+    except NotImplementedError as error:
+        raise UnsupportedTableError(_first_line(error), path=path) from error
+    except OSError as error:
+        if error.errno is not None or any(word in str(error) for word in _REMOTE_FAILURES):
+            raise StorageError(path, (error.strerror or _first_line(error)).lower()) from error
+        raise CorruptFileError(path, _first_line(error)) from error
+    except _DECODING as error:
+        raise CorruptFileError(path, _first_line(error)) from error
+
+
+@contextmanager
+def converting(path: str, column: str) -> Iterator[None]:
+    """Translate values that the column's type cannot hold; Arrow calls that ArrowInvalid."""
+    try:
+        yield
+    except pa.ArrowInvalid as error:
+        raise CorruptFileError(path, f'column "{column}": {_first_line(error)}') from error
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

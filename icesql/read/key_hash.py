@@ -1,0 +1,166 @@
+"""Key columns of equality deletes as machine words: equal words if, and mostly only if, equal.
+
+Equality is Java's: NULL equals NULL, NaN equals NaN, -0.0 and 0.0 differ. Columns of at most 16
+bytes are their own words; longer values are hashed and must be compared again after a match.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Words: TypeAlias = npt.NDArray[np.uint64]
+
+_LONG = 256
+_NULL = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True)
+class KeyWords:
+    """One key column: words per value (0 where NULL), and which values are NULL."""
+
+    words: tuple[Words, ...]
+    nulls: npt.NDArray[np.bool_] | None
+
+
+def is_exact(type: pa.DataType) -> bool:
+    """Whether values of a type are their words, so that equal words mean equal values."""
+    if isinstance(type, pa.BaseExtensionType):
+        return is_exact(type.storage_type)
+    if pa.types.is_fixed_size_binary(type):
+        return bool(type.byte_width <= 16)
+    return not (pa.types.is_string(type) or pa.types.is_binary(type))
+
+
+def word_count(type: pa.DataType) -> int:
+    """Words per value of a type."""
+    if isinstance(type, pa.BaseExtensionType):
+        return word_count(type.storage_type)
+    if pa.types.is_decimal(type):
+        return 2
+    if pa.types.is_fixed_size_binary(type):
+        return max(1, min(2, (type.byte_width + 7) // 8)) if type.byte_width <= 16 else 1
+    return 1
+
+
+def key_words(array: pa.Array, seed: int) -> KeyWords:
+    """The words of a key column in a table type; ``seed`` varies the hash of long values."""
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    nulls = np.asarray(array.is_null().to_numpy(zero_copy_only=False)) if array.null_count else None
+    type = array.type
+    words: tuple[Words, ...]
+    if pa.types.is_null(type):
+        words = (np.zeros(len(array), np.uint64),)
+    elif pa.types.is_boolean(type):
+        words = (array.cast(pa.uint8()).fill_null(0).to_numpy().astype(np.uint64),)
+    elif pa.types.is_floating(type):
+        words = (_float_bits(array),)
+    elif pa.types.is_decimal(type):
+        pairs = _fixed_bytes(array, 16).view(np.uint64).reshape(-1, 2)
+        words = (pairs[:, 0], pairs[:, 1])
+    elif pa.types.is_fixed_size_binary(type) and type.byte_width <= 16:
+        words = _fixed_words(array, type.byte_width)
+    elif pa.types.is_fixed_size_binary(type):
+        words = (_hash_bytes(array.cast(pa.binary()), seed),)
+    elif pa.types.is_string(type) or pa.types.is_binary(type):
+        words = (_hash_bytes(array.view(pa.binary()), seed),)
+    else:
+        width = pa.int32() if type.bit_width == 32 else pa.int64()
+        numbers = array.view(width).fill_null(0).to_numpy()
+        words = (numbers.astype(np.int64).view(np.uint64),)
+    if nulls is not None:
+        words = tuple(np.where(nulls, np.uint64(0), word) for word in words)
+    return KeyWords(words, nulls)
+
+
+def row_hash(columns: list[KeyWords], count: int, seed: int) -> Words:
+    """One word per row; of a single one-word column without NULLs it is a bijection."""
+    hashed = np.full(count, seed, np.uint64)
+    for column in columns:
+        for word in column.words:
+            hashed = mix(hashed ^ word)
+        if column.nulls is not None:
+            hashed = np.where(column.nulls, mix(hashed ^ _NULL), hashed)
+    return hashed
+
+
+def mix(words: Words) -> Words:
+    """The finaliser of splitmix64, a bijection on 64-bit words."""
+    mixed = words + np.uint64(0x9E3779B97F4A7C15)
+    mixed ^= mixed >> np.uint64(30)
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    mixed ^= mixed >> np.uint64(27)
+    mixed *= np.uint64(0x94D049BB133111EB)
+    mixed ^= mixed >> np.uint64(31)
+    return mixed
+
+
+def _float_bits(array: pa.Array) -> Words:
+    values = array.fill_null(0).to_numpy()
+    # Every NaN is one key, whatever its bits.
+    values = np.where(np.isnan(values), np.array(np.nan, values.dtype), values)
+    bits = values.view(np.uint32 if values.dtype == np.float32 else np.uint64)
+    return np.asarray(bits.astype(np.uint64))
+
+
+def _fixed_bytes(array: pa.Array, width: int) -> npt.NDArray[np.uint8]:
+    """The values of a fixed-width array as rows of bytes."""
+    data = array.buffers()[1]
+    if data is None or not len(array):
+        return np.zeros((len(array), width), np.uint8)
+    begin = array.offset * width
+    flat = np.frombuffer(data, np.uint8)[begin : begin + len(array) * width]
+    return flat.reshape(-1, width)
+
+
+def _fixed_words(array: pa.Array, width: int) -> tuple[Words, ...]:
+    count = word_count(array.type)
+    padded = np.zeros((len(array), count * 8), np.uint8)
+    if width:
+        padded[:, :width] = _fixed_bytes(array, width)
+    words = padded.view(np.uint64)
+    return tuple(np.ascontiguousarray(words[:, index]) for index in range(count))
+
+
+def _hash_bytes(array: pa.Array, seed: int) -> Words:
+    """A hash of each value, eight bytes a step over all values at once."""
+    count = len(array)
+    offsets = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + count + 1]
+    starts, ends = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
+    lengths = ends - starts
+    hashed = mix(np.full(count, seed, np.uint64) ^ lengths.astype(np.uint64))
+    data = array.buffers()[2]
+    if data is None or not lengths.any():
+        return hashed
+    first, last = int(starts[0]), int(ends[-1])
+    # Eight spare bytes, so that the last step may read past the end.
+    flat = np.zeros(last - first + 8, np.uint8)
+    flat[: last - first] = np.frombuffer(data, np.uint8)[first:last]
+    windows = np.lib.stride_tricks.as_strided(
+        flat.view(np.uint8), shape=(len(flat) - 7, 8), strides=(1, 1)
+    )
+    starts = starts - first
+    rows = np.flatnonzero((lengths > 0) & (lengths <= _LONG))
+    step = 0
+    while len(rows):
+        at = starts[rows] + step
+        word = np.ascontiguousarray(windows[at]).view(np.uint64)[:, 0]
+        rest = np.minimum(lengths[rows] - step, 8)
+        word = word & _TAIL_MASKS[rest]
+        hashed[rows] = mix(hashed[rows] ^ word)
+        step += 8
+        rows = rows[lengths[rows] > step]
+    for row in np.flatnonzero(lengths > _LONG):
+        value = flat[starts[row] : starts[row] + lengths[row]].tobytes()
+        digest = hashlib.blake2b(value, digest_size=8, key=seed.to_bytes(8, "little")).digest()
+        hashed[row] = np.frombuffer(digest, np.uint64)[0]
+    return hashed
+
+
+_TAIL_MASKS = np.array([(1 << (8 * size)) - 1 for size in range(9)], np.uint64)

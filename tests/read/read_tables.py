@@ -1,0 +1,138 @@
+"""Files and tasks for the tests of ``read/``, made without any other room."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from icesql.context import QueryContext
+from icesql.iceberg.data_file import DataFile, FileContent
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Leaf, Operation, Predicate, Term
+from icesql.iceberg.name_mapping import NameMapping
+from icesql.iceberg.partitioning import PartitionSpec
+from icesql.iceberg.schema import Schema
+from icesql.iceberg.types import LONG, NestedField
+from icesql.read.task import read_task
+from icesql.scan.task import CombinedScanTask, FileScanTask, ScanContext
+from icesql.storage.open import Storage
+
+_numbers = itertools.count()
+
+
+def arrow_field(name: str, type: pa.DataType, field_id: int | None = None, **more: Any) -> pa.Field:
+    """An Arrow field that Parquet writes with this field id."""
+    metadata = None if field_id is None else {"PARQUET:field_id": str(field_id)}
+    return pa.field(name, type, metadata=metadata, **more)
+
+
+def column(field_id: int, name: str, type: Any = LONG, **more: Any) -> NestedField:
+    return NestedField(field_id, name, type, **more)
+
+
+def write_parquet(
+    folder: Path,
+    fields: Sequence[pa.Field],
+    columns: Sequence[Any],
+    *,
+    rows_per_group: int | None = None,
+    **more: Any,
+) -> str:
+    """A Parquet file of these columns; its path."""
+    schema = pa.schema(fields)
+    arrays = [
+        values if isinstance(values, pa.Array) else pa.array(values, each.type)
+        for values, each in zip(columns, schema, strict=True)
+    ]
+    path = folder / f"file{next(_numbers)}.parquet"
+    table = pa.Table.from_arrays(arrays, schema=schema)
+    with pq.ParquetWriter(path, schema, **more) as writer:
+        writer.write_table(table, row_group_size=rows_per_group)
+    return str(path)
+
+
+def data_file(path: str, **more: Any) -> DataFile:
+    """A data file of the manifest for a file on disk; counts come from the footer."""
+    file_format = more.pop("file_format", "PARQUET")
+    count = more.pop("record_count", None)
+    if count is None:
+        count = pq.read_metadata(path).num_rows if file_format == "PARQUET" else -1
+    return DataFile(
+        content=more.pop("content", FileContent.DATA),
+        path=path,
+        file_format=file_format,
+        spec_id=more.pop("spec_id", 0),
+        partition=more.pop("partition", ()),
+        record_count=count,
+        file_size_in_bytes=more.pop("file_size_in_bytes", Path(path).stat().st_size),
+        **more,
+    )
+
+
+def context(
+    columns: Sequence[NestedField],
+    *,
+    projection: Sequence[NestedField] | None = None,
+    file_columns: Sequence[NestedField] | None = None,
+    specs: Mapping[int, PartitionSpec] | None = None,
+    name_mapping: NameMapping | None = None,
+) -> ScanContext:
+    return ScanContext(
+        table="t",
+        schema=Schema(tuple(columns)),
+        projection=Schema(tuple(columns if projection is None else projection)),
+        file_schema=Schema(tuple(columns if file_columns is None else file_columns)),
+        specs=specs or {0: PartitionSpec()},
+        storage=Storage(),
+        name_mapping=name_mapping,
+    )
+
+
+def whole(
+    file: DataFile, deletes: Iterable[DataFile] = (), residual: Predicate = ALWAYS_TRUE
+) -> FileScanTask:
+    return FileScanTask(file, 0, file.file_size_in_bytes, tuple(deletes), residual)
+
+
+def rows(
+    scan: ScanContext, *tasks: FileScanTask, query: QueryContext | None = None
+) -> list[dict[str, Any]]:
+    """All rows of the tasks, in the order they come."""
+    batches = read_task(CombinedScanTask(tuple(tasks), scan), query)
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+def values(scan: ScanContext, *tasks: FileScanTask) -> list[Any]:
+    """The values of the only column."""
+    return [value for row in rows(scan, *tasks) for value in row.values()]
+
+
+def position_deletes(folder: Path, deletes: Sequence[tuple[str, int]], **more: Any) -> DataFile:
+    """A position delete file in Parquet."""
+    path = write_parquet(
+        folder,
+        [
+            arrow_field("file_path", pa.string(), 2147483546),
+            arrow_field("pos", pa.int64(), 2147483545),
+        ],
+        [[path for path, _ in deletes], [position for _, position in deletes]],
+    )
+    return data_file(path, content=FileContent.POSITION_DELETES, **more)
+
+
+def equality_deletes(
+    folder: Path, fields: Sequence[pa.Field], columns: Sequence[Any], ids: Sequence[int], **more: Any
+) -> DataFile:
+    """An equality delete file in Parquet."""
+    path = write_parquet(folder, fields, columns)
+    return data_file(path, content=FileContent.EQUALITY_DELETES, equality_ids=tuple(ids), **more)
+
+
+def leaf(operation: Operation, field_id: int, literal: Any = None, name: str = "c") -> Leaf:
+    return Leaf(operation, Term(field_id, name), literal)
+
+
