@@ -6,7 +6,7 @@ list as the spec says. Source: Iceberg spec, "Manifest Lists", "Manifests", "Inh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
@@ -17,6 +17,7 @@ from icesql.iceberg.avro_reader import compile_reader
 from icesql.iceberg.avro_schema import AvroNode, OddSchema, parse_avro_schema
 from icesql.iceberg.json_fields import Malformed
 from icesql.iceberg.manifest_columns import ManifestColumns
+from icesql.iceberg.manifest_decoder import read_manifest
 from icesql.iceberg.manifest_entries import ADDED, DELETED, EXISTING, ManifestEntries
 from icesql.iceberg.manifest_reference import read_with_fastavro
 from icesql.iceberg.manifest_schema import by_field_id
@@ -277,10 +278,11 @@ def decode_manifest(
     file = _read_file(data, path)
     field_ids = None if partition_field_ids is None else tuple(partition_field_ids)
     try:
-        schema, json = parse_avro_schema(file.schema)
-    except (Malformed, OddSchema) as error:
+        columns = read_manifest(file, partition_types, field_ids)
+    except Malformed as error:
         raise CorruptFileError(path, f"not a manifest: {error}") from error
-    columns = read_with_fastavro(file, schema, json, partition_types, field_ids)
+    except OddSchema:
+        columns = read_with_fastavro(file, partition_types, field_ids)
     _check(columns, manifest, len(data), path)
     return _inherit(columns, manifest, path)
 
@@ -304,23 +306,33 @@ def _check(columns: ManifestColumns, manifest: ManifestFile, size: int, path: st
     expected, found = manifest.entries_count, len(columns.status)
     if expected is not None and found < expected:
         raise CorruptFileError(path, f"{found} entries where the manifest list says {expected}")
+    # One wrong figure is a careless writer, and a manifest rewritten in place (as when a table
+    # moves) has another length; one that was put in the place of another shows several.
+    wrong = list(_contradictions(columns, manifest))
     if manifest.manifest_length is not None and manifest.manifest_length != size:
-        _check_replaced(columns, manifest, size, path)
+        wrong.append(f"{manifest.manifest_length} bytes instead of {size}")
+    if len(wrong) > 1:
+        raise CorruptFileError(path, f"the manifest list says otherwise: {', '.join(wrong)}")
 
 
-def _check_replaced(columns: ManifestColumns, manifest: ManifestFile, size: int, path: str) -> None:
-    # Rewritten in place (as when a table moves) is fine as long as it lists the same files.
-    for status, count in (
-        (ADDED, manifest.added_files_count),
-        (EXISTING, manifest.existing_files_count),
-        (DELETED, manifest.deleted_files_count),
+def _contradictions(columns: ManifestColumns, manifest: ManifestFile) -> Iterator[str]:
+    for status, name, count in (
+        (ADDED, "added", manifest.added_files_count),
+        (EXISTING, "existing", manifest.existing_files_count),
+        (DELETED, "deleted", manifest.deleted_files_count),
     ):
         if count is not None and columns.status.count(status) != count:
-            raise CorruptFileError(
-                path,
-                f"{size} bytes where the manifest list says {manifest.manifest_length}, "
-                "and other entries than it counts",
-            )
+            yield f"{count} {name} files"
+            break
+    added = [index for index, status in enumerate(columns.status) if status == ADDED]
+    rows = manifest.added_rows_count
+    if rows is not None and rows != sum(columns.record_count[index] for index in added):
+        yield f"{rows} added rows"
+    expected = {None, manifest.added_snapshot_id}
+    if manifest.added_snapshot_id is not None and not expected.issuperset(
+        columns.snapshot_id[index] for index in added
+    ):
+        yield f"files added by snapshot {manifest.added_snapshot_id}"
 
 
 def _inherit(columns: ManifestColumns, manifest: ManifestFile, path: str) -> ManifestEntries:

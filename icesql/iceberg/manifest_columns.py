@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,4 +24,4 @@ class ManifestColumns:
     record_count: list[int]
     file_size_in_bytes: list[int]
     maps: dict[str, IntKeyedColumn] = field(default_factory=dict)
-    rare: dict[str, dict[int, Any]] = field(default_factory=dict)
+    rare: dict[str, Mapping[int, Any]] = field(default_factory=dict)

@@ -9,7 +9,13 @@ from typing import Any
 from icesql.errors import CorruptFileError
 from icesql.iceberg import manifest_schema as known
 from icesql.iceberg.avro_file import AvroFile, BadAvro
-from icesql.iceberg.avro_schema import AvroNode, OddSchema, without_logical_types
+from icesql.iceberg.avro_reader import compile_reader
+from icesql.iceberg.avro_schema import (
+    AvroNode,
+    OddSchema,
+    parse_avro_schema,
+    without_logical_types,
+)
 from icesql.iceberg.manifest_columns import ManifestColumns
 from icesql.iceberg.manifest_entries import PlainMaps
 from icesql.iceberg.partition_values import Convert, partition_converter
@@ -33,14 +39,14 @@ _FOREIGN = (
 
 def read_with_fastavro(
     file: AvroFile,
-    schema: AvroNode,
-    json: Any,
     partition_types: Sequence[IcebergType],
     partition_field_ids: tuple[int, ...] | None = None,
 ) -> ManifestColumns:
     """The columns of a manifest. Raises CorruptFileError."""
-    rows = _rows(file, json)
     try:
+        schema, json = parse_avro_schema(file.schema)
+        compile_reader(schema)  # refuses what could make fastavro count for ever
+        rows = _rows(file, json)
         return _columns(rows, schema, partition_types, partition_field_ids)
     except (BadAvro, OddSchema, TypeError, ValueError, AttributeError, KeyError) as error:
         raise CorruptFileError(file.path, f"not a manifest: {error}") from error
@@ -111,7 +117,10 @@ def _columns(
         if field_id in file:
             value = bytes if field_id in known.BOUND_MAPS else int
             maps = of_file(field_id, list | None)
-            columns.maps[name] = PlainMaps([_map(each, value) for each in maps])
+            key, item = known.pair_fields(file[field_id].node)
+            columns.maps[name] = PlainMaps(
+                [_map(each, key.name, item.name, value) for each in maps]
+            )
     for field_id, name in known.RARE.items():
         columns.rare[name] = {
             index: tuple(each) if isinstance(each, list) else each
@@ -127,15 +136,12 @@ def _checked(value: Any, kind: Any) -> Any:
     return value
 
 
-def _map(pairs: list[Mapping[str, Any]] | None, kind: type) -> dict[int, Any] | None:
+def _map(
+    pairs: list[Mapping[str, Any]] | None, key: str, value: str, kind: type
+) -> dict[int, Any] | None:
     if pairs is None:
         return None
-    return {
-        _checked(pair["key"], int): _checked(pair["value"], kind)
-        for pair in pairs
-        # An Avro map of strings to values is not how Iceberg stores field ids.
-        if _checked(pair, dict) is not None
-    }
+    return {_checked(pair[key], int): _checked(pair[value], kind) for pair in pairs}
 
 
 def _partitions(

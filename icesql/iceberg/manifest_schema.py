@@ -50,6 +50,7 @@ RARE: Final = {
     144: "content_offset",
     145: "content_size_in_bytes",
 }
+_KEY_IDS: Final = frozenset((117, 119, 121, 138, 126, 129))
 FILE_NAMES: Final = {
     "content": CONTENT,
     "file_path": FILE_PATH,
@@ -78,6 +79,23 @@ def by_field_id(record: AvroNode, names: Mapping[str, int]) -> dict[int, AvroFie
             raise OddSchema(f"field id {field_id} twice")
         found[field_id] = each
     return found
+
+
+def pair_fields(column: AvroNode) -> tuple[AvroField, AvroField]:
+    """The key and the value of a map with integer keys, which Avro stores as an array of records.
+
+    Raises OddSchema for any other shape.
+    """
+    node = column.non_null
+    if node is None or node.kind != "array" or node.items[0].kind != "record":
+        raise OddSchema(f"a map from field ids that is a {column.kind}")
+    fields = node.items[0].fields
+    keys = [each for each in fields if each.field_id in _KEY_IDS]
+    if not keys:
+        keys = [each for each in fields if each.name == "key"]
+    if len(fields) != 2 or len(keys) != 1:
+        raise OddSchema("a map from field ids without one key and one value")
+    return keys[0], fields[1] if keys[0] is fields[0] else fields[0]
 
 
 def partition_fields(
