@@ -1,0 +1,272 @@
+"""What is known of one column in one file or manifest, and what follows for a comparison.
+
+This is the one place that says when bounds and counts prove that no row matches, or that every row
+does. The rules are those of the Iceberg spec and of Java's evaluators, read with SQL's WHERE: NULL
+matches only IS NULL, so a column of nulls cannot satisfy ``<>`` either.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from icesql.iceberg.expressions.predicate import (
+    ALWAYS_TRUE,
+    And,
+    Leaf,
+    Operation,
+    Or,
+    Predicate,
+)
+from icesql.iceberg.expressions.render import render_value
+from icesql.iceberg.types import BinaryType, FixedType, IcebergType, StringType, UUIDType
+
+_RANGES: Final = (Operation.LT, Operation.LT_EQ, Operation.GT, Operation.GT_EQ)
+# Text bounds are cut to 16 by default: only shorter ones are surely whole values.
+_SURELY_WHOLE: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSummary:
+    """Facts about the values of one column; False and None mean "not known".
+
+    ``lower`` and ``upper`` are decoded and enclose all values that are neither NULL nor NaN.
+    ``valueless`` is true when there are only NULL and NaN. For types without NaN, ``no_nans`` is
+    true. ``nulls_text`` says why there are no ordinary values, such as "all 10 values are NULL".
+    """
+
+    value_type: IcebergType
+    lower: Any = None
+    upper: Any = None
+    no_nulls: bool = False
+    all_null: bool = False
+    no_nans: bool = False
+    all_nan: bool = False
+    valueless: bool = False
+    nulls_text: str = "all values are NULL or NaN"
+
+
+def why_none(leaf: Leaf, column: ColumnSummary) -> str | None:
+    """Why no value of ``column`` satisfies ``leaf``; None when some might."""
+    match leaf.operation:
+        case Operation.IS_NULL:
+            return "no value is NULL" if column.no_nulls else None
+        case Operation.NOT_NULL:
+            return column.nulls_text if column.all_null else None
+        case Operation.IS_NAN:
+            if column.all_null:
+                return column.nulls_text
+            return "no value is NaN" if column.no_nans else None
+        case Operation.NOT_NAN:
+            return column.nulls_text if column.valueless else None
+        case Operation.NOT_EQ | Operation.NOT_IN | Operation.NOT_STARTS_WITH:
+            return column.nulls_text if column.all_null else _why_none_differs(leaf, column)
+        case _:
+            return column.nulls_text if column.valueless else _why_out_of_bounds(leaf, column)
+
+
+def _why_out_of_bounds(leaf: Leaf, column: ColumnSummary) -> str | None:
+    lower, upper, literal = column.lower, column.upper, leaf.literal
+    match leaf.operation:
+        case _ if isinstance(column.value_type, UUIDType) and leaf.operation in _RANGES:
+            return None
+        case Operation.LT if lower is not None and lower >= literal:
+            return _bound("lower", column)
+        case Operation.LT_EQ if lower is not None and lower > literal:
+            return _bound("lower", column)
+        case Operation.GT if upper is not None and upper <= literal:
+            return _bound("upper", column)
+        case Operation.GT_EQ if upper is not None and upper < literal:
+            return _bound("upper", column)
+        case Operation.EQ if isinstance(column.value_type, UUIDType):
+            outside = _outside_uuids(literal, lower, upper)
+            return _bound("both", column) if outside else None
+        case Operation.EQ if lower is not None and lower > literal:
+            return _bound("lower", column)
+        case Operation.EQ if upper is not None and upper < literal:
+            return _bound("upper", column)
+        case Operation.IN if lower is not None or upper is not None:
+            return _why_no_literal_fits(literal, column)
+        case Operation.STARTS_WITH:
+            if lower is not None and starts_above(lower, literal):
+                return _bound("lower", column)
+            if upper is not None and starts_below(upper, literal):
+                return _bound("upper", column)
+    return None
+
+
+def _why_no_literal_fits(literals: frozenset[Any], column: ColumnSummary) -> str | None:
+    lower, upper = column.lower, column.upper
+    if isinstance(column.value_type, UUIDType):
+        outside = all(_outside_uuids(each, lower, upper) for each in literals)
+        return _bound("both", column) if outside else None
+    if any_fits(sorted_literals(literals), lower, upper):
+        return None
+    if lower is None or upper is None:
+        return _bound("upper" if lower is None else "lower", column)
+    return _bound("both", column)
+
+
+@lru_cache(maxsize=64)
+def sorted_literals(literals: frozenset[Any]) -> list[Any]:
+    """The literals of an IN list in order."""
+    return sorted(literals)
+
+
+def any_fits(literals: list[Any], lower: Any, upper: Any) -> bool:
+    """Whether one of the sorted ``literals`` lies within the bounds; None is no bound."""
+    first = 0 if lower is None else bisect_left(literals, lower)
+    return first < len(literals) and (upper is None or literals[first] <= upper)
+
+
+def _why_none_differs(leaf: Leaf, column: ColumnSummary) -> str | None:
+    """Why every value equals what ``leaf`` excludes, or starts with it."""
+    lower, upper, literal = column.lower, column.upper, leaf.literal
+    if not column.no_nans or lower is None or upper is None:
+        return None
+    # Rows with NULL do not match either, so null counts do not matter.
+    match leaf.operation:
+        case Operation.NOT_STARTS_WITH:
+            # Both bounds share the prefix, so does everything between them; an upper bound that
+            # was cut and raised is no shorter than the prefix then.
+            starts = lower.startswith(literal) and upper.startswith(literal)
+            return f"all values start with {_shown(column, literal)}" if starts else None
+        case Operation.NOT_EQ if is_single_value(column) and lower == literal:
+            return f"all values are {_shown(column, lower)}"
+        case Operation.NOT_IN if is_single_value(column) and lower in literal:
+            return f"all values are {_shown(column, lower)}"
+        case _:
+            return None
+
+
+def all_match(leaf: Leaf, column: ColumnSummary) -> bool:
+    """Whether surely every value of ``column`` satisfies ``leaf``."""
+    lower, upper, literal = column.lower, column.upper, leaf.literal
+    match leaf.operation:
+        case Operation.IS_NULL:
+            return column.all_null
+        case Operation.NOT_NULL:
+            return column.no_nulls
+        case Operation.IS_NAN:
+            return column.all_nan
+        case Operation.NOT_NAN:
+            return column.no_nulls and column.no_nans
+        case Operation.NOT_EQ | Operation.NOT_IN:
+            # NaN differs from every literal.
+            if not column.no_nulls:
+                return False
+            literals = literal if leaf.operation is Operation.NOT_IN else (literal,)
+            return column.all_nan or all(_outside(each, column) for each in literals)
+    if not (column.no_nulls and column.no_nans) or lower is None or upper is None:
+        return False
+    match leaf.operation:
+        case _ if isinstance(column.value_type, UUIDType) and leaf.operation in _RANGES:
+            return False
+        case Operation.LT:
+            return bool(upper < literal)
+        case Operation.LT_EQ:
+            return bool(upper <= literal)
+        case Operation.GT:
+            return bool(lower > literal)
+        case Operation.GT_EQ:
+            return bool(lower >= literal)
+        case Operation.EQ:
+            return is_single_value(column) and bool(lower == literal)
+        case Operation.IN:
+            return is_single_value(column) and lower in literal
+        case Operation.STARTS_WITH:
+            return bool(lower.startswith(literal) and upper.startswith(literal))
+        case _:  # NOT_STARTS_WITH
+            return starts_above(lower, literal) or starts_below(upper, literal)
+
+
+def starts_above(lower: str, prefix: str) -> bool:
+    """Whether no text from ``lower`` on starts with ``prefix``."""
+    return lower[: len(prefix)] > prefix
+
+
+def starts_below(upper: str, prefix: str) -> bool:
+    """Whether no text up to ``upper``, which may be cut, starts with ``prefix``."""
+    return upper[: len(prefix)] < prefix[: len(upper)]
+
+
+def is_single_value(column: ColumnSummary) -> bool:
+    """Whether the bounds prove that all values but NULL and NaN are one value."""
+    if column.lower is None or column.upper is None or column.lower != column.upper:
+        return False
+    if isinstance(column.value_type, StringType | BinaryType | FixedType):
+        # Other writers may cut both bounds to the same prefix.
+        return len(column.lower) < _SURELY_WHOLE
+    return True
+
+
+def _outside(literal: Any, column: ColumnSummary) -> bool:
+    if isinstance(column.value_type, UUIDType):
+        return _outside_uuids(literal, column.lower, column.upper)
+    return (column.lower is not None and column.lower > literal) or (
+        column.upper is not None and column.upper < literal
+    )
+
+
+def _outside_uuids(literal: bytes, lower: bytes | None, upper: bytes | None) -> bool:
+    """Whether a UUID lies outside the bounds however their writer ordered UUIDs.
+
+    The spec orders UUIDs as unsigned numbers, Java as two signed longs.
+    """
+    if lower is None or upper is None or lower > upper:
+        return False
+    if lower <= literal <= upper:
+        return False
+    first, last = _signed_halves(lower), _signed_halves(upper)
+    return first > last or not first <= _signed_halves(literal) <= last
+
+
+def _signed_halves(uuid: bytes) -> tuple[int, int]:
+    return int.from_bytes(uuid[:8], "big", signed=True), int.from_bytes(
+        uuid[8:], "big", signed=True
+    )
+
+
+def _bound(which: str, column: ColumnSummary) -> str:
+    if which == "both":
+        lower, upper = _shown(column, column.lower), _shown(column, column.upper)
+        return f"bounds are {lower} to {upper}"
+    return f"{which} bound is {_shown(column, column.lower if which == 'lower' else column.upper)}"
+
+
+def _shown(column: ColumnSummary, value: Any) -> str:
+    return render_value(column.value_type, value)
+
+
+# ------------------------------------------------------------------ whole predicates
+
+
+def why_not(
+    predicate: Predicate,
+    reason_of: Callable[[Leaf], str | None],
+    text_of: Callable[[Leaf], str],
+) -> tuple[str, str] | None:
+    """The part of ``predicate`` that nothing satisfies, as text, and why; None if something might.
+
+    Of an AND the first such side is told, of an OR both.
+    """
+    match predicate:
+        case Leaf():
+            reason = reason_of(predicate)
+            return None if reason is None else (text_of(predicate), reason)
+        case And(left, right):
+            return why_not(left, reason_of, text_of) or why_not(right, reason_of, text_of)
+        case Or(left, right):
+            first = why_not(left, reason_of, text_of)
+            second = first and why_not(right, reason_of, text_of)
+            if first is None or second is None:
+                return None
+            reasons = first[1] if first[1] == second[1] else f"{first[1]}; {second[1]}"
+            return f"{first[0]} OR {second[0]}", reasons
+        case _ if predicate is ALWAYS_TRUE:
+            return None
+        case _:
+            return "false", "the condition is never true"
