@@ -43,6 +43,7 @@ def open_pyiceberg(
     with the configured names for an unknown one.
     """
     from pyiceberg.utils.config import Config
+    from strictyaml import YAMLError  # what PyIceberg reads its file with
 
     given = dict(properties or {})
     if uri is not None:
@@ -54,7 +55,7 @@ def open_pyiceberg(
         known = config.get_known_catalogs()
         name = name or config.get_default_catalog_name()
         configured = config.get_catalog_config(name) or {}
-    except (ValueError, OSError) as error:
+    except (YAMLError, ValueError, OSError) as error:
         raise CatalogError(f".pyiceberg.yaml cannot be read: {error}") from error
     if not configured and not given:
         near = similar_names(name, known)

@@ -1,0 +1,157 @@
+"""Folders are namespaces, and folders with metadata are tables."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from icesql.catalog.directory import DirectoryCatalog
+from icesql.errors import CommitConflictError, NotSupportedError, TableNotFoundError
+
+
+@pytest.fixture
+def catalog(tmp_path: Path, tables: ModuleType) -> DirectoryCatalog:
+    for place in ("top", "sales/orders", "sales/eu/orders", "shop.db/items", "both/x", "both.db/y"):
+        tables.write(tmp_path / place / "metadata/v1.metadata.json")
+    (tmp_path / "sales/orders/data/p=1").mkdir(parents=True)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / ".hidden/metadata").mkdir(parents=True)
+    (tmp_path / "notes.txt").write_text("not a table")
+    return DirectoryCatalog(str(tmp_path), "wh")
+
+
+def test_namespaces_are_the_folders_at_every_depth(catalog: DirectoryCatalog) -> None:
+    assert catalog.namespaces() == [
+        ("both",),
+        ("both.db",),
+        ("empty",),
+        ("sales",),
+        ("sales", "eu"),
+        ("shop",),
+    ]
+
+
+def test_tables_are_folders_with_metadata(catalog: DirectoryCatalog) -> None:
+    assert catalog.tables() == [
+        ("both", "x"),
+        ("both.db", "y"),
+        ("sales", "eu", "orders"),
+        ("sales", "orders"),
+        ("shop", "items"),
+        ("top",),
+    ]
+    assert catalog.tables(("sales",)) == [("sales", "orders")]
+    assert catalog.tables(()) == [("top",)]
+    assert catalog.tables(("nowhere",)) == []
+
+
+@pytest.mark.parametrize(
+    ("identifier", "folder"),
+    [
+        (("top",), "top"),
+        (("sales", "eu", "orders"), "sales/eu/orders"),
+        (("shop", "items"), "shop.db/items"),
+        (("shop.db", "items"), "shop.db/items"),
+        (("both.db", "y"), "both.db/y"),
+    ],
+)
+def test_a_table_is_loaded_by_its_folders(
+    catalog: DirectoryCatalog, identifier: tuple[str, ...], folder: str
+) -> None:
+    table = catalog.load(identifier)
+    assert table.identifier == identifier
+    assert table.metadata_location == f"{catalog.folder}/{folder}/metadata/v1.metadata.json"
+
+
+def test_case_may_differ_while_only_one_table_is_meant(
+    catalog: DirectoryCatalog, tables: ModuleType
+) -> None:
+    assert catalog.load(("Sales", "ORDERS")).identifier == ("sales", "orders")
+    tables.write(Path(catalog.folder) / "SALES/orders/metadata/v1.metadata.json")
+    assert catalog.load(("SALES", "orders")).identifier == ("SALES", "orders")
+    with pytest.raises(TableNotFoundError):
+        catalog.load(("Sales", "ORDERS"))
+
+
+def test_an_unknown_table_is_refused_with_the_nearest_names(catalog: DirectoryCatalog) -> None:
+    with pytest.raises(TableNotFoundError) as caught:
+        catalog.load(("orders",))
+    assert set(caught.value.similar) == {"sales.orders", "sales.eu.orders"}
+    with pytest.raises(TableNotFoundError, match=r"shop\.items"):
+        catalog.load(("shop", "item"))
+    with pytest.raises(TableNotFoundError, match=r"warehouse .* has both\.db\.y"):
+        catalog.load(("zzz",))
+
+
+@pytest.mark.parametrize("part", ["..", ".", "", "sales/orders", "a\0b"])
+def test_names_do_not_climb_out_of_the_warehouse(catalog: DirectoryCatalog, part: str) -> None:
+    with pytest.raises(TableNotFoundError):
+        catalog.load((part, "orders"))
+
+
+def test_a_load_sees_the_commit_that_was_made_meanwhile(
+    catalog: DirectoryCatalog, tables: ModuleType
+) -> None:
+    assert catalog.load(("top",)).metadata_location.endswith("/v1.metadata.json")
+    tables.write(Path(catalog.folder) / "top/metadata/v2.metadata.json")
+    assert catalog.load(("top",)).metadata_location.endswith("/v2.metadata.json")
+
+
+def test_folders_that_link_in_a_circle_are_walked_once(catalog: DirectoryCatalog) -> None:
+    os.symlink(catalog.folder, f"{catalog.folder}/sales/back", target_is_directory=True)
+    assert len(catalog.tables()) == 6
+
+
+def test_a_commit_becomes_the_next_version(catalog: DirectoryCatalog, tables: ModuleType) -> None:
+    before = catalog.load(("top",)).metadata_location
+    new = tables.write(Path(catalog.folder) / "top/metadata/temporary.metadata.json")
+    made = catalog.commit(("top",), expected=before, new=new)
+    assert made == f"{catalog.folder}/top/metadata/v2.metadata.json"
+    assert catalog.load(("top",)).metadata_location == made
+    assert not os.path.exists(new)
+    assert (Path(catalog.folder) / "top/metadata/version-hint.text").read_text() == "2"
+
+
+def test_the_second_of_two_commits_loses_and_changes_nothing(
+    catalog: DirectoryCatalog, tables: ModuleType
+) -> None:
+    folder = Path(catalog.folder) / "top/metadata"
+    before = catalog.load(("top",)).metadata_location
+    ours = tables.write(folder / "ours.metadata.json", **{"last-updated-ms": 1})
+    theirs = tables.write(folder / "theirs.metadata.json", **{"last-updated-ms": 2})
+    won = catalog.commit(("top",), expected=before, new=theirs)
+    with pytest.raises(CommitConflictError):
+        catalog.commit(("top",), expected=before, new=ours)
+    assert catalog.load(("top",)).metadata.last_updated_ms == 2
+    assert catalog.load(("top",)).metadata_location == won
+
+
+def test_a_table_is_created_once(catalog: DirectoryCatalog, tables: ModuleType) -> None:
+    folder = Path(catalog.folder) / "sales/new/metadata"
+    new = tables.write(folder / "a.metadata.json")
+    assert catalog.commit(("sales", "new"), expected=None, new=new).endswith("/v1.metadata.json")
+    with pytest.raises(CommitConflictError):
+        catalog.commit(
+            ("sales", "new"), expected=None, new=tables.write(folder / "b.metadata.json")
+        )
+
+
+def test_files_of_another_catalog_are_not_committed_to(
+    catalog: DirectoryCatalog, tables: ModuleType
+) -> None:
+    folder = Path(catalog.folder) / "foreign/metadata"
+    before = tables.write(folder / "00000-0a0a0a0a-0000-4000-8000-000000000001.metadata.json")
+    new = tables.write(Path(catalog.folder) / "elsewhere/metadata/new.metadata.json")
+    shutil.move(new, folder / "new.tmp")
+    with pytest.raises(NotSupportedError, match="another catalog"):
+        catalog.commit(("foreign",), expected=before, new=str(folder / "new.tmp"))
+
+
+def test_dropping_is_refused_because_the_files_are_the_table(catalog: DirectoryCatalog) -> None:
+    with pytest.raises(NotSupportedError, match="delete its files"):
+        catalog.drop(("top",))
+    assert ("top",) in catalog.tables()

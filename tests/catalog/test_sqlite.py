@@ -1,0 +1,232 @@
+"""Catalogs in SQLite files are read without PyIceberg, and agree with it."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from icesql.catalog.sqlite import SqliteCatalog, catalog_files, sqlite_file
+from icesql.errors import (
+    CatalogError,
+    CommitConflictError,
+    StorageError,
+    TableNotFoundError,
+    UnsupportedTableError,
+)
+
+V0 = """
+CREATE TABLE iceberg_tables (
+  catalog_name VARCHAR(255) NOT NULL, table_namespace VARCHAR(255) NOT NULL,
+  table_name VARCHAR(255) NOT NULL, metadata_location VARCHAR(1000),
+  previous_metadata_location VARCHAR(1000),
+  PRIMARY KEY (catalog_name, table_namespace, table_name));
+CREATE TABLE iceberg_namespace_properties (
+  catalog_name VARCHAR(255) NOT NULL, namespace VARCHAR(255) NOT NULL,
+  property_key VARCHAR(255), property_value VARCHAR(1000),
+  PRIMARY KEY (catalog_name, namespace, property_key));
+"""
+V1 = V0.replace("previous_metadata_location VARCHAR(1000),", "previous_metadata_location VARCHAR(1000), iceberg_type VARCHAR(5),")  # fmt: skip
+
+
+def make(file: Path, schema: str = V1, *rows: tuple[str | None, ...]) -> str:
+    """A catalog file with rows (catalog, namespace, table, location[, type])."""
+    with sqlite3.connect(file) as database:
+        database.executescript(schema)
+        for row in rows:
+            names = "catalog_name, table_namespace, table_name, metadata_location"
+            names += ", iceberg_type" if len(row) == 5 else ""
+            marks = ", ".join("?" * len(row))
+            database.execute(f"INSERT INTO iceberg_tables ({names}) VALUES ({marks})", row)
+    database.close()
+    return str(file)
+
+
+@pytest.fixture
+def own(tmp_path: Path, warehouse: Path) -> SqliteCatalog:
+    """A catalog file of this test alone, pointing at the tables that all tests share."""
+    shutil.copy(warehouse / "catalog.db", tmp_path / "catalog.db")
+    return SqliteCatalog(str(tmp_path / "catalog.db"))
+
+
+def test_names_and_locations_are_those_that_pyiceberg_sees(warehouse: Path) -> None:
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    theirs = SqlCatalog("shop", uri=f"sqlite:///{warehouse}/catalog.db")
+    ours = SqliteCatalog(f"{warehouse}/catalog.db")
+    assert ours.namespaces() == [tuple(each) for each in theirs.list_namespaces()]
+    assert ours.tables(("shop",)) == sorted(tuple(each) for each in theirs.list_tables("shop"))
+    for identifier in ours.tables():
+        table, expected = ours.load(identifier), theirs.load_table(identifier)
+        assert expected.metadata_location == f"file://{table.metadata_location}"
+        assert table.metadata.current_snapshot_id == expected.metadata.current_snapshot_id
+        assert table.name == ".".join(identifier)
+    theirs.close()
+
+
+def test_namespaces_are_split_at_dots_and_include_their_parents(tmp_path: Path) -> None:
+    catalog = SqliteCatalog(
+        make(tmp_path / "c.db", V0, ("c", "a.b", "t", "/x"), ("c", "z", "u", "/y"))
+    )
+    assert catalog.namespaces() == [("a",), ("a", "b"), ("z",)]
+    assert catalog.tables() == [("a", "b", "t"), ("z", "u")]
+    assert catalog.tables(("a",)) == []
+    assert catalog.tables(("a", "b")) == [("a", "b", "t")]
+
+
+def test_a_file_of_the_first_schema_version_has_no_type_column(
+    tmp_path: Path, tables: ModuleType
+) -> None:
+    location = tables.write(tmp_path / "t/metadata/v1.metadata.json")
+    catalog = SqliteCatalog(make(tmp_path / "c.db", V0, ("c", "n", "t", location)))
+    assert catalog.load(("n", "t")).metadata_location == location
+
+
+def test_views_are_no_tables(tmp_path: Path) -> None:
+    catalog = SqliteCatalog(
+        make(
+            tmp_path / "c.db",
+            V1,
+            ("c", "n", "v", "/v", "VIEW"),
+            ("c", "n", "t", "/t", "TABLE"),
+            ("c", "n", "u", "/u", None),
+        )
+    )
+    assert catalog.tables() == [("n", "t"), ("n", "u")]
+    with pytest.raises(UnsupportedTableError, match="view"):
+        catalog.load(("n", "v"))
+
+
+def test_one_of_several_catalogs_in_a_file_must_be_named(
+    tmp_path: Path, tables: ModuleType
+) -> None:
+    here = tables.write(tmp_path / "t/metadata/v1.metadata.json")
+    file = make(tmp_path / "c.db", V1, ("prod", "n", "t", here), ("test", "n", "u", "/y"))
+    assert SqliteCatalog(file, "prod").tables() == [("n", "t")]
+    assert SqliteCatalog(file, "test").tables() == [("n", "u")]
+    with pytest.raises(CatalogError, match="prod, test"):
+        SqliteCatalog(file)
+    with pytest.raises(CatalogError, match="none is called dev"):
+        SqliteCatalog(file, "dev")
+
+
+def test_the_only_catalog_of_a_file_answers_to_any_name(warehouse: Path) -> None:
+    catalog = SqliteCatalog(f"{warehouse}/catalog.db", "mine")
+    assert (catalog.name, ("shop", "orders") in catalog.tables()) == ("mine", True)
+
+
+def test_case_may_differ_and_unknown_names_bring_the_nearest(own: SqliteCatalog) -> None:
+    assert own.load(("SHOP", "Orders")).identifier == ("shop", "orders")
+    with pytest.raises(TableNotFoundError) as caught:
+        own.load(("shop", "order"))
+    assert caught.value.similar[0] == "shop.orders"
+    with pytest.raises(TableNotFoundError, match=r'did you mean "shop\.orders"'):
+        own.load(("orders",))
+
+
+def test_a_warehouse_that_moved_with_its_catalog_is_found(
+    tmp_path: Path, tables: ModuleType
+) -> None:
+    name = "00001-0a0a0a0a-0000-4000-8000-000000000001.metadata.json"
+    here = tables.write(tmp_path / f"wh/n.db/t/metadata/{name}")
+    for location in (f"file:///gone/wh/n.db/t/metadata/{name}", f"/gone/wh/n.db/t/metadata/{name}"):
+        (tmp_path / "wh/c.db").unlink(missing_ok=True)
+        catalog = SqliteCatalog(make(tmp_path / "wh/c.db", V1, ("c", "n", "t", location)))
+        assert catalog.load(("n", "t")).metadata_location == here
+
+
+def test_metadata_of_another_table_never_stands_in(tmp_path: Path, tables: ModuleType) -> None:
+    tables.write(tmp_path / "metadata/v1.metadata.json")
+    catalog = SqliteCatalog(
+        make(tmp_path / "c.db", V1, ("c", "n", "t", "/gone/n/t/metadata/v1.metadata.json"))
+    )
+    with pytest.raises(StorageError, match="/gone/n/t/metadata"):
+        catalog.load(("n", "t"))
+
+
+def test_a_commit_needs_the_location_it_was_made_from(
+    own: SqliteCatalog, tables: ModuleType
+) -> None:
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    theirs = SqlCatalog("shop", uri=f"sqlite:///{own.file}")
+    before = theirs.load_table("shop.orders").metadata_location
+    new = tables.write(Path(own.file).parent / "o/metadata/00009-x.metadata.json")
+    assert own.commit(("shop", "orders"), expected=before, new=new) == new
+    assert own.load(("shop", "orders")).metadata_location == new
+    assert theirs.load_table("shop.orders").metadata_location == new
+    with pytest.raises(CommitConflictError, match="no longer at"):
+        own.commit(("shop", "orders"), expected=before, new="/other")
+    assert own.load(("shop", "orders")).metadata_location == new
+    theirs.close()
+
+
+def test_a_table_is_created_once_and_dropped_once(own: SqliteCatalog, tables: ModuleType) -> None:
+    location = tables.write(Path(own.file).parent / "n/metadata/v1.metadata.json")
+    own.commit(("shop", "fresh"), expected=None, new=location)
+    assert own.load(("shop", "fresh")).metadata_location == location
+    with pytest.raises(CommitConflictError, match="created meanwhile"):
+        own.commit(("shop", "fresh"), expected=None, new=location)
+    own.drop(("shop", "fresh"))
+    assert ("shop", "fresh") not in own.tables()
+    with pytest.raises(TableNotFoundError):
+        own.drop(("shop", "fresh"))
+    assert Path(location).is_file()
+
+
+def test_reading_does_not_write_the_file(own: SqliteCatalog) -> None:
+    before = Path(own.file).read_bytes()
+    Path(own.file).chmod(0o444)
+    own.load(("shop", "orders"))
+    own.tables()
+    assert Path(own.file).read_bytes() == before
+
+
+def test_files_that_are_no_catalogs_are_refused_or_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "text.db").write_text("hello")
+    with sqlite3.connect(tmp_path / "other.db") as database:
+        database.execute("CREATE TABLE t (x)")
+    database.close()
+    make(tmp_path / "real.sqlite3")
+    assert catalog_files(str(tmp_path)) == ["real.sqlite3"]
+    with pytest.raises(CatalogError, match="no table iceberg_tables"):
+        SqliteCatalog(str(tmp_path / "other.db"))
+    with pytest.raises(CatalogError, match="not a database"):
+        SqliteCatalog(str(tmp_path / "text.db"))
+    with pytest.raises(CatalogError, match="there is no SQLite catalog"):
+        SqliteCatalog(str(tmp_path / "none.db"))
+
+
+@pytest.mark.parametrize("uri", ["sqlite://", "sqlite:///:memory:", "sqlite:///"])
+def test_a_catalog_in_memory_is_refused(uri: str) -> None:
+    with pytest.raises(CatalogError, match="in memory"):
+        sqlite_file(uri)
+
+
+def test_sqlite_uris_name_files_as_sqlalchemy_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert sqlite_file("sqlite:///c.db") == str(tmp_path / "c.db")
+    assert sqlite_file(f"sqlite:///{tmp_path}/c.db?timeout=3") == str(tmp_path / "c.db")
+    assert sqlite_file("postgresql://host/db") is None
+    assert sqlite_file("s3://bucket/x.db") is None
+    assert sqlite_file("prod") is None
+
+
+def test_loading_imports_nothing_slow(warehouse: Path) -> None:
+    code = (
+        "import sys; from icesql.catalog.open import open_catalog; "
+        f"c = open_catalog(warehouse={str(warehouse)!r}); c.load(('shop', 'orders')); "
+        "slow = ('pyiceberg', 'pyarrow', 'numpy', 'fastavro', 'pydantic', 'sqlalchemy'); "
+        "print([m for m in slow if m in sys.modules])"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert shown.stdout.strip() == "[]"
