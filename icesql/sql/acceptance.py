@@ -85,6 +85,11 @@ _TABLE_PART_NAMES: Final = {
     "indexed": "INDEXED BY",
     "system_time": "system time",
 }
+# Words of a clause that was begun and not finished; sqlglot takes them for an alias.
+_NO_ALIAS: Final = frozenset(
+    {"ORDER", "GROUP", "LIMIT", "OFFSET", "FETCH", "WINDOW", "FOR", "PARTITION", "QUALIFY", "USING"}
+    | {"ON", "UNION", "EXCEPT", "INTERSECT", "HAVING", "WHERE", "JOIN", "NOT", "AND", "OR"}
+)
 _JOIN_PARTS: Final = frozenset({"this", "on", "side", "kind", "using", "method", "expressions"})
 _JOIN_WORDS: Final = frozenset(
     {"", "INNER", "OUTER", "LEFT", "RIGHT", "FULL", "CROSS", "SEMI", "ANTI", "ASOF", "NATURAL"}
@@ -217,9 +222,9 @@ def _check_alias(node: exp.Table, alias: exp.TableAlias, source: Source) -> None
         )
     if name.name.lower().startswith("__scan_"):
         raise source.unsupported(f'the name "{name.name}"', offset_of(node, source), "it is reserved")
-    if not name.quoted and name.name.upper() in ("OFFSET", "LIMIT"):
+    if not name.quoted and name.name.upper() in _NO_ALIAS:
         raise source.syntax_error(
-            f"nothing follows {name.name.upper()}", offset_of(node, source), ("a number",)
+            f"nothing follows {name.name.upper()}", offset_of(name, source), ("an expression",)
         )
 
 
@@ -240,6 +245,14 @@ def _check_source(node: exp.From | exp.Join, source: Source) -> None:
     for name, value in node.args.items():
         if value and name not in _JOIN_PARTS:
             raise source.unsupported(f"JOIN … {name.upper()}", offset_of(this, source))
+    if (
+        "join_at" in node.meta
+        and not any(node.args.get(part) for part in ("on", "using", "method"))
+        and str(node.args.get("kind") or "").upper() != "CROSS"
+    ):
+        raise source.syntax_error(
+            "a JOIN without a condition", node.meta["join_at"], ("ON", "USING", "CROSS JOIN")
+        )
     words = [str(node.args.get(part) or "").upper() for part in ("method", "side", "kind")]
     for word in words:
         if word not in _JOIN_WORDS:

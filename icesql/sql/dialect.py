@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any, Final, NoReturn
+from typing import Any, ClassVar, Final, NoReturn
 
 from sqlglot import exp, parser, tokens
 from sqlglot.dialects.dialect import Dialect
@@ -85,6 +85,11 @@ class TravelParser(parser.Parser):
     # Offsets of the travel clauses consumed, so that ``parse`` can prove that none was dropped.
     travel_offsets: set[int]
 
+    PRIMARY_PARSERS: ClassVar = {
+        **parser.Parser.PRIMARY_PARSERS,
+        TokenType.HEX_STRING: lambda self, token: self._parse_hex(token),
+    }
+
     def reset(self) -> None:
         """Forget the statement before."""
         super().reset()
@@ -101,6 +106,12 @@ class TravelParser(parser.Parser):
                 error.errors[0]["icesql_offset"] = token.end + 1 if at_end else token.start  # type: ignore[typeddict-unknown-key]
                 error.errors[0]["icesql_token"] = None if at_end else token  # type: ignore[typeddict-unknown-key]
             raise
+
+    def _parse_hex(self, token: Token) -> exp.Expr:
+        # 0xFF is a number and x'FF' is bytes in DuckDB; other dialects decide for themselves.
+        if isinstance(self, DuckDB.Parser) and self.sql[token.start] == "0":
+            return exp.Literal.number(int(token.text, 16))
+        return parser.Parser.PRIMARY_PARSERS[TokenType.HEX_STRING](self, token)
 
     def _source(self) -> Source:
         return Source(self.sql)
@@ -223,24 +234,12 @@ class TravelParser(parser.Parser):
         return table
 
     def _parse_join(self, *args: Any, **options: Any) -> exp.Join | None:
-        start, comma = self._curr.start, self._curr.token_type == TokenType.COMMA
+        comma, start = self._curr.token_type == TokenType.COMMA, self._curr.start
         join = super()._parse_join(*args, **options)
-        if join is None or comma or not isinstance(self, DuckDB.Parser):
-            return join
-        given = any(join.args.get(name) for name in ("on", "using", "method"))
-        free = str(join.args.get("kind") or "").upper() == "CROSS"
-        if not given and not free and isinstance(join.this, (exp.Table, exp.Subquery)):
-            # sqlglot turns it into a comma: every row with every row.
-            if not self._joins_pending():
-                raise self._source().syntax_error(
-                    "a JOIN without a condition", self._here() if self._curr else start,
-                    ("ON", "USING"),
-                )
+        if join is not None and not comma and isinstance(self, DuckDB.Parser):
+            # sqlglot turns a JOIN without a condition into a comma: acceptance refuses it.
+            join.meta["join_at"] = start
         return join
-
-    def _joins_pending(self) -> bool:
-        """Whether this is the inner part of ``a JOIN b JOIN c ON … ON …``."""
-        return self._curr.token_type in (TokenType.ON, TokenType.USING, TokenType.JOIN)
 
     def _parse_expression(self) -> exp.Expr | None:
         # DuckDB's prefix alias (a: expression) takes any word for a name, also SELECT in
@@ -304,10 +303,17 @@ def _subclass(base: type[Dialect], name: str) -> type[Dialect]:
         "COMMANDS": set(),
     }
     if issubclass(base, DuckDB):
+        # "?::" would be one operator: a parameter and a cast could not stand together.
+        keywords = base.tokenizer_class.KEYWORDS
+        additions["KEYWORDS"] = {word: kind for word, kind in keywords.items() if word != "?::"}
         additions["HEX_STRINGS"] = [("x'", "'"), ("X'", "'")]
     tokenizer = type("Tokenizer", (base.tokenizer_class,), additions)
     own_parser = type("Parser", (TravelParser, base.parser_class), {})
-    return type(name, (base,), {"Tokenizer": tokenizer, "Parser": own_parser})
+    # sqlglot counts subscripts from 0 in its trees, by adding to integers as far as it can tell
+    # that they are: a parameter, or a map once its type is known, comes back as another element.
+    # Here they stay as written, and ``parse`` marks each with what it counts from.
+    counting = {"INDEX_OFFSET": 0, "icesql_subscript_base": base.INDEX_OFFSET}
+    return type(name, (base,), {"Tokenizer": tokenizer, "Parser": own_parser, **counting})
 
 
 Icesql = _subclass(DuckDB, "Icesql")
@@ -334,6 +340,11 @@ def reading(name: str | None) -> Dialect:
     Raises ProgrammingError for a name that sqlglot does not know.
     """
     return _reading((name or DEFAULT_DIALECT).lower())()
+
+
+def subscript_base(dialect: Dialect) -> int:
+    """What list subscripts count from in a reading dialect: 1 in DuckDB, 0 in Spark."""
+    return int(getattr(dialect, "icesql_subscript_base", 0))
 
 
 def tokenize(sql: str, dialect: Dialect) -> list[Token]:

@@ -14,8 +14,6 @@ from decimal import Decimal
 from typing import Any, Final
 
 from sqlglot import exp
-from sqlglot.dialects.dialect import Dialect
-from sqlglot.helper import apply_index_offset
 
 from icesql.errors import DataError, ProgrammingError
 
@@ -38,29 +36,17 @@ class Parameters:
         self._next = 0
         self._used: set[int | str] = set()
 
-    def bind(self, tree: exp.Expression, dialect: Dialect) -> exp.Expression:
+    def bind(self, tree: exp.Expression) -> exp.Expression:
         """``tree`` with every parameter replaced by its value, in the order of the text.
 
         Raises ProgrammingError naming what is missing, DataError for a value SQL cannot hold.
         """
         found = [node for node in tree.dfs() if _is_parameter(node)]
-        subscripts: dict[int, exp.Bracket] = {}
         for node in found:
             value = literal(self._value_of(node))
-            inside: exp.Expression | None = node
-            while inside is not None and inside.parent is not None:
-                if isinstance(inside.parent, exp.Bracket) and inside.arg_key == "expressions":
-                    subscripts.setdefault(id(inside.parent), inside.parent)
-                inside = inside.parent
+            if node is tree:
+                return value
             node.replace(value)
-        for bracket in subscripts.values():
-            # sqlglot keeps subscripts counted from 0; it could not know that this was a number.
-            bracket.set(
-                "expressions",
-                apply_index_offset(
-                    bracket.this, bracket.expressions, -dialect.INDEX_OFFSET, dialect=dialect
-                ),
-            )
         return tree
 
     def finish(self) -> None:

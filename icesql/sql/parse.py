@@ -22,7 +22,7 @@ from icesql.sql.acceptance import (
     check_tree,
 )
 from icesql.sql.commands import read_command
-from icesql.sql.dialect import Source, TravelParser, reading, tokenize
+from icesql.sql.dialect import Source, TravelParser, reading, subscript_base, tokenize
 from icesql.sql.parameters import Parameters
 from icesql.sql.references import take_references
 from icesql.sql.statement import Query, ResetSetting, SetSetting, Statement
@@ -131,7 +131,7 @@ class _Parse:
         if isinstance(tree, exp.Values):
             tree = exp.select("*").from_(tree, copy=False)
         check_tree(tree, source)
-        tree = self._values.bind(tree, self._reader)
+        tree = self._values.bind(tree)
         references = take_references(tree, source, self._context, seconds=self._seconds)
         text = source.sql[tokens[0].start : tokens[-1].end + 1]
         return Query(tree, references, text)
@@ -150,6 +150,10 @@ class _Parse:
         tree = trees[0] if len(trees) == 1 else None
         if tree is None:
             raise source.syntax_error("this is no statement", tokens[0].start)
+        for bracket in tree.find_all(exp.Bracket):
+            # The subscript stays as written and says from what it counts; see dialect.py.
+            if bracket.args.get("offset") is None:
+                bracket.set("offset", subscript_base(self._reader))
         kept = {
             int(node.meta["start"])
             for node in tree.find_all(exp.Version, exp.HistoricalData)
@@ -171,8 +175,8 @@ class _Parse:
 
         expected = expected_after(self._source.sql[tokens[0].start : offset])
         description = str(details.get("description") or "")
-        if not expected and description.startswith(("Expecting ", "Expected ")):
-            problem = f"{problem}: {description[0].lower()}{description[1:]}"
+        if not expected and description.startswith("Expecting "):
+            expected = (description.removeprefix("Expecting "),)
         return self._source.syntax_error(problem, offset, expected[:8])
 
 
