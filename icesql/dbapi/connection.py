@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
@@ -25,6 +25,7 @@ from icesql.session import Session
 
 if TYPE_CHECKING:
     from icesql.catalog.open import Catalog
+    from icesql.context import Progress
     from icesql.session import Parameters
     from icesql.storage.cache import BoundedCache
 
@@ -47,11 +48,14 @@ class Connection:
     def __init__(self, session: Session) -> None:
         self._opened: Session | None = session
         self._cursors: WeakSet[Cursor] = WeakSet()
+        # What new cursors tell of their progress, None for nobody.
+        self.progress: Callable[[Progress], None] | None = None
 
     def cursor(self) -> Cursor:
         """A new cursor."""
         self._session()
         cursor = Cursor(self)
+        cursor.progress = self.progress
         self._cursors.add(cursor)
         return cursor
 

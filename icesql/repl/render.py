@@ -14,7 +14,10 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import chain, islice
-from typing import Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
+
+if TYPE_CHECKING:
+    from icesql.scan.report import ScanReport
 
 Row = Sequence[Any]
 
@@ -334,3 +337,26 @@ def row_line(count: int, seconds: float | None) -> str:
 def seconds_text(seconds: float) -> str:
     """A duration as people say it: ``12 ms``, ``1.25 s``."""
     return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.2f} s"
+
+
+def scan_lines(reports: Iterable[ScanReport]) -> list[str]:
+    """What each scan kept of what there was, one line a scan.
+
+    Files are those of the manifests that were read; bytes are those of the columns needed.
+    """
+    lines = []
+    for report in reports:
+        manifests = report.scanned_data_manifests + report.scanned_delete_manifests
+        all_manifests = report.total_data_manifests + report.total_delete_manifests
+        files = report.distinct_data_files
+        parts = [
+            f"{report.table_name}: manifests {manifests}/{all_manifests}",
+            f"files {files}/{files + report.skipped_data_files}",
+            bytes_text(report.projected_bytes),
+        ]
+        if report.distinct_delete_files:
+            parts.insert(2, f"delete files {report.distinct_delete_files}")
+        if report.limit_reached:
+            parts.append("stopped by LIMIT")
+        lines.append(" · ".join(parts))
+    return lines

@@ -84,7 +84,10 @@ PROJECTIONS: dict[str, dict[str, tuple[tuple[str, ...], str | None]]] = {
     "point": {"lineitem": (_ALL, "l_orderkey = 12345")},
     "q1": {
         "lineitem": (
-            ("l_returnflag", "l_linestatus", "l_quantity", "l_extendedprice", "l_discount", "l_tax"),
+            (
+                "l_returnflag", "l_linestatus", "l_quantity", "l_extendedprice", "l_discount",
+                "l_tax", "l_shipdate",
+            ),
             "l_shipdate <= '1998-09-02'",
         )
     },
