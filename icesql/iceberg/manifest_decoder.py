@@ -1,8 +1,8 @@
 """A manifest walker compiled from the writer schema: one pass over the bytes fills the columns.
 
 The walk is Python source made for one schema, because what costs in a generic reader is asking
-every value for its type. Small fields are read where they lie, the maps are stepped over and keep only
-where they begin (``encoded_maps``). A schema with a shape that is not expected raises OddSchema,
+every value for its type. Small fields are read where they lie, the maps are stepped over and only
+where they begin is kept (``encoded_maps``). A schema with a shape that is not expected raises OddSchema,
 and ``manifest_reference`` reads it instead.
 """
 
