@@ -1,4 +1,4 @@
-"""Bind a parsed query: tables at their snapshots, with columns, filters and limit pushed into scans."""
+"""Bind a query: tables become scans at a snapshot, with columns, filters and limit pushed in."""
 
 from __future__ import annotations
 

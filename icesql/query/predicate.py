@@ -1,23 +1,456 @@
-"""Turn a SQL condition into an Iceberg predicate that is implied by it."""
+"""Turn a SQL condition into an Iceberg predicate that is implied by it.
+
+Negation is pushed to the leaves under three-valued logic as the tree is walked: NOT of a comparison
+is the opposite comparison, which is NULL for the same rows. What has no Iceberg form becomes true,
+under AND and OR alike, so the predicate only ever lets more rows pass than the condition.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
 
-from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
+from sqlglot import exp
+
+from icesql.iceberg.expressions.predicate import (
+    ALWAYS_FALSE,
+    ALWAYS_TRUE,
+    Leaf,
+    Operation,
+    Predicate,
+    Term,
+)
+from icesql.iceberg.types import (
+    BooleanType,
+    NestedField,
+    StringType,
+    StructType,
+    UnknownType,
+    VariantType,
+    is_floating,
+)
+from icesql.query.comparison import (
+    FLIPPED,
+    NEGATED,
+    all_of,
+    any_of,
+    compare_constant,
+    is_pushable_type,
+)
+from icesql.query.constants import Constant, Kind, fold
+from icesql.query.unwrap import unwrap
 
 if TYPE_CHECKING:
-    from sqlglot import exp
-
     from icesql.context import QueryContext
-    from icesql.iceberg.types import NestedField
+
+Resolve = Callable[[exp.Column], NestedField | None]
+
+_COMPARISONS: Final[dict[type[exp.Expr], Operation]] = {
+    exp.EQ: Operation.EQ,
+    exp.NEQ: Operation.NOT_EQ,
+    exp.LT: Operation.LT,
+    exp.LTE: Operation.LT_EQ,
+    exp.GT: Operation.GT,
+    exp.GTE: Operation.GT_EQ,
+}
+_HOLDS: Final = {
+    Operation.EQ: operator.eq,
+    Operation.NOT_EQ: operator.ne,
+    Operation.LT: operator.lt,
+    Operation.LT_EQ: operator.le,
+    Operation.GT: operator.gt,
+    Operation.GT_EQ: operator.ge,
+}
 
 
-def to_predicate(
-    condition: exp.Expression,
-    resolve: Callable[[exp.Column], NestedField | None],
-    context: QueryContext,
-) -> Predicate:
-    """A predicate that holds for every row for which ``condition`` is true."""
-    return ALWAYS_TRUE
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """A predicate and, in words, what of the condition it leaves to the engine."""
+
+    predicate: Predicate
+    reasons: tuple[str, ...]
+
+
+def to_predicate(condition: exp.Expr, resolve: Resolve, context: QueryContext) -> Predicate:
+    """A predicate that holds for every row for which ``condition`` is true.
+
+    ``resolve`` gives the field, at any depth, that a column of the condition means in the scan,
+    None for columns of other tables. Terms are named by the field alone. NULL, NaN, zeros and
+    literals that the column's type cannot hold: see ``iceberg.expressions``.
+    """
+    return translate(condition, resolve, context).predicate
+
+
+def translate(condition: exp.Expr, resolve: Resolve, context: QueryContext) -> Translation:
+    """Like ``to_predicate``, and why parts of the condition could not be used."""
+    translator = _Translator(resolve, context)
+    predicate = translator.implied(condition, negated=False)
+    return Translation(predicate, tuple(dict.fromkeys(translator.reasons)))
+
+
+@dataclass(slots=True)
+class _Translator:
+    resolve: Resolve
+    context: QueryContext
+    reasons: list[str] = field(default_factory=list)
+
+    def implied(self, node: exp.Expr, *, negated: bool) -> Predicate:
+        """What follows from ``node`` being true (``negated``: false) for a row."""
+        match node:
+            case exp.Paren():
+                return self.implied(node.this, negated=negated)
+            case exp.Not():
+                return self.implied(node.this, negated=not negated)
+            case exp.And() | exp.Or():
+                parts = (self.implied(part, negated=negated) for part in node.flatten())
+                return all_of(parts) if isinstance(node, exp.And) != negated else any_of(parts)
+            case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
+                operation = _COMPARISONS[type(node)]
+                return self._comparison(
+                    NEGATED[operation] if negated else operation, node.this, node.expression, node
+                )
+            case exp.NullSafeEQ():
+                return self._distinct(node, distinct=negated)
+            case exp.NullSafeNEQ():
+                return self._distinct(node, distinct=not negated)
+            case exp.Between():
+                return self._between(node, negated=negated != bool(node.args.get("negate")))
+            case exp.In():
+                return self._in(node, negated=negated != bool(node.args.get("negate")))
+            case exp.Is():
+                return self._is(node, negated=negated != bool(node.args.get("negate")))
+            case exp.Escape():
+                return self._escape(node, negated=negated)
+            case exp.Like():
+                return self._like(node, None, negated=negated != bool(node.args.get("negate")))
+            case exp.StartsWith():
+                return self._starts_with(node.this, node.expression, node, negated=negated)
+            case exp.Anonymous() if node.name.lower() == "prefix" and len(node.expressions) == 2:
+                operand, prefix = node.expressions
+                return self._starts_with(operand, prefix, node, negated=negated)
+            case exp.IsNan():
+                return self._is_nan(node, negated=negated)
+            case _:
+                return self._boolean(node, negated=negated)
+
+    # -------------------------------------------------------------- columns
+
+    def column(self, node: exp.Expr | None) -> NestedField | None:
+        """The field that ``node`` is, through struct access, None for anything else."""
+        match node:
+            case exp.Paren():
+                return self.column(node.this)
+            case exp.Column():
+                return None if isinstance(node.this, exp.Star) else self.resolve(node)
+            case exp.Dot() if isinstance(node.expression, exp.Identifier):
+                return _child(self.column(node.this), node.expression.name)
+            case exp.Bracket() if len(node.expressions) == 1:
+                name = node.expressions[0]
+                if isinstance(name, exp.Literal) and name.is_string:
+                    return _child(self.column(node.this), name.name)
+        return None
+
+    def compare(
+        self, operation: Operation, node: exp.Expr, constant: Constant
+    ) -> Predicate:
+        """``node operation constant``, inverting functions of a column where that is sound."""
+        if constant.kind is Kind.NULL:
+            return ALWAYS_FALSE
+        found = self.column(node)
+        if found is not None:
+            if not is_pushable_type(found.type) or isinstance(found.type, VariantType):
+                return self._engine(node, f"{found.type} columns have no bounds")
+            predicate = compare_constant(
+                operation, _term(found), found.type, constant, self.context
+            )
+            if predicate is ALWAYS_TRUE:
+                kind = constant.kind.name.lower()
+                return self._engine(node, f"a {found.type} column is not compared with {kind}")
+            return predicate
+        inverted = unwrap(operation, node, constant, self.column, self.compare, self.context)
+        return inverted if inverted is not None else self._opaque(node)
+
+    # -------------------------------------------------------------- leaves
+
+    def _comparison(
+        self,
+        operation: Operation,
+        left: exp.Expr,
+        right: exp.Expr,
+        node: exp.Expr,
+    ) -> Predicate:
+        lefts, rights = _tuple_parts(left), _tuple_parts(right)
+        if lefts and rights and len(lefts) == len(rights) and operation is Operation.EQ:
+            return all_of(
+                self._comparison(operation, each, other, node)
+                for each, other in zip(lefts, rights, strict=True)
+            )
+        constant = fold(right, self.context)
+        other = fold(left, self.context)
+        if constant is not None and other is not None:
+            return self._constants(operation, other, constant)
+        if constant is not None:
+            return self.compare(operation, left, constant)
+        if other is not None:
+            return self.compare(FLIPPED[operation], right, other)
+        if left.find(exp.Column) and right.find(exp.Column):
+            return self._engine(node, "it compares columns with each other")
+        return self._opaque(left if not left.find(exp.Column) else right)
+
+    def _constants(self, operation: Operation, left: Constant, right: Constant) -> Predicate:
+        if Kind.NULL in (left.kind, right.kind):
+            return ALWAYS_FALSE
+        kinds = {left.kind, right.kind}
+        known = kinds <= {Kind.INTEGER, Kind.DECIMAL} or (
+            len(kinds) == 1
+            and left.kind in (Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
+        )
+        if not (known and left.is_exact and right.is_exact):
+            return ALWAYS_TRUE
+        return ALWAYS_TRUE if _HOLDS[operation](left.value, right.value) else ALWAYS_FALSE
+
+    def _distinct(self, node: exp.Binary, *, distinct: bool) -> Predicate:
+        """IS DISTINCT FROM (``distinct``) or IS NOT DISTINCT FROM."""
+        left, right = node.this, node.expression
+        constant = fold(right, self.context)
+        if constant is None:
+            left, right = right, left
+            constant = fold(right, self.context)
+        if constant is None:
+            return self._engine(node, "it compares columns with each other")
+        if constant.kind is Kind.NULL:
+            return self._null(left, node, negated=distinct)
+        if not distinct:
+            return self.compare(Operation.EQ, left, constant)
+        found = self.column(left)
+        if found is None or not is_pushable_type(found.type):
+            return self._opaque(node)
+        differs = self.compare(Operation.NOT_EQ, left, constant)
+        return any_of([Leaf(Operation.IS_NULL, _term(found)), differs])
+
+    def _between(self, node: exp.Between, *, negated: bool) -> Predicate:
+        low, high = node.args["low"], node.args["high"]
+        pairs = [(Operation.GT_EQ, low), (Operation.LT_EQ, high)]
+        if node.args.get("symmetric"):
+            return self._opaque(node)
+        parts = (
+            self._comparison(NEGATED[operation] if negated else operation, node.this, bound, node)
+            for operation, bound in pairs
+        )
+        return any_of(parts) if negated else all_of(parts)
+
+    def _in(self, node: exp.In, *, negated: bool) -> Predicate:
+        if node.args.get("query") is not None:
+            return self._engine(node, "the list comes from a subquery")
+        if node.args.get("unnest") is not None or node.args.get("field") is not None:
+            return self._opaque(node)
+        items = [fold(each, self.context) for each in node.expressions]
+        constants = [each for each in items if each is not None]
+        lefts = _tuple_parts(node.this)
+        if len(constants) < len(items) or not constants:
+            if lefts and not negated and items:
+                return self._tuples_in(node, lefts)
+            return self._engine(node, "the list holds more than constants")
+        if negated and any(each.kind is Kind.NULL for each in constants):
+            return ALWAYS_FALSE
+        constants = [each for each in constants if each.kind is not Kind.NULL]
+        kinds = {each.kind for each in constants}
+        if len(kinds) > 1 and not kinds <= {Kind.INTEGER, Kind.DECIMAL}:
+            return self._engine(node, "the list mixes types")
+        if negated:
+            return all_of(self.compare(Operation.NOT_EQ, node.this, each) for each in constants)
+        return any_of(self.compare(Operation.EQ, node.this, each) for each in constants)
+
+    def _tuples_in(self, node: exp.In, lefts: Sequence[exp.Expr]) -> Predicate:
+        rows = [_tuple_parts(each) for each in node.expressions]
+        if not all(len(row) == len(lefts) for row in rows):
+            return self._opaque(node)
+        # Each column of the rows has one type: a list that mixes them is converted by the engine.
+        for position in range(len(lefts)):
+            folded = [fold(row[position], self.context) for row in rows]
+            kinds = {each.kind if each else None for each in folded} - {Kind.NULL}
+            if None in kinds or len(kinds) > 1:
+                return self._engine(node, "the list holds more than constants of one type")
+        return any_of(
+            all_of(
+                self._comparison(Operation.EQ, left, value, node)
+                for left, value in zip(lefts, row, strict=True)
+            )
+            for row in rows
+        )
+
+    def _is(self, node: exp.Is, *, negated: bool) -> Predicate:
+        match node.expression:
+            case exp.Null():
+                return self._null(node.this, node, negated=negated)
+            case exp.Boolean() as wanted:
+                if not negated:
+                    return self.implied(node.this, negated=not wanted.this)
+                found = self.column(node.this)
+                if found is None or not isinstance(found.type, BooleanType):
+                    return self._opaque(node)
+                other = Leaf(Operation.EQ, _term(found), not wanted.this)
+                return any_of([Leaf(Operation.IS_NULL, _term(found)), other])
+            case _:
+                return self._opaque(node)
+
+    def _null(self, operand: exp.Expr, node: exp.Expr, *, negated: bool) -> Predicate:
+        found = self.column(operand)
+        if found is None:
+            return self._opaque(node)
+        if isinstance(found.type, UnknownType):
+            return ALWAYS_FALSE if negated else ALWAYS_TRUE
+        if not is_pushable_type(found.type) or isinstance(found.type, VariantType):
+            return self._engine(node, f"{found.type} columns have no null counts")
+        return Leaf(Operation.NOT_NULL if negated else Operation.IS_NULL, _term(found))
+
+    def _is_nan(self, node: exp.IsNan, *, negated: bool) -> Predicate:
+        found = self.column(node.this)
+        if found is None or not is_floating(found.type):
+            return self._opaque(node)
+        return Leaf(Operation.NOT_NAN if negated else Operation.IS_NAN, _term(found))
+
+    def _boolean(self, node: exp.Expr, *, negated: bool) -> Predicate:
+        """A condition that is a value: a constant, or a bare boolean column."""
+        constant = fold(node, self.context)
+        if constant is not None:
+            match constant.kind:
+                case Kind.NULL:
+                    return ALWAYS_FALSE
+                case Kind.BOOLEAN:
+                    return ALWAYS_TRUE if constant.value != negated else ALWAYS_FALSE
+            return self._opaque(node)
+        found = self.column(node)
+        if found is None or not isinstance(found.type, BooleanType):
+            return self._opaque(node)
+        return Leaf(Operation.EQ, _term(found), not negated)
+
+    # -------------------------------------------------------------- LIKE and prefixes
+
+    def _escape(self, node: exp.Escape, *, negated: bool) -> Predicate:
+        like, escape = node.this, fold(node.expression, self.context)
+        negate = False
+        if isinstance(like, exp.Not):
+            like, negate = like.this, True
+        if not isinstance(like, exp.Like) or escape is None or escape.kind is not Kind.TEXT:
+            return self._opaque(node)
+        if len(escape.value) > 1:
+            return self._opaque(node)
+        negate = negate != bool(like.args.get("negate"))
+        return self._like(like, escape.value or None, negated=negated != negate)
+
+    def _like(self, node: exp.Like, escape: str | None, *, negated: bool) -> Predicate:
+        found = self.column(node.this)
+        pattern = fold(node.expression, self.context)
+        if pattern is not None and pattern.kind is Kind.NULL:
+            return ALWAYS_FALSE
+        if found is None or not isinstance(found.type, StringType) or pattern is None:
+            return self._opaque(node)
+        if pattern.kind not in (Kind.TEXT, Kind.STRING):
+            return self._opaque(node)
+        read = _read_pattern(pattern.value, escape)
+        if read is None:
+            return self._opaque(node)
+        prefix, rest = read
+        term = _term(found)
+        if not rest:
+            operation = Operation.NOT_EQ if negated else Operation.EQ
+            return Leaf(operation, term, prefix)
+        anything_after = set(rest) == {"%"}
+        if not prefix:
+            return ALWAYS_FALSE if negated and anything_after else Leaf(Operation.NOT_NULL, term)
+        if not negated:
+            return Leaf(Operation.STARTS_WITH, term, prefix)
+        operation = Operation.NOT_STARTS_WITH if anything_after else Operation.NOT_NULL
+        return Leaf(operation, term, prefix if anything_after else None)
+
+    def _starts_with(
+        self,
+        operand: exp.Expr,
+        prefix: exp.Expr,
+        node: exp.Expr,
+        *,
+        negated: bool,
+    ) -> Predicate:
+        found = self.column(operand)
+        constant = fold(prefix, self.context)
+        if constant is not None and constant.kind is Kind.NULL:
+            return ALWAYS_FALSE
+        if found is None or not isinstance(found.type, StringType) or constant is None:
+            return self._opaque(node)
+        if constant.kind not in (Kind.TEXT, Kind.STRING):
+            return self._opaque(node)
+        if not constant.value:
+            return ALWAYS_FALSE if negated else Leaf(Operation.NOT_NULL, _term(found))
+        operation = Operation.NOT_STARTS_WITH if negated else Operation.STARTS_WITH
+        return Leaf(operation, _term(found), constant.value)
+
+    # -------------------------------------------------------------- what is left to the engine
+
+    def _opaque(self, node: exp.Expr) -> Predicate:
+        return self._engine(node, _why(node))
+
+    def _engine(self, node: exp.Expr, reason: str) -> Predicate:
+        self.reasons.append(f"{node.sql(dialect='duckdb')}: {reason}")
+        return ALWAYS_TRUE
+
+
+def _term(found: NestedField) -> Term:
+    return Term(found.field_id, found.name)
+
+
+def _child(parent: NestedField | None, name: str) -> NestedField | None:
+    if parent is None or not isinstance(parent.type, StructType):
+        return None
+    exact = [child for child in parent.type.fields if child.name == name]
+    same = exact or [c for c in parent.type.fields if c.name.lower() == name.lower()]
+    return same[0] if len(same) == 1 else None
+
+
+def _tuple_parts(node: exp.Expr) -> Sequence[exp.Expr]:
+    match node:
+        case exp.Tuple():
+            return node.expressions
+        case exp.Paren():
+            return _tuple_parts(node.this)
+        case _:
+            return ()
+
+
+def _read_pattern(pattern: str, escape: str | None) -> tuple[str, str] | None:
+    """The literal prefix of a LIKE pattern and the rest from its first wildcard on.
+
+    None for an escape character that ends the pattern.
+    """
+    prefix: list[str] = []
+    position = 0
+    while position < len(pattern):
+        character = pattern[position]
+        if character == escape:
+            position += 1
+            if position == len(pattern):
+                return None
+            prefix.append(pattern[position])
+        elif character in "%_":
+            return "".join(prefix), pattern[position:]
+        else:
+            prefix.append(character)
+        position += 1
+    return "".join(prefix), ""
+
+
+def _why(node: exp.Expr) -> str:
+    if node.find(exp.Query):
+        return "it depends on a subquery"
+    if not node.find(exp.Column):
+        return "it is not a constant that can be folded, and names no column"
+    functions = [each for each in node.find_all(exp.Func) if each.find(exp.Column)]
+    for function in functions:
+        if not isinstance(function, exp.Cast | exp.And | exp.Or):
+            name = function.sql_name() if not isinstance(function, exp.Anonymous) else function.name
+            return f"{name.lower()}() is not known to keep the order of its argument"
+    if isinstance(node, exp.Column):
+        return "the column does not belong to this scan alone"
+    return "it has no form as an Iceberg expression"
