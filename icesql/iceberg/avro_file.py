@@ -136,6 +136,11 @@ def _read_blocks(
     return AvroFile(path, metadata, b"".join(parts), tuple(blocks))
 
 
+def unpack_block(codec: str, packed: bytes, path: str) -> bytes:
+    """The bytes of one block. Raises BadAvro, UnsupportedTableError for an unknown codec."""
+    return _unpack(codec, packed, _LARGEST, path)
+
+
 def _unpack(codec: str, packed: bytes, limit: int, path: str) -> bytes:
     match codec:
         case "null":

@@ -58,13 +58,13 @@ def leaf_reader(
     """
     if isinstance(source, pa.BaseExtensionType):
         inner = leaf_reader(source.storage_type, target, floor_nanos=floor_nanos)
-        return None if inner is None else lambda array: inner(_storage(array))
+        return None if inner is None else _after(_storage, inner)
     if isinstance(source, pa.DictionaryType):
         inner = leaf_reader(source.value_type, target, floor_nanos=floor_nanos)
-        return None if inner is None else lambda array: inner(array.dictionary_decode())
+        return None if inner is None else _after(_decoded, inner)
     if isinstance(source, pa.RunEndEncodedType):
         inner = leaf_reader(source.value_type, target, floor_nanos=floor_nanos)
-        return None if inner is None else lambda array: inner(pc.run_end_decode(array))
+        return None if inner is None else _after(pc.run_end_decode, inner)
     if pa.types.is_null(source) or isinstance(target, UnknownType):
         return lambda array: pa.nulls(len(array), arrow_type(target))
     return _plain_reader(source, target, floor_nanos)
@@ -107,8 +107,16 @@ def _plain_reader(
             return None
 
 
+def _after(first: ArrayReader, then: ArrayReader) -> ArrayReader:
+    return lambda array: then(first(array))
+
+
 def _same(array: pa.Array) -> pa.Array:
     return array
+
+
+def _decoded(array: pa.Array) -> pa.Array:
+    return array.dictionary_decode()
 
 
 def _storage(array: pa.Array) -> pa.Array:

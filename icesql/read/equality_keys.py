@@ -1,4 +1,4 @@
-"""Equality deletes as groups: one relation key (+ partition) → sequence number per id set and scope.
+"""Equality deletes as groups: per id set and scope one relation key → sequence number.
 
 However many delete files a scan has, a row is deleted when the greatest sequence number of its key
 in its scope is greater than the data file's own. Source: Iceberg spec, "Equality Delete Files" and

@@ -114,8 +114,9 @@ def _mapped(
             each,
             field_id=mapping.find(place),
             children=tuple(
-                _mapped((child,), mapping, place)[0] if name_of is None else
-                _with_name(child, mapping, place, name_of)
+                _mapped((child,), mapping, place)[0]
+                if name_of is None
+                else _with_name(child, mapping, place, name_of)
                 for child, name_of in zip(each.children, _level_names(each), strict=True)
             ),
         )

@@ -73,13 +73,13 @@ class KeyIndex:
         self._values = values
         # Its own column: look-ups touch little else.
         self._hashes = np.ascontiguousarray(records["hash"])
-        bits = max(1, int(len(records)).bit_length() - 1)
+        bits = max(1, len(records).bit_length() - 1)
         self._shift = np.uint64(64 - bits)
         edges = np.arange((1 << bits) + 1, dtype=np.uint64)
         starts = edges[:-1] << self._shift
-        self._directory = np.append(
-            np.searchsorted(self._hashes, starts), len(records)
-        ).astype(np.int64)
+        self._directory = np.append(np.searchsorted(self._hashes, starts), len(records)).astype(
+            np.int64
+        )
 
     def __len__(self) -> int:
         return len(self._records) + (self._null_sequence_number >= 0)
@@ -234,7 +234,7 @@ class _Partitions:
         self._kept = 0
         if folder is not None:
             os.makedirs(folder, exist_ok=True)
-            self._files = [tempfile.TemporaryFile(dir=folder) for _ in self._parts]
+            self._files = [_temporary(folder) for _ in self._parts]
 
     def __enter__(self) -> _Partitions:
         return self
@@ -299,7 +299,7 @@ class _Partitions:
         None when two keys share a hash.
         """
         done: list[Records] = []
-        target = None if self._folder is None else tempfile.TemporaryFile(dir=self._folder)
+        target = None if self._folder is None else _temporary(self._folder)
         for part in range(len(self._parts)):
             records = self._take(part)
             if not len(records):
@@ -323,6 +323,11 @@ class _Partitions:
             return np.frombuffer(file.read(), self._layout.dtype)
         pieces, self._parts[part] = self._parts[part], []
         return np.concatenate(pieces) if pieces else np.zeros(0, self._layout.dtype)
+
+
+def _temporary(folder: str) -> IO[bytes]:
+    # Unlinked from the start: it goes when the last map of it does.
+    return tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
 
 
 def _distinct(

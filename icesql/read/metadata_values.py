@@ -66,9 +66,7 @@ def metadata_column(
             first_row_id = file.first_row_id
             if first_row_id is None:
                 return _constant(None, column)
-            return _stored_or(
-                column, reader, lambda batch: pc.add(_positions(batch), first_row_id)
-            )
+            return _stored_or(column, reader, lambda batch: pc.add(_positions(batch), first_row_id))
         case LAST_UPDATED_SEQUENCE_NUMBER.field_id:
             if file.first_row_id is None:
                 return _constant(None, column)

@@ -43,7 +43,8 @@ class ParquetSource:
         if 0 <= file.record_count != self.metadata.num_rows:
             raise CorruptFileError(
                 self.path,
-                f"the footer counts {self.metadata.num_rows} rows, the manifest {file.record_count}",
+                f"the footer counts {self.metadata.num_rows} rows, "
+                f"the manifest {file.record_count}",
             )
         self.fields = with_field_ids(
             fields,

@@ -110,9 +110,7 @@ class PositionDeletes:
         return {path: np.unique(np.concatenate(found)) for path, found in parts.items()}
 
     def _batches(self, delete: DataFile) -> Iterator[tuple[pa.Array, Positions]]:
-        context = replace(
-            self._context, schema=_SCHEMA, file_schema=_SCHEMA, name_mapping=_NAMES
-        )
+        context = replace(self._context, schema=_SCHEMA, file_schema=_SCHEMA, name_mapping=_NAMES)
         location = context.storage.location(delete.path)
         source = open_source(delete, context)
         try:

@@ -105,9 +105,7 @@ class _Builder:
         return lambda count: pa.nulls(count, nulls)
 
     def _holds_constant(self, column: NestedField) -> bool:
-        return any(
-            self.constants.get(child.field_id) is not None for child in walk((column,))
-        )
+        return any(self.constants.get(child.field_id) is not None for child in walk((column,)))
 
     def _constant(self, value: Any, column: NestedField, name: str) -> Filler:
         try:

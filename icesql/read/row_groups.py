@@ -81,8 +81,7 @@ class RowGroups:
         if first.has_dictionary_page and first.dictionary_page_offset:
             start = min(start, first.dictionary_page_offset)
         size = sum(
-            row_group.column(index).total_compressed_size
-            for index in range(row_group.num_columns)
+            row_group.column(index).total_compressed_size for index in range(row_group.num_columns)
         )
         return int(start + size // 2)
 

@@ -76,17 +76,11 @@ def open_source(file: DataFile, context: ScanContext) -> Source:
 
             return OrcSource(file, context)
         case other:
-            raise UnsupportedTableError(
-                f"file format {other}", table=context.table, path=file.path
-            )
+            raise UnsupportedTableError(f"file format {other}", table=context.table, path=file.path)
 
 
-def sliced(
-    arrays: Sequence[pa.Array], count: int, first: int
-) -> Iterator[SourceBatch]:
+def sliced(arrays: Sequence[pa.Array], count: int, first: int) -> Iterator[SourceBatch]:
     """Cut long arrays into batches of at most ``BATCH_ROWS`` rows."""
     for begin in range(0, count, BATCH_ROWS):
         rows = min(BATCH_ROWS, count - begin)
-        yield SourceBatch(
-            tuple(array.slice(begin, rows) for array in arrays), rows, first + begin
-        )
+        yield SourceBatch(tuple(array.slice(begin, rows) for array in arrays), rows, first + begin)

@@ -168,9 +168,7 @@ class _FileReader:
         batch = view.batch
         deleted: npt.NDArray[np.bool_] | None = None
         if self._positions is not None:
-            begin, end = np.searchsorted(
-                self._positions, (batch.first, batch.first + batch.count)
-            )
+            begin, end = np.searchsorted(self._positions, (batch.first, batch.first + batch.count))
             if end > begin:
                 deleted = np.zeros(batch.count, np.bool_)
                 deleted[self._positions[begin:end] - batch.first] = True

@@ -125,7 +125,11 @@ def position_deletes(folder: Path, deletes: Sequence[tuple[str, int]], **more: A
 
 
 def equality_deletes(
-    folder: Path, fields: Sequence[pa.Field], columns: Sequence[Any], ids: Sequence[int], **more: Any
+    folder: Path,
+    fields: Sequence[pa.Field],
+    columns: Sequence[Any],
+    ids: Sequence[int],
+    **more: Any,
 ) -> DataFile:
     """An equality delete file in Parquet."""
     path = write_parquet(folder, fields, columns)
@@ -134,5 +138,3 @@ def equality_deletes(
 
 def leaf(operation: Operation, field_id: int, literal: Any = None, name: str = "c") -> Leaf:
     return Leaf(operation, Term(field_id, name), literal)
-
-
