@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import icesql
 from icesql.errors import ProgrammingError
-from icesql.repl.render import Style, write_rows
+from icesql.repl.render import Style, bytes_text, write_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyiceberg.manifest import DataFile
     from pyiceberg.table import Table, Transaction
+
+    from icesql.dbapi.connection import Connection
+    from icesql.dbapi.cursor import Cursor
+    from icesql.scan.report import ScanReport
 
 DEFAULT_FOLDER: Final = Path("icesql-demo")
 _FIRST_DAY: Final = datetime(2026, 1, 1, tzinfo=UTC)
@@ -53,11 +57,10 @@ def run_demo(directory: Path | None, out: TextIO) -> int:
     with icesql.connect(uri=f"sqlite:///{folder / 'catalog.db'}") as connection:
         _show_history(connection, out)
         print(f"\nTime travel, with a filter that needs two of its days:\n\n{_QUERY}\n", file=out)
-        cursor = connection.execute(_QUERY)
-        columns = [str(column[0]) for column in cursor.description or ()]
-        write_rows(out, "table", columns, cursor.fetchall(), Style())
-        for report in cursor.scan_reports:
-            print(f"\n{report}", file=out)
+        with connection.execute(_QUERY) as cursor:
+            _write(cursor, out)
+            for report in cursor.scan_reports:
+                print(f"\n{_saved(connection, report)}", file=out)
     print(_next_steps(folder), file=out)
     return 0
 
@@ -197,11 +200,34 @@ def _current(table: Table) -> int:
     return snapshot.snapshot_id
 
 
-def _show_history(connection: Any, out: TextIO) -> None:
-    cursor = connection.execute("SHOW SNAPSHOTS FROM demo.trips")
-    columns = [str(column[0]) for column in cursor.description or ()]
+def _show_history(connection: Connection, out: TextIO) -> None:
     print("\ndemo.trips, partitioned by day(pickup_at), has this history:\n", file=out)
+    with connection.execute("SHOW SNAPSHOTS FROM demo.trips") as cursor:
+        _write(cursor, out)
+
+
+def _write(cursor: Cursor, out: TextIO) -> None:
+    columns = [str(column[0]) for column in cursor.description or ()]
     write_rows(out, "table", columns, cursor.fetchall(), Style())
+
+
+def _saved(connection: Connection, report: ScanReport) -> str:
+    """The snapshot that was read, and how much of it was not."""
+    assert connection.catalog is not None
+    assert report.snapshot_id is not None
+    snapshot = connection.catalog.load(("demo", "trips")).metadata.snapshot(report.snapshot_id)
+    assert snapshot is not None
+    committed = datetime.fromtimestamp(snapshot.timestamp_ms / 1000, UTC)
+    files = int(snapshot.summary["total-data-files"])
+    size = int(snapshot.summary["total-files-size"])
+    skipped, manifests = report.skipped_data_manifests, report.total_data_manifests
+    return (
+        f"Read at snapshot {report.snapshot_id} ({report.ref}), committed "
+        f"{committed:%Y-%m-%d %H:%M:%S} UTC.\n"
+        f"Pruning saved: {skipped} of {manifests} manifests "
+        f"and {files - report.distinct_data_files} of {files} data files were never opened;\n"
+        f"{bytes_text(report.projected_bytes)} of {bytes_text(size)} had to be read."
+    )
 
 
 def _next_steps(folder: Path) -> str:

@@ -133,8 +133,8 @@ def open_catalog(
 
     - ``uri`` "sqlite:///file" or the path of a *.db, *.sqlite or *.sqlite3 file: the JDBC
       catalog in it, read with the standard library; ``name`` chooses among several in one file.
-    - ``warehouse`` alone, a local folder: the one SQLite catalog file directly in it if there is
-      one, else the folder's tables themselves.
+    - ``warehouse``, a local folder, without a ``name`` that is configured: the one SQLite catalog
+      file directly in it if there is one, else the folder's tables themselves.
     - anything else is PyIceberg's: ``name`` is looked up in ``.pyiceberg.yaml`` and PYICEBERG_*
       variables; ``uri``, ``warehouse`` and ``properties`` go on top.
 
@@ -146,29 +146,35 @@ def open_catalog(
     place = os.fspath(warehouse) if warehouse is not None else None
     if uri is not None and (file := sqlite_file(uri)) is not None:
         return SqliteCatalog(file, name, properties=properties, cache=cache)
-    if uri is None and place is not None and is_local(place):
+    if uri is None and place is not None and is_local(place) and not _configured(name):
         from icesql.catalog.directory import DirectoryCatalog
 
         folder = _local(place)
         if not os.path.isdir(folder):
             if (file := sqlite_file(folder)) is not None and os.path.isfile(folder):
                 return SqliteCatalog(file, name, properties=properties, cache=cache)
-            if name is None:
-                raise CatalogError(f"warehouse {folder} is not a folder")
-        else:
-            files = catalog_files(folder)
-            if len(files) > 1:
-                raise CatalogError(
-                    f"warehouse {folder} holds several SQLite catalogs ({', '.join(files)}); "
-                    "name one with uri=sqlite:///<file>"
-                )
-            if files:
-                file = os.path.join(folder, files[0])
-                return SqliteCatalog(file, name, properties=properties, cache=cache)
-            return DirectoryCatalog(folder, name, properties=properties, cache=cache)
+            raise CatalogError(f"warehouse {folder} is not a folder")
+        files = catalog_files(folder)
+        if len(files) > 1:
+            raise CatalogError(
+                f"warehouse {folder} holds several SQLite catalogs ({', '.join(files)}); "
+                "name one with uri=sqlite:///<file>"
+            )
+        if files:
+            file = os.path.join(folder, files[0])
+            return SqliteCatalog(file, name, properties=properties, cache=cache)
+        return DirectoryCatalog(folder, name, properties=properties, cache=cache)
     from icesql.catalog.pyiceberg import open_pyiceberg
 
     return open_pyiceberg(name, uri=uri, warehouse=place, properties=properties, cache=cache)
+
+
+def _configured(name: str | None) -> bool:
+    if name is None:
+        return False
+    from icesql.catalog.pyiceberg import is_configured
+
+    return is_configured(name)
 
 
 def _local(path: str) -> str:

@@ -27,6 +27,7 @@ from icesql.storage.reroot import Reroot, is_local
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog as ForeignCatalog
     from pyiceberg.table import Table as ForeignTable
+    from pyiceberg.utils.config import Config
 
 
 def open_pyiceberg(
@@ -42,21 +43,16 @@ def open_pyiceberg(
     One that turns out to be SQLite is opened without PyIceberg's catalog. Raises CatalogError
     with the configured names for an unknown one.
     """
-    from pyiceberg.utils.config import Config
-    from strictyaml import YAMLError  # what PyIceberg reads its file with
 
     given = dict(properties or {})
     if uri is not None:
         given["uri"] = uri
     if warehouse is not None:
         given["warehouse"] = warehouse
-    try:
-        config = Config()
-        known = config.get_known_catalogs()
-        name = name or config.get_default_catalog_name()
-        configured = config.get_catalog_config(name) or {}
-    except (YAMLError, ValueError, OSError) as error:
-        raise CatalogError(f".pyiceberg.yaml cannot be read: {error}") from error
+    config = _configuration()
+    known = config.get_known_catalogs()
+    name = name or config.get_default_catalog_name()
+    configured = config.get_catalog_config(name) or {}
     if not configured and not given:
         near = similar_names(name, known)
         hint = (
@@ -79,6 +75,23 @@ def open_pyiceberg(
 
         foreign = load_catalog(name, **given)
     return PyIcebergCatalog(foreign, name, merged, cache)
+
+
+def is_configured(name: str) -> bool:
+    """Whether .pyiceberg.yaml or the environment has a catalog called ``name``."""
+    return bool(_configuration().get_catalog_config(name))
+
+
+def _configuration() -> Config:
+    from pyiceberg.utils.config import Config
+    from strictyaml import YAMLError  # type: ignore[import-untyped]  # PyIceberg's parser
+
+    try:
+        config = Config()
+        config.get_known_catalogs()
+    except (YAMLError, ValueError, OSError) as error:
+        raise CatalogError(f".pyiceberg.yaml cannot be read: {error}") from error
+    return config
 
 
 class PyIcebergCatalog:

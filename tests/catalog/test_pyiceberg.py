@@ -51,6 +51,15 @@ def test_a_configured_sqlite_catalog_is_opened_without_pyiceberg(home: Path) -> 
     assert ("shop", "orders") in catalog.tables()
 
 
+def test_a_configured_name_wins_over_what_lies_in_the_warehouse_folder(
+    home: Path, warehouse: Path
+) -> None:
+    """The warehouse is then a property of that catalog, and a free name that of the folder."""
+    with pytest.raises(CatalogError, match="catalog lake"):
+        open_catalog("lake", warehouse=warehouse).tables()
+    assert isinstance(open_catalog("mine", warehouse=warehouse), SqliteCatalog)
+
+
 def test_an_unknown_name_is_refused_with_the_configured_ones(home: Path) -> None:
     with pytest.raises(CatalogError, match="did you mean shop"):
         open_catalog("shops")

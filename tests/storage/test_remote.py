@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -10,11 +11,38 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from icesql.errors import CorruptFileError, NotSupportedError, StorageError
+from icesql.catalog.open import open_table
+from icesql.errors import (
+    CorruptFileError,
+    NotSupportedError,
+    StorageError,
+    TableNotFoundError,
+)
 from icesql.storage.open import Storage
 
+METADATA = {
+    "format-version": 2,
+    "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1",
+    "location": "s3://bucket/t",
+    "last-sequence-number": 0,
+    "last-updated-ms": 1_700_000_000_000,
+    "last-column-id": 1,
+    "current-schema-id": 0,
+    "schemas": [
+        {
+            "type": "struct",
+            "schema-id": 0,
+            "fields": [{"id": 1, "name": "x", "required": False, "type": "long"}],
+        }
+    ],
+    "default-spec-id": 0,
+    "partition-specs": [{"spec-id": 0, "fields": []}],
+    "last-partition-id": 999,
+    "default-sort-order-id": 0,
+    "sort-orders": [{"order-id": 0, "fields": []}],
+}
 OBJECTS = {
-    "/bucket/t/metadata/v1.metadata.json": b"{}",
+    "/bucket/t/metadata/v1.metadata.json": json.dumps(METADATA).encode(),
     "/bucket/t/data/f.bin": bytes(range(100)),
 }
 SECRET = "wJalrXUtnFEMIK7MDENG"
@@ -110,6 +138,20 @@ def test_s3_is_read_with_the_given_endpoint_and_keys(storage: Storage, scheme: s
 
 def test_the_files_of_a_remote_folder_are_listed(storage: Storage) -> None:
     assert storage.list_folder("s3://bucket/t/metadata") == ["v1.metadata.json"]
+
+
+@pytest.mark.parametrize("path", ["s3://bucket/t", "s3a://bucket/t/metadata/v1.metadata.json"])
+def test_a_remote_table_is_opened_and_read_as_written(storage: Storage, path: str) -> None:
+    table = open_table(path, properties=storage.properties)
+    assert table.metadata_location.endswith("bucket/t/metadata/v1.metadata.json")
+    assert table.storage.location("s3://bucket/t/data/f.bin") == "s3://bucket/t/data/f.bin"
+    assert table.storage.size("s3://bucket/t/data/f.bin") == 100
+    assert table.name == "t"
+
+
+def test_a_remote_folder_without_metadata_is_no_table(storage: Storage) -> None:
+    with pytest.raises(TableNotFoundError, match="s3://bucket/none"):
+        open_table("s3://bucket/none", properties=storage.properties)
 
 
 def test_a_missing_object_is_a_storage_error_that_names_it(storage: Storage) -> None:
