@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from sqlglot import exp, parser, tokens
 from sqlglot.dialects.dialect import Dialect
@@ -85,11 +85,6 @@ class TravelParser(parser.Parser):
     # Offsets of the travel clauses consumed, so that ``parse`` can prove that none was dropped.
     travel_offsets: set[int]
 
-    PRIMARY_PARSERS: ClassVar = {
-        **parser.Parser.PRIMARY_PARSERS,
-        TokenType.HEX_STRING: lambda self, token: self._parse_hex(token),
-    }
-
     def reset(self) -> None:
         """Forget the statement before."""
         super().reset()
@@ -106,12 +101,6 @@ class TravelParser(parser.Parser):
                 error.errors[0]["icesql_offset"] = token.end + 1 if at_end else token.start  # type: ignore[typeddict-unknown-key]
                 error.errors[0]["icesql_token"] = None if at_end else token  # type: ignore[typeddict-unknown-key]
             raise
-
-    def _parse_hex(self, token: Token) -> exp.Expr:
-        # 0xFF is a number and x'FF' is bytes in DuckDB; other dialects decide for themselves.
-        if isinstance(self, DuckDB.Parser) and self.sql[token.start] == "0":
-            return exp.Literal.number(int(token.text, 16))
-        return parser.Parser.PRIMARY_PARSERS[TokenType.HEX_STRING](self, token)
 
     def _source(self) -> Source:
         return Source(self.sql)
@@ -296,19 +285,31 @@ def _table_kind(table: exp.Expr) -> str:
             return "a table function"
 
 
+def _hexadecimal(reader: parser.Parser, token: Token) -> exp.Expr:
+    """0xFF is a number and x'FF' is bytes in DuckDB."""
+    if reader.sql[token.start] == "0":
+        return exp.Literal.number(int(token.text, 16))
+    return exp.HexString(this=token.text)
+
+
 def _subclass(base: type[Dialect], name: str) -> type[Dialect]:
     """``base`` with the travel parser, and a tokenizer that leaves commands to icesql."""
     additions: dict[str, Any] = {
         # A command token would swallow the rest of the text up to ";", even inside quotes.
         "COMMANDS": set(),
     }
+    parsing: dict[str, Any] = {}
     if issubclass(base, DuckDB):
         # "?::" would be one operator: a parameter and a cast could not stand together.
         keywords = base.tokenizer_class.KEYWORDS
         additions["KEYWORDS"] = {word: kind for word, kind in keywords.items() if word != "?::"}
         additions["HEX_STRINGS"] = [("x'", "'"), ("X'", "'")]
+        parsing["PRIMARY_PARSERS"] = {
+            **base.parser_class.PRIMARY_PARSERS,
+            TokenType.HEX_STRING: _hexadecimal,
+        }
     tokenizer = type("Tokenizer", (base.tokenizer_class,), additions)
-    own_parser = type("Parser", (TravelParser, base.parser_class), {})
+    own_parser = type("Parser", (TravelParser, base.parser_class), parsing)
     # sqlglot counts subscripts from 0 in its trees, by adding to integers as far as it can tell
     # that they are: a parameter, or a map once its type is known, comes back as another element.
     # Here they stay as written, and ``parse`` marks each with what it counts from.
