@@ -138,12 +138,17 @@ def _run(options: argparse.Namespace) -> int:
 
                 return Shell(connection, output_format=options.format).run()
             return _run_script(connection, script, options)
-    except Error as error:
+    except (BrokenPipeError, KeyboardInterrupt, SystemExit):
+        raise
+    except Exception as error:
         if options.debug:
             raise
-        print(f"error: {error}", file=sys.stderr)
-        if isinstance(error, InternalError):
+        if not isinstance(error, Error) or isinstance(error, InternalError):
+            # The last door: a bug is told as one, in the place where errors are looked for.
+            print(f"error: {type(error).__name__}: {error}", file=sys.stderr)
             print("this is a bug in icesql; --debug shows where", file=sys.stderr)
+        else:
+            print(f"error: {error}", file=sys.stderr)
         return FAILED
 
 

@@ -1,0 +1,169 @@
+"""Every example of the README runs, on the warehouse that ``icesql demo`` builds, and says so.
+
+Blocks: ``console`` holds commands after ``$`` or statements after ``icesql>`` with what they print,
+``pycon`` a Python session, ``python`` a script, ``sql`` statements (``sql spark`` in that dialect).
+In what is printed, ``…`` stands for anything.
+"""
+
+from __future__ import annotations
+
+import doctest
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import icesql
+from icesql import demo
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+FENCED = re.compile(r"^```(\w+)(?: (\w+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(*languages: str) -> Iterator[Any]:
+    text = README.read_text(encoding="utf-8") if README.exists() else ""
+    for found in FENCED.finditer(text):
+        line = text[: found.start()].count("\n") + 2
+        if found[1] in languages:
+            yield pytest.param(found[2], found[3], id=f"line-{line}")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which `icesql demo` has been run."""
+    place = tmp_path_factory.mktemp("readme")
+    demo.build(place / "icesql-demo")
+    return place
+
+
+def assert_printed(expected: str, printed: str) -> None:
+    """Equal up to ``…`` and the spaces at the ends of lines."""
+    pattern = "".join(
+        ".*?" if part == "…" else re.escape(part) for part in re.split("(…)", expected.strip())
+    )
+    stripped = "\n".join(line.rstrip() for line in printed.strip().splitlines())
+    assert re.fullmatch(pattern, stripped, re.DOTALL), (
+        f"README says:\n{expected}\nit printed:\n{printed}"
+    )
+
+
+@pytest.mark.parametrize(("note", "text"), blocks("console"))
+def test_console(note: str | None, text: str, folder: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(folder)
+    steps = re.split(r"^(\$|icesql>) ", text, flags=re.MULTILINE)[1:]
+    shell = None
+    for prompt, step in zip(steps[::2], steps[1::2], strict=True):
+        if prompt == "$":
+            command, _, expected = step.partition("\n")
+            while command.endswith("\\"):
+                more, _, expected = expected.partition("\n")
+                command = command[:-1] + more
+            assert_printed(expected, _printed_by(command, folder))
+        else:
+            shell = shell or _Shell(folder)
+            statement, expected = _statement(step)
+            assert_printed(expected, shell.say(statement))
+    if shell:
+        shell.close()
+
+
+def _printed_by(command: str, folder: Path) -> str:
+    words = shlex.split(command)
+    assert words[0] == "icesql", command
+    done = subprocess.run(
+        [sys.executable, "-m", *words],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return done.stdout
+
+
+class _Shell:
+    def __init__(self, folder: Path) -> None:
+        from prompt_toolkit.input import DummyInput
+        from prompt_toolkit.output import DummyOutput
+
+        from icesql.repl.shell import Shell
+
+        self._connection = icesql.connect(warehouse=folder / "icesql-demo")
+        self._out = io.StringIO()
+        options = {"input": DummyInput(), "output": DummyOutput()}
+        self._shell = Shell(self._connection, out=self._out, session_options=options)
+
+    def say(self, statement: str) -> str:
+        self._out.seek(0)
+        self._out.truncate()
+        self._shell.handle(statement)
+        return self._out.getvalue()
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _statement(step: str) -> tuple[str, str]:
+    """A statement with its ``...>`` lines, and what follows it."""
+    first, _, rest = step.partition("\n")
+    lines = [first]
+    while rest.lstrip().startswith("...>"):
+        line, _, rest = rest.partition("\n")
+        lines.append(line.lstrip().removeprefix("...>"))
+    return "\n".join(lines), rest
+
+
+@pytest.mark.parametrize(("dialect", "text"), blocks("sql"))
+def test_sql(dialect: str | None, text: str, folder: Path) -> None:
+    with icesql.connect(warehouse=folder / "icesql-demo", dialect=dialect) as connection:
+        count = 0
+        for cursor in connection.execute_script(text):
+            count += 1
+            if cursor.description:
+                cursor.fetchall()
+        assert count
+
+
+@pytest.mark.parametrize(("note", "text"), blocks("python"))
+def test_python(note: str | None, text: str, folder: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(folder)
+    exec(compile(text, str(README), "exec"), {"__name__": "readme"})
+
+
+@pytest.mark.parametrize(("note", "text"), blocks("pycon"))
+def test_python_session(note: str | None, text: str, folder: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(folder)
+    test = doctest.DocTestParser().get_doctest(text, {}, "README", str(README), 0)
+    out = io.StringIO()
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    assert runner.run(test, out=out.write).failed == 0, out.getvalue()
+
+
+def test_every_block_is_of_a_known_kind() -> None:
+    kinds = {found[1] for found in FENCED.finditer(README.read_text(encoding="utf-8"))}
+    assert kinds <= {"console", "pycon", "python", "sql", "sh", "mermaid"}
+
+
+def test_every_setting_is_described() -> None:
+    from dataclasses import fields
+
+    from icesql.config import Settings
+
+    text = README.read_text(encoding="utf-8")
+    assert [each.name for each in fields(Settings) if f"`{each.name}`" not in text] == []
+
+
+def test_the_test_command_is_there_for_a_machine_to_read() -> None:
+    lines = README.read_text(encoding="utf-8").splitlines()
+    assert "pip install '.[test]' && pytest" in lines

@@ -1,0 +1,159 @@
+"""The shell on a real terminal: lines, history, Ctrl-C and Ctrl-D."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pexpect
+import pytest
+from prompt_toolkit.input import DummyInput
+from prompt_toolkit.output import DummyOutput
+
+from icesql.repl.shell import Shell, history_path
+
+ROOT = Path(__file__).parents[2]
+PROMPT = "icesql> "
+# Runs far longer than any test: only an interrupt ends it.
+ENDLESS = (
+    "SELECT count(*) FROM range(100000000) a, range(100000) b WHERE a.range * b.range % 7 = 3;"
+)
+
+
+@pytest.fixture
+def shell(connection: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Shell:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    options = {"input": DummyInput(), "output": DummyOutput()}
+    return Shell(connection, out=io.StringIO(), session_options=options)
+
+
+def told(shell: Shell, text: str) -> str:
+    out = shell._out
+    assert isinstance(out, io.StringIO)
+    out.seek(0)
+    out.truncate()
+    assert shell.handle(text)
+    return out.getvalue()
+
+
+def test_a_result_is_followed_by_rows_time_and_scan(shell: Shell) -> None:
+    lines = told(shell, "SELECT id FROM shop.orders WHERE region = 'eu' AND id < 4;").splitlines()
+    assert lines[:4] == [" id", "---", "  0", "  3"]
+    assert lines[4].startswith("(2 rows, ")
+    assert lines[5].startswith("shop.orders: manifests ")
+    assert " · files " in lines[5]
+
+
+def test_errors_are_shown_and_the_shell_goes_on(shell: Shell) -> None:
+    assert told(shell, "SELECT regoin FROM shop.orders;").startswith("error: column")
+    assert told(shell, "\\nonsense").startswith("error: unknown command")
+    assert "5" in told(shell, "SELECT 5;")
+
+
+def test_settings_stay_between_statements(shell: Shell) -> None:
+    assert told(shell, "SET TIME ZONE 'Asia/Tokyo';") == "ok\n"
+    assert "+09:00" in told(shell, "SELECT instant FROM shop.types WHERE small = -7;")
+
+
+def test_tables_columns_snapshots_and_refs_are_listed(shell: Shell) -> None:
+    assert "shop.customers" in told(shell, "\\d")
+    assert "ordered_at" in told(shell, "\\d shop.orders")
+    assert "append" in told(shell, "\\snapshots shop.orders")
+    refs = told(shell, "\\refs shop.orders")
+    assert "opening" in refs
+    assert "audit" in refs
+
+
+def test_format_and_timing_are_switched(shell: Shell) -> None:
+    assert told(shell, "\\timing off") == "timing is off\n"
+    assert told(shell, "\\format csv") == ""
+    assert told(shell, "SELECT 1 AS one;") == "one\n1\n(1 row)\n"
+    assert "csv" in told(shell, "\\format")
+    assert told(shell, "\\format cvs") == 'error: unknown format "cvs"; try csv\n'
+
+
+def test_help_and_leaving(shell: Shell) -> None:
+    assert "\\snapshots TABLE" in told(shell, "\\?")
+    assert not shell.handle("\\q")
+
+
+def test_history_is_kept_for_its_owner_alone(shell: Shell, tmp_path: Path) -> None:
+    assert history_path() == tmp_path / "icesql" / "history"
+    assert history_path().stat().st_mode & 0o077 == 0
+
+
+# ------------------------------------------------------------------ a terminal
+
+
+@pytest.fixture
+def terminal(warehouse: Path, tmp_path: Path) -> Iterator[Any]:
+    child = pexpect.spawn(
+        sys.executable,
+        ["-m", "icesql", "--warehouse", str(warehouse)],
+        cwd=str(ROOT),
+        # Without cursor position requests the screen is plain text.
+        env={
+            **os.environ,
+            "TERM": "dumb",
+            "PROMPT_TOOLKIT_NO_CPR": "1",
+            "XDG_STATE_HOME": str(tmp_path),
+        },
+        encoding="utf-8",
+        timeout=30,
+        dimensions=(40, 120),
+    )
+    child.expect_exact(PROMPT)
+    yield child
+    child.close(force=True)
+
+
+def test_a_statement_may_span_lines(terminal: Any) -> None:
+    terminal.send("SELECT name\r")
+    terminal.expect_exact("...>")
+    terminal.send("FROM shop.customers WHERE id = 1;\r")
+    terminal.expect_exact("Grace")
+    terminal.expect(r"\(1 row, ")
+    terminal.expect_exact(PROMPT)
+
+
+def test_ctrl_c_stops_a_query_and_keeps_the_shell(terminal: Any) -> None:
+    terminal.send(ENDLESS + "\r")
+    time.sleep(1.5)
+    asked = time.monotonic()
+    terminal.sendintr()
+    terminal.expect("cancelled")
+    assert time.monotonic() - asked < 1
+    terminal.expect_exact(PROMPT)
+    terminal.send("SELECT 40 + 2 AS answer;\r")
+    terminal.expect_exact("42")
+    terminal.expect_exact(PROMPT)
+
+
+def test_ctrl_c_at_the_prompt_drops_the_line(terminal: Any) -> None:
+    terminal.send("SELECT nothing")
+    terminal.sendintr()
+    terminal.expect_exact(PROMPT)
+    terminal.send("SELECT 40 + 2 AS answer;\r")
+    terminal.expect_exact("42")
+
+
+def test_ctrl_d_leaves_with_0(terminal: Any) -> None:
+    terminal.sendeof()
+    terminal.expect(pexpect.EOF)
+    terminal.close()
+    assert terminal.exitstatus == 0
+
+
+def test_history_comes_back_in_the_next_shell(
+    terminal: Any, warehouse: Path, tmp_path: Path
+) -> None:
+    terminal.send("SELECT 'remembered' AS a;\r")
+    terminal.expect_exact(PROMPT)
+    terminal.sendeof()
+    terminal.expect(pexpect.EOF)
+    assert "remembered" in (tmp_path / "icesql" / "history").read_text(encoding="utf-8")
