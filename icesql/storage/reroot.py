@@ -89,12 +89,17 @@ class Reroot:
         self._base = components(recorded_location)
         self._learned: list[tuple[tuple[str, ...], str]] = []
         self._found: dict[str, tuple[str, bool] | None] = {}
-        self._owners: dict[str, tuple[tuple[str, ...], bool]] = {}
+        self._owners: dict[str, tuple[str, bool]] = {}
+        # Nearly every path starts like the recorded location, and nothing else has to be tried.
+        self._start, self._start_at = recorded_location.rstrip("/") + "/", self.folder + "/"
         self._gone: str | None = None  # text prefix that no path as written can have and exist
         if is_local(recorded_location) and recorded_location.startswith(("/", "file:/")):
-            at = local_spellings(recorded_location)
-            if not any(os.path.exists(place) for place in at):
-                self._gone = recorded_location.rstrip("/") + "/"
+            places = local_spellings(recorded_location)
+            there = next((place for place in places if os.path.exists(place)), None)
+            if there is None:
+                self._gone = self._start
+            else:
+                self._start_at = there + "/"
 
     def __repr__(self) -> str:
         return f"Reroot({self.recorded_location!r}, {self.folder!r})"
@@ -118,12 +123,11 @@ class Reroot:
                 path, f"there is no such file, nor one that ends like it under {self.folder}"
             )
         location, guessed = found
-        names = components(path)
-        owner, owner_guessed = self._owners.setdefault(location, (names, guessed))
-        if (guessed or owner_guessed) and not _same_spelling(owner, names):
+        owner, owner_guessed = self._owners.setdefault(location, (path, guessed))
+        if (guessed or owner_guessed) and not _same_spelling(owner, path):
             raise StorageError(
                 path,
-                f"{location} could be it, but that is already /{'/'.join(owner)}; "
+                f"{location} could be it, but that is already {owner}; "
                 "move the files so that the end of their paths tells them apart",
             )
         return location
@@ -135,6 +139,11 @@ class Reroot:
 
     def _search(self, path: str) -> tuple[str, bool] | None:
         """The place and whether it is a guess: a suffix of a name that may exist twice."""
+        if path.startswith(self._start):
+            rest = path[len(self._start) :]
+            place = self._start_at + rest
+            if "//" not in rest and "/." not in rest and rest[:1] != "." and os.path.isfile(place):
+                return place, False
         scheme, _, rest = split_path(path)
         absolute = scheme == "file" or (scheme == "" and rest.startswith("/"))
         if absolute and (self._gone is None or not path.startswith(self._gone)):
@@ -202,6 +211,7 @@ def _below(base: str, names: tuple[str, ...]) -> list[str]:
     return places
 
 
-def _same_spelling(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    least = min(len(one), len(other))
-    return one[-least:] == other[-least:]
+def _same_spelling(one: str, other: str) -> bool:
+    names, others = components(one), components(other)
+    least = min(len(names), len(others))
+    return names[-least:] == others[-least:]
