@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Literal
 
+from icesql.config import Settings
+from icesql.iceberg.manifest_entries import ManifestEntries
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import PrimitiveType, walk
 from icesql.scan.packing import Packing, pack_files
@@ -29,6 +32,28 @@ class SkipRecord:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Survivors:
+    """The entries of one manifest and the indexes of those that a plan reads."""
+
+    entries: ManifestEntries
+    indexes: Sequence[int]
+
+    def stored_bytes(self, field_ids: Sequence[int]) -> int:
+        """Bytes of these columns in the files; of a whole file that has no column sizes."""
+        entries = self.entries
+        columns = [entries.column_size(field_id) for field_id in field_ids]
+        maps = entries.maps.get("column_sizes")
+        total = 0
+        for index in self.indexes:
+            sizes = [size for column in columns if (size := column[index]) is not None]
+            if sizes or (maps is not None and maps[index]):
+                total += sum(sizes)
+            else:
+                total += entries.file_size_in_bytes[index]
+        return total
+
+
 @dataclass(frozen=True)
 class ScanPlan:
     """What to read for one scan; immutable.
@@ -40,11 +65,20 @@ class ScanPlan:
     scan: TableScan
     context: ScanContext
     files: tuple[FileScanTask, ...]
-    packing: Packing = field(default_factory=Packing)
+    settings: Settings = field(default_factory=Settings)
     skipped: tuple[SkipRecord, ...] = ()
     counts: ScanCounts = field(default_factory=ScanCounts)
+    survivors: tuple[Survivors, ...] = field(default=(), repr=False, compare=False)
     planning_seconds: float = 0.0
     limit_reached: bool = False
+
+    @cached_property
+    def packing(self) -> Packing:
+        """How ``tasks`` are packed, by settings and table properties.
+
+        Raises ProgrammingError for a property that is not a usable number.
+        """
+        return Packing.choose(self.settings, self.scan.table.metadata.properties)
 
     @cached_property
     def tasks(self) -> tuple[CombinedScanTask, ...]:
@@ -73,14 +107,9 @@ class ScanPlan:
         leaves = projected_leaves(self.scan.projection)
         if not leaves:
             return 0
-        total = 0
-        for task in self.files:
-            sizes = task.data_file.column_sizes
-            if sizes:
-                total += sum(sizes.get(leaf, 0) for leaf in leaves)
-            else:
-                total += task.data_file.file_size_in_bytes
-        return total
+        if len(leaves) == len(projected_leaves(self.scan.schema)):
+            return self.counts.total_file_size_in_bytes
+        return sum(each.stored_bytes(leaves) for each in self.survivors)
 
     @cached_property
     def report(self) -> ScanReport:

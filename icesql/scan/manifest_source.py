@@ -1,0 +1,169 @@
+"""Read and decode manifests in order: one by one from disk, several ahead from an object store."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, Final
+
+from icesql.context import Progress, QueryContext
+from icesql.errors import UnsupportedTableError
+from icesql.iceberg.manifest import ManifestFile, decode_manifest, snapshot_manifests
+from icesql.iceberg.manifest_entries import ManifestEntries
+from icesql.iceberg.partitioning import PartitionSpec
+from icesql.iceberg.snapshot import Snapshot
+from icesql.iceberg.types import IcebergType
+from icesql.storage.open import Storage
+
+# Requests in flight to an object store, where waiting is all the work.
+_AHEAD: Final = 16
+# Decoded entries keep the inflated bytes, and a few Python objects for each file.
+_INFLATED, _BYTES_PER_ENTRY = 4, 600
+
+SpecOf = Callable[[ManifestFile], tuple[PartitionSpec, Sequence[IcebergType]]]
+
+
+class ManifestSource:
+    """The manifests of one table for one statement; decoded ones are kept in the storage's cache.
+
+    Files never change, but a table that is damaged or restored under the same names does: a
+    local file is known by its size and time of change.
+    """
+
+    def __init__(self, storage: Storage, query: QueryContext, table: str) -> None:
+        self._storage, self._query, self._table = storage, query, table
+
+    def manifests_of(self, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
+        """The manifests of a snapshot in the order of its list.
+
+        Raises UnsupportedTableError when the list is encrypted.
+        """
+        storage = self._storage
+        if snapshot.key_id is not None:
+            raise UnsupportedTableError(
+                "encryption (the manifest list is encrypted)", table=self._table
+            )
+        path = snapshot.manifest_list
+        key = None if path is None else self._cache_key("manifest list", path)
+        found = self._cached(key)
+        if found is None:
+            found = snapshot_manifests(snapshot, storage.read, storage.location)
+            self._keep(key, found, 500 * len(found))
+        manifests: tuple[ManifestFile, ...] = found
+        return manifests
+
+    def entries_of(
+        self, manifests: Sequence[ManifestFile], spec_of: SpecOf
+    ) -> Iterator[tuple[ManifestFile, ManifestEntries]]:
+        """Each manifest with its entries, in the order given, read as they are asked for.
+
+        Raises UnsupportedTableError for an encrypted manifest, QueryCancelledError between two.
+        """
+        for done, (manifest, read) in enumerate(self._ahead(manifests)):
+            self._query.check()
+            yield manifest, self._decoded(manifest, read, spec_of)
+            self._query.report(Progress("planning", done + 1, len(manifests)))
+
+    # ------------------------------------------------------------------ reading
+
+    def _ahead(
+        self, manifests: Sequence[ManifestFile]
+    ) -> Iterator[tuple[ManifestFile, Callable[[], bytes]]]:
+        storage = self._storage
+        if len(manifests) < 2 or storage.local_path(manifests[0].manifest_path) is not None:
+            for manifest in manifests:
+                yield manifest, partial(storage.read, manifest.manifest_path)
+            return
+        yield from self._ahead_of_store(manifests)
+
+    def _ahead_of_store(
+        self, manifests: Sequence[ManifestFile]
+    ) -> Iterator[tuple[ManifestFile, Callable[[], bytes]]]:
+        from concurrent.futures import Future, ThreadPoolExecutor
+
+        storage = self._storage
+        pool = ThreadPoolExecutor(min(_AHEAD, len(manifests)), "icesql-manifests")
+        asked: deque[tuple[ManifestFile, Future[bytes] | None]] = deque()
+
+        def ask(manifest: ManifestFile) -> None:
+            known = self._cached(self._manifest_key(manifest)) is not None
+            path = manifest.manifest_path
+            asked.append((manifest, None if known else pool.submit(storage.read, path)))
+
+        try:
+            for manifest in manifests[:_AHEAD]:
+                ask(manifest)
+            for position in range(len(manifests)):
+                manifest, future = asked.popleft()
+                if position + _AHEAD < len(manifests):
+                    ask(manifests[position + _AHEAD])
+                if future is None:
+                    yield manifest, partial(storage.read, manifest.manifest_path)
+                else:
+                    yield manifest, partial(self._wait, future)
+        finally:
+            # A walk that stops early, or is cancelled, does not wait for what is under way.
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _wait(self, future: Any) -> bytes:
+        while True:
+            self._query.check()
+            try:
+                data: bytes = future.result(timeout=0.05)
+            except TimeoutError:
+                if future.done():
+                    raise  # the store's own time-out
+                continue
+            return data
+
+    def _decoded(
+        self, manifest: ManifestFile, read: Callable[[], bytes], spec_of: SpecOf
+    ) -> ManifestEntries:
+        if manifest.key_metadata:
+            raise UnsupportedTableError(
+                "encryption (a manifest is encrypted)",
+                table=self._table,
+                path=manifest.manifest_path,
+            )
+        spec, types = spec_of(manifest)
+        manifest_key = self._manifest_key(manifest)
+        # The same manifest read by another schema may have partition values of other types.
+        key = None if manifest_key is None else (*manifest_key, tuple(types))
+        found = self._cached(key)
+        if found is None:
+            data = read()
+            found = decode_manifest(
+                data,
+                manifest,
+                path=self._storage.location(manifest.manifest_path),
+                partition_types=types,
+                partition_field_ids=tuple(each.field_id for each in spec.fields),
+            )
+            self._keep(key, found, _INFLATED * len(data) + _BYTES_PER_ENTRY * found.count)
+            if manifest_key is not None:
+                self._keep(manifest_key, True, 1)
+        entries: ManifestEntries = found
+        return entries
+
+    # ------------------------------------------------------------------ cache
+
+    def _manifest_key(self, manifest: ManifestFile) -> tuple[Any, ...] | None:
+        key = self._cache_key("manifest", manifest.manifest_path)
+        # What entries inherit is part of what they are.
+        return None if key is None else (*key, manifest)
+
+    def _cache_key(self, kind: str, path: str) -> tuple[Any, ...] | None:
+        if self._storage.cache is None:
+            return None
+        version = self._storage.version_of(path)
+        return (kind, self._storage.location(path) if version is None else version)
+
+    def _cached(self, key: tuple[Any, ...] | None) -> Any | None:
+        cache = self._storage.cache
+        return None if key is None or cache is None else cache.get(key)
+
+    def _keep(self, key: tuple[Any, ...] | None, value: Any, size: int) -> None:
+        cache = self._storage.cache
+        if key is not None and cache is not None:
+            cache.put(key, value, size)

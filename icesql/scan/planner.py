@@ -1,0 +1,303 @@
+"""Plan a scan: from its snapshot's manifests to the files, deletes and residuals to read."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+from icesql.context import QueryContext
+from icesql.errors import CorruptFileError, UnsupportedTableError
+from icesql.iceberg.data_file import DataFile, FileContent
+from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE
+from icesql.iceberg.manifest import ManifestContent, ManifestFile
+from icesql.iceberg.manifest_entries import ManifestEntries
+from icesql.iceberg.partitioning import PartitionSpec
+from icesql.iceberg.types import IcebergType
+from icesql.scan import skip_reasons
+from icesql.scan.delete_index import DeleteIndex
+from icesql.scan.delete_pruning import may_delete_matching_rows
+from icesql.scan.manifest_evaluator import manifest_may_match
+from icesql.scan.manifest_source import ManifestSource
+from icesql.scan.metrics_evaluator import metrics_mask
+from icesql.scan.partition_evaluator import partition_mask
+from icesql.scan.plan import ScanPlan, SkipRecord, Survivors
+from icesql.scan.report import ScanCounts
+from icesql.scan.spec_scan import SpecScan
+from icesql.scan.table_scan import TableScan
+from icesql.scan.task import FileScanTask, ScanContext
+
+
+def plan(scan: TableScan, query: QueryContext) -> ScanPlan:
+    """The files of ``scan`` that can hold a row of it, with their deletes and residuals.
+
+    Files are in the order of the snapshot's manifests. Only metadata is read: a manifest whose
+    partition summaries rule it out is not opened, and delete manifests only once a data file is
+    left. The setting ``prune`` off keeps every live file. Raises UnsupportedTableError for
+    encrypted tables, CorruptFileError, StorageError, and QueryCancelledError between manifests.
+    """
+    started = time.perf_counter()
+    walk = _Walk(scan, query)
+    files = tuple(walk.file_tasks())
+    return ScanPlan(
+        scan=scan,
+        context=scan_context(scan),
+        files=files,
+        settings=query.settings,
+        skipped=tuple(walk.skipped),
+        counts=walk.counts,
+        survivors=tuple(walk.survivors),
+        planning_seconds=time.perf_counter() - started,
+        limit_reached=walk.limit_reached,
+    )
+
+
+def scan_context(scan: TableScan) -> ScanContext:
+    """What all tasks of ``scan`` share."""
+    metadata = scan.table.metadata
+    return ScanContext(
+        table=scan.table.name,
+        schema=scan.schema,
+        projection=scan.projection,
+        file_schema=metadata.file_schema,
+        specs=metadata.specs,
+        storage=scan.table.storage,
+        format_version=metadata.format_version,
+        name_mapping=metadata.name_mapping,
+    )
+
+
+class _Walk:
+    """One pass over the manifests of a scan, with what it counts on the way."""
+
+    def __init__(self, scan: TableScan, query: QueryContext) -> None:
+        self.scan, self.query = scan, query
+        self.counts = ScanCounts()
+        self.skipped: list[SkipRecord] = []
+        self.survivors: list[Survivors] = []
+        self.limit_reached = False
+        self._prunes = query.settings.prune
+        self._filter = scan.row_filter if self._prunes else ALWAYS_TRUE
+        self._source = ManifestSource(scan.table.storage, query, scan.table.name)
+        self._specs: dict[int, SpecScan] = {}
+        self._delete_manifests: list[ManifestFile] = []
+
+    def file_tasks(self) -> Iterator[FileScanTask]:
+        """The tasks of the files that are left, whole files."""
+        snapshot = self.scan.snapshot
+        if snapshot is None or self._filter is ALWAYS_FALSE or self.scan.limit == 0:
+            return
+        data_manifests = []
+        for manifest in self._source.manifests_of(snapshot):
+            if manifest.content is ManifestContent.DATA:
+                self.counts.total_data_manifests += 1
+                data_manifests.append(manifest)
+            else:
+                self.counts.total_delete_manifests += 1
+                self._delete_manifests.append(manifest)
+        data_manifests = [each for each in data_manifests if self._opens(each)]
+        self._delete_manifests = [each for each in self._delete_manifests if self._is_live(each)]
+        rows_wanted = self._rows_wanted()
+        for manifest, entries in self._source.entries_of(data_manifests, self._spec_of):
+            self.counts.scanned_data_manifests += 1
+            spec = self._spec(manifest)
+            kept = self._matching_files(entries, spec)
+            if rows_wanted is not None:
+                kept, rows_wanted = _until(rows_wanted, kept, entries.record_count)
+            yield from self._tasks_of(entries, kept, spec)
+            if rows_wanted is not None and rows_wanted <= 0:
+                self.limit_reached = True
+                return
+
+    def _rows_wanted(self) -> int | None:
+        """How many rows suffice, where every row of a file is known to count."""
+        if self.scan.row_filter is not ALWAYS_TRUE or self._delete_manifests or not self._prunes:
+            return None
+        return self.scan.limit
+
+    # ------------------------------------------------------------------ manifests
+
+    def _spec_of(self, manifest: ManifestFile) -> tuple[PartitionSpec, Sequence[IcebergType]]:
+        spec = self._spec(manifest)
+        return spec.spec, spec.types
+
+    def _spec(self, manifest: ManifestFile) -> SpecScan:
+        found = self._specs.get(manifest.partition_spec_id)
+        if found is None:
+            metadata = self.scan.table.metadata
+            spec = metadata.specs.get(manifest.partition_spec_id)
+            if spec is None:
+                raise CorruptFileError(
+                    manifest.manifest_path,
+                    f"written by partition spec {manifest.partition_spec_id}, "
+                    "which the table's metadata does not have",
+                )
+            found = SpecScan(spec, self._filter, self.scan.schema, metadata)
+            self._specs[manifest.partition_spec_id] = found
+        return found
+
+    def _is_live(self, manifest: ManifestFile) -> bool:
+        return not self._prunes or manifest.has_live_files
+
+    def _opens(self, manifest: ManifestFile) -> bool:
+        """Whether a manifest has live files that may match; counts it when it does not."""
+        if not self._is_live(manifest):
+            return False
+        spec = self._spec(manifest)
+        if spec.predicate is ALWAYS_TRUE or manifest_may_match(
+            manifest, spec.predicate, spec.types_by_id
+        ):
+            return True
+        if manifest.content is ManifestContent.DATA:
+            self.counts.skipped_data_manifests += 1
+        else:
+            self.counts.skipped_delete_manifests += 1
+        if self.scan.explain:
+            self.skipped.append(skip_reasons.skipped_manifest(manifest, spec))
+        return False
+
+    # ------------------------------------------------------------------ data files
+
+    def _matching_files(self, entries: ManifestEntries, spec: SpecScan) -> Sequence[int]:
+        """Indexes of the live files whose partition and metrics may match."""
+        live = _live(entries)
+        kept = self._in_partition(entries, live, spec, "file")
+        if self._filter is not ALWAYS_TRUE:
+            mask = metrics_mask(entries, self._filter, self.scan.schema, kept)
+            before, kept = kept, [index for index in kept if mask[index]]
+            if self.scan.explain:
+                self.skipped += skip_reasons.skipped_by_metrics(
+                    entries,
+                    [index for index in before if not mask[index]],
+                    self._filter,
+                    self.scan.schema,
+                    "file",
+                )
+        self.counts.skipped_data_files += len(live) - len(kept)
+        return kept
+
+    def _in_partition(
+        self,
+        entries: ManifestEntries,
+        indexes: Sequence[int],
+        spec: SpecScan,
+        kind: skip_reasons.Kind,
+    ) -> Sequence[int]:
+        if spec.predicate is ALWAYS_TRUE:
+            return indexes
+        mask = partition_mask(entries, spec.predicate, spec.spec, indexes)
+        if self.scan.explain:
+            failing = [index for index in indexes if not mask[index]]
+            self.skipped += skip_reasons.skipped_by_partition(entries, failing, spec, kind)
+        return [index for index in indexes if mask[index]]
+
+    def _tasks_of(
+        self, entries: ManifestEntries, indexes: Sequence[int], spec: SpecScan
+    ) -> Iterator[FileScanTask]:
+        if not indexes:
+            return
+        encrypted = entries.rare.get("key_metadata")
+        counts, index_of_deletes = self.counts, self._deletes
+        residual_of, partitions = spec.residuals.residual, entries.partition
+        kept = []
+        for index in indexes:
+            if encrypted and encrypted.get(index):
+                raise self._encrypted(entries.path[index])
+            residual = residual_of(partitions[index])
+            if residual is ALWAYS_FALSE:
+                counts.skipped_data_files += 1
+                if self.scan.explain:
+                    self.skipped += skip_reasons.skipped_by_partition(
+                        entries, (index,), spec, "file"
+                    )
+                continue
+            data_file = entries.data_file(index)
+            size = data_file.file_size_in_bytes
+            deletes: tuple[DataFile, ...] = ()
+            if index_of_deletes is not None:
+                deletes = index_of_deletes.deletes_of(data_file)
+                counts.result_delete_files += len(deletes)
+                counts.total_delete_file_size_in_bytes += sum(
+                    delete.content_size for delete in deletes
+                )
+            counts.total_file_size_in_bytes += size
+            kept.append(index)
+            yield FileScanTask(data_file, 0, size, deletes, residual)
+        counts.result_data_files += len(kept)
+        self.survivors.append(Survivors(entries, kept))
+
+    def _encrypted(self, path: str) -> UnsupportedTableError:
+        return UnsupportedTableError(
+            "encryption (a file is encrypted)", table=self.scan.table.name, path=path
+        )
+
+    # ------------------------------------------------------------------ deletes
+
+    @cached_property
+    def _deletes(self) -> DeleteIndex | None:
+        """The deletes that may matter, read when the first data file is left; None without."""
+        manifests = [each for each in self._delete_manifests if self._opens(each)]
+        if not manifests:
+            return None
+        metadata = self.scan.table.metadata
+        return DeleteIndex(
+            self._delete_files(manifests),
+            metadata.specs,
+            metadata.file_schema,
+            self.scan.table.storage.same_file_key,
+            compare_bounds=self._prunes,
+        )
+
+    def _delete_files(self, manifests: Sequence[ManifestFile]) -> Iterator[DataFile]:
+        counts = self.counts
+        for manifest, entries in self._source.entries_of(manifests, self._spec_of):
+            counts.scanned_delete_manifests += 1
+            live = _live(entries)
+            # Deletes reach no further than the partition they are in, unless their spec has
+            # none; then there is no predicate either.
+            kept = self._in_partition(entries, live, self._spec(manifest), "delete")
+            if self._filter is not ALWAYS_TRUE:
+                kept = self._with_matching_keys(entries, kept)
+            counts.skipped_delete_files += len(live) - len(kept)
+            for index in kept:
+                delete = entries.data_file(index)
+                if delete.key_metadata:
+                    raise self._encrypted(delete.path)
+                counts.indexed_delete_files += 1
+                if delete.content == FileContent.EQUALITY_DELETES:
+                    counts.equality_delete_files += 1
+                elif delete.is_deletion_vector:
+                    counts.dvs += 1
+                else:
+                    counts.positional_delete_files += 1
+                yield delete
+
+    def _with_matching_keys(self, entries: ManifestEntries, indexes: Sequence[int]) -> list[int]:
+        kept = may_delete_matching_rows(entries, indexes, self._filter, self.scan.schema)
+        if self.scan.explain:
+            remaining = set(kept)
+            self.skipped += skip_reasons.skipped_by_metrics(
+                entries,
+                [index for index in indexes if index not in remaining],
+                self._filter,
+                self.scan.schema,
+                "delete",
+            )
+        return kept
+
+
+def _live(entries: ManifestEntries) -> Sequence[int]:
+    if all(entries.live):
+        return range(entries.count)
+    return [index for index, live in enumerate(entries.live) if live]
+
+
+def _until(
+    rows_wanted: int, indexes: Sequence[int], record_counts: Sequence[int]
+) -> tuple[Sequence[int], int]:
+    """The first files that hold so many rows, and how many are still wanted after them."""
+    for position, index in enumerate(indexes):
+        rows_wanted -= max(record_counts[index], 0)
+        if rows_wanted <= 0:
+            return indexes[: position + 1], rows_wanted
+    return indexes, rows_wanted

@@ -1,0 +1,50 @@
+"""What one scan asks of the files of one partition spec."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
+from icesql.iceberg.expressions.projection import inclusive
+from icesql.iceberg.metadata import TableMetadata
+from icesql.iceberg.partitioning import PartitionSpec, partition_types
+from icesql.iceberg.schema import Schema
+from icesql.iceberg.types import IcebergType, NestedField
+from icesql.scan.residual import ResidualEvaluator
+
+
+class SpecScan:
+    """A row filter seen through one spec.
+
+    ``partition_schema`` has the sources of the spec, by whatever schema still knows them, so
+    that partition values have a type after their column was dropped. ``predicate`` is on partition
+    values, and always true where the filter says nothing about them.
+    """
+
+    def __init__(
+        self, spec: PartitionSpec, row_filter: Predicate, schema: Schema, metadata: TableMetadata
+    ) -> None:
+        self.spec = spec
+        self.partition_schema = _source_schema(spec, schema, metadata)
+        self.types = partition_types(spec, self.partition_schema)
+        self.types_by_id: Mapping[int, IcebergType] = {
+            each.field_id: value_type
+            for each, value_type in zip(spec.fields, self.types, strict=True)
+        }
+        self.predicate = (
+            ALWAYS_TRUE if row_filter is ALWAYS_TRUE else inclusive(row_filter, spec, schema)
+        )
+        self.residuals = ResidualEvaluator(row_filter, spec, schema)
+
+
+def _source_schema(spec: PartitionSpec, schema: Schema, metadata: TableMetadata) -> Schema:
+    """The source fields of a spec, flat: those of the scan's schema before any other's."""
+    sources: dict[int, NestedField] = {}
+    older = (metadata.schemas[schema_id] for schema_id in sorted(metadata.schemas, reverse=True))
+    schemas = (schema, metadata.file_schema, *older)
+    for source_id in {each for field in spec.fields for each in field.source_ids}:
+        for known in schemas:
+            if source_id in known.field_by_id:
+                sources[source_id] = known.field_by_id[source_id]
+                break
+    return Schema(tuple(sources.values()), schema.schema_id)
