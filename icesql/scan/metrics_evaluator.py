@@ -175,6 +175,13 @@ class ColumnStatistics:
             case Operation.IS_NULL if field_id not in self.schema.parent_by_id:
                 nulls = self.entries.null_value_count(field_id)
                 return [i for i in among if nulls[i] != 0]
+            case Operation.IS_NAN if is_floating(column_type):
+                nans = self.entries.nan_value_count(field_id)
+                return [i for i in among if nans[i] != 0 and self._may_match(leaf, i)]
+            case Operation.NOT_NAN if leaf.term.transform == "identity":
+                # A bound is a value; only files without one can be skipped.
+                lowers = self.entries.lower_bound(field_id)
+                return [i for i in among if lowers[i] is not None or self._may_match(leaf, i)]
             case Operation.NOT_EQ | Operation.NOT_IN:
                 among_bounds = (
                     self.entries.lower_bound(field_id),
@@ -240,7 +247,15 @@ class ColumnStatistics:
     def _fitting(
         self, literals: list[Any], column_type: IcebergType, field_id: int, among: _Indices
     ) -> _Indices:
-        return [i for i in among if any_fits(literals, *self._bounds(column_type, field_id, i))]
+        lowers, uppers = self.entries.lower_bound(field_id), self.entries.upper_bound(field_id)
+        decode = bound_decoder(column_type)
+        found = []
+        for i in among:
+            low = None if (b := lowers[i]) is None else decode(b)
+            high = None if (b := uppers[i]) is None else decode(b)
+            if any_fits(literals, low, high):
+                found.append(i)
+        return found
 
     def _prefixed(self, prefix: str, field_id: int, among: _Indices) -> _Indices:
         lowers, uppers = self.entries.lower_bound(field_id), self.entries.upper_bound(field_id)

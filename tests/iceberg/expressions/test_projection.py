@@ -1,0 +1,355 @@
+"""Projections: the table of Java's transforms, the pre-1970 correction, and soundness."""
+
+from __future__ import annotations
+
+import struct
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from icesql.iceberg.expressions.evaluate import evaluate
+from icesql.iceberg.expressions.predicate import (
+    ALWAYS_FALSE,
+    ALWAYS_TRUE,
+    Leaf,
+    Operation,
+    Predicate,
+    Term,
+)
+from icesql.iceberg.expressions.projection import inclusive, strict
+from icesql.iceberg.partitioning import PartitionField, PartitionSpec
+from icesql.iceberg.schema import Schema
+from icesql.iceberg.transforms import Bucket, days_from_civil, parse_transform
+from icesql.iceberg.types import (
+    BINARY,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NS,
+    DecimalType,
+    IcebergType,
+    NestedField,
+)
+
+X = Term(1, "x")
+P = Term(1000, "p")
+O = Operation  # noqa: E741
+
+
+def through(source: IcebergType, transform: str) -> tuple[PartitionSpec, Schema]:
+    spec = PartitionSpec(0, (PartitionField((1,), 1000, transform, "p"),))
+    return spec, Schema((NestedField(1, "x", source),))
+
+
+def on(operation: Operation, literal: Any = None) -> Leaf:
+    """A comparison of the column."""
+    return Leaf(operation, X, frozenset(literal) if isinstance(literal, set) else literal)
+
+
+def part(operation: Operation, literal: Any = None) -> Leaf:
+    """A comparison of the partition value."""
+    return Leaf(operation, P, frozenset(literal) if isinstance(literal, set) else literal)
+
+
+def day(text: str) -> int:
+    return (date.fromisoformat(text) - date(1970, 1, 1)).days
+
+
+def month(text: str) -> int:
+    return (int(text[:4]) - 1970) * 12 + int(text[5:]) - 1
+
+
+def micros(text: str) -> int:
+    return (datetime.fromisoformat(text) - datetime(1970, 1, 1)) // timedelta(microseconds=1)
+
+
+D2 = DecimalType(9, 2)
+dec = Decimal
+# (source, transform, predicate, inclusive, strict); "-" is no projection
+TABLE = [
+    (INTEGER, "identity", on(O.LT, 5), part(O.LT, 5), part(O.LT, 5)),
+    (INTEGER, "identity", on(O.NOT_IN, {5, 6}), part(O.NOT_IN, {5, 6}), part(O.NOT_IN, {5, 6})),
+    (DOUBLE, "identity", on(O.IS_NAN), part(O.IS_NAN), part(O.IS_NAN)),
+    (STRING, "identity", on(O.STARTS_WITH, "ab"), part(O.STARTS_WITH, "ab"), part(O.STARTS_WITH, "ab")),
+    (INTEGER, "bucket[16]", on(O.LT, 5), "-", "-"),
+    (INTEGER, "bucket[16]", on(O.GT_EQ, 5), "-", "-"),
+    (INTEGER, "bucket[16]", on(O.IS_NULL), part(O.IS_NULL), part(O.IS_NULL)),
+    (INTEGER, "bucket[16]", on(O.EQ, 34), part(O.EQ, 2017239379 % 16), "-"),
+    (INTEGER, "bucket[16]", on(O.NOT_EQ, 34), "-", part(O.NOT_EQ, 2017239379 % 16)),
+    (STRING, "bucket[16]", on(O.STARTS_WITH, "a"), "-", "-"),
+    # widths that divide 2^31, so that nothing wraps around
+    (INTEGER, "truncate[8]", on(O.LT, 16), part(O.LT_EQ, 8), part(O.LT, 16)),
+    (INTEGER, "truncate[8]", on(O.LT, 17), part(O.LT_EQ, 16), part(O.LT, 16)),
+    (INTEGER, "truncate[8]", on(O.LT_EQ, 15), part(O.LT_EQ, 8), part(O.LT, 16)),
+    (INTEGER, "truncate[8]", on(O.LT_EQ, 16), part(O.LT_EQ, 16), part(O.LT, 16)),
+    (INTEGER, "truncate[8]", on(O.GT, 15), part(O.GT_EQ, 16), part(O.GT, 8)),
+    (INTEGER, "truncate[8]", on(O.GT, 16), part(O.GT_EQ, 16), part(O.GT, 16)),
+    (INTEGER, "truncate[8]", on(O.GT_EQ, 16), part(O.GT_EQ, 16), part(O.GT, 8)),
+    (INTEGER, "truncate[8]", on(O.EQ, -1), part(O.EQ, -8), "-"),
+    (INTEGER, "truncate[8]", on(O.NOT_EQ, -1), "-", part(O.NOT_EQ, -8)),
+    (LONG, "truncate[8]", on(O.IN, {1, 9, 10}), part(O.IN, {0, 8}), "-"),
+    (LONG, "truncate[8]", on(O.IN, {9, 10}), part(O.EQ, 8), "-"),
+    (LONG, "truncate[8]", on(O.NOT_IN, {1, 9}), "-", part(O.NOT_IN, {0, 8})),
+    (D2, "truncate[10]", on(O.LT, dec("100.00")), part(O.LT_EQ, dec("99.90")), part(O.LT, dec("100.00"))),
+    (D2, "truncate[10]", on(O.LT_EQ, dec("99.99")), part(O.LT_EQ, dec("99.90")), part(O.LT, dec("100.00"))),
+    (D2, "truncate[10]", on(O.GT, dec("99.99")), part(O.GT_EQ, dec("100.00")), part(O.GT, dec("99.90"))),
+    (D2, "truncate[10]", on(O.GT_EQ, dec("100.00")), part(O.GT_EQ, dec("100.00")), part(O.GT, dec("99.90"))),
+    (D2, "truncate[10]", on(O.EQ, dec("-0.05")), part(O.EQ, dec("-0.10")), "-"),
+    (STRING, "truncate[5]", on(O.LT, "abcdefg"), part(O.LT_EQ, "abcde"), part(O.LT, "abcde")),
+    (STRING, "truncate[5]", on(O.LT_EQ, "abcdefg"), part(O.LT_EQ, "abcde"), part(O.LT, "abcde")),
+    (STRING, "truncate[5]", on(O.GT, "abcdefg"), part(O.GT_EQ, "abcde"), part(O.GT, "abcde")),
+    (BINARY, "truncate[2]", on(O.GT_EQ, b"abc"), part(O.GT_EQ, b"ab"), part(O.GT, b"ab")),
+    (STRING, "truncate[5]", on(O.EQ, "abcdefg"), part(O.EQ, "abcde"), "-"),
+    (STRING, "truncate[5]", on(O.NOT_EQ, "abcdefg"), "-", part(O.NOT_EQ, "abcde")),
+    (STRING, "truncate[3]", on(O.STARTS_WITH, "ab"), part(O.STARTS_WITH, "ab"), part(O.STARTS_WITH, "ab")),
+    (STRING, "truncate[3]", on(O.STARTS_WITH, "abc"), part(O.EQ, "abc"), part(O.EQ, "abc")),
+    (STRING, "truncate[3]", on(O.STARTS_WITH, "abcd"), part(O.STARTS_WITH, "abc"), "-"),
+    (STRING, "truncate[2]", on(O.STARTS_WITH, "🙂🙂"), part(O.EQ, "🙂🙂"), part(O.EQ, "🙂🙂")),
+    (STRING, "truncate[3]", on(O.NOT_STARTS_WITH, "ab"), part(O.NOT_STARTS_WITH, "ab"), part(O.NOT_STARTS_WITH, "ab")),
+    (STRING, "truncate[3]", on(O.NOT_STARTS_WITH, "abc"), part(O.NOT_EQ, "abc"), part(O.NOT_EQ, "abc")),
+    (STRING, "truncate[3]", on(O.NOT_STARTS_WITH, "abcd"), "-", part(O.NOT_STARTS_WITH, "abc")),
+    (DATE, "day", on(O.LT, 10), part(O.LT_EQ, 9), part(O.LT, 10)),
+    (DATE, "day", on(O.EQ, -10), part(O.EQ, -10), "-"),
+    (DATE, "day", on(O.GT, -10), part(O.GT_EQ, -9), part(O.GT, -10)),
+    (DATE, "void", on(O.EQ, 5), "-", "-"),
+    (DATE, "zorder", on(O.IS_NULL), "-", "-"),
+    (DOUBLE, "bucket[4]", on(O.EQ, 5.0), "-", "-"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "transform", "predicate", "may", "must"), TABLE)
+def test_projection_table(source, transform, predicate, may, must):
+    spec, schema = through(source, transform)
+    assert inclusive(predicate, spec, schema) == (ALWAYS_TRUE if may == "-" else may)
+    assert strict(predicate, spec, schema) == (ALWAYS_FALSE if must == "-" else must)
+
+
+@pytest.mark.parametrize(
+    ("operation", "literal", "expected_operation", "expected"),
+    [
+        (O.LT, "1970-01-01", O.LT_EQ, "1970-01"),
+        (O.LT, "1969-01-01", O.LT_EQ, "1969-01"),
+        (O.LT_EQ, "1969-01-01", O.LT_EQ, "1969-02"),
+        (O.EQ, "1969-01-01", O.IN, {"1969-01", "1969-02"}),
+        (O.GT, "1969-01-01", O.GT_EQ, "1969-01"),
+        (O.LT, "2017-12-01", O.LT_EQ, "2017-11"),
+        (O.GT, "2017-12-31", O.GT_EQ, "2018-01"),
+        (O.EQ, "2017-12-31", O.EQ, "2017-12"),
+    ],
+)
+def test_inclusive_months_widen_before_1970(operation, literal, expected_operation, expected):
+    spec, schema = through(DATE, "month")
+    months = {month(e) for e in expected} if isinstance(expected, set) else month(expected)
+    found = inclusive(on(operation, day(literal)), spec, schema)
+    assert found == part(expected_operation, months)
+
+
+@pytest.mark.parametrize(
+    ("operation", "literal", "expected_operation", "expected"),
+    [
+        (O.GT, "1970-01-01", O.GT, "1970-02"),
+        (O.GT_EQ, "1970-01-01", O.GT, "1970-01"),
+        (O.NOT_EQ, "1969-12-31", O.NOT_IN, {"1969-12", "1970-01"}),
+        (O.LT_EQ, "1969-12-31", O.LT, "1970-01"),
+        (O.LT, "2017-01-01", O.LT, "2017-01"),
+        (O.GT, "2017-12-31", O.GT, "2017-12"),
+    ],
+)
+def test_strict_months_narrow_before_1970(operation, literal, expected_operation, expected):
+    spec, schema = through(DATE, "month")
+    months = {month(e) for e in expected} if isinstance(expected, set) else month(expected)
+    assert strict(on(operation, day(literal)), spec, schema) == part(expected_operation, months)
+
+
+def test_days_of_timestamps_widen_before_1970_but_days_of_dates_do_not():
+    spec, schema = through(TIMESTAMP, "day")
+    noon = micros("1969-12-30T12:00:00")
+    assert inclusive(on(O.EQ, noon), spec, schema) == part(O.IN, {-2, -1})
+    spec, schema = through(DATE, "day")
+    assert inclusive(on(O.EQ, -2), spec, schema) == part(O.EQ, -2)
+
+
+def test_hour_of_nanoseconds_steps_by_one_nanosecond():
+    spec, schema = through(TIMESTAMP_NS, "hour")
+    hour = 3_600_000_000_000
+    assert inclusive(on(O.LT, 5 * hour), spec, schema) == part(O.LT_EQ, 4)
+    assert inclusive(on(O.LT, 5 * hour + 1), spec, schema) == part(O.LT_EQ, 5)
+
+
+def test_transform_of_the_column_meets_its_own_partition_value_only():
+    bucket = Leaf(O.EQ, Term(1, "x", "bucket[16]"), 3)
+    spec, schema = through(INTEGER, "Bucket[16]")
+    assert inclusive(bucket, spec, schema) == part(O.EQ, 3) == strict(bucket, spec, schema)
+    for other in ("identity", "bucket[8]"):
+        spec, schema = through(INTEGER, other)
+        assert inclusive(bucket, spec, schema) is ALWAYS_TRUE
+        assert strict(bucket, spec, schema) is ALWAYS_FALSE
+
+
+def test_several_fields_on_one_source_join_by_and_inclusively_and_by_or_strictly():
+    schema = Schema((NestedField(1, "x", TIMESTAMP),))
+    spec = PartitionSpec(
+        0,
+        (
+            PartitionField((1,), 1000, "year", "y"),
+            PartitionField((1,), 1001, "day", "d"),
+        ),
+    )
+    predicate = on(O.GT_EQ, micros("2017-06-15T00:00:00"))
+    year, days = Term(1000, "y"), Term(1001, "d")
+    assert inclusive(predicate, spec, schema) == (
+        Leaf(O.GT_EQ, year, 47) & Leaf(O.GT_EQ, days, day("2017-06-15"))
+    )
+    assert strict(predicate, spec, schema) == (
+        Leaf(O.GT, year, 47) | Leaf(O.GT, days, day("2017-06-14"))
+    )
+
+
+def test_dropped_source_unpartitioned_column_and_many_sources_project_to_nothing():
+    schema = Schema((NestedField(1, "x", INTEGER), NestedField(2, "y", INTEGER)))
+    dropped = PartitionSpec(0, (PartitionField((9,), 1000, "identity", "p"),))
+    several = PartitionSpec(0, (PartitionField((1, 2), 1000, "bucket[4]", "p"),))
+    for spec in (dropped, several, PartitionSpec()):
+        assert inclusive(on(O.EQ, 1), spec, schema) is ALWAYS_TRUE
+        assert strict(on(O.EQ, 1), spec, schema) is ALWAYS_FALSE
+
+
+def test_and_or_simplify():
+    spec, schema = through(INTEGER, "identity")
+    other = Leaf(O.EQ, Term(7, "other"), 1)
+    assert inclusive(on(O.EQ, 1) & other, spec, schema) == part(O.EQ, 1)
+    assert inclusive(on(O.EQ, 1) | other, spec, schema) is ALWAYS_TRUE
+    assert strict(on(O.EQ, 1) & other, spec, schema) is ALWAYS_FALSE
+    assert strict(on(O.EQ, 1) | other, spec, schema) == part(O.EQ, 1)
+    assert inclusive(ALWAYS_TRUE, spec, schema) is ALWAYS_TRUE
+    assert inclusive(ALWAYS_FALSE, spec, schema) is ALWAYS_FALSE
+
+
+def java_truncate(value: int, width: int) -> int:
+    """Truncation of a long as Java computes it, wrapping around below the least long."""
+    remainder = int(struct.unpack("<q", struct.pack("<q", value))[0])
+    truncated = value - ((remainder % width + width) % width)
+    return (truncated + 2**63) % 2**64 - 2**63
+
+
+def test_least_long_is_found_in_the_partition_that_java_wrapped_it_into():
+    spec, schema = through(LONG, "truncate[10]")
+    least = -(2**63)
+    partition = java_truncate(least, 10)
+    assert partition == 2**63 - 2
+    for predicate in (on(O.LT, 5), on(O.LT_EQ, least), on(O.EQ, least), on(O.IN, {least, 7})):
+        assert evaluate(inclusive(predicate, spec, schema), lambda _: partition), str(predicate)
+    for predicate in (on(O.GT, 5), on(O.GT_EQ, 0), on(O.NOT_EQ, least), on(O.NOT_IN, {least, 7})):
+        assert not evaluate(strict(predicate, spec, schema), lambda _: partition), str(predicate)
+
+
+# ------------------------------------------------------------------ soundness
+
+VALUES: dict[IcebergType, st.SearchStrategy[Any]] = {
+    INTEGER: st.integers(-30, 30) | st.integers(-(2**31), 2**31 - 1),
+    LONG: st.integers(-30, 30) | st.integers(-(2**63), 2**63 - 1),
+    D2: st.integers(-300, 300).map(lambda n: Decimal(n).scaleb(-2)),
+    STRING: st.text("ab🙂\uffff", max_size=5),
+    BINARY: st.binary(max_size=3),
+    DATE: st.integers(-800, 800),
+    TIMESTAMP: st.integers(-800 * 24, 800 * 24).map(lambda hours: hours * 3_600_000_000)
+    | st.integers(-(10**14), 10**14),
+    DOUBLE: st.sampled_from([-1.5, -0.0, 0.0, 2.5, float("nan"), float("inf")]),
+}
+TRANSFORMS = {
+    INTEGER: ["identity", "bucket[4]", "truncate[10]", "truncate[8]"],
+    LONG: ["identity", "bucket[4]", "truncate[10]"],
+    D2: ["identity", "bucket[4]", "truncate[7]"],
+    STRING: ["identity", "bucket[4]", "truncate[1]", "truncate[3]"],
+    BINARY: ["identity", "bucket[3]", "truncate[2]"],
+    DATE: ["identity", "year", "month", "day", "bucket[3]"],
+    TIMESTAMP: ["identity", "year", "month", "day", "hour"],
+    DOUBLE: ["identity"],
+}
+COMPARISONS = [O.LT, O.LT_EQ, O.GT, O.GT_EQ, O.EQ, O.NOT_EQ]
+
+
+@st.composite
+def leaves(draw: st.DrawFn, source: IcebergType) -> Leaf:
+    values = VALUES[source].filter(lambda value: value == value)
+    kinds = [*COMPARISONS, O.IN, O.NOT_IN, O.IS_NULL, O.NOT_NULL]
+    if source == STRING:
+        kinds += [O.STARTS_WITH, O.NOT_STARTS_WITH]
+    if source == DOUBLE:
+        kinds += [O.IS_NAN, O.NOT_NAN]
+    operation = draw(st.sampled_from(kinds))
+    if operation in (O.IN, O.NOT_IN):
+        return on(operation, draw(st.sets(values, min_size=2, max_size=4)))
+    if operation in (O.IS_NULL, O.NOT_NULL, O.IS_NAN, O.NOT_NAN):
+        return on(operation)
+    return on(operation, draw(values))
+
+
+@st.composite
+def predicates(draw: st.DrawFn, source: IcebergType) -> Predicate:
+    first: Predicate = draw(leaves(source))
+    match draw(st.sampled_from(["leaf", "and", "or"])):
+        case "and":
+            return first & draw(leaves(source))
+        case "or":
+            return first | draw(leaves(source))
+        case _:
+            return first
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[IcebergType, str, Predicate, Any]:
+    source = draw(st.sampled_from(list(VALUES)))
+    transform = draw(st.sampled_from(TRANSFORMS[source]))
+    return source, transform, draw(predicates(source)), draw(st.none() | VALUES[source])
+
+
+def partition_of(value: Any, transform: str, source: IcebergType) -> Any:
+    """The partition value as Java writes it."""
+    if value is not None and transform.startswith("truncate") and source in (INTEGER, LONG):
+        width = int(transform[9:-1])
+        bits = 32 if source == INTEGER else 64
+        truncated = value - value % width
+        return (truncated + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1)
+    return parse_transform(transform).apply(value, source)
+
+
+@given(cases())
+@settings(max_examples=1500, deadline=None)
+def test_a_row_and_its_partition_agree(case):
+    source, transform, predicate, value = case
+    spec, schema = through(source, transform)
+    partition = partition_of(value, transform, source)
+    row = evaluate(predicate, lambda _: value)
+    if row:
+        assert evaluate(inclusive(predicate, spec, schema), lambda _: partition)
+    if evaluate(strict(predicate, spec, schema), lambda _: partition):
+        assert row
+
+
+@given(st.sampled_from(["year", "month", "day", "hour"]), predicates(TIMESTAMP), VALUES[TIMESTAMP])
+@settings(max_examples=300, deadline=None)
+def test_partitions_of_writers_that_rounded_to_zero_are_found(unit, predicate, value):
+    spec, schema = through(TIMESTAMP, unit)
+    partition = parse_transform(unit).apply(value, TIMESTAMP)
+    exact = (
+        value % 3_600_000_000 == 0 and parse_transform(unit).apply(value - 1, TIMESTAMP) < partition
+    )
+    old = partition + (partition < 0 and not exact)
+    row = evaluate(predicate, lambda _: value)
+    if row:
+        assert evaluate(inclusive(predicate, spec, schema), lambda _: old)
+    if evaluate(strict(predicate, spec, schema), lambda _: old):
+        assert row
+
+
+def test_helpers_agree_with_the_transforms():
+    assert Bucket(16).apply(34, INTEGER) == 2017239379 % 16
+    assert days_from_civil(2017, 6, 15) == day("2017-06-15")
