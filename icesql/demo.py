@@ -203,12 +203,14 @@ def _current(table: Table) -> int:
 def _show_history(connection: Connection, out: TextIO) -> None:
     print("\ndemo.trips, partitioned by day(pickup_at), has this history:\n", file=out)
     with connection.execute("SHOW SNAPSHOTS FROM demo.trips") as cursor:
-        _write(cursor, out)
+        _write(cursor, out, ("committed_at", "snapshot_id", "operation", "refs", "total_records"))
 
 
-def _write(cursor: Cursor, out: TextIO) -> None:
+def _write(cursor: Cursor, out: TextIO, only: Sequence[str] | None = None) -> None:
     columns = [str(column[0]) for column in cursor.description or ()]
-    write_rows(out, "table", columns, cursor.fetchall(), Style())
+    places = [columns.index(name) for name in only or columns]
+    rows = ([row[place] for place in places] for row in cursor)
+    write_rows(out, "table", [columns[place] for place in places], rows, Style())
 
 
 def _saved(connection: Connection, report: ScanReport) -> str:
