@@ -16,7 +16,7 @@ from prompt_toolkit.document import Document
 
 from icesql.errors import Error
 from icesql.repl.commands import COMMANDS
-from icesql.sql.grammar import expected_after, keywords
+from icesql.sql.grammar import completions, keywords
 
 _WORD: Final = re.compile(r'[\w."]*$')
 _PLAIN_NAME: Final = re.compile(r"[a-z_][a-z0-9_]*$")
@@ -89,7 +89,10 @@ def suggestions(text: str, names: Names) -> list[Suggestion]:
     if last in _TABLE_AFTER and not after_comma:
         offered = [Suggestion(name, "table") for name in names.tables()]
     else:
-        offered = [*_column_suggestions(text, word, names), *_keyword_suggestions(before)]
+        words, may_be_name = completions(before.rpartition(";")[2])
+        # Text that the grammar cannot follow still gets help: every keyword and column.
+        columns = _column_suggestions(text, word, names) if may_be_name or not words else ()
+        offered = [*columns, *(Suggestion(each, "keyword") for each in words or keywords())]
     return _matching(word, offered)
 
 
@@ -100,15 +103,6 @@ def _command_suggestions(text: str, names: Names) -> list[Suggestion]:
     if "TABLE" in COMMANDS[name].argument if name in COMMANDS else False:
         return _matching(argument.strip(), [Suggestion(each, "table") for each in names.tables()])
     return []
-
-
-def _keyword_suggestions(before: str) -> Iterator[Suggestion]:
-    statement = before.rpartition(";")[2]
-    known = frozenset(keywords())
-    expected = [word for word in expected_after(statement) if word.upper() in known]
-    # Text that the grammar cannot follow still gets help: every keyword.
-    for word in expected or sorted(known):
-        yield Suggestion(word.upper(), "keyword")
 
 
 def _column_suggestions(text: str, word: str, names: Names) -> Iterator[Suggestion]:
