@@ -143,8 +143,6 @@ def _time_reader(source: pa.DataType) -> ArrayReader | None:
 def _timestamp_reader(
     source: pa.DataType, wanted: pa.DataType, floor_nanos: bool, *, dates: bool
 ) -> ArrayReader | None:
-    if source == wanted:
-        return _same
     if source == pa.int64():
         return lambda array: array.view(wanted)
     if pa.types.is_date32(source) and dates:
@@ -152,12 +150,12 @@ def _timestamp_reader(
         return lambda array: array.cast(pa.timestamp(wanted.unit))
     if not pa.types.is_timestamp(source):
         return None
-    naive = pa.timestamp(source.unit)
 
     def read(array: pa.Array) -> pa.Array:
-        # The stored number is kept and the file's zone dropped: the table type decides.
-        counted = array.view(naive) if array.type != naive else array
-        if floor_nanos and source.unit == "ns" and wanted.unit == "us":
+        # The stored number is kept and the file's zone dropped: the table type decides. The unit
+        # is the array's own: INT96 comes in the unit that was asked for.
+        counted = array.view(pa.timestamp(array.type.unit))
+        if floor_nanos and counted.type.unit == "ns" and wanted.unit == "us":
             return _thousandths(counted).view(wanted)
         return counted.cast(pa.timestamp(wanted.unit)).view(wanted)
 

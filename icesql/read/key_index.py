@@ -327,7 +327,7 @@ class _Partitions:
 
 def _temporary(folder: str) -> IO[bytes]:
     # Unlinked from the start: it goes when the last map of it does.
-    return tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
+    return tempfile.TemporaryFile(dir=folder)
 
 
 def _distinct(

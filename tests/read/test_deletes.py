@@ -1,0 +1,330 @@
+"""Position deletes, equality deletes and how they combine, on rows worked out by hand."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from icesql.config import Settings
+from icesql.context import QueryContext
+from icesql.errors import CorruptFileError, UnsupportedTableError
+from icesql.iceberg.data_file import DataFile, FileContent
+from icesql.iceberg.metadata_columns import DELETED, POS
+from icesql.iceberg.partitioning import PartitionField, PartitionSpec
+from icesql.iceberg.types import DOUBLE, LONG, STRING, DecimalType, StructType
+from icesql.read.delete_relations import DeleteRelations
+from icesql.storage.open import Storage
+from icesql.storage.reroot import Reroot
+from tests.read.read_tables import (
+    arrow_field,
+    column,
+    context,
+    data_file,
+    equality_deletes,
+    position_deletes,
+    rows,
+    values,
+    whole,
+    write_parquet,
+)
+
+A = arrow_field("a", pa.int64(), 1)
+
+
+def numbers(folder: Path, count: int = 10, *, rows_per_group: int = 3, **more: Any) -> DataFile:
+    """A data file whose column 1 counts from 0."""
+    path = write_parquet(folder, [A], [list(range(count))], rows_per_group=rows_per_group)
+    return data_file(path, **more)
+
+
+def test_position_deletes_remove_rows_by_their_place_in_the_file(tmp_path: Path) -> None:
+    file = numbers(tmp_path)
+    # Neither sorted nor distinct, and rows of another file beside them.
+    deletes = position_deletes(
+        tmp_path, [(file.path, 9), ("elsewhere", 1), (file.path, 0), (file.path, 9)]
+    )
+    assert values(context([column(1, "a")]), whole(file, [deletes])) == [*range(1, 9)]
+
+
+def test_several_position_delete_files_add_up(tmp_path: Path) -> None:
+    file = numbers(tmp_path)
+    deletes = [position_deletes(tmp_path, [(file.path, place)]) for place in (1, 3, 5)]
+    assert values(context([column(1, "a")]), whole(file, deletes)) == [0, 2, 4, 6, 7, 8, 9]
+
+
+def test_a_position_delete_counts_only_where_its_file_is_attached(tmp_path: Path) -> None:
+    one, two = numbers(tmp_path), numbers(tmp_path)
+    deletes = position_deletes(tmp_path, [(one.path, 0), (two.path, 0)])
+    scan = context([column(1, "a")])
+    assert values(scan, whole(one, [deletes]), whole(two)) == [*range(1, 10), *range(10)]
+
+
+def test_position_deletes_find_data_files_of_a_moved_table(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "metadata").mkdir()
+    file = numbers(tmp_path / "data")
+    name = Path(file.path).name
+    deletes = position_deletes(tmp_path / "data", [(f"hdfs://host:1/w/t/data/{name}", 4)])
+    moved = replace(file, path=f"/w/t/data/{name}")
+    scan = replace(context([column(1, "a")]), storage=Storage(reroot=Reroot("/w/t", str(tmp_path))))
+    task = replace(whole(file, [deletes]), data_file=moved)
+    assert values(scan, task) == [0, 1, 2, 3, 5, 6, 7, 8, 9]
+
+
+def test_two_deletion_vectors_for_one_file_are_an_error(tmp_path: Path) -> None:
+    file = numbers(tmp_path)
+    vectors = [
+        replace(file, content=FileContent.POSITION_DELETES, file_format="PUFFIN", path=name)
+        for name in ("a.puffin", "b.puffin")
+    ]
+    with pytest.raises(CorruptFileError, match="2 deletion vectors"):
+        values(context([column(1, "a")]), whole(file, vectors))
+
+
+def vector_bytes(positions: list[int]) -> bytes:
+    """A deletion-vector blob written by the spec: one array container per high 16 bits."""
+    import zlib
+
+    keys = sorted({place >> 16 for place in positions})
+    body = (12346).to_bytes(4, "little") + len(keys).to_bytes(4, "little")
+    lows = {key: sorted(p & 0xFFFF for p in positions if p >> 16 == key) for key in keys}
+    for key in keys:
+        body += key.to_bytes(2, "little") + (len(lows[key]) - 1).to_bytes(2, "little")
+    begin = len(body) + 4 * len(keys)
+    for key in keys:
+        body += begin.to_bytes(4, "little")
+        begin += 2 * len(lows[key])
+    for key in keys:
+        body += b"".join(low.to_bytes(2, "little") for low in lows[key])
+    vector = b"\xd1\xd3\x39\x64" + (1).to_bytes(8, "little") + (0).to_bytes(4, "little") + body
+    return len(vector).to_bytes(4, "big") + vector + zlib.crc32(vector).to_bytes(4, "big")
+
+
+def deletion_vector(folder: Path, file: DataFile, positions: list[int]) -> DataFile:
+    blob = vector_bytes(positions)
+    path = folder / "vectors.puffin"
+    path.write_bytes(b"PFA1" + blob)
+    return data_file(
+        str(path),
+        file_format="PUFFIN",
+        content=FileContent.POSITION_DELETES,
+        record_count=len(positions),
+        referenced_data_file=file.path,
+        content_offset=4,
+        content_size_in_bytes=len(blob),
+    )
+
+
+def test_a_deletion_vector_replaces_position_deletes(tmp_path: Path) -> None:
+    file = numbers(tmp_path)
+    vector = deletion_vector(tmp_path, file, [2, 9])
+    ignored = position_deletes(tmp_path, [(file.path, 0)])
+    found = values(context([column(1, "a")]), whole(file, [ignored, vector]))
+    assert found == [0, 1, 3, 4, 5, 6, 7, 8]
+
+
+def test_deleted_rows_are_marked_when_the_mark_is_asked_for(tmp_path: Path) -> None:
+    file = numbers(tmp_path, 4)
+    deletes = [
+        position_deletes(tmp_path, [(file.path, 1)]),
+        equality_deletes(tmp_path, [A], [[3]], [1], sequence_number=1),
+    ]
+    scan = context([column(1, "a")], projection=[POS, DELETED])
+    assert [tuple(row.values()) for row in rows(scan, whole(file, deletes))] == [
+        (0, False),
+        (1, True),
+        (2, False),
+        (3, True),
+    ]
+
+
+# ------------------------------------------------------------------ equality deletes
+
+
+def test_equality_deletes_need_a_strictly_greater_sequence_number(tmp_path: Path) -> None:
+    scan = context([column(1, "a")])
+    file = numbers(tmp_path, 3, sequence_number=5)
+    same = equality_deletes(tmp_path, [A], [[0]], [1], sequence_number=5)
+    later = equality_deletes(tmp_path, [A], [[1]], [1], sequence_number=6)
+    assert values(scan, whole(file, [same, later])) == [0, 2]
+
+
+def test_the_greatest_sequence_number_of_a_key_decides(tmp_path: Path) -> None:
+    scan = context([column(1, "a")])
+    early = equality_deletes(tmp_path, [A], [[1, 2]], [1], sequence_number=2)
+    late = equality_deletes(tmp_path, [A], [[1]], [1], sequence_number=9)
+    old = numbers(tmp_path, 3, sequence_number=1)
+    new = numbers(tmp_path, 3, sequence_number=4)
+    found = values(scan, whole(old, [early, late]), whole(new, [early, late]))
+    assert found == [0, 0, 2]
+
+
+def test_null_equals_null_and_nan_equals_nan_but_the_zeros_differ(tmp_path: Path) -> None:
+    stored = arrow_field("x", pa.float64(), 1)
+    numbers_stored = [None, math.nan, 0.0, -0.0, 1.0]
+    path = write_parquet(tmp_path, [stored], [numbers_stored])
+    file = data_file(path)
+
+    def left(*keys: float | None) -> list[str]:
+        deletes = equality_deletes(tmp_path, [stored], [list(keys)], [1], sequence_number=1)
+        return [str(x) for x in values(context([column(1, "x", DOUBLE)]), whole(file, [deletes]))]
+
+    assert left(None) == ["nan", "0.0", "-0.0", "1.0"]
+    assert left(math.nan) == ["None", "0.0", "-0.0", "1.0"]
+    assert left(-0.0) == ["None", "nan", "0.0", "1.0"]
+    assert left(0.0, 1.0) == ["None", "nan", "-0.0"]
+
+
+def test_keys_of_several_columns_match_whole(tmp_path: Path) -> None:
+    fields = [arrow_field("a", pa.int64(), 1), arrow_field("b", pa.string(), 2)]
+    path = write_parquet(tmp_path, fields, [[1, 1, None, None, 2], ["x", "y", "x", None, None]])
+    deletes = equality_deletes(
+        tmp_path, fields, [[1, None, None], ["y", "x", None]], [2, 1], sequence_number=1
+    )
+    scan = context([column(1, "a"), column(2, "b", STRING)])
+    assert rows(scan, whole(data_file(path), [deletes])) == [
+        {"a": 1, "b": "x"},
+        {"a": 2, "b": None},
+    ]
+
+
+def test_different_id_sets_delete_each_by_themselves(tmp_path: Path) -> None:
+    fields = [arrow_field("a", pa.int64(), 1), arrow_field("b", pa.int64(), 2)]
+    path = write_parquet(tmp_path, fields, [[1, 2, 3], [1, 2, 3]])
+    by_a = equality_deletes(tmp_path, fields[:1], [[1]], [1], sequence_number=1)
+    by_b = equality_deletes(tmp_path, fields, [[9, 9], [2, 1]], [2], sequence_number=1)
+    scan = context([column(1, "a"), column(2, "b")])
+    assert rows(scan, whole(data_file(path), [by_a, by_b])) == [{"a": 3, "b": 3}]
+
+
+def test_keys_are_compared_in_the_tables_type(tmp_path: Path) -> None:
+    path = write_parquet(tmp_path, [arrow_field("a", pa.int32(), 1)], [[1, 2]])
+    deletes = equality_deletes(tmp_path, [A], [[2]], [1], sequence_number=1)
+    assert values(context([column(1, "a", LONG)]), whole(data_file(path), [deletes])) == [1]
+
+
+def test_decimal_keys_match_whatever_their_precision(tmp_path: Path) -> None:
+    from decimal import Decimal
+
+    narrow = arrow_field("a", pa.decimal128(4, 2), 1)
+    wide = arrow_field("a", pa.decimal128(30, 2), 1)
+    path = write_parquet(tmp_path, [narrow], [[Decimal("-1.00"), Decimal("2.50"), None]])
+    deletes = equality_deletes(tmp_path, [wide], [[Decimal("-1.00")]], [1], sequence_number=1)
+    scan = context([column(1, "a", DecimalType(30, 2))])
+    assert values(scan, whole(data_file(path), [deletes])) == [Decimal("2.50"), None]
+
+
+def test_a_dropped_column_still_deletes(tmp_path: Path) -> None:
+    fields = [A, arrow_field("gone", pa.string(), 2)]
+    path = write_parquet(tmp_path, fields, [[1, 2], ["x", "y"]])
+    deletes = equality_deletes(tmp_path, fields[1:], [["x"]], [2], sequence_number=1)
+    scan = context([column(1, "a")], file_columns=[column(1, "a"), column(2, "gone", STRING)])
+    assert values(scan, whole(data_file(path), [deletes])) == [2]
+
+
+def test_a_column_the_data_file_lacks_is_its_default_or_null(tmp_path: Path) -> None:
+    file = numbers(tmp_path, 2)
+    key = arrow_field("new", pa.int64(), 2)
+    null_key = equality_deletes(tmp_path, [key], [[None]], [2], sequence_number=1)
+    five_key = equality_deletes(tmp_path, [key], [[5]], [2], sequence_number=1)
+    plain = context([column(1, "a"), column(2, "new")], projection=[column(1, "a")])
+    default = context(
+        [column(1, "a"), column(2, "new", initial_default=5)], projection=[column(1, "a")]
+    )
+    assert values(plain, whole(file, [five_key])) == [0, 1]
+    assert values(plain, whole(file, [null_key])) == []
+    assert values(default, whole(file, [null_key])) == [0, 1]
+    assert values(default, whole(file, [five_key])) == []
+
+
+def test_a_struct_child_can_be_a_key(tmp_path: Path) -> None:
+    stored = arrow_field("s", pa.struct([arrow_field("x", pa.int64(), 2)]), 1)
+    path = write_parquet(tmp_path, [stored], [[{"x": 1}, None, {"x": None}, {"x": 2}]])
+    scan = context([column(1, "s", StructType((column(2, "x"),)))])
+    one = equality_deletes(tmp_path, [stored], [[{"x": 1}]], [2], sequence_number=1)
+    null = equality_deletes(tmp_path, [stored], [[None]], [2], sequence_number=1)
+    assert values(scan, whole(data_file(path), [one])) == [None, {"x": None}, {"x": 2}]
+    assert values(scan, whole(data_file(path), [null])) == [{"x": 1}, {"x": 2}]
+
+
+PARTITIONED = {
+    0: PartitionSpec(0, (PartitionField((2,), 1000, "identity", "p"),)),
+    1: PartitionSpec(1),
+}
+
+
+def test_partitioned_equality_deletes_stay_in_their_partition(tmp_path: Path) -> None:
+    scan = context([column(1, "a"), column(2, "p")], projection=[column(1, "a")], specs=PARTITIONED)
+    one = numbers(tmp_path, 3, partition=(1,))
+    two = numbers(tmp_path, 3, partition=(2,))
+    in_one = equality_deletes(tmp_path, [A], [[0]], [1], partition=(1,), sequence_number=1)
+    in_two = equality_deletes(tmp_path, [A], [[2]], [1], partition=(2,), sequence_number=1)
+    found = values(scan, whole(one, [in_one]), whole(two, [in_two]))
+    assert found == [1, 2, 0, 1]
+
+
+def test_unpartitioned_equality_deletes_are_global(tmp_path: Path) -> None:
+    scan = context([column(1, "a"), column(2, "p")], projection=[column(1, "a")], specs=PARTITIONED)
+    file = numbers(tmp_path, 3, partition=(1,))
+    everywhere = equality_deletes(tmp_path, [A], [[0]], [1], spec_id=1, sequence_number=1)
+    inside = equality_deletes(tmp_path, [A], [[2]], [1], partition=(1,), sequence_number=1)
+    assert values(scan, whole(file, [everywhere, inside])) == [1]
+
+
+def test_a_key_in_no_schema_and_a_key_of_a_list_are_refused(tmp_path: Path) -> None:
+    file = numbers(tmp_path)
+    unknown = equality_deletes(tmp_path, [A], [[1]], [77], sequence_number=1)
+    with pytest.raises(CorruptFileError, match="equality field id 77"):
+        values(context([column(1, "a")]), whole(file, [unknown]))
+    nested = column(1, "s", StructType((column(2, "x"),)))
+    struct_key = equality_deletes(tmp_path, [A], [[1]], [1], sequence_number=1)
+    with pytest.raises(UnsupportedTableError, match="equality deletes by column"):
+        values(context([nested]), whole(file, [struct_key]))
+
+
+def test_groups_offer_relations_for_an_engine(tmp_path: Path) -> None:
+    scan = context([column(1, "a"), column(2, "p")], specs=PARTITIONED)
+    file = numbers(tmp_path, 3, partition=(1,))
+    deletes = [
+        equality_deletes(tmp_path, [A], [[7]], [1], partition=(1,), sequence_number=3),
+        equality_deletes(tmp_path, [A], [[7, None]], [1], partition=(2,), sequence_number=4),
+        equality_deletes(tmp_path, [A], [[8]], [1], spec_id=1, sequence_number=5),
+    ]
+    relations = DeleteRelations(scan, [whole(file, deletes)], QueryContext())
+    scoped, everywhere = relations.equality_groups
+    assert everywhere.is_global
+    assert everywhere.reader().read_all().to_pylist() == [{"c1": 8, "sequence_number": 5}]
+    assert scoped.reader().read_all().to_pylist() == [
+        {"c1": 7, "partition": 0, "sequence_number": 3},
+        {"c1": 7, "partition": 1, "sequence_number": 4},
+        {"c1": None, "partition": 1, "sequence_number": 4},
+    ]
+    assert scoped.partition_of(file) == 0
+    assert (scoped.field_ids, scoped.has_float_keys, scoped.row_count) == ((1,), False, 3)
+
+
+def test_spilled_keys_delete_the_same_rows(tmp_path: Path) -> None:
+    fields = [A, arrow_field("b", pa.string(), 2)]
+    random = np.random.default_rng(1)
+    a = random.integers(0, 1000, 20_000)
+    b = [None if i % 11 == 0 else "key" * (i % 40) for i in range(20_000)]
+    path = write_parquet(tmp_path, fields, [a, b])
+    keys_a, keys_b = random.integers(0, 1000, 5000), [b[i] for i in range(5000)]
+    deletes = equality_deletes(tmp_path, fields, [keys_a, keys_b], [1, 2], sequence_number=1)
+    one_key = equality_deletes(tmp_path, [A], [list(range(100))], [1], sequence_number=1)
+    scan = context([column(1, "a"), column(2, "b", STRING)])
+    gone = set(zip(keys_a.tolist(), keys_b, strict=True))
+    expected = [row for row in zip(a.tolist(), b, strict=True) if row not in gone and row[0] >= 100]
+    assert 0 < len(expected) < 20_000
+    for limit in (1, 1 << 30):
+        settings = Settings(delete_memory_limit=limit, temp_directory=str(tmp_path / "spill"))
+        task = whole(data_file(path), [deletes, one_key])
+        found = rows(scan, task, query=QueryContext(settings=settings))
+        assert [(row["a"], row["b"]) for row in found] == expected
+    assert list((tmp_path / "spill").iterdir()) == []
