@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
-from typing import Any
+from typing import Any, Final
 
 from icesql.engine.duckdb_types import duckdb_type, literal, quoted
 from icesql.iceberg import metadata_columns
 from icesql.iceberg.types import MISSING, DateType, IcebergType, NestedField, is_floating
 from icesql.scan.plan import ScanPlan
 from icesql.scan.task import FileScanTask
+
+# A scan of no columns still has rows, and SQL has no SELECT of nothing.
+_NO_COLUMNS: Final = '1 AS "__row"'
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ def empty_relation(plan: ScanPlan) -> Relation:
         f"CAST(NULL AS {duckdb_type(column.type)}) AS {quoted(column.name)}"
         for column in plan.scan.projection.fields
     )
-    return Relation(f"SELECT {columns or 'NULL AS "__row"'} WHERE false")
+    return Relation(f"SELECT {columns or _NO_COLUMNS} WHERE false")
 
 
 def union_all(relations: Sequence[Relation]) -> Relation:
@@ -55,7 +58,7 @@ def stream_relation(plan: ScanPlan, name: str, source: Any) -> Relation:
         f"c{column.field_id} AS {quoted(column.name)}" for column in plan.scan.projection.fields
     )
     return Relation(
-        f"SELECT {columns or '1 AS "__row"'} FROM {quoted(name)}", registered={name: source}
+        f"SELECT {columns or _NO_COLUMNS} FROM {quoted(name)}", registered={name: source}
     )
 
 
@@ -140,7 +143,7 @@ class PlainFiles:
             for column in self.plan.scan.projection.fields
         )
         return Relation(
-            f"SELECT {columns or '1 AS "__row"'} FROM {self.function} AS f{suffix}",
+            f"SELECT {columns or _NO_COLUMNS} FROM {self.function} AS f{suffix}",
             self.parameters,
         )
 
