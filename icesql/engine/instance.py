@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from icesql.config import Settings
+from icesql.engine.duckdb_types import literal
 from icesql.errors import OperationalError
 
 _CLOSED_OFF: Final = {
@@ -16,7 +17,6 @@ _CLOSED_OFF: Final = {
     "autoload_known_extensions": False,
     "allow_community_extensions": False,
     "allow_persistent_secrets": False,
-    "enable_progress_bar": False,
     "arrow_lossless_conversion": True,
 }
 
@@ -39,7 +39,8 @@ class Instance:
             config["threads"] = settings.threads
         try:
             self._root = duckdb.connect(config=config)
-            self._root.execute("SET allowed_directories = ?", [sorted(folders)])
+            allowed = ", ".join(map(literal, sorted(folders)))
+            self._root.execute(f"SET allowed_directories = [{allowed}]")
             self._root.execute("SET enable_external_access = false")
         except duckdb.Error as error:
             raise OperationalError(f"cannot start the local engine: {error}") from error
