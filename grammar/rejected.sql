@@ -1,0 +1,103 @@
+-- Statements that the grammar and the engine's parser both refuse. Each "-- refused:" line is a
+-- part of the message of the statement below it.
+
+-- refused: did you mean SELECT?
+SELEC 1;
+-- refused: nothing follows WHERE
+SELECT a FROM t WHERE;
+-- refused: nothing follows GROUP BY
+SELECT a FROM t GROUP BY ORDER BY a;
+-- refused: expected
+SELECT a FROM t WHERE a = ;
+-- refused: SELECT without a column
+SELECT FROM t;
+-- refused: nothing follows ON
+SELECT * FROM t JOIN u ON;
+-- refused: a JOIN without a condition
+SELECT * FROM t JOIN u;
+-- refused: USING () names no column
+SELECT * FROM t JOIN u USING ();
+-- refused: nothing follows PARTITION BY
+SELECT sum(a) OVER (PARTITION BY) FROM t;
+-- refused: nothing follows EXCLUDE
+SELECT * EXCLUDE FROM t;
+-- refused: unexpected ")"
+SELECT (a)) FROM t;
+-- refused: unexpected "c"
+SELECT a b c FROM t;
+-- refused: nothing follows ORDER
+SELECT a FROM t ORDER;
+
+-- refused: nothing follows FOR VERSION AS OF
+SELECT * FROM t FOR VERSION AS OF;
+-- refused: without AS OF
+SELECT * FROM t FOR VERSION 3;
+-- refused: FOR TIMESTAMP ALL
+SELECT * FROM t FOR TIMESTAMP ALL;
+-- refused: FOR TIMESTAMP BETWEEN
+SELECT * FROM t FOR TIMESTAMP BETWEEN '2026-01-01' AND '2026-01-02';
+-- refused: FOR SYSTEM_TIME BEFORE
+SELECT * FROM t FOR SYSTEM_TIME BEFORE '2026-01-01';
+-- refused: the negative version -1
+SELECT * FROM t VERSION AS OF -1;
+-- refused: is 499162860 seconds or milliseconds?
+SELECT * FROM t TIMESTAMP AS OF 499162860;
+-- refused: a subquery cannot say
+SELECT * FROM t TIMESTAMP AS OF (SELECT max(ts) FROM u);
+-- refused: is a name; a time to travel to is a constant
+SELECT * FROM t TIMESTAMP AS OF ts;
+-- refused: two time-travel clauses
+SELECT * FROM t VERSION AS OF 1 VERSION AS OF 2;
+-- refused: time travel on a subquery
+SELECT * FROM (SELECT * FROM t) x FOR VERSION AS OF 3;
+-- refused: time travel on generate_series()
+SELECT * FROM range(3) VERSION AS OF 3;
+-- refused: t FOR VERSION AS OF 'v1'
+SELECT * FROM t@v1;
+-- refused: AT (OFFSET => …)
+SELECT * FROM t AT (OFFSET => -60);
+-- refused: BEFORE (STATEMENT => …)
+SELECT * FROM t BEFORE (STATEMENT => 'x');
+-- refused: CHANGES (…)
+SELECT * FROM t CHANGES (INFORMATION => DEFAULT) AT (VERSION => 1);
+-- refused: an optimizer hint
+SELECT * FROM t /*+ OPTIONS('branch'='b1') */;
+-- refused: expected
+SELECT * FROM t WITH ('snapshot-id' = '1');
+
+-- refused: a file as a table
+SELECT * FROM 'data.parquet';
+-- refused: the table function read_csv()
+SELECT * FROM read_csv('/etc/passwd');
+-- refused: SELECT INTO
+SELECT a INTO b FROM t;
+-- refused: FOR UPDATE
+SELECT a FROM t FOR UPDATE;
+-- refused: TABLESAMPLE
+SELECT a FROM t TABLESAMPLE 10%;
+-- refused: PIVOT
+SELECT * FROM t PIVOT (sum(a) FOR b IN (1, 2));
+-- refused: POSITIONAL JOIN
+SELECT * FROM t POSITIONAL JOIN u;
+-- refused: a column by its number
+SELECT #1 FROM t;
+-- refused: INSERT
+INSERT INTO t VALUES (1);
+-- refused: DELETE
+WITH gone AS (DELETE FROM t RETURNING a) SELECT * FROM gone;
+-- refused: CREATE
+CREATE TABLE t (a INTEGER);
+-- refused: COPY
+COPY t TO '/tmp/t.csv';
+-- refused: ATTACH
+ATTACH 'x.db';
+-- refused: LOAD
+LOAD httpfs;
+-- refused: PRAGMA
+PRAGMA version;
+-- refused: INSERT
+EXPLAIN INSERT INTO t VALUES (1);
+-- refused: unexpected "TBLES" after SHOW
+SHOW TBLES;
+-- refused: nothing is given to threads
+SET threads
