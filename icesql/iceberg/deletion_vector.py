@@ -8,7 +8,7 @@ from __future__ import annotations
 import zlib
 from array import array
 from collections.abc import Callable, Iterator
-from itertools import compress, pairwise
+from itertools import compress
 from operator import lt
 from sys import byteorder
 from typing import Final
@@ -185,4 +185,4 @@ class _Bitmap:
 
 
 def _ascending(values: array[int]) -> bool:
-    return all(lt(one, two) for one, two in pairwise(values))
+    return all(map(lt, values, values[1:]))

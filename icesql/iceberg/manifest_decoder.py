@@ -2,7 +2,7 @@
 
 The walk is Python source made for one schema, because what costs in a generic reader is asking
 every value for its type. Small fields are read where they lie, the maps are stepped over and only
-where they begin is kept (``encoded_maps``). A schema with a shape that is not expected raises OddSchema,
+where they begin is kept (``encoded_maps``). A schema of an unexpected shape raises OddSchema,
 and ``manifest_reference`` reads it instead.
 """
 

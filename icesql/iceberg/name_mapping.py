@@ -60,7 +60,10 @@ def parse_name_mapping(text: str, *, path: str = f"table property {PROPERTY}") -
     Raises CorruptFileError for anything else, a name used twice on one level included.
     """
     try:
-        return NameMapping(_parse_level(load_json(text), 0))
+        json = load_json(text)
+        if isinstance(json, dict) and json.get("type") == "struct":
+            json = json.get("fields")  # some writers wrap the list as a schema does
+        return NameMapping(_parse_level(json, 0))
     except Malformed as error:
         raise CorruptFileError(path, str(error)) from error
 

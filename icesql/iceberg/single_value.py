@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, date, datetime
+from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
@@ -106,7 +106,7 @@ def _nested(type: StructType | ListType | MapType, json: Any) -> Any:
             keys = as_list(pairs.get("keys"), "default of map keys")
             values = as_list(pairs.get("values"), "default of map values")
             if len(keys) != len(values):
-                raise Malformed("default of map has as many keys as values nowhere")
+                raise Malformed("default of map has another number of keys than of values")
             return [
                 (parse_single_value(type.key, key), parse_single_value(type.value, value))
                 for key, value in zip(keys, values, strict=True)
@@ -170,8 +170,12 @@ def _timestamp_nanos(type: IcebergType, json: Any, *, zoned: bool) -> int:
         raise _wrong(type, text)
     nanos = _days(type, found[1]) * _NANOS_PER_DAY + _time_nanos(type, found[2])
     if zoned and found[3] != "Z":
-        offset = datetime.fromisoformat(f"1970-01-01T00:00:00{found[3]}").astimezone(UTC)
-        nanos += int((offset - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()) * 1_000_000_000
+        ahead = _time_nanos(type, found[3][1:])
+        nanos += ahead if found[3][0] == "-" else -ahead
+    if not -(1 << 63) <= nanos < 1 << 63 and isinstance(
+        type, TimestampNanoType | TimestamptzNanoType
+    ):
+        raise _wrong(type, text)
     return nanos
 
 

@@ -1,0 +1,290 @@
+"""Deletion vectors against a writer of the Roaring format made here from its specification."""
+
+from __future__ import annotations
+
+import json
+import random
+import struct
+import zlib
+from collections.abc import Callable, Iterable
+from itertools import groupby
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from icesql.errors import CorruptFileError
+from icesql.iceberg.data_file import DataFile, FileContent
+from icesql.iceberg.deletion_vector import load_deletion_vector, read_deletion_vector
+
+MAGIC = bytes.fromhex("d1d33964")
+
+
+def runs(values: list[int]) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for value in values:
+        if found and found[-1][1] + 1 == value:
+            found[-1] = (found[-1][0], value)
+        else:
+            found.append((value, value))
+    return found
+
+
+def bitmap(values: Iterable[int], *, with_runs: bool = False) -> bytes:
+    """A 32-bit Roaring bitmap in the portable format."""
+    groups = [
+        (key, [v & 0xFFFF for v in group])
+        for key, group in groupby(sorted(values), lambda v: v >> 16)
+    ]
+    bodies, flags = [], 0
+    for index, (_, low) in enumerate(groups):
+        if with_runs and len(runs(low)) * 4 < min(2 * len(low), 8192):
+            flags |= 1 << index
+            pairs = b"".join(struct.pack("<HH", a, b - a) for a, b in runs(low))
+            bodies.append(struct.pack("<H", len(runs(low))) + pairs)
+        elif len(low) > 4096:
+            bodies.append(sum(1 << v for v in low).to_bytes(8192, "little"))
+        else:
+            bodies.append(struct.pack(f"<{len(low)}H", *low))
+    header = b"".join(struct.pack("<HH", key, len(low) - 1) for key, low in groups)
+    if flags:
+        start = struct.pack("<I", 12347 | (len(groups) - 1) << 16)
+        start += flags.to_bytes((len(groups) + 7) // 8, "little")
+    else:
+        start = struct.pack("<II", 12346, len(groups))
+    if not flags or len(groups) >= 4:
+        at = len(start) + len(header) + 4 * len(groups)
+        for body in bodies:
+            header += struct.pack("<I", at)
+            at += len(body)
+    return start + header + b"".join(bodies)
+
+
+def frame(payload: bytes) -> bytes:
+    body = MAGIC + payload
+    return struct.pack(">I", len(body)) + body + struct.pack(">I", zlib.crc32(body))
+
+
+def vector(positions: Iterable[int], *, with_runs: bool = False) -> bytes:
+    groups = [(key, list(group)) for key, group in groupby(sorted(positions), lambda p: p >> 32)]
+    payload = struct.pack("<Q", len(groups))
+    for key, group in groups:
+        payload += struct.pack("<I", key)
+        payload += bitmap((p & 0xFFFFFFFF for p in group), with_runs=with_runs)
+    return frame(payload)
+
+
+DENSE = [*range(0, 130_000, 2), *range(200_000, 300_000)]
+
+
+@pytest.mark.parametrize("with_runs", [False, True])
+@pytest.mark.parametrize(
+    "positions",
+    [
+        [],
+        [0],
+        [1, 3, 5, 7, 9],
+        [65535, 65536, 1 << 32, (1 << 32) + 5, (1 << 63) - 1],
+        list(range(4096)),
+        list(range(4097)),
+        list(range(65536)),
+        DENSE,
+        [k << 16 for k in range(10)],
+    ],
+    ids=len,
+)
+def test_positions_come_back_in_order(positions: list[int], with_runs: bool) -> None:
+    blob = vector(positions, with_runs=with_runs)
+    assert list(read_deletion_vector(blob, path="dv", cardinality=len(positions))) == positions
+
+
+@given(st.sets(st.integers(0, 200_000) | st.integers(0, (1 << 63) - 1), max_size=60), st.booleans())
+def test_any_set_of_positions_comes_back(positions: set[int], with_runs: bool) -> None:
+    assert list(read_deletion_vector(vector(positions, with_runs=with_runs), path="dv")) == sorted(
+        positions
+    )
+
+
+def test_a_vector_of_a_java_writer_reads() -> None:
+    # 5 of 10 rows, as the reference implementation serialises it.
+    blob = bytes.fromhex(
+        "0000002a"
+        "d1d33964"
+        "0100000000000000"
+        "00000000"
+        "3a300000"
+        "01000000"
+        "0000"
+        "0400"
+        "10000000"
+        "01000300050007000900"
+    )
+    blob += struct.pack(">I", zlib.crc32(blob[4:]))
+    assert list(read_deletion_vector(blob, path="dv", cardinality=5)) == [1, 3, 5, 7, 9]
+
+
+def one_key(payload: bytes, key: int = 0) -> bytes:
+    return frame(struct.pack("<QI", 1, key) + payload)
+
+
+@pytest.mark.parametrize(
+    ("blob", "problem"),
+    [
+        (b"", "0 bytes"),
+        (vector([1])[:-1], "says"),
+        (vector([1]) + b"\x00", "says"),
+        (vector([1]).replace(MAGIC, b"\xd1\xd3\x39\x65"), "magic"),
+        (vector([1])[:-1] + b"\x00", "checksum"),
+        (one_key(bitmap([1]), key=1 << 31), "negative"),
+        (
+            frame(struct.pack("<QI", 2, 5) + bitmap([1]) + struct.pack("<I", 5) + bitmap([1])),
+            "keys",
+        ),
+        (frame(struct.pack("<Q", 1 << 60)), "ends early"),
+        (one_key(struct.pack("<I", 99)), "cookie"),
+        (one_key(struct.pack("<II", 12346, 1 << 20)), "containers"),
+        (one_key(bitmap([1]) + b"\x00"), "left over"),
+        (one_key(bitmap([1, 2]).replace(b"\x01\x00\x02\x00", b"\x02\x00\x02\x00")), "ascending"),
+        (one_key(bitmap(range(5000))[:-1] + b"\xff"), "container of 5000 values"),
+        (
+            one_key(
+                struct.pack("<IB", 12347, 1)
+                + struct.pack("<HH", 0, 9)
+                + struct.pack("<HHHHH", 2, 0, 4, 3, 4)
+            ),
+            "runs",
+        ),
+        (
+            one_key(
+                struct.pack("<IB", 12347, 1)
+                + struct.pack("<HH", 0, 9)
+                + struct.pack("<HHH", 1, 65530, 9)
+            ),
+            "runs",
+        ),
+    ],
+)
+def test_damage_is_named(blob: bytes, problem: str) -> None:
+    with pytest.raises(CorruptFileError, match=problem) as caught:
+        read_deletion_vector(blob, path="s3://b/dv.puffin")
+    assert caught.value.path == "s3://b/dv.puffin"
+
+
+@pytest.mark.parametrize("cardinality", [0, 2, 4])
+def test_another_number_of_positions_than_promised_is_damage(cardinality: int) -> None:
+    with pytest.raises(CorruptFileError):
+        read_deletion_vector(vector([1, 2, 3]), path="dv", cardinality=cardinality)
+
+
+def test_a_small_blob_cannot_ask_for_endless_memory() -> None:
+    full = struct.pack("<HHH", 1, 0, 65535)
+    count = 65536
+    header = b"".join(struct.pack("<HH", key, 65535) for key in range(count))
+    payload = struct.pack("<I", 12347 | (count - 1) << 16) + b"\xff" * (count // 8) + header
+    with pytest.raises(CorruptFileError, match="more than"):
+        read_deletion_vector(
+            one_key(payload + b"\x00" * 4 * count + full * count), path="dv", cardinality=10
+        )
+
+
+def test_random_damage_never_raises_anything_else() -> None:
+    rng = random.Random(3)
+    for _ in range(1000):
+        body = bytearray(vector([*range(50), 70_000, 1 << 33], with_runs=True)[8:-4])
+        for _ in range(rng.randrange(1, 4)):
+            body[rng.randrange(len(body))] = rng.randrange(256)
+        try:
+            found = read_deletion_vector(frame(bytes(body)), path="dv", cardinality=52)
+        except CorruptFileError:
+            continue
+        assert list(found) == sorted(set(found))
+
+
+# ------------------------------------------------------------------ in a Puffin file
+
+PATHS = ["s3://b/one.parquet", "s3://b/two.parquet"]
+
+
+def puffin(
+    vectors: dict[str, list[int]], **changes: object
+) -> tuple[bytes, list[dict[str, object]]]:
+    data, blobs = b"PFA1", []
+    for path, positions in vectors.items():
+        blob = vector(positions)
+        blobs.append(
+            {
+                "type": "deletion-vector-v1",
+                "fields": [],
+                "snapshot-id": -1,
+                "sequence-number": -1,
+                "offset": len(data),
+                "length": len(blob),
+                "properties": {"referenced-data-file": path, "cardinality": str(len(positions))},
+                **changes,
+            }
+        )
+        data += blob
+    payload = json.dumps({"blobs": blobs}).encode()
+    return data + b"PFA1" + payload + struct.pack("<iI", len(payload), 0) + b"PFA1", blobs
+
+
+def delete_file(data: bytes, count: int, path: str, **more: int) -> DataFile:
+    return DataFile(
+        FileContent.POSITION_DELETES,
+        "dv.puffin",
+        "PUFFIN",
+        0,
+        (),
+        count,
+        len(data),
+        referenced_data_file=path,
+        **more,
+    )
+
+
+def reader(data: bytes) -> Callable[[int, int], bytes]:
+    return lambda offset, length: data[offset : offset + length]
+
+
+def test_the_manifest_says_where_the_vector_of_a_file_lies() -> None:
+    data, blobs = puffin({PATHS[0]: [1, 2], PATHS[1]: [7]})
+    delete = delete_file(
+        data,
+        1,
+        PATHS[1],
+        content_offset=blobs[1]["offset"],
+        content_size_in_bytes=blobs[1]["length"],
+    )
+    asked: list[tuple[int, int]] = []
+
+    def read(offset: int, length: int) -> bytes:
+        asked.append((offset, length))
+        return data[offset : offset + length]
+
+    assert list(load_deletion_vector(delete, read, path="dv.puffin")) == [7]
+    assert asked == [(blobs[1]["offset"], blobs[1]["length"])]
+
+
+def test_without_an_offset_the_footer_names_the_vector() -> None:
+    data, _ = puffin({PATHS[0]: [1, 2], PATHS[1]: [7]})
+    assert list(load_deletion_vector(delete_file(data, 2, PATHS[0]), reader(data), path="p")) == [
+        1,
+        2,
+    ]
+
+
+def test_a_vector_of_no_or_of_several_blobs_is_refused() -> None:
+    data, _ = puffin({PATHS[0]: [1], PATHS[1]: [7]})
+    with pytest.raises(CorruptFileError, match="0 deletion vectors"):
+        load_deletion_vector(delete_file(data, 1, "s3://b/three.parquet"), reader(data), path="p")
+    compressed, _ = puffin({PATHS[0]: [1]}, **{"compression-codec": "zstd"})
+    with pytest.raises(CorruptFileError, match="compressed"):
+        load_deletion_vector(delete_file(compressed, 1, PATHS[0]), reader(compressed), path="p")
+
+
+@pytest.mark.parametrize(("offset", "length"), [(-1, 10), (0, -1), (0, 10**12), (10**6, 42)])
+def test_an_impossible_range_is_refused(offset: int, length: int) -> None:
+    data, _ = puffin({PATHS[0]: [1]})
+    delete = delete_file(data, 1, PATHS[0], content_offset=offset, content_size_in_bytes=length)
+    with pytest.raises(CorruptFileError):
+        load_deletion_vector(delete, reader(data), path="p")
