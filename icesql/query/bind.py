@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from icesql.query.bound import BoundQuery, ScanNote
 from icesql.query.columns import bind_columns
+from icesql.query.names import select_scopes
 from icesql.query.pushdown import push_down
 from icesql.query.snapshot_selection import select_snapshot, snapshot_text
 from icesql.scan.table_scan import TableScan
@@ -50,11 +51,12 @@ def bind(
                 note=selected.note or "",
             )
         )
-    tree, projected = bind_columns(tree, tuple(scans), context)
-    filtered, pushed = push_down(tree, projected, context)
+    scopes = select_scopes(tree, [scan.schema for scan in scans])
+    filtered, pushed = push_down(tree, scopes, tuple(scans), context)
+    projected = bind_columns(tree, scopes, filtered)
     return BoundQuery(
         tree=tree,
-        scans=filtered,
+        scans=projected,
         references=tuple(query.references),
         notes=tuple(notes),
         pushed=pushed,

@@ -1,18 +1,318 @@
-"""Which columns each scan must expose, and which names in the tree mean them."""
+"""Which columns each scan exposes, and the tree that names them.
+
+A scan exposes the columns that its statement names, all of them under ``*``. Unknown names are
+refused here, where the nearest ones can be told. Metadata columns such as ``_file`` are
+exposed where they are named and stay out of ``*``. Columns of one table that are equal up to
+case are exposed as ``__col_<field id>``, for engines that cannot tell them apart.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from icesql.errors import (
+    ColumnNotFoundError,
+    UnsupportedSqlError,
+    similar_names,
+)
+from icesql.iceberg.metadata_columns import METADATA_COLUMNS, partition_column
+from icesql.iceberg.schema import Schema
+from icesql.iceberg.types import NestedField, StructType
+from icesql.query.names import (
+    PARTITION,
+    Meaning,
+    SelectScope,
+    Source,
+    meaning_of,
+    scan_index,
+)
 
 if TYPE_CHECKING:
-    from sqlglot import exp
-
-    from icesql.context import QueryContext
     from icesql.scan.table_scan import TableScan
+
+# Names without a column behind them that DuckDB understands.
+_PSEUDO: Final = frozenset(
+    {
+        "rowid",
+        "user",
+        "current_user",
+        "session_user",
+        "current_role",
+        "current_schema",
+        "current_catalog",
+        "current_database",
+        "current_time",
+        "localtime",
+        "localtimestamp",
+        "current_localtimestamp",
+        "all",
+        "default",
+    }
+)
 
 
 def bind_columns(
-    tree: exp.Expression, scans: tuple[TableScan, ...], context: QueryContext
-) -> tuple[exp.Expression, tuple[TableScan, ...]]:
-    """The tree and the scans with their projections."""
-    return tree, scans
+    tree: exp.Expr, scopes: Sequence[SelectScope], scans: tuple[TableScan, ...]
+) -> tuple[TableScan, ...]:
+    """The scans with the columns that they must expose.
+
+    Names in ``tree`` are rewritten in place, ``scopes`` are its SELECTs. Raises
+    ColumnNotFoundError, AmbiguousColumnError, and UnsupportedSqlError where columns equal up to case cannot be told apart.
+    """
+    binder = _Binder(tuple(_Exposed(scan) for scan in scans))
+    _expose_all_outside(tree, scopes, binder)
+    for scope in scopes:
+        binder.bind(scope)
+    for scope in scopes:
+        binder.rewrite_stars(scope)
+    return tuple(each.projected() for each in binder.exposed)
+
+
+def _expose_all_outside(tree: exp.Expr, scopes: Sequence[SelectScope], binder: _Binder) -> None:
+    """Scans that stand in no FROM that was understood (PIVOT statements) expose everything."""
+    understood = {id(source.node) for scope in scopes for source in scope.sources}
+    for table in tree.find_all(exp.Table):
+        index = scan_index(table)
+        if index is not None and id(table) not in understood:
+            binder.exposed[index].whole = True
+
+
+@dataclass(slots=True)
+class _Exposed:
+    """What one scan has to expose, gathered while the tree is walked."""
+
+    scan: TableScan
+    whole: bool = False
+    needed: dict[int, NestedField] = field(default_factory=dict)
+    clashing: frozenset[int] = frozenset()
+
+    def __post_init__(self) -> None:
+        by_lower: dict[str, list[int]] = {}
+        for column in self.scan.schema.fields:
+            by_lower.setdefault(column.name.lower(), []).append(column.field_id)
+        clashes = [ids for ids in by_lower.values() if len(ids) > 1]
+        self.clashing = frozenset(field_id for ids in clashes for field_id in ids)
+
+    def find(self, name: str) -> NestedField | None:
+        """The column of that name: exact first, then up to case, then metadata columns."""
+        found = self.scan.schema.find_column(name)
+        if found is not None:
+            return found
+        lower = name.lower()
+        if lower == PARTITION:
+            return _partition_column(self.scan)
+        return METADATA_COLUMNS.get(lower)
+
+    @property
+    def metadata_names(self) -> tuple[str, ...]:
+        """The metadata columns among the exposed ones that ``*`` must leave out."""
+        own = {column.field_id for column in self.scan.schema.fields}
+        return tuple(each.name for each in self.needed.values() if each.field_id not in own)
+
+    def exposed_name(self, column: NestedField) -> str:
+        return f"__col_{column.field_id}" if column.field_id in self.clashing else column.name
+
+    def projected(self) -> TableScan:
+        columns = [
+            replace(column, name=self.exposed_name(column))
+            if column.field_id in self.clashing
+            else column
+            for column in self.scan.schema.fields
+            if self.whole or column.field_id in self.needed
+        ]
+        own = {column.field_id for column in self.scan.schema.fields}
+        columns += [each for each in self.needed.values() if each.field_id not in own]
+        schema = self.scan.schema
+        return replace(self.scan, projection=Schema(tuple(columns), schema_id=schema.schema_id))
+
+
+@dataclass(slots=True)
+class _Binder:
+    exposed: Sequence[_Exposed]
+
+    def bind(self, scope: SelectScope) -> None:
+        """Note the columns that a SELECT names; check and rewrite their names."""
+        self._joins(scope)
+        aliases: frozenset[str] | None = None
+        for node in list(scope.own_nodes()):
+            match node:
+                case exp.Column() if isinstance(node.this, exp.Star):
+                    self._star(scope, node.table)
+                case exp.Star() if not isinstance(node.parent, exp.Count | exp.Column):
+                    self._star(scope, "")
+                case exp.Columns() | exp.Pivot():
+                    self._star(scope, "")
+                case exp.Column():
+                    meaning = meaning_of(node, scope)
+                    if aliases is None:
+                        aliases = scope.aliases
+                    self._column(node, meaning, scope, aliases)
+
+    def _joins(self, scope: SelectScope) -> None:
+        for source in scope.sources:
+            if source.scan is not None and source.columns is None:
+                self.exposed[source.scan].whole = True
+            join = source.join
+            if join is None:
+                continue
+            if join.method == "NATURAL":
+                self._star(scope, "")
+                self._refuse_clashes(scope, "NATURAL JOIN")
+            for name in join.args.get("using") or ():
+                for each in scope.sources:
+                    if each.scan is None:
+                        continue
+                    column = self._find(each, name.name)
+                    if column is not None:
+                        self.exposed[each.scan].needed[column.field_id] = column
+                        if column.field_id in self.exposed[each.scan].clashing:
+                            raise _clash(f"USING ({name.name})", self.exposed[each.scan])
+
+    def _refuse_clashes(self, scope: SelectScope, construct: str) -> None:
+        for source in scope.sources:
+            if source.scan is not None and self.exposed[source.scan].clashing:
+                raise _clash(construct, self.exposed[source.scan])
+
+    def _star(self, scope: SelectScope, table: str) -> None:
+        for source in scope.sources:
+            if source.scan is not None and (not table or source.name == table.lower()):
+                self.exposed[source.scan].whole = True
+
+    def _column(
+        self, node: exp.Column, meaning: Meaning, scope: SelectScope, aliases: frozenset[str]
+    ) -> None:
+        for source in meaning.sources:
+            if source.scan is None:
+                continue
+            exposed = self.exposed[source.scan]
+            column = self._find(source, meaning.path[0])
+            if column is None:
+                continue
+            exposed.needed[column.field_id] = column
+            if column.field_id in exposed.clashing and len(meaning.sources) == 1:
+                _rename(node, meaning, exposed.exposed_name(column), scope)
+        if not meaning.sources:
+            self._unknown(node, meaning, scope, aliases)
+
+    def _find(self, source: Source, name: str) -> NestedField | None:
+        if source.scan is None or source.columns is None:
+            if source.scan is not None:
+                self.exposed[source.scan].whole = True
+            return None
+        return self.exposed[source.scan].find(name)
+
+    def _unknown(
+        self, node: exp.Column, meaning: Meaning, scope: SelectScope, aliases: frozenset[str]
+    ) -> None:
+        """A name that no source has: a whole row, an alias, the engine's own, or a mistake."""
+        first = meaning.path[0].lower()
+        sources = [source for each in scope.around() for source in each.sources]
+        named = [source for source in sources if source.name == first]
+        for source in named:
+            if source.scan is not None and len(meaning.path) == 1:
+                self.exposed[source.scan].whole = True
+        if not meaning.certain or _means_no_column(node):
+            return
+        if len(meaning.path) > 1:
+            if len(named) == 1 and named[0].scan is not None:
+                raise self._not_found(meaning.path[1], named)
+            return
+        if named or first in aliases or first in _PSEUDO or not sources:
+            return
+        if any(first in each.aliases for each in scope.around()):
+            return
+        raise self._not_found(meaning.path[0], sources)
+
+    def _not_found(self, name: str, sources: Sequence[Source]) -> ColumnNotFoundError:
+        scans = [self.exposed[source.scan].scan for source in sources if source.scan is not None]
+        names = {column.name: None for scan in scans for column in scan.schema.fields}
+        names |= {each: None for source in sources for each in sorted(source.columns or ())}
+        distinct: dict[str, str] = {}
+        for each in names:
+            distinct.setdefault(each.lower(), each)
+        tables = {scan.table.name for scan in scans}
+        return ColumnNotFoundError(
+            name,
+            table=tables.pop() if len(tables) == 1 and len(sources) == len(scans) else None,
+            similar=similar_names(name, distinct.values()),
+        )
+
+    # -------------------------------------------------------------- stars
+
+    def rewrite_stars(self, scope: SelectScope) -> None:
+        """Keep metadata columns out of ``*`` and give clashing columns their names back."""
+        for node in list(scope.own_nodes("expressions")):
+            if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
+                table = node.parent.table if isinstance(node.parent, exp.Column) else ""
+                for source in scope.sources:
+                    meant = not source.is_filter_only and (
+                        not table or source.name == table.lower()
+                    )
+                    if meant and source.scan is not None:
+                        self._rewrite_star(node, source)
+            elif isinstance(node, exp.Columns):
+                self._refuse_clashes(scope, "COLUMNS")
+
+    def _rewrite_star(self, star: exp.Star, source: Source) -> None:
+        assert source.scan is not None
+        exposed = self.exposed[source.scan]
+        for name in exposed.metadata_names:
+            star.append("except_", exp.column(name, table=source.node.alias_or_name, quoted=True))
+        if not exposed.clashing:
+            return
+        if star.args.get("except_") or star.args.get("rename") or star.args.get("replace"):
+            raise _clash("EXCLUDE, REPLACE and RENAME", exposed)
+        for column in exposed.scan.schema.fields:
+            if column.field_id in exposed.clashing:
+                old = exp.column(exposed.exposed_name(column), quoted=True)
+                star.append("rename", exp.alias_(old, column.name, quoted=True))
+
+
+def _rename(node: exp.Column, meaning: Meaning, name: str, scope: SelectScope) -> None:
+    parts = list(node.parts)
+    place = parts[len(parts) - len(meaning.path)]
+    assert isinstance(place, exp.Identifier)
+    written = node.parts[-1].name
+    place.set("this", name)
+    place.set("quoted", True)
+    if node.parent is scope.select and node.arg_key == "expressions":
+        # The column of the result keeps the name that the table gives it.
+        node.replace(exp.alias_(node.copy(), written, quoted=True))
+
+
+def _means_no_column(node: exp.Column) -> bool:
+    """Places where a word in the form of a column need not be one."""
+    parent = node.parent
+    if isinstance(parent, exp.Star | exp.PropertyEQ | exp.Kwarg | exp.Interval | exp.TableAlias):
+        return True
+    if isinstance(parent, exp.Alias) and isinstance(parent.parent, exp.Star):
+        return True
+    return node.find_ancestor(exp.Lambda, exp.Pivot, exp.UnpivotColumns) is not None
+
+
+def _clash(construct: str, exposed: _Exposed) -> UnsupportedSqlError:
+    names = [
+        column.name for column in exposed.scan.schema.fields if column.field_id in exposed.clashing
+    ]
+    return UnsupportedSqlError(
+        f'{construct} over table "{exposed.scan.table.name}", whose columns '
+        f"{' and '.join(names)} are equal up to case",
+        hint="name the columns in double quotes",
+    )
+
+
+def _partition_column(scan: TableScan) -> NestedField | None:
+    """``_partition``: a struct of the partition fields of all specs of the table."""
+    from icesql.iceberg.partitioning import partition_types
+
+    fields: dict[int, NestedField] = {}
+    metadata = scan.table.metadata
+    for spec in metadata.specs.values():
+        types = partition_types(spec, metadata.file_schema)
+        for part, part_type in zip(spec.fields, types, strict=True):
+            fields.setdefault(part.field_id, NestedField(part.field_id, part.name, part_type))
+    return partition_column(StructType(tuple(fields.values()))) if fields else None

@@ -1,0 +1,279 @@
+"""What the names in each SELECT of a tree mean: its sources, their columns, the SELECT around it.
+
+Knows DuckDB's rules of scope as far as icesql needs them: where a name cannot be placed with
+certainty, that is said, and the engine decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from icesql.iceberg.metadata_columns import METADATA_COLUMNS
+from icesql.iceberg.schema import Schema
+
+_SCAN = re.compile(r"__scan_(\d+)")
+PARTITION = "_partition"
+
+
+@dataclass(eq=False, slots=True)
+class Source:
+    """Something in FROM. ``columns`` are its output names in lower case, None when unknown.
+
+    ``scan`` is the index of an Iceberg scan, ``query`` the SELECT or set operation of a derived
+    table or CTE. ``join`` is the join that brings it in, None for the first source.
+    ``plain`` is False inside parentheses, pivots and samples, where nothing may be pushed.
+    """
+
+    name: str
+    node: exp.Expr
+    join: exp.Join | None = None
+    scan: int | None = None
+    query: exp.Query | None = None
+    columns: frozenset[str] | None = None
+    plain: bool = True
+
+    @property
+    def is_filter_only(self) -> bool:
+        """Whether the source is the right side of a SEMI or ANTI join, seen by its ON alone."""
+        return self.join is not None and self.join.kind in ("SEMI", "ANTI")
+
+    def has(self, name: str) -> bool:
+        """Whether the source has a column of that name, metadata columns included."""
+        lower = name.lower()
+        if self.columns is not None and lower in self.columns:
+            return True
+        return self.scan is not None and (lower in METADATA_COLUMNS or lower == PARTITION)
+
+
+@dataclass(eq=False, slots=True)
+class SelectScope:
+    """One SELECT with its sources in order, and the SELECT that encloses it."""
+
+    select: exp.Select
+    parent: SelectScope | None
+    sources: list[Source] = field(default_factory=list)
+
+    def around(self) -> Iterator[SelectScope]:
+        """This SELECT and the ones around it, inner first."""
+        scope: SelectScope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.parent
+
+    def own_nodes(self, *parts: str) -> Iterator[exp.Expr]:
+        """The nodes of this SELECT (or of these arguments of it) outside of nested queries."""
+        for name, value in self.select.args.items():
+            if name == "with_" or (parts and name not in parts):
+                continue
+            for each in value if isinstance(value, list) else [value]:
+                if isinstance(each, exp.Expr):
+                    yield from _own(each)
+
+    @property
+    def aliases(self) -> frozenset[str]:
+        """Names that the select list gives, in lower case."""
+        return frozenset(
+            each.alias.lower()
+            for node in self.select.expressions
+            for each in node.find_all(exp.Alias)
+            if each.alias
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """Sources that a column may come from, and the path below them: column, then struct children.
+
+    Several sources stand for an ambiguous name or one that USING joins. ``certain`` is False when
+    a source of unknown columns might have the name too.
+    """
+
+    sources: tuple[Source, ...]
+    path: tuple[str, ...]
+    certain: bool = True
+
+
+def select_scopes(tree: exp.Expr, schemas: Sequence[Schema]) -> list[SelectScope]:
+    """Every SELECT of ``tree``, inner ones before those that read from them."""
+    builder = _Builder(schemas)
+    if isinstance(tree, exp.Query):
+        builder.visit(tree, None)
+    return builder.scopes
+
+
+def meaning_of(column: exp.Column, scope: SelectScope) -> Meaning:
+    """What a column of ``scope`` refers to; no sources when nothing that is known has it."""
+    parts = tuple(part.name for part in column.parts)
+    certain = True
+    inside = column.find_ancestor(exp.Join, exp.Select)
+    for each in scope.around():
+        visible = [
+            source
+            for source in each.sources
+            if not source.is_filter_only or source.join is inside or each is not scope
+        ]
+        if len(parts) > 1:
+            named = [source for source in visible if source.name == parts[0].lower()]
+            found = [source for source in named if source.has(parts[1])]
+            if found:
+                return Meaning(tuple(found), parts[1:], certain)
+            if any(source.columns is None for source in named):
+                certain = False
+        # Two sources of this SELECT that both have the name make it ambiguous, which the engine
+        # refuses; an unknown source matters to names of the SELECTs around this one alone.
+        found = [source for source in visible if source.has(parts[0])]
+        if found:
+            return Meaning(tuple(found), parts, certain)
+        certain = certain and all(source.columns is not None for source in visible)
+    return Meaning((), parts, certain)
+
+
+def scan_index(node: exp.Expr) -> int | None:
+    """The index of a ``"__scan_<i>"`` table, None for anything else."""
+    if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier) or node.db:
+        return None
+    found = _SCAN.fullmatch(node.name)
+    return int(found[1]) if found else None
+
+
+def _own(node: exp.Expr) -> Iterator[exp.Expr]:
+    if isinstance(node, exp.Select | exp.SetOperation):
+        return
+    yield node
+    for child in node.iter_expressions():
+        yield from _own(child)
+
+
+def nested_queries(node: exp.Expr) -> Iterator[exp.Query]:
+    """The SELECTs and set operations directly below ``node``."""
+    for child in node.iter_expressions():
+        if isinstance(child, exp.Select | exp.SetOperation):
+            yield child
+        else:
+            yield from nested_queries(child)
+
+
+@dataclass(slots=True)
+class _Builder:
+    schemas: Sequence[Schema]
+    scopes: list[SelectScope] = field(default_factory=list)
+    outputs: dict[int, frozenset[str] | None] = field(default_factory=dict)
+
+    def visit(self, query: exp.Expr, parent: SelectScope | None) -> None:
+        if not isinstance(query, exp.Select):
+            for cte in query.ctes if isinstance(query, exp.Query) else ():
+                self.visit(cte.this, parent)
+            for nested in nested_queries(query):
+                if not isinstance(nested.parent, exp.CTE):
+                    self.visit(nested, parent)
+            if isinstance(query, exp.SetOperation):
+                left = query.this.unnest()
+                self.outputs[id(query)] = self.outputs.get(id(left))
+            return
+        scope = SelectScope(query, parent)
+        for cte in query.ctes:
+            # A CTE sees what is around the SELECT, not its FROM.
+            if isinstance(cte.this, exp.Query):
+                self.visit(cte.this, parent)
+        for name, value in query.args.items():
+            if name != "with_":
+                for each in value if isinstance(value, list) else [value]:
+                    if isinstance(each, exp.Select | exp.SetOperation):
+                        self.visit(each, scope)
+                    elif isinstance(each, exp.Expr):
+                        for nested in nested_queries(each):
+                            self.visit(nested, scope)
+        scope.sources = list(self._sources(query))
+        self.outputs[id(query)] = self._output(scope)
+        self.scopes.append(scope)
+
+    def _sources(self, select: exp.Select) -> Iterator[Source]:
+        plain = not select.args.get("sample") and not select.args.get("pivots")
+        start = select.args.get("from_")
+        if start is not None:
+            yield from self._source(start.this, None, plain)
+        for join in select.args.get("joins") or ():
+            yield from self._source(join.this, join, plain)
+        for lateral in select.args.get("laterals") or ():
+            yield Source(lateral.alias_or_name.lower(), lateral)
+
+    def _source(self, node: exp.Expr, join: exp.Join | None, plain: bool) -> Iterator[Source]:
+        inner_joins = node.args.get("joins") or ()
+        changed = node.args.get("pivots") or node.args.get("sample")
+        alias = node.args.get("alias")
+        renamed = isinstance(alias, exp.TableAlias) and bool(alias.args.get("columns"))
+        plain = plain and not inner_joins and not changed
+        name = node.alias_or_name.lower()
+        match node:
+            case exp.Table():
+                index = scan_index(node)
+                columns: frozenset[str] | None = None
+                query = None
+                if index is not None:
+                    columns = frozenset(each.name.lower() for each in self.schemas[index].fields)
+                else:
+                    query = _cte(node)
+                    columns = self.outputs.get(id(query)) if query is not None else None
+                if renamed or node.args.get("pivots"):
+                    columns = None
+                yield Source(name, node, join, index, query, columns, plain and not renamed)
+            case exp.Subquery() if isinstance(node.this, exp.Select | exp.SetOperation):
+                columns = None if changed or renamed else self.outputs.get(id(node.this))
+                modified = any(node.args.get(each) for each in node.arg_types if each not in _BARE)
+                plain = plain and not modified and not renamed
+                yield Source(name, node, join, None, node.this, columns, plain)
+            case exp.Subquery() | exp.Paren():
+                yield from self._source(node.this, join, False)
+            case _:
+                yield Source(name, node, join, plain=plain)
+        for inner in inner_joins:
+            yield from self._source(inner.this, inner, False)
+
+    def _output(self, scope: SelectScope) -> frozenset[str] | None:
+        names: set[str] = set()
+        if scope.select.args.get("exclude"):
+            return None
+        for node in scope.select.expressions:
+            match node:
+                case exp.Alias():
+                    if node.this.find(exp.Columns):
+                        return None
+                    names.add(node.alias.lower())
+                case exp.Star() if not any(node.args.values()):
+                    for source in scope.sources:
+                        if source.columns is None:
+                            return None
+                        names |= source.columns
+                case exp.Column() if not isinstance(node.this, exp.Star):
+                    names.add(node.name.lower())
+                case _:
+                    return None
+        return frozenset(names)
+
+
+_BARE = ("this", "alias")
+
+
+def _cte(table: exp.Table) -> exp.Query | None:
+    """The query of the CTE that a table name means, None when it is none."""
+    if table.db:
+        return None
+    inside: exp.Expr = table
+    node = table.parent
+    while node is not None:
+        if isinstance(node, exp.Query):
+            for cte in node.ctes:
+                if cte is inside:
+                    break  # a CTE sees only the ones before it
+                if cte.alias.lower() == table.name.lower():
+                    renamed = cte.args["alias"].args.get("columns")
+                    query = cte.this
+                    return query if isinstance(query, exp.Query) and not renamed else None
+        if isinstance(node, exp.CTE):
+            inside = node
+        node = node.parent
+    return None
