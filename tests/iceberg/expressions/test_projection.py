@@ -322,7 +322,7 @@ def partition_of(value: Any, transform: str, source: IcebergType) -> Any:
 
 
 @given(cases())
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=800, deadline=None)
 def test_a_row_and_its_partition_agree(case):
     source, transform, predicate, value = case
     spec, schema = through(source, transform)
