@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Final
 
-from icesql.iceberg.data_file import DataFile
-from icesql.scan.task import FileScanTask
+from icesql.scan.task import FileScanTask, usable_offsets
 
 SPLITTABLE: Final = frozenset({"PARQUET", "ORC", "AVRO"})
 
@@ -35,19 +33,6 @@ def split_file(task: FileScanTask, target_size: int) -> Iterator[FileScanTask]:
     for index, start in enumerate(starts):
         end = starts[index + 1] if index + 1 < len(starts) else size
         yield replace(task, start=start, length=end - start)
-
-
-def usable_offsets(data_file: DataFile) -> Sequence[int] | None:
-    """The split offsets, None unless they are strictly ascending and inside the file.
-
-    Some writers left offsets of another file or an earlier attempt; following those loses rows.
-    """
-    offsets = data_file.split_offsets
-    if not offsets or offsets[0] < 0 or offsets[-1] >= data_file.file_size_in_bytes:
-        return None
-    if any(after <= before for before, after in pairwise(offsets)):
-        return None
-    return offsets
 
 
 def merge_adjacent(tasks: Sequence[FileScanTask]) -> list[FileScanTask]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from icesql.iceberg.data_file import DataFile
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
@@ -30,6 +31,19 @@ class ScanContext:
     storage: Storage
     format_version: int = 2
     name_mapping: NameMapping | None = None
+
+
+def usable_offsets(data_file: DataFile) -> Sequence[int] | None:
+    """The split offsets, None unless they are strictly ascending and inside the file.
+
+    Some writers left offsets of another file or an earlier attempt; following those loses rows.
+    """
+    offsets = data_file.split_offsets
+    if not offsets or offsets[0] < 0 or offsets[-1] >= data_file.file_size_in_bytes:
+        return None
+    if any(after <= before for before, after in pairwise(offsets)):
+        return None
+    return offsets
 
 
 @dataclass(frozen=True)
@@ -60,11 +74,9 @@ class FileScanTask:
     @property
     def is_whole_file(self) -> bool:
         """Whether the range covers every row of the file."""
-        first = min(self.data_file.split_offsets or (0,))
-        return (
-            self.start <= first
-            and self.start + self.length >= self.data_file.file_size_in_bytes
-        )
+        offsets = usable_offsets(self.data_file)
+        first = offsets[0] if offsets else 0
+        return self.start <= first and self.start + self.length >= self.data_file.file_size_in_bytes
 
 
 @dataclass(frozen=True)
