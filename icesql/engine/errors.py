@@ -78,5 +78,5 @@ def _file_error(text: str, file_names: Iterable[str]) -> Error | None:
 
 def _text(error: Exception) -> str:
     """The message without DuckDB's class prefix and source excerpt."""
-    text = str(error).split("\n\nLINE ", 1)[0].strip()
+    text = re.split(r"\n\n(?:LINE |Stack Trace)", str(error), maxsplit=1)[0].strip()
     return re.sub(r"^[A-Z][A-Za-z ]* Error: ", "", text)

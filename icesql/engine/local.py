@@ -450,7 +450,7 @@ class LocalResult:
         """Give cursor and streams back, after the call under way in the worker."""
         cursor, instance, streams = self._cursor, self._instance, self._streams
         self._cursor, self._instance, self._streams = None, None, []
-        self._parameters, self._rows, self._engine_types = {}, None, []
+        self._parameters, self._engine_types = {}, []
         for stream in streams:
             stream.stop()
         if cursor is not None and instance is not None:

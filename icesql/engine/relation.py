@@ -121,7 +121,7 @@ class PlainFiles:
             return "file_row_number"
         if self._constants(column) is not None:
             sql_type = duckdb_type(column.type)
-            return f"CAST((${self.prefix}_{column.name})[file_index + 1] AS {sql_type})"
+            return f"CAST((${self.prefix}_{column.name})[CAST(file_index AS BIGINT) + 1] AS {sql_type})"
         name = f"c{column.field_id}"
         if is_floating(column.type) and not self._known_free_of_nan(column.field_id):
             # DuckDB prunes row groups by bounds that leave NaN out, and so loses NaN rows. A bare

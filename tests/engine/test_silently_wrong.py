@@ -1,0 +1,263 @@
+"""What DuckDB's own Parquet reader gets silently wrong, read right by both local readers."""
+
+from __future__ import annotations
+
+import datetime as dt
+import shutil
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import icesql
+from tests.writer.table import TableWriter
+
+
+def column(field_id, name, type_, required=False):
+    return {"id": field_id, "name": name, "required": required, "type": type_}
+
+
+def struct(*fields):
+    return {"type": "struct", "fields": list(fields)}
+
+
+READERS = ["auto", "arrow"]
+
+
+def query(table, sql, reader, zone="UTC"):
+    with icesql.connect(timezone=zone, settings={"local_reader": reader}) as con:
+        con.register_table("t", table.metadata_path)
+        cursor = con.execute(sql)
+        rows = cursor.fetchall()
+        return rows, cursor.scan_groups
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_renamed_child_of_a_struct_keeps_its_values(tmp_path, reader):
+    old = [column(1, "s", struct(column(2, "a", "int")))]
+    table = TableWriter(tmp_path, old)
+    table.commit([table.data_file([{"s": {"a": 7}}])])
+    table.set_fields([column(1, "s", struct(column(2, "b", "int")))])
+    rows, _ = query(table, "SELECT s.b, s FROM t", reader)
+    assert rows == [(7, {"b": 7})]
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_renamed_child_inside_a_list_and_a_map_keeps_its_values(tmp_path, reader):
+    def fields(name):
+        inner = struct(column(10, name, "int"))
+        other = struct(column(11, name, "int"))
+        return [
+            column(1, "l", {"type": "list", "element-id": 2, "element": inner,
+                            "element-required": False}),
+            column(3, "m", {"type": "map", "key-id": 4, "key": "string", "value-id": 5,
+                            "value": other, "value-required": False}),
+        ]  # fmt: skip
+
+    table = TableWriter(tmp_path, fields("a"))
+    table.commit([table.data_file([{"l": [{"a": 1}, None], "m": [("k", {"a": 2})]}])])
+    table.set_fields(fields("b"))
+    rows, _ = query(table, "SELECT l, m FROM t", reader)
+    assert rows == [([{"b": 1}, None], [("k", {"b": 2})])]
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_children_that_swapped_names_are_not_swapped(tmp_path, reader):
+    table = TableWriter(
+        tmp_path, [column(1, "s", struct(column(2, "a", "int"), column(3, "b", "int")))]
+    )
+    table.commit([table.data_file([{"s": {"a": 1, "b": 2}}])])
+    table.set_fields([column(1, "s", struct(column(3, "a", "int"), column(2, "b", "int")))])
+    rows, _ = query(table, "SELECT s FROM t", reader)
+    assert rows == [({"a": 2, "b": 1},)]
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_child_added_again_under_its_old_name_is_empty(tmp_path, reader):
+    table = TableWriter(
+        tmp_path, [column(1, "s", struct(column(2, "a", "int"), column(3, "b", "int")))]
+    )
+    table.commit([table.data_file([{"s": {"a": 1, "b": 2}}])])
+    table.set_fields([column(1, "s", struct(column(2, "a", "int"), column(9, "b", "int")))])
+    rows, _ = query(table, "SELECT s FROM t", reader)
+    assert rows == [({"a": 1, "b": None},)]
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_child_swap_of_differing_types_leaves_the_connection_usable(tmp_path, reader):
+    table = TableWriter(
+        tmp_path, [column(1, "s", struct(column(2, "a", "int"), column(3, "b", "string")))]
+    )
+    table.commit([table.data_file([{"s": {"a": 1, "b": "x"}}])])
+    table.set_fields([column(1, "s", struct(column(2, "b", "int"), column(3, "a", "string")))])
+    with icesql.connect(settings={"local_reader": reader}) as con:
+        con.register_table("t", table.metadata_path)
+        assert con.execute("SELECT s FROM t").fetchall() == [({"b": 1, "a": "x"},)]
+        assert con.execute("SELECT count(s) FROM t").fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+@pytest.mark.parametrize(("declared", "stored_zone"), [("timestamp", "UTC"), ("timestamptz", None)])
+def test_table_type_decides_the_zone_whatever_the_file_says(
+    tmp_path, reader, zone, declared, stored_zone
+):
+    field = column(1, "ts", declared)
+    table = TableWriter(tmp_path, [field])
+    stored = pa.schema(
+        [pa.field("ts", pa.timestamp("us", stored_zone), metadata={"PARQUET:field_id": "1"})]
+    )
+    micros = 1_700_000_000_000_000
+    data = pa.table([pa.array([micros], stored[0].type)], schema=stored)
+    path = f"{tmp_path}/data/zone.parquet"
+    pq.write_table(data, path)
+    table.commit([table.existing_file(path, path, 1)])
+    expected = dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=micros)
+    if declared == "timestamptz":
+        expected = expected.replace(tzinfo=dt.UTC)
+    rows, groups = query(table, "SELECT ts FROM t", reader, zone)
+    assert rows == [(expected,)]
+    assert groups == ["general"]
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+@pytest.mark.parametrize("declared", ["timestamp", "timestamptz"])
+def test_int96_is_read_as_utc_in_every_session_zone(tmp_path, reader, zone, declared):
+    table = TableWriter(tmp_path, [column(1, "ts", declared)])
+    data = pa.table(
+        [pa.array([1_700_000_000_000_000], pa.timestamp("us"))],
+        schema=pa.schema([pa.field("ts", pa.timestamp("us"), metadata={"PARQUET:field_id": "1"})]),
+    )
+    path = f"{tmp_path}/data/int96.parquet"
+    pq.write_table(data, path, use_deprecated_int96_timestamps=True)
+    table.commit([table.existing_file(path, path, 1)])
+    expected = dt.datetime(2023, 11, 14, 22, 13, 20)
+    if declared == "timestamptz":
+        expected = expected.replace(tzinfo=dt.UTC)
+    assert query(table, "SELECT ts FROM t", reader, zone)[0] == [(expected,)]
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("stats", [True, False])
+@pytest.mark.parametrize("type_", ["float", "double"])
+@pytest.mark.parametrize(
+    ("condition", "count"),
+    [
+        ("x > 100", 1),
+        ("isnan(x)", 1),
+        ("x = 'nan'", 1),
+        ("x IN ('nan', 5)", 2),
+        ("NOT x <= 100", 1),
+        ("x >= 5", 2),
+        ("x < 100", 2),
+        ("x <> 5", 2),
+        ("x IS NULL", 1),
+    ],
+)
+def test_rows_with_nan_survive_every_filter(tmp_path, reader, stats, type_, condition, count):
+    table = TableWriter(tmp_path, [column(1, "x", type_)])
+    rows = [{"x": 1.0}, {"x": 5.0}, {"x": NAN}, {"x": None}]
+    table.commit([table.data_file(rows, stats=stats)])
+    assert query(table, f"SELECT count(*) FROM t WHERE {condition}", reader)[0] == [(count,)]
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("stats", [True, False])
+def test_nan_is_the_greatest_value(tmp_path, reader, stats):
+    table = TableWriter(tmp_path, [column(1, "x", "double")])
+    table.commit([table.data_file([{"x": 1.0}, {"x": NAN}], stats=stats)])
+    ((greatest, least),), _ = query(table, "SELECT max(x), min(x) FROM t", reader)
+    assert greatest != greatest
+    assert least == 1.0
+    ((first,),), _ = query(table, "SELECT x FROM t ORDER BY x DESC LIMIT 1", reader)
+    assert first != first
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("name", ["br[ab]", "st*ar", "what?", "per%20cent", "quo'te", "dol$1lar"])
+def test_paths_are_names_and_never_patterns(tmp_path, reader, name):
+    table = TableWriter(tmp_path, [column(1, "x", "int")])
+    inside = tmp_path / "data" / name
+    inside.mkdir()
+    for other in ("bra", "stXar", "whatX"):
+        (tmp_path / "data" / other).mkdir()
+    wanted = table.data_file([{"x": 1}], path=f"{inside}/f.parquet")
+    decoy = table.data_file([{"x": 2}])
+    for other in ("bra", "stXar", "whatX"):
+        shutil.copy(decoy.record["file_path"], tmp_path / "data" / other / "f.parquet")
+    table.commit([wanted])
+    rows, groups = query(table, "SELECT x, _file FROM t", reader)
+    assert rows == [(1, f"{inside}/f.parquet")]
+    assert groups == ["plain" if reader == "auto" else "general"]
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_binary_stored_for_a_string_column_is_text(tmp_path, reader):
+    table = TableWriter(tmp_path, [column(1, "s", "string")])
+    data = pa.table(
+        [pa.array(["é\x01".encode()], pa.binary())],
+        schema=pa.schema([pa.field("s", pa.binary(), metadata={"PARQUET:field_id": "1"})]),
+    )
+    path = f"{tmp_path}/data/binary.parquet"
+    pq.write_table(data, path)
+    table.commit([table.existing_file(path, path, 1)])
+    assert query(table, "SELECT s FROM t", reader)[0] == [("é\x01",)]
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_nanoseconds_arrive_whole(tmp_path, reader):
+    table = TableWriter(tmp_path, [column(1, "ts", "timestamp_ns")], version=3)
+    data = pa.table(
+        [pa.array([1_700_000_000_123_456_789], pa.timestamp("ns"))],
+        schema=pa.schema([pa.field("ts", pa.timestamp("ns"), metadata={"PARQUET:field_id": "1"})]),
+    )
+    table.commit([table.data_file(data)])
+    ((value,),), _ = query(table, "SELECT ts FROM t", reader)
+    assert (value.microsecond, value.nanosecond) == (123456, 789)
+    assert str(value) == "2023-11-14 22:13:20.123456789"
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_columns_that_only_differ_in_case_are_two_columns(tmp_path, reader):
+    table = TableWriter(tmp_path, [column(1, "a", "int"), column(2, "A", "int")])
+    table.commit([table.data_file([{"a": 1, "A": 2}])])
+    assert query(table, 'SELECT "A", "a" FROM t', reader)[0] == [(2, 1)]
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_column_called_filename_is_a_column(tmp_path, reader):
+    table = TableWriter(tmp_path, [column(1, "filename", "string"), column(2, "file_index", "int")])
+    table.commit([table.data_file([{"filename": "mine", "file_index": 41}])])
+    rows, groups = query(table, "SELECT filename, file_index, _pos FROM t", reader)
+    assert rows == [("mine", 41, 0)]
+    assert groups == ["plain" if reader == "auto" else "general"]
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_metadata_columns_name_file_and_position(tmp_path, reader):
+    table = TableWriter(tmp_path, [column(1, "x", "int")])
+    files = [table.data_file([{"x": i}, {"x": i + 10}]) for i in range(3)]
+    snapshot = table.commit(files)
+    rows, _ = query(table, "SELECT x, _file, _pos, _spec_id, _snapshot_id FROM t ORDER BY x", reader)
+    names = [each.record["file_path"] for each in files]
+    assert rows == [
+        *((i, names[i], 0, 0, snapshot) for i in range(3)),
+        *((i + 10, names[i], 1, 0, snapshot) for i in range(3)),
+    ]
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_decimals_sum_and_average_as_declared(tmp_path, reader):
+    table = TableWriter(tmp_path, [column(1, "d", "decimal(9, 2)"), column(2, "i", "long")])
+    table.commit([table.data_file([{"d": Decimal("1.10"), "i": 1}, {"d": Decimal("2.20"), "i": 2}])])
+    with icesql.connect(settings={"local_reader": reader}) as con:
+        con.register_table("t", table.metadata_path)
+        cursor = con.execute("SELECT sum(d), avg(d), d / 2, sum(i) FROM t GROUP BY d ORDER BY d")
+        assert [each[1] for each in cursor.description] == [
+            "decimal(38,2)", "double", "double", "bigint"]  # fmt: skip
+        assert cursor.fetchall()[0] == (Decimal("1.10"), 1.1, 0.55, 1)
