@@ -96,6 +96,12 @@ class Cursor:
         while rows := self._fetch(1024):
             yield from rows
 
+    def __next__(self) -> Row:
+        row = self.fetchone()
+        if row is None:
+            raise StopIteration
+        return row
+
     def _fetch(self, count: int | None) -> list[Row]:
         if count is not None and count < 0:
             raise ProgrammingError(f"cannot fetch {count} rows")
