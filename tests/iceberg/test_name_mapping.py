@@ -77,7 +77,7 @@ def test_mappings_travel_to_other_processes() -> None:
     ],
 )
 def test_malformed_mappings_are_refused_naming_the_property(text: str) -> None:
-    with pytest.raises(CorruptFileError, match="schema.name-mapping.default"):
+    with pytest.raises(CorruptFileError, match=r"schema\.name-mapping\.default"):
         parse_name_mapping(text)
 
 
