@@ -29,8 +29,7 @@ _TRIPS_PER_DAY: Final = 200
 _QUERY: Final = """\
 SELECT city, count(*) AS trips, sum(fare) AS fares
 FROM demo.trips VERSION AS OF 'two-weeks'
-WHERE pickup_at >= TIMESTAMPTZ '2026-01-08 00:00:00+00'
-  AND pickup_at < TIMESTAMPTZ '2026-01-10 00:00:00+00'
+WHERE pickup_at >= DATE '2026-01-08' AND pickup_at < DATE '2026-01-10'
 GROUP BY city
 ORDER BY city"""
 
