@@ -35,7 +35,8 @@ class ColumnSummary:
 
     ``lower`` and ``upper`` are decoded and enclose all values that are neither NULL nor NaN.
     ``valueless`` is true when there are only NULL and NaN. For types without NaN, ``no_nans`` is
-    true. ``nulls_text`` says why there are no ordinary values, such as "all 10 values are NULL".
+    true. ``nulls_text`` says why there are no ordinary values, such as "all 10 values are NULL";
+    ``show`` writes a bound for people where the type alone does not say how.
     """
 
     value_type: IcebergType
@@ -47,6 +48,7 @@ class ColumnSummary:
     all_nan: bool = False
     valueless: bool = False
     nulls_text: str = "all values are NULL or NaN"
+    show: Callable[[Any], str] | None = None
 
 
 def why_none(leaf: Leaf, column: ColumnSummary) -> str | None:
@@ -238,7 +240,7 @@ def _bound(which: str, column: ColumnSummary) -> str:
 
 
 def _shown(column: ColumnSummary, value: Any) -> str:
-    return render_value(column.value_type, value)
+    return render_value(column.value_type, value) if column.show is None else column.show(value)
 
 
 # ------------------------------------------------------------------ whole predicates

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from icesql.iceberg.bounds import decode_bound
 from icesql.iceberg.expressions.predicate import Leaf, Predicate
-from icesql.iceberg.expressions.render import render_partition_leaf
+from icesql.iceberg.expressions.render import render_partition_leaf, render_partition_value
 from icesql.iceberg.manifest import FieldSummary, ManifestFile
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.partitioning import partition_types as partition_types_of
@@ -36,12 +39,14 @@ def explain_manifest(
 
     None when files may match. ``spec`` is the manifest's, ``schema`` holds its sources.
     """
-    types = zip(spec.fields, partition_types_of(spec, schema), strict=True)
+    by_id = {each.field_id: each for each in spec.fields}
+    types = dict(zip(by_id, partition_types_of(spec, schema), strict=False))
     return _why_not(
         manifest,
         partition_predicate,
-        {each.field_id: value_type for each, value_type in types},
+        types,
         lambda leaf: render_partition_leaf(leaf, spec, schema),
+        lambda field_id, value: render_partition_value(by_id[field_id], value, schema=schema),
     )
 
 
@@ -50,6 +55,7 @@ def _why_not(
     partition_predicate: Predicate,
     partition_types: Mapping[int, IcebergType],
     text_of: Callable[[Leaf], str],
+    show: Callable[[int, Any], str] | None = None,
 ) -> tuple[str, str] | None:
     summaries = manifest.partitions
     if summaries is None or len(summaries) != len(partition_types):
@@ -63,7 +69,10 @@ def _why_not(
         found = by_id.get(leaf.term.field_id)
         if found is None or isinstance(found[1], UnknownType):
             return None
-        return why_none(leaf, summarize(*found))
+        column = summarize(*found)
+        if show is not None:
+            column = replace(column, show=partial(show, leaf.term.field_id))
+        return why_none(leaf, column)
 
     return why_not(partition_predicate, reason_of, text_of)
 
