@@ -20,9 +20,9 @@ from icesql.read.avro_columns import (
     file_fields,
     without_logical_types,
 )
-from icesql.read.file_fields import FileField, with_field_ids
+from icesql.read.file_fields import FileField, has_field_ids, with_field_ids
 from icesql.read.foreign import decoding
-from icesql.read.source import BATCH_ROWS, SourceBatch, sliced
+from icesql.read.source import BATCH_ROWS, SourceBatch, check_row_count, sliced
 from icesql.scan.task import ScanContext
 
 
@@ -33,7 +33,7 @@ class AvroSource:
 
     def __init__(self, file: DataFile, context: ScanContext) -> None:
         self.path = context.storage.location(file.path)
-        self._record_count = file.record_count
+        self._data_file = file
         self._stream = context.storage.open(file.path)
         try:
             self._container = AvroContainer(self._stream, self.path)
@@ -50,13 +50,15 @@ class AvroSource:
         except BadSchema as error:
             raise CorruptFileError(self.path, f"bad Avro schema: {error}") from error
         self._header = _header(without_logical_types(schema), self._container.sync)
+        fields = file_fields(self._record)
         self.fields = with_field_ids(
-            file_fields(self._record),
+            fields,
             path=self.path,
             schema=context.schema,
             file_schema=context.file_schema,
             name_mapping=context.name_mapping,
         )
+        self.missing_is_null = context.name_mapping is not None and not has_field_ids(fields)
 
     def batches(
         self,
@@ -70,12 +72,13 @@ class AvroSource:
         """Rows of the blocks whose sync marker lies in the range (see ``Source``)."""
         first: int | None = None
         records: list[Any] = []
-        seen = 0
+        seen, file = 0, self._data_file
         end = None if whole else start + length
         for block in self._container.blocks(0 if whole else start, end):
             seen = block.first + block.count
-            if 0 <= self._record_count < seen:
-                raise self._wrong_count(f"at least {seen}")
+            if 0 <= file.record_count < seen:
+                # Before decoding: a damaged count could ask for any number of empty records.
+                check_row_count(file, seen, self.path)
             if not block.count:
                 continue
             first = block.first if first is None else first
@@ -85,13 +88,8 @@ class AvroSource:
                 first, records = None, []
         if first is not None:
             yield from self._batches(records, wanted, first)
-        if whole and 0 <= self._record_count != seen:
-            raise self._wrong_count(str(seen))
-
-    def _wrong_count(self, found: str) -> CorruptFileError:
-        return CorruptFileError(
-            self.path, f"the file holds {found} rows, the manifest counts {self._record_count}"
-        )
+        if whole:
+            check_row_count(file, seen, self.path)
 
     def _decode(self, block: AvroBlock) -> list[Any]:
         import fastavro

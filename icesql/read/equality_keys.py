@@ -227,7 +227,12 @@ class EqualityGroup:
         try:
             readers = [
                 column_reader(
-                    key.column, source.fields, constants, location, floor_nanos=source.floor_nanos
+                    key.column,
+                    source.fields,
+                    constants,
+                    location,
+                    floor_nanos=source.floor_nanos,
+                    missing_is_null=source.missing_is_null,
                 )
                 for key in self.columns
             ]

@@ -82,6 +82,11 @@ def walk(fields: Iterable[FileField]) -> Iterator[FileField]:
         yield from walk(each.children)
 
 
+def has_field_ids(fields: Iterable[FileField]) -> bool:
+    """Whether any field at any depth has an id; then ids alone decide."""
+    return any(each.field_id is not None for each in walk(fields))
+
+
 def with_field_ids(
     fields: tuple[FileField, ...],
     *,
@@ -95,7 +100,7 @@ def with_field_ids(
     Raises UnsupportedTableError when neither ids nor a mapping say which column is which and
     names and positions disagree, CorruptFileError when two siblings have the same id.
     """
-    if all(each.field_id is None for each in walk(fields)):
+    if not has_field_ids(fields):
         if name_mapping is not None:
             fields = _mapped(fields, name_mapping, ())
         else:

@@ -15,10 +15,10 @@ from pyarrow import orc
 from icesql.errors import CorruptFileError, UnsupportedTableError
 from icesql.iceberg.data_file import DataFile
 from icesql.iceberg.expressions.predicate import Predicate
-from icesql.read.file_fields import FileField, arrow_fields, with_field_ids
+from icesql.read.file_fields import FileField, arrow_fields, has_field_ids, with_field_ids
 from icesql.read.foreign import decoding
 from icesql.read.orc_tail import Stripe, read_stripes
-from icesql.read.source import SourceBatch, sliced
+from icesql.read.source import SourceBatch, check_row_count, sliced
 from icesql.scan.task import ScanContext
 
 _FIELD_ID: Final = b"iceberg.id"
@@ -54,10 +54,7 @@ class OrcSource:
             tail = self._file.reader.serialized_file_tail()
             fields = arrow_fields(schema, _FIELD_ID)
             self._stripes: tuple[Stripe, ...] = read_stripes(bytes(tail))
-        if 0 <= file.record_count != count:
-            raise CorruptFileError(
-                self.path, f"the footer counts {count} rows, the manifest {file.record_count}"
-            )
+        check_row_count(file, count, self.path)
         self.fields = with_field_ids(
             fields,
             path=self.path,
@@ -65,6 +62,7 @@ class OrcSource:
             file_schema=context.file_schema,
             name_mapping=context.name_mapping,
         )
+        self.missing_is_null = context.name_mapping is not None and not has_field_ids(fields)
 
     def batches(
         self,

@@ -9,14 +9,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from icesql.errors import CorruptFileError, UnsupportedTableError
-from icesql.iceberg.data_file import DataFile, FileContent
+from icesql.iceberg.data_file import DataFile
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.types import TimestampNanoType, TimestamptzNanoType
 from icesql.read.arrow_schema import FIELD_ID
-from icesql.read.file_fields import FileField, arrow_children, arrow_fields, walk, with_field_ids
+from icesql.read.file_fields import (
+    FileField,
+    arrow_children,
+    arrow_fields,
+    has_field_ids,
+    walk,
+    with_field_ids,
+)
 from icesql.read.foreign import decoding
 from icesql.read.row_groups import RowGroups
-from icesql.read.source import BATCH_ROWS, SourceBatch
+from icesql.read.source import BATCH_ROWS, SourceBatch, check_row_count
 from icesql.scan.task import ScanContext
 
 
@@ -40,14 +47,7 @@ class ParquetSource:
             self.metadata = self._file.metadata
             arrow = self._file.schema_arrow
             fields = arrow_fields(arrow, FIELD_ID)
-        # Hand-made delete files are known to disagree; their rows are deletes all the same.
-        is_data = file.content is FileContent.DATA
-        if is_data and 0 <= file.record_count != self.metadata.num_rows:
-            raise CorruptFileError(
-                self.path,
-                f"the footer counts {self.metadata.num_rows} rows, "
-                f"the manifest {file.record_count}",
-            )
+        check_row_count(file, self.metadata.num_rows, self.path)
         self.fields = with_field_ids(
             fields,
             path=self.path,
@@ -55,6 +55,7 @@ class ParquetSource:
             file_schema=context.file_schema,
             name_mapping=context.name_mapping,
         )
+        self.missing_is_null = context.name_mapping is not None and not has_field_ids(fields)
         self._schema = context.file_schema
         self._leaves = _leaf_ranges(fields, self.metadata.num_columns, self.path)
         self._nano_ids = frozenset(

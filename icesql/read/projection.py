@@ -61,13 +61,15 @@ def column_reader(
     path: str,
     *,
     floor_nanos: bool = False,
+    missing_is_null: bool = False,
 ) -> ColumnReader:
     """The reader of a top-level table column; ``constants`` are identity partition values by id.
 
     Raises CorruptFileError naming the file and the column when a required field has no source or
-    the stored type cannot be read as the table's.
+    the stored type cannot be read as the table's. ``missing_is_null`` is for files read by a name
+    mapping, which knows nothing of required columns: what it does not name is NULL.
     """
-    build = _Builder(constants, path, floor_nanos)
+    build = _Builder(constants, path, floor_nanos, missing_is_null)
     source = _find(column, fields)
     if source is None:
         return ColumnReader(column, None, None, build.absent(column, column.name))
@@ -83,6 +85,7 @@ class _Builder:
     constants: Mapping[int, Any]
     path: str
     floor_nanos: bool
+    missing_is_null: bool
 
     def absent(self, column: NestedField, name: str) -> Filler:
         """The column of a file that does not store it."""
@@ -95,7 +98,7 @@ class _Builder:
             return lambda count: _struct([fill(count) for fill in fillers], type, None, count)
         if column.initial_default is not MISSING:
             return self._constant(column.initial_default, column, name)
-        if column.required:
+        if column.required and not self.missing_is_null:
             raise CorruptFileError(
                 self.path,
                 f'required column "{name}" (id {column.field_id}) is not in the file '

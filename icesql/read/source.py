@@ -8,8 +8,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from icesql.errors import UnsupportedTableError
-from icesql.iceberg.data_file import DataFile
+from icesql.errors import CorruptFileError, UnsupportedTableError
+from icesql.iceberg.data_file import DataFile, FileContent
 from icesql.iceberg.expressions.predicate import Predicate
 from icesql.read.file_fields import FileField
 from icesql.scan.task import ScanContext
@@ -30,10 +30,14 @@ class SourceBatch:
 
 
 class Source(Protocol):
-    """An open data or delete file."""
+    """An open data or delete file.
+
+    ``floor_nanos`` and ``missing_is_null`` are those of ``column_reader``.
+    """
 
     fields: tuple[FileField, ...]
     floor_nanos: bool
+    missing_is_null: bool
 
     def batches(
         self,
@@ -77,6 +81,17 @@ def open_source(file: DataFile, context: ScanContext) -> Source:
             return OrcSource(file, context)
         case other:
             raise UnsupportedTableError(f"file format {other}", table=context.table, path=file.path)
+
+
+def check_row_count(file: DataFile, found: int, path: str) -> None:
+    """Raises CorruptFileError when a data file holds other rows than its manifest counts.
+
+    Delete files are let through: some writers count the keys that they meant to delete.
+    """
+    if file.content is FileContent.DATA and 0 <= file.record_count != found:
+        raise CorruptFileError(
+            path, f"the file holds {found} rows, the manifest counts {file.record_count}"
+        )
 
 
 def sliced(arrays: Sequence[pa.Array], count: int, first: int) -> Iterator[SourceBatch]:

@@ -25,6 +25,8 @@ from icesql.read.residual_filter import evaluable, leaves, matching
 from icesql.read.source import Source, SourceBatch, open_source
 from icesql.scan.task import CombinedScanTask, FileScanTask, ScanContext
 
+_NO_END = 1 << 62
+
 
 def read_task(
     task: CombinedScanTask, query: QueryContext | None = None
@@ -56,13 +58,14 @@ def read_file(
     if task.residual is ALWAYS_FALSE:
         return
     relations = relations or DeleteRelations(context, (task,), query)
+    start, end = _byte_range(task)
     source = open_source(task.data_file, context)
     try:
         reader = _FileReader(task, context, relations, source)
         for batch in source.batches(
             reader.wanted,
-            start=task.start,
-            length=task.length,
+            start=start,
+            length=end - start,
             whole=task.is_whole_file,
             predicate=task.residual,
         ):
@@ -72,6 +75,17 @@ def read_file(
                 yield rows
     finally:
         source.close()
+
+
+def _byte_range(task: FileScanTask) -> tuple[int, int]:
+    """The bytes of a task; the outermost splits reach to the ends of the file, since some writers
+    record a wrong file size."""
+    first = min(task.data_file.split_offsets or (0,))
+    start, end = task.start, task.start + task.length
+    return (
+        0 if start <= first else start,
+        _NO_END if end >= task.data_file.file_size_in_bytes else end,
+    )
 
 
 @dataclass(frozen=True)
@@ -103,7 +117,12 @@ class _FileReader:
 
         def reader(column: NestedField) -> ColumnReader:
             return column_reader(
-                column, source.fields, constants, self._location, floor_nanos=source.floor_nanos
+                column,
+                source.fields,
+                constants,
+                self._location,
+                floor_nanos=source.floor_nanos,
+                missing_is_null=source.missing_is_null,
             )
 
         self._schema = arrow_schema(context.projection)
