@@ -29,7 +29,7 @@ def manifest_may_match(
     field id, in the order of the spec. Missing summaries count as "may match".
     Source: Iceberg spec, "Scan Planning"; Java ``ManifestEvaluator``.
     """
-    return _why_not(manifest, partition_predicate, partition_types, str) is None
+    return _why_not(manifest, partition_predicate, partition_types, lambda _: "") is None
 
 
 def explain_manifest(
