@@ -14,7 +14,7 @@ from typing import Final
 from icesql.config import Settings
 from icesql.engine.plain import type_problem
 from icesql.iceberg import metadata_columns
-from icesql.iceberg.types import NestedField
+from icesql.iceberg.types import NestedField, is_floating
 from icesql.scan.plan import ScanPlan
 from icesql.scan.task import FileScanTask
 
@@ -103,11 +103,19 @@ def _problem_of_file(plan: ScanPlan, task: FileScanTask) -> str | None:
         return "the file is encrypted"
     if plan.context.storage.local_path(data_file.path) is None:
         return "the file is in an object store"
-    if task.deletes:
-        keys = columns_to_read(plan, (task,))[len(plan.scan.projection.fields) :]
-        for column in keys:
-            if column.field_id not in plan.scan.schema.field_by_id:
-                return f"equality deletes on the dropped column {column.name}"
-            if problem := type_problem(column):
-                return problem
+    return _problem_of_keys(plan, task)
+
+
+def _problem_of_keys(plan: ScanPlan, task: FileScanTask) -> str | None:
+    columns = {column.field_id: column for column in plan.scan.schema.fields}
+    known = plan.context.file_schema.field_by_id
+    for field_id in {i for delete in task.deletes for i in delete.equality_ids or ()}:
+        if field_id not in columns:
+            return f"equality deletes by column {field_id}, which the schema has not at its top"
+        if known[field_id].type != columns[field_id].type:
+            return f"equality deletes by column {columns[field_id].name}, whose type has changed"
+        if is_floating(columns[field_id].type):
+            return "equality deletes by floats, where -0.0 is not 0.0"
+        if problem := type_problem(columns[field_id]):
+            return problem
     return None

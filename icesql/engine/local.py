@@ -37,6 +37,7 @@ from icesql.engine.result_schema import (
     row_converter,
     row_expression,
 )
+from icesql.engine.stream import ArrowSource
 from icesql.engine.worker import Worker
 from icesql.errors import Error, InterfaceError
 from icesql.iceberg.metadata_columns import POS
@@ -45,7 +46,6 @@ from icesql.iceberg.schema import Schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from icesql.engine.stream import TaskStream
     from icesql.query.bound import BoundQuery
     from icesql.scan.plan import ScanPlan
     from icesql.scan.task import FileScanTask
@@ -96,7 +96,7 @@ class LocalResult:
         self._lock = threading.Lock()
         self._cursor: Any = None
         self._instance: Instance | None = None
-        self._streams: list[TaskStream] = []
+        self._streams: list[ArrowSource] = []
         self._sql, self._parameters = "", dict[str, Any]()
         self._engine_types: list[Any] = []
         self._mode: str | None = None
@@ -230,10 +230,22 @@ class LocalResult:
                 files = PlainFiles(plan, group.tasks, f"s{index}_{number}", columns)
                 relations.append(files.select())
             elif group.name == grouping.PLAIN_WITH_DELETES:
-                general.extend(group.tasks)
+                relations.append(self._without_deleted(plan, group, f"s{index}_{number}"))
         if general:
             relations.append(self._stream(index, plan, general))
         return union_all(relations) if relations else empty_relation(plan)
+
+    def _without_deleted(self, plan: ScanPlan, group: FileGroup, prefix: str) -> Relation:
+        from icesql.engine.deletes import by_sequence_number, live_rows
+        from icesql.read.delete_relations import DeleteRelations
+
+        tasks = by_sequence_number(group.tasks)
+        files = PlainFiles(plan, tasks, prefix, grouping.columns_to_read(plan, tasks))
+        relation = live_rows(files, DeleteRelations(plan.context, tasks, self._query))
+        self._streams.extend(
+            source for source in relation.registered.values() if isinstance(source, ArrowSource)
+        )
+        return relation
 
     def _stream(self, index: int, plan: ScanPlan, tasks: list[FileScanTask]) -> Relation:
         from icesql.engine.stream import TaskStream

@@ -1,10 +1,10 @@
-"""Files of the general group as an Arrow stream that DuckDB opens afresh for each scan of it."""
+"""Arrow sources that DuckDB opens afresh for each scan of them: files of the general group, keys."""
 
 from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.context import QueryContext
@@ -20,11 +20,44 @@ _QUEUED_BATCHES: Final = 8
 _STEP_SECONDS: Final = 0.05
 
 
-class TaskStream:
-    """``__arrow_c_stream__`` over the live rows of some file tasks, columns named ``c<field id>``.
+class ArrowSource:
+    """``__arrow_c_stream__`` over batches that ``opened`` gives anew for each scan.
 
-    Files are read ahead by ``threads`` threads, in no order. ``error`` keeps what stopped a reader:
-    DuckDB passes on only its text. ``stop()`` ends the threads, also those of abandoned scans.
+    ``error`` keeps what stopped a scan: DuckDB passes on only its text.
+    """
+
+    def __init__(self, schema: pa.Schema, opened: Callable[[], Iterator[pa.RecordBatch]]) -> None:
+        self.schema, self._opened = schema, opened
+        self.error: BaseException | None = None
+
+    def __arrow_c_schema__(self) -> Any:
+        return self.schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        import pyarrow as pa
+
+        reader = pa.RecordBatchReader.from_batches(self.schema, self.batches())
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Record batches of one scan."""
+        try:
+            yield from self._opened()
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            self.error = error
+            raise
+
+    def stop(self) -> None:
+        """End every scan that is under way."""
+
+
+class TaskStream(ArrowSource):
+    """The live rows of some file tasks, columns named ``c<field id>``.
+
+    Files are read ahead by ``threads`` threads, in no order. ``stop()`` ends the threads, also those
+    of abandoned scans.
     """
 
     def __init__(
@@ -36,32 +69,11 @@ class TaskStream:
         relations: DeleteRelations | None,
         threads: int,
     ) -> None:
+        super().__init__(_stream_schema(context), self._batches)
         self._tasks, self._context, self._query = tuple(tasks), context, query
         self._relations = relations
         self._threads = max(1, min(threads, len(self._tasks)))
         self._stopped = threading.Event()
-        self.error: BaseException | None = None
-        self.rows = 0
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The schema of the stream."""
-        import pyarrow as pa
-
-        from icesql.read.arrow_schema import arrow_schema
-
-        names = [f"c{column.field_id}" for column in self._context.projection.fields]
-        schema = arrow_schema(self._context.projection)
-        return pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)])
-
-    def __arrow_c_schema__(self) -> Any:
-        return self.schema.__arrow_c_schema__()
-
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        import pyarrow as pa
-
-        reader = pa.RecordBatchReader.from_batches(self.schema, self.batches())
-        return reader.__arrow_c_stream__(requested_schema)
 
     def table(self) -> pa.Table:
         """Everything at once, for small scans: the engine then knows how many rows there are."""
@@ -73,22 +85,11 @@ class TaskStream:
         """End every reader of this stream."""
         self._stopped.set()
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """Record batches of all files."""
+    def _batches(self) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        schema = self.schema
-        try:
-            for batch in self._read_ahead():
-                self.rows += batch.num_rows
-                yield pa.RecordBatch.from_arrays(batch.columns, schema=schema) if (
-                    batch.num_columns
-                ) else batch
-        except GeneratorExit:
-            raise
-        except BaseException as error:
-            self.error = error
-            raise
+        for batch in self._read_ahead():
+            yield pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)
 
     def _read_ahead(self) -> Iterator[pa.RecordBatch]:
         results: queue.Queue[Any] = queue.Queue(_QUEUED_BATCHES)
@@ -158,3 +159,13 @@ class TaskStream:
             put(error)
             return
         put(None)
+
+
+def _stream_schema(context: ScanContext) -> pa.Schema:
+    import pyarrow as pa
+
+    from icesql.read.arrow_schema import arrow_schema
+
+    names = [f"c{column.field_id}" for column in context.projection.fields]
+    schema = arrow_schema(context.projection)
+    return pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)])
