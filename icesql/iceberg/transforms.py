@@ -9,10 +9,20 @@ from __future__ import annotations
 import base64
 import re
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final
 
+from icesql.iceberg.bounds import MICROS_PER_DAY, NANOS_PER_DAY
+from icesql.iceberg.bucket_hash import bucket_hash
+from icesql.iceberg.calendar import (
+    NANO_TIMESTAMPS,
+    civil_from_days,
+    date_text,
+    time_text,
+    timestamp_text,
+    year_text,
+)
+from icesql.iceberg.decimals import scaled, unscaled
 from icesql.iceberg.types import (
     DATE,
     INTEGER,
@@ -38,91 +48,8 @@ from icesql.iceberg.types import (
     VariantType,
 )
 
-MICROS_PER_DAY: Final = 86_400_000_000
-NANOS_PER_DAY: Final = 86_400_000_000_000
-
 _TIMESTAMPS: Final = (TimestampType, TimestamptzType, TimestampNanoType, TimestamptzNanoType)
-_NANO_TIMESTAMPS: Final = (TimestampNanoType, TimestamptzNanoType)
-_ZONED: Final = (TimestamptzType, TimestamptzNanoType)
 _UNORDERED: Final = (VariantType, GeometryType, GeographyType, UnknownType)
-
-
-# ------------------------------------------------------------------ helpers on values
-
-
-def unscaled(value: Decimal, scale: int) -> int:
-    """The integer that a decimal of ``scale`` stores; exact at any precision.
-
-    Raises ValueError when ``value`` has more digits after the point than ``scale``.
-    """
-    sign, digits, exponent = value.as_tuple()
-    if not isinstance(exponent, int):
-        raise ValueError(f"{value} is not a finite decimal")
-    number = int("".join(map(str, digits)) or "0")
-    rest: int
-    shift = exponent + scale
-    if shift >= 0:
-        number *= int(10**shift)
-    else:
-        number, rest = divmod(number, 10**-shift)
-        if rest:
-            raise ValueError(f"{value} does not fit scale {scale}")
-    return -number if sign else number
-
-
-def scaled(number: int, scale: int) -> Decimal:
-    """The decimal of ``scale`` that stores ``number``; exact at any precision."""
-    return Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -scale))
-
-
-def civil_from_days(days: int) -> tuple[int, int, int]:
-    """Year, month and day of a day number since 1970-01-01, for any year (proleptic Gregorian)."""
-    shifted = days + 719_468  # days since 0000-03-01, so that leap days end a year
-    era, day_of_era = divmod(shifted, 146_097)
-    year_of_era = (
-        day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096
-    ) // 365
-    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
-    shifted_month = (5 * day_of_year + 2) // 153
-    day = day_of_year - (153 * shifted_month + 2) // 5 + 1
-    month = shifted_month + 3 if shifted_month < 10 else shifted_month - 9
-    return year_of_era + era * 400 + (month <= 2), month, day
-
-
-def days_from_civil(year: int, month: int, day: int) -> int:
-    """The day number since 1970-01-01 of a date in any year (proleptic Gregorian)."""
-    year -= month <= 2
-    era, year_of_era = divmod(year, 400)
-    day_of_year = (153 * (month - 3 if month > 2 else month + 9) + 2) // 5 + day - 1
-    day_of_era = year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year
-    return era * 146_097 + day_of_era - 719_468
-
-
-def murmur3_x86_32(data: bytes) -> int:
-    """The signed 32-bit Murmur3 hash (x86 variant, seed 0) that bucket uses."""
-    mask = 0xFFFFFFFF
-    state = 0
-    whole = len(data) & ~3
-    for start in range(0, whole, 4):
-        block = int.from_bytes(data[start : start + 4], "little") * 0xCC9E2D51 & mask
-        block = ((block << 15 | block >> 17) & mask) * 0x1B873593 & mask
-        state ^= block
-        state = (state << 13 | state >> 19) & mask
-        state = (state * 5 + 0xE6546B64) & mask
-    if whole < len(data):
-        block = int.from_bytes(data[whole:], "little") * 0xCC9E2D51 & mask
-        state ^= ((block << 15 | block >> 17) & mask) * 0x1B873593 & mask
-    state ^= len(data)
-    state = (state ^ state >> 16) * 0x85EBCA6B & mask
-    state = (state ^ state >> 13) * 0xC2B2AE35 & mask
-    state ^= state >> 16
-    return state - (1 << 32) if state & 0x80000000 else state
-
-
-def minimal_twos_complement(number: int) -> bytes:
-    """Big-endian two's complement in the fewest bytes, as decimals are hashed and stored."""
-    length = (number if number >= 0 else ~number).bit_length() // 8 + 1
-    return number.to_bytes(length, "big", signed=True)
 
 
 # ------------------------------------------------------------------ transforms
@@ -267,32 +194,6 @@ class Bucket(Transform):
         return (bucket_hash(value, source_type) & 0x7FFFFFFF) % self.buckets
 
 
-def bucket_hash(value: Any, source_type: IcebergType) -> int:
-    """The signed hash of a value that is not NULL. Raises ValueError for types without one."""
-    match source_type:
-        case StringType():
-            return murmur3_x86_32(value.encode("utf-8", "surrogatepass"))
-        case UUIDType() | FixedType() | BinaryType():
-            return murmur3_x86_32(value)
-        case DecimalType():
-            return murmur3_x86_32(minimal_twos_complement(unscaled(value, source_type.scale)))
-        case TimestampNanoType() | TimestamptzNanoType():
-            # The bucket of a nanosecond column equals that of the same microsecond column.
-            return murmur3_x86_32((value // 1000).to_bytes(8, "little", signed=True))
-        case (
-            IntegerType()
-            | LongType()
-            | DateType()
-            | TimeType()
-            | TimestampType()
-            | TimestamptzType()
-        ):
-            # Int and date hash as longs, so that promotion keeps the bucket.
-            return murmur3_x86_32(value.to_bytes(8, "little", signed=True))
-        case _:
-            raise ValueError(f"bucket cannot take {source_type}")
-
-
 @dataclass(frozen=True, slots=True)
 class Truncate(Transform):
     """Numbers rounded down to a multiple of ``width``; text and bytes cut to ``width``.
@@ -369,7 +270,7 @@ class TimeTransform(Transform):
         if isinstance(source_type, DateType):
             days = value
         else:
-            per_day = NANOS_PER_DAY if isinstance(source_type, _NANO_TIMESTAMPS) else MICROS_PER_DAY
+            per_day = NANOS_PER_DAY if isinstance(source_type, NANO_TIMESTAMPS) else MICROS_PER_DAY
             if self.unit == "hour":
                 return value // (per_day // 24)
             days = value // per_day
@@ -384,9 +285,9 @@ class TimeTransform(Transform):
             return "null"
         match self.unit:
             case "year":
-                return _year(1970 + value)
+                return year_text(1970 + value)
             case "month":
-                return f"{_year(1970 + value // 12)}-{value % 12 + 1:02}"
+                return f"{year_text(1970 + value // 12)}-{value % 12 + 1:02}"
             case "day":
                 return date_text(value)
             case _:
@@ -411,31 +312,6 @@ def human_value(value: Any, value_type: IcebergType) -> str:
             return base64.b64encode(value).decode("ascii")
         case _:
             return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _year(year: int) -> str:
-    return f"{year:04}" if year >= 0 else f"-{-year:04}"
-
-
-def date_text(days: int) -> str:
-    """Days since 1970-01-01 as "YYYY-MM-DD", in any year."""
-    year, month, day = civil_from_days(days)
-    return f"{_year(year)}-{month:02}-{day:02}"
-
-
-def time_text(units: int, digits: int) -> str:
-    """A time of day in µs (6 digits) or ns (9 digits) as "HH:MM:SS[.fff…]", zeros trimmed."""
-    seconds, fraction = divmod(units, 10**digits)
-    text = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-    return f"{text}.{fraction:0{digits}}".rstrip("0") if fraction else text
-
-
-def timestamp_text(value: int, value_type: IcebergType, *, separator: str = " ") -> str:
-    """A timestamp as ISO text, "+00:00" behind it when the type has a zone."""
-    nanos = isinstance(value_type, _NANO_TIMESTAMPS)
-    days, units = divmod(value, NANOS_PER_DAY if nanos else MICROS_PER_DAY)
-    zone = "+00:00" if isinstance(value_type, _ZONED) else ""
-    return f"{date_text(days)}{separator}{time_text(units, 9 if nanos else 6)}{zone}"
 
 
 def uuid_text(value: bytes) -> str:

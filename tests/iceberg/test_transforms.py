@@ -10,6 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from icesql.iceberg.bucket_hash import bucket_hash, minimal_twos_complement, murmur3_x86_32
+from icesql.iceberg.calendar import civil_from_days, days_from_civil
+from icesql.iceberg.decimals import scaled, unscaled
 from icesql.iceberg.transforms import (
     Bucket,
     Identity,
@@ -17,14 +20,7 @@ from icesql.iceberg.transforms import (
     Truncate,
     UnknownTransform,
     Void,
-    bucket_hash,
-    civil_from_days,
-    days_from_civil,
-    minimal_twos_complement,
-    murmur3_x86_32,
     parse_transform,
-    scaled,
-    unscaled,
 )
 from icesql.iceberg.types import (
     BINARY,

@@ -21,6 +21,13 @@ from icesql.iceberg.expressions.predicate import (
     Predicate,
     Term,
 )
+from icesql.iceberg.expressions.projected_values import (
+    least_value,
+    none_of,
+    one_of,
+    step,
+    wrapped_above,
+)
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.transforms import (
@@ -32,16 +39,11 @@ from icesql.iceberg.transforms import (
     UnknownTransform,
     Void,
     parse_transform,
-    scaled,
-    unscaled,
 )
 from icesql.iceberg.types import (
     BinaryType,
     DateType,
-    DecimalType,
     IcebergType,
-    IntegerType,
-    LongType,
     StringType,
 )
 
@@ -195,7 +197,7 @@ def _inclusive_number(
     def truncated(steps: int) -> Any:
         return transform.apply(step(leaf.literal, steps, source_type), source_type)
 
-    wrapped = _wrapped_above(transform, source_type)
+    wrapped = wrapped_above(transform, source_type)
     match leaf.operation:
         case Operation.LT | Operation.LT_EQ:
             found = Leaf(
@@ -211,7 +213,7 @@ def _inclusive_number(
         case Operation.EQ | Operation.IN:
             literals = leaf.literal if leaf.operation is Operation.IN else (leaf.literal,)
             found_values = [transform.apply(each, source_type) for each in literals]
-            if wrapped is not None and min(found_values, default=0) < _least(source_type):
+            if wrapped is not None and min(found_values, default=0) < least_value(source_type):
                 return None
             return one_of(target, found_values)
         case _:
@@ -309,7 +311,7 @@ def _strict_number(
     def truncated(steps: int) -> Any:
         return transform.apply(step(leaf.literal, steps, source_type), source_type)
 
-    wrapped = _wrapped_above(transform, source_type)
+    wrapped = wrapped_above(transform, source_type)
     match leaf.operation:
         case Operation.LT:
             return Leaf(Operation.LT, target, truncated(0))
@@ -323,7 +325,7 @@ def _strict_number(
         case Operation.NOT_EQ | Operation.NOT_IN:
             literals = leaf.literal if leaf.operation is Operation.NOT_IN else (leaf.literal,)
             found_values = [transform.apply(each, source_type) for each in literals]
-            if wrapped is not None and min(found_values, default=0) < _least(source_type):
+            if wrapped is not None and min(found_values, default=0) < least_value(source_type):
                 return None
             return none_of(target, found_values)
         case _:
@@ -352,55 +354,3 @@ def _strict_time(
             return none_of(target, _units(literals, transform, source_type))
         case _:
             return None
-
-
-# ------------------------------------------------------------------ values
-
-
-def one_of(term: Term, values: Iterable[Any]) -> Predicate:
-    """EQ for one value, IN for several, false for none."""
-    literals = frozenset(values)
-    match len(literals):
-        case 0:
-            return ALWAYS_FALSE
-        case 1:
-            return Leaf(Operation.EQ, term, *literals)
-        case _:
-            return Leaf(Operation.IN, term, literals)
-
-
-def none_of(term: Term, values: Iterable[Any]) -> Predicate:
-    """NOT_EQ for one value, NOT_IN for several, NOT_NULL for none."""
-    literals = frozenset(values)
-    match len(literals):
-        case 0:
-            return Leaf(Operation.NOT_NULL, term)
-        case 1:
-            return Leaf(Operation.NOT_EQ, term, *literals)
-        case _:
-            return Leaf(Operation.NOT_IN, term, literals)
-
-
-def step(value: Any, units: int, value_type: IcebergType) -> Any:
-    """``value`` moved by the smallest units of its type; may leave the type's range."""
-    if isinstance(value_type, DecimalType):
-        return scaled(unscaled(value, value_type.scale) + units, value_type.scale)
-    return value + units
-
-
-def _least(source_type: IcebergType) -> int:
-    return -(2**31) if isinstance(source_type, IntegerType) else -(2**63)
-
-
-def _wrapped_above(transform: Truncate, source_type: IcebergType) -> int | None:
-    """The greatest proper partition value, if Java's truncation of the least value wraps.
-
-    None when it cannot wrap: decimals, and widths that divide the least value.
-    """
-    if (
-        not isinstance(source_type, IntegerType | LongType)
-        or not _least(source_type) % transform.width
-    ):
-        return None
-    greatest = -_least(source_type) - 1
-    return greatest - greatest % transform.width

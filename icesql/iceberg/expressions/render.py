@@ -7,16 +7,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
+from icesql.iceberg.calendar import date_text, time_text, timestamp_text
 from icesql.iceberg.expressions.predicate import And, Leaf, Operation, Or, Predicate
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.transforms import (
     TimeTransform,
     Transform,
-    date_text,
     parse_transform,
-    time_text,
-    timestamp_text,
     uuid_text,
 )
 from icesql.iceberg.types import (

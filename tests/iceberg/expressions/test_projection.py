@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from icesql.iceberg.calendar import days_from_civil
 from icesql.iceberg.expressions.evaluate import evaluate
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_FALSE,
@@ -23,7 +24,7 @@ from icesql.iceberg.expressions.predicate import (
 from icesql.iceberg.expressions.projection import inclusive, strict
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec
 from icesql.iceberg.schema import Schema
-from icesql.iceberg.transforms import Bucket, days_from_civil, parse_transform
+from icesql.iceberg.transforms import Bucket, parse_transform
 from icesql.iceberg.types import (
     BINARY,
     DATE,

@@ -1,0 +1,157 @@
+"""Compare date, time and timestamp columns with literals on one line of nanoseconds."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from fractions import Fraction
+from typing import Any, Final
+
+from icesql.iceberg.bounds import MICROS_PER_DAY
+from icesql.iceberg.calendar import days_from_civil
+from icesql.iceberg.expressions.number_literals import INTS, LONGS, on_grid
+from icesql.iceberg.expressions.predicate import Leaf, Operation, Predicate, Term
+from icesql.iceberg.types import (
+    DateType,
+    IcebergType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+)
+
+# Zones lie within 18 hours of UTC (the limit of java.time); all are covered where one matters.
+_WIDEST_ZONE: Final = 18 * 3_600_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class EpochMicros:
+    """A timestamp in µs since 1970-01-01, for values that ``datetime`` cannot hold.
+
+    ``zoned``: ``value`` is an instant (UTC); else it counts on a clock without zone.
+    """
+
+    value: int
+    zoned: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NanoTimestamp:
+    """A timestamp in ns since 1970-01-01; ``zoned`` as for EpochMicros."""
+
+    epoch_ns: int
+    zoned: bool
+
+
+def temporal(operation: Operation, term: Term, column_type: IcebergType, value: Any) -> Predicate:
+    """A comparison of a date or timestamp column: both sides are placed on one line of ns."""
+    unit = _NANOS_PER_UNIT[type(column_type)]
+    if isinstance(value, str):
+        value = _parse_temporal(value, unit)
+    instant = _instant(value)
+    if instant is None:
+        return Leaf(Operation.NOT_NULL, term)
+    nanos, zoned = instant
+    needs_zone = zoned != isinstance(column_type, TimestamptzType | TimestamptzNanoType)
+    spread = _WIDEST_ZONE * 1000 if needs_zone else 0
+    return on_grid(
+        operation,
+        term,
+        Fraction(nanos - spread, unit),
+        Fraction(nanos + spread, unit),
+        INTS if isinstance(column_type, DateType) else LONGS,
+        int,
+    )
+
+
+_NANOS_PER_UNIT: Final[dict[type[IcebergType], int]] = {
+    DateType: MICROS_PER_DAY * 1000,
+    TimestampType: 1000,
+    TimestamptzType: 1000,
+    TimestampNanoType: 1,
+    TimestamptzNanoType: 1,
+}
+
+
+def _instant(value: Any) -> tuple[int, bool] | None:
+    """A date or timestamp as ns since 1970-01-01 and whether it has a zone."""
+    match value:
+        case NanoTimestamp(epoch_ns, zoned):
+            return epoch_ns, zoned
+        case EpochMicros(micros, zoned):
+            return micros * 1000, zoned
+        case datetime():
+            zoned = value.tzinfo is not None and value.utcoffset() is not None
+            # Counted from the fields: astimezone fails near the ends of datetime's range.
+            offset = value.utcoffset() if zoned else None
+            micros = _clock_micros(value)
+            if offset is not None:
+                micros -= (offset.days * 86_400 + offset.seconds) * 1_000_000 + offset.microseconds
+            # Subclasses may carry the nanoseconds within the microsecond or within the second.
+            nanosecond = getattr(value, "nanosecond", 0)
+            extra = nanosecond % 1000 if isinstance(nanosecond, int) else 0
+            return micros * 1000 + extra, zoned
+        case date():
+            days = days_from_civil(value.year, value.month, value.day)
+            return days * MICROS_PER_DAY * 1000, False
+        case _:
+            return None
+
+
+def _clock_micros(value: datetime) -> int:
+    seconds = value.hour * 3600 + value.minute * 60 + value.second
+    days = days_from_civil(value.year, value.month, value.day)
+    return (days * 86_400 + seconds) * 1_000_000 + value.microsecond
+
+
+def time_micros(value: Any) -> int | None:
+    """A time of day, or its canonical text, in µs; None for anything else."""
+    if isinstance(value, str):
+        found = _TIME.fullmatch(value)
+        if found is None:
+            return None
+        try:
+            value = time(int(found[1]), int(found[2]), int(found[3]))
+        except ValueError:
+            return None
+        return _time_of_day(value) + int((found[4] or "").ljust(6, "0"))
+    if not isinstance(value, time) or value.tzinfo is not None:
+        return None
+    return _time_of_day(value)
+
+
+def _time_of_day(value: time) -> int:
+    seconds = value.hour * 3600 + value.minute * 60 + value.second
+    return seconds * 1_000_000 + value.microsecond
+
+
+_TIME: Final = re.compile(r"(\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?", re.ASCII)
+_TEMPORAL: Final = re.compile(
+    r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d(?::\d\d)?)?)?", re.ASCII
+)
+
+
+def _parse_temporal(text: str, unit: int) -> date | NanoTimestamp | None:
+    """A date or timestamp in canonical ISO form, None for anything else.
+
+    None too for text finer than ``unit`` (in ns), which engines cut to the column's type.
+    """
+    found = _TEMPORAL.fullmatch(text)
+    if found is None or (found[2] and unit == _NANOS_PER_UNIT[DateType]):
+        return None
+    if len(found[3] or "") > 6 and unit == 1000:
+        return None
+    try:
+        day = date.fromisoformat(found[1])
+        if found[2] is None:
+            return day
+        clock = datetime.fromisoformat(f"{found[1]} {found[2]}")
+        zone = (found[4] or "").replace("Z", "+00:00")
+        if zone:
+            zone = zone if ":" in zone else f"{zone}:00"
+            clock = datetime.fromisoformat(f"{found[1]} {found[2]}{zone}")
+    except ValueError:
+        return None
+    nanos, zoned = _instant(clock) or (0, False)
+    return NanoTimestamp(nanos + int((found[3] or "").ljust(9, "0")), zoned)
