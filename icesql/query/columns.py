@@ -61,7 +61,8 @@ def bind_columns(
     """The scans with the columns that they must expose.
 
     Names in ``tree`` are rewritten in place, ``scopes`` are its SELECTs. Raises
-    ColumnNotFoundError, AmbiguousColumnError, and UnsupportedSqlError where columns equal up to case cannot be told apart.
+    ColumnNotFoundError, AmbiguousColumnError, and UnsupportedSqlError where columns equal up to
+    case cannot be told apart.
     """
     binder = _Binder(tuple(_Exposed(scan) for scan in scans))
     _expose_all_outside(tree, scopes, binder)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import calendar
 import re
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -285,6 +286,29 @@ def _to_blob(text: str) -> Constant | None:
     )
 
 
+def unify(constants: Sequence[Constant], context: QueryContext) -> list[Constant] | None:
+    """Constants of one IN list or BETWEEN, which DuckDB converts to one type first.
+
+    None where the common type is not known. NULLs stay as they are.
+    """
+    kinds = {each.kind for each in constants} - {Kind.NULL}
+    if len(kinds) <= 1 or kinds in ({Kind.INTEGER, Kind.DECIMAL}, {Kind.TEXT, Kind.STRING}):
+        return list(constants)
+    if Kind.TIMESTAMPTZ in kinds:
+        found = [to_timestamptz(each, context) for each in constants]
+    elif kinds <= {Kind.DATE, Kind.TIMESTAMP, Kind.TEXT}:
+        return list(constants)
+    elif kinds <= {Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE}:
+        found = [
+            each if each.kind is Kind.NULL else _to_floating(each, Kind.DOUBLE)
+            for each in constants
+        ]
+    else:
+        return None
+    known = [each for each in found if each is not None]
+    return known if len(known) == len(found) else None
+
+
 def to_date(constant: Constant, context: QueryContext) -> Constant | None:
     """CAST(… AS DATE); an instant by its day in the session's zone."""
     match constant.kind:
@@ -534,7 +558,7 @@ _MICROS: Final = {
 
 
 def unit_name(text: str) -> str:
-    """"DAYS" → "day"; the text itself in lower case for what is no unit of time."""
+    """ "DAYS" → "day"; the text itself in lower case for what is no unit of time."""
     lower = text.lower()
     for name in (lower, lower.removesuffix("s")):
         if name in _MONTHS or name in _DAYS or name in _MICROS:

@@ -39,7 +39,7 @@ from icesql.query.comparison import (
     compare_constant,
     is_pushable_type,
 )
-from icesql.query.constants import Constant, Kind, fold
+from icesql.query.constants import Constant, Kind, fold, unify
 from icesql.query.unwrap import unwrap
 
 if TYPE_CHECKING:
@@ -152,9 +152,7 @@ class _Translator:
                     return _child(self.column(node.this), name.name)
         return None
 
-    def compare(
-        self, operation: Operation, node: exp.Expr, constant: Constant
-    ) -> Predicate:
+    def compare(self, operation: Operation, node: exp.Expr, constant: Constant) -> Predicate:
         """``node operation constant``, inverting functions of a column where that is sound."""
         if constant.kind is Kind.NULL:
             return ALWAYS_FALSE
@@ -187,8 +185,19 @@ class _Translator:
                 self._comparison(operation, each, other, node)
                 for each, other in zip(lefts, rights, strict=True)
             )
-        constant = fold(right, self.context)
-        other = fold(left, self.context)
+        return self._meet(
+            operation, (left, fold(left, self.context)), (right, fold(right, self.context)), node
+        )
+
+    def _meet(
+        self,
+        operation: Operation,
+        one: tuple[exp.Expr, Constant | None],
+        two: tuple[exp.Expr, Constant | None],
+        node: exp.Expr,
+    ) -> Predicate:
+        """Compare two sides, each with its value when it is a constant."""
+        (left, other), (right, constant) = one, two
         if constant is not None and other is not None:
             return self._constants(operation, other, constant)
         if constant is not None:
@@ -231,13 +240,23 @@ class _Translator:
         return any_of([Leaf(Operation.IS_NULL, _term(found)), differs])
 
     def _between(self, node: exp.Between, *, negated: bool) -> Predicate:
-        low, high = node.args["low"], node.args["high"]
-        pairs = [(Operation.GT_EQ, low), (Operation.LT_EQ, high)]
+        sides = (node.this, node.args["low"], node.args["high"])
         if node.args.get("symmetric"):
             return self._opaque(node)
+        folded = [fold(each, self.context) for each in sides]
+        united = unify([each for each in folded if each is not None], self.context)
+        if united is None:
+            return self._engine(node, "the bounds mix types")
+        following = iter(united)
+        operand, low, high = (None if each is None else next(following) for each in folded)
         parts = (
-            self._comparison(NEGATED[operation] if negated else operation, node.this, bound, node)
-            for operation, bound in pairs
+            self._meet(
+                NEGATED[operation] if negated else operation, (sides[0], operand), bound, node
+            )
+            for operation, bound in (
+                (Operation.GT_EQ, (sides[1], low)),
+                (Operation.LT_EQ, (sides[2], high)),
+            )
         )
         return any_of(parts) if negated else all_of(parts)
 
@@ -256,12 +275,12 @@ class _Translator:
         if negated and any(each.kind is Kind.NULL for each in constants):
             return ALWAYS_FALSE
         constants = [each for each in constants if each.kind is not Kind.NULL]
-        kinds = {each.kind for each in constants}
-        if len(kinds) > 1 and not kinds <= {Kind.INTEGER, Kind.DECIMAL}:
+        united = unify(constants, self.context)
+        if united is None:
             return self._engine(node, "the list mixes types")
         if negated:
-            return all_of(self.compare(Operation.NOT_EQ, node.this, each) for each in constants)
-        return any_of(self.compare(Operation.EQ, node.this, each) for each in constants)
+            return all_of(self.compare(Operation.NOT_EQ, node.this, each) for each in united)
+        return any_of(self.compare(Operation.EQ, node.this, each) for each in united)
 
     def _tuples_in(self, node: exp.In, lefts: Sequence[exp.Expr]) -> Predicate:
         rows = [_tuple_parts(each) for each in node.expressions]
