@@ -293,11 +293,12 @@ class Session:
         catalog = self.catalog
         if catalog is None:
             raise ProgrammingError("USE needs a catalog; connect with one")
-        if parts and parts[0].lower() == catalog.name.lower():
-            parts = parts[1:]
         known = catalog.namespaces()
         by_lower = {tuple(part.lower() for part in each): each for each in known}
         found = by_lower.get(tuple(part.lower() for part in parts))
+        if found is None and parts and parts[0].lower() == catalog.name.lower():
+            parts = parts[1:]
+            found = by_lower.get(tuple(part.lower() for part in parts))
         if parts and found is None:
             name = ".".join(parts)
             near = similar_names(name, (".".join(each) for each in known))
