@@ -35,7 +35,7 @@ def test_rows_go_to_stdout_and_nothing_else_does(warehouse: Path) -> None:
         "--warehouse", warehouse, "-v", "-c", "SELECT name FROM shop.customers WHERE id = 1"
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout == " name\n-------\n Grace\n"
+    assert done.stdout == " name\n------\n Grace\n"
     assert "1 row" in done.stderr
 
 

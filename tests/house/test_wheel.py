@@ -41,7 +41,7 @@ def test_the_command_runs_outside_the_checkout(tmp_path: Path) -> None:
         timeout=60,
         check=False,
     )
-    assert (done.returncode, done.stdout) == (0, " one\n-----\n   1\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, " one\n----\n   1\n"), done.stderr
 
 
 def test_extras_pass_through_to_those_of_pyiceberg() -> None:

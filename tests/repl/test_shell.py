@@ -18,7 +18,7 @@ from prompt_toolkit.output import DummyOutput
 from icesql.repl.shell import Shell, history_path
 
 ROOT = Path(__file__).parents[2]
-PROMPT = "icesql> "
+PROMPT = "icesql>"
 # Runs far longer than any test: only an interrupt ends it.
 ENDLESS = (
     "SELECT count(*) FROM range(100000000) a, range(100000) b WHERE a.range * b.range % 7 = 3;"
@@ -96,10 +96,10 @@ def terminal(warehouse: Path, tmp_path: Path) -> Iterator[Any]:
         sys.executable,
         ["-m", "icesql", "--warehouse", str(warehouse)],
         cwd=str(ROOT),
-        # Without cursor position requests the screen is plain text.
+        # Nobody answers requests for the cursor position.
         env={
             **os.environ,
-            "TERM": "dumb",
+            "TERM": "xterm",
             "PROMPT_TOOLKIT_NO_CPR": "1",
             "XDG_STATE_HOME": str(tmp_path),
         },

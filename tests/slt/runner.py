@@ -117,7 +117,7 @@ def run_record(connection: Any, record: Record, corpus: Path | None) -> None:
     expected = list(record.expected)
     if record.sort:
         found, expected = sorted(found), sorted(expected)
-    assert found == expected
+    assert found == expected, f"expected {expected}\nfound    {found}"
 
 
 def _check_types(row: Sequence[Any], types: str) -> None:
