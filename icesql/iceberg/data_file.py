@@ -20,7 +20,7 @@ class FileContent(IntEnum):
 class DataFile:
     """A file of a manifest entry, with inherited values filled in; immutable and picklable.
 
-    ``path`` is the identity, verbatim as the manifest says; ``storage`` resolves where it is opened.
+    ``path`` is the identity, verbatim as the manifest says; ``storage`` knows where it is opened.
     ``partition`` follows the fields of spec ``spec_id``, values in the internal form of
     ``iceberg.types``. ``sequence_number`` is the data sequence number (0 in v1).
     ``record_count`` below 0 means unknown. Counts and bounds are by field id, None when the
@@ -55,6 +55,7 @@ class DataFile:
 
     @property
     def is_deletion_vector(self) -> bool:
+        """Whether the positions lie in a Puffin blob."""
         return self.file_format == "PUFFIN"
 
     @property

@@ -137,6 +137,11 @@ def snapshot_manifests(
         raise CorruptFileError(
             shown, f"an empty manifest list, yet snapshot {snapshot.snapshot_id} has files"
         )
+    newest = max((each.sequence_number for each in manifests), default=0)
+    if 0 < snapshot.sequence_number < newest:
+        raise CorruptFileError(
+            shown, f"a manifest of sequence number {newest} in snapshot {snapshot.sequence_number}"
+        )
     return manifests
 
 
@@ -362,6 +367,8 @@ def _sequence_numbers(columns: ManifestColumns, manifest: ManifestFile, path: st
             if status != ADDED and manifest.sequence_number != 0:
                 raise CorruptFileError(path, "an entry that is not new lacks its sequence number")
             number = manifest.sequence_number
+        elif number > manifest.sequence_number > 0:
+            raise CorruptFileError(path, f"an entry of the later sequence number {number}")
         numbers.append(number)
     return numbers
 

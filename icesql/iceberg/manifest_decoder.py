@@ -192,20 +192,15 @@ class _Source:
             raise OddSchema(f"a partition that is a {record.kind}")
         stored = known.partition_fields(record, self.field_ids, len(self.types))
         variable: dict[int, str] = {}
-        type_of = {
-            id(each): type_
-            for each, type_ in zip(stored, self.types, strict=True)
-            if each is not None
-        }
+        type_of = {id(each): type_ for each, type_ in zip(stored, self.types, strict=True)}
         for position, each in enumerate(record.fields):
             if id(each) not in type_of:
                 self.skip(each.node)
                 continue
             variable[id(each)] = f"x{position}"
             self.partition_value(f"x{position}", each, type_of[id(each)])
-        values = ["None" if each is None else variable[id(each)] for each in stored]
-        append = self.appender("partition")
-        self.add(f"{append}(({''.join(value + ', ' for value in values)}))")
+        values = "".join(f"{variable[id(each)]}, " for each in stored)
+        self.add(f"{self.appender('partition')}(({values}))")
 
     def partition_value(self, name: str, field: AvroField, type_: IcebergType) -> None:
         node = field.node.non_null

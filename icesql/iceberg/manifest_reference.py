@@ -156,16 +156,15 @@ def _partitions(
         return [()] * len(files)
     name = file[known.PARTITION].name
     stored = known.partition_fields(file[known.PARTITION].node, field_ids, len(types))
-    steps: list[tuple[str | None, Convert | None]] = []
+    steps: list[tuple[str, Convert | None]] = []
     for each, type_ in zip(stored, types, strict=True):
-        node = None if each is None else each.node.non_null
-        if each is not None and node is None:
+        node = each.node.non_null
+        if node is None:
             raise OddSchema(f"partition value {each.name!r} of an unusual union")
-        convert = None if node is None else partition_converter(node, type_)
-        steps.append((None if each is None else each.name, convert))
+        steps.append((each.name, partition_converter(node, type_)))
     return [tuple(_value(row[name], *step) for step in steps) for row in files]
 
 
-def _value(row: Mapping[str, Any], name: str | None, convert: Convert | None) -> Any:
-    value = None if name is None else row[name]
+def _value(row: Mapping[str, Any], name: str, convert: Convert | None) -> Any:
+    value = row[name]
     return value if value is None or convert is None else convert(value)

@@ -100,15 +100,16 @@ def pair_fields(column: AvroNode) -> tuple[AvroField, AvroField]:
 
 def partition_fields(
     record: AvroNode, field_ids: tuple[int, ...] | None, count: int
-) -> list[AvroField | None]:
-    """The stored field of each partition value: by id where ``field_ids`` is known, else in order.
+) -> list[AvroField]:
+    """The stored field of each partition value: by id where all of ``field_ids`` are there.
 
-    None where the file does not have the field. Raises OddSchema when order alone cannot tell.
+    Else in order, since v1 writers and readers did not always number them alike. Raises OddSchema
+    when order alone cannot tell.
     """
     fields = record.fields
-    if field_ids is not None and all(each.field_id is not None for each in fields):
-        by_id = {each.field_id: each for each in fields}
-        return [by_id.get(each) for each in field_ids]
+    by_id = {each.field_id: each for each in fields}
+    if field_ids is not None and len(by_id) == len(fields) and by_id.keys() >= set(field_ids):
+        return [by_id[each] for each in field_ids]
     if len(fields) != count:
         raise OddSchema(f"{len(fields)} partition values where the spec has {count}")
     return list(fields)

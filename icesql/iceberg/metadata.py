@@ -196,11 +196,7 @@ def _parse(node: Mapping[str, Any], path: str) -> TableMetadata:
     schemas, current_schema_id = _schemas(node)
     specs, default_spec_id = _specs(node)
     snapshots = LazySnapshots(as_list(node.get("snapshots") or [], "snapshots"), path)
-    current = optional_int(node, "current-snapshot-id", "metadata")
-    if current == -1:
-        current = None
-    if current is not None and current not in snapshots:
-        raise Malformed(f"current-snapshot-id {current} is not among the snapshots")
+    current, refs = _current(node, snapshots)
     return TableMetadata(
         format_version=version,
         table_uuid=optional_text(node, "table-uuid", "metadata"),
@@ -218,7 +214,7 @@ def _parse(node: Mapping[str, Any], path: str) -> TableMetadata:
         snapshots=snapshots,
         snapshot_log=parse_snapshot_log(node.get("snapshot-log")),
         metadata_log=_metadata_log(node),
-        refs=_refs(node, current),
+        refs=refs,
         statistics=_statistics(node),
         next_row_id=optional_int(node, "next-row-id", "metadata"),
         encryption_keys=tuple(objects(node, "encryption-keys", "metadata")),
@@ -257,15 +253,27 @@ def _specs(node: Mapping[str, Any]) -> tuple[dict[int, PartitionSpec], int]:
     return {**specs, 0: PartitionSpec(0, fields)}, 0
 
 
-def _refs(node: Mapping[str, Any], current: int | None) -> dict[str, SnapshotRef]:
+def _current(
+    node: Mapping[str, Any], snapshots: LazySnapshots
+) -> tuple[int | None, dict[str, SnapshotRef]]:
+    current = optional_int(node, "current-snapshot-id", "metadata")
+    if current == -1:
+        current = None
     listed = node.get("refs")
     refs = {
         name: parse_ref(name, each)
         for name, each in ({} if listed is None else as_object(listed, "refs")).items()
     }
-    if MAIN not in refs and current is not None:
-        refs[MAIN] = SnapshotRef(current)
-    return refs
+    if current is None:
+        # Reading such a table as empty would lose its rows if the field is what was damaged.
+        if MAIN in refs or ("current-snapshot-id" not in node and node.get("snapshot-log")):
+            raise Malformed("current-snapshot-id is not set, yet main has snapshots")
+        return None, refs
+    if current not in snapshots:
+        raise Malformed(f"current-snapshot-id {current} is not among the snapshots")
+    if refs.setdefault(MAIN, SnapshotRef(current)).snapshot_id != current:
+        raise Malformed(f"current-snapshot-id {current} is not where main points")
+    return current, refs
 
 
 def _metadata_log(node: Mapping[str, Any]) -> tuple[MetadataLogEntry, ...]:

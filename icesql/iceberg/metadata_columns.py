@@ -1,7 +1,7 @@
 """Columns that every table has beside its own, by their reserved field ids.
 
-Source: Iceberg spec, "Reserved Field IDs". ``_snapshot_id`` is icesql's own: the snapshot that added
-the file; its id lies in the reserved range and is not used by the spec.
+Source: Iceberg spec, "Reserved Field IDs". ``_snapshot_id`` is icesql's own: the snapshot that
+added the file; its id lies in the reserved range and is not used by the spec.
 """
 
 from __future__ import annotations

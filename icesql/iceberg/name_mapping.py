@@ -5,7 +5,7 @@ Source: Iceberg spec, "Column Projection" and "Name Mapping Serialization".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -37,6 +37,18 @@ class NameMapping:
     """The mapping of a table; immutable and picklable."""
 
     fields: tuple[MappedField, ...] = field(default=())
+
+    @property
+    def field_ids(self) -> frozenset[int]:
+        """Every id that the mapping has a name for, at any depth."""
+
+        def ids(fields: Iterable[MappedField]) -> Iterator[int]:
+            for each in fields:
+                if each.field_id is not None:
+                    yield each.field_id
+                yield from ids(each.fields)
+
+        return frozenset(ids(self.fields))
 
     def find(self, path: tuple[str, ...]) -> int | None:
         """The id of the field at ``path``, None when the mapping has none for it.

@@ -36,6 +36,7 @@ class PartitionField:
 
     @property
     def source_id(self) -> int:
+        """The column of a transform with one argument."""
         return self.source_ids[0]
 
 

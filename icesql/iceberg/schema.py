@@ -28,6 +28,7 @@ class Schema:
 
     @property
     def struct(self) -> StructType:
+        """The columns as one struct type."""
         return StructType(self.fields)
 
     @property
@@ -51,7 +52,7 @@ class Schema:
 
     @cached_property
     def name_by_id(self) -> Mapping[int, str]:
-        """Field id → full dotted name ("a.b", list elements "l.element", maps "m.key", "m.value")."""
+        """Field id → full dotted name ("a.b"; "l.element" in lists, "m.key", "m.value" in maps)."""
         names: dict[int, str] = {}
 
         def visit(fields: Iterable[NestedField], prefix: str) -> None:
@@ -64,10 +65,8 @@ class Schema:
 
     @cached_property
     def _ids_by_name(self) -> Mapping[str, int]:
-        names: dict[str, int] = {}
         # A top-level column called "a.b" wins over child b of a: it is the shorter path.
-        for field_id, name in reversed(self.name_by_id.items()):
-            names[name] = field_id
+        names = {name: each for each, name in reversed(list(self.name_by_id.items()))}
         for column in self.fields:
             names[column.name] = column.field_id
         return names

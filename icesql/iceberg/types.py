@@ -180,7 +180,8 @@ class NestedField:
     write_default: Any = MISSING
 
     def __str__(self) -> str:
-        return f"{self.field_id}: {self.name}: {'required' if self.required else 'optional'} {self.type}"
+        need = "required" if self.required else "optional"
+        return f"{self.field_id}: {self.name}: {need} {self.type}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +200,7 @@ class ListType(IcebergType):
 
     @property
     def element_field(self) -> NestedField:
+        """The element as a field."""
         return NestedField(self.element_id, "element", self.element, self.element_required)
 
     def __str__(self) -> str:
@@ -215,10 +217,12 @@ class MapType(IcebergType):
 
     @property
     def key_field(self) -> NestedField:
+        """The key as a field; keys are never NULL."""
         return NestedField(self.key_id, "key", self.key, required=True)
 
     @property
     def value_field(self) -> NestedField:
+        """The value as a field."""
         return NestedField(self.value_id, "value", self.value, self.value_required)
 
     def __str__(self) -> str:
@@ -260,7 +264,9 @@ _PRIMITIVES: Final[dict[str, PrimitiveType]] = {
     "variant": VARIANT,
     "unknown": UNKNOWN,
 }
-_PRIMITIVE_NAMES: Final = {type(value): name for name, value in _PRIMITIVES.items()}
+_PRIMITIVE_NAMES: Final[dict[type[IcebergType], str]] = {
+    type(value): name for name, value in _PRIMITIVES.items()
+}
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 _FIXED = re.compile(r"fixed\[\s*(\d+)\s*\]")
 _GEOMETRY = re.compile(r"geometry(?:\(\s*(.+?)\s*\))?")

@@ -133,6 +133,22 @@ def test_an_emptied_list_contradicts_a_snapshot_with_files() -> None:
     assert snapshot_manifests(nothing, lambda path: empty) == ()
 
 
+def test_a_manifest_newer_than_its_snapshot_is_damage() -> None:
+    data = write_manifest_list([list_row(sequence_number=3)])
+    assert (
+        len(snapshot_manifests(Snapshot(1, sequence_number=3, manifest_list="l"), lambda _: data))
+        == 1
+    )
+    assert len(snapshot_manifests(Snapshot(1, manifest_list="l"), lambda _: data)) == 1
+    with pytest.raises(CorruptFileError, match="sequence number 3 in snapshot 2"):
+        snapshot_manifests(Snapshot(1, sequence_number=2, manifest_list="l"), lambda _: data)
+
+
+def test_an_entry_newer_than_its_manifest_is_damage() -> None:
+    with pytest.raises(CorruptFileError, match="later sequence number 6"):
+        decode(write_manifest([entry(sequence_number=6)]))
+
+
 def test_errors_of_a_list_name_where_it_was_opened() -> None:
     snapshot = Snapshot(1, manifest_list="s3://gone/l")
     with pytest.raises(CorruptFileError) as caught:
@@ -325,8 +341,17 @@ def test_partition_values_take_the_form_of_their_type() -> None:
 def test_partition_values_are_found_by_id_when_the_ids_are_known() -> None:
     partition = (partition_field("b", 1001, "string"), partition_field("a", 1000, "int"))
     data = write_manifest([entry(partition={"a": 1, "b": "x"})], *partition)
-    found = decode(data, types=(LONG, STRING, DATE), partition_field_ids=(1000, 1001, 1002))
-    assert found.partition == [(1, "x", None)]
+    assert decode(data, types=(LONG, STRING), partition_field_ids=(1000, 1001)).partition == [
+        (1, "x")
+    ]
+
+
+def test_partition_values_under_other_ids_keep_their_order() -> None:
+    partition = (partition_field("a", 1000, "int"), partition_field("b", 1001, "string"))
+    data = write_manifest([entry(partition={"a": 1, "b": "x"})], *partition)
+    assert decode(data, types=(LONG, STRING), partition_field_ids=(1005, 1006)).partition == [
+        (1, "x")
+    ]
 
 
 def test_partition_values_that_cannot_be_told_apart_are_refused() -> None:

@@ -188,7 +188,7 @@ def test_v1_snapshots_may_hold_their_manifests_and_no_summary() -> None:
 
 @pytest.mark.parametrize("nothing", [-1, None, ...])
 def test_minus_one_null_and_absent_mean_no_current_snapshot(nothing: Any) -> None:
-    metadata = parse(v2(**{"current-snapshot-id": nothing}))
+    metadata = parse(v2(**{"current-snapshot-id": nothing, "snapshot-log": []}))
     assert metadata.current_snapshot_id is None
     assert metadata.current_snapshot is None
     assert "main" not in metadata.refs
@@ -283,6 +283,15 @@ def _nested(depth: int) -> Any:
         ({"partition-specs": ...}, "partition-spec"),
         ({"current-snapshot-id": 99}, "current-snapshot-id"),
         ({"current-snapshot-id": "20"}, "current-snapshot-id"),
+        (
+            {"current-snapshot-id": 10, "refs": {"main": {"snapshot-id": 20, "type": "branch"}}},
+            "main",
+        ),
+        (
+            {"current-snapshot-id": -1, "refs": {"main": {"snapshot-id": 20, "type": "branch"}}},
+            "main",
+        ),
+        ({"current-snapshot-id": ...}, "not set"),
         ({"current-snapshot-id": 1 << 70}, "64 bits"),
         ({"snapshots": [{"timestamp-ms": 1}]}, "snapshot-id"),
         ({"snapshots": [[]]}, "snapshots"),
