@@ -188,4 +188,5 @@ def test_what_trino_wrote_is_json_that_matches_its_description(corpus: Path) -> 
         "user": "Alice",
     }
     assert by_description["ts tz micros"] == '"2024-11-07T12:33:54.123456+00:00"'
-    assert sum(text is not None and json.dumps(json.loads(text)) != "" for text in texts) == 57
+    parsed = [json.loads(text) for text in texts if text is not None]
+    assert (len(texts), len(parsed)) == (55, 54)
