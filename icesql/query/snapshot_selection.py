@@ -101,9 +101,7 @@ def _by_version(table: Table, text: str, context: QueryContext) -> SelectedSnaps
     return SelectedSnapshot(snapshot, schema, text, _note(table, snapshot, text, context))
 
 
-def _by_instant(
-    table: Table, epoch_us: int, text: str, context: QueryContext
-) -> SelectedSnapshot:
+def _by_instant(table: Table, epoch_us: int, text: str, context: QueryContext) -> SelectedSnapshot:
     metadata = table.metadata
     current = metadata.current_snapshot
     # Commits carry whole milliseconds: the last one at or before the instant is that of its floor.

@@ -378,8 +378,9 @@ class _Inversion:
             if moment is None or self.constant.kind is Kind.TIMESTAMPTZ:
                 return None
             clock, slack = moment, 0
-        start, last = bucket_start(clock.value - slack, unit), bucket_start(
-            clock.greatest + slack, unit
+        start, last = (
+            bucket_start(clock.value - slack, unit),
+            bucket_start(clock.greatest + slack, unit),
         )
         if start is None or last is None:
             return None
@@ -387,9 +388,7 @@ class _Inversion:
             # Truncation works on the session's clock, the comparison on instants: where the
             # clock changes they disagree by the change, which the slack covers.
             return self._wide_buckets(node, start - slack, next_bucket(last, unit) + slack)
-        low, high = (
-            Constant(Kind.TIMESTAMP, each) for each in (start, next_bucket(start, unit))
-        )
+        low, high = (Constant(Kind.TIMESTAMP, each) for each in (start, next_bucket(start, unit)))
         return self._buckets(node, low, high, aligned=clock.value == start)
 
     def _moved(self, inner: exp.Expr, step: Interval) -> Predicate | None:
@@ -471,5 +470,3 @@ def _plus(left: Constant, right: Constant) -> Constant:
 
 def _minus(left: Constant, right: Constant) -> Constant:
     return _plus(left, Constant(right.kind, -right.value))
-
-
