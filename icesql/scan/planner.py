@@ -9,7 +9,12 @@ from functools import cached_property
 from icesql.context import QueryContext
 from icesql.errors import CorruptFileError, UnsupportedTableError
 from icesql.iceberg.data_file import DataFile, FileContent
-from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE
+from icesql.iceberg.expressions.predicate import (
+    ALWAYS_FALSE,
+    ALWAYS_TRUE,
+    Predicate,
+    keep_columns,
+)
 from icesql.iceberg.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.manifest_entries import ManifestEntries
 from icesql.iceberg.partitioning import PartitionSpec
@@ -67,6 +72,18 @@ def scan_context(scan: TableScan) -> ScanContext:
     )
 
 
+def _trusted(scan: TableScan) -> Predicate:
+    """The row filter without columns whose metrics may not be about what is read.
+
+    In a file without field ids a column that the name mapping leaves out reads as NULL, whatever
+    counts and bounds the manifest has for it.
+    """
+    mapping = scan.table.metadata.name_mapping
+    if mapping is None:
+        return scan.row_filter
+    return keep_columns(scan.row_filter, mapping.field_ids)
+
+
 class _Walk:
     """One pass over the manifests of a scan, with what it counts on the way."""
 
@@ -77,7 +94,7 @@ class _Walk:
         self.survivors: list[Survivors] = []
         self.limit_reached = False
         self._prunes = query.settings.prune
-        self._filter = scan.row_filter if self._prunes else ALWAYS_TRUE
+        self._filter = _trusted(scan) if self._prunes else ALWAYS_TRUE
         self._source = ManifestSource(scan.table.storage, query, scan.table.name)
         self._specs: dict[int, SpecScan] = {}
         self._delete_manifests: list[ManifestFile] = []
@@ -159,20 +176,28 @@ class _Walk:
     # ------------------------------------------------------------------ data files
 
     def _matching_files(self, entries: ManifestEntries, spec: SpecScan) -> Sequence[int]:
-        """Indexes of the live files whose partition and metrics may match."""
+        """Indexes of the live files whose partition and metrics may match.
+
+        Metrics are asked about the residual: what a partition has ruled out on one side of an OR
+        need not be ruled out by bounds again.
+        """
         live = _live(entries)
         kept = self._in_partition(entries, live, spec, "file")
         if self._filter is not ALWAYS_TRUE:
-            mask = metrics_mask(entries, self._filter, self.scan.schema, kept)
-            before, kept = kept, [index for index in kept if mask[index]]
-            if self.scan.explain:
-                self.skipped += skip_reasons.skipped_by_metrics(
-                    entries,
-                    [index for index in before if not mask[index]],
-                    self._filter,
-                    self.scan.schema,
-                    "file",
-                )
+            chosen: list[int] = []
+            for residual, members in _by_residual(entries, kept, spec).items():
+                if residual is ALWAYS_TRUE:
+                    chosen += members
+                    continue
+                mask = metrics_mask(entries, residual, self.scan.schema, members)
+                chosen += [index for index in members if mask[index]]
+                if self.scan.explain:
+                    failing = [index for index in members if not mask[index]]
+                    self.skipped += skip_reasons.skipped_by_metrics(
+                        entries, failing, residual, self.scan.schema, "file"
+                    )
+            chosen.sort()
+            kept = chosen
         self.counts.skipped_data_files += len(live) - len(kept)
         return kept
 
@@ -199,18 +224,9 @@ class _Walk:
         encrypted = entries.rare.get("key_metadata")
         counts, index_of_deletes = self.counts, self._deletes
         residual_of, partitions = spec.residuals.residual, entries.partition
-        kept = []
         for index in indexes:
             if encrypted and encrypted.get(index):
                 raise self._encrypted(entries.path[index])
-            residual = residual_of(partitions[index])
-            if residual is ALWAYS_FALSE:
-                counts.skipped_data_files += 1
-                if self.scan.explain:
-                    self.skipped += skip_reasons.skipped_by_partition(
-                        entries, (index,), spec, "file"
-                    )
-                continue
             data_file = entries.data_file(index)
             size = data_file.file_size_in_bytes
             deletes: tuple[DataFile, ...] = ()
@@ -221,10 +237,9 @@ class _Walk:
                     delete.content_size for delete in deletes
                 )
             counts.total_file_size_in_bytes += size
-            kept.append(index)
-            yield FileScanTask(data_file, 0, size, deletes, residual)
-        counts.result_data_files += len(kept)
-        self.survivors.append(Survivors(entries, kept))
+            yield FileScanTask(data_file, 0, size, deletes, residual_of(partitions[index]))
+        counts.result_data_files += len(indexes)
+        self.survivors.append(Survivors(entries, indexes))
 
     def _encrypted(self, path: str) -> UnsupportedTableError:
         return UnsupportedTableError(
@@ -290,6 +305,23 @@ def _live(entries: ManifestEntries) -> Sequence[int]:
     if all(entries.live):
         return range(entries.count)
     return [index for index, live in enumerate(entries.live) if live]
+
+
+def _by_residual(
+    entries: ManifestEntries, indexes: Sequence[int], spec: SpecScan
+) -> dict[Predicate, list[int]]:
+    """The files by what is left of the filter in their partition, which may be nothing."""
+    residual_of, partitions = spec.residuals.residual, entries.partition
+    groups: dict[Predicate, list[int]] = {}
+    # Residuals are shared by the files of a partition: comparing them once each is enough.
+    seen: dict[int, list[int]] = {}
+    for index in indexes:
+        residual = residual_of(partitions[index])
+        members = seen.get(id(residual))
+        if members is None:
+            members = seen[id(residual)] = groups.setdefault(residual, [])
+        members.append(index)
+    return groups
 
 
 def _until(
