@@ -131,3 +131,16 @@ class Leaf(Predicate):
                 return f"{self.term} {self.operation.value} ({values})"
             case _:
                 return f"{self.term} {self.operation.value} {self.literal!r}"
+
+
+def keep_columns(predicate: Predicate, field_ids: frozenset[int]) -> Predicate:
+    """A predicate implied by ``predicate`` that asks nothing of other columns than these."""
+    match predicate:
+        case And(left, right):
+            return keep_columns(left, field_ids) & keep_columns(right, field_ids)
+        case Or(left, right):
+            return keep_columns(left, field_ids) | keep_columns(right, field_ids)
+        case Leaf(term=term) if term.field_id not in field_ids:
+            return ALWAYS_TRUE
+        case _:
+            return predicate
