@@ -14,6 +14,7 @@ from icesql.sql.statement import (
     ResetSetting,
     SetSetting,
     ShowNamespaces,
+    ShowRefs,
     ShowSnapshots,
     ShowTables,
     Statement,
@@ -101,6 +102,9 @@ class _Reader:
             case "SNAPSHOTS":
                 self.skip("FROM", "IN", "OF")
                 return ShowSnapshots(self._table("SHOW SNAPSHOTS").references[0])
+            case "REFS":
+                self.skip("FROM", "IN", "OF")
+                return ShowRefs(self._table("SHOW REFS").references[0])
             case "":
                 raise self._source.syntax_error("nothing follows SHOW", at, _SHOWN)
             case word if word in ("CREATE", "COLUMNS", "FUNCTIONS", "VIEWS", "PARTITIONS", "ALL"):
@@ -237,7 +241,7 @@ class _Reader:
         )
 
 
-_SHOWN = ("TABLES", "NAMESPACES", "SNAPSHOTS")
+_SHOWN = ("TABLES", "NAMESPACES", "SNAPSHOTS", "REFS")
 
 
 def _is_name(token: Token) -> bool:

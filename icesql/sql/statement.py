@@ -94,6 +94,13 @@ class ShowSnapshots:
 
 
 @dataclass(frozen=True, slots=True)
+class ShowRefs:
+    """SHOW REFS [FROM] table: its branches and tags."""
+
+    reference: TableReference
+
+
+@dataclass(frozen=True, slots=True)
 class Describe:
     """DESCRIBE table, possibly at a snapshot."""
 
@@ -115,6 +122,7 @@ Statement = (
     | ShowTables
     | ShowNamespaces
     | ShowSnapshots
+    | ShowRefs
     | Describe
     | Use
 )
