@@ -19,7 +19,8 @@ def count_rows(scan: TableScan, query: QueryContext) -> int | None:
 
     None with a row filter, which is weaker than the WHERE it came from; with a limit; with live
     delete files; and when a file's row count is not known. The row counts of the manifest list
-    are taken where it has them all, else those of the files. Raises what planning raises.
+    are taken where it has them and its files are younger than v1, else those of the files.
+    Raises what planning raises.
     """
     if scan.row_filter is ALWAYS_FALSE or scan.snapshot is None:
         return 0
@@ -29,8 +30,9 @@ def count_rows(scan: TableScan, query: QueryContext) -> int | None:
     manifests = [each for each in source.manifests_of(scan.snapshot) if each.has_live_files]
     if any(each.content is ManifestContent.DELETES for each in manifests):
         return None
-    unknown = [each for each in manifests if _listed_rows(each) is None]
-    total = sum(_listed_rows(each) or 0 for each in manifests)
+    listed = [_listed_rows(each) for each in manifests]
+    unknown = [each for each, rows in zip(manifests, listed, strict=True) if rows is None]
+    total = sum(rows for rows in listed if rows is not None)
 
     def spec_of(manifest: ManifestFile) -> tuple[PartitionSpec, Sequence[IcebergType]]:
         metadata = scan.table.metadata
@@ -48,6 +50,10 @@ def count_rows(scan: TableScan, query: QueryContext) -> int | None:
 
 def _listed_rows(manifest: ManifestFile) -> int | None:
     """The live rows of a manifest as its list has them, None when it does not know."""
+    if manifest.min_sequence_number == 0:
+        # Files of v1 may have come from an import that counted an unknown as -1, and a sum
+        # hides that.
+        return None
     added, existing = manifest.added_rows_count, manifest.existing_rows_count
     if added is None or existing is None or added < 0 or existing < 0:
         return None
