@@ -164,9 +164,9 @@ def connect(
         if value is not None:
             chosen = chosen.with_text(name, str(value))
     if dialect is not None:
-        from icesql.sql.dialect import check_dialect
+        from icesql.sql.dialect import reading
 
-        check_dialect(dialect)
+        reading(dialect)  # a name that does not exist is told here, not at the first statement
 
     def open_catalog(cache: BoundedCache) -> Catalog | None:
         if catalog is None and uri is None and warehouse is None:
