@@ -14,7 +14,6 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +27,13 @@ README = ROOT / "README.md"
 FENCED = re.compile(r"^```(\w+)(?: (\w+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def blocks(*languages: str) -> Iterator[Any]:
+def blocks(language: str) -> list[Any]:
     text = README.read_text(encoding="utf-8") if README.exists() else ""
-    for found in FENCED.finditer(text):
-        line = text[: found.start()].count("\n") + 2
-        if found[1] in languages:
-            yield pytest.param(found[2], found[3], id=f"line-{line}")
+    return [
+        pytest.param(found[2], found[3], id=f"line-{text[: found.start()].count(chr(10)) + 2}")
+        for found in FENCED.finditer(text)
+        if found[1] == language
+    ]
 
 
 @pytest.fixture(scope="module")
