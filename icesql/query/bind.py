@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from icesql.query.bound import BoundQuery, ScanNote
+from icesql.query.clock import stop_clock
 from icesql.query.columns import bind_columns
 from icesql.query.names import select_scopes
 from icesql.query.pushdown import push_down
@@ -51,6 +52,7 @@ def bind(
                 note=selected.note or "",
             )
         )
+    stop_clock(tree, context)
     scopes = select_scopes(tree, [scan.schema for scan in scans])
     filtered, pushed = push_down(tree, scopes, tuple(scans), context)
     projected = bind_columns(tree, scopes, filtered)

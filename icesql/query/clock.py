@@ -1,0 +1,65 @@
+"""Make ``now()`` one instant for the whole statement, in pruning and in the engine alike."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+from zoneinfo import ZoneInfo
+
+from sqlglot import exp
+
+if TYPE_CHECKING:
+    from icesql.context import QueryContext
+
+_INSTANTS: Final = frozenset(
+    {"now", "current_timestamp", "get_current_timestamp", "transaction_timestamp"}
+)
+_DAYS: Final = frozenset({"today", "current_date"})
+_CLOCKS: Final = frozenset({"localtimestamp", "current_localtimestamp"})
+
+
+def stop_clock(tree: exp.Expr, context: QueryContext) -> None:
+    """Replace now(), current_date and their kin in ``tree`` by the time of the statement.
+
+    A column of the result that had no name but such a call keeps the name of the call.
+    """
+    for node in list(tree.find_all(exp.Func)):
+        constant = _constant(node, context)
+        if constant is None:
+            continue
+        parent = node.parent
+        if isinstance(parent, exp.Select) and node.arg_key == "expressions":
+            constant = exp.alias_(constant, node.sql(dialect="duckdb").lower(), quoted=True)
+        node.replace(constant)
+
+
+def _constant(node: exp.Expr, context: QueryContext) -> exp.Expr | None:
+    name = _name(node)
+    now = context.now if context.now.tzinfo else context.now.replace(tzinfo=UTC)
+    local: datetime = now.astimezone(ZoneInfo(context.settings.timezone))
+    if name in _INSTANTS:
+        return _cast(now.astimezone(UTC).isoformat(" "), exp.DataType.Type.TIMESTAMPTZ)
+    if name in _DAYS:
+        return _cast(local.date().isoformat(), exp.DataType.Type.DATE)
+    if name in _CLOCKS:
+        return _cast(local.replace(tzinfo=None).isoformat(" "), exp.DataType.Type.TIMESTAMPNTZ)
+    return None
+
+
+def _name(node: exp.Expr) -> str:
+    """The name of a call without arguments, "" for everything else."""
+    match node:
+        case exp.CurrentTimestamp() if node.this is None:
+            return "now"
+        case exp.CurrentDate() if node.this is None:
+            return "today"
+        case exp.Localtimestamp() if node.this is None:
+            return "localtimestamp"
+        case exp.Anonymous() if not node.expressions:
+            return node.name.lower()
+        case _:
+            return ""
+
+
+def _cast(text: str, kind: exp.DataType.Type) -> exp.Expr:
+    return exp.cast(exp.Literal.string(text), kind)

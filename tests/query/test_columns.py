@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import pytest
+
+from icesql.errors import AmbiguousColumnError, ColumnNotFoundError, UnsupportedSqlError
+from icesql.query.bound import BoundQuery
+
+EVERY = ["id", "day", "at", "seen", "region", "amount", "place", "tags"]
+
+
+def columns(bound: BoundQuery) -> list[list[str]]:
+    return [[column.name for column in scan.projection.fields] for scan in bound.scans]
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT id FROM orders", [["id"]]),
+        ("SELECT REGION, o.Id FROM orders o WHERE day > '2020-01-01'", [["id", "day", "region"]]),
+        ("SELECT place.city FROM orders", [["place"]]),
+        ("SELECT orders.place.city FROM orders", [["place"]]),
+        ("SELECT count(*) FROM orders", [[]]),
+        ("SELECT * FROM orders", [EVERY]),
+        ("SELECT o.* FROM orders o JOIN people p ON o.id = p.id", [EVERY, ["id"]]),
+        ("SELECT * EXCLUDE (id) FROM people", [["id", "name", "born"]]),
+        ("SELECT COLUMNS('i.*') FROM people", [["id", "name", "born"]]),
+        ("SELECT count(p) FROM people p", [["id", "name", "born"]]),
+        ("SELECT name FROM orders NATURAL JOIN people", [EVERY, ["id", "name", "born"]]),
+        ("SELECT name FROM orders JOIN people USING (id)", [["id"], ["id", "name"]]),
+        ("SELECT 1 FROM orders o WHERE EXISTS (SELECT 1 FROM people WHERE name = region)",
+         [["region"], ["name"]]),
+        ("SELECT id, _file, _pos FROM orders", [["id", "_file", "_pos"]]),
+        ("SELECT list_transform(tags, x -> x || region) FROM orders", [["region", "tags"]]),
+        ("SELECT u.t FROM orders, unnest(tags) AS u(t)", [["tags"]]),
+        ("SELECT amount * 2 AS d FROM orders WHERE d > 5 ORDER BY d", [["amount"]]),
+        ("SELECT region, sum(amount) AS s FROM orders GROUP BY ALL HAVING s > 5 ORDER BY ALL",
+         [["region", "amount"]]),
+        ("WITH c AS (SELECT id AS k FROM orders) SELECT k FROM c", [["id"]]),
+        ("SELECT k FROM (SELECT id AS k FROM orders) AS d", [["id"]]),
+        ("SELECT a FROM orders AS o(a)", [EVERY]),
+        ("SELECT sum(amount) OVER w FROM orders WINDOW w AS (PARTITION BY region ORDER BY id)",
+         [["id", "region", "amount"]]),
+    ],
+)  # fmt: skip
+def test_a_scan_exposes_the_columns_that_are_named(sql, expected, bind_sql):
+    assert columns(bind_sql(sql)) == expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "column", "similar"),
+    [
+        ("SELECT regoin FROM orders", "regoin", ("region",)),
+        ("SELECT o.regoin FROM orders o", "regoin", ("region",)),
+        ("SELECT id FROM orders WHERE regoin = 'x'", "regoin", ("region",)),
+        ("SELECT id FROM orders ORDER BY regoin", "regoin", ("region",)),
+        ("SELECT nane FROM orders o JOIN people p ON o.id = p.id", "nane", ("name",)),
+        ("SELECT 1 FROM orders WHERE EXISTS (SELECT 1 FROM people WHERE nane = region)", "nane",
+         ("name",)),
+        ("SELECT j FROM (SELECT id AS k FROM orders) AS d", "j", ()),
+        ("SELECT d._file FROM (SELECT * FROM people) d WHERE nane = 'x'", "nane", ("name",)),
+    ],
+)  # fmt: skip
+def test_an_unknown_column_is_refused_with_the_nearest(sql, column, similar, bind_sql):
+    with pytest.raises(ColumnNotFoundError) as caught:
+        bind_sql(sql)
+    assert caught.value.column == column
+    assert caught.value.similar == similar
+
+
+def test_the_error_of_an_unknown_column_names_the_table(bind_sql):
+    with pytest.raises(ColumnNotFoundError, match='column "regoin" not found in table "orders"'):
+        bind_sql("SELECT regoin FROM orders")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT rowid FROM orders",
+        "SELECT x FROM orders, unnest([1, 2]) AS u(x)",
+        "SELECT x FROM orders, (VALUES (1)) AS v(x)",
+        "SELECT id AS a, a + 1 AS b FROM orders WHERE b > 5",
+        "SELECT (SELECT a) FROM (SELECT id AS a FROM orders) d",
+        "SELECT {'k': id}.k FROM orders",
+        "SELECT struct_pack(q := id).q FROM orders",
+        'SELECT "count_star()" FROM (SELECT count(*) FROM orders) d',
+        "SELECT list_filter(tags, (x, i) -> i > 1) FROM orders",
+        "SELECT * REPLACE (id + 1 AS id) FROM orders",
+        "SELECT extract(year FROM day), date_trunc('month', day) FROM orders",
+        "SELECT current_user FROM orders",
+        "SELECT d.x FROM (SELECT unnest(place) FROM orders) d(x)",
+        "SELECT a.n FROM orders, LATERAL (SELECT id AS n) a",
+        "SELECT id FROM orders UNION ALL SELECT id FROM people ORDER BY id",
+        "SELECT region FROM orders GROUP BY region ORDER BY count(*)",
+    ],
+)
+def test_names_that_are_no_columns_are_left_to_the_engine(sql, bind_sql):
+    assert bind_sql(sql).scans
+
+
+def test_a_star_leaves_metadata_columns_out(bind_sql):
+    bound = bind_sql("SELECT *, _file FROM people")
+    assert columns(bound) == [["id", "name", "born", "_file"]]
+    assert 'EXCLUDE ("people"."_file")' in bound.tree.sql(dialect="duckdb")
+
+
+def test_a_star_of_one_table_leaves_its_own_metadata_columns_out(bind_sql):
+    bound = bind_sql("SELECT p.*, o._pos FROM people p JOIN orders o ON o.id = p.id")
+    assert columns(bound) == [["id", "name", "born"], ["id", "_pos"]]
+    assert "EXCLUDE" not in bound.tree.sql(dialect="duckdb")
+
+
+def test_columns_equal_up_to_case_are_told_apart(bind_sql):
+    bound = bind_sql('SELECT "A", a, b FROM clashing WHERE "A" = \'x\'')
+    assert columns(bound) == [["__col_1", "__col_2", "b"]]
+    assert [column.field_id for column in bound.scans[0].projection.fields] == [1, 2, 3]
+    sql = bound.tree.sql(dialect="duckdb")
+    assert '"__col_2" AS "A", "__col_1" AS "a", b' in sql
+    assert "WHERE \"__col_2\" = 'x'" in sql
+    assert str(bound.scans[0].row_filter) == "A = 'x'"
+
+
+def test_a_star_keeps_the_names_of_columns_equal_up_to_case(bind_sql):
+    sql = bind_sql("SELECT * FROM clashing").tree.sql(dialect="duckdb")
+    assert '* RENAME ("__col_1" AS "a", "__col_2" AS "A")' in sql
+
+
+def test_a_name_that_fits_two_columns_up_to_case_is_ambiguous(bind_sql):
+    with pytest.raises(AmbiguousColumnError, match="ab"):
+        bind_sql("SELECT Ab FROM ambiguous")
+
+
+def test_natural_joins_of_columns_equal_up_to_case_are_refused(bind_sql):
+    with pytest.raises(UnsupportedSqlError, match="equal up to case"):
+        bind_sql("SELECT 1 FROM clashing NATURAL JOIN people")
