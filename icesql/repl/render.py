@@ -24,6 +24,7 @@ Row = Sequence[Any]
 # Widths of a table come from this many rows; a longer result keeps them, so memory stays bounded.
 ROWS_MEASURED: Final = 1000
 _NARROWEST: Final = 6
+_WIDEST_RULE: Final = 80
 _DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
 
 
@@ -211,7 +212,8 @@ def _write_table(out: TextIO, columns: Sequence[str], rows: Iterable[Row], style
         for index, heading in enumerate(headings)
     ]
     cut = False
-    if style.width is not None:
+    # A single column (EXPLAIN has one) loses nothing by wrapping, and much by being cut.
+    if style.width is not None and len(columns) > 1:
         widths, cut = _fitted(widths, style.width)
     shown = len(widths)
     more = " …" if shown < len(columns) else ""
@@ -227,7 +229,8 @@ def _write_table(out: TextIO, columns: Sequence[str], rows: Iterable[Row], style
         return (" " + " | ".join(parts)).rstrip() + more + "\n"
 
     out.write(line(headings, None))
-    out.write("-" + "-+-".join("-" * width for width in widths) + "\n")
+    rule = "-" + "-+-".join("-" * width for width in widths)
+    out.write((rule if len(columns) > 1 else rule[:_WIDEST_RULE]) + "\n")
     for texts, row in zip(cells, measured, strict=True):
         out.write(line(texts, row))
     for row in rows:

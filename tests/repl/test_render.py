@@ -79,6 +79,11 @@ def test_columns_without_room_fall_off_and_are_marked() -> None:
     assert lines[0].endswith("…")
 
 
+def test_a_single_column_is_never_cut() -> None:
+    lines = written("table", ["plan"], [("x" * 200,)], Style(40)).splitlines()
+    assert lines == [" plan", "-" * 80, " " + "x" * 200]
+
+
 def test_narrow_table_is_not_cut() -> None:
     assert written("table", ["id"], [(1,)], Style(80)) == written("table", ["id"], [(1,)])
 
