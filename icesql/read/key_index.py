@@ -45,15 +45,28 @@ class _Layout:
         return tuple(index for index, type in enumerate(self.types) if not is_exact(type))
 
     @property
+    def rest(self) -> list[tuple[str, str]]:
+        """What a record holds beside hash and rank, so that keys can be compared."""
+        if self.is_bijective:
+            return []
+        words = sum(word_count(type) for type in self.types)
+        parts = [(f"word{index}", "u8") for index in range(words)]
+        parts.append(("nulls", "u8"))
+        return [*parts, ("row", "u8")] if self.inexact else parts
+
+    @property
     def dtype(self) -> np.dtype[Any]:
-        parts: list[tuple[str, str]] = [("hash", "u8"), ("rank", "u4")]
-        if not self.is_bijective:
-            words = sum(word_count(type) for type in self.types)
-            parts += [(f"word{index}", "u8") for index in range(words)]
-            parts.append(("nulls", "u8"))
-        if self.inexact:
-            parts.append(("row", "u8"))
-        return np.dtype(parts)
+        """One record."""
+        return np.dtype([("hash", "u8"), ("rank", "u4"), *self.rest])
+
+
+@dataclass(frozen=True)
+class _Keys:
+    """Distinct keys in hash order: hash, rank of the sequence number, and the rest of the key."""
+
+    hashes: Words
+    ranks: npt.NDArray[np.uint32]
+    rest: Records | None
 
 
 class KeyIndex:
@@ -63,59 +76,55 @@ class KeyIndex:
         self,
         layout: _Layout,
         seed: int,
-        records: Records,
+        keys: _Keys,
         sequence_numbers: npt.NDArray[np.int64],
         null_sequence_number: int,
         values: Sequence[pa.ChunkedArray],
     ) -> None:
-        self._layout, self._seed, self._records = layout, seed, records
+        self._layout, self._seed, self._keys = layout, seed, keys
         self._sequence_numbers, self._null_sequence_number = sequence_numbers, null_sequence_number
         self._values = values
-        # Its own column: look-ups touch little else.
-        self._hashes = np.ascontiguousarray(records["hash"])
-        bits = max(1, len(records).bit_length() - 1)
-        self._shift = np.uint64(64 - bits)
-        edges = np.arange((1 << bits) + 1, dtype=np.uint64)
-        starts = edges[:-1] << self._shift
-        self._directory = np.append(np.searchsorted(self._hashes, starts), len(records)).astype(
-            np.int64
-        )
+        self._shift, self._directory = _directory(keys.hashes)
 
     def __len__(self) -> int:
-        return len(self._records) + (self._null_sequence_number >= 0)
+        return len(self._keys.hashes) + (self._null_sequence_number >= 0)
 
     def sequence_numbers(self, columns: Sequence[pa.Array]) -> npt.NDArray[np.int64]:
         """For each row the greatest sequence number that deletes its key, -1 for none."""
         count = len(columns[0])
         encoded = [key_words(column, self._seed) for column in columns]
         answer = np.full(count, -1, np.int64)
-        if len(self._records):
+        if len(self._keys.hashes):
             hashed = row_hash(encoded, count, self._seed)
             rows, slots = self._find(hashed)
             if not self._layout.is_bijective:
                 same = self._same(encoded, columns, rows, slots)
                 rows, slots = rows[same], slots[same]
-            answer[rows] = self._sequence_numbers[self._records["rank"][slots]]
+            answer[rows] = self._sequence_numbers[self._keys.ranks[slots]]
         if self._layout.is_bijective and encoded[0].nulls is not None:
             answer[encoded[0].nulls] = self._null_sequence_number
         return answer
 
     def _find(self, hashed: Words) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Rows whose hash is in the index, and where."""
+        hashes = self._keys.hashes
         bucket = hashed >> self._shift
         slot = self._directory[bucket]
-        end = self._directory[bucket + np.uint64(1)]
+        bucket += np.uint64(1)
+        end = self._directory[bucket]
         active = np.flatnonzero(slot < end)
+        slot, end, here = slot[active], end[active], hashed[active]
         found_rows, found_slots = [], []
         while len(active):
-            there = self._hashes[slot[active]]
-            here = hashed[active]
+            there = hashes[slot]
             hit = there == here
-            found_rows.append(active[hit])
-            found_slots.append(slot[active[hit]])
-            active = active[there < here]
-            slot[active] += 1
-            active = active[slot[active] < end[active]]
+            if hit.any():
+                found_rows.append(active[hit])
+                found_slots.append(slot[hit].astype(np.int64))
+            slot = slot + np.uint32(1)
+            # Hashes ascend within a bucket: beyond the one looked for it cannot come.
+            on = (there < here) & (slot < end)
+            active, slot, end, here = active[on], slot[on], end[on], here[on]
         if not found_rows:
             empty = np.empty(0, np.int64)
             return empty, empty
@@ -129,7 +138,8 @@ class KeyIndex:
         slots: npt.NDArray[np.int64],
     ) -> npt.NDArray[np.bool_]:
         """Whether row and record are one key, not only one hash."""
-        records = self._records[slots]
+        assert self._keys.rest is not None
+        records = self._keys.rest[slots]
         same = np.ones(len(rows), np.bool_)
         for index, word in enumerate(word for column in encoded for word in column.words):
             same &= records[f"word{index}"] == word[rows]
@@ -168,10 +178,10 @@ def build_key_index(
         with _Partitions(layout, expected, temp_directory if spill else None) as partitions:
             null_rank = _fill(layout, seed, batches, rank_of, partitions)
             values = partitions.values()
-            records = partitions.distinct(values)
-        if records is not None:
+            keys = partitions.distinct(values)
+        if keys is not None:
             null_number = -1 if null_rank < 0 else int(ranks[null_rank])
-            return KeyIndex(layout, seed, records, ranks, null_number, values)
+            return KeyIndex(layout, seed, keys, ranks, null_number, values)
     raise InternalError("equality keys share hashes under four seeds")
 
 
@@ -231,7 +241,7 @@ class _Partitions:
         self._files: list[IO[bytes]] = []
         self._values: list[list[pa.Array]] = [[] for _ in layout.inexact]
         self._spilled: tuple[str, Any, Any] | None = None
-        self._kept = 0
+        self._kept = self._rows = 0
         if folder is not None:
             os.makedirs(folder, exist_ok=True)
             self._files = [_temporary(folder) for _ in self._parts]
@@ -245,6 +255,7 @@ class _Partitions:
 
     def add(self, records: Records) -> None:
         """Sort a batch of records into its partitions."""
+        self._rows += len(records)
         if not self._bits:
             self._append(0, records)
             return
@@ -293,13 +304,15 @@ class _Partitions:
         os.unlink(path)
         return [table.column(place) for place in range(table.num_columns)]
 
-    def distinct(self, values: Sequence[pa.ChunkedArray]) -> Records | None:
-        """All records in hash order, one per key with its greatest rank.
+    def distinct(self, values: Sequence[pa.ChunkedArray]) -> _Keys | None:
+        """One record per key with its greatest rank, in hash order.
 
         None when two keys share a hash.
         """
-        done: list[Records] = []
-        target = None if self._folder is None else _temporary(self._folder)
+        rest = self._layout.rest
+        hashes = _Column(np.dtype("u8"), self._rows, self._folder)
+        ranks = _Column(np.dtype("u4"), self._rows, self._folder)
+        others = _Column(np.dtype(rest), self._rows, self._folder) if rest else None
         for part in range(len(self._parts)):
             records = self._take(part)
             if not len(records):
@@ -307,14 +320,11 @@ class _Partitions:
             kept = _distinct(records, self._layout, values)
             if kept is None:
                 return None
-            if target is None:
-                done.append(kept)
-            else:
-                target.write(kept.tobytes())
-        if target is not None and target.tell():
-            target.flush()
-            return np.memmap(target, self._layout.dtype, "r")
-        return np.concatenate(done) if done else np.zeros(0, self._layout.dtype)
+            hashes.append(kept["hash"])
+            ranks.append(kept["rank"])
+            if others is not None:
+                others.append(kept[[name for name, _ in rest]])
+        return _Keys(hashes.array(), ranks.array(), None if others is None else others.array())
 
     def _take(self, part: int) -> Records:
         if self._folder is not None:
@@ -323,6 +333,46 @@ class _Partitions:
             return np.frombuffer(file.read(), self._layout.dtype)
         pieces, self._parts[part] = self._parts[part], []
         return np.concatenate(pieces) if pieces else np.zeros(0, self._layout.dtype)
+
+
+class _Column:
+    """An array that grows to at most ``capacity`` values, in memory or in a temporary file."""
+
+    def __init__(self, dtype: np.dtype[Any], capacity: int, folder: str | None) -> None:
+        self._dtype, self._count = dtype, 0
+        self._file = None if folder is None else _temporary(folder)
+        # Memory that is never written to is never taken.
+        self._memory = np.empty(capacity if folder is None else 0, dtype)
+
+    def append(self, values: npt.NDArray[Any]) -> None:
+        """Add values at the end."""
+        if self._file is None:
+            self._memory[self._count : self._count + len(values)] = values
+        else:
+            self._file.write(np.ascontiguousarray(values, self._dtype).tobytes())
+        self._count += len(values)
+
+    def array(self) -> npt.NDArray[Any]:
+        """All values."""
+        if self._file is None or not self._count:
+            return self._memory[: self._count]
+        self._file.flush()
+        with self._file as file:
+            return np.memmap(file, self._dtype, "r")
+
+
+def _directory(hashes: Words) -> tuple[np.uint64, npt.NDArray[np.uint32]]:
+    """Where the hashes of each value of the leading bits begin, and how far to shift to these."""
+    # Twice as many entries as keys keep most look-ups of missing keys to one step.
+    bits = min(max(1, len(hashes).bit_length() + 1), 24)
+    shift = np.uint64(64 - bits)
+    directory = np.empty((1 << bits) + 1, np.uint32)
+    step = 1 << 18
+    for begin in range(0, 1 << bits, step):
+        edges = np.arange(begin, min(begin + step, 1 << bits), dtype=np.uint64) << shift
+        directory[begin : begin + len(edges)] = np.searchsorted(hashes, edges)
+    directory[-1] = len(hashes)
+    return shift, directory
 
 
 def _temporary(folder: str) -> IO[bytes]:
