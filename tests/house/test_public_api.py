@@ -31,23 +31,12 @@ def _surface() -> Iterator[str]:
         if inspect.isclass(value):
             bases = ", ".join(base.__name__ for base in value.__bases__)
             yield f"class {name}({bases})"
-            if not issubclass(value, Exception | Warning):
+            if value.__module__.startswith("icesql.") and not issubclass(value, Exception):
                 yield from _members(name, value)
         elif inspect.isroutine(value):
             yield f"{name}{_signature(value)}"
         else:
             yield f"{name} = {value!r}"
-    # connect() hands these out; they are as public as it is.
-    for each in _handed_out():
-        yield f"class {each.__name__}"
-        yield from _members(each.__name__, each)
-
-
-def _handed_out() -> list[type]:
-    from icesql.dbapi.connection import Connection
-    from icesql.dbapi.cursor import Cursor
-
-    return [each for each in (Connection, Cursor) if each.__name__ not in icesql.__all__]
 
 
 def _members(owner: str, value: type) -> Iterator[str]:
