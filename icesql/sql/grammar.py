@@ -47,6 +47,7 @@ _SHOWN: Final = {
     "STRING": "a text",
     "BYTES": "a text",
     "PERIOD": "a text",
+    "AMOUNT": "a text",
     "NUMBER": "a number",
     "INTEGER": "a number",
     "PARAMETER": "a parameter",

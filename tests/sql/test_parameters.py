@@ -1,0 +1,180 @@
+"""Parameters become nodes that mean, on DuckDB, what the Python value is."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from decimal import Decimal
+from typing import Any
+
+import duckdb
+import pytest
+
+from icesql.errors import DataError, ProgrammingError
+from icesql.sql.parse import parse
+from icesql.sql.statement import Query
+from icesql.sql.time_travel import AsOf, SnapshotId, VersionText
+
+VIENNA_SUMMER = dt.timezone(dt.timedelta(hours=2))
+
+
+def sql_of(sql: str, parameters: Any) -> str:
+    statement = parse(sql, parameters=parameters)[0]
+    assert isinstance(statement, Query)
+    return str(statement.tree.sql(dialect="duckdb"))
+
+
+@pytest.mark.parametrize(
+    ("value", "type_name"),
+    [
+        (None, '"NULL"'),
+        (True, "BOOLEAN"),
+        (0, "INTEGER"),
+        (-7, "INTEGER"),
+        (1 << 40, "BIGINT"),
+        (-(1 << 63), "BIGINT"),
+        (1 << 100, "HUGEINT"),
+        (0.1, "DOUBLE"),
+        (1e300, "DOUBLE"),
+        (float("inf"), "DOUBLE"),
+        (Decimal("1.20"), "DECIMAL(3,2)"),
+        (Decimal("-0.00001"), "DECIMAL(5,5)"),
+        (Decimal("1E+3"), "DECIMAL(4,0)"),
+        ("it's \\ \n ä \t; -- x", "VARCHAR"),
+        ("", "VARCHAR"),
+        (b"\x00\xff'", "BLOB"),
+        (dt.date(2026, 1, 31), "DATE"),
+        (dt.datetime(2026, 1, 31, 12, 0, 0, 5), "TIMESTAMP"),
+        (dt.time(12, 30, 0, 7), "TIME"),
+        (dt.timedelta(days=1, microseconds=5), "INTERVAL"),
+        (uuid.UUID(int=5), "UUID"),
+        ([1, 2, 3], "INTEGER[]"),
+        ({"a": 1, "b": "x"}, "STRUCT(a INTEGER, b VARCHAR)"),
+    ],
+)
+def test_a_value_keeps_its_value_and_type(value: Any, type_name: str) -> None:
+    connection = duckdb.connect()
+    row = connection.execute(f"SELECT x, typeof(x) FROM ({sql_of('SELECT ? AS x', [value])})")
+    assert row.fetchone() == (value, type_name)
+
+
+def test_nan_and_zoned_times_keep_their_meaning() -> None:
+    connection = duckdb.connect()
+    nan = connection.execute(sql_of("SELECT isnan(?)", [float("nan")])).fetchone()
+    assert nan == (True,)
+    moment = dt.datetime(2026, 7, 1, 12, tzinfo=VIENNA_SUMMER)
+    found = connection.execute(sql_of("SELECT epoch_us(?)", [moment])).fetchone()
+    assert found == (int(moment.timestamp() * 1_000_000),)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "values"),
+    [
+        ("SELECT [10, 20, 30][{}]", [1, 2]),
+        ("SELECT [10, 20, 30][{} + 1]", [1]),
+        ("SELECT [[1, 2], [3, 4]][{}][2]", [1]),
+        ("SELECT MAP {{1: 'a', 2: 'b'}}[{}]", [1]),
+        ("SELECT 'abc'[{}]", [1]),
+        ("SELECT DATE '2020-01-01' + INTERVAL ({}) DAY", [3]),
+        ("SELECT date_trunc({}, TIMESTAMP '2020-05-06 07:08:09')", ["month"]),
+        ("SELECT strftime(DATE '2020-05-06', {})", ["%d.%m"]),
+        ("SELECT regexp_extract('abc', {})", ["b."]),
+        ("SELECT {}::VARCHAR", [5, "a"]),
+        ("SELECT * FROM range({})", [3]),
+        ("SELECT 2 - {}", [-2]),
+        ("SELECT 1 LIMIT {}", [0, 1]),
+    ],
+)
+def test_a_parameter_means_what_the_literal_means(pattern: str, values: list[Any]) -> None:
+    connection = duckdb.connect()
+    for value in values:
+        written = f"'{value}'" if isinstance(value, str) else str(value)
+        expected = connection.sql(pattern.format(written)).fetchall()
+        assert connection.sql(sql_of(pattern.format("?"), [value])).fetchall() == expected
+        assert connection.sql(sql_of(pattern.format(written), None)).fetchall() == expected
+
+
+def test_text_cannot_break_out() -> None:
+    hostile = "'; DROP TABLE t; --"
+    assert sql_of("SELECT ?", [hostile]) == "SELECT '''; DROP TABLE t; --'"
+
+
+def test_positions_names_and_numbers() -> None:
+    assert sql_of("SELECT ?, ?", [1, 2]) == "SELECT 1, 2"
+    assert sql_of("SELECT $2, $1", [1, 2]) == "SELECT 2, 1"
+    assert sql_of("SELECT :a, (:b), $a", {"a": 1, "b": 2}) == "SELECT 1, (2), 1"
+    assert sql_of("SELECT CASE :a WHEN 1 THEN :b END", {"a": 1, "b": 2}) == (
+        "SELECT CASE 1 WHEN 1 THEN 2 END"
+    )
+
+
+def test_parameters_number_on_through_several_statements() -> None:
+    first, second = parse("SELECT ?; SELECT ?", parameters=[1, 2])
+    assert isinstance(first, Query)
+    assert isinstance(second, Query)
+    assert second.tree.sql() == "SELECT 2"
+
+
+@pytest.mark.parametrize(
+    ("sql", "parameters", "message"),
+    [
+        ("SELECT ?", None, "none was given"),
+        ("SELECT ?, ?", [1], "no value for parameter 2; 1 was given"),
+        ("SELECT ?", [1, 2], "has 1 parameter, but 2 values were given"),
+        ("SELECT 1", [1], "no parameters, but 1 value was given"),
+        ("SELECT :a", {"b": 1}, "no value for the parameter :a; given: b"),
+        ("SELECT :a", [1], "named"),
+        ("SELECT ?", {"a": 1}, "positional"),
+        ("SELECT 1", {"a": 1}, "no parameter named a"),
+        ("SELECT ?", "x", "not one text"),
+        ("SELECT ?", [object()], "cannot be a parameter"),
+    ],
+)
+def test_a_wrong_set_of_parameters_is_named(sql: str, parameters: Any, message: str) -> None:
+    with pytest.raises(ProgrammingError, match=message):
+        parse(sql, parameters=parameters)
+
+
+@pytest.mark.parametrize(
+    "value", [Decimal("NaN"), Decimal("1E+40"), 1 << 128, dt.time(1, tzinfo=dt.UTC)]
+)
+def test_a_value_that_sql_cannot_hold_is_refused(value: Any) -> None:
+    with pytest.raises(DataError):
+        parse("SELECT ?", parameters=[value])
+
+
+@pytest.mark.parametrize(
+    ("clause", "value", "expected"),
+    [
+        ("VERSION AS OF ?", 12, SnapshotId(12)),
+        ("VERSION AS OF ?", "b-1", VersionText("b-1")),
+        ("FOR VERSION AS OF $1", 12, SnapshotId(12)),
+        ("AT (VERSION => ?)", 12, SnapshotId(12)),
+    ],
+)
+def test_a_version_can_be_a_parameter(clause: str, value: Any, expected: Any) -> None:
+    statement = parse(f"SELECT * FROM t {clause} x", parameters=[value])[0]
+    assert isinstance(statement, Query)
+    assert statement.references[0].travel == expected
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "2026-01-31 12:00:00",
+        dt.datetime(2026, 1, 31, 12),
+        dt.datetime(2026, 1, 31, 14, tzinfo=VIENNA_SUMMER),
+    ],
+)
+def test_an_instant_can_be_a_parameter(value: Any) -> None:
+    statement = parse("SELECT * FROM t TIMESTAMP AS OF :at", parameters={"at": value})[0]
+    assert isinstance(statement, Query)
+    travel = statement.references[0].travel
+    assert isinstance(travel, AsOf)
+    assert travel.epoch_us == 1_769_860_800_000_000
+
+
+def test_numpy_scalars_are_plain_values() -> None:
+    numpy = pytest.importorskip("numpy")
+    assert sql_of("SELECT ?, ?", [numpy.int64(5), numpy.bool_(True)]) == "SELECT 5, TRUE"
+    assert sql_of("SELECT ?", [numpy.float32(0.5)]) == "SELECT CAST('0.5' AS DOUBLE)"

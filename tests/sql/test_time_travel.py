@@ -1,0 +1,144 @@
+"""Which snapshot a clause asks for, in every spelling; what sqlglot would drop is an error."""
+
+from __future__ import annotations
+
+import pytest
+
+from icesql.errors import Error, SqlSyntaxError, UnsupportedSqlError
+from icesql.sql.parse import parse
+from icesql.sql.statement import Query
+from icesql.sql.time_travel import AsOf, SnapshotId, TimeTravel, VersionText
+
+
+def travel(sql: str, dialect: str | None = None) -> TimeTravel | None:
+    statement = parse(sql, dialect=dialect)[0]
+    assert isinstance(statement, Query)
+    assert "AS OF" not in statement.tree.sql(dialect="duckdb").upper()
+    return statement.references[0].travel
+
+
+@pytest.mark.parametrize("dialect", [None, "duckdb", "spark", "trino", "snowflake", "starrocks"])
+@pytest.mark.parametrize(
+    ("clause", "expected"),
+    [
+        ("VERSION AS OF 10963874102873", SnapshotId(10963874102873)),
+        ("FOR VERSION AS OF 12", SnapshotId(12)),
+        ("FOR SYSTEM_VERSION AS OF 12", SnapshotId(12)),
+        ("FOR SYSTEM_VERSION AS OF 'b1'", VersionText("b1")),
+        ("VERSION AS OF 'audit-branch'", VersionText("audit-branch")),
+        ("VERSION AS OF '123'", VersionText("123")),
+        ("FOR VERSION AS OF main", VersionText("main")),
+        ("AT (VERSION => 3)", SnapshotId(3)),
+        ("AT (VERSION_TAG => 'q1')", VersionText("q1")),
+        ("AT (VERSION_REF => 'main')", VersionText("main")),
+        ("AT BRANCH main", VersionText("main")),
+        ("AT TAG t1", VersionText("t1")),
+        ("AT SNAPSHOT '5'", VersionText("5")),
+    ],
+)
+@pytest.mark.parametrize("shape", ["t {}", "t {} x", "t {} AS x", "t x {}", "t AS x {}"])
+def test_a_version_clause_is_never_lost(
+    dialect: str | None, clause: str, expected: TimeTravel, shape: str
+) -> None:
+    assert travel(f"SELECT * FROM {shape.format(clause)}", dialect) == expected
+
+
+@pytest.mark.parametrize(
+    "clause",
+    [
+        "TIMESTAMP AS OF '2026-01-31 12:00:00'",
+        "FOR TIMESTAMP AS OF TIMESTAMP '2026-01-31 12:00:00'",
+        "FOR SYSTEM_TIME AS OF '2026-01-31 12:00:00'",
+        "FOR SYSTEM TIME AS OF '2026-01-31 12:00:00'",
+        "AT (TIMESTAMP => TIMESTAMP '2026-01-31 12:00:00')",
+        "AS OF TIMESTAMP '2026-01-31 12:00:00'",
+    ],
+)
+def test_an_instant_clause_is_folded(clause: str) -> None:
+    found = travel(f"SELECT * FROM t {clause} JOIN u USING (id)")
+    assert isinstance(found, AsOf)
+    assert found.epoch_us == 1_769_860_800_000_000
+    assert "2026-01-31 12:00:00" in found.text
+
+
+def test_a_bare_number_is_seconds_in_spark_only() -> None:
+    assert travel("SELECT * FROM t TIMESTAMP AS OF 499162860", "spark") == AsOf(
+        499162860_000_000, "499162860"
+    )
+    with pytest.raises(SqlSyntaxError, match="seconds or milliseconds"):
+        travel("SELECT * FROM t TIMESTAMP AS OF 499162860")
+    with pytest.raises(SqlSyntaxError, match="seconds or milliseconds"):
+        travel("SELECT * FROM t FOR TIMESTAMP AS OF 499162860", "trino")
+
+
+@pytest.mark.parametrize(
+    ("sql", "dialect", "message"),
+    [
+        # field study 4.3: each is accepted by sqlglot and read at the wrong snapshot
+        ("SELECT * FROM t FOR VERSION AS OF", None, "nothing follows"),
+        ("SELECT * FROM t FOR VERSION AS OF WHERE a = 1", None, "nothing follows"),
+        ("SELECT * FROM t FOR VERSION 3", None, "without AS OF"),
+        ("SELECT * FROM t FOR TIMESTAMP ALL", "spark", "FOR TIMESTAMP ALL"),
+        ("SELECT * FROM t FOR TIMESTAMP BETWEEN 1 AND 2", "trino", "BETWEEN"),
+        ("SELECT * FROM t FOR SYSTEM_TIME BEFORE '2020-01-01'", None, "BEFORE"),
+        ("WITH c AS (SELECT 1) SELECT * FROM c VERSION AS OF 3", None, 'WITH query "c"'),
+        ("SELECT * FROM range(1) VERSION AS OF 3", None, "time travel on"),
+        ("SELECT * FROM (SELECT 1) x FOR VERSION AS OF 3", None, "a subquery"),
+        ("SELECT * FROM t@v1", None, "FOR VERSION AS OF 'v1'"),
+        ("SELECT * FROM t@main", "spark", "FOR VERSION AS OF 'main'"),
+        ("SELECT * FROM db.t@123", "trino", ""),
+        ("SELECT * FROM t /*+ OPTIONS('branch'='b1') */", None, "hint"),
+        ("SELECT * FROM t /*+ OPTIONS('branch'='b1') */", "spark", "hint"),
+        ("SELECT * FROM t -- x\n /*+ OPTIONS('tag'='b1') */ WHERE a = 1", "trino", "hint"),
+        ("SELECT * FROM t$snapshots", "spark", "quote the name"),
+        ("SELECT * FROM t VERSION AS OF -1", None, "negative version"),
+        ("SELECT * FROM t VERSION AS OF audit-branch", None, "single quotes"),
+        ("SELECT * FROM t VERSION AS OF (SELECT 1)", None, "constant"),
+        ("SELECT * FROM t VERSION AS OF 1.5", None, "is not a snapshot id"),
+        ("SELECT * FROM t VERSION AS OF ''", None, "empty text"),
+        ("SELECT * FROM t VERSION AS OF 99999999999999999999", None, "too large"),
+        ("SELECT * FROM t AT TAG 12", None, "is not a branch or tag name"),
+        ("SELECT * FROM t AT (OFFSET => -60)", "snowflake", "OFFSET"),
+        ("SELECT * FROM t BEFORE (STATEMENT => 'x')", "snowflake", "BEFORE"),
+        ("SELECT * FROM t CHANGES(INFORMATION => DEFAULT) AT(VERSION => 1)", None, "CHANGES"),
+        ("SELECT * FROM t VERSION AS OF 1 VERSION AS OF 2", None, "two time-travel clauses"),
+        ("SELECT * FROM t AT (VERSION => 1) VERSION AS OF 2", None, "two time-travel clauses"),
+        ("SELECT * FROM t VERSION AS OF 2 AT (VERSION => 1)", None, ""),
+        ("SELECT * FROM t WITH ('snapshot-id'='1')", "spark", ""),
+        ("SELECT * FROM t x JOIN u ON x.a = u.a FOR VERSION AS OF 3", None, ""),
+        ("SELECT * FROM t TIMESTAMP AS OF (SELECT max(ts) FROM t)", None, "subquery"),
+        ("SELECT * FROM t TIMESTAMP AS OF ts", None, "is a name"),
+        ("SELECT * FROM t TIMESTAMP AS OF '499162860'", None, "seconds or milliseconds"),
+        ("SELECT * FROM t TIMESTAMP AS OF 'yesterday'", None, "not a time"),
+        ("SELECT * FROM t TIMESTAMP AS OF INTERVAL 1 DAY", None, "interval"),
+    ],
+)
+def test_a_clause_that_would_be_dropped_is_an_error(
+    sql: str, dialect: str | None, message: str
+) -> None:
+    with pytest.raises((SqlSyntaxError, UnsupportedSqlError)) as caught:
+        parse(sql, dialect=dialect)
+    assert message in str(caught.value)
+    assert caught.value.line is not None
+
+
+def test_the_position_is_that_of_the_clause() -> None:
+    with pytest.raises(SqlSyntaxError) as caught:
+        parse("SELECT *\nFROM t\n  FOR VERSION AS OF x.y")
+    assert (caught.value.line, caught.value.column) == (3, 3)
+
+
+def test_a_with_query_hides_a_table_and_its_own_body_reads_it() -> None:
+    statement = parse("WITH t AS (SELECT * FROM t VERSION AS OF 4) SELECT * FROM t")[0]
+    assert isinstance(statement, Query)
+    assert [(r.parts, r.travel) for r in statement.references] == [(("t",), SnapshotId(4))]
+
+
+def test_words_of_the_clause_are_names_elsewhere() -> None:
+    assert travel("SELECT version, timestamp AS of FROM t version") is None
+    assert travel("SELECT * FROM t at") is None
+
+
+def test_a_name_of_a_dialect_that_does_not_exist_is_an_error() -> None:
+    with pytest.raises(Error, match="did you mean spark"):
+        parse("SELECT 1", dialect="sparc")
