@@ -42,7 +42,8 @@ class QueryContext:
             raise QueryCancelledError("the query was cancelled")
         if self.deadline is not None and time.monotonic() > self.deadline:
             raise QueryCancelledError(
-                f"the query ran into its time limit (query_timeout = {self.settings.query_timeout} s)"
+                "the query ran into its time limit "
+                f"(query_timeout = {self.settings.query_timeout} s)"
             )
 
     def report(self, progress: Progress) -> None:

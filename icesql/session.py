@@ -154,9 +154,7 @@ class Session:
         started = time.perf_counter()
         bound: BoundQuery = bind(statement.query, self.open_table, context)
         bound_at = time.perf_counter()
-        plans: list[ScanPlan] = [
-            plan(replace(scan, explain=True), context) for scan in bound.scans
-        ]
+        plans: list[ScanPlan] = [plan(replace(scan, explain=True), context) for scan in bound.scans]
         planned_at = time.perf_counter()
         labels = [
             [(group.label, len(group.tasks)) for group in group_files(each, context.settings)]
@@ -189,9 +187,10 @@ class Session:
         self, plans: Sequence[ScanPlan], context: QueryContext
     ) -> tuple[Engine, tuple[str, ...]]:
         """The engine that a query runs on, and why when it was chosen for it."""
-        name, why = context.settings.engine, ()
+        name = context.settings.engine
+        why: tuple[str, ...] = ()
         if name == "auto":
-            size = sum(plan.report.bytes_to_read for plan in plans)
+            size = sum(plan.report.projected_bytes for plan in plans)
             limit = context.settings.spark_threshold
             name = "spark" if size > limit else "local"
             relation = "more than" if name == "spark" else "at most"
@@ -272,7 +271,7 @@ class Session:
         raise first
 
     def _catalog_named(self, name: str) -> Catalog | None:
-        """Another catalog of the user's PyIceberg configuration, None when there is no such name."""
+        """Another catalog of the user's PyIceberg configuration, None without such a name."""
         from icesql.catalog.open import open_catalog
         from icesql.errors import CatalogError
 

@@ -56,12 +56,18 @@ class Cursor:
             raise ProgrammingError("there is no statement to execute")
         if next(outcomes, None) is not None:
             self._release()
-            raise ProgrammingError("execute() takes one statement; use execute_script() for several")
+            raise ProgrammingError(
+                "execute() takes one statement; use execute_script() for several"
+            )
         return self
 
-    def executemany(self, sql: str, parameters: Iterable[Sequence[Any] | Mapping[str, Any]]) -> None:
+    def executemany(
+        self, sql: str, parameters: Iterable[Sequence[Any] | Mapping[str, Any]]
+    ) -> None:
         """Refused, as PEP 249 leaves it for statements that give rows."""
-        raise NotSupportedError("executemany() is for writing; run execute() for each set of values")
+        raise NotSupportedError(
+            "executemany() is for writing; run execute() for each set of values"
+        )
 
     def _outcomes(self, sql: str, parameters: Parameters) -> Iterator[Outcome]:
         self._open()

@@ -13,17 +13,17 @@ Time = datetime.time
 Binary = bytes
 
 
-def DateFromTicks(ticks: float) -> datetime.date:  # noqa: N802 - the name is PEP 249's
+def DateFromTicks(ticks: float) -> datetime.date:
     """The local date of a number of seconds since 1970."""
     return datetime.date(*time.localtime(ticks)[:3])
 
 
-def TimeFromTicks(ticks: float) -> datetime.time:  # noqa: N802
+def TimeFromTicks(ticks: float) -> datetime.time:
     """The local time of day of a number of seconds since 1970."""
     return datetime.time(*time.localtime(ticks)[3:6])
 
 
-def TimestampFromTicks(ticks: float) -> Timestamp:  # noqa: N802
+def TimestampFromTicks(ticks: float) -> Timestamp:
     """The local time of a number of seconds since 1970."""
     return Timestamp(*time.localtime(ticks)[:6])
 

@@ -149,4 +149,3 @@ def _sql_integer(value: int | None) -> str:
 def by_sequence_number(tasks: Sequence[FileScanTask]) -> list[FileScanTask]:
     """The tasks ordered so that files of one sequence number and partition are neighbours."""
     return sorted(tasks, key=lambda task: (task.sequence_number, repr(task.data_file.partition)))
-

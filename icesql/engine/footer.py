@@ -109,9 +109,9 @@ def _tree(rows: list[tuple[Any, ...]]) -> tuple[Element, ...]:
 
     def build() -> Element:
         nonlocal position
-        name, physical, length, repetition, count, converted, logical, field_id, scale, digits = rows[
-            position
-        ]
+        name, physical, length, repetition, count, converted, logical, field_id, scale, digits = (
+            rows[position]
+        )
         position += 1
         inner = tuple(build() for _ in range(count or 0))
         return Element(

@@ -1,8 +1,8 @@
 """Sort the files of a plan into groups by who reads them, from metadata alone.
 
-    plain             DuckDB's Parquet reader, if the footers agree
-    plain + deletes   the same, anti-joined with the delete relations
-    general           ``read/``
+plain             DuckDB's Parquet reader, if the footers agree
+plain + deletes   the same, anti-joined with the delete relations
+general           ``read/``
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ class FileGroup:
     @property
     def label(self) -> str:
         """What EXPLAIN prints before any footer was read."""
-        return f"{self.name}: {self.reason}" if self.reason else f"{self.name}, if the footers agree"
+        return (
+            f"{self.name}: {self.reason}" if self.reason else f"{self.name}, if the footers agree"
+        )
 
 
 def group_files(plan: ScanPlan, settings: Settings) -> tuple[FileGroup, ...]:
@@ -60,9 +62,7 @@ def group_files(plan: ScanPlan, settings: Settings) -> tuple[FileGroup, ...]:
         else:
             key = (PLAIN_WITH_DELETES if task.deletes else PLAIN), ""
         grouped.setdefault(key, []).append(task)
-    return tuple(
-        FileGroup(name, tuple(tasks), reason) for (name, reason), tasks in grouped.items()
-    )
+    return tuple(FileGroup(name, tuple(tasks), reason) for (name, reason), tasks in grouped.items())
 
 
 def columns_to_read(plan: ScanPlan, tasks: Sequence[FileScanTask] = ()) -> tuple[NestedField, ...]:

@@ -95,7 +95,7 @@ def footer_problem(
 ) -> str | None:
     """Why a file with this footer is not plain for the columns ``needed``; None when it is.
 
-    ``identity_sources`` are the columns whose value comes from the partition when a file lacks them.
+    ``identity_sources`` are the columns whose value comes from the partition when a file has none.
     """
     by_id = footer.by_id
     if by_id is None:
@@ -112,7 +112,9 @@ def footer_problem(
                 return f"required column {column.name} is not in the file"
             continue
         if not _matches(column, element, nested=False):
-            return f"column {column.name} is stored as {_stored(element)}, the table has {column.type}"
+            return (
+                f"column {column.name} is stored as {_stored(element)}, the table has {column.type}"
+            )
     return None
 
 
@@ -224,9 +226,7 @@ def _matches_leaf(node: IcebergType, element: Element) -> bool:
             # DuckDB reads these as TIMESTAMP_NS and fails to cast.
             return False
         case StringType():
-            return physical == "BYTE_ARRAY" and (
-                converted == "UTF8" or logical == "StringType()"
-            )
+            return physical == "BYTE_ARRAY" and (converted == "UTF8" or logical == "StringType()")
         case BinaryType():
             return physical == "BYTE_ARRAY" and converted is None and logical is None
         case FixedType(length):

@@ -38,9 +38,7 @@ class Result(Protocol):
 class Engine(Protocol):
     """Something that evaluates a bound query over its scan plans."""
 
-    def execute(
-        self, bound: BoundQuery, plans: Sequence[ScanPlan], query: QueryContext
-    ) -> Result:
+    def execute(self, bound: BoundQuery, plans: Sequence[ScanPlan], query: QueryContext) -> Result:
         """Start a query; raises for whatever is found before the first row."""
 
     def close(self) -> None:

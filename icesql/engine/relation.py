@@ -77,6 +77,7 @@ class PlainFiles:
 
     @property
     def function(self) -> str:
+        """The call, to stand in a FROM clause."""
         entries = ", ".join(
             f"{column.field_id}: {{name: 'c{column.field_id}', "
             f"type: {literal(duckdb_type(column.type))}, "
@@ -84,7 +85,9 @@ class PlainFiles:
             for column in self.columns
         )
         # A field id that no file has: DuckDB then reads nothing but counts the rows.
-        entries = entries or "2147483000: {name: 'none', type: 'INTEGER', default_value: NULL::VARCHAR}"
+        entries = (
+            entries or "2147483000: {name: 'none', type: 'INTEGER', default_value: NULL::VARCHAR}"
+        )
         return (
             f"read_parquet(${self.prefix}_files, schema = MAP {{{entries}}}, "
             "hive_partitioning = false)"
@@ -92,6 +95,7 @@ class PlainFiles:
 
     @property
     def parameters(self) -> dict[str, Any]:
+        """The named parameters of the call and of ``expression``."""
         storage = self.plan.context.storage
         found: dict[str, Any] = {
             f"{self.prefix}_files": [
@@ -121,7 +125,8 @@ class PlainFiles:
             return "file_row_number"
         if self._constants(column) is not None:
             sql_type = duckdb_type(column.type)
-            return f"CAST((${self.prefix}_{column.name})[CAST(file_index AS BIGINT) + 1] AS {sql_type})"
+            values = f"(${self.prefix}_{column.name})[CAST(file_index AS BIGINT) + 1]"
+            return f"CAST({values} AS {sql_type})"
         name = f"c{column.field_id}"
         if is_floating(column.type) and not self._known_free_of_nan(column.field_id):
             # DuckDB prunes row groups by bounds that leave NaN out, and so loses NaN rows. A bare

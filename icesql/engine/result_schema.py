@@ -53,6 +53,7 @@ class ResultType:
 
     @property
     def is_nested(self) -> bool:
+        """Whether values hold values of other types."""
         return self.kind in ("list", "struct", "map")
 
 
@@ -277,9 +278,7 @@ def row_converter(declared: ResultType, zone: tzinfo) -> Converter | None:
     """What turns a fetched value into its Python value, None when it already is."""
     match declared.kind:
         case "timestamptz":
-            return lambda value: (
-                None if value is None else microseconds_to_datetime(value, zone)
-            )
+            return lambda value: None if value is None else microseconds_to_datetime(value, zone)
         case "timestamp_ns":
             return lambda value: None if value is None else Timestamp.from_nanoseconds(value, None)
         case _:

@@ -18,9 +18,7 @@ class StaticResult:
     groups: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def __init__(
-        self, columns: Sequence[tuple[str, str]], rows: Iterable[tuple[Any, ...]]
-    ) -> None:
+    def __init__(self, columns: Sequence[tuple[str, str]], rows: Iterable[tuple[Any, ...]]) -> None:
         """``columns`` are (name, kind of ``ResultType``) pairs."""
         self.columns = tuple(ResultColumn(name, ResultType(kind)) for name, kind in columns)
         self._rows = list(rows)

@@ -1,4 +1,4 @@
-"""Arrow sources that DuckDB opens afresh for each scan of them: files of the general group, keys."""
+"""Arrow sources that DuckDB opens afresh for each scan: files of the general group, keys."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class ArrowSource:
 class TaskStream(ArrowSource):
     """The live rows of some file tasks, columns named ``c<field id>``.
 
-    Files are read ahead by ``threads`` threads, in no order. ``stop()`` ends the threads, also those
-    of abandoned scans.
+    Files are read ahead by ``threads`` threads, in no order. ``stop()`` ends the threads, also
+    those of abandoned scans.
     """
 
     def __init__(
@@ -150,12 +150,10 @@ class TaskStream(ArrowSource):
                     task = next(pending, None)
                 if task is None:
                     break
-                for batch in read_file(
-                    task, self._context, self._query, self._relations
-                ):
+                for batch in read_file(task, self._context, self._query, self._relations):
                     if not put(batch):
                         return
-        except BaseException as error:  # noqa: BLE001 - raised again where the batches are consumed
+        except BaseException as error:
             put(error)
             return
         put(None)

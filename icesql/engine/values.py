@@ -59,7 +59,11 @@ class Timestamp(datetime):
         return self.nanosecond == getattr(other, "nanosecond", 0)
 
     def __hash__(self) -> int:
-        return super().__hash__() if not self.nanosecond else hash((super().__hash__(), self.nanosecond))
+        return (
+            super().__hash__()
+            if not self.nanosecond
+            else hash((super().__hash__(), self.nanosecond))
+        )
 
     def __lt__(self, other: Any) -> bool:
         return self._order(other, super().__lt__(other), below=True)
@@ -68,10 +72,10 @@ class Timestamp(datetime):
         return self._order(other, super().__gt__(other), below=False)
 
     def __le__(self, other: Any) -> bool:
-        return self < other or self == other
+        return bool(self < other or self == other)
 
     def __ge__(self, other: Any) -> bool:
-        return self > other or self == other
+        return bool(self > other or self == other)
 
     def _order(self, other: Any, by_microsecond: Any, *, below: bool) -> bool:
         if by_microsecond is NotImplemented or not datetime.__eq__(self, other):

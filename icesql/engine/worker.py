@@ -31,7 +31,7 @@ class _Call(Generic[T]):
     def run(self) -> None:
         try:
             self.value = self.function()
-        except BaseException as error:  # noqa: BLE001 - handed to the caller, who raises it
+        except BaseException as error:
             self.error = error
         finally:
             self.done.set()
@@ -94,4 +94,3 @@ class Worker:
         """Wait until the thread has ended, at most ``seconds``."""
         if threading.current_thread() is not self._thread:
             self._thread.join(seconds)
-

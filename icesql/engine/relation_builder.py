@@ -1,0 +1,160 @@
+"""From a plan's groups to what DuckDB reads: footers are asked, deletes and streams made."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from icesql.context import QueryContext
+from icesql.engine import grouping
+from icesql.engine.errors import is_fatal
+from icesql.engine.footer import FooterCache
+from icesql.engine.grouping import FileGroup
+from icesql.engine.plain import footer_problem
+from icesql.engine.relation import (
+    PlainFiles,
+    Relation,
+    empty_relation,
+    escape_glob,
+    stream_relation,
+    union_all,
+)
+from icesql.engine.stream import ArrowSource, TaskStream
+from icesql.iceberg.metadata_columns import POS
+from icesql.iceberg.schema import Schema
+
+if TYPE_CHECKING:
+    from icesql.scan.plan import ScanPlan
+    from icesql.scan.task import FileScanTask
+
+# General scans up to this many bytes of files are read at once, which tells DuckDB their size.
+SMALL_SCAN_BYTES: Final = 64 << 20
+
+
+class RelationBuilder:
+    """Makes the relations of one query's scans, in the worker thread of that query.
+
+    Every Arrow source that it makes is added to ``streams``, whose owner stops them.
+    """
+
+    def __init__(
+        self, cursor: Any, footers: FooterCache, query: QueryContext, streams: list[ArrowSource]
+    ) -> None:
+        self._cursor, self._footers, self._query = cursor, footers, query
+        self._streams = streams
+
+    def confirm(self, plan: ScanPlan, groups: Sequence[FileGroup]) -> list[FileGroup]:
+        """The groups once footers were looked at: what does not agree becomes general."""
+        confirmed: list[FileGroup] = []
+        moved: dict[str, list[FileScanTask]] = {}
+        for group in groups:
+            if group.name == grouping.GENERAL:
+                moved.setdefault(group.reason, []).extend(group.tasks)
+                continue
+            problems = self._footer_problems(plan, group)
+            kept = tuple(
+                task for task, problem in zip(group.tasks, problems, strict=True) if not problem
+            )
+            for task, problem in zip(group.tasks, problems, strict=True):
+                if problem:
+                    moved.setdefault(problem, []).append(task)
+            if kept:
+                confirmed.append(FileGroup(group.name, kept))
+        confirmed.extend(
+            FileGroup(grouping.GENERAL, tuple(tasks), reason) for reason, tasks in moved.items()
+        )
+        return confirmed
+
+    def _footer_problems(self, plan: ScanPlan, group: FileGroup) -> list[str | None]:
+        import duckdb
+
+        storage = plan.context.storage
+        keys = [
+            (storage.location(task.data_file.path), task.data_file.file_size_in_bytes)
+            for task in group.tasks
+        ]
+        unknown = [key for key in keys if self._footers.get(*key) is None]
+        if unknown:
+            try:
+                self._footers.load(
+                    self._cursor, unknown, [escape_glob(path) for path, _ in unknown]
+                )
+            except (duckdb.Error, UnicodeDecodeError) as error:
+                if is_fatal(error) or self._query.cancel.is_set():
+                    raise
+                # Some file is not what it should be: the reference reader says which and why.
+                return ["a footer could not be read"] * len(keys)
+        columns = grouping.columns_to_read(plan, group.tasks)
+        verdicts: dict[tuple[int, int], str | None] = {}
+        problems: list[str | None] = []
+        for key, task in zip(keys, group.tasks, strict=True):
+            footer = self._footers.get(*key)
+            if footer is None:
+                problems.append("the footer could not be read")
+                continue
+            memo = id(footer), task.spec_id
+            if memo not in verdicts:
+                verdicts[memo] = footer_problem(
+                    footer, columns, _identity_sources(plan, task.spec_id)
+                )
+            problems.append(verdicts[memo])
+        return problems
+
+    def relation(self, index: int, plan: ScanPlan, groups: Sequence[FileGroup]) -> Relation:
+        """The live rows of confirmed groups; ``index`` keeps the names of several scans apart."""
+        relations: list[Relation] = []
+        general = [task for g in groups if g.name == grouping.GENERAL for task in g.tasks]
+        for number, group in enumerate(groups):
+            if group.name == grouping.PLAIN:
+                columns = grouping.columns_to_read(plan)
+                files = PlainFiles(plan, group.tasks, f"s{index}_{number}", columns)
+                relations.append(files.select())
+            elif group.name == grouping.PLAIN_WITH_DELETES:
+                relations.append(self._without_deleted(plan, group, f"s{index}_{number}"))
+        if general:
+            relations.append(self._stream(index, plan, general))
+        return union_all(relations) if relations else empty_relation(plan)
+
+    def _without_deleted(self, plan: ScanPlan, group: FileGroup, prefix: str) -> Relation:
+        from icesql.engine.deletes import by_sequence_number, live_rows
+        from icesql.read.delete_relations import DeleteRelations
+
+        tasks = by_sequence_number(group.tasks)
+        files = PlainFiles(plan, tasks, prefix, grouping.columns_to_read(plan, tasks))
+        relation = live_rows(files, DeleteRelations(plan.context, tasks, self._query))
+        self._streams.extend(
+            source for source in relation.registered.values() if isinstance(source, ArrowSource)
+        )
+        return relation
+
+    def _stream(self, index: int, plan: ScanPlan, tasks: list[FileScanTask]) -> Relation:
+        from icesql.read.delete_relations import DeleteRelations
+
+        context = plan.context
+        if not context.projection.fields:
+            context = replace(context, projection=Schema((POS,)))
+        relations = None
+        if any(task.deletes for task in tasks):
+            relations = DeleteRelations(context, tasks, self._query)
+        stream = TaskStream(
+            tasks,
+            context,
+            self._query,
+            relations=relations,
+            threads=self._query.settings.threads or os.cpu_count() or 1,
+        )
+        self._streams.append(stream)
+        small = sum(task.data_file.file_size_in_bytes for task in tasks) <= SMALL_SCAN_BYTES
+        return stream_relation(plan, f"__stream_{index}", stream.table() if small else stream)
+
+
+def _identity_sources(plan: ScanPlan, spec_id: int) -> frozenset[int]:
+    spec = plan.context.specs.get(spec_id)
+    return frozenset(
+        source
+        for each in (spec.fields if spec else ())
+        if each.transform.lower() == "identity"
+        for source in each.source_ids
+    )
