@@ -193,7 +193,11 @@ _arithmetic = st.one_of(
 )
 _moments = _columns("t", "z")
 _days = st.one_of(_of("CAST({} AS DATE)", _moments), _of("date({})", _moments))
-_truncated = _of("date_trunc('{}', {})", st.sampled_from(_UNITS), _columns("t", "z", "e"))
+# DuckDB 2.0 finds date_trunc('hour', date_column) unequal to the midnight that it is: days only.
+_truncated = st.one_of(
+    _of("date_trunc('{}', {})", st.sampled_from(_UNITS), _moments),
+    _of("date_trunc('{}', e)", st.sampled_from(_UNITS[:5])),
+)
 _shifted = _of("{} {} {}", _columns("t", "z", "e"), st.sampled_from("+-"), st.sampled_from(_STEPS))
 _years = st.one_of(
     _of("year({})", _columns("t", "z", "e")),

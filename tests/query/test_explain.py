@@ -1,0 +1,134 @@
+"""EXPLAIN of a partitioned table that PyIceberg writes: what is skipped, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from icesql.catalog.open import Table, open_table
+from icesql.context import QueryContext
+from icesql.query.bind import bind
+from icesql.query.bound import BoundQuery
+from icesql.query.explain import MOST_SKIPPED, describe, explain
+from icesql.scan.plan import ScanPlan
+from icesql.scan.planner import plan
+from icesql.sql.parse import parse
+from icesql.sql.statement import Query
+
+
+@pytest.fixture(scope="module")
+def sales(tmp_path_factory: pytest.TempPathFactory) -> Table:
+    """30 days in one file each, partitioned by day; amount rises with the day."""
+    import pyarrow as pa
+    from pyiceberg.catalog.sql import SqlCatalog
+    from pyiceberg.partitioning import PartitionField, PartitionSpec
+    from pyiceberg.schema import Schema
+    from pyiceberg.transforms import IdentityTransform
+    from pyiceberg.types import DateType, LongType, NestedField, StringType
+
+    folder: Path = tmp_path_factory.mktemp("sales")
+    catalog = SqlCatalog("c", uri=f"sqlite:///{folder}/c.db", warehouse=f"file://{folder}")
+    catalog.create_namespace("n")
+    schema = Schema(
+        NestedField(1, "day", DateType(), required=False),
+        NestedField(2, "amount", LongType(), required=False),
+        NestedField(3, "region", StringType(), required=False),
+    )
+    spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "day"))
+    table = catalog.create_table("n.sales", schema, partition_spec=spec)
+    days = [date(2020, 1, number) for number in range(1, 31)]
+    columns = [
+        pa.array(days, pa.date32()),
+        pa.array(range(30), pa.int64()),
+        pa.array(["eu"] * 30, pa.string()),
+    ]
+    table.append(pa.table(columns, names=["day", "amount", "region"]))
+    location = table.metadata_location
+    catalog.close()
+    return open_table(location, name="sales")
+
+
+Explained = Callable[[str], tuple[BoundQuery, list[ScanPlan], list[Any]]]
+
+
+@pytest.fixture
+def explained(sales: Table) -> Explained:
+    def run(sql: str) -> tuple[BoundQuery, list[ScanPlan], list[Any]]:
+        (query,) = parse(sql)
+        assert isinstance(query, Query)
+        bound = bind(query, lambda _: sales, QueryContext())
+        plans = [plan(replace(scan, explain=True), QueryContext()) for scan in bound.scans]
+        labels = [[("plain, if the footers agree", len(each.files))] for each in plans]
+        return bound, plans, labels
+
+    return run
+
+
+def test_partition_conditions_skip_files_with_the_reason(explained: Explained) -> None:
+    bound, plans, labels = explained("SELECT amount FROM sales WHERE day >= DATE '2020-01-29'")
+    (scan,) = describe(bound, plans, labels, QueryContext())["scans"]
+    assert scan["data_files"] == {"kept": 2, "skipped": 28}
+    assert scan["filter"] == "day >= 2020-01-29"
+    assert scan["conditions"][0]["pushed"] == "partition and metrics"
+    assert {each["stage"] for each in scan["skipped"]} == {"partition"}
+    assert any("2020-01-28" in each["reason"] for each in scan["skipped"])
+    assert scan["tasks"] >= 1
+    assert scan["columns"] == ["day", "amount"]
+    assert 0 < scan["bytes"] < 2_000
+
+
+def test_metric_conditions_name_the_bound_that_decided(explained: Explained) -> None:
+    bound, plans, labels = explained("SELECT amount FROM sales WHERE amount < 3")
+    (scan,) = describe(bound, plans, labels, QueryContext())["scans"]
+    assert scan["data_files"] == {"kept": 3, "skipped": 27}
+    assert scan["conditions"][0]["pushed"] == "metrics"
+    assert {each["stage"] for each in scan["skipped"]} == {"metrics"}
+    assert any("amount < 3" in each["predicate"] and "29" in each["reason"]
+               for each in scan["skipped"])  # fmt: skip
+
+
+def test_lines_tell_every_layer(explained: Explained) -> None:
+    sql = "SELECT amount FROM sales WHERE day > DATE '2020-01-25' AND lower(region) = 'eu'"
+    bound, plans, labels = explained(sql)
+    text = "\n".join(explain(bound, plans, labels, QueryContext()))
+    assert text.startswith("scan 0: sales\n  snapshot: ")
+    assert "(main) committed" in text
+    assert "day > CAST('2020-01-25' AS DATE): pushed to partition and metrics as day > " in text
+    assert "LOWER(region) = 'eu': not pushed: LOWER(region): lower() is not known" in text
+    assert "data files: 5 kept, 25 skipped" in text
+    assert f"… and {25 - MOST_SKIPPED} more" in text
+    assert "read by: plain, if the footers agree (5 files)" in text
+    assert "manifests: 1 in all, 1 read, 0 skipped" in text
+
+
+def test_a_manifest_that_cannot_match_is_skipped_whole(explained: Explained) -> None:
+    bound, plans, labels = explained("SELECT 1 FROM sales WHERE day = DATE '2021-01-01'")
+    (scan,) = describe(bound, plans, labels, QueryContext())["scans"]
+    assert scan["data_manifests"] == {"total": 1, "kept": 0, "skipped": 1}
+    assert scan["skipped"][0]["kind"] == "manifest"
+
+
+def test_analyze_adds_rows_and_seconds(explained: Explained) -> None:
+    bound, plans, labels = explained("SELECT amount FROM sales LIMIT 2")
+    measured = {"rows": 2, "plan_seconds": 0.25, "groups": ("plain", "plain", "general")}
+    lines = explain(bound, plans, labels, QueryContext(), measured=measured)
+    assert "  limit: 2 rows are enough, reached" in lines
+    assert lines[-4:] == [
+        "rows: 2", "plan: 0.250 s", "read as plain: 2 files", "read as general: 1 file",
+    ]  # fmt: skip
+
+
+def test_a_query_without_tables_says_so() -> None:
+    (query,) = parse("SELECT 1")
+    assert isinstance(query, Query)
+
+    def refuse(_: Any) -> Table:
+        raise AssertionError("no table is named")
+
+    bound = bind(query, refuse, QueryContext())
+    assert explain(bound, [], [], QueryContext()) == ["no table is read"]
