@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from icesql.config import Settings
 from icesql.errors import ProgrammingError
 from icesql.scan.split import merge_adjacent, split_file
-from icesql.scan.task import FileScanTask
+from icesql.scan.task import FileScanTask, content_bytes
 
 TARGET_SIZE: Final = "read.split.target-size"
 LOOKBACK: Final = "read.split.planning-lookback"
@@ -94,7 +94,7 @@ def _weighted_splits(
     files: Iterable[FileScanTask], packing: Packing
 ) -> Iterator[tuple[int, FileScanTask]]:
     for task in files:
-        deletes = sum(delete.content_size for delete in task.deletes)
+        deletes = content_bytes(task.deletes)
         least = (1 + len(task.deletes)) * packing.open_file_cost
         for split in split_file(task, packing.target_size):
             yield max(split.length + deletes, least), split
@@ -102,7 +102,7 @@ def _weighted_splits(
 
 def weight(task: FileScanTask, open_file_cost: int) -> int:
     """What a task counts when packed: its bytes and its deletes', or the cost of opening them."""
-    deletes = sum(delete.content_size for delete in task.deletes)
+    deletes = content_bytes(task.deletes)
     return max(task.length + deletes, (1 + len(task.deletes)) * open_file_cost)
 
 
@@ -125,9 +125,7 @@ def pack(
     for item in items:
         item_weight = weigh(item)
         for held, total in bins:
-            if total[0] + item_weight <= target and (
-                most_items is None or len(held) < most_items
-            ):
+            if total[0] + item_weight <= target and (most_items is None or len(held) < most_items):
                 held.append(item)
                 total[0] += item_weight
                 break

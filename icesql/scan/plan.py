@@ -133,15 +133,11 @@ class ScanPlan:
         )
 
     def _distinct_delete_files(self) -> int:
-        # Tasks share their tuples of deletes: look into each tuple once, not once per task.
-        shared = {id(task.deletes): task.deletes for task in self.files}
-        return len(
-            {
-                (delete.path, delete.content_offset)
-                for deletes in shared.values()
-                for delete in deletes
-            }
-        )
+        # Tasks share their deletes, so each delete file is one object however often it applies.
+        known: set[int] = set()
+        for task in self.files:
+            known.update(map(id, task.deletes))
+        return len(known)
 
 
 def projected_leaves(projection: Schema) -> tuple[int, ...]:

@@ -30,7 +30,7 @@ from icesql.scan.plan import ScanPlan, SkipRecord, Survivors
 from icesql.scan.report import ScanCounts
 from icesql.scan.spec_scan import SpecScan
 from icesql.scan.table_scan import TableScan
-from icesql.scan.task import FileScanTask, ScanContext
+from icesql.scan.task import FileScanTask, ScanContext, content_bytes
 
 
 def plan(scan: TableScan, query: QueryContext) -> ScanPlan:
@@ -233,9 +233,7 @@ class _Walk:
             if index_of_deletes is not None:
                 deletes = index_of_deletes.deletes_of(data_file)
                 counts.result_delete_files += len(deletes)
-                counts.total_delete_file_size_in_bytes += sum(
-                    delete.content_size for delete in deletes
-                )
+                counts.total_delete_file_size_in_bytes += content_bytes(deletes)
             counts.total_file_size_in_bytes += size
             yield FileScanTask(data_file, 0, size, deletes, residual_of(partitions[index]))
         counts.result_data_files += len(indexes)

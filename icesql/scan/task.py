@@ -46,6 +46,19 @@ def usable_offsets(data_file: DataFile) -> Sequence[int] | None:
     return offsets
 
 
+def content_bytes(deletes: Sequence[DataFile]) -> int:
+    """Bytes to read of these delete files: the blob of a deletion vector, else the whole file."""
+    # Written out: an upsert stream brings the same few hundred deletes for hundreds of files.
+    return sum(
+        [
+            each.file_size_in_bytes
+            if each.content_size_in_bytes is None
+            else each.content_size_in_bytes
+            for each in deletes
+        ]
+    )
+
+
 @dataclass(frozen=True)
 class FileScanTask:
     """A byte range of one data file with the deletes that apply to it.

@@ -14,6 +14,7 @@ from icesql.scan.planner import plan
 from icesql.scan.table_scan import TableScan
 from tests.writer.manifests import write_manifest, write_manifest_list
 
+SEQUENCE_NUMBER = 1000
 EXISTING, ADDED, DELETED = 0, 1, 2
 DATA, POSITION_DELETES, EQUALITY_DELETES = 0, 1, 2
 
@@ -138,11 +139,15 @@ class MetadataOnly:
             self.folder / "metadata" / "snap-7-1-00000000-0000-4000-8000-000000000007.avro"
         )
         write_manifest_list(
-            str(manifest_list), self.version, self.manifests, snapshot_id=7, sequence_number=9
+            str(manifest_list),
+            self.version,
+            self.manifests,
+            snapshot_id=7,
+            sequence_number=SEQUENCE_NUMBER,
         )
         snapshot = {
             "snapshot-id": 7,
-            "sequence-number": 9,
+            "sequence-number": SEQUENCE_NUMBER,
             "timestamp-ms": 1_700_000_000_000,
             "manifest-list": str(manifest_list),
             "summary": {"operation": "append"},
@@ -152,7 +157,7 @@ class MetadataOnly:
             "format-version": self.version,
             "table-uuid": "00000000-0000-4000-8000-000000000001",
             "location": str(self.folder),
-            "last-sequence-number": 9,
+            "last-sequence-number": SEQUENCE_NUMBER,
             "last-updated-ms": 1_700_000_000_000,
             "last-column-id": 100,
             "current-schema-id": 0,
