@@ -14,6 +14,7 @@ from icesql.iceberg.metadata_columns import DELETE_FILE_PATH
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.schema import Schema
 from icesql.scan.delete_overlap import ColumnFacts, Overlap
+from icesql.scan.task import without_metrics
 
 Deletes = tuple[DataFile, ...]
 # Bounds of text are cut to 16 characters by default; a writer that forgets to raise the cut upper
@@ -23,6 +24,8 @@ _CUT: Final = 16
 
 class DeleteIndex:
     """The live delete files of a snapshot, found by the data files they apply to.
+
+    They come out without their metrics, which have done their work here.
 
     A deletion vector or position delete applies from its own sequence number down, an equality
     delete to strictly older files. Position deletes reach one path, or their partition; equality
@@ -59,9 +62,9 @@ class DeleteIndex:
             elif delete.is_deletion_vector:
                 if delete.referenced_data_file is None:
                     raise CorruptFileError(delete.path, "a deletion vector that names no data file")
-                vectors.add(delete.referenced_data_file, delete)
+                vectors.add(delete.referenced_data_file, without_metrics(delete))
             elif (path := _only_path(delete)) is not None:
-                by_path.add(path, delete)
+                by_path.add(path, without_metrics(delete))
             else:
                 positions.setdefault(scope, []).append(delete)
         self._vectors, self._by_path = vectors, by_path
@@ -210,7 +213,8 @@ class _BySequence:
     """Deletes in the order of their sequence numbers."""
 
     def __init__(self, deletes: list[DataFile]) -> None:
-        self.deletes = tuple(sorted(deletes, key=lambda delete: delete.sequence_number))
+        deletes.sort(key=lambda delete: delete.sequence_number)
+        self.deletes = tuple(map(without_metrics, deletes))
         self.sequence_numbers = [delete.sequence_number for delete in self.deletes]
         self._suffixes: dict[int, Deletes] = {0: self.deletes, len(self.deletes): ()}
 
@@ -232,7 +236,7 @@ class _EqualityDeletes(_BySequence):
         self, equality_ids: tuple[int, ...], deletes: list[DataFile], overlap: Overlap | None
     ) -> None:
         super().__init__(deletes)
-        self._columns = [] if overlap is None else overlap.columns_of(equality_ids, self.deletes)
+        self._columns = [] if overlap is None else overlap.columns_of(equality_ids, deletes)
 
     def newer_than(self, data_file: DataFile, facts: dict[int, ColumnFacts]) -> Deletes:
         first = bisect_right(self.sequence_numbers, data_file.sequence_number)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -14,7 +14,7 @@ from icesql.iceberg.types import PrimitiveType, walk
 from icesql.scan.packing import Packing, pack_files
 from icesql.scan.report import ScanCounts, ScanReport
 from icesql.scan.table_scan import TableScan
-from icesql.scan.task import CombinedScanTask, FileScanTask, ScanContext
+from icesql.scan.task import CombinedScanTask, FileScanTask, ScanContext, without_metrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +82,13 @@ class ScanPlan:
 
     @cached_property
     def tasks(self) -> tuple[CombinedScanTask, ...]:
-        """All bytes of ``files`` exactly once, as tasks of about the same weight."""
+        """All bytes of ``files`` exactly once, as tasks of about the same weight.
+
+        Their data files are without the metrics that only planning looks at.
+        """
+        bare = (replace(task, data_file=without_metrics(task.data_file)) for task in self.files)
         return tuple(
-            CombinedScanTask(group, self.context) for group in pack_files(self.files, self.packing)
+            CombinedScanTask(group, self.context) for group in pack_files(bare, self.packing)
         )
 
     @property

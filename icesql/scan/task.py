@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from icesql.iceberg.data_file import DataFile
@@ -44,6 +44,21 @@ def usable_offsets(data_file: DataFile) -> Sequence[int] | None:
     if any(after <= before for before, after in pairwise(offsets)):
         return None
     return offsets
+
+
+def without_metrics(file: DataFile) -> DataFile:
+    """``file`` without what only planning looks at; counts of NaN stay, engines rely on zero.
+
+    A table of many columns has kilobytes of bounds for each file, and tasks travel.
+    """
+    return replace(
+        file,
+        column_sizes=None,
+        value_counts=None,
+        null_value_counts=None,
+        lower_bounds=None,
+        upper_bounds=None,
+    )
 
 
 def content_bytes(deletes: Sequence[DataFile]) -> int:

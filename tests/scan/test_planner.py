@@ -512,8 +512,18 @@ def test_a_plans_tasks_can_travel(regions: tuple[MetadataOnly, dict[str, str]]) 
     copy = pickle.loads(pickle.dumps(task))
     assert [each.data_file.path for each in copy.tasks] == ["eu1"]
     assert copy.tasks[0].residual == id_is(5)
-    assert dict(copy.tasks[0].data_file.null_value_counts) == {1: 0}
+    assert copy.tasks[0].data_file.lower_bounds is None
+    assert found.files[0].data_file.lower_bounds is not None
     assert copy.context.specs == found.context.specs
+
+
+def test_the_deletes_of_a_plan_are_without_metrics(tmp_path: Path) -> None:
+    built = MetadataOnly(tmp_path)
+    built.manifest(data_file("a"))
+    built.manifest(equality_deletes("e", [1], **id_bounds(1, 9)), sequence_number=2)
+    (delete,) = planned(built.table()).files[0].deletes
+    assert (delete.lower_bounds, delete.value_counts) == (None, None)
+    assert (delete.equality_ids, delete.record_count) == ((1,), 10)
 
 
 def test_small_plans_import_nothing_slow(tmp_path: Path) -> None:
