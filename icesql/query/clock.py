@@ -38,11 +38,11 @@ def _constant(node: exp.Expr, context: QueryContext) -> exp.Expr | None:
     now = context.now if context.now.tzinfo else context.now.replace(tzinfo=UTC)
     local: datetime = now.astimezone(ZoneInfo(context.settings.timezone))
     if name in _INSTANTS:
-        return _cast(now.astimezone(UTC).isoformat(" "), exp.DataType.Type.TIMESTAMPTZ)
+        return _cast(now.astimezone(UTC).isoformat(" "), "TIMESTAMPTZ")
     if name in _DAYS:
-        return _cast(local.date().isoformat(), exp.DataType.Type.DATE)
+        return _cast(local.date().isoformat(), "DATE")
     if name in _CLOCKS:
-        return _cast(local.replace(tzinfo=None).isoformat(" "), exp.DataType.Type.TIMESTAMPNTZ)
+        return _cast(local.replace(tzinfo=None).isoformat(" "), "TIMESTAMP")
     return None
 
 
@@ -61,5 +61,5 @@ def _name(node: exp.Expr) -> str:
             return ""
 
 
-def _cast(text: str, kind: exp.DataType.Type) -> exp.Expr:
-    return exp.cast(exp.Literal.string(text), kind)
+def _cast(text: str, kind: str) -> exp.Expr:
+    return exp.cast(exp.Literal.string(text), kind, dialect="duckdb")
