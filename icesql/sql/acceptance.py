@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from sqlglot import exp
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from icesql.sql.dialect import ENDS_CLAUSE, Source
 
@@ -107,8 +107,24 @@ _REFUSED_FUNCTIONS: Final = frozenset(
     | {"query_table", "which_secret", "write_log", "parse_duckdb_log_message", "txid_current"}
     | {"glob", "in_search_path", "current_schemas", "current_query_id", "current_connection_id"}
     | {"current_transaction_id", "json_execute_serialized_sql", "from_substrait", "add_parquet_key"}
-    | {"current_query", "sleep", "sleep_ms", "load_file", "reflect", "java_method", "input_file_name"}
-    | {"parquet_scan", "sniff_csv", "sql_auto_complete", "stats", "http_get", "http_post", "try_reflect"}
+    | {
+        "current_query",
+        "sleep",
+        "sleep_ms",
+        "load_file",
+        "reflect",
+        "java_method",
+        "input_file_name",
+    }
+    | {
+        "parquet_scan",
+        "sniff_csv",
+        "sql_auto_complete",
+        "stats",
+        "http_get",
+        "http_post",
+        "try_reflect",
+    }
 )
 _REFUSED_PREFIXES: Final = (
     "read_", "duckdb_", "pragma_", "pg_", "parquet_", "sqlite_", "postgres_", "mysql_",
@@ -116,7 +132,7 @@ _REFUSED_PREFIXES: Final = (
 )  # fmt: skip
 _ALLOWED_DESPITE_PREFIX: Final = frozenset({"pg_typeof"})
 
-_REFUSED_NODES: Final[dict[type[exp.Expression], str]] = {
+_REFUSED_NODES: Final[dict[type[exp.Expr], str]] = {
     exp.Command: "this statement",
     exp.Into: "SELECT INTO",
     exp.Lock: "FOR UPDATE and FOR SHARE",
@@ -138,7 +154,7 @@ _REFUSED_NODES: Final[dict[type[exp.Expression], str]] = {
 }
 
 
-def check_tree(tree: exp.Expression, source: Source) -> None:
+def check_tree(tree: exp.Expr, source: Source) -> None:
     """Refuse what icesql does not run. Raises UnsupportedSqlError, SqlSyntaxError."""
     if not isinstance(tree, exp.Query):
         raise source.unsupported(_statement_name(tree), offset_of(tree, source))
@@ -166,9 +182,7 @@ def check_tree(tree: exp.Expression, source: Source) -> None:
             case exp.Func():
                 _check_function(node.sql_name(), node, source)
             case exp.DDL() | exp.DML() if not isinstance(node, exp.Query):
-                raise source.unsupported(
-                    _statement_name(node), offset_of(node, source), _READ_ONLY
-                )
+                raise source.unsupported(_statement_name(node), offset_of(node, source), _READ_ONLY)
             case _:
                 pass
 
@@ -201,9 +215,11 @@ def _check_table(node: exp.Table, source: Source) -> None:
         if node.args.get("db") is not None:
             raise source.unsupported(f"a qualified function {name}()", offset_of(node, source))
     elif not isinstance(inner, exp.Identifier):
-        shown = "a parameter as a table" if isinstance(
-            inner, (exp.Placeholder, exp.Parameter, exp.Literal, exp.Cast)
-        ) else f"{_statement_name(inner) if inner is not None else 'this'} as a table"
+        shown = (
+            "a parameter as a table"
+            if isinstance(inner, (exp.Placeholder, exp.Parameter, exp.Literal, exp.Cast))
+            else f"{_statement_name(inner) if inner is not None else 'this'} as a table"
+        )
         raise source.unsupported(
             shown, offset_of(node, source), "write the table's name, or iceberg_scan(?)"
         )
@@ -214,14 +230,16 @@ def _check_alias(node: exp.Table, alias: exp.TableAlias, source: Source) -> None
     if not isinstance(name, exp.Identifier):
         # t@main and, where $ is no letter, t$snapshots come out as "t AS @main".
         table = node.name
-        shown = name.name if isinstance(name, exp.Expression) else str(name)
+        shown = name.name if isinstance(name, exp.Expr) else str(name)
         raise source.unsupported(
             f"{table}@{shown} or {table}${shown} as a table name",
             offset_of(node, source),
             f"write {table} FOR VERSION AS OF '{shown}', or quote the name",
         )
     if name.name.lower().startswith("__scan_"):
-        raise source.unsupported(f'the name "{name.name}"', offset_of(node, source), "it is reserved")
+        raise source.unsupported(
+            f'the name "{name.name}"', offset_of(node, source), "it is reserved"
+        )
     if not name.quoted and name.name.upper() in _NO_ALIAS:
         raise source.syntax_error(
             f"nothing follows {name.name.upper()}", offset_of(name, source), ("an expression",)
@@ -268,7 +286,7 @@ def _check_lateral(node: exp.Lateral, source: Source) -> None:
             raise source.unsupported(f"the table function {name}()", offset_of(node, source))
 
 
-def _check_function(name: str, node: exp.Expression, source: Source) -> None:
+def _check_function(name: str, node: exp.Expr, source: Source) -> None:
     lowered = name.lower()
     if lowered in _ALLOWED_DESPITE_PREFIX:
         return
@@ -280,14 +298,14 @@ def _check_function(name: str, node: exp.Expression, source: Source) -> None:
         )
 
 
-def function_name(node: exp.Expression) -> str:
+def function_name(node: exp.Expr) -> str:
     """The lower-case name of a function node."""
     if isinstance(node, (exp.Anonymous, exp.AnonymousAggFunc)):
         return str(node.this).lower()
     return node.sql_name().lower() if isinstance(node, exp.Func) else node.key
 
 
-def _statement_name(node: exp.Expression) -> str:
+def _statement_name(node: exp.Expr) -> str:
     if isinstance(node, exp.Command):
         return str(node.this).upper()
     if isinstance(node, exp.Func):
@@ -295,7 +313,7 @@ def _statement_name(node: exp.Expression) -> str:
     return node.key.upper()
 
 
-def offset_of(node: exp.Expression, source: Source) -> int | None:
+def offset_of(node: exp.Expr, source: Source) -> int | None:
     """Where a node starts in the source, as far as sqlglot remembers it."""
     if "start" in node.meta:
         return int(node.meta["start"])
@@ -341,9 +359,7 @@ def check_tokens(tokens: Sequence[Token], source: Source) -> None:
         wanted = _NEEDS_MORE.get(kind)
         if wanted and (following is None or following.token_type in ENDS_CLAUSE):
             raise _nothing_follows(token, following, source, wanted)
-        if kind == TokenType.COMMA and (
-            following is None or following.token_type in _AFTER_COMMA
-        ):
+        if kind == TokenType.COMMA and (following is None or following.token_type in _AFTER_COMMA):
             raise _nothing_follows(token, following, source, "another item")
         if (
             kind == TokenType.USING
@@ -399,6 +415,8 @@ def _check_gap(sql: str, start: int, end: int, source: Source) -> None:
             index += 1
 
 
-def _nothing_follows(token: Token, following: Token | None, source: Source, wanted: str) -> Exception:
+def _nothing_follows(
+    token: Token, following: Token | None, source: Source, wanted: str
+) -> Exception:
     offset = following.start if following is not None else token.end + 1
     return source.syntax_error(f"nothing follows {token.text.upper()}", offset, (wanted,))

@@ -8,6 +8,7 @@ empty ON): what this parser cannot understand, it refuses at its position.
 from __future__ import annotations
 
 import functools
+import re
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
@@ -15,7 +16,7 @@ from sqlglot import exp, parser, tokens
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from icesql.errors import ProgrammingError, SqlSyntaxError, UnsupportedSqlError, similar_names
 
@@ -49,6 +50,9 @@ _AT_KINDS: Final = {
     "BRANCH": "BRANCH",
     "TAG": "TAG",
 }
+
+
+_ONE_AMOUNT: Final = re.compile(r"\s*[+-]?[0-9]+(\.[0-9]*)?\s*[A-Za-z]+\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +102,8 @@ class TravelParser(parser.Parser):
             super().raise_error(message, token)
         except ParseError as error:
             if error.errors:
-                error.errors[0]["icesql_offset"] = token.end + 1 if at_end else token.start  # type: ignore[typeddict-unknown-key]
-                error.errors[0]["icesql_token"] = None if at_end else token  # type: ignore[typeddict-unknown-key]
+                error.errors[0]["icesql_offset"] = token.end + 1 if at_end else token.start
+                error.errors[0]["icesql_token"] = None if at_end else token
             raise
 
     def _source(self) -> Source:
@@ -115,16 +119,17 @@ class TravelParser(parser.Parser):
         ):
             return None
         start = self._curr.start
-        for words, kind, needs_as_of in _PHRASES:
-            if self._match_text_seq(*words):
-                break
-        else:
+        phrase = next((phrase for phrase in _PHRASES if self._match_text_seq(*phrase[0])), None)
+        if phrase is None:
             return None
+        words, kind, needs_as_of = phrase
         if needs_as_of and not self._match_text_seq("AS", "OF"):
             found = self._curr.text.upper() if self._curr else ""
             if found in ("BEFORE", "BETWEEN", "FROM", "ALL", "CONTAINED"):
                 self._refuse(
-                    f"{' '.join(words)} {found}", start, f"only {' '.join(words)} AS OF is supported"
+                    f"{' '.join(words)} {found}",
+                    start,
+                    f"only {' '.join(words)} AS OF is supported",
                 )
             raise self._source().syntax_error(
                 f"a time-travel clause without AS OF: {' '.join(words)} {found}".rstrip(),
@@ -179,7 +184,7 @@ class TravelParser(parser.Parser):
     def _starts_value(self) -> bool:
         return bool(self._curr) and self._curr.token_type not in _ENDS_CLAUSE
 
-    def _remember(self, clause: exp.Expression, start: int, first: int) -> None:
+    def _remember(self, clause: exp.Expr, start: int, first: int) -> None:
         clause.meta["start"] = start
         clause.meta["text"] = self.sql[first : self._prev.end + 1].strip()
         clause.meta["has_parameter"] = bool(clause.find(exp.Placeholder, exp.Parameter))
@@ -221,6 +226,17 @@ class TravelParser(parser.Parser):
             )
         self._retreat(here)
         return table
+
+    def _parse_interval_span(
+        self, this: exp.Expr, parse_function_unit: bool = True
+    ) -> exp.Interval:
+        text = this.name if isinstance(this, exp.Literal) and this.is_string else ""
+        interval = super()._parse_interval_span(this, parse_function_unit=parse_function_unit)
+        if text and interval.this.name != text and not _ONE_AMOUNT.fullmatch(text):
+            # sqlglot keeps the first amount of '1 day 02:00:00' or '3 days ago' and drops the rest.
+            interval.set("this", exp.Literal.string(text))
+            interval.set("unit", None)
+        return interval
 
     def _parse_join(self, *args: Any, **options: Any) -> exp.Join | None:
         comma, start = self._curr.token_type == TokenType.COMMA, self._curr.start

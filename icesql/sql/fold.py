@@ -81,7 +81,7 @@ class _NotConstant(Exception):
 
 
 def fold_instant(
-    node: exp.Expression,
+    node: exp.Expr,
     source: Source,
     context: QueryContext,
     offset: int | None = None,
@@ -100,8 +100,8 @@ def fold_instant(
         if isinstance(value, Decimal):
             if not seconds:
                 raise _NotConstant(
-                    f"is {node.sql()} seconds or milliseconds? Write to_timestamp({node.sql()}) for "
-                    f"seconds, epoch_ms({node.sql()}) for milliseconds, or TIMESTAMP '…'"
+                    f"is {node.sql()} seconds or milliseconds? Write to_timestamp({node.sql()}) "
+                    f"for seconds, epoch_ms({node.sql()}) for milliseconds, or TIMESTAMP '…'"
                 )
             value = _from_microseconds(value * _SECOND)
         if isinstance(value, str):
@@ -153,7 +153,7 @@ class _Folder:
             value = datetime(value.year, value.month, value.day)
         return _in_zone(value, self.zone) if value.tzinfo is None else value.astimezone(UTC)
 
-    def fold(self, node: exp.Expression) -> _Value:
+    def fold(self, node: exp.Expr) -> _Value:
         match node:
             case exp.Paren():
                 return self.fold(node.this)
@@ -227,7 +227,7 @@ class _Folder:
                 return self._unit_interval(self._number(number), name[3:], node)
         raise _no_constant(node)
 
-    def _number(self, node: exp.Expression) -> Decimal:
+    def _number(self, node: exp.Expr) -> Decimal:
         value = self.fold(node)
         if isinstance(value, str):
             try:
@@ -238,7 +238,7 @@ class _Folder:
             return value
         raise _no_constant(node)
 
-    def _zone_of(self, node: exp.Expression) -> tzinfo:
+    def _zone_of(self, node: exp.Expr) -> tzinfo:
         named = node.args.get("this")
         if isinstance(named, exp.Literal) and named.is_string:
             return _zone_named(str(named.this))
@@ -261,7 +261,7 @@ class _Folder:
                 return self._interval_text(value)
         raise _no_constant(node)
 
-    def _time(self, value: _Value, node: exp.Expression) -> datetime:
+    def _time(self, value: _Value, node: exp.Expr) -> datetime:
         if isinstance(value, str):
             value = self.read(value)
         if isinstance(value, datetime):
@@ -270,7 +270,7 @@ class _Folder:
             return datetime(value.year, value.month, value.day)
         raise _no_constant(node)
 
-    def _date(self, value: _Value, node: exp.Expression) -> date:
+    def _date(self, value: _Value, node: exp.Expr) -> date:
         moment = self._time(value, node)
         return (moment if moment.tzinfo is None else moment.astimezone(self.zone)).date()
 
@@ -288,7 +288,7 @@ class _Folder:
         power = int(self._number(scale)) if scale is not None else 0
         return _from_microseconds(self._number(node.this) * Decimal(10) ** (6 - power))
 
-    def _truncated(self, node: exp.Expression) -> datetime:
+    def _truncated(self, node: exp.Expr) -> datetime:
         zone = node.args.get("zone")
         moment = self._time(self.fold(node.this), node)
         aware = moment.tzinfo is not None
@@ -311,10 +311,10 @@ class _Folder:
                 raise _no_constant(node)
         kept = {"HOUR": 1, "MINUTE": 2, "SECOND": 3}.get(unit, 0)
         fields = ("hour", "minute", "second", "microsecond")
-        cut = cut.replace(**{field: 0 for field in fields[kept:]})  # type: ignore[arg-type]
+        cut = cut.replace(**dict.fromkeys(fields[kept:], 0))  # type: ignore[arg-type]
         return _in_zone(cut, named) if aware else cut
 
-    def _step(self, node: exp.Expression) -> _Interval:
+    def _step(self, node: exp.Expr) -> _Interval:
         amount = node.args["expression"]
         if isinstance(amount, exp.Interval):
             return self._interval(amount)
@@ -334,7 +334,7 @@ class _Folder:
             raise _no_constant(node)
         return self._unit_interval(self._number(amount), unit.name, node)
 
-    def _unit_interval(self, amount: Decimal, unit: str, node: exp.Expression) -> _Interval:
+    def _unit_interval(self, amount: Decimal, unit: str, node: exp.Expr) -> _Interval:
         name = _unit(unit)
         if not name:
             raise _NotConstant(f"{unit} is not a unit of time in {node.sql()}")
@@ -375,14 +375,14 @@ class _Folder:
             return _Interval(0, int(found[2]), us).times(-1 if found[1] == "-" else 1)
         raise _NotConstant(f"'{text}' is not an interval of {first} TO {last}")
 
-    def _scaled(self, value: _Value, factor: Decimal, node: exp.Expression) -> _Value:
+    def _scaled(self, value: _Value, factor: Decimal, node: exp.Expr) -> _Value:
         if isinstance(value, Decimal):
             return value * factor
         if isinstance(value, _Interval) and factor == int(factor):
             return value.times(int(factor))
         raise _no_constant(node)
 
-    def _sum(self, left: _Value, right: _Value, sign: int, node: exp.Expression) -> _Value:
+    def _sum(self, left: _Value, right: _Value, sign: int, node: exp.Expr) -> _Value:
         if isinstance(left, _Interval) and isinstance(right, (datetime, date)) and sign == 1:
             left, right = right, left
         if isinstance(left, Decimal) and isinstance(right, Decimal):
@@ -448,11 +448,11 @@ _TIME: Final = re.compile(
 _TIME_SHAPE: Final = "write it like '2026-01-31 12:00:00', '… Europe/Vienna' or '… +02:00'"
 
 
-def _no_constant(node: exp.Expression) -> _NotConstant:
+def _no_constant(node: exp.Expr) -> _NotConstant:
     if node.find(exp.Query):
         return _NotConstant("a subquery cannot say which snapshot to read; write a constant")
     return _NotConstant(
-        f"{node.sql(dialect='duckdb')} is not a constant time that icesql can work out; {_TIME_SHAPE}"
+        f"{node.sql(dialect='duckdb')} is not a constant time that can be folded; {_TIME_SHAPE}"
     )
 
 

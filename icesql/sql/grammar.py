@@ -94,7 +94,7 @@ def next_terminals(sql: str) -> frozenset[str] | None:
     try:
         parser = load().parse_interactive(sql)
         parser.exhaust_lexer()
-        return frozenset(parser.accepts())
+        return frozenset(parser.accepts())  # type: ignore[no-untyped-call]
     except UnexpectedInput:
         return None
 

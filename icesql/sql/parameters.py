@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from icesql.errors import DataError, ProgrammingError
 
-_TYPE: Final = exp.DataType.Type
+_TYPE: Final = exp.DType
 _EPOCH: Final = dt.datetime(1970, 1, 1)
 _LARGEST: Final = (1 << 127) - 1
 
@@ -31,12 +31,14 @@ class Parameters:
                 f"parameters are a sequence or a mapping, not a {type(values).__name__}"
             )
         if isinstance(values, (str, bytes, bytearray)):
-            raise ProgrammingError("parameters are a sequence of values, not one text: write [text]")
+            raise ProgrammingError(
+                "parameters are a sequence of values, not one text: write [text]"
+            )
         self._values = values
         self._next = 0
         self._used: set[int | str] = set()
 
-    def bind(self, tree: exp.Expression) -> exp.Expression:
+    def bind(self, tree: exp.Expr) -> exp.Expr:
         """``tree`` with every parameter replaced by its value, in the order of the text.
 
         Raises ProgrammingError naming what is missing, DataError for a value SQL cannot hold.
@@ -59,16 +61,14 @@ class Parameters:
                 # More names than needed are common with one shared dictionary and harmless,
                 # unless none is used at all.
                 if spare and not self._used:
-                    raise ProgrammingError(
-                        f"the statement has no parameter named {_listed(spare)}"
-                    )
+                    raise ProgrammingError(f"the statement has no parameter named {_listed(spare)}")
             case values if len(values) > len(self._used):
                 raise ProgrammingError(
                     f"the statement has {_count(len(self._used))}, but {len(values)} "
                     f"value{'s were' if len(values) != 1 else ' was'} given"
                 )
 
-    def _value_of(self, node: exp.Expression) -> Any:
+    def _value_of(self, node: exp.Expr) -> Any:
         label = _label(node)
         if label is None:
             self._next += 1
@@ -77,7 +77,9 @@ class Parameters:
         shown = f"${label}" if isinstance(label, int) else f":{label}"
         match values:
             case None:
-                raise ProgrammingError(f"the statement has a parameter ({shown}), but none was given")
+                raise ProgrammingError(
+                    f"the statement has a parameter ({shown}), but none was given"
+                )
             case Mapping():
                 if isinstance(label, int):
                     raise ProgrammingError(
@@ -98,16 +100,18 @@ class Parameters:
                         f"{'was' if len(values) == 1 else 'were'} given"
                     )
         self._used.add(label)
-        return values[label - 1] if isinstance(label, int) else values[label]
+        if isinstance(values, Mapping):
+            return values[str(label)]
+        return values[int(label) - 1]
 
 
-def _is_parameter(node: exp.Expression) -> bool:
+def _is_parameter(node: exp.Expr) -> bool:
     return isinstance(node, exp.Placeholder) or (
         isinstance(node, exp.Parameter) and not isinstance(node.parent, exp.TableAlias)
     )
 
 
-def _label(node: exp.Expression) -> int | str | None:
+def _label(node: exp.Expr) -> int | str | None:
     """1-based position, name, or None for the next ``?``."""
     inner = node.this
     if inner is None:
@@ -124,7 +128,7 @@ def _listed(names: Sequence[Any]) -> str:
     return ", ".join(str(name) for name in names) or "none"
 
 
-def literal(value: Any) -> exp.Expression:
+def literal(value: Any) -> exp.Expr:
     """A Python value as a literal, cast, array or struct node with the type it has in SQL.
 
     datetime without zone is TIMESTAMP, with zone TIMESTAMPTZ in UTC; Decimal keeps its scale;
@@ -186,14 +190,15 @@ def literal(value: Any) -> exp.Expression:
     )
 
 
-def _cast(text: str, to: exp.DataType.Type, *sizes: int) -> exp.Cast:
+def _cast(text: str, to: exp.DType, *sizes: int) -> exp.Cast:
     parameters = [exp.DataTypeParam(this=exp.Literal.number(size)) for size in sizes]
     return exp.Cast(
-        this=exp.Literal.string(text), to=exp.DataType(this=to, expressions=parameters, nested=False)
+        this=exp.Literal.string(text),
+        to=exp.DataType(this=to, expressions=parameters, nested=False),
     )
 
 
-def _integer(value: int) -> exp.Expression:
+def _integer(value: int) -> exp.Expr:
     if abs(value) > _LARGEST:
         raise DataError(f"the integer {value} does not fit 128 bits")
     number = exp.Literal.number(str(abs(value)))
@@ -201,7 +206,7 @@ def _integer(value: int) -> exp.Expression:
 
 
 def _double(value: float) -> exp.Cast:
-    # A number with a point is a DECIMAL to DuckDB; the shortest text of a double reads back exactly.
+    # A number with a point is a DECIMAL to DuckDB; the shortest text of a double reads back.
     return _cast(repr(value), _TYPE.DOUBLE)
 
 
@@ -231,8 +236,10 @@ def _datetime(value: dt.datetime) -> exp.Cast:
     if nanoseconds:
         # icesql's nanosecond datetimes count 0 to 999 below the microsecond, as pandas' do.
         if aware:
-            raise DataError("a nanosecond time with a zone cannot be a parameter; give it in UTC "
-                            "without zone, or as text")
+            raise DataError(
+                "a nanosecond time with a zone cannot be a parameter; give it in UTC "
+                "without zone, or as text"
+            )
         return _cast(f"{text}{nanoseconds % 1000:03d}", _TYPE.TIMESTAMP_NS)
     if aware:
         return _cast(f"{text}+00:00", _TYPE.TIMESTAMPTZ)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from icesql.context import QueryContext
 from icesql.errors import ProgrammingError, SqlSyntaxError, similar_names
@@ -134,9 +134,9 @@ class _Parse:
         tree = self._values.bind(tree)
         references = take_references(tree, source, self._context, seconds=self._seconds)
         text = source.sql[tokens[0].start : tokens[-1].end + 1]
-        return Query(tree, references, text)
+        return Query(cast("exp.Expression", tree), references, text)
 
-    def _tree(self, tokens: list[Token]) -> exp.Expression:
+    def _tree(self, tokens: list[Token]) -> exp.Expr:
         source, parser = self._source, self._reader.parser()
         assert isinstance(parser, TravelParser)
         try:

@@ -27,7 +27,7 @@ class _Qualified:
 
 
 def take_references(
-    tree: exp.Expression, source: Source, context: QueryContext, *, seconds: bool
+    tree: exp.Expr, source: Source, context: QueryContext, *, seconds: bool
 ) -> tuple[TableReference, ...]:
     """Rewrite ``tree`` in place and return its references, in the order of the text.
 
@@ -39,15 +39,18 @@ def take_references(
     qualified: dict[int, list[_Qualified]] = {}
     references = []
     for index, table in enumerate(found):
-        path = _scan_path(table, source) if isinstance(table.this, exp.Func) else None
         travel = _travel(table, source, context, seconds)
-        if path is None:
+        path: str | None = None
+        parts: tuple[str, ...]
+        if not isinstance(table.this, exp.Func):
             parts = tuple(part.name for part in table.parts)
             if not all(parts):
-                raise source.syntax_error("a table name with an empty part", offset_of(table, source))
+                raise source.syntax_error(
+                    "a table name with an empty part", offset_of(table, source)
+                )
             alias = parts[-1]
         else:
-            path, given = path
+            path, given = _scan_path(table, source)
             if travel is not None and given is not None:
                 raise source.unsupported(
                     "two versions of one table", offset_of(table, source), "give one of them"
@@ -66,9 +69,9 @@ def take_references(
     return tuple(references)
 
 
-def _iceberg_tables(tree: exp.Expression, source: Source) -> Iterator[exp.Table]:
+def _iceberg_tables(tree: exp.Expr, source: Source) -> Iterator[exp.Table]:
     """Tables that are no CTE, found with an explicit stack: long chains are deep trees."""
-    stack: list[tuple[exp.Expression, frozenset[str]]] = [(tree, frozenset())]
+    stack: list[tuple[exp.Expr, frozenset[str]]] = [(tree, frozenset())]
     while stack:
         node, visible = stack.pop()
         clause = node.args.get("with_")
@@ -87,9 +90,7 @@ def _iceberg_tables(tree: exp.Expression, source: Source) -> Iterator[exp.Table]
                 yield node
             else:
                 _refuse_travel(node, f"{function_name(node.this)}()", source)
-        stack.extend(
-            (child, visible) for child in node.iter_expressions() if child is not clause
-        )
+        stack.extend((child, visible) for child in node.iter_expressions() if child is not clause)
 
 
 def _refuse_travel(table: exp.Table, what: str, source: Source) -> None:
@@ -158,7 +159,7 @@ def _rename(table: exp.Table, index: int, alias: str) -> None:
     table.set("alias", given)
 
 
-def _check_aliases(tree: exp.Expression, source: Source) -> None:
+def _check_aliases(tree: exp.Expr, source: Source) -> None:
     """Two tables of one FROM under one name: which of them a column means would be a guess."""
     for select in tree.find_all(exp.Select):
         seen: set[str] = set()
@@ -178,7 +179,7 @@ def _check_aliases(tree: exp.Expression, source: Source) -> None:
             seen.add(name)
 
 
-def _sources(select: exp.Select) -> Iterator[exp.Expression]:
+def _sources(select: exp.Select) -> Iterator[exp.Expr]:
     clause = select.args.get("from_")
     stack = [clause.this] if clause is not None else []
     stack += [join.this for join in select.args.get("joins") or ()]
@@ -193,13 +194,13 @@ def _sources(select: exp.Select) -> Iterator[exp.Expression]:
             yield node
 
 
-def _rewrite_columns(tree: exp.Expression, qualified: dict[int, list[_Qualified]]) -> None:
+def _rewrite_columns(tree: exp.Expr, qualified: dict[int, list[_Qualified]]) -> None:
     for column in list(tree.find_all(exp.Column)):
         if not column.args.get("db"):
             continue
         names = [part for part in column.parts if not isinstance(part, exp.Star)]
         dots: list[exp.Dot] = []
-        top: exp.Expression = column
+        top: exp.Expr = column
         while isinstance(top.parent, exp.Dot) and top.parent.this is top:
             top = top.parent
             if not isinstance(top.expression, exp.Identifier):
@@ -211,14 +212,12 @@ def _rewrite_columns(tree: exp.Expression, qualified: dict[int, list[_Qualified]
         if match is None:
             continue
         alias, taken = match
-        rest: list[exp.Expression] = [part.copy() for part in column.parts[taken:]]
+        rest: list[exp.Expr] = [part.copy() for part in column.parts[taken:]]
         used = max(0, taken - len(column.parts))
         rest += [dot.expression.copy() for dot in dots[used:]]
         if not rest:
             continue
-        fresh: exp.Expression = exp.Column(
-            this=rest[0], table=exp.to_identifier(alias, quoted=True)
-        )
+        fresh: exp.Expr = exp.Column(this=rest[0], table=exp.to_identifier(alias, quoted=True))
         for part in rest[1:]:
             fresh = exp.Dot(this=fresh, expression=part)
         target = dots[-1] if dots else column

@@ -1,9 +1,9 @@
-"""Which snapshot a table reference asks for, and how a travel clause becomes one of three values."""
+"""Which snapshot a reference asks for: a travel clause becomes one of three values."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
 from icesql.errors import SqlSyntaxError, UnsupportedSqlError
 
@@ -46,7 +46,7 @@ _REF_KINDS: Final = frozenset({"BRANCH", "TAG", "VERSION_TAG", "VERSION_REF"})
 
 
 def resolve_travel(
-    clause: exp.Expression, source: Source, context: QueryContext, *, seconds: bool
+    clause: exp.Expr, source: Source, context: QueryContext, *, seconds: bool
 ) -> TimeTravel:
     """The value of a parsed travel clause, folded without looking at any table.
 
@@ -67,7 +67,7 @@ def resolve_travel(
     return _version(value, kind, source, offset)
 
 
-def _version(value: exp.Expression, kind: str, source: Source, offset: int | None) -> TimeTravel:
+def _version(value: exp.Expr, kind: str, source: Source, offset: int | None) -> TimeTravel:
     from sqlglot import exp
 
     only_refs = kind in _REF_KINDS
@@ -77,12 +77,12 @@ def _version(value: exp.Expression, kind: str, source: Source, offset: int | Non
         case exp.Literal() if value.is_string:
             text = str(value.this)
             if not text:
-                _wrong(source, offset, "an empty text names no branch or tag")
+                raise _wrong(source, offset, "an empty text names no branch or tag")
             return VersionText(text)
         case exp.Literal() if str(value.this).isdigit() and not only_refs:
             number = int(value.this)
             if number > _MAX_SNAPSHOT_ID:
-                _wrong(source, offset, f"{number} is too large for a snapshot id")
+                raise _wrong(source, offset, f"{number} is too large for a snapshot id")
             return SnapshotId(number)
         case exp.Column() if isinstance(value.this, exp.Identifier) and not value.table:
             return VersionText(value.name)
@@ -105,7 +105,7 @@ def _version(value: exp.Expression, kind: str, source: Source, offset: int | Non
         case _:
             pass
     wanted = "a branch or tag name" if only_refs else "a snapshot id, a branch or a tag"
-    _wrong(
+    raise _wrong(
         source,
         offset,
         f"{_shown(value)} is not {wanted}; a version is a constant, and a name with other "
@@ -117,6 +117,6 @@ def _shown(value: Any) -> str:
     return str(value.sql(dialect="duckdb"))
 
 
-def _wrong(source: Source, offset: int | None, problem: str) -> NoReturn:
+def _wrong(source: Source, offset: int | None, problem: str) -> SqlSyntaxError:
     line, column = source.position(offset)
-    raise SqlSyntaxError(problem, line=line, column=column, sql=source.sql)
+    return SqlSyntaxError(problem, line=line, column=column, sql=source.sql)

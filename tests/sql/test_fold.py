@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from sqlglot import parse_one
+from sqlglot import exp
 
 from icesql.config import Settings
 from icesql.context import QueryContext
 from icesql.errors import SqlSyntaxError
-from icesql.sql.dialect import Source
+from icesql.sql.dialect import Source, reading
 from icesql.sql.fold import fold_instant
 
 NOW = datetime(2026, 3, 31, 10, 30, 15, 250_000, tzinfo=UTC)
@@ -18,7 +18,10 @@ NOW = datetime(2026, 3, 31, 10, 30, 15, 250_000, tzinfo=UTC)
 
 def fold(sql: str, zone: str = "UTC", *, dialect: str = "duckdb", seconds: bool = False) -> str:
     context = QueryContext(settings=Settings(timezone=zone), now=NOW)
-    us = fold_instant(parse_one(sql, read=dialect), Source(sql), context, 0, seconds=seconds)
+    tree = reading(dialect).parse(f"SELECT {sql}")[0]
+    assert isinstance(tree, exp.Select)
+    tree = tree.expressions[0]
+    us = fold_instant(tree, Source(sql), context, 0, seconds=seconds)
     moment = datetime.fromtimestamp(us // 1_000_000, UTC).replace(microsecond=us % 1_000_000)
     return moment.isoformat(" ").replace("+00:00", "")
 
@@ -95,7 +98,11 @@ def test_a_time_without_zone_is_read_in_the_sessions(sql: str, zone: str, expect
         ("date_sub(current_date(), 1)", "spark", "2026-03-30 00:00:00"),
         ("TIMESTAMP '2026-01-31 12:00:00'", "spark", "2026-01-31 12:00:00"),
         ("TIMESTAMP '2026-01-31 12:00:00'", "tsql", None),
-        ("TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL 1 HOUR)", "bigquery", "2026-03-31 09:30:15.250000"),
+        (
+            "TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL 1 HOUR)",
+            "bigquery",
+            "2026-03-31 09:30:15.250000",
+        ),
         ("current_timestamp - interval '1' day", "trino", "2026-03-30 10:30:15.250000"),
         ("'2024-06-05 12:30:00'::TIMESTAMP_LTZ", "snowflake", "2024-06-05 12:30:00"),
         ("INTERVAL '1-2' YEAR TO MONTH + DATE '2026-01-31'", "trino", "2027-03-31 00:00:00"),

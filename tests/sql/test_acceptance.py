@@ -1,0 +1,166 @@
+"""A query reads its tables and nothing else; what is not accepted is refused by name and place."""
+
+from __future__ import annotations
+
+import pytest
+
+from icesql.errors import SqlSyntaxError, UnsupportedSqlError
+from icesql.sql.parse import parse
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM read_csv('/etc/passwd')",
+        "SELECT * FROM READ_PARQUET('x.parquet')",
+        "SELECT * FROM parquet_scan('x')",
+        "SELECT * FROM read_json_auto('x')",
+        "SELECT * FROM read_text('x')",
+        "SELECT * FROM read_blob('x')",
+        "SELECT * FROM glob('/etc/*')",
+        "SELECT * FROM sniff_csv('x')",
+        "SELECT * FROM duckdb_settings()",
+        "SELECT * FROM duckdb_secrets()",
+        "SELECT * FROM pragma_version()",
+        "SELECT * FROM query('SELECT 1')",
+        "SELECT * FROM query_table('t')",
+        "SELECT * FROM postgres_scan('a', 'b', 'c')",
+        "SELECT * FROM sqlite_scan('a', 'b')",
+        "SELECT * FROM iceberg_metadata('x')",
+        "SELECT * FROM arrow_scan(1, 2, 3)",
+        "SELECT * FROM json_execute_serialized_sql('x')",
+        "SELECT * FROM t, LATERAL read_text('x')",
+        "SELECT * FROM (SELECT * FROM read_csv('x')) y",
+        "WITH x AS (SELECT * FROM glob('*')) SELECT * FROM x",
+        "SELECT (SELECT count(*) FROM read_text('x'))",
+        "SELECT getenv('HOME')",
+        "SELECT current_setting('temp_directory')",
+        "SELECT which_secret('s3://x', 's3')",
+        "SELECT nextval('s')",
+        "SELECT read_text('x')",
+        "SELECT pg_read_file('x')",
+        "SELECT * FROM 'x.parquet'",
+        "SELECT * FROM t JOIN 'x.csv' ON true",
+        "SELECT * FROM t WHERE a IN (SELECT b FROM read_csv('x'))",
+        "SELECT * FROM t ORDER BY getenv('x')",
+        "FROM read_csv('x')",
+        "EXPLAIN SELECT * FROM read_csv('x')",
+    ],
+)
+def test_nothing_of_the_machine_is_read(sql: str) -> None:
+    with pytest.raises(UnsupportedSqlError) as caught:
+        parse(sql)
+    assert caught.value.line == 1
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "INSERT",
+        "UPDATE",
+        "DELETE",
+        "MERGE",
+        "CREATE",
+        "DROP",
+        "ALTER",
+        "TRUNCATE",
+        "COPY",
+        "ATTACH",
+        "DETACH",
+        "INSTALL",
+        "LOAD",
+        "PRAGMA",
+        "CALL",
+        "EXPORT",
+        "IMPORT",
+        "SUMMARIZE",
+        "BEGIN",
+        "COMMIT",
+        "ROLLBACK",
+        "VACUUM",
+        "ANALYZE",
+        "CHECKPOINT",
+        "PREPARE",
+        "EXECUTE",
+        "GRANT",
+        "PIVOT",
+        "UNPIVOT",
+    ],
+)
+@pytest.mark.parametrize("dialect", [None, "spark", "trino"])
+def test_other_statements_are_refused_by_name(word: str, dialect: str | None) -> None:
+    with pytest.raises(UnsupportedSqlError) as caught:
+        parse(f"SELECT 1;\n  {word.lower()} something", dialect=dialect)
+    assert caught.value.construct == word
+    assert (caught.value.line, caught.value.column) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("sql", "construct"),
+    [
+        ("SELECT a INTO b FROM t", "SELECT INTO"),
+        ("SELECT a FROM t FOR UPDATE", "FOR UPDATE"),
+        ("SELECT a FROM t TABLESAMPLE 10%", "TABLESAMPLE"),
+        ("SELECT a FROM t USING SAMPLE 3", "SAMPLE"),
+        ("SELECT * FROM t PIVOT (sum(a) FOR b IN (1))", "PIVOT"),
+        ("SELECT * FROM t UNPIVOT (a FOR b IN (c, d))", "PIVOT"),
+        ("SELECT * FROM t POSITIONAL JOIN u", "POSITIONAL JOIN"),
+        ("SELECT #1 FROM t", "#1"),
+        ("WITH x AS (DELETE FROM t RETURNING a) SELECT * FROM x", "DELETE"),
+        ("WITH x AS (INSERT INTO t VALUES (1) RETURNING a) SELECT * FROM x", "INSERT"),
+        ("SELECT /*+ BROADCAST(t) */ a FROM t", "hint"),
+        ('WITH "__scan_0" AS (SELECT 1) SELECT * FROM "__scan_0"', "__scan_0"),
+        ('SELECT * FROM t AS "__scan_1"', "__scan_1"),
+        ("SELECT * FROM iceberg_scan('p', mode => 'x')", "option mode"),
+    ],
+)
+def test_other_clauses_are_refused_by_name(sql: str, construct: str) -> None:
+    with pytest.raises(UnsupportedSqlError) as caught:
+        parse(sql)
+    assert construct in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM t JOIN u",
+        "SELECT * FROM t JOIN u ON",
+        "SELECT * FROM t LEFT JOIN u WHERE a = 1",
+        "SELECT * FROM a JOIN b JOIN c ON b.x = c.x",
+        "SELECT * FROM t JOIN u USING ()",
+        "SELECT * FROM t GROUP BY",
+        "SELECT * FROM t GROUP BY HAVING a > 1",
+        "SELECT * FROM t ORDER",
+        "SELECT * FROM t LIMIT",
+        "SELECT * FROM t OFFSET",
+        "SELECT * FROM t,",
+        "SELECT a IN FROM t",
+        "SELECT a FROM t WHERE a IN",
+        "SELECT sum(a) OVER (PARTITION BY) FROM t",
+        "SELECT * EXCLUDE FROM t",
+        "SELECT FROM t",
+        "SELECT * FROM iceberg_scan()",
+        "SELECT * FROM iceberg_scan(a)",
+    ],
+)
+def test_a_clause_that_sqlglot_would_drop_is_an_error(sql: str) -> None:
+    with pytest.raises(SqlSyntaxError):
+        parse(sql)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM range(3), generate_series(1, 2) g(i)",
+        "SELECT unnest([1, 2]), pg_typeof(1)",
+        "SELECT a, FROM t",
+        "SELECT * FROM t JOIN UNNEST(t.l) u(x) ON true",
+        "SELECT * FROM a JOIN b JOIN c ON b.x = c.x ON a.x = b.x",
+        "SELECT * FROM t -- 'quoted /*+ not a hint */'",
+        "SELECT '/*+ x */' FROM t /* plain */",
+        "SELECT COLUMNS('a.*'), * REPLACE (a + 1 AS a) FROM t",
+        "SELECT a FROM information_schema.tables",
+    ],
+)
+def test_what_is_harmless_is_accepted(sql: str) -> None:
+    assert len(parse(sql)) == 1

@@ -1,0 +1,239 @@
+"""From text to statements: splitting, errors with positions, references and scopes."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import re
+import subprocess
+import sys
+from typing import Any
+
+import duckdb
+import pytest
+from sqlglot import exp
+
+from icesql.config import Settings
+from icesql.context import QueryContext
+from icesql.errors import Error, ProgrammingError, SqlSyntaxError
+from icesql.sql.parse import parse, split_statements
+from icesql.sql.statement import Query, SetSetting
+from icesql.sql.time_travel import AsOf
+
+
+def query(sql: str, **options: Any) -> Query:
+    statement = parse(sql, **options)[0]
+    assert isinstance(statement, Query)
+    return statement
+
+
+def rewritten(sql: str, dialect: str | None = None) -> str:
+    return str(query(sql, dialect=dialect).tree.sql(dialect="duckdb"))
+
+
+def names(sql: str) -> list[str]:
+    return [reference.name for reference in query(sql).references]
+
+
+@pytest.mark.parametrize("sql", ["", " ;; ", "-- nothing", "/* nothing */;"])
+def test_an_empty_text_has_no_statements(sql: str) -> None:
+    assert parse(sql) == []
+
+
+def test_statements_are_split_outside_quotes_and_comments() -> None:
+    sql = "SELECT ';' AS a; -- ; no\n EXPLAIN SELECT ';';;"
+    assert len(parse(sql)) == 2
+    assert split_statements(sql) == ["SELECT ';' AS a", "EXPLAIN SELECT ';'"]
+
+
+def test_a_table_becomes_a_scan_with_its_name_as_alias() -> None:
+    found = query("SELECT * FROM c.ns.t JOIN u AS x USING (id)")
+    assert found.tree.sql() == 'SELECT * FROM "__scan_0" AS "t" JOIN "__scan_1" AS x USING (id)'
+    first, second = found.references
+    assert (first.index, first.parts, first.line, first.column) == (0, ("c", "ns", "t"), 1, 15)
+    assert (second.index, second.parts) == (1, ("u",))
+
+
+def test_references_come_in_the_order_of_the_text() -> None:
+    sql = "WITH x AS (SELECT * FROM a) SELECT (SELECT 1 FROM b) FROM c WHERE i IN (SELECT i FROM d)"
+    assert names(sql) == ["a", "b", "c", "d"]
+
+
+def test_every_occurrence_is_a_reference() -> None:
+    assert names("SELECT * FROM t a JOIN t b ON a.i = b.i") == ["t", "t"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("WITH x AS (SELECT * FROM a), y AS (SELECT * FROM x) SELECT * FROM y, X", ["a"]),
+        ("WITH x AS (SELECT * FROM x) SELECT * FROM x", ["x"]),
+        ("WITH RECURSIVE x AS (SELECT * FROM x) SELECT * FROM x", []),
+        ("WITH a AS (SELECT * FROM b), b AS (SELECT 1) SELECT * FROM a", ["b"]),
+        ("SELECT * FROM (WITH x AS (SELECT 1) SELECT * FROM x) s, x", ["x"]),
+        ("WITH x AS (SELECT 1) SELECT * FROM ns.x", ["ns.x"]),
+        ("WITH x AS (SELECT 1) SELECT (SELECT max(i) FROM x) UNION ALL SELECT * FROM x", []),
+        ("SELECT * FROM iceberg_scan('/data/t') s", ["/data/t"]),
+        ('SELECT * FROM "t$snapshots", c.db.t.snapshots', ["t$snapshots", "c.db.t.snapshots"]),
+        ("SELECT * FROM range(3), unnest([1]) u(x)", []),
+        ("VALUES (1)", []),
+    ],
+)
+def test_names_in_scope(sql: str, expected: list[str]) -> None:
+    assert names(sql) == expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT ns.t.a FROM ns.t", 'SELECT "t".a FROM "__scan_0" AS "t"'),
+        ("SELECT ns.t.* FROM c.ns.t", 'SELECT "t".* FROM "__scan_0" AS "t"'),
+        ("SELECT c.ns.t.a.b FROM c.ns.t", 'SELECT "t".a.b FROM "__scan_0" AS "t"'),
+        ("SELECT t.s.f FROM ns.t", 'SELECT t.s.f FROM "__scan_0" AS "t"'),
+        ("SELECT NS.T.a FROM ns.t", 'SELECT "t".a FROM "__scan_0" AS "t"'),
+        ("SELECT a.b.c.t.x.y FROM a.b.c.t", 'SELECT "t".x.y FROM "__scan_0" AS "t"'),
+        (
+            "SELECT (SELECT max(a) FROM u WHERE ns.t.b = u.b) FROM ns.t",
+            'SELECT (SELECT MAX(a) FROM "__scan_0" AS "u" WHERE "t".b = u.b) FROM "__scan_1" AS "t"',
+        ),
+    ],
+)
+def test_columns_with_a_namespace_follow_the_alias(sql: str, expected: str) -> None:
+    assert rewritten(sql) == expected
+
+
+def test_two_tables_under_one_name_are_refused() -> None:
+    with pytest.raises(ProgrammingError, match='called "t"'):
+        parse("SELECT * FROM a.t, b.t")
+    assert names("SELECT * FROM a.t x, b.t") == ["a.t", "b.t"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "line", "column", "problem"),
+    [
+        ("SELEC 1", 1, 1, "did you mean SELECT?"),
+        ("SELECT a\nFROM t\nWHERE a = ", 3, 10, "expected"),
+        ("SELECT a FROM t WHERE a = )", 1, 27, 'unexpected ")"'),
+        ("SELECT (1", 1, 10, "expected"),
+        ("SELECT 'abc", 1, 8, "not closed"),
+        ('SELECT 1, "abc', 1, 11, "not closed"),
+        ("SELECT 1 /* abc", 1, 10, "not closed"),
+        ("SELECT 1; SELEC 2", 1, 11, "did you mean"),
+        ("SELECT a b c", 1, 12, 'unexpected "c"'),
+        ("SELECT * FROM t VERSION AS", 1, 25, ""),
+    ],
+)
+def test_a_syntax_error_knows_its_place(sql: str, line: int, column: int, problem: str) -> None:
+    with pytest.raises(SqlSyntaxError) as caught:
+        parse(sql)
+    assert (caught.value.line, caught.value.column) == (line, column)
+    assert problem in str(caught.value)
+
+
+def test_a_syntax_error_says_what_was_expected() -> None:
+    with pytest.raises(SqlSyntaxError) as caught:
+        parse("SELECT a FROM t WHERE a BETWEEN 1")
+    assert "AND" in caught.value.expected
+
+
+def test_deep_nesting_is_an_error_and_not_a_crash() -> None:
+    with pytest.raises(SqlSyntaxError, match="nested too deeply"):
+        parse("SELECT " + "(" * 5000 + "1" + ")" * 5000)
+    with pytest.raises(SqlSyntaxError, match="nested too deeply"):
+        parse("SELECT * FROM " + "(SELECT * FROM " * 1000 + "t" + ")" * 1000)
+
+
+def test_long_flat_statements_are_fine() -> None:
+    many = " OR ".join(f"a = {i}" for i in range(3000))
+    assert names(f"SELECT * FROM t WHERE {many}") == ["t"]
+    assert names(f"SELECT * FROM t WHERE a IN ({', '.join(map(str, range(20000)))})") == ["t"]
+
+
+def test_set_time_zone_counts_for_the_rest_of_the_text() -> None:
+    context = QueryContext(settings=Settings(timezone="UTC"))
+    sql = "SELECT * FROM t TIMESTAMP AS OF '2026-07-01 00:00:00'"
+    found = parse(f"{sql}; SET TIME ZONE 'Europe/Vienna'; {sql}", query=context)
+    first, setting, second = found
+    assert setting == SetSetting("timezone", "Europe/Vienna")
+    assert isinstance(first, Query)
+    assert isinstance(second, Query)
+    times = [statement.references[0].travel for statement in (first, second)]
+    assert all(isinstance(time, AsOf) for time in times)
+    assert times[0].epoch_us - times[1].epoch_us == 2 * 3600 * 1_000_000  # type: ignore[union-attr]
+    assert context.settings.timezone == "UTC"
+
+
+def test_after_reset_of_the_zone_a_time_must_name_its_own() -> None:
+    with pytest.raises(SqlSyntaxError, match="without zone"):
+        parse("RESET timezone; SELECT * FROM t TIMESTAMP AS OF '2026-07-01 00:00:00'")
+    parse("RESET timezone; SELECT * FROM t TIMESTAMP AS OF '2026-07-01 00:00:00Z'")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT [10, 20, 30][1], [10, 20, 30][-1], [1, 2, 3][1:2], 'abc'[2]",
+        "SELECT MAP {1: 'a', 2: 'b'}[1], {'a': 1}.a, {'a': 1}['a']",
+        "SELECT INTERVAL '1 day 02:00:00', INTERVAL '3 days ago', INTERVAL '1.5 hours'",
+        "SELECT x'00ff', 1_000, 1e3, .5, 'it''s', e'a\\nb'",
+        "SELECT 7 // 2, 7 / 2, 7 % 3, 2 ** 3, 5 & 3, 1 << 3",
+        "SELECT 1.5::DECIMAL(4, 2), '5'::INT, TRY_CAST('x' AS INT)",
+        "SELECT a, count(*) FROM (VALUES (1), (1), (2)) v(a) GROUP BY ALL ORDER BY ALL",
+        "SELECT list_transform([1, 2], lambda x: x + 1), [x * 2 for x in [1, 2, 3] if x > 1]",
+        "SELECT a FROM (VALUES (1), (NULL), (3)) v(a) ORDER BY a DESC NULLS LAST",
+        "SELECT a, sum(a) OVER (ORDER BY a ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM "
+        "(VALUES (1), (2)) v(a) ORDER BY a",
+        "SELECT DATE '2026-01-31' + INTERVAL 1 MONTH, date_trunc('week', DATE '2026-01-31')",
+    ],
+)
+def test_the_default_dialect_means_what_duckdb_means(sql: str) -> None:
+    connection = duckdb.connect()
+    assert connection.sql(rewritten(sql)).fetchall() == connection.sql(sql).fetchall()
+
+
+def test_a_hexadecimal_number_is_a_number() -> None:
+    # DuckDB itself reads 0xFF as 0 with the alias xFF.
+    assert rewritten("SELECT 0xFF") == "SELECT 255"
+
+
+def test_subscripts_say_what_they_count_from() -> None:
+    tree = query("SELECT l[1] FROM t").tree
+    bracket = tree.find(exp.Bracket)
+    assert bracket is not None
+    assert bracket.args["offset"] == 1
+    assert bracket.expressions[0].name == "1"
+    assert rewritten("SELECT l[0] FROM t", "spark").startswith("SELECT l[1]")
+
+
+@pytest.mark.parametrize(
+    "dialect", ["spark", "trino", "snowflake", "bigquery", "postgres", "mysql"]
+)
+def test_other_dialects_are_read(dialect: str) -> None:
+    assert rewritten("SELECT a FROM t WHERE b = 1", dialect) == (
+        'SELECT a FROM "__scan_0" AS "t" WHERE b = 1'
+    )
+
+
+def test_strange_text_gives_icesql_errors_only() -> None:
+    chooser = random.Random(5)
+    words = re.split(
+        " ",
+        "SELECT FROM WHERE t a , ( ) * = 'x' \" 1 VERSION AS OF AT => @ : ? $ [ ] { } ; EXPLAIN SET "
+        "SHOW -- /* */ :: . INTERVAL CASE END NOT IN BETWEEN LATERAL JOIN ON WITH x'G' 0x $$ \x00 ü",
+    )
+    for _ in range(1500):
+        text = " ".join(chooser.choices(words, k=chooser.randrange(1, 14)))
+        with contextlib.suppress(Error):  # any other exception fails the test
+            parse(text)
+
+
+def test_reading_sql_imports_no_lark_and_nothing_heavy() -> None:
+    code = (
+        "import sys; from icesql.sql.parse import parse; parse('SELECT * FROM t VERSION AS OF 1');"
+        "print([m for m in ('lark', 'duckdb', 'pyarrow', 'numpy', 'pandas', 'fastavro', 'pyiceberg')"
+        " if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == "[]"
