@@ -93,6 +93,7 @@ class AvroSource:
 
     def _decode(self, block: AvroBlock) -> list[Any]:
         import fastavro
+        from fastavro.schema import SchemaParseException, UnknownType
 
         body = (
             self._header
@@ -104,7 +105,7 @@ class AvroSource:
         try:
             with decoding(self.path):
                 records = list(fastavro.reader(io.BytesIO(body)))
-        except (TypeError, AttributeError) as error:
+        except (TypeError, AttributeError, SchemaParseException, UnknownType) as error:
             # Nothing but fastavro runs in this block: its errors are about the bytes.
             raise CorruptFileError(self.path, f"bad Avro block: {error}") from error
         if len(records) != block.count:

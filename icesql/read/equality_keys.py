@@ -236,6 +236,13 @@ class EqualityGroup:
                 )
                 for key in self.columns
             ]
+            for key, reader in zip(self.columns, readers, strict=True):
+                if reader.source is None and key.leaf.field_id not in constants:
+                    raise CorruptFileError(
+                        location,
+                        f'equality column "{key.leaf.name}" (id {key.leaf.field_id}) '
+                        "is not in the delete file",
+                    )
             wanted = list({r.source.index: r.source for r in readers if r.source}.values())
             places = {each.index: place for place, each in enumerate(wanted)}
             for batch in source.batches(

@@ -172,7 +172,7 @@ def build_key_index(
     layout = _Layout(tuple(types))
     ranks = np.array(sorted(set(sequence_numbers)), np.int64)
     rank_of = {int(number): rank for rank, number in enumerate(ranks)}
-    spill = expected * layout.dtype.itemsize * 2 > memory_limit
+    spill = expected * layout.dtype.itemsize * 4 > memory_limit
     for _ in range(_ATTEMPTS):
         seed = int.from_bytes(os.urandom(8), "little")
         with _Partitions(layout, expected, temp_directory if spill else None) as partitions:

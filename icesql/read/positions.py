@@ -60,11 +60,15 @@ class PositionDeletes:
                     task.data_file.path,
                     f"{len(vectors)} deletion vectors apply: {', '.join(v.path for v in vectors)}",
                 )
-            return self._vector(vectors[0])
+            found = self._vector(vectors[0])
+            if found is not None:
+                self._check_range(found, task, vectors[0])
+            return found
         parts = []
         for delete in _position_files(task):
             part = self._file(delete, task.data_file.path).get(task.data_file.path)
             if part is not None:
+                self._check_range(part, task, delete)
                 parts.append(part)
         if not parts:
             return None
@@ -86,6 +90,15 @@ class PositionDeletes:
         positions = np.asarray(found, dtype=np.uint64).astype(np.int64)
         return positions if len(positions) else None
 
+    def _check_range(self, positions: Positions, task: FileScanTask, delete: DataFile) -> None:
+        """A position behind the last row says that the delete or the data file is not itself."""
+        count = task.data_file.record_count
+        if 0 <= count <= positions[-1]:
+            raise CorruptFileError(
+                self._context.storage.location(delete.path),
+                f"deletes row {positions[-1]} of {task.data_file.path}, which has {count} rows",
+            )
+
     def _file(self, delete: DataFile, data_path: str) -> dict[str, Positions]:
         with self._lock:
             wanted = self._wanted.setdefault(delete.path, set())
@@ -100,13 +113,20 @@ class PositionDeletes:
 
     def _load(self, delete: DataFile, data_paths: set[str]) -> dict[str, Positions]:
         matcher = _PathMatcher(data_paths, self._context)
+        location = self._context.storage.location(delete.path)
         parts: dict[str, list[Positions]] = {}
         for paths, positions in self._batches(delete):
             self._query.check()
+            if len(positions) and positions.min() < 0:
+                raise CorruptFileError(location, f"a position delete of row {positions.min()}")
             for path, rows in _by_path(paths, positions):
                 data_path = matcher.match(path)
                 if data_path is not None:
                     parts.setdefault(data_path, []).append(rows)
+                elif delete.referenced_data_file is not None or "\0" in path:
+                    raise CorruptFileError(
+                        location, f"a position delete of {path!r}, which it should not name"
+                    )
         return {path: np.unique(np.concatenate(found)) for path, found in parts.items()}
 
     def _batches(self, delete: DataFile) -> Iterator[tuple[pa.Array, Positions]]:

@@ -84,11 +84,14 @@ def open_source(file: DataFile, context: ScanContext) -> Source:
 
 
 def check_row_count(file: DataFile, found: int, path: str) -> None:
-    """Raises CorruptFileError when a data file holds other rows than its manifest counts.
+    """Raises CorruptFileError when a file holds other rows than its manifest counts.
 
-    Delete files are let through: some writers count the keys that they meant to delete.
+    Delete files may hold more: some writers count the keys that they meant to delete.
     """
-    if file.content is FileContent.DATA and 0 <= file.record_count != found:
+    wrong = found < file.record_count
+    if file.content is FileContent.DATA:
+        wrong = 0 <= file.record_count != found
+    if wrong:
         raise CorruptFileError(
             path, f"the file holds {found} rows, the manifest counts {file.record_count}"
         )

@@ -328,3 +328,69 @@ def test_spilled_keys_delete_the_same_rows(tmp_path: Path) -> None:
         found = rows(scan, task, query=QueryContext(settings=settings))
         assert [(row["a"], row["b"]) for row in found] == expected
     assert list((tmp_path / "spill").iterdir()) == []
+
+
+# ------------------------------------------------------------------ delete files that are not right
+
+
+def test_a_position_behind_the_last_row_is_an_error(tmp_path: Path) -> None:
+    file = numbers(tmp_path, 3)
+    deletes = position_deletes(tmp_path, [(file.path, 3)])
+    with pytest.raises(CorruptFileError, match="deletes row 3 of .* which has 3 rows"):
+        values(context([column(1, "a")]), whole(file, [deletes]))
+
+
+def test_a_delete_file_bound_to_one_data_file_names_no_other(tmp_path: Path) -> None:
+    file = numbers(tmp_path, 3)
+    deletes = position_deletes(tmp_path, [("elsewhere", 0)], referenced_data_file=file.path)
+    with pytest.raises(CorruptFileError, match="'elsewhere'"):
+        values(context([column(1, "a")]), whole(file, [deletes]))
+
+
+def test_an_equality_delete_file_without_its_key_column_is_an_error(tmp_path: Path) -> None:
+    file = numbers(tmp_path, 3)
+    deletes = equality_deletes(
+        tmp_path, [arrow_field("b", pa.int64(), 2)], [[1]], [1], sequence_number=1
+    )
+    with pytest.raises(CorruptFileError, match='equality column "a"') as raised:
+        values(context([column(1, "a"), column(2, "b")]), whole(file, [deletes]))
+    assert raised.value.path == deletes.path
+
+
+def test_a_delete_file_of_fewer_rows_than_counted_is_an_error_but_of_more_is_not(
+    tmp_path: Path,
+) -> None:
+    file = numbers(tmp_path, 3)
+    scan = context([column(1, "a")])
+    more = equality_deletes(tmp_path, [A], [[0, 1]], [1], sequence_number=1, record_count=1)
+    fewer = equality_deletes(tmp_path, [A], [[0, 1]], [1], sequence_number=1, record_count=3)
+    assert values(scan, whole(file, [more])) == [2]
+    with pytest.raises(CorruptFileError, match="holds 2 rows, the manifest counts 3"):
+        values(scan, whole(file, [fewer]))
+
+
+def test_an_upsert_stream_reads_each_delete_file_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import icesql.read.equality_keys as equality_keys
+
+    opened: list[str] = []
+    genuine = equality_keys.open_source
+
+    def counting(file: DataFile, scan: Any) -> Any:
+        opened.append(file.path)
+        return genuine(file, scan)
+
+    monkeypatch.setattr(equality_keys, "open_source", counting)
+    commits = 12
+    files = [numbers(tmp_path, 5, sequence_number=n) for n in range(commits)]
+    deletes = [
+        equality_deletes(tmp_path, [A], [[0, 1, 2]], [1], sequence_number=n) for n in range(commits)
+    ]
+    tasks = [
+        whole(file, [each for each in deletes if each.sequence_number > file.sequence_number])
+        for file in files
+    ]
+    found = values(context([column(1, "a")]), *tasks)
+    assert found == [3, 4] * (commits - 1) + [0, 1, 2, 3, 4]
+    assert sorted(opened) == sorted(each.path for each in deletes[1:])
