@@ -22,13 +22,12 @@ def test_import_contracts_hold(
 
 
 def test_file_systems_of_pyarrow_are_opened_in_storage_only() -> None:
-    found = [
-        str(source.relative_to(ROOT))
-        for source in SOURCES
-        if any(name.startswith("pyarrow.fs") for name in _imported(source))
-        and source.parent.name != "storage"
-    ]
-    assert found == []
+    assert {source.parent.name for source in _importers("pyarrow.fs")} <= {"storage"}
+
+
+def test_spark_is_known_to_its_engine_only() -> None:
+    named = {source.relative_to(ROOT / "icesql").as_posix() for source in _importers("pyspark")}
+    assert {name for name in named if not name.startswith("engine/spark")} == set()
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -44,6 +43,14 @@ def test_rooms_say_what_they_may_import_and_hold_no_code() -> None:
         assert len(body) == 1, f"{init} holds code"
 
 
+def _importers(module: str) -> list[Path]:
+    return [
+        source
+        for source in SOURCES
+        if any(f"{name}.".startswith(f"{module}.") for name in _imported(source))
+    ]
+
+
 def _imported(source: Path) -> set[str]:
     names = set()
     for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
@@ -51,4 +58,5 @@ def _imported(source: Path) -> set[str]:
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             names.update(f"{node.module}.{alias.name}" for alias in node.names)
+            names.add(node.module)
     return names
