@@ -40,16 +40,9 @@ from icesql.iceberg.types import (
     UUIDType,
     is_floating,
 )
-from icesql.query.constants import (
-    DAY,
-    Constant,
-    Kind,
-    offset_is_steady,
-    to_instant,
-    to_local,
-    to_timestamp,
-    to_timestamptz,
-)
+from icesql.query.casts import to_timestamp, to_timestamptz
+from icesql.query.constants import DAY, Constant, Kind
+from icesql.query.session_zone import offset_is_steady, to_instant, to_local
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext

@@ -26,11 +26,12 @@ from icesql.iceberg.types import (
     BooleanType,
     NestedField,
     StringType,
-    StructType,
     UnknownType,
     VariantType,
     is_floating,
 )
+from icesql.query.casts import unify
+from icesql.query.column_access import column_of, tuple_parts, why_not
 from icesql.query.comparison import (
     FLIPPED,
     NEGATED,
@@ -39,7 +40,9 @@ from icesql.query.comparison import (
     compare_constant,
     is_pushable_type,
 )
-from icesql.query.constants import Constant, Kind, fold, unify
+from icesql.query.constants import Constant, Kind
+from icesql.query.folding import fold
+from icesql.query.prefixes import like, starts_with
 from icesql.query.unwrap import unwrap
 
 if TYPE_CHECKING:
@@ -139,18 +142,7 @@ class _Translator:
 
     def column(self, node: exp.Expr | None) -> NestedField | None:
         """The field that ``node`` is, through struct access, None for anything else."""
-        match node:
-            case exp.Paren():
-                return self.column(node.this)
-            case exp.Column():
-                return None if isinstance(node.this, exp.Star) else self.resolve(node)
-            case exp.Dot() if isinstance(node.expression, exp.Identifier):
-                return _child(self.column(node.this), node.expression.name)
-            case exp.Bracket() if len(node.expressions) == 1:
-                name = node.expressions[0]
-                if isinstance(name, exp.Literal) and name.is_string:
-                    return _child(self.column(node.this), name.name)
-        return None
+        return column_of(node, self.resolve)
 
     def compare(self, operation: Operation, node: exp.Expr, constant: Constant) -> Predicate:
         """``node operation constant``, inverting functions of a column where that is sound."""
@@ -179,7 +171,7 @@ class _Translator:
         right: exp.Expr,
         node: exp.Expr,
     ) -> Predicate:
-        lefts, rights = _tuple_parts(left), _tuple_parts(right)
+        lefts, rights = tuple_parts(left), tuple_parts(right)
         if lefts and rights and len(lefts) == len(rights) and operation is Operation.EQ:
             return all_of(
                 self._comparison(operation, each, other, node)
@@ -267,7 +259,7 @@ class _Translator:
             return self._opaque(node)
         items = [fold(each, self.context) for each in node.expressions]
         constants = [each for each in items if each is not None]
-        lefts = _tuple_parts(node.this)
+        lefts = tuple_parts(node.this)
         if len(constants) < len(items) or not constants:
             if lefts and not negated and items:
                 return self._tuples_in(node, lefts)
@@ -283,7 +275,7 @@ class _Translator:
         return any_of(self.compare(Operation.EQ, node.this, each) for each in united)
 
     def _tuples_in(self, node: exp.In, lefts: Sequence[exp.Expr]) -> Predicate:
-        rows = [_tuple_parts(each) for each in node.expressions]
+        rows = [tuple_parts(each) for each in node.expressions]
         if not all(len(row) == len(lefts) for row in rows):
             return self._opaque(node)
         # Each column of the rows has one type: a list that mixes them is converted by the engine.
@@ -369,21 +361,8 @@ class _Translator:
             return self._opaque(node)
         if pattern.kind not in (Kind.TEXT, Kind.STRING):
             return self._opaque(node)
-        read = _read_pattern(pattern.value, escape)
-        if read is None:
-            return self._opaque(node)
-        prefix, rest = read
-        term = _term(found)
-        if not rest:
-            operation = Operation.NOT_EQ if negated else Operation.EQ
-            return Leaf(operation, term, prefix)
-        anything_after = set(rest) == {"%"}
-        if not prefix:
-            return ALWAYS_FALSE if negated and anything_after else Leaf(Operation.NOT_NULL, term)
-        if not negated:
-            return Leaf(Operation.STARTS_WITH, term, prefix)
-        operation = Operation.NOT_STARTS_WITH if anything_after else Operation.NOT_NULL
-        return Leaf(operation, term, prefix if anything_after else None)
+        found_like = like(_term(found), pattern.value, escape, negated=negated)
+        return self._opaque(node) if found_like is None else found_like
 
     def _starts_with(
         self,
@@ -401,15 +380,12 @@ class _Translator:
             return self._opaque(node)
         if constant.kind not in (Kind.TEXT, Kind.STRING):
             return self._opaque(node)
-        if not constant.value:
-            return ALWAYS_FALSE if negated else Leaf(Operation.NOT_NULL, _term(found))
-        operation = Operation.NOT_STARTS_WITH if negated else Operation.STARTS_WITH
-        return Leaf(operation, _term(found), constant.value)
+        return starts_with(_term(found), constant.value, negated=negated)
 
     # -------------------------------------------------------------- what is left to the engine
 
     def _opaque(self, node: exp.Expr) -> Predicate:
-        return self._engine(node, _why(node))
+        return self._engine(node, why_not(node))
 
     def _engine(self, node: exp.Expr, reason: str) -> Predicate:
         self.reasons.append(f"{node.sql(dialect='duckdb')}: {reason}")
@@ -418,58 +394,3 @@ class _Translator:
 
 def _term(found: NestedField) -> Term:
     return Term(found.field_id, found.name)
-
-
-def _child(parent: NestedField | None, name: str) -> NestedField | None:
-    if parent is None or not isinstance(parent.type, StructType):
-        return None
-    exact = [child for child in parent.type.fields if child.name == name]
-    same = exact or [c for c in parent.type.fields if c.name.lower() == name.lower()]
-    return same[0] if len(same) == 1 else None
-
-
-def _tuple_parts(node: exp.Expr) -> Sequence[exp.Expr]:
-    match node:
-        case exp.Tuple():
-            return node.expressions
-        case exp.Paren():
-            return _tuple_parts(node.this)
-        case _:
-            return ()
-
-
-def _read_pattern(pattern: str, escape: str | None) -> tuple[str, str] | None:
-    """The literal prefix of a LIKE pattern and the rest from its first wildcard on.
-
-    None for an escape character that ends the pattern.
-    """
-    prefix: list[str] = []
-    position = 0
-    while position < len(pattern):
-        character = pattern[position]
-        if character == escape:
-            position += 1
-            if position == len(pattern):
-                return None
-            prefix.append(pattern[position])
-        elif character in "%_":
-            return "".join(prefix), pattern[position:]
-        else:
-            prefix.append(character)
-        position += 1
-    return "".join(prefix), ""
-
-
-def _why(node: exp.Expr) -> str:
-    if node.find(exp.Query):
-        return "it depends on a subquery"
-    if not node.find(exp.Column):
-        return "it is not a constant that can be folded, and names no column"
-    functions = [each for each in node.find_all(exp.Func) if each.find(exp.Column)]
-    for function in functions:
-        if not isinstance(function, exp.Cast | exp.And | exp.Or):
-            name = function.sql_name() if not isinstance(function, exp.Anonymous) else function.name
-            return f"{name.lower()}() is not known to keep the order of its argument"
-    if isinstance(node, exp.Column):
-        return "the column does not belong to this scan alone"
-    return "it has no form as an Iceberg expression"

@@ -21,6 +21,7 @@ from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import NestedField, StructType
 from icesql.query.bound import PushedConjunct
 from icesql.query.comparison import all_of
+from icesql.query.joins import OuterJoins
 from icesql.query.names import SelectScope, Source, meaning_of
 from icesql.query.predicate import translate
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from icesql.context import QueryContext
     from icesql.scan.table_scan import TableScan
 
-_JOIN_KINDS: Final = ("", "INNER", "CROSS", "OUTER", "SEMI", "ANTI")
 # What a SELECT may hold that others filter through: nothing that sees more than one row.
 _PLAIN_PARTS: Final = frozenset(
     {"kind", "hint", "expressions", "operation_modifiers", "from_", "where", "joins", "order"}
@@ -96,7 +96,7 @@ class _Pusher:
 
     def push(self, scope: SelectScope) -> None:
         """Use every condition of one SELECT; those around it were used before."""
-        outer = _OuterJoins(scope)
+        outer = OuterJoins(scope)
         if outer.opaque:
             return
         where = scope.select.args.get("where")
@@ -258,75 +258,6 @@ class _Pusher:
             if len(types) != 1 or None in types:
                 return False
         return len(used) == len({c.parts[-1].name.lower() for c in conjunct.find_all(exp.Column)})
-
-
-# ------------------------------------------------------------------ joins
-
-
-class _OuterJoins:
-    """Which sources of a SELECT a condition may filter, and which are filled with NULL."""
-
-    def __init__(self, scope: SelectScope) -> None:
-        self._sources = scope.sources
-        self._joins = list(scope.select.args.get("joins") or ())
-        self.opaque = any(
-            join.kind not in _JOIN_KINDS or join.method == "POSITIONAL" for join in self._joins
-        ) or bool(scope.select.args.get("sample"))
-
-    def _nullable_before(self, end: int) -> set[int]:
-        """Sources that the joins before number ``end`` may fill with NULL."""
-        nullable: set[int] = set()
-        for join in self._joins[:end]:
-            if join.kind in ("SEMI", "ANTI"):
-                continue
-            right = {id(source) for source in self._sources if source.join is join}
-            if join.side in ("LEFT", "FULL"):
-                nullable |= right
-            if join.side in ("RIGHT", "FULL"):
-                nullable |= {id(source) for source in self._left_of(join)}
-        return nullable
-
-    def _left_of(self, join: exp.Join) -> list[Source]:
-        before = self._joins[: self._position(join)]
-        return [
-            source
-            for source in self._sources
-            if source.join is None or any(source.join is each for each in before)
-        ]
-
-    def _position(self, join: exp.Join) -> int:
-        return next(index for index, each in enumerate(self._joins) if each is join)
-
-    def _usable(self, source: Source) -> bool:
-        # Which row of an ASOF join's right side is nearest depends on all of its rows.
-        nearest = source.join is not None and source.join.method == "ASOF"
-        return source.plain and not nearest
-
-    def seen_by_where(self) -> list[tuple[Source, bool]]:
-        """Sources that WHERE may filter, and whether they may be NULL there."""
-        nullable = self._nullable_before(len(self._joins))
-        return [
-            (source, id(source) in nullable)
-            for source in self._sources
-            if self._usable(source) and not source.is_filter_only
-        ]
-
-    def seen_by_on(self, join: exp.Join) -> list[tuple[Source, bool]]:
-        """Sources that the ON of ``join`` may filter, and whether they may be NULL there."""
-        if join.method == "ASOF" or join.side == "FULL":
-            return []
-        right = [source for source in self._sources if source.join is join]
-        left = self._left_of(join)
-        if join.kind == "ANTI" or (join.kind != "SEMI" and join.side == "LEFT"):
-            left = []
-        elif join.kind != "SEMI" and join.side == "RIGHT":
-            right = []
-        nullable = self._nullable_before(self._position(join))
-        return [
-            (source, id(source) in nullable)
-            for source in (*left, *right)
-            if self._usable(source) and not (source.is_filter_only and source.join is not join)
-        ]
 
 
 # ------------------------------------------------------------------ pieces

@@ -7,16 +7,13 @@ error in the engine for the rows concerned, so no row passes that the result lea
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_FALSE,
-    Leaf,
     Operation,
     Predicate,
     Term,
@@ -35,32 +32,17 @@ from icesql.iceberg.types import (
     TimestamptzNanoType,
     TimestamptzType,
 )
+from icesql.query.casts import cast, to_date, to_timestamp, to_timestamptz
 from icesql.query.comparison import FLIPPED, all_of, any_of
-from icesql.query.constants import (
-    DAY,
-    HOUR,
-    Constant,
-    Interval,
-    Kind,
-    add,
-    bucket_start,
-    cast,
-    fold,
-    next_bucket,
-    to_date,
-    to_local,
-    to_timestamp,
-    to_timestamptz,
-    unit_name,
-    unit_of,
-    zone_slack,
-)
+from icesql.query.constants import DAY, HOUR, Constant, Interval, Kind
+from icesql.query.folding import add, fold
+from icesql.query.prefixes import left_of
+from icesql.query.session_zone import to_local, zone_slack
+from icesql.query.time_units import bucket_start, next_bucket, unit_name, unit_of
+from icesql.query.unwrap_numbers import Compare, FieldOf, unwrap_number
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
-
-FieldOf = Callable[[exp.Expr | None], NestedField | None]
-Compare = Callable[[Operation, exp.Expr, Constant], Predicate]
 
 _INTEGERS: Final = (IntegerType, LongType)
 _EXACT: Final = (IntegerType, LongType, DecimalType)
@@ -102,12 +84,10 @@ class _Inversion:
         match node:
             case exp.Paren():
                 return self.compare(self.operation, node.this, self.constant)
-            case exp.Neg():
-                return self._negation(node)
             case exp.Add() | exp.Sub():
                 return self._sum(node)
-            case exp.Mul():
-                return self._product(node)
+            case exp.Neg() | exp.Mul():
+                return self._arithmetic(node)
             case exp.Cast():
                 return self._cast(node)
             case exp.Date() | exp.TsOrDsToDate() if not node.expressions:
@@ -130,34 +110,7 @@ class _Inversion:
             case _:
                 return None
 
-    # -------------------------------------------------------------- numbers
-
-    def _is_exact_number(self, node: exp.Expr) -> bool:
-        """Whether ``node`` is an int or decimal column, or exact arithmetic on one."""
-        match node:
-            case exp.Paren() | exp.Neg():
-                return self._is_exact_number(node.this)
-            case exp.Add() | exp.Sub() | exp.Mul():
-                return all(
-                    self._is_exact_number(side) or self._exact_constant(side) is not None
-                    for side in (node.this, node.expression)
-                )
-            case _:
-                found = self.field_of(node)
-                return found is not None and isinstance(found.type, _EXACT)
-
-    def _exact_constant(self, node: exp.Expr) -> Constant | None:
-        constant = fold(node, self.context)
-        if constant is not None and constant.kind in (Kind.INTEGER, Kind.DECIMAL):
-            return constant
-        return None
-
-    def _negation(self, node: exp.Neg) -> Predicate | None:
-        value = self.constant
-        if value.kind not in (Kind.INTEGER, Kind.DECIMAL) or not self._is_exact_number(node.this):
-            return None
-        negated = Constant(value.kind, -value.value)
-        return self.compare(FLIPPED[self.operation], node.this, negated)
+    # -------------------------------------------------------------- sums
 
     def _sum(self, node: exp.Binary) -> Predicate | None:
         left, right = node.this, node.expression
@@ -176,18 +129,12 @@ class _Inversion:
         found = self.field_of(inner)
         if found is not None and isinstance(found.type, DateType):
             return self._days(inner, known, minus=minus, on_left=on_left)
-        if not self._is_exact_number(inner) or known.kind not in (Kind.INTEGER, Kind.DECIMAL):
-            return None
-        if self.constant.kind not in (Kind.INTEGER, Kind.DECIMAL):
-            return None
-        operation, target = self.operation, self.constant
-        if minus and on_left:  # c - x op k: x flipped(op) c - k
-            operation, difference = FLIPPED[operation], _minus(known, target)
-        elif minus:
-            difference = _plus(target, known)
-        else:
-            difference = _minus(target, known)
-        return self.compare(operation, inner, difference)
+        return self._arithmetic(node)
+
+    def _arithmetic(self, node: exp.Expr) -> Predicate | None:
+        return unwrap_number(
+            self.operation, node, self.constant, self.field_of, self.compare, self.context
+        )
 
     def _days(
         self, inner: exp.Expr, known: Constant, *, minus: bool, on_left: bool
@@ -208,34 +155,6 @@ class _Inversion:
             day = Constant(Kind.DATE, known.value + target.value)
             return self.compare(self.operation, inner, day)
         return None
-
-    def _product(self, node: exp.Mul) -> Predicate | None:
-        """A whole-number column times a whole number."""
-        factor, inner = fold(node.expression, self.context), node.this
-        if factor is None:
-            factor, inner = fold(node.this, self.context), node.expression
-        found = self.field_of(inner)
-        if found is None or not isinstance(found.type, _INTEGERS):
-            return None
-        target = self.constant
-        if factor is None or factor.kind is not Kind.INTEGER or target.kind is not Kind.INTEGER:
-            return None
-        if not factor.value:
-            return None
-        quotient = Fraction(target.value, factor.value)
-        operation = FLIPPED[self.operation] if factor.value < 0 else self.operation
-        if quotient.denominator == 1:
-            return self.compare(operation, inner, Constant(Kind.INTEGER, quotient.numerator))
-        floor = Constant(Kind.INTEGER, quotient.numerator // quotient.denominator)
-        match operation:
-            case Operation.EQ:
-                return ALWAYS_FALSE
-            case Operation.NOT_EQ:
-                return Leaf(Operation.NOT_NULL, _term(found))
-            case Operation.LT | Operation.LT_EQ:
-                return self.compare(Operation.LT_EQ, inner, floor)
-            case _:
-                return self.compare(Operation.GT, inner, floor)
 
     # -------------------------------------------------------------- casts
 
@@ -423,30 +342,7 @@ class _Inversion:
             return None
         if target.kind not in (Kind.TEXT, Kind.STRING):
             return None
-        text, term = target.value, _term(found)
-        if not text.isascii() or not text:
-            # Engines differ in what they count as one character.
-            if text and self.operation is Operation.EQ:
-                return Leaf(Operation.STARTS_WITH, term, text)
-            return Leaf(Operation.NOT_NULL, term)
-        match self.operation:
-            case Operation.EQ if len(text) > length.value:
-                return ALWAYS_FALSE
-            case Operation.EQ if len(text) == length.value:
-                return Leaf(Operation.STARTS_WITH, term, text)
-            case Operation.EQ:
-                return Leaf(Operation.EQ, term, text)
-            case Operation.NOT_EQ if len(text) == length.value:
-                return Leaf(Operation.NOT_STARTS_WITH, term, text)
-            case Operation.GT | Operation.GT_EQ:
-                return self.compare(self.operation, node, target)
-            case Operation.LT if len(text) <= length.value:
-                return Leaf(Operation.LT, term, text)
-            case Operation.LT_EQ if len(text) <= length.value:
-                below = Leaf(Operation.LT, term, text)
-                return any_of([below, Leaf(Operation.STARTS_WITH, term, text)])
-            case _:
-                return Leaf(Operation.NOT_NULL, term)
+        return left_of(self.operation, _term(found), length.value, target.value)
 
 
 _SUBSTRING: Final = ("start", "length")
@@ -461,12 +357,3 @@ def _is_year_part(node: exp.Anonymous) -> bool:
         return False
     part = node.expressions[0]
     return isinstance(part, exp.Literal) and part.is_string and unit_name(part.name) == "year"
-
-
-def _plus(left: Constant, right: Constant) -> Constant:
-    kind = Kind.INTEGER if left.kind is right.kind is Kind.INTEGER else Kind.DECIMAL
-    return Constant(kind, left.value + right.value)
-
-
-def _minus(left: Constant, right: Constant) -> Constant:
-    return _plus(left, Constant(right.kind, -right.value))
