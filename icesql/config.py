@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Any, Final
 
@@ -71,6 +71,27 @@ def _time_zone(text: str) -> str:
         raise ValueError(f"{text!r} is not a time zone name such as Europe/Berlin") from error
 
 
+def _temp_directory() -> str:
+    # What `tempfile.gettempdir` finds in all but odd cases, without its slow import.
+    for name in ("TMPDIR", "TEMP", "TMP"):
+        if folder := os.environ.get(name):
+            return str(Path(folder) / "icesql")
+    if os.path.isdir("/tmp"):
+        return "/tmp/icesql"
+    import tempfile
+
+    return str(Path(tempfile.gettempdir()) / "icesql")
+
+
+def time_zone(name: str) -> tzinfo:
+    """The zone of a setting; UTC needs no zone files, which are slow to find."""
+    if name == "UTC":
+        return UTC
+    from zoneinfo import ZoneInfo
+
+    return ZoneInfo(name)
+
+
 def _machine_memory() -> int:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -86,7 +107,7 @@ class Settings:
     local_reader: str = "auto"
     timezone: str = "UTC"
     memory_limit: int = int(_machine_memory() * 0.6)
-    temp_directory: str = str(Path(tempfile.gettempdir()) / "icesql")
+    temp_directory: str = field(default_factory=_temp_directory)
     threads: int | None = None
     query_timeout: float | None = None
     split_target_size: int | None = None

@@ -20,7 +20,6 @@ calls the foreign code, with ``raise … from``, by what was being done there.
 from __future__ import annotations
 
 import builtins
-import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -238,6 +237,8 @@ class MissingExtraError(OperationalError):
 
 def similar_names(name: str, candidates: Iterable[str], most: int = 3) -> tuple[str, ...]:
     """The candidates nearest to ``name``, ignoring case, best first."""
+    import difflib
+
     by_lower = {candidate.lower(): candidate for candidate in candidates}
     found = difflib.get_close_matches(name.lower(), list(by_lower), n=most, cutoff=0.6)
     return tuple(by_lower[lower] for lower in found)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import secrets
 import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 from weakref import WeakSet
-from zoneinfo import ZoneInfo
 
+from icesql.config import time_zone
 from icesql.context import QueryContext
 from icesql.engine import grouping
 from icesql.engine.errors import is_fatal, translate
@@ -79,7 +78,7 @@ class LocalResult:
     ) -> None:
         self._bound, self._plans, self._query = bound, tuple(plans), query
         self._pool, self._footers = pool, footers
-        self._zone = ZoneInfo(query.settings.timezone)
+        self._zone = time_zone(query.settings.timezone)
         self._lock = threading.Lock()
         self._cursor: Any = None
         self._instance: Instance | None = None
@@ -124,7 +123,7 @@ class LocalResult:
     def _bind(self, groups: Sequence[tuple[FileGroup, ...]]) -> None:
         cursor = self._cursor
         cursor.execute("SET TimeZone = ?", [self._query.settings.timezone])
-        nonce = secrets.token_hex(4)
+        nonce = os.urandom(4).hex()
         tree = self._bound.tree.copy()
         sources: dict[str, Relation] = {}
         used: list[str] = []

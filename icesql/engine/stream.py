@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from icesql.read.delete_relations import DeleteRelations
     from icesql.scan.task import FileScanTask, ScanContext
 
-_QUEUED_BATCHES: Final = 8
+_QUEUED_BATCHES: Final = 4
 _STEP_SECONDS: Final = 0.05
 
 

@@ -7,8 +7,8 @@ import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
-from zoneinfo import ZoneInfo
 
+from icesql.config import time_zone
 from icesql.context import QueryContext
 from icesql.errors import UnsupportedSqlError
 from icesql.query.snapshot_selection import select_snapshot
@@ -91,7 +91,7 @@ _SNAPSHOT_COLUMNS: Columns = (
 
 def _snapshots(table: Table, context: QueryContext) -> Rows:
     """Oldest first; ``refs`` names the branches and tags at a snapshot."""
-    zone = ZoneInfo(context.settings.timezone)
+    zone = time_zone(context.settings.timezone)
     at: dict[int, list[str]] = {}
     for name, ref in table.metadata.refs.items():
         at.setdefault(ref.snapshot_id, []).append(name)
