@@ -66,6 +66,7 @@ SHOW NAMESPACES;
 SHOW SCHEMAS IN catalog;
 SHOW SNAPSHOTS sales.orders;
 SHOW SNAPSHOTS FROM iceberg_scan('/data/t');
+SHOW REFS sales.orders;
 DESCRIBE sales.orders;
 DESCRIBE TABLE sales.orders VERSION AS OF 12;
 SET local_reader = 'arrow';
