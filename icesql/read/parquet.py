@@ -112,9 +112,11 @@ class ParquetSource:
         file = self._reader_for(wanted)
         in_file_order = sorted({each.index for each in wanted})
         places = [in_file_order.index(each.index) for each in wanted]
+        # Waking threads costs more than decoding a small column.
+        threads = len(indices) > 1 and rows >= BATCH_ROWS // 2
         with decoding(self.path):
             batches = file.reader.iter_batches(
-                BATCH_ROWS, row_groups=groups, column_indices=indices, use_threads=True
+                BATCH_ROWS, row_groups=groups, column_indices=indices, use_threads=threads
             )
         seen = 0
         while True:

@@ -336,7 +336,7 @@ def test_spilled_keys_delete_the_same_rows(tmp_path: Path) -> None:
 def test_a_position_behind_the_last_row_is_an_error(tmp_path: Path) -> None:
     file = numbers(tmp_path, 3)
     deletes = position_deletes(tmp_path, [(file.path, 3)])
-    with pytest.raises(CorruptFileError, match="deletes row 3 of .* which has 3 rows"):
+    with pytest.raises(CorruptFileError, match=r"deletes row 3 of .* which has 3 rows"):
         values(context([column(1, "a")]), whole(file, [deletes]))
 
 
