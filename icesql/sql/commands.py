@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from icesql.sql.dialect import Source
+from icesql.sql.source import Source
 from icesql.sql.statement import (
     Describe,
     Explain,

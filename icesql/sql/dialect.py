@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 from sqlglot import exp, parser, tokens
@@ -18,7 +17,8 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from icesql.errors import ProgrammingError, SqlSyntaxError, UnsupportedSqlError, similar_names
+from icesql.errors import ProgrammingError, similar_names
+from icesql.sql.source import ENDS_CLAUSE, Source, unfinished
 
 DEFAULT_DIALECT: Final = "icesql"
 
@@ -53,34 +53,6 @@ _AT_KINDS: Final = {
 
 
 _ONE_AMOUNT: Final = re.compile(r"\s*[+-]?[0-9]+(\.[0-9]*)?\s*[A-Za-z]+\s*")
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """SQL text, for turning an offset into a line and a column that count from 1."""
-
-    sql: str
-
-    def position(self, offset: int | None) -> tuple[int | None, int | None]:
-        """(line, column) of a character offset; (None, None) for None."""
-        if offset is None:
-            return None, None
-        before = self.sql[:offset]
-        return before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1
-
-    def syntax_error(
-        self, problem: str, offset: int | None, expected: tuple[str, ...] = ()
-    ) -> SqlSyntaxError:
-        """A SqlSyntaxError at an offset, with the line of the source."""
-        line, column = self.position(offset)
-        return SqlSyntaxError(problem, line=line, column=column, expected=expected, sql=self.sql)
-
-    def unsupported(
-        self, construct: str, offset: int | None, hint: str = ""
-    ) -> UnsupportedSqlError:
-        """An UnsupportedSqlError at an offset."""
-        line, column = self.position(offset)
-        return UnsupportedSqlError(construct, hint=hint, line=line, column=column)
 
 
 class TravelParser(parser.Parser):
@@ -182,7 +154,7 @@ class TravelParser(parser.Parser):
         return self._curr.start if self._curr else self._prev.end + 1
 
     def _starts_value(self) -> bool:
-        return bool(self._curr) and self._curr.token_type not in _ENDS_CLAUSE
+        return bool(self._curr) and self._curr.token_type not in ENDS_CLAUSE
 
     def _remember(self, clause: exp.Expr, start: int, first: int) -> None:
         clause.meta["start"] = start
@@ -256,35 +228,6 @@ class TravelParser(parser.Parser):
         ):
             return parser.Parser._parse_expression(self)
         return super()._parse_expression()
-
-
-# Tokens after which a clause has ended: an operand cannot start with them.
-_ENDS_CLAUSE: Final = frozenset(
-    {
-        TokenType.SENTINEL,
-        TokenType.SEMICOLON,
-        TokenType.R_PAREN,
-        TokenType.R_BRACKET,
-        TokenType.R_BRACE,
-        TokenType.FROM,
-        TokenType.WHERE,
-        TokenType.GROUP_BY,
-        TokenType.ORDER_BY,
-        TokenType.HAVING,
-        TokenType.QUALIFY,
-        TokenType.LIMIT,
-        TokenType.JOIN,
-        TokenType.UNION,
-        TokenType.EXCEPT,
-        TokenType.INTERSECT,
-        TokenType.ON,
-        TokenType.ALIAS,
-        TokenType.COMMA,
-        TokenType.THEN,
-        TokenType.SELECT,
-    }
-)
-ENDS_CLAUSE: Final = _ENDS_CLAUSE
 
 
 def _table_kind(table: exp.Expr) -> str:
@@ -373,29 +316,5 @@ def tokenize(sql: str, dialect: Dialect) -> list[Token]:
     try:
         return scanner.tokenize(sql)
     except TokenError as error:
-        offset, problem = _unfinished(sql)
+        offset, problem = unfinished(sql)
         raise source.syntax_error(problem, offset) from error
-
-
-def _unfinished(sql: str) -> tuple[int | None, str]:
-    """Where a quote or comment that never ends begins."""
-    index, length = 0, len(sql)
-    closers = {"'": "a text", '"': "a quoted name", "`": "a quoted name"}
-    while index < length:
-        two = sql[index : index + 2]
-        if two == "--":
-            end = sql.find("\n", index)
-            index = length if end < 0 else end
-        elif two == "/*":
-            end = sql.find("*/", index + 2)
-            if end < 0:
-                return index, "a comment is not closed"
-            index = end + 2
-        elif sql[index] in closers:
-            end = sql.find(sql[index], index + 1)
-            if end < 0:
-                return index, f"{closers[sql[index]]} is not closed"
-            index = end + 1
-        else:
-            index += 1
-    return None, "the text cannot be split into words"

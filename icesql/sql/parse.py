@@ -17,15 +17,15 @@ from icesql.sql.acceptance import (
     COMMAND_WORDS,
     QUERY_WORDS,
     REFUSED_STATEMENTS,
-    check_comments,
-    check_tokens,
     check_tree,
 )
 from icesql.sql.commands import read_command
-from icesql.sql.dialect import Source, TravelParser, reading, subscript_base, tokenize
+from icesql.sql.dialect import TravelParser, reading, subscript_base, tokenize
 from icesql.sql.parameters import Parameters
 from icesql.sql.references import take_references
+from icesql.sql.source import Source
 from icesql.sql.statement import Query, ResetSetting, SetSetting, Statement
+from icesql.sql.words import check_comments, check_tokens
 
 _NUMBERS_ARE_SECONDS = ("spark", "spark2", "databricks")
 

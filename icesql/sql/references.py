@@ -11,7 +11,7 @@ from sqlglot import exp
 from icesql.context import QueryContext
 from icesql.errors import ProgrammingError
 from icesql.sql.acceptance import function_name, offset_of
-from icesql.sql.dialect import Source
+from icesql.sql.source import Source
 from icesql.sql.statement import TableReference
 from icesql.sql.time_travel import SnapshotId, TimeTravel, resolve_travel
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from icesql.context import QueryContext
-    from icesql.sql.dialect import Source
+    from icesql.sql.source import Source
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ from sqlglot import exp
 from icesql.config import Settings
 from icesql.context import QueryContext
 from icesql.errors import SqlSyntaxError
-from icesql.sql.dialect import Source, reading
+from icesql.sql.dialect import reading
 from icesql.sql.fold import fold_instant
+from icesql.sql.source import Source
 
 NOW = datetime(2026, 3, 31, 10, 30, 15, 250_000, tzinfo=UTC)
 

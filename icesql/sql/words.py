@@ -1,0 +1,101 @@
+"""What the tokens alone show: clauses that sqlglot would drop, and hints that it would not read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from icesql.sql.source import ENDS_CLAUSE, Source
+
+_NEEDS_MORE: Final = {
+    TokenType.ON: "a condition",
+    TokenType.USING: "(",
+    TokenType.WHERE: "a condition",
+    TokenType.HAVING: "a condition",
+    TokenType.QUALIFY: "a condition",
+    TokenType.GROUP_BY: "a column",
+    TokenType.ORDER_BY: "a column",
+    TokenType.PARTITION_BY: "a column",
+    TokenType.IN: "(",
+}
+_AFTER_COMMA: Final = ENDS_CLAUSE - {
+    TokenType.FROM, TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.SELECT,
+    TokenType.THEN, TokenType.LIMIT, TokenType.ALIAS,
+}  # fmt: skip
+
+
+def check_tokens(tokens: Sequence[Token], source: Source) -> None:
+    """Refuse words that sqlglot would drop: an empty ON, USING, PARTITION BY, ``* EXCLUDE``.
+
+    ``tokens`` are those of one statement. Raises SqlSyntaxError.
+    """
+    count = len(tokens)
+    for index, token in enumerate(tokens):
+        kind = token.token_type
+        following = tokens[index + 1] if index + 1 < count else None
+        wanted = _NEEDS_MORE.get(kind)
+        if wanted and (following is None or following.token_type in ENDS_CLAUSE):
+            raise _nothing_follows(token, following, source, wanted)
+        if kind == TokenType.COMMA and (following is None or following.token_type in _AFTER_COMMA):
+            raise _nothing_follows(token, following, source, "another item")
+        if (
+            kind == TokenType.USING
+            and following is not None
+            and following.token_type == TokenType.L_PAREN
+            and index + 2 < count
+            and tokens[index + 2].token_type == TokenType.R_PAREN
+        ):
+            raise source.syntax_error("USING () names no column", token.start, ("a column",))
+        if (
+            kind == TokenType.STAR
+            and following is not None
+            and following.text.upper() in ("EXCLUDE", "REPLACE", "RENAME")
+            and following.token_type != TokenType.IDENTIFIER
+        ):
+            after = tokens[index + 2] if index + 2 < count else None
+            if after is None or after.token_type in ENDS_CLAUSE:
+                raise _nothing_follows(following, after, source, "(")
+
+
+def check_comments(tokens: Sequence[Token], source: Source) -> None:
+    """Refuse hints ``/*+ … */``: sqlglot keeps them as comments, and Flink's choose a snapshot.
+
+    Raises UnsupportedSqlError.
+    """
+    sql = source.sql
+    if "/*+" not in sql:
+        return
+    last = 0
+    for token in tokens:
+        if token.token_type == TokenType.HINT:
+            raise source.unsupported("an optimizer hint /*+ … */", token.start, _HINT)
+        _check_gap(sql, last, token.start, source)
+        last = token.end + 1
+    _check_gap(sql, last, len(sql), source)
+
+
+_HINT: Final = "leave it out; a snapshot is chosen with FOR VERSION AS OF …"
+
+
+def _check_gap(sql: str, start: int, end: int, source: Source) -> None:
+    index = start
+    while index < end:
+        if sql.startswith("/*+", index):
+            raise source.unsupported("an optimizer hint /*+ … */", index, _HINT)
+        if sql.startswith("--", index):
+            stop = sql.find("\n", index)
+            index = end if stop < 0 else stop
+        elif sql.startswith("/*", index):
+            stop = sql.find("*/", index + 2)
+            index = end if stop < 0 else stop + 2
+        else:
+            index += 1
+
+
+def _nothing_follows(
+    token: Token, following: Token | None, source: Source, wanted: str
+) -> Exception:
+    offset = following.start if following is not None else token.end + 1
+    return source.syntax_error(f"nothing follows {token.text.upper()}", offset, (wanted,))
