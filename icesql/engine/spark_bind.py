@@ -1,0 +1,51 @@
+"""What a query's columns are, asked of DuckDB over tables without rows: its types are the contract."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from icesql.config import Settings
+from icesql.engine.errors import translate
+from icesql.engine.relation import empty_relation
+from icesql.engine.result_schema import ResultColumn, declare
+from icesql.engine.spark_dialect import qualified
+from icesql.engine.spark_operators import refuse
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from icesql.query.bound import BoundQuery
+    from icesql.scan.plan import ScanPlan
+
+
+def declared_columns(
+    bound: BoundQuery, plans: Sequence[ScanPlan], settings: Settings, cursor: Any
+) -> tuple[exp.Expr, tuple[ResultColumn, ...]]:
+    """The qualified tree of a query, and its columns as the local engine would give them.
+
+    Raises ProgrammingError for what DuckDB refuses, UnsupportedSqlError where the qualified tree
+    would not mean the same.
+    """
+    cursor.execute("SET TimeZone = ?", [settings.timezone])
+    wanted = _types(bound.tree, plans, cursor)
+    tree = qualified(bound.tree, bound.scans)
+    found = _types(tree, plans, cursor)
+    if [str(kind) for _, kind in wanted] != [str(kind) for _, kind in found]:
+        raise refuse("this statement, whose names cannot all be placed,")
+    return tree, tuple(ResultColumn(name, declare(kind)) for name, kind in wanted)
+
+
+def _types(tree: exp.Expr, plans: Sequence[ScanPlan], cursor: Any) -> list[tuple[str, Any]]:
+    import duckdb
+
+    sql = tree.sql(dialect="duckdb")
+    for index, plan in enumerate(plans):
+        empty = empty_relation(plan).sql
+        for spelling in (f'"__scan_{index}"', f"__scan_{index} "):
+            sql = sql.replace(spelling, f"({empty}) ")
+    try:
+        relation = cursor.sql(sql)
+    except duckdb.Error as error:
+        raise translate(error, ()) from error
+    return list(zip(relation.columns, relation.types, strict=True))

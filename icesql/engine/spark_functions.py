@@ -1,0 +1,474 @@
+"""Functions in Spark's spelling, where sqlglot's own translation would change a value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from sqlglot import exp
+
+from icesql.engine.spark_kinds import kind, kind_of_type, literal_integer, literal_text, spelled
+from icesql.engine.spark_operators import micros_of_naive, refuse
+
+_DAY_UNITS: Final = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY")
+_CLOCK: Final = {"HOUR": 3_600_000_000, "MINUTE": 60_000_000, "SECOND": 1_000_000,
+                 "MILLISECOND": 1_000, "MICROSECOND": 1}  # fmt: skip
+_PARTS: Final = {
+    "YEAR": "YEAR({0})",
+    "MONTH": "MONTH({0})",
+    "DAY": "DAY({0})",
+    "QUARTER": "QUARTER({0})",
+    "WEEK": "WEEKOFYEAR({0})",
+    "DOY": "DAYOFYEAR({0})",
+    "DAYOFYEAR": "DAYOFYEAR({0})",
+    "DOW": "(DAYOFWEEK({0}) - 1)",
+    "DAYOFWEEK": "(DAYOFWEEK({0}) - 1)",
+    "WEEKDAY": "(DAYOFWEEK({0}) - 1)",
+    "ISODOW": "(WEEKDAY({0}) + 1)",
+    "ISOYEAR": "EXTRACT(YEAROFWEEK FROM {0})",
+    "HOUR": "HOUR({0})",
+    "MINUTE": "MINUTE({0})",
+    "SECOND": "SECOND({0})",
+    "MILLISECOND": "CAST(FLOOR(EXTRACT(SECOND FROM {0}) * 1000) AS BIGINT)",
+    "MICROSECOND": "CAST(EXTRACT(SECOND FROM {0}) * 1000000 AS BIGINT)",
+}
+_TIMES: Final = ("date", "timestamp", "timestamptz")
+
+
+def rewrite_function(node: exp.Expr, timezone: str) -> exp.Expr:
+    """The node, or what stands for it in Spark. Raises UnsupportedSqlError."""
+    rewrite = _REWRITES.get(type(node))
+    if rewrite is not None:
+        return rewrite(node)
+    match node:
+        case exp.TimeToUnix():
+            return _epoch(node, timezone)
+        case exp.Anonymous():
+            return _anonymous(node)
+        case _:
+            return node
+
+
+# ------------------------------------------------------------------ time
+
+
+def _extract(node: exp.Extract) -> exp.Expr:
+    return part_of(str(node.this.name), node.expression, node)
+
+
+def part_of(part: str, value: exp.Expr, node: exp.Expr) -> exp.Expr:
+    """``part`` (a unit name in any case) of a date or timestamp."""
+    upper = part.upper()
+    upper = _PLURALS.get(upper, upper)
+    if kind(value) not in _TIMES:
+        raise refuse(f"{part} of something that is no date or timestamp")
+    if upper == "EPOCH":
+        return _epoch(exp.TimeToUnix(this=value), "")
+    if upper not in _PARTS:
+        raise refuse(f"extract({part})")
+    return spelled(_PARTS[upper], value, like="BIGINT")
+
+
+_PLURALS: Final = {f"{name}S": name for name in (*_DAY_UNITS, *_CLOCK)}
+
+
+def _epoch(node: exp.TimeToUnix, timezone: str) -> exp.Expr:
+    value = node.this
+    match kind(value):
+        case "timestamptz":
+            return spelled("(UNIX_MICROS({0}) / 1000000D)", value, like="DOUBLE")
+        case "timestamp" | "date":
+            naive = spelled("CAST({0} AS TIMESTAMP_NTZ)", value, like="TIMESTAMP")
+            return spelled("({0} / 1000000D)", micros_of_naive(naive), like="DOUBLE")
+        case _:
+            raise refuse("epoch() of something that is no date or timestamp")
+
+
+def truncated(unit: str, value: exp.Expr) -> exp.Expr:
+    """A date or naive timestamp cut to ``unit``, without a zone having a say."""
+    if kind(value) == "timestamptz":
+        return spelled(f"DATE_TRUNC('{unit}', {{0}})", value, like="TIMESTAMPTZ")
+    if unit == "DAY":
+        return spelled("CAST(CAST({0} AS DATE) AS TIMESTAMP_NTZ)", value, like="TIMESTAMP")
+    if unit in _DAY_UNITS:
+        return spelled(
+            f"CAST(TRUNC(CAST({{0}} AS DATE), '{unit}') AS TIMESTAMP_NTZ)", value, like="TIMESTAMP"
+        )
+    if unit not in ("HOUR", "MINUTE", "SECOND"):
+        raise refuse(f"date_trunc('{unit.lower()}', …)")
+    parts = ["HOUR({0})", "MINUTE({0})", "SECOND({0})"]
+    kept = ("HOUR", "MINUTE", "SECOND").index(unit) + 1
+    clock = ", ".join([*parts[:kept], *["0"] * (3 - kept)])
+    return spelled(
+        f"MAKE_TIMESTAMP_NTZ(YEAR({{0}}), MONTH({{0}}), DAY({{0}}), {clock})",
+        value,
+        like="TIMESTAMP",
+    )
+
+
+def _trunc(node: exp.TimestampTrunc | exp.DateTrunc) -> exp.Expr:
+    if kind(node.this) not in _TIMES:
+        raise refuse("date_trunc() of something that is no date or timestamp")
+    unit = node.args.get("unit")
+    name = str(unit.name if unit is not None else "").upper()
+    made = truncated(_PLURALS.get(name, name), node.this)
+    made.type = node.type if kind(node.this) != "date" else exp.DataType.build("DATE")
+    if kind(node.this) == "date" and kind(node) == "date":
+        return spelled("CAST({0} AS DATE)", made, like="DATE")
+    return made
+
+
+def _diff(node: exp.DateDiff | exp.TimestampDiff) -> exp.Expr:
+    """date_diff counts the unit's boundaries between two times."""
+    unit = str(node.args["unit"].name if node.args.get("unit") is not None else "DAY").upper()
+    unit = _PLURALS.get(unit, unit)
+    # DuckDB's (unit, start, end) is (end, start) in the tree.
+    end, start = node.this, node.expression
+    if {kind(end), kind(start)} - set(_TIMES):
+        raise refuse("date_diff() of something that is no date or timestamp")
+    days = "DATEDIFF({0}, {1})"
+    match unit:
+        case "DAY":
+            return spelled(f"CAST({days} AS BIGINT)", end, start, like="BIGINT")
+        case "YEAR":
+            return spelled("CAST(YEAR({0}) - YEAR({1}) AS BIGINT)", end, start, like="BIGINT")
+        case "QUARTER" | "MONTH":
+            size = 4 if unit == "QUARTER" else 12
+            return spelled(
+                f"CAST((YEAR({{0}}) - YEAR({{1}})) * {size} + {unit}({{0}}) - {unit}({{1}})"
+                " AS BIGINT)",
+                end,
+                start,
+                like="BIGINT",
+            )
+        case "WEEK":
+            return spelled(
+                "CAST(DATEDIFF(TRUNC(CAST({0} AS DATE), 'WEEK'),"
+                " TRUNC(CAST({1} AS DATE), 'WEEK')) DIV 7 AS BIGINT)",
+                end,
+                start,
+                like="BIGINT",
+            )
+    size = _CLOCK.get(unit, 0)
+    if not size:
+        raise refuse(f"date_diff('{unit.lower()}', …)")
+    micros = [_boundary_micros(each) for each in (end, start)]
+    return spelled(
+        f"CAST(FLOOR({{0}} / CAST({size} AS DECIMAL(20,0)))"
+        f" - FLOOR({{1}} / CAST({size} AS DECIMAL(20,0))) AS BIGINT)",
+        *micros,
+        like="BIGINT",
+    )
+
+
+def _boundary_micros(value: exp.Expr) -> exp.Expr:
+    if kind(value) == "timestamptz":
+        return spelled("UNIX_MICROS({0})", value, like="BIGINT")
+    return micros_of_naive(spelled("CAST({0} AS TIMESTAMP_NTZ)", value, like="TIMESTAMP"))
+
+
+def _named_part(part: str) -> Callable[[Any], exp.Expr]:
+    return lambda node: part_of(part, node.this, node)
+
+
+# ------------------------------------------------------------------ text
+
+
+def _regexp_replace(node: exp.RegexpReplace) -> exp.Expr:
+    replacement = literal_text(node.args.get("replacement"))
+    flags = literal_text(node.args.get("modifiers")) or ""
+    if replacement is None or set(flags) - {"g"}:
+        raise refuse("regexp_replace() with options or a computed replacement")
+    # \1 is $1 in Java, where $ has to be escaped.
+    java = replacement.replace("$", "\\$")
+    for digit in "0123456789":
+        java = java.replace(f"\\{digit}", f"${digit}")
+    new = exp.Literal.string(java)
+    if "g" in flags or not node.args.get("single_replace", True):
+        return spelled("REGEXP_REPLACE({0}, {1}, {2})", node.this, node.expression, new, like=node)
+    return spelled(
+        "(CASE WHEN REGEXP_INSTR({0}, {1}) = 0 THEN {0} ELSE CONCAT("
+        "SUBSTR({0}, 1, REGEXP_INSTR({0}, {1}) - 1),"
+        " REGEXP_REPLACE(REGEXP_SUBSTR({0}, {1}), {1}, {2}),"
+        " SUBSTR({0}, REGEXP_INSTR({0}, {1}) + LENGTH(REGEXP_SUBSTR({0}, {1})))) END)",
+        node.this,
+        node.expression,
+        new,
+        like=node,
+    )
+
+
+def _regexp_extract(node: exp.RegexpExtract) -> exp.Expr:
+    group = node.args.get("group")
+    number = 0 if group is None else literal_integer(group)
+    if number is None or node.args.get("parameters") or node.args.get("occurrence"):
+        raise refuse("regexp_extract() with options or group names")
+    return spelled(f"REGEXP_EXTRACT({{0}}, {{1}}, {number})", node.this, node.expression, like=node)
+
+
+def _regexp_like(node: exp.RegexpLike) -> exp.Expr:
+    if node.args.get("flag"):
+        raise refuse("regexp_matches() with options")
+    return node
+
+
+def _substring(node: exp.Substring) -> exp.Expr:
+    start, length = node.args.get("start"), node.args.get("length")
+    if start is None:
+        return node
+    if length is None:
+        return spelled("SUBSTRING({0}, {1})", node.this, start, like=node)
+    # Position 0 lies before the text and takes one of the length.
+    return spelled(
+        "SUBSTRING({0}, {1}, IF({1} = 0, {2} - 1, {2}))", node.this, start, length, like=node
+    )
+
+
+def _left(node: exp.Left) -> exp.Expr:
+    return spelled(
+        "(CASE WHEN {1} >= 0 THEN LEFT({0}, {1})"
+        " ELSE SUBSTR({0}, 1, GREATEST(LENGTH({0}) + {1}, 0)) END)",
+        node.this,
+        node.expression,
+        like=node,
+    )
+
+
+def _right(node: exp.Right) -> exp.Expr:
+    return spelled(
+        "(CASE WHEN {1} >= 0 THEN RIGHT({0}, {1})"
+        " ELSE SUBSTR({0}, CAST(1 - {1} AS INT)) END)",
+        node.this,
+        node.expression,
+        like=node,
+    )
+
+
+def _length(node: exp.Length) -> exp.Expr:
+    match kind(node.this):
+        case "text":
+            return spelled("CAST(LENGTH({0}) AS BIGINT)", node.this, like="BIGINT")
+        case "list" | "map":
+            return spelled("CAST(SIZE({0}) AS BIGINT)", node.this, like="BIGINT")
+        case _:
+            raise refuse("length() of something that is no text, list or map")
+
+
+# ------------------------------------------------------------------ aggregates
+
+
+def _avg(node: exp.Avg) -> exp.Expr:
+    if isinstance(node.this, exp.Distinct):
+        if kind(node.this.expressions[0]) in ("float", "double"):
+            return node
+        raise refuse("avg(DISTINCT) of exact numbers")
+    if kind(node.this) in ("decimal", "integer") and _is_bare(node):
+        # Exactly summed, then one division: DuckDB's average is a double of that.
+        exact = "{0}" if kind(node.this) == "decimal" else "CAST({0} AS DECIMAL(20,0))"
+        return spelled(
+            f"(CAST(SUM({exact}) AS DOUBLE) / COUNT({{0}}))", node.this, like="DOUBLE"
+        )
+    return spelled("AVG(CAST({0} AS DOUBLE))", node.this, like="DOUBLE")
+
+
+def _is_bare(node: exp.Expr) -> bool:
+    """Whether the aggregate carries no FILTER and no OVER, which belong to one function."""
+    return not isinstance(node.parent, exp.Filter | exp.Window | exp.IgnoreNulls | exp.RespectNulls)
+
+
+def _sum(node: exp.Sum) -> exp.Expr:
+    if kind(node.this) == "boolean":
+        return spelled("SUM(CAST({0} AS INT))", node.this, like="BIGINT")
+    return node
+
+
+def _array_agg(node: exp.ArrayAgg) -> exp.Expr:
+    inner = node.this
+    if isinstance(inner, exp.Distinct):
+        raise refuse("list(DISTINCT …)")
+    if not _is_bare(node):
+        raise refuse("list() with FILTER or OVER")
+    orders = inner.expressions if isinstance(inner, exp.Order) else []
+    value = inner.this if isinstance(inner, exp.Order) else inner
+    if not orders:
+        # collect_list drops NULLs and gives [] for no rows; list() keeps them and gives NULL.
+        return spelled(
+            "TRANSFORM(NULLIF(COLLECT_LIST(NAMED_STRUCT('v', {0})), ARRAY()), x -> x.v)",
+            value,
+            like=node,
+        )
+    keys = ", ".join(f"'k{at}', {{{at + 1}}}" for at in range(len(orders)))
+    comparisons = []
+    for at, each in enumerate(orders):
+        down = bool(each.args.get("desc"))
+        nulls_first = bool(each.args.get("nulls_first"))
+        low, high = ("1", "-1") if down else ("-1", "1")
+        null = ("-1", "1") if nulls_first else ("1", "-1")
+        comparisons.append(
+            f"WHEN a.k{at} IS NULL AND b.k{at} IS NOT NULL THEN {null[0]} "
+            f"WHEN a.k{at} IS NOT NULL AND b.k{at} IS NULL THEN {null[1]} "
+            f"WHEN a.k{at} < b.k{at} THEN {low} WHEN a.k{at} > b.k{at} THEN {high}"
+        )
+    return spelled(
+        f"TRANSFORM(ARRAY_SORT(NULLIF(COLLECT_LIST(NAMED_STRUCT('v', {{0}}, {keys})), ARRAY()),"
+        f" (a, b) -> CASE {' '.join(comparisons)} ELSE 0 END), x -> x.v)",
+        value,
+        *(each.this for each in orders),
+        like=node,
+    )
+
+
+def _arg_extreme(name: str) -> Callable[[Any], exp.Expr]:
+    def rewrite(node: exp.ArgMax | exp.ArgMin) -> exp.Expr:
+        if node.args.get("count") is not None or not _is_bare(node):
+            raise refuse(f"{node.sql_name().lower()} with a count, FILTER or OVER")
+        # Rows whose value is NULL do not count.
+        return spelled(
+            f"{name}({{0}}, {{1}}) FILTER (WHERE ({{0}}) IS NOT NULL)",
+            node.this,
+            node.expression,
+            like=node,
+        )
+
+    return rewrite
+
+
+def _percentile(name: str) -> Callable[[Any], exp.Expr]:
+    def rewrite(node: exp.PercentileCont | exp.PercentileDisc) -> exp.Expr:
+        if isinstance(node.parent, exp.WithinGroup):
+            return node
+        return spelled(
+            f"{name}({{1}}) WITHIN GROUP (ORDER BY {{0}})", node.this, node.expression, like=node
+        )
+
+    return rewrite
+
+
+# ------------------------------------------------------------------ numbers and lists
+
+
+def _is_nan(node: exp.IsNan) -> exp.Expr:
+    return spelled("IF({0} IS NULL, CAST(NULL AS BOOLEAN), ISNAN({0}))", node.this, like="BOOLEAN")
+
+
+def _round(node: exp.Round) -> exp.Expr:
+    digits = literal_integer(node.args.get("decimals")) if node.args.get("decimals") else 0
+    if kind(node.this) not in ("float", "double"):
+        return node
+    if digits is None:
+        raise refuse("round() to a computed number of digits")
+    if digits <= 0:
+        return spelled(f"ROUND({{0}}, {digits})", node.this, like=node)
+    scale = f"1E{digits}D"
+    return spelled(f"(ROUND(({{0}}) * {scale}) / {scale})", node.this, like=node)
+
+
+def _contains(node: exp.ArrayContains) -> exp.Expr:
+    return spelled(
+        "IF({0} IS NULL OR {1} IS NULL, CAST(NULL AS BOOLEAN),"
+        " COALESCE(ARRAY_CONTAINS({0}, {1}), FALSE))",
+        node.this,
+        node.expression,
+        like="BOOLEAN",
+    )
+
+
+def _log(node: exp.Log) -> exp.Expr:
+    base = node.this if node.expression is not None else None
+    if base is None:
+        return spelled("LOG10({0})", node.this, like="DOUBLE")
+    return spelled("LOG({0}, {1})", base, node.expression, like="DOUBLE")
+
+
+def _trunc_number(node: exp.Trunc) -> exp.Expr:
+    if kind(node.this) in ("float", "double") and not node.args.get("decimals"):
+        return spelled("IF({0} < 0, CEIL({0}), FLOOR({0}))", node.this, like=node)
+    raise refuse("trunc() of an exact number")
+
+
+def _list_sum(node: exp.Anonymous) -> exp.Expr:
+    (values,) = node.expressions
+    if values.type is None or not values.type.expressions:
+        raise refuse("list_sum() of a list whose type is not known")
+    element = kind_name(values)
+    start = {"integer": "0L", "float": "0D", "double": "0D"}.get(element)
+    if start is None:
+        raise refuse(f"list_sum() of {element}")
+    return spelled(
+        f"IF(SIZE(FILTER({{0}}, x -> x IS NOT NULL)) > 0, AGGREGATE(FILTER({{0}}, x -> x IS NOT NULL),"
+        f" {start}, (a, x) -> a + x), NULL)",
+        values,
+        like="BIGINT" if element == "integer" else "DOUBLE",
+    )
+
+
+def kind_name(values: exp.Expr) -> str:
+    """The kind of a list's elements."""
+    assert values.type is not None
+    return kind_of_type(values.type.expressions[0])
+
+
+def _anonymous(node: exp.Anonymous) -> exp.Expr:
+    match str(node.this).lower(), node.expressions:
+        case ("list_sum" | "array_sum"), [_]:
+            return _list_sum(node)
+        case ("date_part" | "datepart"), [exp.Literal() as part, value]:
+            return part_of(part.name, value, node)
+        case "isinf", [value]:
+            return spelled("(ABS({0}) = DOUBLE('Infinity'))", value, like="BOOLEAN")
+        case "isfinite", [value]:
+            return spelled(
+                "(NOT ISNAN({0}) AND ABS({0}) <> DOUBLE('Infinity'))", value, like="BOOLEAN"
+            )
+        case "regexp_full_match", [value, pattern]:
+            return spelled("({0} RLIKE CONCAT('^(?:', {1}, ')$'))", value, pattern, like="BOOLEAN")
+        case "isoyear", [value]:
+            return part_of("ISOYEAR", value, node)
+        case "bit_count", [value]:
+            return spelled("BIT_COUNT({0})", value, like=node)
+        case _:
+            return node
+
+
+_REWRITES: Final[dict[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
+    exp.Extract: _extract,
+    exp.Year: _named_part("YEAR"),
+    exp.Month: _named_part("MONTH"),
+    exp.Day: _named_part("DAY"),
+    exp.DayOfMonth: _named_part("DAY"),
+    exp.Quarter: _named_part("QUARTER"),
+    exp.Week: _named_part("WEEK"),
+    exp.WeekOfYear: _named_part("WEEK"),
+    exp.DayOfYear: _named_part("DOY"),
+    exp.DayOfWeek: _named_part("DOW"),
+    exp.DayOfWeekIso: _named_part("ISODOW"),
+    exp.Hour: _named_part("HOUR"),
+    exp.Minute: _named_part("MINUTE"),
+    exp.Second: _named_part("SECOND"),
+    exp.TimestampTrunc: _trunc,
+    exp.DateTrunc: _trunc,
+    exp.DateDiff: _diff,
+    exp.TimestampDiff: _diff,
+    exp.Dayname: lambda node: spelled("DATE_FORMAT({0}, 'EEEE')", node.this, like="VARCHAR"),
+    exp.Monthname: lambda node: spelled("DATE_FORMAT({0}, 'MMMM')", node.this, like="VARCHAR"),
+    exp.RegexpReplace: _regexp_replace,
+    exp.RegexpExtract: _regexp_extract,
+    exp.RegexpLike: _regexp_like,
+    exp.Substring: _substring,
+    exp.Left: _left,
+    exp.Right: _right,
+    exp.Length: _length,
+    exp.ArraySize: _length,
+    exp.Avg: _avg,
+    exp.Sum: _sum,
+    exp.ArrayAgg: _array_agg,
+    exp.ArgMax: _arg_extreme("MAX_BY"),
+    exp.ArgMin: _arg_extreme("MIN_BY"),
+    exp.PercentileCont: _percentile("PERCENTILE_CONT"),
+    exp.PercentileDisc: _percentile("PERCENTILE_DISC"),
+    exp.IsNan: _is_nan,
+    exp.Round: _round,
+    exp.ArrayContains: _contains,
+    exp.Log: _log,
+    exp.Trunc: _trunc_number,
+}

@@ -1,0 +1,126 @@
+"""Kinds of expressions for the Spark dialect, and SQL text with expressions in its gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from sqlglot import exp
+
+T = exp.DataType.Type
+
+_KINDS: Final[dict[Any, str]] = {
+    **dict.fromkeys(
+        (
+            T.TINYINT, T.SMALLINT, T.INT, T.BIGINT, T.INT128, T.INT256, T.UTINYINT, T.USMALLINT,
+            T.UINT, T.UBIGINT, T.UINT128, T.MEDIUMINT, T.BIT,
+        ),
+        "integer",
+    ),
+    T.DECIMAL: "decimal",
+    T.FLOAT: "float",
+    T.DOUBLE: "double",
+    **dict.fromkeys((T.VARCHAR, T.TEXT, T.CHAR, T.NVARCHAR, T.NCHAR, T.NAME), "text"),
+    T.DATE: "date",
+    T.TIME: "time",
+    **dict.fromkeys((T.TIMESTAMP, T.DATETIME, T.TIMESTAMPNTZ, T.TIMESTAMP_S, T.TIMESTAMP_MS), "timestamp"),
+    **dict.fromkeys((T.TIMESTAMPTZ, T.TIMESTAMPLTZ), "timestamptz"),
+    T.TIMESTAMP_NS: "timestamp_ns",
+    T.UUID: "uuid",
+    **dict.fromkeys((T.BINARY, T.VARBINARY, T.BLOB), "blob"),
+    T.BOOLEAN: "boolean",
+    T.INTERVAL: "interval",
+    **dict.fromkeys((T.ARRAY, T.LIST), "list"),
+    T.STRUCT: "struct",
+    T.MAP: "map",
+    T.NULL: "null",
+}  # fmt: skip
+
+NUMBERS: Final = frozenset({"integer", "decimal", "float", "double"})
+
+
+class Spelled(exp.Expression):
+    """SQL text of Spark, with expressions between its pieces."""
+
+    arg_types = {"parts": True}
+
+
+def kind_of_type(node: exp.DataType | None) -> str:
+    """The kind of a sqlglot type; "unknown" when it is not known."""
+    if node is None or not isinstance(node, exp.DataType):
+        return "unknown"
+    return _KINDS.get(node.this, "unknown")
+
+
+def kind(node: exp.Expr | None) -> str:
+    """The kind of an annotated expression."""
+    if node is None:
+        return "unknown"
+    match node:
+        case exp.Paren() | exp.Alias() | exp.Neg():
+            return kind(node.this)
+        case exp.Interval():
+            return "interval"
+        case exp.Literal() if not node.is_string and "." in node.name and "e" not in node.name.lower():
+            # sqlglot calls 0.05 a double; it is a decimal on both engines.
+            return "decimal"
+        case exp.Add() | exp.Sub() | exp.Mul():
+            left, right = kind(node.this), kind(node.expression)
+            if {left, right} <= {"integer", "decimal"}:
+                return "decimal" if "decimal" in (left, right) else "integer"
+            return kind_of_type(node.type)
+        case exp.Sum() | exp.Min() | exp.Max() | exp.Abs() if kind(node.this) == "decimal":
+            return "decimal"
+        case _:
+            return kind_of_type(node.type)
+
+
+def spelled(template: str, *args: exp.Expr, like: exp.Expr | str | None = None) -> Spelled:
+    """``template`` with ``{0}``, ``{1}`` … replaced by expressions; each use is a copy.
+
+    The result has the type of ``like`` (an expression or a type name), so that what stands around
+    it can still be told.
+    """
+    parts: list[Any] = []
+    rest = template
+    while rest:
+        before, brace, after = rest.partition("{")
+        if before:
+            parts.append(before)
+        if not brace:
+            break
+        number, _, rest = after.partition("}")
+        parts.append(args[int(number)].copy())
+    made = Spelled(parts=parts)
+    if isinstance(like, str):
+        made.type = exp.DataType.build(like, dialect="duckdb")
+    elif like is not None and like.type is not None:
+        made.type = like.type
+    return made
+
+
+def literal_text(node: exp.Expr | None) -> str | None:
+    """The text of a string literal, None for anything else."""
+    return str(node.this) if isinstance(node, exp.Literal) and node.is_string else None
+
+
+def literal_integer(node: exp.Expr | None) -> int | None:
+    """The value of an integer literal, also a negative one; None for anything else."""
+    if isinstance(node, exp.Paren):
+        return literal_integer(node.this)
+    if isinstance(node, exp.Neg):
+        inner = literal_integer(node.this)
+        return None if inner is None else -inner
+    if isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdigit():
+        return int(node.this)
+    return None
+
+
+def string(text: str) -> exp.Expr:
+    """A string literal."""
+    return exp.Literal.string(text)
+
+
+def columns_of(scope: Sequence[exp.Expr]) -> list[exp.Column]:
+    """Every column below some expressions."""
+    return [column for each in scope for column in each.find_all(exp.Column)]

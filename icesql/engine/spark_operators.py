@@ -1,0 +1,378 @@
+"""Operators and casts in Spark's spelling, where the same text would mean something else there.
+
+DuckDB's meaning wins: ``/`` gives a double and x/0 an infinity, CAST rounds, ``date - date`` counts
+days, lists count from 1 and from their end, text of a timestamptz has its offset.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlglot import exp
+
+from icesql.engine.spark_kinds import (
+    kind,
+    kind_of_type,
+    literal_integer,
+    literal_text,
+    spelled,
+)
+from icesql.errors import UnsupportedSqlError
+
+_INTEGERS: Final = {
+    "TINYINT": "TINYINT",
+    "SMALLINT": "SMALLINT",
+    "INT": "INT",
+    "BIGINT": "BIGINT",
+    "INT128": "DECIMAL(38,0)",
+    "UINT128": "DECIMAL(38,0)",
+    "UTINYINT": "SMALLINT",
+    "USMALLINT": "INT",
+    "UINT": "BIGINT",
+    "UBIGINT": "DECIMAL(20,0)",
+}
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
+
+
+def refuse(construct: str, hint: str = "run it with engine = 'local'") -> UnsupportedSqlError:
+    """The error for something that has no equal on Spark."""
+    return UnsupportedSqlError(f"{construct} on Spark", hint=hint)
+
+
+def rewrite_operator(node: exp.Expr, timezone: str) -> exp.Expr:
+    """The node, or what stands for it in Spark. Raises UnsupportedSqlError."""
+    match node:
+        case exp.Cast():
+            return _cast(node)
+        case exp.Div():
+            return _divide(node)
+        case exp.IntDiv():
+            if {kind(node.this), kind(node.expression)} - {"integer", "decimal", "unknown"}:
+                raise refuse("// of floating-point numbers")
+            return spelled("({0}) DIV NULLIF({1}, 0)", node.this, node.expression, like=node)
+        case exp.Mod():
+            if {kind(node.this), kind(node.expression)} & {"float", "double"}:
+                return spelled(
+                    "(CASE WHEN ({1}) = 0 THEN DOUBLE('NaN') + ({0}) ELSE ({0}) % ({1}) END)",
+                    node.this,
+                    node.expression,
+                    like=node,
+                )
+            return spelled("(({0}) % NULLIF({1}, 0))", node.this, node.expression, like=node)
+        case exp.Add() | exp.Sub():
+            return _add(node)
+        case exp.Bracket():
+            return _subscript(node)
+        case exp.Like() | exp.ILike():
+            return _like(node)
+        case exp.DPipe() | exp.Concat() | exp.ConcatWs():
+            operands = node.expressions or [node.this, node.expression]
+            if any(kind(each) in ("float", "double", "timestamptz") for each in operands):
+                raise refuse("text of a floating-point number or instant by concatenation")
+            return node
+        case exp.Collate():
+            raise refuse("COLLATE")
+        case exp.AtTimeZone():
+            return at_time_zone(node, timezone)
+        case exp.In() if kind(node.this) == "float" and node.expressions:
+            for each in node.expressions:
+                _as_float(each)
+            return node
+        case exp.Between() if kind(node.this) == "float":
+            _as_float(node.args["low"])
+            _as_float(node.args["high"])
+            return node
+        case _ if isinstance(node, _COMPARISONS):
+            left, right = kind(node.this), kind(node.expression)
+            if "float" in (left, right) and left != right:
+                _as_float(node.this)
+                _as_float(node.expression)
+            return node
+        case _:
+            return node
+
+
+def _as_float(node: exp.Expr) -> None:
+    """Compare as DuckDB does: a FLOAT with a decimal or an integer is a comparison of FLOATs."""
+    if kind(node) in ("decimal", "integer"):
+        node.replace(spelled("CAST({0} AS FLOAT)", node, like="FLOAT"))
+
+
+def _divide(node: exp.Div) -> exp.Expr:
+    if "interval" in (kind(node.this), kind(node.expression)):
+        raise refuse("a division of intervals")
+    over, under = node.this, node.expression
+    value = literal_integer(under)
+    result = "FLOAT" if kind(over) == kind(under) == "float" else "DOUBLE"
+    if value:
+        made = spelled("(CAST({0} AS DOUBLE) / {1}D)", over, under, like=result)
+    else:
+        # 1/0 is an infinity, 0/0 is NaN, and a negative zero turns the sign.
+        made = spelled(
+            "(CASE WHEN CAST({1} AS DOUBLE) = 0 THEN CAST({0} AS DOUBLE) * "
+            "IF(CAST(CAST({1} AS DOUBLE) AS STRING) = '-0.0', DOUBLE('-Infinity'),"
+            " DOUBLE('Infinity')) "
+            "ELSE CAST({0} AS DOUBLE) / CAST({1} AS DOUBLE) END)",
+            over,
+            under,
+            like=result,
+        )
+    return made if result == "DOUBLE" else spelled("CAST({0} AS FLOAT)", made, like="FLOAT")
+
+
+def _add(node: exp.Add | exp.Sub) -> exp.Expr:
+    left, right = kind(node.this), kind(node.expression)
+    sign = "+" if isinstance(node, exp.Add) else "-"
+    match left, right:
+        case "date", "interval":
+            return _shift(node.this, sign, node.expression, "date")
+        case "timestamp" | "timestamptz", "interval":
+            return _shift(node.this, sign, node.expression, left)
+        case "interval", "date" | "timestamp" | "timestamptz" if sign == "+":
+            return _shift(node.expression, sign, node.this, right)
+        case "date", "date":
+            return spelled("DATEDIFF({0}, {1})", node.this, node.expression, like="BIGINT")
+        case "date", "integer":
+            return spelled(f"DATE_ADD({{0}}, {'' if sign == '+' else '-'}({{1}}))",
+                           node.this, node.expression, like="DATE")  # fmt: skip
+        case "timestamp" | "timestamptz" | "date", "timestamp" | "timestamptz" | "date":
+            if "timestamptz" in (left, right):
+                raise refuse("a difference of instants", "use date_diff() or epoch()")
+            return spelled(
+                "(CAST({0} AS TIMESTAMP_NTZ) - CAST({1} AS TIMESTAMP_NTZ))",
+                node.this,
+                node.expression,
+                like="INTERVAL",
+            )
+        case ("interval", _) | (_, "interval"):
+            raise refuse("arithmetic of intervals")
+        case _ if {left, right} & {"time", "timestamp_ns", "uuid"}:
+            raise refuse("arithmetic of a time, uuid or nanosecond timestamp")
+    return node
+
+
+def _shift(base: exp.Expr, sign: str, interval: exp.Expr, base_kind: str) -> exp.Expr:
+    start = "CAST({0} AS TIMESTAMP_NTZ)" if base_kind == "date" else "{0}"
+    result = "TIMESTAMPTZ" if base_kind == "timestamptz" else "TIMESTAMP"
+    while isinstance(interval, exp.Paren):
+        interval = interval.this
+    if not isinstance(interval, exp.Interval):
+        raise refuse("arithmetic with an interval that is no INTERVAL literal")
+    unit = str(interval.args.get("unit") or "").upper().rstrip("S")
+    amount = interval.this
+    if unit not in ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND"):
+        raise refuse(f"INTERVAL … {unit}".strip())
+    text = literal_text(amount)
+    number = str(amount.this) if isinstance(amount, exp.Literal) else None
+    if (text or number or "").lstrip("-").isdigit():
+        return spelled(
+            f"({start} {sign} INTERVAL '{text or number}' {unit})", base, like=result
+        )
+    if text is not None:
+        raise refuse(f"INTERVAL '{text}' {unit}")
+    place = ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND").index(unit)
+    zeros = ", ".join("0" if at != place else "CAST({1} AS INT)" for at in range(7))
+    return spelled(f"({start} {sign} MAKE_INTERVAL({zeros}))", base, amount, like=result)
+
+
+def _subscript(node: exp.Bracket) -> exp.Expr:
+    if len(node.expressions) != 1:
+        raise refuse("several subscripts")
+    (index,) = node.expressions
+    whole = node.this
+    match kind(whole):
+        case "map":
+            return spelled("TRY_ELEMENT_AT({0}, {1})", whole, index, like=node)
+        case "struct":
+            name = literal_text(index)
+            if name is None:
+                raise refuse("a struct field by its number")
+            return exp.Dot(this=whole.copy(), expression=exp.to_identifier(name, quoted=True))
+        case "list":
+            pass
+        case _:
+            raise refuse("a subscript of something that is no list, map or struct column")
+    if isinstance(index, exp.Slice):
+        first = 1 if index.this is None else literal_integer(index.this)
+        last = literal_integer(index.expression)
+        if first is None or first < 1 or last is None or last < 0 or index.args.get("step"):
+            raise refuse("a list slice without positive literal bounds")
+        return spelled(f"SLICE({{0}}, {first}, {max(0, last - first + 1)})", whole, like=node)
+    if int(node.args.get("offset") or 0) != 1:
+        index = spelled("({0} + 1)", index, like=index)
+    return spelled("TRY_ELEMENT_AT({0}, CAST(NULLIF({1}, 0) AS INT))", whole, index, like=node)
+
+
+def _like(node: exp.Like | exp.ILike) -> exp.Expr:
+    pattern = node.expression
+    if isinstance(node.parent, exp.Escape) or node.args.get("escape"):
+        return node
+    text = literal_text(pattern)
+    if text is not None:
+        if "\\" in text:
+            # DuckDB's LIKE has no escape character unless one is named.
+            node.set("expression", exp.Literal.string(text.replace("\\", "\\\\")))
+        return node
+    node.set("expression", spelled("REPLACE({0}, '\\\\', '\\\\\\\\')", pattern, like="VARCHAR"))
+    return node
+
+
+# ------------------------------------------------------------------ casts
+
+
+def _cast(node: exp.Cast) -> exp.Expr:
+    source, target = kind(node.this), kind_of_type(node.to)
+    word = "TRY_CAST" if isinstance(node, exp.TryCast) else "CAST"
+    inner = node.this
+    match source, target:
+        case "unknown", "integer" | "text":
+            raise refuse("a CAST of an expression whose type is not known")
+        case "decimal", "integer":
+            inner = spelled("ROUND({0})", inner, like=inner)
+        case "float" | "double", "integer":
+            inner = spelled("RINT({0})", inner, like=inner)
+        case "float" | "double", "text":
+            raise refuse("text of a floating-point number", "CAST it to a DECIMAL first")
+        case "blob" | "list" | "struct" | "map" | "interval" | "time" | "timestamp_ns", "text":
+            raise refuse(f"text of a {source}")
+        case "timestamptz", "text":
+            return _instant_text(inner, node)
+        case "text", "blob":
+            text = literal_text(inner)
+            if text is None:
+                raise refuse("CAST of text to BLOB")
+            return spelled(f"X'{_blob(text).hex()}'", like=node)
+        case _, "blob" if source not in ("blob", "null"):
+            raise refuse("a CAST to BLOB")
+        case "text", "uuid":
+            return spelled("LOWER({0})", inner, like=node)
+        case "text", "time":
+            text = literal_text(inner)
+            if text is None:
+                raise refuse("a CAST of text to TIME")
+            return spelled(str(_time_micros(text)), like=node)
+        case "text", "timestamp_ns":
+            raise refuse("a CAST to TIMESTAMP_NS")
+        case "text", "interval" | "list" | "struct" | "map":
+            raise refuse(f"a CAST of text to {target}")
+        case "time" | "timestamp_ns", _ if source != target:
+            raise refuse(f"a CAST of a {source}")
+        case _, "time" | "timestamp_ns" | "interval" if source != target:
+            raise refuse(f"a CAST to {target}")
+        case "integer" | "decimal" | "float" | "double", "date" | "timestamp" | "timestamptz":
+            raise refuse("a CAST of a number to a time")
+    spelling = _type_name(node.to)
+    return spelled(f"{word}({{0}} AS {spelling})", inner, like=node)
+
+
+def _type_name(node: exp.DataType) -> str:
+    name = node.this.name if hasattr(node.this, "name") else str(node.this)
+    if name in _INTEGERS:
+        return _INTEGERS[name]
+    match kind_of_type(node):
+        case "decimal":
+            parts = [each.name for each in node.expressions] or ["18", "3"]
+            return f"DECIMAL({', '.join(parts if len(parts) == 2 else [parts[0], '0'])})"
+        case "text" | "uuid":
+            return "STRING"
+        case "timestamp":
+            return "TIMESTAMP_NTZ"
+        case "timestamptz":
+            return "TIMESTAMP_LTZ"
+        case "blob":
+            return "BINARY"
+        case "time" | "timestamp_ns":
+            return "BIGINT"
+        case "list":
+            return f"ARRAY<{_type_name(node.expressions[0])}>"
+        case "map":
+            key, value = node.expressions
+            return f"MAP<{_type_name(key)}, {_type_name(value)}>"
+        case "unknown" | "interval" | "struct":
+            raise refuse(f"a CAST to {node.sql(dialect='duckdb')}")
+        case kind_name:
+            return kind_name.upper()
+
+
+def _instant_text(inner: exp.Expr, node: exp.Expr) -> exp.Expr:
+    """``2024-01-01 08:00:00.5-05``: local time, then hours of the offset, minutes if there are."""
+    return spelled(
+        "CONCAT(CAST({0} AS STRING), REGEXP_REPLACE(DATE_FORMAT({0}, 'xxx'), ':00$', ''))",
+        inner,
+        like=node,
+    )
+
+
+def _blob(text: str) -> bytes:
+    made, at = bytearray(), 0
+    while at < len(text):
+        if text.startswith("\\x", at) and at + 4 <= len(text):
+            made.append(int(text[at + 2 : at + 4], 16))
+            at += 4
+        else:
+            made += text[at].encode()
+            at += 1
+    return bytes(made)
+
+
+def _time_micros(text: str) -> int:
+    from datetime import time
+
+    try:
+        value = time.fromisoformat(text)
+    except ValueError as error:
+        raise refuse(f"TIME '{text}'") from error
+    return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
+
+
+# ------------------------------------------------------------------ zones
+
+
+def at_time_zone(node: exp.AtTimeZone, timezone: str) -> exp.Expr:
+    """``naive AT TIME ZONE z`` is an instant, ``instant AT TIME ZONE z`` a naive time."""
+    zone = node.args["zone"]
+    match kind(node.this):
+        case "timestamptz":
+            naive = utc_of_instant(node.this, timezone)
+            return spelled("CONVERT_TIMEZONE('UTC', {1}, {0})", naive, zone, like="TIMESTAMP")
+        case "timestamp" | "date" | "text":
+            naive = spelled(
+                "CONVERT_TIMEZONE({1}, 'UTC', CAST({0} AS TIMESTAMP_NTZ))",
+                node.this,
+                zone,
+                like="TIMESTAMP",
+            )
+            return instant_of_utc(naive, timezone)
+        case _:
+            raise refuse("AT TIME ZONE of an expression whose type is not known")
+
+
+def utc_of_instant(node: exp.Expr, timezone: str) -> exp.Expr:
+    """The naive time in UTC of an instant, exact in any session zone."""
+    if timezone == "UTC":
+        return spelled("CAST({0} AS TIMESTAMP_NTZ)", node, like="TIMESTAMP")
+    return spelled(
+        "(TIMESTAMP_NTZ '1970-01-01 00:00:00' + "
+        "MAKE_DT_INTERVAL(0, 0, 0, CAST(UNIX_MICROS({0}) / CAST(1000000 AS DECIMAL(7,0))"
+        " AS DECIMAL(18,6))))",
+        node,
+        like="TIMESTAMP",
+    )
+
+
+def instant_of_utc(node: exp.Expr, timezone: str) -> exp.Expr:
+    """The instant of a naive time in UTC, exact in any session zone."""
+    if timezone == "UTC":
+        return spelled("CAST({0} AS TIMESTAMP_LTZ)", node, like="TIMESTAMPTZ")
+    return spelled("TIMESTAMP_MICROS({0})", micros_of_naive(node), like="TIMESTAMPTZ")
+
+
+def micros_of_naive(node: exp.Expr) -> exp.Expr:
+    """Microseconds since 1970 of a naive time, as if it were UTC; no session zone has a say."""
+    return spelled(
+        "(CAST(DATEDIFF(CAST({0} AS DATE), DATE '1970-01-01') AS BIGINT) * 86400000000"
+        " + HOUR({0}) * 3600000000 + MINUTE({0}) * 60000000"
+        " + CAST(EXTRACT(SECOND FROM {0}) * 1000000 AS BIGINT))",
+        node,
+        like="BIGINT",
+    )

@@ -1,0 +1,210 @@
+"""The Spark session that queries run in: found or started, with everything pinned that SQL means."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from icesql.errors import MissingExtraError, OperationalError, ProgrammingError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# What a query means must not depend on how somebody's session is configured.
+PINNED: Final[dict[str, str]] = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.storeAssignmentPolicy": "ANSI",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.orderByOrdinal": "true",
+    "spark.sql.groupByOrdinal": "true",
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
+    "spark.sql.parquet.fieldId.read.enabled": "true",
+    "spark.sql.parquet.fieldId.read.ignoreMissing": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    # A row of a scan is a task: each gets a Spark task of its own.
+    "spark.sql.leafNodeDefaultParallelism": "100000",
+}
+
+
+def require_pyspark() -> None:
+    """Raises MissingExtraError without PySpark."""
+    try:
+        import pyspark  # noqa: F401 - only to tell plainly that it is missing
+    except ImportError as error:
+        raise MissingExtraError("PySpark", extra="spark") from error
+
+
+def require_java() -> None:
+    """Raises MissingExtraError when no Java can be found to start Spark with."""
+    home = os.environ.get("JAVA_HOME")
+    if home and (Path(home) / "bin" / "java").exists():
+        return
+    if shutil.which("java") is None:
+        raise MissingExtraError(
+            "Java",
+            hint="Spark needs Java 17 or 21: install it (for example the package "
+            "openjdk-17-jre-headless) or set JAVA_HOME; engine = 'local' needs none",
+        )
+
+
+class SparkSource:
+    """Where Spark comes from: the user's session, a Connect server, or a master started here."""
+
+    def __init__(self, source: Mapping[str, Any]) -> None:
+        self._source = source
+        self._root: Any = None
+        self._started = False
+        self._by_zone: dict[str, Any] = {}
+        self._lock = threading.Lock()
+
+    def session(self, timezone: str) -> Any:
+        """A session whose settings are those of icesql, in ``timezone``.
+
+        On a master it is one of its own beside the user's, so theirs keeps its settings. Raises
+        MissingExtraError, ProgrammingError, OperationalError.
+        """
+        with self._lock:
+            if self._root is None:
+                self._root = self._open()
+            if timezone not in self._by_zone:
+                self._by_zone[timezone] = _pinned(self._root, timezone)
+            return self._by_zone[timezone]
+
+    def _open(self) -> Any:
+        require_pyspark()
+        given = [name for name in ("session", "master", "remote") if self._source.get(name)]
+        if len(given) > 1:
+            raise ProgrammingError(f"give one of {' and '.join(given)}, not both")
+        if self._source.get("session") is not None:
+            return self._source["session"]
+        if self._source.get("remote"):
+            self._started = True
+            return _connect(str(self._source["remote"]))
+        master = self._source.get("master")
+        self._started = not _has_session()
+        return _start(str(master) if master else None)
+
+    def close(self) -> None:
+        """End what was started here; a session of the user stays."""
+        with self._lock:
+            root, self._root = self._root, None
+            self._by_zone.clear()
+            if root is not None and self._started and is_connect(root):
+                root.stop()
+            # A JVM is kept: starting one costs seconds, and the next connection wants it again.
+
+
+def is_connect(session: Any) -> bool:
+    """Whether a session talks to a Spark Connect server."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+def _has_session() -> bool:
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession() is not None
+
+
+def _start(master: str | None) -> Any:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    running = SparkContext._active_spark_context
+    if running is None:
+        require_java()
+    elif master is not None and running.master != master:
+        raise ProgrammingError(
+            f"Spark already runs in this process with master {running.master}, not {master}; "
+            "pass that session as spark=…, or stop it first"
+        )
+    builder = SparkSession.builder.appName("icesql")
+    if running is None:
+        master = master or "local[*]"
+        builder = builder.master(master)
+        for name, value in _defaults(master).items():
+            builder = builder.config(name, value)
+    with warnings.catch_warnings(), _own_interpreter(master):
+        warnings.simplefilter("ignore")
+        try:
+            return builder.getOrCreate()
+        except Exception as error:
+            # py4j and PySpark raise a dozen unrelated classes here.
+            raise OperationalError(f"cannot start Spark with master {master}: {error}") from error
+
+
+@contextmanager
+def _own_interpreter(master: str | None) -> Iterator[None]:
+    """While the context starts, Python workers of a local master are this interpreter.
+
+    They would be the ``python3`` of the PATH. What the user chose stays.
+    """
+    from pyspark import SparkConf
+
+    chosen = "PYSPARK_PYTHON" in os.environ or SparkConf().contains("spark.pyspark.python")
+    if chosen or master is None or not master.startswith("local"):
+        yield
+        return
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    try:
+        yield
+    finally:
+        del os.environ["PYSPARK_PYTHON"]
+
+
+def _defaults(master: str) -> dict[str, str]:
+    from pyspark import SparkConf
+
+    chosen = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # Failures reach the caller as errors; their stack traces on stderr help nobody.
+        "spark.log.level": "OFF",
+    }
+    if master.startswith("local"):
+        chosen["spark.sql.shuffle.partitions"] = str(_cores(master))
+        chosen["spark.driver.host"] = "127.0.0.1"
+        chosen["spark.driver.bindAddress"] = "127.0.0.1"
+    conf = SparkConf()
+    return {name: value for name, value in chosen.items() if not conf.contains(name)}
+
+
+def _cores(master: str) -> int:
+    inside = master.partition("[")[2].rstrip("]").split(",")[0]
+    return max(2, int(inside) if inside.isdigit() else os.cpu_count() or 1)
+
+
+def _connect(remote: str) -> Any:
+    try:
+        from pyspark.sql.connect.session import SparkSession
+    except ImportError as error:
+        raise MissingExtraError("Spark Connect", extra="spark", hint=str(error)) from error
+    try:
+        return SparkSession.builder.remote(remote).create()
+    except Exception as error:
+        # gRPC and PySpark raise unrelated classes here.
+        raise OperationalError(f"cannot connect to Spark at {remote}: {error}") from error
+
+
+def _pinned(root: Any, timezone: str) -> Any:
+    session = root.newSession() if not is_connect(root) else _connect_session(root)
+    for name, value in {**PINNED, "spark.sql.session.timeZone": timezone}.items():
+        session.conf.set(name, value)
+    return session
+
+
+def _connect_session(root: Any) -> Any:
+    clone = getattr(root, "newSession", None) or getattr(root, "cloneSession", None)
+    return clone() if clone is not None else root
