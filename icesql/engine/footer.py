@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+_COUNTS: Final = "SELECT file_name, num_rows FROM parquet_file_metadata(?)"
 _QUERY: Final = (
     "SELECT file_name, name, type, type_length, repetition_type, num_children, converted_type,"
     " logical_type, field_id, scale, precision FROM parquet_schema(?)"
@@ -76,6 +77,7 @@ class FooterCache:
     def __init__(self) -> None:
         self._footers: dict[tuple[str, int], Footer] = {}
         self._interned: dict[tuple[Any, ...], Footer] = {}
+        self._row_counts: dict[tuple[str, int], int] = {}
         self._lock = threading.Lock()
 
     def get(self, location: str, length: int) -> Footer | None:
@@ -101,6 +103,19 @@ class FooterCache:
                 if footer is None:
                     footer = self._interned[signature] = Footer(_tree(rows))
                 self._footers[location, length] = footer
+
+
+    def row_counts(
+        self, cursor: Any, files: Sequence[tuple[str, int]], escaped: Iterable[str]
+    ) -> list[int | None]:
+        """How many rows each file has by its footer, None where that is not known; as ``load``."""
+        if any(key not in self._row_counts for key in files):
+            counts = dict(cursor.execute(_COUNTS, [list(escaped)]).fetchall())
+            with self._lock:
+                for key in files:
+                    if key[0] in counts:
+                        self._row_counts[key] = counts[key[0]]
+        return [self._row_counts.get(key) for key in files]
 
 
 def _tree(rows: list[tuple[Any, ...]]) -> tuple[Element, ...]:

@@ -372,11 +372,20 @@ def _folders(plan: ScanPlan, groups: Sequence[FileGroup]) -> set[str]:
     folders = {table} if len(table) > 1 else set()
     for group in groups:
         if group.name != grouping.GENERAL:
-            for task in group.tasks:
-                folder = os.path.dirname(storage.location(task.data_file.path))
+            for path in _paths(group):
+                folder = os.path.dirname(storage.location(path))
                 if not any(folder == known or folder.startswith(known + "/") for known in folders):
                     folders.add(folder)
     return folders
+
+
+def _paths(group: FileGroup) -> Iterator[str]:
+    """The data and equality delete files of a group; tasks share tuples of deletes."""
+    seen: set[str] = set()
+    for deletes in {id(task.deletes): task.deletes for task in group.tasks}.values():
+        seen.update(delete.path for delete in deletes if delete.equality_ids)
+    yield from seen
+    yield from (task.data_file.path for task in group.tasks)
 
 
 def _engine_sql(tree: Any, nonce: str) -> str:

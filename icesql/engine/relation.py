@@ -31,6 +31,19 @@ def escape_glob(path: str) -> str:
     return "".join(f"[{c}]" if c in "*?[" else c for c in path)
 
 
+def parquet_function(files: str, columns: Sequence[NestedField]) -> str:
+    """``read_parquet`` of the parameter ``files``, its columns ``c<field id>`` taken by field id."""
+    entries = ", ".join(
+        f"{column.field_id}: {{name: 'c{column.field_id}', "
+        f"type: {literal(duckdb_type(column.type))}, "
+        f"default_value: {_default(column)}}}"
+        for column in columns
+    )
+    # A field id that no file has: DuckDB then reads nothing but counts the rows.
+    entries = entries or "2147483000: {name: 'none', type: 'INTEGER', default_value: NULL::VARCHAR}"
+    return f"read_parquet(${files}, schema = MAP {{{entries}}}, hive_partitioning = false)"
+
+
 def empty_relation(plan: ScanPlan) -> Relation:
     """No rows, with the columns of the scan."""
     columns = ", ".join(
@@ -78,20 +91,7 @@ class PlainFiles:
     @property
     def function(self) -> str:
         """The call, to stand in a FROM clause."""
-        entries = ", ".join(
-            f"{column.field_id}: {{name: 'c{column.field_id}', "
-            f"type: {literal(duckdb_type(column.type))}, "
-            f"default_value: {_default(column)}}}"
-            for column in self.columns
-        )
-        # A field id that no file has: DuckDB then reads nothing but counts the rows.
-        entries = (
-            entries or "2147483000: {name: 'none', type: 'INTEGER', default_value: NULL::VARCHAR}"
-        )
-        return (
-            f"read_parquet(${self.prefix}_files, schema = MAP {{{entries}}}, "
-            "hive_partitioning = false)"
-        )
+        return parquet_function(f"{self.prefix}_files", self.columns)
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +26,7 @@ from icesql.iceberg.metadata_columns import POS
 from icesql.iceberg.schema import Schema
 
 if TYPE_CHECKING:
+    from icesql.read.equality_keys import EqualityGroup
     from icesql.scan.plan import ScanPlan
     from icesql.scan.task import FileScanTask
 
@@ -68,24 +69,13 @@ class RelationBuilder:
         return confirmed
 
     def _footer_problems(self, plan: ScanPlan, group: FileGroup) -> list[str | None]:
-        import duckdb
-
         storage = plan.context.storage
         keys = [
             (storage.location(task.data_file.path), task.data_file.file_size_in_bytes)
             for task in group.tasks
         ]
-        unknown = [key for key in keys if self._footers.get(*key) is None]
-        if unknown:
-            try:
-                self._footers.load(
-                    self._cursor, unknown, [escape_glob(path) for path, _ in unknown]
-                )
-            except (duckdb.Error, UnicodeDecodeError) as error:
-                if is_fatal(error) or self._query.cancel.is_set():
-                    raise
-                # Some file is not what it should be: the reference reader says which and why.
-                return ["a footer could not be read"] * len(keys)
+        if not self._load_footers(keys):
+            return ["a footer could not be read"] * len(keys)
         columns = grouping.columns_to_read(plan, group.tasks)
         verdicts: dict[tuple[int, int], str | None] = {}
         problems: list[str | None] = []
@@ -101,6 +91,60 @@ class RelationBuilder:
                 )
             problems.append(verdicts[memo])
         return problems
+
+    def _load_footers(self, keys: Sequence[tuple[str, int]]) -> bool:
+        """Learn the footers of files (location, length); False when one cannot be read."""
+        unknown = [key for key in keys if self._footers.get(*key) is None]
+        return not unknown or self._asks(
+            lambda: self._footers.load(
+                self._cursor, unknown, [escape_glob(path) for path, _ in unknown]
+            )
+        )
+
+    def _asks(self, function: Callable[[], object]) -> bool:
+        """Whether DuckDB can answer about some footers."""
+        import duckdb
+
+        try:
+            function()
+        except (duckdb.Error, UnicodeDecodeError) as error:
+            if is_fatal(error) or self._query.cancel.is_set():
+                raise
+            # Some file is not what it should be: the reference reader says which and why.
+            return False
+        return True
+
+    def _is_plain_group(self, group: EqualityGroup) -> bool:
+        """Whether DuckDB's Parquet reader gives all keys of a group exactly.
+
+        False also for files that ``read/`` would refuse, so that it says why.
+        """
+        keys = []
+        for file in group.files:
+            location = group.context.storage.local_path(file.path)
+            if (
+                location is None
+                or file.file_format.upper() != "PARQUET"
+                or file.key_metadata is not None
+            ):
+                return False
+            keys.append((location, file.file_size_in_bytes))
+        columns = [key.column for key in group.columns]
+        if any(key.steps for key in group.columns) or not self._load_footers(keys):
+            return False
+        for footer in {id(each): each for each in (self._footers.get(*k) for k in keys)}.values():
+            if footer is None or footer_problem(footer, columns, frozenset()):
+                return False
+            if any(column.field_id not in (footer.by_id or {}) for column in columns):
+                return False
+        counts: list[int | None] = []
+        escaped = [escape_glob(path) for path, _ in keys]
+        return self._asks(
+            lambda: counts.extend(self._footers.row_counts(self._cursor, keys, escaped))
+        ) and all(
+            count is not None and count >= file.record_count
+            for count, file in zip(counts, group.files, strict=True)
+        )
 
     def relation(self, index: int, plan: ScanPlan, groups: Sequence[FileGroup]) -> Relation:
         """The live rows of confirmed groups; ``index`` keeps the names of several scans apart."""
@@ -123,7 +167,9 @@ class RelationBuilder:
 
         tasks = by_sequence_number(group.tasks)
         files = PlainFiles(plan, tasks, prefix, grouping.columns_to_read(plan, tasks))
-        relation = live_rows(files, DeleteRelations(plan.context, tasks, self._query))
+        relation = live_rows(
+            files, DeleteRelations(plan.context, tasks, self._query), self._is_plain_group
+        )
         self._streams.extend(
             source for source in relation.registered.values() if isinstance(source, ArrowSource)
         )
