@@ -32,7 +32,7 @@ def escape_glob(path: str) -> str:
 
 
 def parquet_function(files: str, columns: Sequence[NestedField]) -> str:
-    """``read_parquet`` of the parameter ``files``, its columns ``c<field id>`` taken by field id."""
+    """``read_parquet`` of the parameter ``files``; columns by field id, called ``c<field id>``."""
     entries = ", ".join(
         f"{column.field_id}: {{name: 'c{column.field_id}', "
         f"type: {literal(duckdb_type(column.type))}, "
