@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import os
 import uuid
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 import fastavro
 import pyarrow as pa
@@ -16,7 +18,7 @@ import pyarrow.parquet as pq
 from tests.writer.manifests import write_manifest, write_manifest_list
 from tests.writer.metrics import metrics
 from tests.writer.roaring import write_puffin
-from tests.writer.types import arrow_schema, avro_record, single_value
+from tests.writer.types import arrow_schema, arrow_type, avro_record, fixed_of, single_value
 
 DATA, POSITION_DELETES, EQUALITY_DELETES = 0, 1, 2
 FILE_PATH, POS = 2147483546, 2147483545
@@ -63,6 +65,8 @@ class TableWriter:
         self.clock = self.start_ms
         self.live: list[WrittenFile] = []
         self.live_at: dict[int, list[WrittenFile]] = {}
+        # Of each snapshot its manifests, as (record, files that live in it).
+        self.manifests_at: dict[int, list] = {}
         self.write_metadata()
 
     # -------------------------------------------------------------- metadata
@@ -81,6 +85,13 @@ class TableWriter:
     def set_spec(self, fields):
         """A new default partition spec."""
         self.specs.append({"spec-id": len(self.specs), "fields": fields})
+        return self.write_metadata()
+
+    def rollback(self, snapshot_id):
+        """Make an older snapshot the current one."""
+        self.current = snapshot_id
+        self.live = list(self.live_at[snapshot_id])
+        self.log.append({"timestamp-ms": self.clock + 1000, "snapshot-id": snapshot_id})
         return self.write_metadata()
 
     def tag(self, name, snapshot_id=None, kind="tag"):
@@ -199,11 +210,19 @@ class TableWriter:
         return WrittenFile(record, content, spec_id)
 
     def position_deletes(
-        self, positions, *, format="parquet", partition=(), spec_id=None, scoped=True
+        self,
+        positions,
+        *,
+        format="parquet",
+        partition=(),
+        spec_id=None,
+        scoped=True,
+        referenced=False,
     ):
         """A position delete file of (data file, row position) pairs.
 
-        ``scoped`` adds the bounds of file_path, by which a file for one data file is recognised.
+        ``scoped`` adds the bounds of file_path, by which a file for one data file is recognised;
+        ``referenced`` names that one file.
         """
         pairs = sorted((_path_of(each), position) for each, position in positions)
         fields = [
@@ -222,6 +241,8 @@ class TableWriter:
                 "lower_bounds": {FILE_PATH: pairs[0][0].encode()},
                 "upper_bounds": {FILE_PATH: pairs[-1][0].encode()},
             }
+        if referenced:
+            counts["referenced_data_file"] = pairs[0][0]
         return self.existing_file(
             opened,
             recorded,
@@ -237,8 +258,7 @@ class TableWriter:
         self, rows, equality_ids, *, fields=None, format="parquet", partition=(), spec_id=None
     ):
         """An equality delete file; rows hold the columns of ``equality_ids``."""
-        known = {f["id"]: f for f in (fields or self.schema["fields"])}
-        fields = [known[field_id] for field_id in equality_ids]
+        fields = _only(fields or self.schema["fields"], equality_ids)
         if isinstance(rows, pa.Table):
             table = rows
         else:
@@ -282,34 +302,32 @@ class TableWriter:
 
     # -------------------------------------------------------------- commits
 
-    def commit(self, added=(), removed=(), operation=None):
-        """A snapshot that adds and removes files; returns its id."""
+    def commit(self, added=(), removed=(), operation=None, *, branch=None, rewrite=True):
+        """A snapshot that adds and removes files; returns its id.
+
+        ``branch`` moves that ref instead of main. Manifests of the parent are merged and written
+        again, or kept as they are where nothing in them was removed when ``rewrite`` is False.
+        """
         added, removed = list(added), list(removed)
         self.sequence += 0 if self.version == 1 else 1
         snapshot_id = 1000 + len(self.snapshots)
         self.clock += 1000
         for each in added:
-            each.sequence_number = self.sequence if each.sequence_number is None else (
-                each.sequence_number
+            each.sequence_number = (
+                self.sequence if each.sequence_number is None else each.sequence_number
             )
             each.snapshot_id = snapshot_id
-        kept = [each for each in self.live if not any(each is gone for gone in removed)]
+        parent = self.current if branch is None else self.refs[branch]["snapshot-id"]
+        before = self.live_at.get(parent, [])
+        kept = [each for each in before if not any(each is gone for gone in removed)]
         first_row_id = self.next_row_id
-        manifests = []
-        groups = {}
-        for status, files in ((1, added), (0, kept), (2, removed)):
-            for each in files:
-                key = each.spec_id, 0 if each.content == DATA else 1
-                groups.setdefault(key, []).append((status, each))
-        for number, ((spec_id, content), entries) in enumerate(sorted(groups.items())):
-            manifests.append(
-                self._manifest(snapshot_id, number, spec_id, content, entries)
-            )
+        manifests = self._manifests(snapshot_id, parent, added, kept, removed, rewrite)
+        self.manifests_at[snapshot_id] = manifests
         name = f"snap-{snapshot_id}.avro"
         write_manifest_list(
             f"{self.folder}/metadata/{name}",
             self.version,
-            manifests,
+            [record for record, _ in manifests],
             snapshot_id=snapshot_id,
             sequence_number=self.sequence,
         )
@@ -322,20 +340,63 @@ class TableWriter:
             "summary": {"operation": operation or ("delete" if removed and not added else default)},
             "schema-id": self.schema["schema-id"],
         }
-        if self.current is not None:
-            snapshot["parent-snapshot-id"] = self.current
+        if parent is not None:
+            snapshot["parent-snapshot-id"] = parent
         if self.version > 1:
             snapshot["sequence-number"] = self.sequence
         if self.version >= 3:
             snapshot["first-row-id"] = first_row_id
             snapshot["added-rows"] = self.next_row_id - first_row_id
         self.snapshots.append(snapshot)
-        self.log.append({"timestamp-ms": self.clock, "snapshot-id": snapshot_id})
-        self.current = snapshot_id
-        self.live = kept + added
-        self.live_at[snapshot_id] = list(self.live)
+        self.live_at[snapshot_id] = kept + added
+        if branch is None:
+            self.log.append({"timestamp-ms": self.clock, "snapshot-id": snapshot_id})
+            self.current = snapshot_id
+            self.live = kept + added
+        else:
+            self.refs[branch] = {"snapshot-id": snapshot_id, "type": "branch"}
         self.write_metadata()
         return snapshot_id
+
+    def _manifests(self, snapshot_id, parent, added, kept, removed, rewrite):
+        """The manifests of a new snapshot: (record, live files) pairs."""
+        made, groups = [], {}
+
+        def put(status, each):
+            groups.setdefault((each.spec_id, 0 if each.content == DATA else 1), []).append(
+                (status, each)
+            )
+
+        for each in added:
+            put(1, each)
+        if rewrite:
+            for each in kept:
+                put(0, each)
+            for each in removed:
+                put(2, each)
+        else:
+            gone = {id(each) for each in removed}
+            for record, files in self.manifests_at.get(parent, []):
+                if any(id(each) in gone for each in files):
+                    for each in files:
+                        put(2 if id(each) in gone else 0, each)
+                elif files:
+                    made.append((self._carried(record, files), files))
+        for number, ((spec_id, content), entries) in enumerate(sorted(groups.items())):
+            record = self._manifest(snapshot_id, number, spec_id, content, entries)
+            made.append((record, [each for status, each in entries if status != 2]))
+        return made
+
+    def _carried(self, record, files):
+        """A manifest that is listed again; before version 3 its rows had no ids."""
+        if self.version < 3 or record["content"] or record["first_row_id"] is not None:
+            return record
+        first = self.next_row_id
+        for each in files:
+            if each.first_row_id is None:
+                each.first_row_id = self.next_row_id
+                self.next_row_id += each.record["record_count"]
+        return {**record, "first_row_id": first}
 
     def _manifest(self, snapshot_id, number, spec_id, content, entries):
         spec = self.specs[spec_id]
@@ -345,7 +406,7 @@ class TableWriter:
         if self.version >= 3 and content == 0:
             first_row_id = self.next_row_id
             for status, each in entries:
-                if status == 1 and each.first_row_id is None:
+                if status != 2 and each.first_row_id is None:
                     each.first_row_id = self.next_row_id
                     self.next_row_id += each.record["record_count"]
         write_manifest(
@@ -420,12 +481,12 @@ class TableWriter:
         summaries = []
         for each in partition_fields:
             values = [e.record["partition"][each["name"]] for _, e in entries]
-            present = [v for v in values if v is not None and v == v]
+            present = sorted((v for v in values if v is not None and v == v), key=_total_order)
             bounds = {}
             if present:
                 bounds = {
-                    "lower_bound": single_value(each["type"], min(present)),
-                    "upper_bound": single_value(each["type"], max(present)),
+                    "lower_bound": single_value(each["type"], present[0]),
+                    "upper_bound": single_value(each["type"], present[-1]),
                 }
             summaries.append(
                 {
@@ -453,7 +514,7 @@ def write_file(path, table, fields, format, ids, **options):
                 if footer.row_group(i).num_columns
             ]
         case "orc":
-            pa.orc.write_table(table, path, **options)
+            pa.orc.write_table(_as_orc(table, fields, ids), path, **options)
         case "avro":
             schema = avro_record(fields, "table")
             with open(path, "wb") as out:
@@ -463,11 +524,13 @@ def write_file(path, table, fields, format, ids, **options):
 
 def _avro_rows(table, fields):
     def value(type_, item):
-        if item is None or isinstance(type_, str):
+        if item is None:
             return item
+        if isinstance(type_, str):
+            return _avro_number(type_, item)
         match type_["type"]:
             case "struct":
-                return {f["name"]: value(f["type"], item[f["name"]]) for f in type_["fields"]}
+                return {f["name"]: value(f["type"], item.get(f["name"])) for f in type_["fields"]}
             case "list":
                 return [value(type_["element"], each) for each in item]
             case "map":
@@ -479,6 +542,96 @@ def _avro_rows(table, fields):
 
     for row in table.to_pylist():
         yield {f["name"]: value(f["type"], row[f["name"]]) for f in fields}
+
+
+def _avro_number(type_, item):
+    # Integers, since fastavro reads a datetime without zone as local time.
+    if type_ in ("timestamp", "timestamptz"):
+        return (item.replace(tzinfo=None) - _EPOCH) // _MICROSECOND
+    if type_ in ("timestamp_ns", "timestamptz_ns"):
+        return item.value
+    return item
+
+
+def _as_orc(table, fields, ids):
+    """The table with ORC's attributes instead of Parquet's, in types that ORC can store."""
+
+    def convert(field, arrow):
+        kind, attributes = field["type"], {"iceberg.id": str(field["id"])} if ids else {}
+        if kind == "time":
+            arrow, attributes["iceberg.long-type"] = pa.int64(), "TIME"
+        elif kind == "uuid":
+            arrow, attributes["iceberg.binary-type"] = pa.binary(), "UUID"
+        elif fixed_of(kind):
+            arrow, attributes["iceberg.binary-type"] = pa.binary(), "FIXED"
+            attributes["iceberg.length"] = str(fixed_of(kind))
+        elif isinstance(kind, dict):
+            arrow = nested(kind, arrow)
+        return pa.field(field["name"], arrow, metadata=attributes)
+
+    def child(name, field_id, kind):
+        return convert({"name": name, "id": field_id, "type": kind}, arrow_type(kind, ids=False))
+
+    def nested(kind, arrow):
+        match kind["type"]:
+            case "struct":
+                return pa.struct(
+                    [convert(f, arrow.field(i).type) for i, f in enumerate(kind["fields"])]
+                )
+            case "list":
+                return pa.list_(child("element", kind["element-id"], kind["element"]))
+            case "map":
+                return pa.map_(
+                    child("key", kind["key-id"], kind["key"]).with_nullable(False),
+                    child("value", kind["value-id"], kind["value"]),
+                )
+        raise AssertionError(kind)
+
+    known = {f["name"]: f for f in fields}
+    wanted = pa.schema([convert(known[column.name], column.type) for column in table.schema])
+    arrays = [
+        pa.array([_orc_value(known[name]["type"], v) for v in table.column(name).to_pylist()], to)
+        for name, to in zip(wanted.names, wanted.types, strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, schema=wanted)
+
+
+def _orc_value(type_, item):
+    if item is None:
+        return None
+    if type_ == "time":
+        return ((item.hour * 60 + item.minute) * 60 + item.second) * 1_000_000 + item.microsecond
+    if isinstance(type_, str):
+        return item
+    match type_["type"]:
+        case "struct":
+            return {f["name"]: _orc_value(f["type"], item.get(f["name"])) for f in type_["fields"]}
+        case "list":
+            return [_orc_value(type_["element"], each) for each in item]
+        case _:
+            return [(_orc_value(type_["key"], k), _orc_value(type_["value"], v)) for k, v in item]
+
+
+_EPOCH = datetime(1970, 1, 1)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def _total_order(value):
+    """A sort key under which -0.0 is below 0.0."""
+    return (value, math.copysign(1, value)) if isinstance(value, float) else value
+
+
+def _only(fields, wanted):
+    """The fields with these ids, children inside the structs they are in."""
+    kept = []
+    for each in fields:
+        if each["id"] in wanted:
+            kept.append(each)
+        elif isinstance(each["type"], dict) and each["type"]["type"] == "struct":
+            children = _only(each["type"]["fields"], wanted)
+            if children:
+                kept.append({**each, "type": {**each["type"], "fields": children}})
+    return kept
 
 
 def _path_of(each):

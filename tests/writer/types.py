@@ -35,6 +35,20 @@ def decimal_of(type_):
     return (int(found[1]), int(found[2])) if found else None
 
 
+def unscaled_of(value, scale):
+    """The integer value * 10**scale, exact for any number of digits."""
+    sign, digits, exponent = Decimal(value).as_tuple()
+    number = int("".join(map(str, digits))) * 10 ** max(exponent + scale, 0)
+    number //= 10 ** max(-exponent - scale, 0)
+    return -number if sign else number
+
+
+def decimal_from(unscaled, scale):
+    """unscaled / 10**scale with exactly that scale."""
+    digits = tuple(map(int, str(abs(unscaled))))
+    return Decimal((int(unscaled < 0), digits, -scale))
+
+
 def fixed_of(type_):
     """The length of "fixed[n]", None for other types."""
     found = re.fullmatch(r"fixed\[(\d+)\]", type_) if isinstance(type_, str) else None
@@ -81,7 +95,7 @@ def arrow_schema(fields, ids=True):
 def single_value(type_, value):
     """The bytes of a bound. Dates and times as integers, decimals as Decimal, uuid as bytes."""
     if decimal_of(type_):
-        unscaled = int(Decimal(value).scaleb(decimal_of(type_)[1]))
+        unscaled = unscaled_of(value, decimal_of(type_)[1])
         length = max(1, (unscaled.bit_length() + 8) // 8)
         return unscaled.to_bytes(length, "big", signed=True)
     match type_:
