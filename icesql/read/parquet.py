@@ -108,7 +108,8 @@ class ParquetSource:
         self, groups: list[int], wanted: Sequence[FileField], first: int, rows: int
     ) -> Iterator[SourceBatch]:
         """Rows of consecutive row groups, so that positions go up by one."""
-        indices = [leaf for each in wanted for leaf in self._leaves[each.index]]
+        # Ascending: Arrow gives the columns in the order in which they are asked for.
+        indices = sorted(leaf for each in wanted for leaf in self._leaves[each.index])
         file = self._reader_for(wanted)
         in_file_order = sorted({each.index for each in wanted})
         places = [in_file_order.index(each.index) for each in wanted]
