@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,9 @@ from icesql.read.source import open_source
 from icesql.scan.task import FileScanTask, ScanContext
 
 Positions: TypeAlias = npt.NDArray[np.int64]
+
+# Larger delete files are read for each query, and only what the query's data files need is kept.
+_MOST_KEPT_ROWS: Final = 1 << 20
 
 _SCHEMA = Schema((DELETE_FILE_PATH, DELETE_POS))
 # Delete files of other writers may lack field ids; the spec fixes the names.
@@ -72,7 +75,7 @@ class PositionDeletes:
                 parts.append(part)
         if not parts:
             return None
-        return parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts))
+        return _merged(parts)
 
     def _vector(self, vector: DataFile) -> Positions | None:
         from icesql.iceberg.deletion_vector import read_deletion_vector
@@ -82,12 +85,15 @@ class PositionDeletes:
         location = self._context.storage.location(vector.path)
         if vector.content_offset is None or vector.content_size_in_bytes is None:
             raise CorruptFileError(location, "a deletion vector without offset and size")
-        blob = self._context.storage.read(
-            vector.path, offset=vector.content_offset, length=vector.content_size_in_bytes
-        )
+        offset, length = vector.content_offset, vector.content_size_in_bytes
         cardinality = vector.record_count if vector.record_count >= 0 else None
-        found = read_deletion_vector(blob, path=location, cardinality=cardinality)
-        positions = np.asarray(found, dtype=np.uint64).astype(np.int64)
+        key = self._cache_key(vector.path, offset, length, cardinality)
+        positions: Positions | None = self._cached(key)
+        if positions is None:
+            blob = self._context.storage.read(vector.path, offset=offset, length=length)
+            found = read_deletion_vector(blob, path=location, cardinality=cardinality)
+            positions = np.frombuffer(found, np.int64) if len(found) else np.empty(0, np.int64)
+            self._keep(key, positions, positions.nbytes)
         return positions if len(positions) else None
 
     def _check_range(self, positions: Positions, task: FileScanTask, delete: DataFile) -> None:
@@ -115,19 +121,59 @@ class PositionDeletes:
         matcher = _PathMatcher(data_paths, self._context)
         location = self._context.storage.location(delete.path)
         parts: dict[str, list[Positions]] = {}
+        for path, rows in self._pieces(delete):
+            data_path = matcher.match(path)
+            if data_path is not None:
+                parts.setdefault(data_path, []).append(rows)
+            elif delete.referenced_data_file is not None or "\0" in path:
+                raise CorruptFileError(
+                    location, f"a position delete of {path!r}, which it should not name"
+                )
+        return {path: _merged(found) for path, found in parts.items()}
+
+    def _pieces(self, delete: DataFile) -> Iterable[tuple[str, Positions]]:
+        """The paths in a delete file, each once or more, and rows deleted there.
+
+        Small files are decoded once for all queries: delete files never change.
+        """
+        if not 0 <= delete.record_count <= _MOST_KEPT_ROWS:
+            return self._read_pieces(delete)
+        key = self._cache_key(delete.path)
+        kept: dict[str, Positions] | None = self._cached(key)
+        if kept is None:
+            parts: dict[str, list[Positions]] = {}
+            for path, rows in self._read_pieces(delete):
+                parts.setdefault(path, []).append(rows)
+            kept = {path: _merged(found) for path, found in parts.items()}
+            size = sum(rows.nbytes + 2 * len(path) + 200 for path, rows in kept.items())
+            self._keep(key, kept, size)
+        return kept.items()
+
+    def _read_pieces(self, delete: DataFile) -> Iterator[tuple[str, Positions]]:
+        location = self._context.storage.location(delete.path)
         for paths, positions in self._batches(delete):
             self._query.check()
             if len(positions) and positions.min() < 0:
                 raise CorruptFileError(location, f"a position delete of row {positions.min()}")
-            for path, rows in _by_path(paths, positions):
-                data_path = matcher.match(path)
-                if data_path is not None:
-                    parts.setdefault(data_path, []).append(rows)
-                elif delete.referenced_data_file is not None or "\0" in path:
-                    raise CorruptFileError(
-                        location, f"a position delete of {path!r}, which it should not name"
-                    )
-        return {path: np.unique(np.concatenate(found)) for path, found in parts.items()}
+            yield from _by_path(paths, positions)
+
+    # What is kept outlives the query in the storage's cache, by the file's time of change.
+
+    def _cache_key(self, path: str, *part: int | None) -> tuple[Any, ...] | None:
+        storage = self._context.storage
+        if storage.cache is None:
+            return None
+        version = storage.version_of(path)
+        return ("positions", storage.location(path) if version is None else version, *part)
+
+    def _cached(self, key: tuple[Any, ...] | None) -> Any | None:
+        cache = self._context.storage.cache
+        return None if key is None or cache is None else cache.get(key)
+
+    def _keep(self, key: tuple[Any, ...] | None, value: Any, size: int) -> None:
+        cache = self._context.storage.cache
+        if key is not None and cache is not None:
+            cache.put(key, value, size)
 
     def _batches(self, delete: DataFile) -> Iterator[tuple[pa.Array, Positions]]:
         context = replace(self._context, schema=_SCHEMA, file_schema=_SCHEMA, name_mapping=_NAMES)
@@ -150,6 +196,14 @@ class PositionDeletes:
                 yield arrays[0], arrays[1].to_numpy()
         finally:
             source.close()
+
+
+def _merged(parts: list[Positions]) -> Positions:
+    """Sorted and distinct."""
+    rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    if len(rows) > 1 and not (rows[1:] > rows[:-1]).all():
+        rows = np.unique(rows)
+    return rows
 
 
 class _PathMatcher:
