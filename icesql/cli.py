@@ -8,6 +8,7 @@ Start-up is a feature: what a run does not need is not imported.
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -194,6 +195,8 @@ def _show(cursor: Cursor, options: argparse.Namespace) -> None:
         print(f"note: {note}", file=sys.stderr)
     count = None
     if cursor.description:
+        gc.freeze()
+        gc.enable()
         columns = [column[0] for column in cursor.description]
         count = write_rows(sys.stdout, options.format, columns, cursor, _style())
     if options.verbose:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -198,7 +197,7 @@ def _is_table(folder: str) -> bool:
 
 def _write_hint(folder: str, version: int) -> None:
     """Best effort, as in Java: readers probe upwards from a hint that lags."""
-    temporary = os.path.join(folder, f"{secrets.token_hex(8)}-version-hint.temp")
+    temporary = os.path.join(folder, f"{os.urandom(8).hex()}-version-hint.temp")
     try:
         with open(temporary, "w", encoding="ascii") as file:
             file.write(str(version))

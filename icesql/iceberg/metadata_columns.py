@@ -16,9 +16,7 @@ DELETED: Final = NestedField(2147483644, "_deleted", BOOLEAN, required=True)
 SPEC_ID: Final = NestedField(2147483643, "_spec_id", INTEGER, required=True)
 PARTITION_ID: Final = 2147483642
 ROW_ID: Final = NestedField(2147483540, "_row_id", LONG)
-LAST_UPDATED_SEQUENCE_NUMBER: Final = NestedField(
-    2147483539, "_last_updated_sequence_number", LONG
-)
+LAST_UPDATED_SEQUENCE_NUMBER: Final = NestedField(2147483539, "_last_updated_sequence_number", LONG)
 SNAPSHOT_ID: Final = NestedField(2147483500, "_snapshot_id", LONG)
 
 DELETE_FILE_PATH: Final = NestedField(2147483546, "file_path", STRING, required=True)

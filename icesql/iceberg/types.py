@@ -31,9 +31,10 @@ class _Missing:
 MISSING: Final = _Missing()
 
 
-@dataclass(frozen=True, slots=True)
 class IcebergType:
     """Base of all types."""
+
+    __slots__ = ()
 
     def __str__(self) -> str:
         return _PRIMITIVE_NAMES[type(self)]
@@ -45,86 +46,88 @@ class PrimitiveType(IcebergType):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class BooleanType(PrimitiveType):
-    __str__ = IcebergType.__str__
+class _Plain(PrimitiveType):
+    """A type without parameters: all its instances are one value.
+
+    Not dataclasses: making a dozen of them costs more than parsing a query.
+    """
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
 
 
-@dataclass(frozen=True, slots=True)
-class IntegerType(PrimitiveType):
-    __str__ = IcebergType.__str__
+class BooleanType(_Plain):
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class LongType(PrimitiveType):
-    __str__ = IcebergType.__str__
+class IntegerType(_Plain):
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class FloatType(PrimitiveType):
-    __str__ = IcebergType.__str__
+class LongType(_Plain):
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class DoubleType(PrimitiveType):
-    __str__ = IcebergType.__str__
+class FloatType(_Plain):
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class DateType(PrimitiveType):
-    __str__ = IcebergType.__str__
+class DoubleType(_Plain):
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TimeType(PrimitiveType):
-    __str__ = IcebergType.__str__
+class DateType(_Plain):
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TimestampType(PrimitiveType):
-    __str__ = IcebergType.__str__
+class TimeType(_Plain):
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TimestamptzType(PrimitiveType):
-    __str__ = IcebergType.__str__
+class TimestampType(_Plain):
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TimestampNanoType(PrimitiveType):
-    __str__ = IcebergType.__str__
+class TimestamptzType(_Plain):
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TimestamptzNanoType(PrimitiveType):
-    __str__ = IcebergType.__str__
+class TimestampNanoType(_Plain):
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class StringType(PrimitiveType):
-    __str__ = IcebergType.__str__
+class TimestamptzNanoType(_Plain):
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class UUIDType(PrimitiveType):
-    __str__ = IcebergType.__str__
+class StringType(_Plain):
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class BinaryType(PrimitiveType):
-    __str__ = IcebergType.__str__
+class UUIDType(_Plain):
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class VariantType(PrimitiveType):
-    __str__ = IcebergType.__str__
+class BinaryType(_Plain):
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownType(PrimitiveType):
+class VariantType(_Plain):
+    __slots__ = ()
+
+
+class UnknownType(_Plain):
     """Always NULL and never stored; also the type of what this version does not know."""
 
-    __str__ = IcebergType.__str__
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
-from zoneinfo import ZoneInfo
 
 from sqlglot import exp
+
+from icesql.config import time_zone
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
@@ -16,6 +17,7 @@ _INSTANTS: Final = frozenset(
 )
 _DAYS: Final = frozenset({"today", "current_date"})
 _CLOCKS: Final = frozenset({"localtimestamp", "current_localtimestamp"})
+_NAMES: Final = _INSTANTS | _DAYS | _CLOCKS
 
 
 def stop_clock(tree: exp.Expr, context: QueryContext) -> None:
@@ -35,8 +37,10 @@ def stop_clock(tree: exp.Expr, context: QueryContext) -> None:
 
 def _constant(node: exp.Expr, context: QueryContext) -> exp.Expr | None:
     name = _name(node)
+    if name not in _NAMES:
+        return None
     now = context.now if context.now.tzinfo else context.now.replace(tzinfo=UTC)
-    local: datetime = now.astimezone(ZoneInfo(context.settings.timezone))
+    local: datetime = now.astimezone(time_zone(context.settings.timezone))
     if name in _INSTANTS:
         return _cast(now.astimezone(UTC).isoformat(" "), "TIMESTAMPTZ")
     if name in _DAYS:

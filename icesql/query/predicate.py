@@ -43,7 +43,6 @@ from icesql.query.comparison import (
 from icesql.query.constants import Constant, Kind
 from icesql.query.folding import fold
 from icesql.query.prefixes import like, starts_with
-from icesql.query.unwrap import unwrap
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
@@ -159,6 +158,8 @@ class _Translator:
                 kind = constant.kind.name.lower()
                 return self._engine(node, f"a {found.type} column is not compared with {kind}")
             return predicate
+        from icesql.query.unwrap import unwrap
+
         inverted = unwrap(operation, node, constant, self.column, self.compare, self.context)
         return inverted if inverted is not None else self._opaque(node)
 

@@ -15,15 +15,12 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from icesql.iceberg.expressions.evaluate import evaluate
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, And, Leaf, Or, Predicate
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import NestedField, StructType
 from icesql.query.bound import PushedConjunct
-from icesql.query.comparison import all_of
 from icesql.query.joins import OuterJoins
 from icesql.query.names import SelectScope, Source, meaning_of
-from icesql.query.predicate import translate
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
@@ -78,10 +75,18 @@ def push_down(
     limits = _limit(tree, scopes)
     filtered = []
     for index, scan in enumerate(scans):
-        row_filter = all_of(pusher.filters.get(index, ()))
+        row_filter = _all_of(pusher.filters.get(index, []))
         named = _with_names(row_filter, scan.schema)
         filtered.append(replace(scan, row_filter=named, limit=limits.get(index)))
     return tuple(filtered), tuple(pusher.pushed)
+
+
+def _all_of(parts: list[Predicate]) -> Predicate:
+    if not parts:
+        return ALWAYS_TRUE
+    from icesql.query.comparison import all_of
+
+    return all_of(parts)
 
 
 @dataclass(slots=True)
@@ -112,6 +117,9 @@ class _Pusher:
         self, conjunct: exp.Expr, scope: SelectScope, targets: Sequence[tuple[Source, bool]]
     ) -> None:
         """Push one condition into each target; the flag says that it may be filled with NULL."""
+        from icesql.iceberg.expressions.evaluate import evaluate
+        from icesql.query.predicate import translate
+
         reasons: list[str] = []
         concerned: list[int] = []
         found = False

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from typing import TYPE_CHECKING, Final
-from zoneinfo import ZoneInfo
 
+from icesql.config import time_zone
 from icesql.query.constants import DAY, HOUR, Constant, Kind
 
 if TYPE_CHECKING:
@@ -17,11 +16,6 @@ _EPOCH: Final = datetime(1970, 1, 1)
 # Rules of summer time beyond these years are extrapolated, earlier ones reconstructed.
 _SURE_FROM: Final = 0
 _SURE_TO: Final = 68 * 365 * DAY
-
-
-@cache
-def _zone(name: str) -> ZoneInfo:
-    return ZoneInfo(name)
 
 
 def _is_utc(context: QueryContext) -> bool:
@@ -35,7 +29,7 @@ def zone_slack(context: QueryContext, slack: int) -> int:
 
 def _offset(clock: int, context: QueryContext, fold: int) -> int:
     moment = (_EPOCH + timedelta(microseconds=clock)).replace(fold=fold)
-    offset = _zone(context.settings.timezone).utcoffset(moment)
+    offset = time_zone(context.settings.timezone).utcoffset(moment)
     assert offset is not None
     return offset // timedelta(microseconds=1)
 
@@ -64,7 +58,7 @@ def to_local(instant: Constant, context: QueryContext) -> Constant:
 
 def _offset_at(instant: int, context: QueryContext) -> int:
     moment = (_EPOCH + timedelta(microseconds=instant)).replace(tzinfo=UTC)
-    offset = moment.astimezone(_zone(context.settings.timezone)).utcoffset()
+    offset = moment.astimezone(time_zone(context.settings.timezone)).utcoffset()
     assert offset is not None
     return offset // timedelta(microseconds=1)
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo
 
+from icesql.config import time_zone
 from icesql.errors import InternalError, SnapshotNotFoundError, similar_names
 from icesql.sql.time_travel import AsOf, SnapshotId, VersionText
 
@@ -71,7 +71,7 @@ def instant_text(timestamp_ms: int, context: QueryContext) -> str:
     """An instant in the session's zone, milliseconds only where there are any."""
     zone = context.settings.timezone
     try:
-        local = (_EPOCH + timedelta(milliseconds=timestamp_ms)).astimezone(ZoneInfo(zone))
+        local = (_EPOCH + timedelta(milliseconds=timestamp_ms)).astimezone(time_zone(zone))
     except (OverflowError, ValueError):
         return f"{timestamp_ms} ms after 1970"
     fraction = f".{local.microsecond // 1000:03d}" if local.microsecond else ""

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from icesql.config import Settings
 from icesql.iceberg.manifest_entries import ManifestEntries
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import PrimitiveType, walk
-from icesql.scan.packing import Packing, pack_files
 from icesql.scan.report import ScanCounts, ScanReport
 from icesql.scan.table_scan import TableScan
 from icesql.scan.task import CombinedScanTask, FileScanTask, ScanContext, without_metrics
+
+if TYPE_CHECKING:
+    from icesql.scan.packing import Packing
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,8 @@ class ScanPlan:
 
         Raises ProgrammingError for a property that is not a usable number.
         """
+        from icesql.scan.packing import Packing
+
         return Packing.choose(self.settings, self.scan.table.metadata.properties)
 
     @cached_property
@@ -86,6 +90,8 @@ class ScanPlan:
 
         Their data files are without the metrics that only planning looks at.
         """
+        from icesql.scan.packing import pack_files
+
         bare = (replace(task, data_file=without_metrics(task.data_file)) for task in self.files)
         return tuple(
             CombinedScanTask(group, self.context) for group in pack_files(bare, self.packing)

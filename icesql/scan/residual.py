@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from icesql.iceberg.expressions.evaluate import evaluate
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
@@ -14,7 +13,6 @@ from icesql.iceberg.expressions.predicate import (
     Or,
     Predicate,
 )
-from icesql.iceberg.expressions.projection import inclusive_leaf, strict_leaf
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.schema import Schema
 
@@ -30,10 +28,7 @@ class ResidualEvaluator:
     def __init__(self, predicate: Predicate, spec: PartitionSpec, schema: Schema) -> None:
         self.predicate = predicate
         self._positions = {each.field_id: at for at, each in enumerate(spec.fields)}
-        self._projections: Mapping[Leaf, tuple[Predicate, Predicate]] = {
-            leaf: (inclusive_leaf(leaf, spec, schema), strict_leaf(leaf, spec, schema))
-            for leaf in _leaves(predicate)
-        }
+        self._projections = _projections(predicate, spec, schema)
         self._is_constant = all(
             may is ALWAYS_TRUE and must is ALWAYS_FALSE for may, must in self._projections.values()
         )
@@ -51,6 +46,8 @@ class ResidualEvaluator:
     def _reduce(self, predicate: Predicate, partition: tuple[Any, ...]) -> Predicate:
         match predicate:
             case Leaf():
+                from icesql.iceberg.expressions.evaluate import evaluate
+
                 may, must = self._projections[predicate]
 
                 def value_of(field_id: int) -> Any:
@@ -72,6 +69,20 @@ def residual_for(
 ) -> Predicate:
     """The residual of ``predicate`` for one partition of ``spec``; see ResidualEvaluator."""
     return ResidualEvaluator(predicate, spec, schema).residual(partition)
+
+
+def _projections(
+    predicate: Predicate, spec: PartitionSpec, schema: Schema
+) -> Mapping[Leaf, tuple[Predicate, Predicate]]:
+    leaves = _leaves(predicate)
+    if not leaves or not spec.fields:
+        return dict.fromkeys(leaves, (ALWAYS_TRUE, ALWAYS_FALSE))
+    from icesql.iceberg.expressions.projection import inclusive_leaf, strict_leaf
+
+    return {
+        leaf: (inclusive_leaf(leaf, spec, schema), strict_leaf(leaf, spec, schema))
+        for leaf in leaves
+    }
 
 
 def _leaves(predicate: Predicate) -> list[Leaf]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
-from icesql.iceberg.expressions.projection import inclusive
 from icesql.iceberg.metadata import TableMetadata
 from icesql.iceberg.partitioning import PartitionSpec, partition_types
 from icesql.iceberg.schema import Schema
@@ -31,10 +30,16 @@ class SpecScan:
             each.field_id: value_type
             for each, value_type in zip(spec.fields, self.types, strict=True)
         }
-        self.predicate = (
-            ALWAYS_TRUE if row_filter is ALWAYS_TRUE else inclusive(row_filter, spec, schema)
-        )
+        self.predicate = _projected(row_filter, spec, schema)
         self.residuals = ResidualEvaluator(row_filter, spec, schema)
+
+
+def _projected(row_filter: Predicate, spec: PartitionSpec, schema: Schema) -> Predicate:
+    if row_filter is ALWAYS_TRUE or not spec.fields:
+        return ALWAYS_TRUE
+    from icesql.iceberg.expressions.projection import inclusive
+
+    return inclusive(row_filter, spec, schema)
 
 
 def _source_schema(spec: PartitionSpec, schema: Schema, metadata: TableMetadata) -> Schema:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -105,6 +105,17 @@ class FileScanTask:
         offsets = usable_offsets(self.data_file)
         first = offsets[0] if offsets else 0
         return self.start <= first and self.start + self.length >= self.data_file.file_size_in_bytes
+
+
+def distinct_deletes(tasks: Iterable[FileScanTask]) -> tuple[DataFile, ...]:
+    """Every delete of the tasks once; several deletion vectors may share a path.
+
+    A stream of 500 upserts attaches 125,000 deletes to its 500 files: look through these instead.
+    """
+    found: dict[int, DataFile] = {}
+    for deletes in {id(task.deletes): task.deletes for task in tasks}.values():
+        found.update(zip(map(id, deletes), deletes, strict=True))
+    return tuple(found.values())
 
 
 @dataclass(frozen=True)

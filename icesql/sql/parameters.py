@@ -8,7 +8,6 @@ from __future__ import annotations
 import datetime as dt
 import numbers
 import re
-import uuid
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
@@ -144,8 +143,6 @@ def literal(value: Any) -> exp.Expr:
             return exp.Literal.string(value)
         case bytes() | bytearray() | memoryview():
             return exp.Unhex(this=exp.Literal.string(bytes(value).hex().upper()))
-        case uuid.UUID():
-            return _cast(str(value), _TYPE.UUID)
         case Decimal():
             return _decimal(value)
         case dt.datetime():
@@ -178,6 +175,10 @@ def literal(value: Any) -> exp.Expr:
             return exp.Array(expressions=[literal(item) for item in value])
         case _:
             pass
+    from uuid import UUID
+
+    if isinstance(value, UUID):
+        return _cast(str(value), _TYPE.UUID)
     unwrap = getattr(value, "item", None)
     if callable(unwrap) and getattr(value, "shape", None) == ():
         # A numpy scalar; datetime64 in nanoseconds comes out as an integer and is refused below.

@@ -32,9 +32,10 @@ class Operation(Enum):
     NOT_STARTS_WITH = "NOT STARTS WITH"
 
 
-@dataclass(frozen=True, slots=True)
 class Predicate:
     """Base of all nodes; ``&`` and ``|`` simplify as they combine."""
+
+    __slots__ = ()
 
     def __and__(self, other: Predicate) -> Predicate:
         if self is ALWAYS_FALSE or other is ALWAYS_FALSE:
@@ -55,8 +56,9 @@ class Predicate:
         return Or(self, other)
 
 
-@dataclass(frozen=True, slots=True)
 class _AlwaysTrue(Predicate):
+    __slots__ = ()
+
     def __str__(self) -> str:
         return "true"
 
@@ -64,8 +66,9 @@ class _AlwaysTrue(Predicate):
         return "ALWAYS_TRUE"
 
 
-@dataclass(frozen=True, slots=True)
 class _AlwaysFalse(Predicate):
+    __slots__ = ()
+
     def __str__(self) -> str:
         return "false"
 
