@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from icesql.engine.file_facts import FileFacts, of_unknown_size
 from icesql.engine.relation import PlainFiles, Relation, escape_glob, parquet_function
 from icesql.engine.stream import ArrowSource
-from icesql.iceberg.data_file import DataFile, FileContent
+from icesql.iceberg.data_file import DataFile
 
 if TYPE_CHECKING:
     from icesql.read.delete_relations import DeleteRelations
@@ -51,10 +51,9 @@ def _positions(tasks: Sequence[FileScanTask], relations: DeleteRelations) -> Arr
 
     parts = []
     for number, task in enumerate(tasks):
-        if any(delete.content is FileContent.POSITION_DELETES for delete in task.deletes):
-            rows = relations.positions(task)
-            if rows is not None and len(rows):
-                parts.append((number, rows))
+        rows = relations.positions(task)
+        if rows is not None and len(rows):
+            parts.append((number, rows))
     if not parts:
         return None
     files = pa.chunked_array(

@@ -7,7 +7,7 @@ general           ``read/``
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,7 +16,7 @@ from icesql.engine.plain import type_problem
 from icesql.iceberg import metadata_columns
 from icesql.iceberg.types import NestedField, is_floating
 from icesql.scan.plan import ScanPlan
-from icesql.scan.task import FileScanTask
+from icesql.scan.task import FileScanTask, distinct_deletes
 
 PLAIN: Final = "plain"
 PLAIN_WITH_DELETES: Final = "plain + deletes"
@@ -54,10 +54,11 @@ def group_files(plan: ScanPlan, settings: Settings) -> tuple[FileGroup, ...]:
     """The groups of a plan's files; every file is in exactly one. Touches no file."""
     grouped: dict[tuple[str, str], list[FileScanTask]] = {}
     for_all = _problem_of_scan(plan, settings)
+    of_keys = {} if for_all else _problems_of_keys(plan)
     for task in plan.files:
         if for_all is not None:
             key = GENERAL, for_all
-        elif problem := _problem_of_file(plan, task):
+        elif problem := _problem_of_file(plan, task, of_keys):
             key = GENERAL, problem
         else:
             key = (PLAIN_WITH_DELETES if task.deletes else PLAIN), ""
@@ -74,12 +75,11 @@ def columns_to_read(plan: ScanPlan, tasks: Sequence[FileScanTask] = ()) -> tuple
     ]
     known = {column.field_id for column in projected}
     fields = plan.context.file_schema.field_by_id
-    for task in tasks:
-        for delete in task.deletes:
-            for field_id in delete.equality_ids or ():
-                if field_id not in known:
-                    known.add(field_id)
-                    projected.append(fields[field_id])
+    for delete in distinct_deletes(tasks):
+        for field_id in delete.equality_ids or ():
+            if field_id not in known:
+                known.add(field_id)
+                projected.append(fields[field_id])
     return tuple(projected)
 
 
@@ -95,7 +95,9 @@ def _problem_of_scan(plan: ScanPlan, settings: Settings) -> str | None:
     return None
 
 
-def _problem_of_file(plan: ScanPlan, task: FileScanTask) -> str | None:
+def _problem_of_file(
+    plan: ScanPlan, task: FileScanTask, of_keys: Mapping[tuple[int, ...], str]
+) -> str | None:
     data_file = task.data_file
     if data_file.file_format != "PARQUET":
         return f"{data_file.file_format} data"
@@ -103,13 +105,23 @@ def _problem_of_file(plan: ScanPlan, task: FileScanTask) -> str | None:
         return "the file is encrypted"
     if plan.context.storage.local_path(data_file.path) is None:
         return "the file is in an object store"
-    return _problem_of_keys(plan, task)
+    if not of_keys:
+        return None
+    ids = (tuple(delete.equality_ids or ()) for delete in task.deletes)
+    return next((of_keys[each] for each in ids if each in of_keys), None)
 
 
-def _problem_of_keys(plan: ScanPlan, task: FileScanTask) -> str | None:
+def _problems_of_keys(plan: ScanPlan) -> dict[tuple[int, ...], str]:
+    """What keeps files with some equality deletes from being plain, by the equality ids."""
+    sets = {tuple(delete.equality_ids or ()) for delete in distinct_deletes(plan.files)}
+    problems = ((ids, _problem_of_keys(plan, ids)) for ids in sets)
+    return {ids: problem for ids, problem in problems if problem}
+
+
+def _problem_of_keys(plan: ScanPlan, field_ids: Sequence[int]) -> str | None:
     columns = {column.field_id: column for column in plan.scan.schema.fields}
     known = plan.context.file_schema.field_by_id
-    for field_id in {i for delete in task.deletes for i in delete.equality_ids or ()}:
+    for field_id in field_ids:
         if field_id not in columns:
             return f"equality deletes by column {field_id}, which the schema has not at its top"
         if known[field_id].type != columns[field_id].type:

@@ -31,6 +31,7 @@ from icesql.engine.result_schema import (
 from icesql.engine.stream import ArrowSource
 from icesql.engine.worker import Worker
 from icesql.errors import Error, InterfaceError
+from icesql.scan.task import distinct_deletes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -380,11 +381,8 @@ def _folders(plan: ScanPlan, groups: Sequence[FileGroup]) -> set[str]:
 
 
 def _paths(group: FileGroup) -> Iterator[str]:
-    """The data and equality delete files of a group; tasks share tuples of deletes."""
-    seen: set[str] = set()
-    for deletes in {id(task.deletes): task.deletes for task in group.tasks}.values():
-        seen.update(delete.path for delete in deletes if delete.equality_ids)
-    yield from seen
+    """The data and equality delete files of a group."""
+    yield from (delete.path for delete in distinct_deletes(group.tasks) if delete.equality_ids)
     yield from (task.data_file.path for task in group.tasks)
 
 

@@ -38,7 +38,7 @@ from icesql.read.foreign import converting
 from icesql.read.key_index import KeyIndex, build_key_index
 from icesql.read.projection import column_reader
 from icesql.read.source import open_source
-from icesql.scan.task import FileScanTask, ScanContext
+from icesql.scan.task import FileScanTask, ScanContext, distinct_deletes
 
 PartitionKey: TypeAlias = tuple[int, tuple[Any, ...]]
 
@@ -297,10 +297,9 @@ def equality_groups(
 ) -> tuple[EqualityGroup, ...]:
     """The groups of all equality delete files attached to the tasks, each file in one group."""
     files: dict[str, DataFile] = {}
-    for task in tasks:
-        for delete in task.deletes:
-            if delete.content is FileContent.EQUALITY_DELETES:
-                files.setdefault(delete.path, delete)
+    for delete in distinct_deletes(tasks):
+        if delete.content is FileContent.EQUALITY_DELETES:
+            files.setdefault(delete.path, delete)
     members: dict[tuple[tuple[int, ...], bool], list[DataFile]] = {}
     for file in files.values():
         if not file.equality_ids:

@@ -26,7 +26,7 @@ from icesql.iceberg.schema import Schema
 from icesql.read.foreign import converting
 from icesql.read.projection import column_reader
 from icesql.read.source import open_source
-from icesql.scan.task import FileScanTask, ScanContext
+from icesql.scan.task import FileScanTask, ScanContext, distinct_deletes
 
 Positions: TypeAlias = npt.NDArray[np.int64]
 
@@ -50,12 +50,23 @@ class PositionDeletes:
         self._lock = threading.Lock()
         self._wanted: dict[str, set[str]] = {}
         self._loaded: dict[str, dict[str, Positions]] = {}
-        for task in tasks:
-            for delete in _position_files(task):
-                self._wanted.setdefault(delete.path, set()).add(task.data_file.path)
+        tasks = tuple(tasks)
+        # Deletes that are known to hold no positions, by identity: a stream of upserts has
+        # hundreds of equality deletes for each of hundreds of files.
+        self._without: dict[int, tuple[DataFile, ...]] = {}
+        if all(
+            each.content is not FileContent.POSITION_DELETES for each in distinct_deletes(tasks)
+        ):
+            self._without = {id(task.deletes): task.deletes for task in tasks}
+        else:
+            for task in tasks:
+                for delete in _position_files(task):
+                    self._wanted.setdefault(delete.path, set()).add(task.data_file.path)
 
     def positions(self, task: FileScanTask) -> Positions | None:
         """Deleted positions of the task's data file, sorted and distinct; None for none."""
+        if id(task.deletes) in self._without:
+            return None
         vectors = [delete for delete in task.deletes if delete.is_deletion_vector]
         if vectors:
             if len(vectors) > 1:

@@ -112,9 +112,15 @@ def distinct_deletes(tasks: Iterable[FileScanTask]) -> tuple[DataFile, ...]:
 
     A stream of 500 upserts attaches 125,000 deletes to its 500 files: look through these instead.
     """
+    tuples = list({id(task.deletes): task.deletes for task in tasks}.values())
+    tuples.sort(key=len, reverse=True)
     found: dict[int, DataFile] = {}
-    for deletes in {id(task.deletes): task.deletes for task in tasks}.values():
-        found.update(zip(map(id, deletes), deletes, strict=True))
+    longest: tuple[DataFile, ...] = ()
+    for deletes in tuples:
+        # Younger files have the end of what older ones have; comparing costs next to nothing.
+        if longest[len(longest) - len(deletes) :] != deletes:
+            found.update(zip(map(id, deletes), deletes, strict=True))
+            longest = deletes
     return tuple(found.values())
 
 
