@@ -38,8 +38,9 @@ def declared_columns(
 
 def _types(tree: exp.Expr, plans: Sequence[ScanPlan], cursor: Any) -> list[tuple[str, Any]]:
     import duckdb
+    from sqlglot.errors import ErrorLevel
 
-    sql = tree.sql(dialect="duckdb")
+    sql = tree.sql(dialect="duckdb", unsupported_level=ErrorLevel.IGNORE)
     for index, plan in enumerate(plans):
         empty = empty_relation(plan).sql
         for spelling in (f'"__scan_{index}"', f"__scan_{index} "):

@@ -189,8 +189,8 @@ def _regexp_replace(node: exp.RegexpReplace) -> exp.Expr:
     return spelled(
         "(CASE WHEN REGEXP_INSTR({0}, {1}) = 0 THEN {0} ELSE CONCAT("
         "SUBSTR({0}, 1, REGEXP_INSTR({0}, {1}) - 1),"
-        " REGEXP_REPLACE(REGEXP_SUBSTR({0}, {1}), {1}, {2}),"
-        " SUBSTR({0}, REGEXP_INSTR({0}, {1}) + LENGTH(REGEXP_SUBSTR({0}, {1})))) END)",
+        " REGEXP_REPLACE(REGEXP_EXTRACT({0}, {1}, 0), {1}, {2}),"
+        " SUBSTR({0}, REGEXP_INSTR({0}, {1}) + LENGTH(REGEXP_EXTRACT({0}, {1}, 0)))) END)",
         node.this,
         node.expression,
         new,
@@ -382,8 +382,19 @@ def _log(node: exp.Log) -> exp.Expr:
 
 def _trunc_number(node: exp.Trunc) -> exp.Expr:
     if kind(node.this) in ("float", "double") and not node.args.get("decimals"):
-        return spelled("IF({0} < 0, CEIL({0}), FLOOR({0}))", node.this, like=node)
+        return _whole("IF({0} < 0, CEIL({0}), FLOOR({0}))", node)
     raise refuse("trunc() of an exact number")
+
+
+def _whole(template: str, node: exp.Expr) -> exp.Expr:
+    """Rounded to a whole double; Spark gives a BIGINT, which infinities and NaN do not fit."""
+    if kind(node.this) not in ("float", "double"):
+        return node
+    return spelled(
+        f"IF(ABS({{0}}) >= 9.0E15D, CAST({{0}} AS DOUBLE), CAST({template} AS DOUBLE))",
+        node.this,
+        like="DOUBLE",
+    )
 
 
 def _list_sum(node: exp.Anonymous) -> exp.Expr:
@@ -414,14 +425,10 @@ def _anonymous(node: exp.Anonymous) -> exp.Expr:
             return _list_sum(node)
         case ("date_part" | "datepart"), [exp.Literal() as part, value]:
             return part_of(part.name, value, node)
-        case "isinf", [value]:
-            return spelled("(ABS({0}) = DOUBLE('Infinity'))", value, like="BOOLEAN")
         case "isfinite", [value]:
             return spelled(
                 "(NOT ISNAN({0}) AND ABS({0}) <> DOUBLE('Infinity'))", value, like="BOOLEAN"
             )
-        case "regexp_full_match", [value, pattern]:
-            return spelled("({0} RLIKE CONCAT('^(?:', {1}, ')$'))", value, pattern, like="BOOLEAN")
         case "isoyear", [value]:
             return part_of("ISOYEAR", value, node)
         case "bit_count", [value]:
@@ -467,6 +474,14 @@ _REWRITES: Final[dict[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     exp.PercentileCont: _percentile("PERCENTILE_CONT"),
     exp.PercentileDisc: _percentile("PERCENTILE_DISC"),
     exp.IsNan: _is_nan,
+    exp.IsInf: lambda node: spelled(
+        "(ABS({0}) = DOUBLE('Infinity'))", node.this, like="BOOLEAN"
+    ),
+    exp.RegexpFullMatch: lambda node: spelled(
+        "({0} RLIKE CONCAT('^(?:', {1}, ')$'))", node.this, node.expression, like="BOOLEAN"
+    ),
+    exp.Floor: lambda node: _whole("FLOOR({0})", node),
+    exp.Ceil: lambda node: _whole("CEIL({0})", node),
     exp.Round: _round,
     exp.ArrayContains: _contains,
     exp.Log: _log,

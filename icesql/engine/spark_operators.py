@@ -6,6 +6,7 @@ days, lists count from 1 and from their end, text of a timestamptz has its offse
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from sqlglot import exp
@@ -31,6 +32,17 @@ _INTEGERS: Final = {
     "UINT": "BIGINT",
     "UBIGINT": "DECIMAL(20,0)",
 }
+# Text compared with these is read as one of them.
+_FROM_TEXT: Final = {
+    "time": "TIME",
+    "uuid": "UUID",
+    "timestamptz": "TIMESTAMPTZ",
+    "timestamp": "TIMESTAMP",
+    "date": "DATE",
+    "timestamp_ns": "TIMESTAMP_NS",
+}
+_RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank, exp.Ntile, exp.Lag, exp.Lead, exp.PercentRank,
+          exp.CumeDist)  # fmt: skip
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
 
 
@@ -43,22 +55,13 @@ def rewrite_operator(node: exp.Expr, timezone: str) -> exp.Expr:
     """The node, or what stands for it in Spark. Raises UnsupportedSqlError."""
     match node:
         case exp.Cast():
-            return _cast(node)
+            return _cast(node, timezone)
         case exp.Div():
             return _divide(node)
         case exp.IntDiv():
             if {kind(node.this), kind(node.expression)} - {"integer", "decimal", "unknown"}:
                 raise refuse("// of floating-point numbers")
-            return spelled("({0}) DIV NULLIF({1}, 0)", node.this, node.expression, like=node)
-        case exp.Mod():
-            if {kind(node.this), kind(node.expression)} & {"float", "double"}:
-                return spelled(
-                    "(CASE WHEN ({1}) = 0 THEN DOUBLE('NaN') + ({0}) ELSE ({0}) % ({1}) END)",
-                    node.this,
-                    node.expression,
-                    like=node,
-                )
-            return spelled("(({0}) % NULLIF({1}, 0))", node.this, node.expression, like=node)
+            return spelled("(({0}) DIV ({1}))", node.this, node.expression, like=node)
         case exp.Add() | exp.Sub():
             return _add(node)
         case exp.Bracket():
@@ -72,30 +75,48 @@ def rewrite_operator(node: exp.Expr, timezone: str) -> exp.Expr:
             return node
         case exp.Collate():
             raise refuse("COLLATE")
+        case exp.Distinct() if node.args.get("on") is not None:
+            raise refuse("DISTINCT ON", "write QUALIFY row_number() OVER (PARTITION BY …) = 1")
+        case exp.Window() if isinstance(node.this, _RANKS) and node.args.get("order") is None:
+            # Without an order any numbering is right, but Spark wants one.
+            node.set("order", exp.Order(expressions=[exp.Ordered(this=exp.Null())]))
+            return node
         case exp.AtTimeZone():
             return at_time_zone(node, timezone)
-        case exp.In() if kind(node.this) == "float" and node.expressions:
-            for each in node.expressions:
-                _as_float(each)
+        case exp.In() if node.expressions:
+            for each in list(node.expressions):
+                _compare_as(kind(node.this), each, timezone)
             return node
-        case exp.Between() if kind(node.this) == "float":
-            _as_float(node.args["low"])
-            _as_float(node.args["high"])
+        case exp.Between():
+            for name in ("low", "high"):
+                _compare_as(kind(node.this), node.args[name], timezone)
             return node
         case _ if isinstance(node, _COMPARISONS):
-            left, right = kind(node.this), kind(node.expression)
-            if "float" in (left, right) and left != right:
-                _as_float(node.this)
-                _as_float(node.expression)
+            _compare_as(kind(node.this), node.expression, timezone)
+            _compare_as(kind(node.expression), node.this, timezone)
             return node
         case _:
             return node
 
 
-def _as_float(node: exp.Expr) -> None:
-    """Compare as DuckDB does: a FLOAT with a decimal or an integer is a comparison of FLOATs."""
-    if kind(node) in ("decimal", "integer"):
+def _compare_as(other: str, node: exp.Expr, timezone: str) -> None:
+    """Make a comparison with something of kind ``other`` mean what it means in DuckDB."""
+    own = kind(node)
+    if other == "float" and own in ("decimal", "integer"):
+        # A FLOAT with a decimal or an integer is a comparison of FLOATs.
         node.replace(spelled("CAST({0} AS FLOAT)", node, like="FLOAT"))
+    elif own == "text" and other in _FROM_TEXT:
+        if literal_text(node) is None:
+            raise refuse(f"a comparison of a {other} with text", "CAST the text")
+        cast = exp.Cast(this=node.copy(), to=exp.DataType.build(_FROM_TEXT[other], dialect="duckdb"))
+        cast.this.type = exp.DataType.build("VARCHAR")
+        cast.type = cast.args["to"]
+        node.replace(_cast(cast, timezone))
+    elif other == "timestamptz" and own in ("timestamp", "date") and timezone != "UTC":
+        node.replace(instant_of_local(node, exp.Literal.string(timezone), timezone))
+    elif own != other and ({own, other} & {"time", "timestamp_ns"}) and other != "unknown":
+        if "null" not in (own, other):
+            raise refuse(f"a comparison of a {own} with a {other}")
 
 
 def _divide(node: exp.Div) -> exp.Expr:
@@ -220,11 +241,13 @@ def _like(node: exp.Like | exp.ILike) -> exp.Expr:
 # ------------------------------------------------------------------ casts
 
 
-def _cast(node: exp.Cast) -> exp.Expr:
+def _cast(node: exp.Cast, timezone: str) -> exp.Expr:
     source, target = kind(node.this), kind_of_type(node.to)
     word = "TRY_CAST" if isinstance(node, exp.TryCast) else "CAST"
     inner = node.this
     match source, target:
+        case "timestamp" | "date", "timestamptz" if timezone != "UTC":
+            return instant_of_local(inner, exp.Literal.string(timezone), timezone)
         case "unknown", "integer" | "text":
             raise refuse("a CAST of an expression whose type is not known")
         case "decimal", "integer":
@@ -251,6 +274,10 @@ def _cast(node: exp.Cast) -> exp.Expr:
             if text is None:
                 raise refuse("a CAST of text to TIME")
             return spelled(str(_time_micros(text)), like=node)
+        case "text", "timestamptz" if literal_text(inner) is not None:
+            # Spark wants the minutes of an offset.
+            text = re.sub(r"(\d:\d\d[\d:.]*\s*[+-]\d\d)$", r"\1:00", literal_text(inner) or "")
+            inner = exp.Literal.string(text)
         case "text", "timestamp_ns":
             raise refuse("a CAST to TIMESTAMP_NS")
         case "text", "interval" | "list" | "struct" | "map":
@@ -336,15 +363,23 @@ def at_time_zone(node: exp.AtTimeZone, timezone: str) -> exp.Expr:
             naive = utc_of_instant(node.this, timezone)
             return spelled("CONVERT_TIMEZONE('UTC', {1}, {0})", naive, zone, like="TIMESTAMP")
         case "timestamp" | "date" | "text":
-            naive = spelled(
-                "CONVERT_TIMEZONE({1}, 'UTC', CAST({0} AS TIMESTAMP_NTZ))",
-                node.this,
-                zone,
-                like="TIMESTAMP",
-            )
-            return instant_of_utc(naive, timezone)
+            return instant_of_local(node.this, zone, timezone)
         case _:
             raise refuse("AT TIME ZONE of an expression whose type is not known")
+
+
+def instant_of_local(node: exp.Expr, zone: exp.Expr, timezone: str) -> exp.Expr:
+    """The instant of a local time in ``zone``; the later one of two, where clocks are set back."""
+    naive = spelled("CAST({0} AS TIMESTAMP_NTZ)", node, like="TIMESTAMP")
+    first = spelled("CONVERT_TIMEZONE({1}, 'UTC', {0})", naive, zone, like="TIMESTAMP")
+    chosen = spelled(
+        "IF(CONVERT_TIMEZONE('UTC', {1}, {2} + INTERVAL '1' HOUR) = {0}, {2} + INTERVAL '1' HOUR, {2})",
+        naive,
+        zone,
+        first,
+        like="TIMESTAMP",
+    )
+    return instant_of_utc(chosen, timezone)
 
 
 def utc_of_instant(node: exp.Expr, timezone: str) -> exp.Expr:
@@ -370,8 +405,8 @@ def instant_of_utc(node: exp.Expr, timezone: str) -> exp.Expr:
 def micros_of_naive(node: exp.Expr) -> exp.Expr:
     """Microseconds since 1970 of a naive time, as if it were UTC; no session zone has a say."""
     return spelled(
-        "(CAST(DATEDIFF(CAST({0} AS DATE), DATE '1970-01-01') AS BIGINT) * 86400000000"
-        " + HOUR({0}) * 3600000000 + MINUTE({0}) * 60000000"
+        "(CAST(DATEDIFF(CAST({0} AS DATE), DATE '1970-01-01') AS BIGINT) * 86400000000L"
+        " + HOUR({0}) * 3600000000L + MINUTE({0}) * 60000000L"
         " + CAST(EXTRACT(SECOND FROM {0}) * 1000000 AS BIGINT))",
         node,
         like="BIGINT",

@@ -1,7 +1,8 @@
-"""The Spark session that queries run in: found or started, with everything pinned that SQL means."""
+"""The Spark session that queries run in, found or started, with all pinned that SQL means."""
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import sys
@@ -139,7 +140,11 @@ def _start(master: str | None) -> Any:
     with warnings.catch_warnings(), _own_interpreter(master):
         warnings.simplefilter("ignore")
         try:
-            return builder.getOrCreate()
+            session = builder.getOrCreate()
+            if running is None:
+                # PySpark writes each error, with the statement, to stderr; it is raised anyway.
+                logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
+            return session
         except Exception as error:
             # py4j and PySpark raise a dozen unrelated classes here.
             raise OperationalError(f"cannot start Spark with master {master}: {error}") from error

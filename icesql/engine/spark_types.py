@@ -73,7 +73,7 @@ def spark_type(node: IcebergType) -> str:
         case TimestampType():
             return "TIMESTAMP_NTZ"
         case TimestamptzType():
-            return "TIMESTAMP"
+            return "TIMESTAMP_LTZ"
         case FixedType() | BinaryType() | GeometryType() | GeographyType():
             return "BINARY"
         case StructType(fields):
@@ -123,7 +123,8 @@ def carrier(array: pa.Array, node: IcebergType) -> pa.Array:
             )
         case ListType():
             offsets, values = _list_parts(array)
-            return pa.ListArray.from_arrays(offsets, carrier(values, node.element), mask=_mask(array))
+            made = carrier(values, node.element)
+            return pa.ListArray.from_arrays(offsets, made, mask=_mask(array))
         case MapType():
             offsets, keys, items = _map_parts(array)
             return _map_array(offsets, carrier(keys, node.key), carrier(items, node.value), array)

@@ -65,6 +65,7 @@ class ScanJob:
         self.task = task
 
     def __call__(self) -> Iterator[pa.RecordBatch]:
+        """The live rows of the task."""
         from icesql.read.task import read_task
 
         columns = self.task.context.projection

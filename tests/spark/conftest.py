@@ -1,0 +1,149 @@
+"""A local Spark for the tests of this folder; skips visibly without PySpark or Java."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+import icesql
+from tests.writer.table import TableWriter
+
+NO_SPARK = "PySpark is not installed: the Spark engine is not tested"
+NO_JAVA = "there is no Java: the Spark engine is not tested"
+
+pytestmark = pytest.mark.spark
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if here in Path(item.path).parents:
+            item.add_marker(pytest.mark.spark)
+            # The first test of a run waits for a JVM.
+            item.add_marker(pytest.mark.timeout(300))
+
+
+@pytest.fixture(scope="session")
+def spark_here() -> None:
+    pytest.importorskip("pyspark", reason=NO_SPARK)
+    if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
+        pytest.skip(NO_JAVA)
+
+
+@pytest.fixture(scope="session")
+def connect(spark_here: None) -> Any:
+    """``icesql.connect`` on a local Spark of two cores, which all tests share."""
+
+    def opened(**options: Any) -> icesql.Connection:
+        return icesql.connect(engine="spark", master="local[2]", **options)
+
+    return opened
+
+
+@pytest.fixture
+def spark(connect: Any) -> Iterator[icesql.Connection]:
+    with connect() as connection:
+        yield connection
+
+
+FIELDS = [
+    {"id": 1, "name": "id", "required": False, "type": "int"},
+    {"id": 2, "name": "i", "required": False, "type": "int"},
+    {"id": 3, "name": "big", "required": False, "type": "long"},
+    {"id": 4, "name": "f", "required": False, "type": "float"},
+    {"id": 5, "name": "d", "required": False, "type": "double"},
+    {"id": 6, "name": "dec", "required": False, "type": "decimal(10, 2)"},
+    {"id": 7, "name": "s", "required": False, "type": "string"},
+    {"id": 8, "name": "dt", "required": False, "type": "date"},
+    {"id": 9, "name": "ts", "required": False, "type": "timestamp"},
+    {"id": 10, "name": "tz", "required": False, "type": "timestamptz"},
+    {"id": 11, "name": "bin", "required": False, "type": "binary"},
+    {"id": 12, "name": "u", "required": False, "type": "uuid"},
+    {"id": 13, "name": "t", "required": False, "type": "time"},
+    {"id": 14, "name": "flag", "required": False, "type": "boolean"},
+    {
+        "id": 15,
+        "name": "l",
+        "required": False,
+        "type": {"type": "list", "element-id": 16, "element": "int", "element-required": False},
+    },
+    {
+        "id": 17,
+        "name": "m",
+        "required": False,
+        "type": {
+            "type": "map",
+            "key-id": 18,
+            "key": "string",
+            "value-id": 19,
+            "value": "int",
+            "value-required": False,
+        },
+    },
+    {
+        "id": 20,
+        "name": "st",
+        "required": False,
+        "type": {
+            "type": "struct",
+            "fields": [
+                {"id": 21, "name": "x", "required": False, "type": "int"},
+                {"id": 22, "name": "at", "required": False, "type": "time"},
+            ],
+        },
+    },
+]
+
+
+def _row(number: int, **values: Any) -> dict[str, Any]:
+    row: dict[str, Any] = dict.fromkeys(field["name"] for field in FIELDS)
+    return row | {"id": number} | values
+
+
+ROWS = [
+    _row(
+        1, i=7, big=2**40, f=0.1, d=2.5, dec=Decimal("2.50"), s="hello", dt=date(2026, 1, 31),
+        ts=datetime(2026, 1, 31, 23, 59, 56, 789000), tz=datetime(2026, 1, 31, 13, tzinfo=UTC),
+        bin=b"\x00\xff", u=UUID(int=5), t=time(12, 30, 0, 5), flag=True, l=[1, None, 3],
+        m=[("a", 1), ("b", None)], st={"x": 1, "at": time(1, 2, 3)},
+    ),
+    _row(
+        2, i=-3, big=-5, f=-0.0, d=float("nan"), dec=Decimal("-2.50"), s="a\\_b", dt=date(2024, 2, 29),
+        ts=datetime(2024, 2, 29, 0, 0), tz=datetime(2024, 7, 1, 4, 0, 0, 500000, tzinfo=UTC),
+        bin=b"", u=UUID(int=2**127), t=time(0), flag=False, l=[], m=[], st=None,
+    ),
+    _row(3),
+    _row(
+        4, i=0, big=0, f=1.5, d=0.0, dec=Decimal("0.00"), s="", dt=date(1969, 12, 31),
+        ts=datetime(1969, 12, 31, 23, 59, 59, 1), tz=datetime(1969, 12, 31, 23, tzinfo=UTC),
+        bin=b"ab", u=UUID(int=6), t=time(23, 59, 59, 999999), flag=True, l=[9], m=[("a", 4)],
+        st={"x": None, "at": None},
+    ),
+    _row(
+        5, i=2, big=9, f=float("nan"), d=float("inf"), dec=Decimal("3.49"), s="naïve Ünï",
+        dt=date(2026, 11, 1), ts=datetime(2026, 11, 1, 1, 30),
+        tz=datetime(2026, 11, 1, 5, 30, tzinfo=UTC), l=[5, 4], flag=None,
+    ),
+    _row(
+        6, i=7, big=9, f=16777216.0, d=-1.5, dec=Decimal("99999999.99"), s="hello",
+        dt=date(2025, 12, 28), ts=datetime(2025, 12, 28, 2, 0), flag=False,
+        tz=datetime(2025, 12, 29, 2, 0, tzinfo=UTC), l=[3, 3], m=[("c", 3)],
+    ),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def all_types(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Metadata path of a table with a column of each type and two data files; only read."""
+    table = TableWriter(tmp_path_factory.mktemp("all_types"), FIELDS)
+    table.commit([table.data_file(ROWS[:3])])
+    table.commit([table.data_file(ROWS[3:])])
+    return str(table.metadata_path)
