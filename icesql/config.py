@@ -115,7 +115,6 @@ class Settings:
     split_open_file_cost: int | None = None
     delete_memory_limit: int = 1 << 30
     spark_threshold: int = 32 << 30
-    case_sensitive: bool = False
     prune: bool = True
 
     def with_text(self, name: str, text: str) -> Settings:
@@ -174,7 +173,6 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "split_open_file_cost": _optional(parse_bytes),
     "delete_memory_limit": parse_bytes,
     "spark_threshold": parse_bytes,
-    "case_sensitive": _parse_flag,
     "prune": _parse_flag,
 }
 assert set(_PARSERS) == {setting.name for setting in fields(Settings)}
