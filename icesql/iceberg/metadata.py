@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -40,6 +40,7 @@ from icesql.iceberg.snapshot import (
     parse_snapshot_log,
 )
 from icesql.iceberg.sorting import SortOrder, parse_sort_orders
+from icesql.iceberg.types import NestedField, StructType
 
 NEWEST_FORMAT: Final = 3
 MAIN: Final = "main"
@@ -142,16 +143,30 @@ class TableMetadata:
 
     @cached_property
     def file_schema(self) -> Schema:
-        """The current schema and every top-level column that a schema of this table ever had.
+        """The current schema and every column that a schema of this table ever had.
 
-        Equality deletes and old specs can name columns that were dropped since. Of several
-        definitions of one id the current one wins, else that of the highest schema id.
+        Equality deletes and old specs can name columns, and children of structs, that were
+        dropped since. Of several definitions of one id the current one wins, else that of the
+        highest schema id.
         """
-        columns = {column.field_id: column for column in self.schema.fields}
+        columns = self.schema.fields
         for schema_id in sorted(self.schemas, reverse=True):
-            for column in self.schemas[schema_id].fields:
-                columns.setdefault(column.field_id, column)
-        return Schema(tuple(columns.values()), self.current_schema_id)
+            columns = _with_dropped(columns, self.schemas[schema_id].fields)
+        return Schema(columns, self.current_schema_id)
+
+
+def _with_dropped(
+    newer: tuple[NestedField, ...], older: tuple[NestedField, ...]
+) -> tuple[NestedField, ...]:
+    """``newer`` and after it the fields that only ``older`` has, inside structs too."""
+    fields = {each.field_id: each for each in newer}
+    for each in older:
+        known = fields.setdefault(each.field_id, each)
+        match known.type, each.type:
+            case StructType(mine), StructType(theirs) if mine != theirs:
+                merged = StructType(_with_dropped(mine, theirs))
+                fields[each.field_id] = replace(known, type=merged)
+    return tuple(fields.values())
 
 
 def parse_metadata(data: bytes, path: str) -> TableMetadata:

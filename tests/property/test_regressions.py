@@ -29,3 +29,17 @@ def test_key_columns_may_stand_in_any_order_in_the_delete_file(tmp_path, reader,
     table.commit([table.data_file([{"s": "a", "k": 1.0}, {"s": "b", "k": 2.0}])])
     table.commit([table.equality_deletes([{"s": "a", "k": 1.0}], [1, 2], format=format)])
     assert rows(table, reader) == [("b", 2.0)]
+
+
+@both_readers
+def test_keys_may_be_children_that_their_struct_has_lost(tmp_path, reader):
+    def struct(*children):
+        return [field(1, "p", {"type": "struct", "fields": list(children)}), field(2, "v", "int")]
+
+    kept, gone = field(3, "kept", "int"), field(4, "gone", "string")
+    table = TableWriter(tmp_path, struct(kept, gone))
+    rows_ = [{"p": {"kept": 1, "gone": "a"}, "v": 1}, {"p": {"kept": 1, "gone": "b"}, "v": 2}]
+    table.commit([table.data_file(rows_)])
+    table.commit([table.equality_deletes([{"p": {"gone": "a"}}], [4])])
+    table.set_fields(struct(kept))
+    assert rows(table, reader) == [({"kept": 1}, 2)]

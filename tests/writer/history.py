@@ -153,7 +153,7 @@ class History:
         if chance.random() < 0.2:
             chance.shuffle(fields)
         stored = [each for each in fields if each["type"] != "unknown"]
-        format = self._format(rows)
+        format = self._format(stored, rows)
         options = {}
         if format == "parquet":
             options = {
@@ -177,11 +177,15 @@ class History:
         )
         return DataFile(written, stored, rows, constants)
 
-    def _format(self, rows):
-        """A file format; not ORC where Arrow cannot write or read its timestamps of other ages."""
+    def _format(self, fields, rows):
+        """A file format; not ORC for what Arrow writes wrongly or cannot hold there.
+
+        That is a NULL struct inside a struct, and timestamps of other ages.
+        """
         format = self.chance.choice(FORMATS)
         far = "datetime.datetime(1, " in repr(rows) or "datetime.datetime(9999, " in repr(rows)
-        return "parquet" if format == "orc" and far else format
+        deep = any(path[1:] for path in _struct_paths(fields))
+        return "parquet" if format == "orc" and (far or deep) else format
 
     # ------------------------------------------------------------------ deletes
 
@@ -295,7 +299,7 @@ class History:
         written = self.writer.equality_deletes(
             rows,
             list(ids),
-            format=self._format(keys),
+            format=self._format(_only(self._fields, ids), keys),
             partition=values,
             spec_id=spec_id,
         )
@@ -575,6 +579,15 @@ def _primitive_paths(fields):
             yield [each]
         elif each["type"]["type"] == "struct":
             for path in _primitive_paths(each["type"]["fields"]):
+                yield [each, *path]
+
+
+def _struct_paths(fields):
+    """The paths to structs that are in no list or map."""
+    for each in fields:
+        if isinstance(each["type"], dict) and each["type"]["type"] == "struct":
+            yield [each]
+            for path in _struct_paths(each["type"]["fields"]):
                 yield [each, *path]
 
 
