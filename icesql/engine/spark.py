@@ -21,6 +21,7 @@ from icesql.engine.result_schema import ResultColumn, arrow_schema, python_value
 from icesql.engine.spark_bind import declared_columns
 from icesql.engine.spark_errors import spark_exceptions, translate
 from icesql.engine.spark_progress import SparkJobs
+from icesql.engine.spark_reader import readable_folders
 from icesql.engine.spark_scan import Scans
 from icesql.engine.spark_session import SparkSource
 from icesql.engine.spark_types import declared_array
@@ -103,19 +104,19 @@ class SparkResult:
 
     def _start(self) -> None:
         settings = self._query.settings
-        instance = self._pool.acquire((), settings)
+        instance = self._pool.acquire(readable_folders(self._plans, settings), settings)
         cursor = instance.cursor()
         try:
             tree, self.columns = declared_columns(self._bound, self._plans, settings, cursor)
+            session = self._source.session(settings.timezone)
+            nonce = secrets.token_hex(4)
+            self._jobs = SparkJobs(session, f"icesql-{nonce}", self._query)
+            self._scans = Scans(session, self._plans, self._query, nonce, self._footers)
+            with self._jobs.tagged():
+                sql = self._scans.prepare(tree, cursor)
+                self._frame = session.sql(sql).toDF(*(f"c{i}" for i in range(len(self.columns))))
         finally:
             instance.release(cursor)
-        session = self._source.session(settings.timezone)
-        nonce = secrets.token_hex(4)
-        self._jobs = SparkJobs(session, f"icesql-{nonce}", self._query)
-        self._scans = Scans(session, self._plans, self._query, nonce, self._footers)
-        with self._jobs.tagged():
-            sql = self._scans.prepare(tree)
-            self._frame = session.sql(sql).toDF(*(f"c{i}" for i in range(len(self.columns))))
         self.groups, self.notes = self._scans.groups, self._scans.notes
 
     def _run(self, function: Any, *, planning: bool = False) -> Any:

@@ -94,7 +94,6 @@ def spark_sql(tree: exp.Expr, names: Mapping[str, str], timezone: str) -> str:
     Raises UnsupportedSqlError naming what has no equal there.
     """
     tree = tree.copy()
-    _check(tree)
     for node in reversed(list(tree.dfs())):
         made = rewrite_operator(node, timezone)
         if made is node:
@@ -110,7 +109,8 @@ def spark_sql(tree: exp.Expr, names: Mapping[str, str], timezone: str) -> str:
         raise refuse(str(error)) from error
 
 
-def _check(tree: exp.Expr) -> None:
+def check_functions(tree: exp.Expr) -> None:
+    """Raises UnsupportedSqlError for a function outside the table, or a misplaced carried value."""
     known = function_keys()
     for node in tree.walk():
         if isinstance(node, exp.Join) and str(node.args.get("method") or "").upper() == "ASOF":

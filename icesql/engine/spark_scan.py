@@ -11,8 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 import icesql.errors
 from icesql.context import QueryContext
 from icesql.engine.footer import FooterCache
-from icesql.engine.spark_dialect import spark_sql
-from icesql.engine.spark_types import spark_schema
+from icesql.engine.relation import empty_relation
+from icesql.engine.result_schema import declare
+from icesql.engine.spark_dialect import check_functions, spark_sql
+from icesql.engine.spark_fragment import Fragment, cut_fragments
+from icesql.engine.spark_partial import FragmentJob
+from icesql.engine.spark_reader import few_groups, is_spark_readable, spark_reader_frame
+from icesql.engine.spark_types import quoted, spark_schema
 from icesql.engine.spark_worker import ScanJob, pack
 from icesql.iceberg.metadata_columns import POS
 from icesql.iceberg.schema import Schema
@@ -24,11 +29,33 @@ if TYPE_CHECKING:
 
     from icesql.scan.plan import ScanPlan
 
+# How a scan is read: as rows of its tasks, as partial results of its tasks, or by Spark's reader.
 TASKS: Final = "tasks"
+FRAGMENTS: Final = "partial results of tasks"
+SPARK_READER: Final = "spark's parquet reader"
+
+_SPARK_TYPES: Final = {
+    "boolean": "BOOLEAN",
+    "tinyint": "TINYINT",
+    "smallint": "SMALLINT",
+    "integer": "INT",
+    "bigint": "BIGINT",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "date": "DATE",
+    "varchar": "STRING",
+    "timestamp": "TIMESTAMP_NTZ",
+    "timestamptz": "TIMESTAMP_LTZ",
+}
 
 
 class Scans:
-    """Views ``__scan_<i>_<nonce>`` over the scans of one query; ``drop`` takes them away."""
+    """Views ``__scan_<i>_<nonce>`` over the scans of one query; ``drop`` takes them away.
+
+    ``ways`` are those that may be chosen besides TASKS, which reads everything.
+    """
+
+    ways: frozenset[str] = frozenset({FRAGMENTS, SPARK_READER})
 
     def __init__(
         self,
@@ -44,17 +71,75 @@ class Scans:
         self.groups: tuple[str, ...] = ()
         self.notes: tuple[str, ...] = ()
 
-    def prepare(self, tree: exp.Expr) -> str:
-        """Make the views that a qualified tree needs, and the SQL over them."""
+    def prepare(self, tree: exp.Expr, cursor: Any) -> str:
+        """Make the views that a qualified tree needs, and the SQL over them.
+
+        ``cursor`` is DuckDB's, for footers and the types of partial results.
+        """
+        check_functions(tree)
+        fragments: tuple[Fragment, ...] = ()
+        if FRAGMENTS in self.ways:
+            cut, found = cut_fragments(tree, self._is_worthwhile)
+            shapes = [self._shape(fragment, cursor) for fragment in found]
+            if found and all(shape is not None for shape in shapes):
+                tree, fragments = cut, found
         names = {f"__scan_{i}": f"__scan_{i}_{self._nonce}" for i in range(len(self._plans))}
+        names |= {each.name: f"{each.name}_{self._nonce}" for each in fragments}
         sql = spark_sql(tree, names, self._query.settings.timezone)
+        used: list[str] = []
+        for number, fragment in enumerate(fragments):
+            shape = shapes[number]
+            assert shape is not None
+            self._view(names[fragment.name], self._fragment_frame(fragment, shape))
+            used += [FRAGMENTS for _ in self._plans[fragment.scan].files]
         for index, plan in enumerate(self._plans):
             self._query.check()
             name = names[f"__scan_{index}"]
-            if name in sql:
+            if name not in sql:
+                continue
+            if SPARK_READER in self.ways and is_spark_readable(
+                plan, cursor, self._footers, self._query
+            ):
+                self._view(name, spark_reader_frame(self._session, plan))
+                used += [SPARK_READER for _ in plan.files]
+            else:
                 self._view(name, self._task_frame(plan))
-                self.groups = (*self.groups, *(TASKS for _ in plan.files))
+                used += [TASKS for _ in plan.files]
+        self.groups = tuple(used)
         return sql
+
+    def _is_worthwhile(self, scan: int, keys: list[exp.Expr]) -> bool:
+        return few_groups(self._plans[scan], keys)
+
+    def _shape(self, fragment: Fragment, cursor: Any) -> list[tuple[str, str]] | None:
+        """Names and Spark types of a fragment's columns; None when one has no equal there."""
+        plan = self._plans[fragment.scan]
+        empty = empty_relation(plan).sql
+        sql = fragment.sql(self._nonce).replace(f'"{self._nonce}"', f"({empty})")
+        relation = cursor.sql(sql)
+        types = [_SPARK_TYPES.get(declare(each).kind) for each in relation.types]
+        types = [
+            f"DECIMAL({declare(each).precision},{declare(each).scale})"
+            if declare(each).kind == "decimal"
+            else name
+            for name, each in zip(types, relation.types, strict=True)
+        ]
+        if any(name is None for name in types):
+            return None
+        return [(name, str(kind)) for name, kind in zip(relation.columns, types, strict=True)]
+
+    def _fragment_frame(self, fragment: Fragment, shape: list[tuple[str, str]]) -> Any:
+        plan = self._plans[fragment.scan]
+        names, types = zip(*shape, strict=True)
+        table = f"__scan_{self._nonce}"
+        sql = fragment.sql(table)
+        timezone = self._query.settings.timezone
+        jobs = [
+            FragmentJob(CombinedScanTask(task.tasks, plan.context), sql, table, timezone, names, types)
+            for task in spark_tasks(plan, parallelism(self._session))
+        ]
+        ddl = ", ".join(f"{quoted(name)} {kind}" for name, kind in shape)
+        return job_frame(self._session, jobs, ddl)
 
     def _view(self, name: str, frame: Any) -> None:
         frame.createOrReplaceTempView(name)

@@ -249,7 +249,7 @@ REFUSED = {
     "CAST(d AS VARCHAR)": "floating-point",
     "CAST(l AS VARCHAR)": "text of a list",
     "CAST(bin AS VARCHAR)": "text of a blob",
-    "extract(hour FROM t.t)": "hour",
+    "extract(hour FROM t.t)": "extract",
     "levenshtein(s, 'x')": "levenshtein",
     "hash(s)": "hash",
     "jaccard(s, s)": "jaccard",

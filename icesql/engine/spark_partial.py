@@ -1,0 +1,206 @@
+"""A fragment run inside a Spark task: DuckDB over the files of one combined task."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from icesql.config import Settings
+from icesql.context import QueryContext
+from icesql.engine import grouping
+from icesql.engine.errors import translate
+from icesql.engine.footer import FooterCache
+from icesql.engine.grouping import FileGroup, group_files
+from icesql.engine.instance import InstancePool
+from icesql.engine.relation import PlainFiles, Relation, union_all
+from icesql.engine.relation_builder import RelationBuilder
+from icesql.engine.stream import ArrowSource
+from icesql.iceberg.schema import Schema
+from icesql.scan.task import CombinedScanTask, FileScanTask, ScanContext
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_BATCH_ROWS: Final = 65_536
+_MEMORY_LIMIT: Final = 1 << 30
+
+
+@dataclass(frozen=True)
+class _TaskScan:
+    """The parts of a TableScan that a reader of tasks asks for."""
+
+    schema: Schema
+    projection: Schema
+
+
+@dataclass(frozen=True)
+class TaskPlan:
+    """The parts of a ScanPlan that a reader of tasks asks for."""
+
+    scan: _TaskScan
+    context: ScanContext
+    files: tuple[FileScanTask, ...]
+
+
+@functools.cache
+def _instances() -> InstancePool:
+    """DuckDB is kept for the next task of this worker process."""
+    return InstancePool()
+
+
+@functools.cache
+def _footers() -> FooterCache:
+    return FooterCache()
+
+
+@dataclass(frozen=True)
+class FragmentJob:
+    """``sql`` over the rows of ``task``, in the session zone ``timezone``.
+
+    ``table`` is the name in it that stands for those rows.
+    """
+
+    task: CombinedScanTask
+    sql: str
+    table: str
+    timezone: str
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+
+    def __call__(self) -> Iterator[pa.RecordBatch]:
+        """The rows of the fragment, in the types of ``types`` (Spark's names)."""
+        import duckdb
+
+        settings = replace(
+            Settings(),
+            timezone=self.timezone,
+            threads=1,
+            memory_limit=_MEMORY_LIMIT,
+        )
+        query = QueryContext(settings=settings)
+        context = self.task.context
+        plan: Any = TaskPlan(
+            _TaskScan(context.schema, context.projection), context, self.task.tasks
+        )
+        folders = {
+            os.path.dirname(path)
+            for file in self.task.tasks
+            for each in (file.data_file, *file.deletes)
+            if (path := context.storage.local_path(each.path)) is not None
+        }
+        instance = _instances().acquire(folders, settings)
+        cursor = instance.cursor()
+        streams: list[ArrowSource] = []
+        try:
+            yield from self._run(cursor, plan, query, streams)
+        except (duckdb.Error, UnicodeDecodeError, OSError) as error:
+            for stream in streams:
+                if stream.error is not None:
+                    raise stream.error from None
+            names = [file.data_file.path.rsplit("/", 1)[-1] for file in self.task.tasks]
+            raise translate(error, names) from error
+        finally:
+            for stream in streams:
+                stream.stop()
+            instance.release(cursor)
+
+    def _run(
+        self, cursor: Any, plan: Any, query: QueryContext, streams: list[ArrowSource]
+    ) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        cursor.execute("SET TimeZone = ?", [self.timezone])
+        relation = _relation(cursor, plan, query, streams)
+        for name, source in relation.registered.items():
+            cursor.register(name, source)
+        sql = self.sql.replace(f'"{self.table}"', f"({relation.sql})")
+        used = {k: v for k, v in relation.parameters.items() if f"${k}" in sql}
+        schema = pa.schema(list(zip(self.names, map(_arrow_type, self.types), strict=True)))
+        reader = cursor.sql(sql, params=used or None).to_arrow_reader(_BATCH_ROWS)
+        with reader:
+            for batch in reader:
+                arrays = [
+                    array.cast(field.type) if array.type != field.type else array
+                    for array, field in zip(batch.columns, schema, strict=True)
+                ]
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _relation(
+    cursor: Any, plan: Any, query: QueryContext, streams: list[ArrowSource]
+) -> Relation:
+    builder = RelationBuilder(cursor, _footers(), query, streams)
+    relations: list[Relation] = []
+    rest: list[FileGroup] = []
+    for group in builder.confirm(plan, group_files(plan, query.settings)):
+        whole = tuple(task for task in group.tasks if task.is_whole_file)
+        parts = tuple(task for task in group.tasks if not task.is_whole_file)
+        if group.name == grouping.PLAIN:
+            columns = grouping.columns_to_read(plan)
+            for number, task in enumerate(parts):
+                first, end = _row_range(task, plan.context)
+                files = PlainFiles(plan, (task,), f"p{number}", columns)
+                relations.append(
+                    files.select(
+                        f" WHERE f.file_row_number >= {first} AND f.file_row_number < {end}"
+                    )
+                )
+            parts = ()
+        elif parts:
+            # Splits of files with deletes: the reference reader knows their rows.
+            rest.append(FileGroup(grouping.GENERAL, parts, "a split with deletes"))
+        if whole:
+            rest.append(FileGroup(group.name, whole, group.reason))
+    if rest or not relations:
+        relations.append(builder.relation(0, plan, _one_general(rest)))
+    return union_all(relations)
+
+
+def _one_general(groups: Sequence[FileGroup]) -> list[FileGroup]:
+    general = tuple(t for g in groups if g.name == grouping.GENERAL for t in g.tasks)
+    kept = [g for g in groups if g.name != grouping.GENERAL]
+    return [*kept, FileGroup(grouping.GENERAL, general)] if general else kept
+
+
+def _row_range(task: FileScanTask, context: ScanContext) -> tuple[int, int]:
+    """First row and end of a split: the row groups whose midpoint lies in its bytes."""
+    import pyarrow.parquet as pq
+
+    from icesql.read.row_groups import RowGroups
+    from icesql.read.task import _byte_range
+
+    path = context.storage.location(task.data_file.path)
+    metadata = pq.read_metadata(path)
+    groups = RowGroups(metadata, (), (), context.schema)
+    start, stop = _byte_range(task)
+    rows = first = last = 0
+    found = False
+    for number, count in enumerate(groups.row_counts):
+        if start <= groups.midpoint(number) < stop:
+            first, last, found = (first if found else rows), rows + count, True
+        rows += count
+    return first, last
+
+
+def _arrow_type(name: str) -> pa.DataType:
+    import pyarrow as pa
+
+    if name.startswith("DECIMAL("):
+        precision, scale = name[8:-1].split(",")
+        return pa.decimal128(int(precision), int(scale))
+    return {
+        "BOOLEAN": pa.bool_(),
+        "TINYINT": pa.int8(),
+        "SMALLINT": pa.int16(),
+        "INT": pa.int32(),
+        "BIGINT": pa.int64(),
+        "FLOAT": pa.float32(),
+        "DOUBLE": pa.float64(),
+        "STRING": pa.string(),
+        "DATE": pa.date32(),
+        "TIMESTAMP_NTZ": pa.timestamp("us"),
+        "TIMESTAMP_LTZ": pa.timestamp("us", tz="UTC"),
+    }[name]

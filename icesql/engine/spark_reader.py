@@ -1,0 +1,174 @@
+"""Scans that Spark's own Parquet reader gives exactly: plain files by field id, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from icesql.config import Settings
+from icesql.context import QueryContext
+from icesql.engine import grouping
+from icesql.engine.footer import FooterCache
+from icesql.engine.grouping import group_files
+from icesql.engine.local import _folders
+from icesql.engine.relation_builder import RelationBuilder
+from icesql.iceberg.metadata_columns import METADATA_IDS
+from icesql.iceberg.types import (
+    MISSING,
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    is_floating,
+)
+
+if TYPE_CHECKING:
+    from icesql.scan.plan import ScanPlan
+
+# Beyond this many files Spark lists them by a job of its own; icesql knows them already.
+MOST_FILES: Final = 1_000
+_TYPES = (
+    BooleanType
+    | IntegerType
+    | LongType
+    | FloatType
+    | DoubleType
+    | DecimalType
+    | DateType
+    | StringType
+    | BinaryType
+)
+
+
+def readable_folders(plans: Sequence[ScanPlan], settings: Settings) -> set[str]:
+    """The folders whose footers have to be looked at to know which scans are plain."""
+    return {
+        folder for plan in plans for folder in _folders(plan, group_files(plan, settings))
+    }
+
+
+def is_spark_readable(
+    plan: ScanPlan, cursor: Any, footers: FooterCache, query: QueryContext
+) -> bool:
+    """Whether Spark's reader gives the rows of a scan exactly; asks the footers last."""
+    columns = plan.scan.projection.fields
+    if not plan.files or not columns or len(plan.files) > MOST_FILES:
+        return False
+    if not all(_is_plain_column(column) for column in columns):
+        return False
+    if not all(_is_plain_name(task.data_file.path) for task in plan.files):
+        return False
+    groups = group_files(plan, query.settings)
+    if any(group.name != grouping.PLAIN for group in groups):
+        return False
+    if not _free_of_nan(plan):
+        return False
+    confirmed = RelationBuilder(cursor, footers, query, []).confirm(plan, groups)
+    return all(group.name == grouping.PLAIN for group in confirmed)
+
+
+def _is_plain_column(column: NestedField) -> bool:
+    """Times are left out: which of the footer's flags Spark follows depends on settings."""
+    return (
+        isinstance(column.type, _TYPES)
+        and column.field_id not in METADATA_IDS
+        and (column.initial_default is MISSING or column.initial_default is None)
+    )
+
+
+def _is_plain_name(path: str) -> bool:
+    # Spark takes paths for patterns, and hides files whose names begin like this.
+    return not path.rsplit("/", 1)[-1].startswith(("_", ".")) and not set(path) & set("*?[]{}\\%")
+
+
+def _free_of_nan(plan: ScanPlan) -> bool:
+    """Spark prunes row groups by bounds, which leave NaN out, as it orders NaN above all."""
+    floats = [c.field_id for c in plan.scan.projection.fields if is_floating(c.type)]
+    return all(
+        (task.data_file.nan_value_counts or {}).get(field_id) == 0
+        for task in plan.files
+        for field_id in floats
+    )
+
+
+def spark_reader_frame(session: Any, plan: ScanPlan) -> Any:
+    """The scan as a DataFrame of Spark's Parquet reader over the files that survived pruning."""
+    from pyspark.sql.types import StructField, StructType
+
+    from icesql.engine.spark_types import spark_type
+
+    schema = StructType(
+        [
+            StructField(
+                column.name,
+                _data_type(spark_type(column.type)),
+                True,
+                {"parquet.field.id": column.field_id},
+            )
+            for column in plan.scan.projection.fields
+        ]
+    )
+    storage = plan.context.storage
+    paths = [storage.location(task.data_file.path) for task in plan.files]
+    return (
+        session.read.schema(schema)
+        .option("mergeSchema", "false")
+        .option("datetimeRebaseMode", "CORRECTED")
+        .parquet(*paths)
+    )
+
+
+def _data_type(name: str) -> Any:
+    from pyspark.sql import types
+
+    if name.startswith("DECIMAL"):
+        precision, scale = name[8:-1].split(",")
+        return types.DecimalType(int(precision), int(scale))
+    return {
+        "BOOLEAN": types.BooleanType,
+        "INT": types.IntegerType,
+        "BIGINT": types.LongType,
+        "FLOAT": types.FloatType,
+        "DOUBLE": types.DoubleType,
+        "DATE": types.DateType,
+        "STRING": types.StringType,
+        "BINARY": types.BinaryType,
+    }[name]()
+
+
+def few_groups(plan: ScanPlan, keys: Sequence[Any]) -> bool:
+    """Whether grouping by ``keys`` may leave few rows, as far as bounds tell.
+
+    Keys whose range is a tenth of the rows or more would cross to Spark almost unreduced.
+    """
+    from sqlglot import exp
+
+    from icesql.iceberg.bounds import decode_bound
+
+    rows = sum(max(0, task.data_file.record_count) for task in plan.files)
+    for key in keys:
+        column = plan.scan.schema.find_column(key.name) if isinstance(key, exp.Column) else None
+        if column is None or not isinstance(column.type, IntegerType | LongType | DateType):
+            continue
+        low: int | None = None
+        high: int | None = None
+        for task in plan.files:
+            file = task.data_file
+            bounds = [
+                None if (raw := (each or {}).get(column.field_id)) is None
+                else decode_bound(column.type, raw)
+                for each in (file.lower_bounds, file.upper_bounds)
+            ]  # fmt: skip
+            if None not in bounds:
+                low = bounds[0] if low is None else min(low, bounds[0])
+                high = bounds[1] if high is None else max(high, bounds[1])
+        if low is not None and high is not None and (high - low) * 10 > rows > 100_000:
+            return False
+    return True
+
