@@ -374,7 +374,10 @@ def _folders(plan: ScanPlan, groups: Sequence[FileGroup]) -> set[str]:
     for group in groups:
         if group.name != grouping.GENERAL:
             for path in _paths(group):
-                folder = os.path.dirname(storage.location(path))
+                location = storage.local_path(path)
+                if location is None:  # deletes in an object store: not for DuckDB
+                    continue
+                folder = os.path.dirname(location)
                 if not any(folder == known or folder.startswith(known + "/") for known in folders):
                     folders.add(folder)
     return folders

@@ -38,6 +38,13 @@ def timed(function: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - started, answer
 
 
+def cpu_timed(function: Callable[[], Any]) -> tuple[float, float, Any]:
+    """Wall seconds, CPU seconds of all threads, and the answer."""
+    started = time.process_time()
+    took, answer = timed(function)
+    return took, time.process_time() - started, answer
+
+
 def bare_fresh(case: delete_tables.Case) -> Any:
     with duckdb.connect() as con:
         return con.execute(case.bare_sql()).fetchall()
@@ -49,9 +56,14 @@ def icesql_fresh(case: delete_tables.Case, settings: dict[str, Any]) -> Any:
         return con.execute(case.query).fetchall()
 
 
-def compare(case: delete_tables.Case, runs: int) -> dict[str, list[float]]:
-    """Seconds of each run; raises AssertionError when the answers differ."""
-    seconds: dict[str, list[float]] = {"bare": [], "icesql": [], "bare fresh": [], "icesql fresh": []}
+def compare(case: delete_tables.Case, runs: int) -> dict[str, list[tuple[float, float]]]:
+    """Wall and CPU seconds of each run; raises AssertionError when the answers differ."""
+    seconds: dict[str, list[tuple[float, float]]] = {
+        "bare": [],
+        "icesql": [],
+        "bare fresh": [],
+        "icesql fresh": [],
+    }
     bare = duckdb.connect()
     with icesql.connect() as con:
         con.register_table("t", case.metadata)
@@ -64,29 +76,31 @@ def compare(case: delete_tables.Case, runs: int) -> dict[str, list[float]]:
         for run in range(runs + 1):
             answers = set()
             for name, way in ways.items():
-                took, answer = timed(way)
+                took, cpu, answer = cpu_timed(way)
                 answers.add(str(answer))
                 if run:  # the first one loads what later ones have
-                    seconds[name].append(took)
+                    seconds[name].append((took, cpu))
             assert len(answers) == 1, answers
     bare.close()
     return seconds
 
 
 def show_cases(cache: Path, scale: float, runs: int, only: set[str]) -> None:
-    print(f"{'ms, median':>14}{'bare':>8}{'icesql':>8}{'ratio':>7}{'fresh: bare':>13}{'icesql':>8}{'ratio':>7}")
+    heads = f"{'bare':>8}{'icesql':>8}{'ratio':>7}{'of CPU':>8}"
+    print(f"{'ms, median':>14}{heads}   fresh:{heads}")
     for name, case in delete_tables.lineitem_cases(cache, scale).items():
         if only and name not in only:
             continue
         seconds = compare(case, runs)
-        bare, ours, bare_new, ours_new = (
-            statistics.median(times) * 1000 for times in seconds.values()
-        )
-        print(
-            f"{name:>14}{bare:>8.0f}{ours:>8.0f}{ours / bare:>7.2f}"
-            f"{bare_new:>13.0f}{ours_new:>8.0f}{ours_new / bare_new:>7.2f}",
-            flush=True,
-        )
+        again = _columns(seconds["bare"], seconds["icesql"])
+        fresh = _columns(seconds["bare fresh"], seconds["icesql fresh"])
+        print(f"{name:>14}{again}{'':>9}{fresh}", flush=True)
+
+
+def _columns(bare: list[tuple[float, float]], ours: list[tuple[float, float]]) -> str:
+    theirs, their_cpu = (statistics.median(times) * 1000 for times in zip(*bare, strict=True))
+    wall, cpu = (statistics.median(times) * 1000 for times in zip(*ours, strict=True))
+    return f"{theirs:>8.0f}{wall:>8.0f}{wall / theirs:>7.2f}{cpu / their_cpu:>8.2f}"
 
 
 def show_stream(cache: Path, runs: int) -> None:
