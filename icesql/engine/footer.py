@@ -104,7 +104,6 @@ class FooterCache:
                     footer = self._interned[signature] = Footer(_tree(rows))
                 self._footers[location, length] = footer
 
-
     def row_counts(
         self, cursor: Any, files: Sequence[tuple[str, int]], escaped: Iterable[str]
     ) -> list[int | None]:

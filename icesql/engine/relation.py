@@ -79,18 +79,22 @@ def stream_relation(plan: ScanPlan, name: str, source: Any) -> Relation:
 class PlainFiles:
     """How ``read_parquet`` is called for some files of a scan.
 
-    ``function`` yields columns ``c<field id>``; ``file_index`` and ``file_row_number`` name the
-    position of a row. ``prefix`` keeps the parameters of several calls apart.
+    ``function`` yields columns ``c<field id>``, or those that ``names`` gives by field id, where a
+    missing one is NULL or its default. ``file_index`` and ``file_row_number`` name the position of
+    a row. ``prefix`` keeps the parameters of several calls apart.
     """
 
     plan: ScanPlan
     tasks: Sequence[FileScanTask]
     prefix: str
     columns: Sequence[NestedField]
+    names: Mapping[int, str] | None = None
 
     @property
     def function(self) -> str:
         """The call, to stand in a FROM clause."""
+        if self.names is not None:
+            return f"read_parquet(${self.prefix}_files, hive_partitioning = false)"
         return parquet_function(f"{self.prefix}_files", self.columns)
 
     @property
@@ -127,12 +131,20 @@ class PlainFiles:
             sql_type = duckdb_type(column.type)
             values = f"(${self.prefix}_{column.name})[CAST(file_index AS BIGINT) + 1]"
             return f"CAST({values} AS {sql_type})"
-        name = f"c{column.field_id}"
+        name = self._reference(column)
         if is_floating(column.type) and not self._known_free_of_nan(column.field_id):
             # DuckDB prunes row groups by bounds that leave NaN out, and so loses NaN rows. A bare
             # column is pruned, an expression of a row's position is not.
             return f"CASE WHEN file_row_number >= 0 THEN {name} END"
         return name
+
+    def _reference(self, column: NestedField) -> str:
+        if self.names is None:
+            return f"c{column.field_id}"
+        stored = self.names.get(column.field_id)
+        if stored is not None:
+            return f"f.{quoted(stored)}"
+        return f"CAST({_default(column)} AS {duckdb_type(column.type)})"
 
     def _known_free_of_nan(self, field_id: int) -> bool:
         return all(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.context import QueryContext
 from icesql.engine import grouping
+from icesql.engine.by_name import by_footer
 from icesql.engine.errors import is_fatal
 from icesql.engine.footer import FooterCache
 from icesql.engine.grouping import FileGroup
@@ -152,14 +153,30 @@ class RelationBuilder:
         general = [task for g in groups if g.name == grouping.GENERAL for task in g.tasks]
         for number, group in enumerate(groups):
             if group.name == grouping.PLAIN:
-                columns = grouping.columns_to_read(plan)
-                files = PlainFiles(plan, group.tasks, f"s{index}_{number}", columns)
-                relations.append(files.select())
+                relations.extend(self._plain(plan, group.tasks, f"s{index}_{number}"))
             elif group.name == grouping.PLAIN_WITH_DELETES:
                 relations.append(self._without_deleted(plan, group, f"s{index}_{number}"))
         if general:
             relations.append(self._stream(index, plan, general))
         return union_all(relations) if relations else empty_relation(plan)
+
+    def _plain(
+        self, plan: ScanPlan, tasks: Sequence[FileScanTask], prefix: str
+    ) -> Iterator[Relation]:
+        columns = grouping.columns_to_read(plan)
+        storage = plan.context.storage
+        footers = (
+            self._footers.get(
+                storage.location(task.data_file.path), task.data_file.file_size_in_bytes
+            )
+            for task in tasks
+        )
+        named = by_footer(tasks, footers, columns)
+        if named is None:
+            yield PlainFiles(plan, tasks, prefix, columns).select()
+            return
+        for number, (members, names) in enumerate(named):
+            yield PlainFiles(plan, members, f"{prefix}_{number}", columns, names).select()
 
     def _without_deleted(self, plan: ScanPlan, group: FileGroup, prefix: str) -> Relation:
         from icesql.engine.deletes import by_sequence_number, live_rows
