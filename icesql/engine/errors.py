@@ -18,8 +18,9 @@ from icesql.errors import (
 
 # What DuckDB's Parquet reader says when the file, not the query, is at fault.
 _READING = re.compile(
-    r"magic bytes|Failed to read file|parquet|Parquet|[Ss]nappy|ZSTD|zstd|gzip|GZip|LZ4|TProtocol|"
-    r"Could not read|read past|out of buffer|corrupt|Invalid (page|encoding|string)|footer|thrift",
+    r"magic bytes|Failed to read file|parquet|Parquet|[Ss]nappy|ZSTD|zstd|gzip|GZip|GZIP|LZ4|"
+    r"decompress|TProtocol|Could not read|read past|out of buffer|corrupt|"
+    r"Invalid (page|encoding|string)|footer|thrift",
 )
 
 

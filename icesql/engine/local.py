@@ -30,7 +30,7 @@ from icesql.engine.result_schema import (
 )
 from icesql.engine.stream import ArrowSource
 from icesql.engine.worker import Worker
-from icesql.errors import Error, InterfaceError
+from icesql.errors import CorruptFileError, Error, InterfaceError
 from icesql.scan.task import distinct_deletes
 
 if TYPE_CHECKING:
@@ -208,6 +208,27 @@ class LocalResult:
             self.notes = (*self.notes, f"read again without DuckDB's Parquet reader: {error}")
             return self._run(function)
 
+    def _later(self, function: Any) -> Any:
+        """``function()`` once rows may be out; DuckDB does not always say which file is bad."""
+        try:
+            return self._run(function)
+        except Error as error:
+            if _is_reading_problem(error) and not isinstance(error, CorruptFileError):
+                self._read_all(error)
+            raise
+
+    def _read_all(self, cause: Error) -> None:
+        """Read every file by ``read/``, whose errors name the file. Raises the first of them."""
+        from icesql.read.task import read_file
+
+        for plan in self._plans:
+            for task in plan.files:
+                try:
+                    for _ in read_file(task, plan.context, self._query):
+                        pass
+                except Error as error:
+                    raise error from cause
+
     # ------------------------------------------------------------------ rows
 
     def fetch(self, count: int | None) -> list[tuple[Any, ...]]:
@@ -237,7 +258,7 @@ class LocalResult:
         types = [column.type for column in self.columns]
         converters = [row_converter(declared, self._zone) for declared in types]
         self._first(self._execute_rows)
-        while rows := self._run(lambda: self._cursor.fetchmany(_FETCH_ROWS)):
+        while rows := self._later(lambda: self._cursor.fetchmany(_FETCH_ROWS)):
             if any(converters):
                 yield [
                     tuple(
@@ -289,7 +310,7 @@ class LocalResult:
         schema = arrow_schema(self.columns)
         reader = self._first(self._open_reader)
         while True:
-            batch = self._run(lambda: next(reader, None))
+            batch = self._later(lambda: next(reader, None))
             if batch is None:
                 return
             self._handed_out = True

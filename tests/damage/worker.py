@@ -1,0 +1,122 @@
+"""A process that damages tables and says what came of it: one JSON line in, one out.
+
+A process of its own, so that a crash or a hang is a result and not the end of the tests.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+
+import icesql
+from tests.damage.damages import copy_table, random_damage, says_something_else
+from tests.writer.model import seen_rows
+
+MEMORY = 8 << 30
+QUERIES = (("auto", "SELECT * FROM t"), ("arrow", "SELECT * FROM t"), ("auto", "SELECT count(*) FROM t"))
+
+
+class Worker:
+    def __init__(self, folder):
+        self.folder, self.tables, self.answers = folder, {}, {}
+        self.healthy = None
+
+    def table(self, metadata):
+        if metadata not in self.tables:
+            folder = Path(self.folder) / str(len(self.tables))
+            table = self.tables[metadata] = copy_table(metadata, folder)
+            with connect() as connection:
+                self.answers[metadata] = [
+                    ask(connection, table.metadata, *query) for query in QUERIES
+                ]
+        return self.tables[metadata], self.answers[metadata]
+
+    def run(self, job):
+        table, expected = self.table(job["metadata"])
+        if self.healthy is None:
+            with connect() as connection:
+                answer = ask(connection, job["healthy"], "auto", "SELECT * FROM t")
+            self.healthy = job["healthy"], answer
+        damage = random_damage(job["seed"], table)
+        damage.apply()
+        try:
+            with connect() as connection:
+                results = [
+                    self.judge(connection, damage, table, want, *query)
+                    for query, want in zip(QUERIES, expected, strict=True)
+                ]
+        finally:
+            damage.undo()
+        whole = any(each[0] == "wrong" for each in results) and says_something_else(damage)
+        return {"damage": str(damage), "kind": damage.kind, "role": damage.role,
+                "whole": whole, "results": results}  # fmt: skip
+
+    def judge(self, connection, damage, table, expected, reader, sql):
+        try:
+            rows = ask(connection, table.metadata, reader, sql)
+        except icesql.Error as error:
+            verdict = "named" if names_a_file(error, damage) else "unnamed"
+            result = [verdict, f"{type(error).__name__}: {error}"]
+        except Exception as error:
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            place = f"{os.path.basename(where.filename)}:{where.lineno}"
+            result = ["foreign", f"{type(error).__name__}: {error} at {place}"]
+        else:
+            result = ["right", ""]
+            if rows != expected:
+                result = ["wrong", f"{len(expected)} rows expected, {len(rows)} read"]
+        self.check_alive(connection, result)
+        return [*result, reader, sql]
+
+    def check_alive(self, connection, result):
+        """The connection still answers about other tables."""
+        metadata, expected = self.healthy
+        try:
+            rows = ask(connection, metadata, "auto", "SELECT * FROM t")
+        except Exception as error:
+            result[:] = ["dead", f"after {result[1]}: {type(error).__name__}: {error}"]
+        else:
+            if rows != expected:
+                result[:] = ["dead", f"after {result[1]}: other rows of another table"]
+
+
+def connect():
+    return icesql.connect(settings={"memory_limit": "1GB", "threads": "2"})
+
+
+def ask(connection, metadata, reader, sql):
+    connection.register_table("t", metadata)
+    connection.execute(f"SET local_reader = '{reader}'")
+    return seen_rows(connection.execute(sql).fetchall())
+
+
+def names_a_file(error, damage):
+    text = str(error)
+    if os.path.basename(damage.path) in text:
+        return True
+    if damage.other is not None and os.path.basename(damage.other) in text:
+        return True
+    # A damaged path leads to a file that is not there, or to one of another kind.
+    path = getattr(error, "path", None)
+    return bool(path) and path in text
+
+
+def main():
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    # Results go where stdout was; what libraries print does not get between them.
+    results = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    with tempfile.TemporaryDirectory() as folder:
+        worker = Worker(folder)
+        for line in sys.stdin:
+            results.write(json.dumps(worker.run(json.loads(line))) + "\n")
+            results.flush()
+
+
+if __name__ == "__main__":
+    main()
