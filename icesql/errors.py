@@ -24,7 +24,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 
-class Warning(builtins.Warning):  # noqa: A001 - the name is PEP 249's
+class Warning(builtins.Warning):
     """Something worth knowing that did not stop the statement."""
 
 
@@ -142,9 +142,8 @@ class SnapshotNotFoundError(ProgrammingError):
         self.wanted, self.table, self.similar = wanted, table, tuple(similar)
         self.oldest, self.newest = oldest, newest
         reach = f"; oldest: {oldest}, newest: {newest}" if oldest and newest else ""
-        super().__init__(
-            f'{wanted} not found in table "{table}"{_did_you_mean(self.similar)}{reach}{_hint(hint)}'
-        )
+        near = _did_you_mean(self.similar)
+        super().__init__(f'{wanted} not found in table "{table}"{near}{reach}{_hint(hint)}')
 
 
 # ------------------------------------------------------------------ NotSupportedError
