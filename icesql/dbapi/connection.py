@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,16 @@ if TYPE_CHECKING:
     from icesql.storage.cache import BoundedCache
 
 
+# DuckDB complains on standard error about what is still open when the interpreter ends.
+_OPEN: WeakSet[Connection] = WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for connection in list(_OPEN):
+        connection.close()
+
+
 class Connection:
     """PEP 249 connection; made by ``icesql.connect``. Closing it closes its cursors."""
 
@@ -48,6 +59,7 @@ class Connection:
     def __init__(self, session: Session) -> None:
         self._opened: Session | None = session
         self._cursors: WeakSet[Cursor] = WeakSet()
+        _OPEN.add(self)
         # What new cursors tell of their progress, None for nobody.
         self.progress: Callable[[Progress], None] | None = None
 
