@@ -60,7 +60,10 @@ def translate(error: Exception, file_names: Iterable[str]) -> Error:
         case UnicodeDecodeError():
             found = DataError("the local engine failed on a value that is not text")
         case _:
+            # What DuckDB's decoders meet in a damaged file has no class and no wording of its own.
             found = _file_error(text, file_names) or DataError(text)
+            found.__dict__["while_reading"] = True
+            return found
     reading = isinstance(
         error, duckdb.IOException | duckdb.FatalException | duckdb.InternalException | OSError
     )

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from icesql.engine.parquet_rows import row_count
+
 _COUNTS: Final = "SELECT file_name, num_rows FROM parquet_file_metadata(?)"
 _QUERY: Final = (
     "SELECT file_name, name, type, type_length, repetition_type, num_children, converted_type,"
@@ -103,6 +105,19 @@ class FooterCache:
                 if footer is None:
                     footer = self._interned[signature] = Footer(_tree(rows))
                 self._footers[location, length] = footer
+
+    def row_count(self, location: str, length: int) -> int | None:
+        """How many rows a local file has by its footer, None where that is not known."""
+        key = location, length
+        found = self._row_counts.get(key)
+        if found is None:
+            try:
+                found = row_count(location)
+            except OSError:
+                return None
+            if found is not None:
+                self._row_counts[key] = found
+        return found
 
     def row_counts(
         self, cursor: Any, files: Sequence[tuple[str, int]], escaped: Iterable[str]

@@ -29,6 +29,7 @@ from icesql.engine.result_schema import (
     row_expression,
 )
 from icesql.engine.stream import ArrowSource
+from icesql.engine.swapped_files import refuse_swapped_files
 from icesql.engine.worker import Worker
 from icesql.errors import CorruptFileError, Error, InterfaceError
 from icesql.scan.task import distinct_deletes
@@ -130,6 +131,7 @@ class LocalResult:
         used: list[str] = []
         builder = RelationBuilder(cursor, self._footers, self._query, self._streams)
         for index, (plan, own) in enumerate(zip(self._plans, groups, strict=True)):
+            refuse_swapped_files(plan.files, plan.context.storage)
             confirmed = builder.confirm(plan, own)
             used.extend(group.name for group in confirmed for _ in group.tasks)
             relation = builder.relation(index, plan, confirmed)

@@ -85,6 +85,10 @@ class RelationBuilder:
             if footer is None:
                 problems.append("the footer could not be read")
                 continue
+            counted = task.data_file.record_count
+            if counted >= 0 and self._footers.row_count(*key) != counted:
+                problems.append("the footer has other rows than the manifest counts")
+                continue
             memo = id(footer), task.spec_id
             if memo not in verdicts:
                 verdicts[memo] = footer_problem(

@@ -1,0 +1,71 @@
+"""What each snapshot of a table's history added: the base of incremental and streaming reads.
+
+Source: Iceberg Java ``IncrementalAppendScan``, ``MicroBatches`` and ``SparkMicroBatchStream``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from icesql.context import QueryContext
+from icesql.errors import CorruptFileError
+from icesql.iceberg.data_file import DataFile
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
+from icesql.iceberg.manifest import ManifestContent, ManifestFile
+from icesql.iceberg.snapshot import Snapshot
+from icesql.scan.manifest_source import ManifestSource
+from icesql.scan.spec_scan import SpecScan
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from icesql.catalog.open import Table
+    from icesql.iceberg.partitioning import PartitionSpec
+    from icesql.iceberg.types import IcebergType
+
+_ADDED: Final = 1
+
+
+def ancestors(table: Table, snapshot: Snapshot | None) -> tuple[Snapshot, ...]:
+    """The history that led to ``snapshot``, oldest first, itself included; as far as it is kept."""
+    found: list[Snapshot] = []
+    seen: set[int] = set()
+    while snapshot is not None and snapshot.snapshot_id not in seen:
+        found.append(snapshot)
+        seen.add(snapshot.snapshot_id)
+        parent = snapshot.parent_snapshot_id
+        snapshot = None if parent is None else table.metadata.snapshot(parent)
+    return tuple(reversed(found))
+
+
+def added_files(table: Table, snapshot: Snapshot, query: QueryContext) -> tuple[DataFile, ...]:
+    """The data files that ``snapshot`` added, in the order of its manifests.
+
+    Files that it only carried on, and deletes, are left out. The order never changes, so that a
+    position in it can be remembered. Raises CorruptFileError, StorageError, UnsupportedTableError.
+    """
+    source = ManifestSource(table.storage, query, table.name)
+    own = [
+        manifest
+        for manifest in source.manifests_of(snapshot)
+        if manifest.content is ManifestContent.DATA
+        and manifest.added_snapshot_id in (snapshot.snapshot_id, None)
+    ]
+
+    def spec_of(manifest: ManifestFile) -> tuple[PartitionSpec, Sequence[IcebergType]]:
+        spec = table.metadata.specs.get(manifest.partition_spec_id)
+        if spec is None:
+            raise CorruptFileError(
+                manifest.manifest_path,
+                f"written by partition spec {manifest.partition_spec_id}, "
+                "which the table's metadata does not have",
+            )
+        scan = SpecScan(spec, ALWAYS_TRUE, table.metadata.schema, table.metadata)
+        return scan.spec, scan.types
+
+    return tuple(
+        entries.data_file(index)
+        for _, entries in source.entries_of(own, spec_of)
+        for index in range(entries.count)
+        if entries.status[index] == _ADDED and entries.snapshot_id[index] == snapshot.snapshot_id
+    )

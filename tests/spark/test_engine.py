@@ -1,0 +1,240 @@
+"""The Spark engine from outside: rows, Arrow, errors, cancel, progress, choice."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import icesql
+from icesql.engine.spark_fragment import cut_fragments
+from icesql.engine.spark_scan import FRAGMENTS, SPARK_READER, TASKS, Scans
+from tests.slt.runner import read_script, run_record
+from tests.spark.conftest import ROWS
+from tests.writer.table import TableWriter
+
+SLT = sorted((Path(__file__).parents[1] / "slt").glob("*.slt"))
+FIELDS = [
+    {"id": 1, "name": "x", "required": False, "type": "long"},
+    {"id": 2, "name": "k", "required": False, "type": "string"},
+    {"id": 3, "name": "d", "required": False, "type": "decimal(12, 2)"},
+]
+
+
+@pytest.fixture(scope="module")
+def numbers(tmp_path_factory: pytest.TempPathFactory) -> TableWriter:
+    """Ten files of a thousand rows; x counts from 0, k has four values and NULL."""
+    table = TableWriter(tmp_path_factory.mktemp("numbers"), FIELDS)
+    for start in range(0, 10_000, 1_000):
+        rows = [
+            {"x": x, "k": None if x % 5 == 4 else f"k{x % 5}", "d": None if x % 7 == 0 else x}
+            for x in range(start, start + 1_000)
+        ]
+        table.commit([table.data_file(rows)])
+    return table
+
+
+@pytest.mark.parametrize("path", SLT, ids=lambda path: path.stem)
+def test_what_users_see_is_the_same_on_spark(
+    path: Path, connect: Any, warehouse: Path, request: pytest.FixtureRequest
+) -> None:
+    script = read_script(path)
+    corpus = request.getfixturevalue("corpus") if script.needs_corpus else None
+    wrong = []
+    with connect(warehouse=str(warehouse)) as connection:
+        for record in script.records:
+            try:
+                run_record(connection, record, corpus)
+            except icesql.UnsupportedSqlError as error:
+                assert "Spark" in str(error), f"{path.name}:{record.line} {error}"
+            except (AssertionError, icesql.Error) as error:
+                wrong.append(f"{path.name}:{record.line}\n{record.sql}\n{str(error)[:500]}")
+    if wrong:
+        pytest.fail("\n".join(wrong), pytrace=False)
+
+
+GROUPED = (
+    "SELECT k, sum(x), sum(d), avg(x), avg(d), count(*), count(d), min(x), max(k) "
+    "FROM t WHERE x % 3 <> 1 GROUP BY k HAVING count(*) > 10 ORDER BY k"
+)
+
+
+@pytest.mark.parametrize("ways", [(), (FRAGMENTS,), (SPARK_READER,)], ids=["tasks", "partial", "reader"])
+def test_every_way_of_reading_gives_the_same_rows(
+    spark: Any, numbers: TableWriter, ways: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Scans, "ways", frozenset(ways))
+    with icesql.connect() as local:
+        for each in (local, spark):
+            each.register_table("t", numbers.metadata_path)
+        for sql in (GROUPED, "SELECT count(*), sum(x) FROM t WHERE x > 9990 OR k IS NULL"):
+            found, expected = spark.execute(sql), local.execute(sql)
+            assert set(found._result.groups) == set(ways or (TASKS,))
+            assert found.fetchall() == expected.fetchall()
+            assert found.description == expected.description
+
+
+@pytest.mark.parametrize("target", [20_000, 5_000])
+def test_splits_of_files_are_aggregated_once(
+    spark: Any, tmp_path: Path, target: int
+) -> None:
+    table = TableWriter(tmp_path, FIELDS)
+    rows = [{"x": x, "k": f"k{x}", "d": 1} for x in range(20_000)]
+    table.commit([table.data_file(rows, row_group_size=1_000)])
+    spark.register_table("t", table.metadata_path)
+    spark.execute(f"SET split_target_size = {target}")
+    assert spark.execute("SELECT count(x), sum(x), max(x) FROM t WHERE x >= 0").fetchall() == [
+        (20_000, 199_990_000, 19_999)
+    ]
+
+
+def test_deletes_are_honoured_inside_the_tasks(spark: Any, tmp_path: Path) -> None:
+    table = TableWriter(tmp_path, FIELDS)
+    data = table.data_file([{"x": x, "k": "a", "d": 1} for x in range(100)])
+    table.commit([data])
+    table.commit([table.position_deletes([(data.record["file_path"], n) for n in range(10)])])
+    spark.register_table("t", table.metadata_path)
+    assert spark.execute("SELECT k, count(*), min(x) FROM t GROUP BY k").fetchall() == [
+        ("a", 90, 10)
+    ]
+
+
+def test_arrow_has_the_declared_schema(spark: Any, all_types: str) -> None:
+    with icesql.connect() as local:
+        for each in (local, spark):
+            each.register_table("t", all_types)
+        tables = [each.execute("SELECT * FROM t ORDER BY id").arrow() for each in (local, spark)]
+    assert tables[0].schema == tables[1].schema
+    assert tables[1].num_rows == len(ROWS)
+
+
+def test_a_corrupt_file_is_the_icesql_error(spark: Any, tmp_path: Path) -> None:
+    table = TableWriter(tmp_path, FIELDS)
+    table.commit([table.data_file([{"x": 1, "k": "a", "d": 1}])])
+    (path,) = Path(tmp_path).glob("data/*.parquet")
+    path.write_bytes(b"PAR1" + b"\0" * (path.stat().st_size - 8) + b"PAR1")
+    spark.register_table("t", table.metadata_path)
+    for sql in ("SELECT x FROM t", "SELECT sum(x) FROM t WHERE x > 0"):
+        with pytest.raises(icesql.CorruptFileError) as caught:
+            spark.execute(sql).fetchall()
+        assert str(path) in str(caught.value)
+        assert "Py4J" not in str(caught.value)
+
+
+def test_errors_of_the_data_are_data_errors(spark: Any, all_types: str) -> None:
+    spark.register_table("t", all_types)
+    with pytest.raises(icesql.DataError):
+        spark.execute("SELECT CAST(s AS INT) FROM t").fetchall()
+
+
+def test_cancel_ends_the_jobs_and_keeps_the_connection(spark: Any, numbers: TableWriter) -> None:
+    spark.register_table("t", numbers.metadata_path)
+    cursor = spark.execute(
+        "SELECT count(*) FROM t a, t b, t c WHERE a.x + b.x * c.x = 3 AND a.k = b.k"
+    )
+    stopped: list[float] = []
+
+    def stop() -> None:
+        time.sleep(3)
+        stopped.append(time.monotonic())
+        cursor.cancel()
+
+    thread = threading.Thread(target=stop)
+    thread.start()
+    with pytest.raises(icesql.QueryCancelledError):
+        cursor.fetchall()
+    thread.join()
+    assert time.monotonic() - stopped[0] < 2
+    assert spark.execute("SELECT count(*) FROM t WHERE x < 10").fetchall() == [(10,)]
+    from pyspark.sql import SparkSession
+
+    tracker = SparkSession.builder.getOrCreate().sparkContext.statusTracker()
+    end = time.monotonic() + 10
+    while tracker.getActiveJobsIds() and time.monotonic() < end:
+        time.sleep(0.1)
+    assert not tracker.getActiveJobsIds()
+
+
+def test_progress_counts_tasks(spark: Any, numbers: TableWriter) -> None:
+    spark.register_table("t", numbers.metadata_path)
+    seen: list[Any] = []
+    cursor = spark.cursor()
+    cursor.progress = seen.append
+    cursor.execute("SELECT k, count(*) FROM t GROUP BY k").fetchall()
+    spark_progress = [each for each in seen if each.stage == "spark"]
+    assert spark_progress
+    assert 0 < spark_progress[-1].done <= spark_progress[-1].total
+
+
+def test_auto_chooses_and_says_why(connect: Any, numbers: TableWriter) -> None:
+    with connect(settings={"engine": "auto", "spark_threshold": "1"}) as connection:
+        connection.execute("SET engine = 'auto'")
+        connection.register_table("t", numbers.metadata_path)
+        cursor = connection.execute("SELECT sum(x) FROM t")
+        assert cursor.fetchall() == [(49_995_000,)]
+        assert any("engine spark" in note for note in cursor._outcome.notes)
+
+
+def test_the_users_session_keeps_its_settings(spark: Any, all_types: str) -> None:
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.builder.getOrCreate()
+    before = session.conf.get("spark.sql.session.timeZone")
+    with icesql.connect(engine="spark", spark=session, timezone="Asia/Kolkata") as connection:
+        connection.register_table("t", all_types)
+        assert connection.execute("SELECT CAST(max(tz) AS VARCHAR) FROM t").fetchone() == (
+            "2026-11-01 11:00:00+05:30",
+        )
+    assert session.conf.get("spark.sql.session.timeZone") == before
+    assert session.range(3).count() == 3
+
+
+def test_no_view_is_left_behind(spark: Any, numbers: TableWriter) -> None:
+    spark.register_table("t", numbers.metadata_path)
+    cursor = spark.execute("SELECT x FROM t LIMIT 1")
+    session = cursor._result._scans._session
+    cursor.fetchall()
+    cursor.close()
+    end = time.monotonic() + 10
+    while time.monotonic() < end and any(
+        each.name.startswith("__scan") for each in session.catalog.listTables()
+    ):
+        time.sleep(0.1)
+    assert not [each.name for each in session.catalog.listTables() if "__" in each.name]
+
+
+def test_missing_java_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyspark")
+    from icesql.engine.spark_session import require_java
+
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(icesql.MissingExtraError, match="Java 17"):
+        require_java()
+
+
+def test_missing_pyspark_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    from icesql.engine.spark_session import require_pyspark
+
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with pytest.raises(icesql.MissingExtraError, match=r"icesql\[spark\]"):
+        require_pyspark()
+
+
+def test_what_cannot_be_split_is_left_to_spark() -> None:
+    from sqlglot import parse_one
+
+    for sql in (
+        'SELECT count(DISTINCT t.x) FROM "__scan_0" AS t',
+        'SELECT t.x FROM "__scan_0" AS t',
+        'SELECT sum(t.x) OVER () FROM "__scan_0" AS t',
+        'SELECT t.x, t.k, count(*) FROM "__scan_0" AS t GROUP BY ROLLUP (t.x, t.k)',
+        'SELECT count(*) FROM "__scan_0" AS t WHERE t.x IN (SELECT 1)',
+    ):
+        _, found = cut_fragments(parse_one(sql, dialect="duckdb"), lambda *_: True)
+        assert not found, sql
