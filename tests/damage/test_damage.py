@@ -175,3 +175,36 @@ def test_a_bad_page_far_down_is_blamed_on_its_file(tmp_path, way):
         with pytest.raises(icesql.Error, match=bad.name):
             read(connection.execute("SELECT a FROM t"))
         assert connection.execute("SELECT count(*) FROM t").fetchall() == [(180_000,)]
+
+
+@pytest.mark.parametrize("reader", ["auto", "arrow"])
+def test_two_files_in_each_others_place_are_refused(tmp_path, reader):
+    table = TableWriter(tmp_path, NUMBERS)
+    short, long = (
+        table.data_file([{"a": value}, {"a": 7}], compression=codec)
+        for value, codec in ((1, "none"), (2, "gzip"))
+    )
+    assert short.record["file_size_in_bytes"] != long.record["file_size_in_bytes"]
+    table.commit([short, long])
+    table.commit([table.position_deletes([(short, 0)])])
+    first, second = (Path(each.record["file_path"]) for each in (short, long))
+    first_bytes, second_bytes = first.read_bytes(), second.read_bytes()
+    first.write_bytes(second_bytes)
+    second.write_bytes(first_bytes)
+    with icesql.connect(settings={"local_reader": reader}) as connection:
+        connection.register_table("t", table.metadata_path)
+        with pytest.raises(icesql.DataError, match="in the other's place"):
+            connection.execute("SELECT a FROM t").fetchall()
+
+
+@pytest.mark.parametrize("reader", ["auto", "arrow"])
+def test_a_file_of_other_rows_than_the_manifest_counts_is_refused(tmp_path, reader):
+    table = TableWriter(tmp_path, NUMBERS)
+    two, three = (table.data_file([{"a": n} for n in range(count)]) for count in (2, 3))
+    table.commit([two])
+    path = Path(two.record["file_path"])
+    path.write_bytes(Path(three.record["file_path"]).read_bytes())
+    with icesql.connect(settings={"local_reader": reader}) as connection:
+        connection.register_table("t", table.metadata_path)
+        with pytest.raises(icesql.DataError, match=path.name):
+            connection.execute("SELECT a FROM t").fetchall()
