@@ -11,11 +11,12 @@ from weakref import WeakSet
 from icesql.config import time_zone
 from icesql.context import QueryContext
 from icesql.engine import grouping
+from icesql.engine.bad_file import is_reading_problem, name_bad_file
 from icesql.engine.errors import is_fatal, translate
 from icesql.engine.footer import FooterCache
 from icesql.engine.grouping import FileGroup, group_files
 from icesql.engine.instance import Instance, InstancePool
-from icesql.engine.relation import Relation
+from icesql.engine.relation import Relation, engine_sql
 from icesql.engine.relation_builder import RelationBuilder
 from icesql.engine.result_schema import (
     ResultColumn,
@@ -31,7 +32,7 @@ from icesql.engine.result_schema import (
 from icesql.engine.stream import ArrowSource
 from icesql.engine.swapped_files import refuse_swapped_files
 from icesql.engine.worker import Worker
-from icesql.errors import CorruptFileError, Error, InterfaceError
+from icesql.errors import Error, InterfaceError
 from icesql.scan.task import distinct_deletes
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ class LocalResult:
             for name, source in relation.registered.items():
                 cursor.register(name, source)
             sources[f"__scan_{index}_{nonce}"] = relation
-        sql = _engine_sql(tree, nonce)
+        sql = engine_sql(tree, nonce)
         for name, relation in sources.items():
             sql = sql.replace(f'"{name}"', f"({relation.sql})")
             self._parameters.update(relation.parameters)
@@ -203,7 +204,7 @@ class LocalResult:
             return self._run(function)
         except Error as error:
             plain = any(name != grouping.GENERAL for name in self.groups)
-            if self._handed_out or not plain or not _is_reading_problem(error):
+            if self._handed_out or not plain or not is_reading_problem(error):
                 raise
             self._release()
             self._start(general=True)
@@ -215,21 +216,8 @@ class LocalResult:
         try:
             return self._run(function)
         except Error as error:
-            if _is_reading_problem(error) and not isinstance(error, CorruptFileError):
-                self._read_all(error)
+            name_bad_file(error, self._plans, self._query)
             raise
-
-    def _read_all(self, cause: Error) -> None:
-        """Read every file by ``read/``, whose errors name the file. Raises the first of them."""
-        from icesql.read.task import read_file
-
-        for plan in self._plans:
-            for task in plan.files:
-                try:
-                    for _ in read_file(task, plan.context, self._query):
-                        pass
-                except Error as error:
-                    raise error from cause
 
     # ------------------------------------------------------------------ rows
 
@@ -383,10 +371,6 @@ def _primed(reader: Any) -> Iterator[Any]:
         yield from reader
 
 
-def _is_reading_problem(error: Error) -> bool:
-    return bool(getattr(error, "while_reading", False))
-
-
 def _folders(plan: ScanPlan, groups: Sequence[FileGroup]) -> set[str]:
     """The folders DuckDB must be able to read: the table's, and those of files beside it."""
     if all(group.name == grouping.GENERAL for group in groups):
@@ -410,13 +394,3 @@ def _paths(group: FileGroup) -> Iterator[str]:
     """The data and equality delete files of a group."""
     yield from (delete.path for delete in distinct_deletes(group.tasks) if delete.equality_ids)
     yield from (task.data_file.path for task in group.tasks)
-
-
-def _engine_sql(tree: Any, nonce: str) -> str:
-    """The tree in DuckDB's dialect, its scans renamed so that no literal can look like one."""
-    from sqlglot import exp
-
-    for table in tree.find_all(exp.Table):
-        if table.name.startswith("__scan_"):
-            table.set("this", exp.to_identifier(f"{table.name}_{nonce}", quoted=True))
-    return str(tree.sql(dialect="duckdb"))

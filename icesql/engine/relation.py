@@ -178,3 +178,13 @@ def default_text(node: IcebergType, value: Any) -> str:
             return str(date(1970, 1, 1) + timedelta(days=value))
         case _:
             return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def engine_sql(tree: Any, nonce: str) -> str:
+    """The tree in DuckDB's dialect, its scans renamed so that no literal can look like one."""
+    from sqlglot import exp
+
+    for table in tree.find_all(exp.Table):
+        if table.name.startswith("__scan_"):
+            table.set("this", exp.to_identifier(f"{table.name}_{nonce}", quoted=True))
+    return str(tree.sql(dialect="duckdb"))

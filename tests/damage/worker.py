@@ -53,8 +53,14 @@ class Worker:
         finally:
             damage.undo()
         whole = any(each[0] == "wrong" for each in results) and says_something_else(damage)
-        return {"damage": str(damage), "kind": damage.kind, "role": damage.role,
-                "whole": whole, "results": results}  # fmt: skip
+        return {
+            "damage": str(damage),
+            "kind": damage.kind,
+            "role": damage.role,
+            "whole": whole,
+            "same_length": len(damage.before) == len(damage.after),
+            "results": results,
+        }
 
     def judge(self, connection, damage, table, expected, reader, sql):
         try:
