@@ -1,8 +1,8 @@
 """The Spark engine: the same bound query, its scans read by Spark's workers, the rest Spark's own.
 
 Each scan is a view over a DataFrame: rows of packed jobs, one for each combined task, that
-``mapInArrow`` turns into the rows of the task. (A Python Data Source plans in Python processes of its own,
-which measured 0.3 s a scan on two cores; ``format("icesql")`` pays that, a query does not.)
+``mapInArrow`` turns into the rows of the task. (A Python Data Source plans in Python processes of
+its own, which measured 0.3 s a scan on two cores: ``format("icesql")`` pays that, a query not.)
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from icesql.engine.result_schema import ResultColumn, arrow_schema, python_value
 from icesql.engine.spark_bind import declared_columns
 from icesql.engine.spark_errors import spark_exceptions, translate
 from icesql.engine.spark_progress import SparkJobs
-from icesql.engine.spark_reader import readable_folders
+from icesql.engine.spark_reader import ReaderFrames, readable_folders
 from icesql.engine.spark_scan import Scans
 from icesql.engine.spark_session import SparkSource
 from icesql.engine.spark_types import declared_array
@@ -47,14 +47,16 @@ class SparkEngine:
     def __init__(self, source: Mapping[str, Any] | None = None) -> None:
         self._source = SparkSource(source or {})
         self._pool = InstancePool()
-        self._footers = FooterCache()
+        self._footers, self._frames = FooterCache(), ReaderFrames()
         self._open: WeakSet[SparkResult] = WeakSet()
 
     def execute(
         self, bound: BoundQuery, plans: Sequence[ScanPlan], query: QueryContext
     ) -> SparkResult:
         """Translate a query and return its result; Spark starts it when rows are asked for."""
-        result = SparkResult(bound, plans, query, self._source, self._pool, self._footers)
+        result = SparkResult(
+            bound, plans, query, self._source, self._pool, self._footers, self._frames
+        )
         self._open.add(result)
         return result
 
@@ -77,7 +79,9 @@ class SparkResult:
         source: SparkSource,
         pool: InstancePool,
         footers: FooterCache,
+        frames: ReaderFrames,
     ) -> None:
+        self._frames = frames
         self._query, self._source = query, source
         self._bound, self._plans = bound, tuple(plans)
         self._pool, self._footers = pool, footers
@@ -111,7 +115,9 @@ class SparkResult:
             session = self._source.session(settings.timezone)
             nonce = secrets.token_hex(4)
             self._jobs = SparkJobs(session, f"icesql-{nonce}", self._query)
-            self._scans = Scans(session, self._plans, self._query, nonce, self._footers)
+            self._scans = Scans(
+                session, self._plans, self._query, nonce, self._footers, self._frames
+            )
             with self._jobs.tagged():
                 sql = self._scans.prepare(tree, cursor)
                 self._frame = session.sql(sql).toDF(*(f"c{i}" for i in range(len(self.columns))))

@@ -1,4 +1,4 @@
-"""What a query's columns are, asked of DuckDB over tables without rows: its types are the contract."""
+"""What a query's columns are, asked of DuckDB over empty tables: its types are the contract."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from icesql.engine.errors import translate
 from icesql.engine.relation import empty_relation
 from icesql.engine.result_schema import ResultColumn, declare
 from icesql.engine.spark_dialect import qualified
-from icesql.engine.spark_operators import refuse
+from icesql.engine.spark_kinds import refuse
 
 if TYPE_CHECKING:
     from sqlglot import exp

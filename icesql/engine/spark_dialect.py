@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
@@ -13,8 +13,8 @@ from sqlglot.optimizer.qualify import qualify
 
 from icesql.engine.duckdb_types import duckdb_type
 from icesql.engine.spark_functions import rewrite_function
-from icesql.engine.spark_kinds import Spelled, kind
-from icesql.engine.spark_operators import refuse, rewrite_operator
+from icesql.engine.spark_kinds import Spelled, kind, refuse
+from icesql.engine.spark_operators import rewrite_operator
 from icesql.errors import UnsupportedSqlError
 from icesql.sql.functions import function_key, function_keys
 
@@ -58,11 +58,11 @@ def _timestamp_types() -> dict[Any, str]:
 class IcesqlSpark(Spark):
     """Spark's dialect as icesql writes it; it is never read."""
 
-    class Generator(Spark.Generator):
+    class Generator(Spark.Generator):  # type: ignore[misc, valid-type]
         """Spark's generator with text of Spark's own in it."""
 
-        TRANSFORMS = {**Spark.Generator.TRANSFORMS, Spelled: _spelled_sql}
-        TYPE_MAPPING = _timestamp_types()
+        TRANSFORMS: ClassVar = {**Spark.Generator.TRANSFORMS, Spelled: _spelled_sql}
+        TYPE_MAPPING: ClassVar = _timestamp_types()
 
 
 def qualified(tree: exp.Expr, scans: Sequence[TableScan]) -> exp.Expr:
@@ -97,7 +97,7 @@ def spark_sql(tree: exp.Expr, names: Mapping[str, str], timezone: str) -> str:
     for node in reversed(list(tree.dfs())):
         made = rewrite_operator(node, timezone)
         if made is node:
-            made = rewrite_function(node, timezone)
+            made = rewrite_function(node)
         if made is not node:
             node.replace(made)
     for table in tree.find_all(exp.Table):
@@ -115,12 +115,13 @@ def check_functions(tree: exp.Expr) -> None:
     for node in tree.walk():
         if isinstance(node, exp.Join) and str(node.args.get("method") or "").upper() == "ASOF":
             raise refuse("ASOF JOIN")
-        if isinstance(node, exp.Func) and not isinstance(node, _SYNTAX):
-            if function_key(node) not in known:
-                raise UnsupportedSqlError(
-                    f"the function {_written(node)}() on Spark",
-                    hint="it is not in the function table; run it with engine = 'local'",
-                )
+        if not isinstance(node, exp.Func) or isinstance(node, _SYNTAX):
+            pass
+        elif function_key(node) not in known:
+            raise UnsupportedSqlError(
+                f"the function {_written(node)}() on Spark",
+                hint="it is not in the function table; run it with engine = 'local'",
+            )
         _check_carried(node)
 
 

@@ -91,8 +91,7 @@ def _cut(
         return None
     partials: list[exp.Expr] = []
     changes: list[tuple[exp.Expr, exp.Expr]] = []
-    for node in aggregates:
-        changes.append((node, _final(node, alias, partials)))
+    changes += [(node, _final(node, alias, partials)) for node in aggregates]
     for node, at in list(_key_places(select, keys)):
         column = exp.column(f"k{at}", table=alias, quoted=True)
         column.type = keys[at].type

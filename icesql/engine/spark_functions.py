@@ -7,168 +7,29 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from icesql.engine.spark_kinds import kind, kind_of_type, literal_integer, literal_text, spelled
-from icesql.engine.spark_operators import micros_of_naive, refuse
-
-_DAY_UNITS: Final = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY")
-_CLOCK: Final = {"HOUR": 3_600_000_000, "MINUTE": 60_000_000, "SECOND": 1_000_000,
-                 "MILLISECOND": 1_000, "MICROSECOND": 1}  # fmt: skip
-_PARTS: Final = {
-    "YEAR": "YEAR({0})",
-    "MONTH": "MONTH({0})",
-    "DAY": "DAY({0})",
-    "QUARTER": "QUARTER({0})",
-    "WEEK": "WEEKOFYEAR({0})",
-    "DOY": "DAYOFYEAR({0})",
-    "DAYOFYEAR": "DAYOFYEAR({0})",
-    "DOW": "(DAYOFWEEK({0}) - 1)",
-    "DAYOFWEEK": "(DAYOFWEEK({0}) - 1)",
-    "WEEKDAY": "(DAYOFWEEK({0}) - 1)",
-    "ISODOW": "(WEEKDAY({0}) + 1)",
-    "ISOYEAR": "EXTRACT(YEAROFWEEK FROM {0})",
-    "HOUR": "HOUR({0})",
-    "MINUTE": "MINUTE({0})",
-    "SECOND": "SECOND({0})",
-    "MILLISECOND": "CAST(FLOOR(EXTRACT(SECOND FROM {0}) * 1000) AS BIGINT)",
-    "MICROSECOND": "CAST(EXTRACT(SECOND FROM {0}) * 1000000 AS BIGINT)",
-}
-_TIMES: Final = ("date", "timestamp", "timestamptz")
+from icesql.engine.spark_kinds import (
+    kind,
+    kind_of_type,
+    literal_integer,
+    literal_text,
+    refuse,
+    spelled,
+)
+from icesql.engine.spark_times import TIME_REWRITES, epoch, part_of
 
 
-def rewrite_function(node: exp.Expr, timezone: str) -> exp.Expr:
+def rewrite_function(node: exp.Expr) -> exp.Expr:
     """The node, or what stands for it in Spark. Raises UnsupportedSqlError."""
     rewrite = _REWRITES.get(type(node))
     if rewrite is not None:
         return rewrite(node)
     match node:
         case exp.TimeToUnix():
-            return _epoch(node, timezone)
+            return epoch(node)
         case exp.Anonymous():
             return _anonymous(node)
         case _:
             return node
-
-
-# ------------------------------------------------------------------ time
-
-
-def _extract(node: exp.Extract) -> exp.Expr:
-    return part_of(str(node.this.name), node.expression, node)
-
-
-def part_of(part: str, value: exp.Expr, node: exp.Expr) -> exp.Expr:
-    """``part`` (a unit name in any case) of a date or timestamp."""
-    upper = part.upper()
-    upper = _PLURALS.get(upper, upper)
-    if kind(value) not in _TIMES:
-        raise refuse(f"{part} of something that is no date or timestamp")
-    if upper == "EPOCH":
-        return _epoch(exp.TimeToUnix(this=value), "")
-    if upper not in _PARTS:
-        raise refuse(f"extract({part})")
-    return spelled(_PARTS[upper], value, like="BIGINT")
-
-
-_PLURALS: Final = {f"{name}S": name for name in (*_DAY_UNITS, *_CLOCK)}
-
-
-def _epoch(node: exp.TimeToUnix, timezone: str) -> exp.Expr:
-    value = node.this
-    match kind(value):
-        case "timestamptz":
-            return spelled("(UNIX_MICROS({0}) / 1000000D)", value, like="DOUBLE")
-        case "timestamp" | "date":
-            naive = spelled("CAST({0} AS TIMESTAMP_NTZ)", value, like="TIMESTAMP")
-            return spelled("({0} / 1000000D)", micros_of_naive(naive), like="DOUBLE")
-        case _:
-            raise refuse("epoch() of something that is no date or timestamp")
-
-
-def truncated(unit: str, value: exp.Expr) -> exp.Expr:
-    """A date or naive timestamp cut to ``unit``, without a zone having a say."""
-    if kind(value) == "timestamptz":
-        return spelled(f"DATE_TRUNC('{unit}', {{0}})", value, like="TIMESTAMPTZ")
-    if unit == "DAY":
-        return spelled("CAST(CAST({0} AS DATE) AS TIMESTAMP_NTZ)", value, like="TIMESTAMP")
-    if unit in _DAY_UNITS:
-        return spelled(
-            f"CAST(TRUNC(CAST({{0}} AS DATE), '{unit}') AS TIMESTAMP_NTZ)", value, like="TIMESTAMP"
-        )
-    if unit not in ("HOUR", "MINUTE", "SECOND"):
-        raise refuse(f"date_trunc('{unit.lower()}', …)")
-    parts = ["HOUR({0})", "MINUTE({0})", "SECOND({0})"]
-    kept = ("HOUR", "MINUTE", "SECOND").index(unit) + 1
-    clock = ", ".join([*parts[:kept], *["0"] * (3 - kept)])
-    return spelled(
-        f"MAKE_TIMESTAMP_NTZ(YEAR({{0}}), MONTH({{0}}), DAY({{0}}), {clock})",
-        value,
-        like="TIMESTAMP",
-    )
-
-
-def _trunc(node: exp.TimestampTrunc | exp.DateTrunc) -> exp.Expr:
-    if kind(node.this) not in _TIMES:
-        raise refuse("date_trunc() of something that is no date or timestamp")
-    unit = node.args.get("unit")
-    name = str(unit.name if unit is not None else "").upper()
-    made = truncated(_PLURALS.get(name, name), node.this)
-    made.type = node.type if kind(node.this) != "date" else exp.DataType.build("DATE")
-    if kind(node.this) == "date" and kind(node) == "date":
-        return spelled("CAST({0} AS DATE)", made, like="DATE")
-    return made
-
-
-def _diff(node: exp.DateDiff | exp.TimestampDiff) -> exp.Expr:
-    """date_diff counts the unit's boundaries between two times."""
-    unit = str(node.args["unit"].name if node.args.get("unit") is not None else "DAY").upper()
-    unit = _PLURALS.get(unit, unit)
-    # DuckDB's (unit, start, end) is (end, start) in the tree.
-    end, start = node.this, node.expression
-    if {kind(end), kind(start)} - set(_TIMES):
-        raise refuse("date_diff() of something that is no date or timestamp")
-    days = "DATEDIFF({0}, {1})"
-    match unit:
-        case "DAY":
-            return spelled(f"CAST({days} AS BIGINT)", end, start, like="BIGINT")
-        case "YEAR":
-            return spelled("CAST(YEAR({0}) - YEAR({1}) AS BIGINT)", end, start, like="BIGINT")
-        case "QUARTER" | "MONTH":
-            size = 4 if unit == "QUARTER" else 12
-            return spelled(
-                f"CAST((YEAR({{0}}) - YEAR({{1}})) * {size} + {unit}({{0}}) - {unit}({{1}})"
-                " AS BIGINT)",
-                end,
-                start,
-                like="BIGINT",
-            )
-        case "WEEK":
-            return spelled(
-                "CAST(DATEDIFF(TRUNC(CAST({0} AS DATE), 'WEEK'),"
-                " TRUNC(CAST({1} AS DATE), 'WEEK')) DIV 7 AS BIGINT)",
-                end,
-                start,
-                like="BIGINT",
-            )
-    size = _CLOCK.get(unit, 0)
-    if not size:
-        raise refuse(f"date_diff('{unit.lower()}', …)")
-    micros = [_boundary_micros(each) for each in (end, start)]
-    return spelled(
-        f"CAST(FLOOR({{0}} / CAST({size} AS DECIMAL(20,0)))"
-        f" - FLOOR({{1}} / CAST({size} AS DECIMAL(20,0))) AS BIGINT)",
-        *micros,
-        like="BIGINT",
-    )
-
-
-def _boundary_micros(value: exp.Expr) -> exp.Expr:
-    if kind(value) == "timestamptz":
-        return spelled("UNIX_MICROS({0})", value, like="BIGINT")
-    return micros_of_naive(spelled("CAST({0} AS TIMESTAMP_NTZ)", value, like="TIMESTAMP"))
-
-
-def _named_part(part: str) -> Callable[[Any], exp.Expr]:
-    return lambda node: part_of(part, node.this, node)
 
 
 # ------------------------------------------------------------------ text
@@ -401,20 +262,19 @@ def _list_sum(node: exp.Anonymous) -> exp.Expr:
     (values,) = node.expressions
     if values.type is None or not values.type.expressions:
         raise refuse("list_sum() of a list whose type is not known")
-    element = kind_name(values)
+    element = _element_kind(values)
     start = {"integer": "0L", "float": "0D", "double": "0D"}.get(element)
     if start is None:
         raise refuse(f"list_sum() of {element}")
     return spelled(
-        f"IF(SIZE(FILTER({{0}}, x -> x IS NOT NULL)) > 0, AGGREGATE(FILTER({{0}}, x -> x IS NOT NULL),"
-        f" {start}, (a, x) -> a + x), NULL)",
+        "IF(SIZE(FILTER({0}, x -> x IS NOT NULL)) > 0,"
+        f" AGGREGATE(FILTER({{0}}, x -> x IS NOT NULL), {start}, (a, x) -> a + x), NULL)",
         values,
         like="BIGINT" if element == "integer" else "DOUBLE",
     )
 
 
-def kind_name(values: exp.Expr) -> str:
-    """The kind of a list's elements."""
+def _element_kind(values: exp.Expr) -> str:
     assert values.type is not None
     return kind_of_type(values.type.expressions[0])
 
@@ -438,24 +298,7 @@ def _anonymous(node: exp.Anonymous) -> exp.Expr:
 
 
 _REWRITES: Final[dict[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
-    exp.Extract: _extract,
-    exp.Year: _named_part("YEAR"),
-    exp.Month: _named_part("MONTH"),
-    exp.Day: _named_part("DAY"),
-    exp.DayOfMonth: _named_part("DAY"),
-    exp.Quarter: _named_part("QUARTER"),
-    exp.Week: _named_part("WEEK"),
-    exp.WeekOfYear: _named_part("WEEK"),
-    exp.DayOfYear: _named_part("DOY"),
-    exp.DayOfWeek: _named_part("DOW"),
-    exp.DayOfWeekIso: _named_part("ISODOW"),
-    exp.Hour: _named_part("HOUR"),
-    exp.Minute: _named_part("MINUTE"),
-    exp.Second: _named_part("SECOND"),
-    exp.TimestampTrunc: _trunc,
-    exp.DateTrunc: _trunc,
-    exp.DateDiff: _diff,
-    exp.TimestampDiff: _diff,
+    **TIME_REWRITES,
     exp.Dayname: lambda node: spelled("DATE_FORMAT({0}, 'EEEE')", node.this, like="VARCHAR"),
     exp.Monthname: lambda node: spelled("DATE_FORMAT({0}, 'MMMM')", node.this, like="VARCHAR"),
     exp.RegexpReplace: _regexp_replace,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from sqlglot import exp
+
+from icesql.errors import UnsupportedSqlError
 
 T = exp.DataType.Type
 
@@ -23,7 +24,9 @@ _KINDS: Final[dict[Any, str]] = {
     **dict.fromkeys((T.VARCHAR, T.TEXT, T.CHAR, T.NVARCHAR, T.NCHAR, T.NAME), "text"),
     T.DATE: "date",
     T.TIME: "time",
-    **dict.fromkeys((T.TIMESTAMP, T.DATETIME, T.TIMESTAMPNTZ, T.TIMESTAMP_S, T.TIMESTAMP_MS), "timestamp"),
+    **dict.fromkeys(
+        (T.TIMESTAMP, T.DATETIME, T.TIMESTAMPNTZ, T.TIMESTAMP_S, T.TIMESTAMP_MS), "timestamp"
+    ),
     **dict.fromkeys((T.TIMESTAMPTZ, T.TIMESTAMPLTZ), "timestamptz"),
     T.TIMESTAMP_NS: "timestamp_ns",
     T.UUID: "uuid",
@@ -42,7 +45,7 @@ NUMBERS: Final = frozenset({"integer", "decimal", "float", "double"})
 class Spelled(exp.Expression):
     """SQL text of Spark, with expressions between its pieces."""
 
-    arg_types = {"parts": True}
+    arg_types: ClassVar = {"parts": True}
 
 
 def kind_of_type(node: exp.DataType | None) -> str:
@@ -61,7 +64,7 @@ def kind(node: exp.Expr | None) -> str:
             return kind(node.this)
         case exp.Interval():
             return "interval"
-        case exp.Literal() if not node.is_string and "." in node.name and "e" not in node.name.lower():
+        case exp.Literal() if not node.is_string and _is_decimal(node.name):
             # sqlglot calls 0.05 a double; it is a decimal on both engines.
             return "decimal"
         case exp.Add() | exp.Sub() | exp.Mul():
@@ -73,6 +76,10 @@ def kind(node: exp.Expr | None) -> str:
             return "decimal"
         case _:
             return kind_of_type(node.type)
+
+
+def _is_decimal(text: str) -> bool:
+    return "." in text and "e" not in text.lower()
 
 
 def spelled(template: str, *args: exp.Expr, like: exp.Expr | str | None = None) -> Spelled:
@@ -116,11 +123,6 @@ def literal_integer(node: exp.Expr | None) -> int | None:
     return None
 
 
-def string(text: str) -> exp.Expr:
-    """A string literal."""
-    return exp.Literal.string(text)
-
-
-def columns_of(scope: Sequence[exp.Expr]) -> list[exp.Column]:
-    """Every column below some expressions."""
-    return [column for each in scope for column in each.find_all(exp.Column)]
+def refuse(construct: str, hint: str = "run it with engine = 'local'") -> UnsupportedSqlError:
+    """The error for something that has no equal on Spark."""
+    return UnsupportedSqlError(f"{construct} on Spark", hint=hint)

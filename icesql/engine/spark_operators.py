@@ -16,9 +16,10 @@ from icesql.engine.spark_kinds import (
     kind_of_type,
     literal_integer,
     literal_text,
+    refuse,
     spelled,
 )
-from icesql.errors import UnsupportedSqlError
+from icesql.engine.spark_zones import at_time_zone, instant_of_local
 
 _INTEGERS: Final = {
     "TINYINT": "TINYINT",
@@ -44,11 +45,6 @@ _FROM_TEXT: Final = {
 _RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank, exp.Ntile, exp.Lag, exp.Lead, exp.PercentRank,
           exp.CumeDist)  # fmt: skip
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
-
-
-def refuse(construct: str, hint: str = "run it with engine = 'local'") -> UnsupportedSqlError:
-    """The error for something that has no equal on Spark."""
-    return UnsupportedSqlError(f"{construct} on Spark", hint=hint)
 
 
 def rewrite_operator(node: exp.Expr, timezone: str) -> exp.Expr:
@@ -108,15 +104,19 @@ def _compare_as(other: str, node: exp.Expr, timezone: str) -> None:
     elif own == "text" and other in _FROM_TEXT:
         if literal_text(node) is None:
             raise refuse(f"a comparison of a {other} with text", "CAST the text")
-        cast = exp.Cast(this=node.copy(), to=exp.DataType.build(_FROM_TEXT[other], dialect="duckdb"))
+        target = exp.DataType.build(_FROM_TEXT[other], dialect="duckdb")
+        cast = exp.Cast(this=node.copy(), to=target)
         cast.this.type = exp.DataType.build("VARCHAR")
         cast.type = cast.args["to"]
         node.replace(_cast(cast, timezone))
     elif other == "timestamptz" and own in ("timestamp", "date") and timezone != "UTC":
         node.replace(instant_of_local(node, exp.Literal.string(timezone), timezone))
-    elif own != other and ({own, other} & {"time", "timestamp_ns"}) and other != "unknown":
-        if "null" not in (own, other):
-            raise refuse(f"a comparison of a {own} with a {other}")
+    elif (
+        own != other
+        and {own, other} & {"time", "timestamp_ns"}
+        and not {own, other} & {"unknown", "null"}
+    ):
+        raise refuse(f"a comparison of a {own} with a {other}")
 
 
 def _divide(node: exp.Div) -> exp.Expr:
@@ -350,64 +350,3 @@ def _time_micros(text: str) -> int:
     except ValueError as error:
         raise refuse(f"TIME '{text}'") from error
     return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
-
-
-# ------------------------------------------------------------------ zones
-
-
-def at_time_zone(node: exp.AtTimeZone, timezone: str) -> exp.Expr:
-    """``naive AT TIME ZONE z`` is an instant, ``instant AT TIME ZONE z`` a naive time."""
-    zone = node.args["zone"]
-    match kind(node.this):
-        case "timestamptz":
-            naive = utc_of_instant(node.this, timezone)
-            return spelled("CONVERT_TIMEZONE('UTC', {1}, {0})", naive, zone, like="TIMESTAMP")
-        case "timestamp" | "date" | "text":
-            return instant_of_local(node.this, zone, timezone)
-        case _:
-            raise refuse("AT TIME ZONE of an expression whose type is not known")
-
-
-def instant_of_local(node: exp.Expr, zone: exp.Expr, timezone: str) -> exp.Expr:
-    """The instant of a local time in ``zone``; the later one of two, where clocks are set back."""
-    naive = spelled("CAST({0} AS TIMESTAMP_NTZ)", node, like="TIMESTAMP")
-    first = spelled("CONVERT_TIMEZONE({1}, 'UTC', {0})", naive, zone, like="TIMESTAMP")
-    chosen = spelled(
-        "IF(CONVERT_TIMEZONE('UTC', {1}, {2} + INTERVAL '1' HOUR) = {0}, {2} + INTERVAL '1' HOUR, {2})",
-        naive,
-        zone,
-        first,
-        like="TIMESTAMP",
-    )
-    return instant_of_utc(chosen, timezone)
-
-
-def utc_of_instant(node: exp.Expr, timezone: str) -> exp.Expr:
-    """The naive time in UTC of an instant, exact in any session zone."""
-    if timezone == "UTC":
-        return spelled("CAST({0} AS TIMESTAMP_NTZ)", node, like="TIMESTAMP")
-    return spelled(
-        "(TIMESTAMP_NTZ '1970-01-01 00:00:00' + "
-        "MAKE_DT_INTERVAL(0, 0, 0, CAST(UNIX_MICROS({0}) / CAST(1000000 AS DECIMAL(7,0))"
-        " AS DECIMAL(18,6))))",
-        node,
-        like="TIMESTAMP",
-    )
-
-
-def instant_of_utc(node: exp.Expr, timezone: str) -> exp.Expr:
-    """The instant of a naive time in UTC, exact in any session zone."""
-    if timezone == "UTC":
-        return spelled("CAST({0} AS TIMESTAMP_LTZ)", node, like="TIMESTAMPTZ")
-    return spelled("TIMESTAMP_MICROS({0})", micros_of_naive(node), like="TIMESTAMPTZ")
-
-
-def micros_of_naive(node: exp.Expr) -> exp.Expr:
-    """Microseconds since 1970 of a naive time, as if it were UTC; no session zone has a say."""
-    return spelled(
-        "(CAST(DATEDIFF(CAST({0} AS DATE), DATE '1970-01-01') AS BIGINT) * 86400000000L"
-        " + HOUR({0}) * 3600000000L + MINUTE({0}) * 60000000L"
-        " + CAST(EXTRACT(SECOND FROM {0}) * 1000000 AS BIGINT))",
-        node,
-        like="BIGINT",
-    )

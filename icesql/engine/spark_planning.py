@@ -57,7 +57,7 @@ class _Pushing:
         return filters
 
 
-class IcesqlReader(DataSourceReader):  # type: ignore[misc]
+class IcesqlReader(DataSourceReader):
     """Plans a scan into one partition for each combined task, and reads those."""
 
     def __init__(self, source: TableSource) -> None:
@@ -65,7 +65,7 @@ class IcesqlReader(DataSourceReader):  # type: ignore[misc]
         self._filter: Predicate = ALWAYS_TRUE
 
     @property
-    def pushFilters(self) -> _Pushing:  # type: ignore[override]
+    def pushFilters(self) -> _Pushing:
         """What PySpark calls where it pushes filters."""
         return _Pushing(self)
 

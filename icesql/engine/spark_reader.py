@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 # Beyond this many files Spark lists them by a job of its own; icesql knows them already.
 MOST_FILES: Final = 1_000
+MOST_FRAMES: Final = 64
 _TYPES = (
     BooleanType
     | IntegerType
@@ -97,8 +98,29 @@ def _free_of_nan(plan: ScanPlan) -> bool:
     )
 
 
-def spark_reader_frame(session: Any, plan: ScanPlan) -> Any:
-    """The scan as a DataFrame of Spark's Parquet reader over the files that survived pruning."""
+class ReaderFrames:
+    """DataFrames of Spark's Parquet reader, kept because Spark lists files anew for each.
+
+    Files never change, so neither do the frames; one for each session, list of files and columns.
+    """
+
+    def __init__(self) -> None:
+        self._frames: dict[tuple[Any, ...], Any] = {}
+
+    def frame(self, session: Any, plan: ScanPlan) -> Any:
+        """The scan as a DataFrame over the files that survived pruning."""
+        storage = plan.context.storage
+        paths = tuple(storage.location(task.data_file.path) for task in plan.files)
+        key = id(session), paths, plan.scan.projection.fields
+        found = self._frames.get(key)
+        if found is None:
+            while len(self._frames) >= MOST_FRAMES:
+                self._frames.pop(next(iter(self._frames)))
+            found = self._frames[key] = _frame(session, plan, paths)
+        return found
+
+
+def _frame(session: Any, plan: ScanPlan, paths: Sequence[str]) -> Any:
     from pyspark.sql.types import StructField, StructType
 
     from icesql.engine.spark_types import spark_type
@@ -114,8 +136,6 @@ def spark_reader_frame(session: Any, plan: ScanPlan) -> Any:
             for column in plan.scan.projection.fields
         ]
     )
-    storage = plan.context.storage
-    paths = [storage.location(task.data_file.path) for task in plan.files]
     return (
         session.read.schema(schema)
         .option("mergeSchema", "false")
@@ -156,8 +176,8 @@ def few_groups(plan: ScanPlan, keys: Sequence[Any]) -> bool:
         column = plan.scan.schema.find_column(key.name) if isinstance(key, exp.Column) else None
         if column is None or not isinstance(column.type, IntegerType | LongType | DateType):
             continue
-        low: int | None = None
-        high: int | None = None
+        low: Any = None
+        high: Any = None
         for task in plan.files:
             file = task.data_file
             bounds = [

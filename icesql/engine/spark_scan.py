@@ -16,7 +16,7 @@ from icesql.engine.result_schema import declare
 from icesql.engine.spark_dialect import check_functions, spark_sql
 from icesql.engine.spark_fragment import Fragment, cut_fragments
 from icesql.engine.spark_partial import FragmentJob
-from icesql.engine.spark_reader import few_groups, is_spark_readable, spark_reader_frame
+from icesql.engine.spark_reader import ReaderFrames, few_groups, is_spark_readable
 from icesql.engine.spark_types import quoted, spark_schema
 from icesql.engine.spark_worker import ScanJob, pack
 from icesql.iceberg.metadata_columns import POS
@@ -64,9 +64,10 @@ class Scans:
         query: QueryContext,
         nonce: str,
         footers: FooterCache,
+        frames: ReaderFrames,
     ) -> None:
         self._session, self._plans, self._query = session, plans, query
-        self._nonce, self._footers = nonce, footers
+        self._nonce, self._footers, self._frames = nonce, footers, frames
         self._views: list[str] = []
         self.groups: tuple[str, ...] = ()
         self.notes: tuple[str, ...] = ()
@@ -100,7 +101,7 @@ class Scans:
             if SPARK_READER in self.ways and is_spark_readable(
                 plan, cursor, self._footers, self._query
             ):
-                self._view(name, spark_reader_frame(self._session, plan))
+                self._view(name, self._frames.frame(self._session, plan))
                 used += [SPARK_READER for _ in plan.files]
             else:
                 self._view(name, self._task_frame(plan))
@@ -135,7 +136,7 @@ class Scans:
         sql = fragment.sql(table)
         timezone = self._query.settings.timezone
         jobs = [
-            FragmentJob(CombinedScanTask(task.tasks, plan.context), sql, table, timezone, names, types)
+            FragmentJob(task, sql, table, timezone, names, types)
             for task in spark_tasks(plan, parallelism(self._session))
         ]
         ddl = ", ".join(f"{quoted(name)} {kind}" for name, kind in shape)

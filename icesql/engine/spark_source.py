@@ -34,7 +34,7 @@ def register(session: Any, **connect: Any) -> None:
 
 
 def _source(folder: str, connect: dict[str, Any]) -> Any:
-    """The DataSource class; nested, so that it travels by value to where icesql is not on the path."""
+    """The DataSource class; nested, so that it travels by value to where icesql must be found."""
     from pyspark.sql.datasource import DataSource
 
     class IcesqlDataSource(DataSource):

@@ -35,10 +35,11 @@ if TYPE_CHECKING:
     from icesql.iceberg.data_file import DataFile
     from icesql.iceberg.snapshot import Snapshot
 
+_AvailableNow: Any
 try:
-    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as _AvailableNow
 except ImportError:  # before PySpark 4.2
-    SupportsTriggerAvailableNow = object
+    _AvailableNow = object
 
 # The offset of a table that has no snapshot yet.
 _NOTHING: Final = {"snapshot_id": -1, "files": 0}
@@ -56,7 +57,7 @@ def _done(snapshot: Snapshot, files: int) -> dict[str, int]:
     return {"snapshot_id": snapshot.snapshot_id, "files": max(1, files)}
 
 
-class IcesqlStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
+class IcesqlStreamReader(DataSourceStreamReader, _AvailableNow):  # type: ignore[misc]
     """Micro batches of appended files."""
 
     def __init__(self, source: TableSource) -> None:
@@ -106,7 +107,9 @@ class IcesqlStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  
     def _end_of(self, table: Table, snapshot: Snapshot) -> dict[str, int]:
         return _done(snapshot, len(added_files(table, snapshot, self._source.query())))
 
-    def latestOffset(self, start: dict[str, int] | None = None, limit: Any = None) -> dict[str, int]:
+    def latestOffset(
+        self, start: dict[str, int] | None = None, limit: Any = None
+    ) -> dict[str, int]:
         """The offset up to which the next batch may read; ``start`` when there is nothing new."""
         start = start or self.initialOffset()
         limits = self._limits

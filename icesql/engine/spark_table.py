@@ -47,7 +47,7 @@ class TableSource:
         return lower.get(name)
 
     def table(self) -> Table:
-        """The table of ``load("catalog.db.table" | path)``. Raises TableNotFoundError and others."""
+        """The table of ``load("catalog.db.table" | path)``. Raises TableNotFoundError."""
         from icesql.catalog.open import open_catalog, open_table
 
         name = self.option("path")
@@ -185,7 +185,7 @@ _OPERATIONS: Final = {
 
 
 def _column(path: Sequence[str], schema: Schema) -> NestedField | None:
-    """The column of a filter; nested ones and those that Spark holds as another type are not used."""
+    """The column of a filter; nested ones and those that Spark holds otherwise are not used."""
     from icesql.engine.spark_types import is_carried
 
     if len(path) != 1:
