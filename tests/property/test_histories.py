@@ -72,7 +72,7 @@ def test_rows_are_those_of_the_model_at_every_snapshot(tmp_path, seed):
 
 def test_histories_hold_every_kind_of_change(tmp_path):
     steps, kinds, formats, versions, transforms = set(), set(), set(), set(), set()
-    for seed in SEEDS:
+    for seed in SEEDS[:50]:
         history = History(seed, tmp_path / str(seed))
         steps |= {name for name, _ in history.log}
         versions.add(history.version)
