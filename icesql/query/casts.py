@@ -12,7 +12,7 @@ from uuid import UUID
 
 from sqlglot import exp
 
-from icesql.query.constants import DAY, SECOND, Constant, Kind
+from icesql.query.constants import DAY, EXACT, SECOND, Constant, Kind
 from icesql.query.session_zone import to_instant, to_local
 from icesql.query.time_units import epoch_days
 
@@ -88,8 +88,8 @@ def _to_decimal(constant: Constant, to: exp.DataType) -> Constant | None:
             value = Decimal(constant.value)
         case _:
             return None
-    scaled = value.scaleb(scale)
-    if scaled != int(scaled) or abs(scaled) >= 10**precision:
+    scaled = EXACT.scaleb(value, scale)
+    if scaled != int(scaled) or scaled.copy_abs() >= 10**precision:
         return None
     return Constant(Kind.DECIMAL, value)
 

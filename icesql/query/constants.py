@@ -8,12 +8,16 @@ range, so that predicates made from it stay implied.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from enum import Enum, auto
 from typing import Any, Final
 
 SECOND: Final = 1_000_000
 HOUR: Final = 3600 * SECOND
 DAY: Final = 24 * HOUR
+
+# DECIMAL has 38 digits; the arithmetic of Python's own context rounds to 28.
+EXACT: Final = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 
 class Kind(Enum):
@@ -80,3 +84,15 @@ class Constant:
         if not slack:
             return self
         return replace(self, value=self.value - slack, high=self.greatest + slack)
+
+
+def negative(value: Any) -> Any:
+    """``-value``, exact for decimals of any length."""
+    return EXACT.minus(value) if isinstance(value, Decimal) else -value
+
+
+def total(left: int | Decimal, right: int | Decimal) -> int | Decimal:
+    """``left + right``, exact for decimals of any length."""
+    if isinstance(left, Decimal) or isinstance(right, Decimal):
+        return EXACT.add(left, right)
+    return left + right

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from icesql.query.casts import cast, to_date, to_timestamp
-from icesql.query.constants import Constant, Interval, Kind
+from icesql.query.constants import Constant, Interval, Kind, negative, total
 from icesql.query.session_zone import offset_is_steady, to_instant, to_local
 from icesql.query.time_units import (
     MICROS,
@@ -104,7 +104,7 @@ def _negated(inner: Constant | None) -> Constant | None:
     if inner is None or inner.kind is Kind.NULL:
         return inner
     if inner.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE, Kind.FLOAT, Kind.INTERVAL):
-        return Constant(inner.kind, -inner.value)
+        return Constant(inner.kind, negative(inner.value))
     return None
 
 
@@ -144,7 +144,7 @@ def add(left: Constant, right: Constant, context: QueryContext) -> Constant | No
     """``left + right`` where DuckDB's sum is exact; None for the rest."""
     kinds = {left.kind, right.kind}
     if kinds <= {Kind.INTEGER, Kind.DECIMAL}:
-        value = left.value + right.value
+        value = total(left.value, right.value)
         return Constant(Kind.INTEGER if kinds == {Kind.INTEGER} else Kind.DECIMAL, value)
     if kinds == {Kind.DOUBLE}:
         return Constant(Kind.DOUBLE, left.value + right.value)

@@ -12,7 +12,7 @@ from sqlglot import exp
 from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, Leaf, Operation, Predicate, Term
 from icesql.iceberg.types import DecimalType, IntegerType, LongType, NestedField
 from icesql.query.comparison import FLIPPED
-from icesql.query.constants import Constant, Kind
+from icesql.query.constants import Constant, Kind, negative, total
 from icesql.query.folding import fold
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class _Numbers:
         value = self.constant
         if value.kind not in (Kind.INTEGER, Kind.DECIMAL) or not self._is_exact_number(node.this):
             return None
-        negated = Constant(value.kind, -value.value)
+        negated = Constant(value.kind, negative(value.value))
         return self.compare(FLIPPED[self.operation], node.this, negated)
 
     def sum(self, node: exp.Binary) -> Predicate | None:
@@ -135,8 +135,8 @@ class _Numbers:
 
 def _plus(left: Constant, right: Constant) -> Constant:
     kind = Kind.INTEGER if left.kind is right.kind is Kind.INTEGER else Kind.DECIMAL
-    return Constant(kind, left.value + right.value)
+    return Constant(kind, total(left.value, right.value))
 
 
 def _minus(left: Constant, right: Constant) -> Constant:
-    return _plus(left, Constant(right.kind, -right.value))
+    return _plus(left, Constant(right.kind, negative(right.value)))

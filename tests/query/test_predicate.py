@@ -45,6 +45,7 @@ SCHEMA = Schema(
                 "z": TIMESTAMPTZ,
                 "u": UUID,
                 "y": BINARY,
+                "h": DecimalType(38, 10),
                 "r": StructType((NestedField(50, "x", INTEGER),)),
             }.items(),
             start=1,
@@ -146,6 +147,27 @@ def predicate(condition: str, zone: str = "UTC") -> str:
 )  # fmt: skip
 def test_condition_becomes_what_it_implies(condition, expected):
     assert predicate(condition) == expected
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("h = -9999999999999999999999999999.0123456789", "h = {-}"),
+        ("h IN (-9999999999999999999999999999.0123456789)", "h = {-}"),
+        ("-h < 9999999999999999999999999999.0123456789", "h > {-}"),
+        ("h + 1.5 <= -9999999999999999999999999997.5123456789", "h <= {-}"),
+        ("h - 1 = -9999999999999999999999999998.0123456789 - 2", "h = {-}"),
+        ("h > CAST(-9999999999999999999999999999.0123456789 AS DECIMAL(38, 10))", "h > {-}"),
+        (
+            "h < CAST(-9999999999999999999999999999.0123456789 AS DECIMAL(38, 9))",
+            "true",  # DuckDB rounds or fails; either way nothing is known
+        ),
+    ],
+)
+def test_decimals_keep_all_their_digits(condition, expected):
+    assert predicate(condition) == expected.replace(
+        "{-}", "-9999999999999999999999999999.0123456789"
+    )
 
 
 @pytest.mark.parametrize(
