@@ -1,14 +1,14 @@
 """icesql runs SQL SELECT with time travel on Iceberg tables, from Python or a shell.
 
-    >>> import icesql
-    >>> con = icesql.connect(warehouse="warehouse")
-    >>> con.execute("SELECT count(*) FROM sales.orders FOR VERSION AS OF 'v1'").fetchall()
+>>> import icesql
+>>> con = icesql.connect(warehouse="warehouse")
+>>> con.execute("SELECT count(*) FROM sales.orders FOR VERSION AS OF 'v1'").fetchall()
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from icesql.dbapi.connection import Connection, connect
 from icesql.dbapi.cursor import Cursor
@@ -56,6 +56,7 @@ from icesql.errors import (
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import SparkSession
 
     from icesql.context import QueryContext
     from icesql.scan.task import CombinedScanTask
@@ -77,8 +78,19 @@ def read_task(
     return read(task, query)
 
 
+def register_spark(session: SparkSession, **connect: Any) -> None:
+    """Let ``session.read.format("icesql")`` and ``readStream`` read Iceberg tables, without a jar.
+
+    ``connect`` says where names are looked up: ``catalog``, ``uri``, ``warehouse``, ``properties``,
+    as in ``connect()``. It stays out of plans and logs. Raises ProgrammingError for another name.
+    """
+    from icesql.engine.spark_source import register
+
+    register(session, **connect)
+
+
 __all__ = [
-    "connect", "Connection", "Cursor", "read_task",
+    "connect", "Connection", "Cursor", "read_task", "register_spark",
     "apilevel", "threadsafety", "paramstyle",
     "STRING", "BINARY", "NUMBER", "DATETIME", "ROWID",
     "Date", "Time", "Timestamp", "DateFromTicks", "TimeFromTicks", "TimestampFromTicks", "Binary",

@@ -8,10 +8,12 @@ In what is printed, ``…`` stands for anything.
 from __future__ import annotations
 
 import doctest
+import importlib.util
 import io
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -138,6 +140,20 @@ def test_sql(dialect: str | None, text: str, folder: Path) -> None:
 @pytest.mark.parametrize(("note", "text"), blocks("python"))
 def test_python(note: str | None, text: str, folder: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(folder)
+    if note == "spark":
+        # In a process of its own: a session of Spark outlives its test.
+        if importlib.util.find_spec("pyspark") is None or shutil.which("java") is None:
+            pytest.skip("needs Java and pip install '.[spark]'")
+        done = subprocess.run(
+            [sys.executable, "-c", text],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            text=True,
+            timeout=110,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return
     exec(compile(text, str(README), "exec"), {"__name__": "readme"})
 
 
