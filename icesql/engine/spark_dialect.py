@@ -94,6 +94,8 @@ def spark_sql(tree: exp.Expr, names: Mapping[str, str], timezone: str) -> str:
     Raises UnsupportedSqlError naming what has no equal there.
     """
     tree = tree.copy()
+    for select in tree.find_all(exp.Select):
+        _order_distinct(select)
     for node in reversed(list(tree.dfs())):
         made = rewrite_operator(node, timezone)
         if made is node:
@@ -107,6 +109,22 @@ def spark_sql(tree: exp.Expr, names: Mapping[str, str], timezone: str) -> str:
         return str(tree.sql(dialect=IcesqlSpark, unsupported_level=ErrorLevel.RAISE))
     except UnsupportedError as error:
         raise refuse(str(error)) from error
+
+
+def _order_distinct(select: exp.Select) -> None:
+    """ORDER BY of a SELECT DISTINCT by the names of its columns, the only ones Spark sees there."""
+    order = select.args.get("order")
+    if order is None or select.args.get("distinct") is None:
+        return
+    names = {
+        each.unalias(): each.alias_or_name for each in select.expressions if each.alias_or_name
+    }
+    for ordered in order.expressions:
+        name = names.get(ordered.this)
+        if name is not None and isinstance(ordered.this, exp.Column):
+            made = exp.column(name, quoted=True)
+            made.type = ordered.this.type
+            ordered.set("this", made)
 
 
 def check_functions(tree: exp.Expr) -> None:

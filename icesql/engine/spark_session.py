@@ -99,13 +99,21 @@ class SparkSource:
         return _start(str(master) if master else None)
 
     def close(self) -> None:
-        """End what was started here; a session of the user stays."""
+        """End the Connect sessions that were made here; a session of the user stays.
+
+        A JVM is kept: starting one costs seconds, and the next connection wants it again.
+        """
         with self._lock:
             root, self._root = self._root, None
+            sessions = [each for each in self._by_zone.values() if each is not root]
             self._by_zone.clear()
-            if root is not None and self._started and is_connect(root):
+            if root is None or not is_connect(root):
+                return
+            for session in sessions:
+                # Its threads would keep the process from ending.
+                session.client.close()
+            if self._started:
                 root.stop()
-            # A JVM is kept: starting one costs seconds, and the next connection wants it again.
 
 
 def is_connect(session: Any) -> bool:

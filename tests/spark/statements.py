@@ -218,6 +218,7 @@ SELECT id, row_number() OVER (ORDER BY i, id), lag(i) OVER (ORDER BY id), sum(i)
 SELECT id, rank() OVER (ORDER BY i), first_value(s) OVER (ORDER BY id), last_value(i) OVER (ORDER BY id) FROM t ORDER BY id
 SELECT id, i FROM t QUALIFY row_number() OVER (PARTITION BY s ORDER BY id) = 1 ORDER BY id
 SELECT DISTINCT i FROM t ORDER BY i
+SELECT DISTINCT x.s AS name, x.i FROM t AS x ORDER BY x.s, x.i DESC
 SELECT * EXCLUDE (l, m, st) FROM t ORDER BY id
 SELECT * FROM t ORDER BY id
 SELECT id FROM t ORDER BY id LIMIT 2 OFFSET 1

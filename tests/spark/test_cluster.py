@@ -56,7 +56,9 @@ class Cluster:
             **os.environ,
             "SPARK_LOCAL_IP": "127.0.0.1",
             "PYSPARK_PYTHON": sys.executable,
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": os.pathsep.join(
+                filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))
+            ),
             "SPARK_NO_DAEMONIZE": "1",
         }
         self.port = free_port()
@@ -198,6 +200,7 @@ CONNECT = """
     session = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
     register(session)
     assert session.read.format("icesql").load(sys.argv[2]).count() == 6000
+    session.stop()
     con.close()
     print("connect ok", flush=True)
 """
