@@ -16,12 +16,14 @@ KINDS = ("cut", "zero", "flip", "swap")
 class CopiedTable:
     """A copy of a corpus table that may be damaged and put right again.
 
-    ``files`` are its files by role: metadata, list, manifest, delete, puffin, data.
+    ``files`` are its files by role: metadata, list, manifest, delete, puffin, data. ``odd`` are
+    those whose length the manifest records wrongly from the start.
     """
 
     folder: str
     metadata: str
     files: dict[str, list[str]] = field(default_factory=dict)
+    odd: set[str] = field(default_factory=set)
 
     @property
     def all_files(self):
@@ -33,19 +35,19 @@ def copy_table(metadata, folder):
 
     Data can lie beside the table, so as many parent folders are copied as it takes.
     """
-    files = files_of(metadata)
+    files, _ = files_of(metadata)
     paths = [path for found in files.values() for path in found]
     root = os.path.commonpath([os.path.dirname(os.path.dirname(metadata)), *paths])
     shutil.copytree(root, folder)
     moved = os.path.join(folder, os.path.relpath(metadata, root))
-    copied = files_of(moved)
+    copied, odd = files_of(moved)
     inside = all(path.startswith(str(folder)) for paths in copied.values() for path in paths)
     assert inside, f"the copy of {metadata} reads files of the original"
-    return CopiedTable(str(folder), moved, copied)
+    return CopiedTable(str(folder), moved, copied, odd)
 
 
 def files_of(metadata):
-    """The local files that reading a table touches, by role."""
+    """The local files that reading a table touches, by role, and those of a wrong length."""
     from icesql.catalog.open import open_table
     from icesql.context import QueryContext
     from icesql.iceberg.manifest import snapshot_manifests
@@ -56,7 +58,7 @@ def files_of(metadata):
     snapshot = table.metadata.current_snapshot
     storage = table.storage
     scan = TableScan(table, snapshot, table.metadata.schema, table.metadata.schema)
-    found = {"metadata": {str(metadata)}}
+    found, odd = {"metadata": {str(metadata)}}, set()
 
     def add(role, path):
         found.setdefault(role, set()).add(storage.local_path(path))
@@ -68,9 +70,13 @@ def files_of(metadata):
             add("manifest", manifest.manifest_path)
     for task in plan(scan, QueryContext()).files:
         add("data", task.data_file.path)
+        for file in (task.data_file, *task.deletes):
+            path = storage.local_path(file.path)
+            if os.path.getsize(path) != file.file_size_in_bytes:
+                odd.add(path)
         for delete in task.deletes:
             add("puffin" if delete.file_format.upper() == "PUFFIN" else "delete", delete.path)
-    return {role: sorted(paths) for role, paths in found.items()}
+    return {role: sorted(paths) for role, paths in found.items()}, odd
 
 
 @dataclass

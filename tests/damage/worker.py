@@ -58,7 +58,9 @@ class Worker:
             "kind": damage.kind,
             "role": damage.role,
             "whole": whole,
-            "same_length": len(damage.before) == len(damage.after),
+            # A swap that neither lengths nor counts of rows can tell.
+            "hidden": len(damage.before) == len(damage.after)
+            or {damage.path, damage.other} <= table.odd,
             "results": results,
         }
 
