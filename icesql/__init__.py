@@ -89,19 +89,8 @@ def register_spark(session: SparkSession, **connect: Any) -> None:
     register(session, **connect)
 
 
-def register_spark(session: Any, **connect: Any) -> None:
-    """Let ``session.read.format("icesql")`` and ``readStream`` of PySpark read Iceberg tables.
-
-    ``connect`` says where table names are looked up: catalog, uri, warehouse and properties, as in
-    ``connect()``. Raises ProgrammingError for anything else.
-    """
-    from icesql.engine.spark_source import register
-
-    register(session, **connect)
-
-
 __all__ = [
-    "connect", "Connection", "Cursor", "read_task", "register_spark", "register_spark",
+    "connect", "Connection", "Cursor", "read_task", "register_spark",
     "apilevel", "threadsafety", "paramstyle",
     "STRING", "BINARY", "NUMBER", "DATETIME", "ROWID",
     "Date", "Time", "Timestamp", "DateFromTicks", "TimeFromTicks", "TimestampFromTicks", "Binary",
