@@ -117,7 +117,9 @@ def _order_distinct(select: exp.Select) -> None:
     if order is None or select.args.get("distinct") is None:
         return
     names = {
-        each.unalias(): each.alias_or_name for each in select.expressions if each.alias_or_name
+        each.unalias().unnest(): each.alias_or_name
+        for each in select.expressions
+        if each.alias_or_name
     }
     for ordered in order.expressions:
         name = names.get(ordered.this)
