@@ -80,5 +80,7 @@ class IcesqlReader(DataSourceReader):
         return [InputPartition(pack(ScanJob(task))) for task in self._source.tasks(scan)]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """The rows of one partition; of None, which Spark asks for when there are none."""
-        return iter(()) if partition is None else run(unpack(partition.value))
+        """The rows of one partition; of an empty one, which Spark makes when there are none."""
+        if partition is None or partition.value is None:
+            return iter(())
+        return run(unpack(partition.value))
