@@ -57,7 +57,7 @@ class _Pushing:
         return filters
 
 
-class IcesqlReader(DataSourceReader):
+class IcesqlReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
     """Plans a scan into one partition for each combined task, and reads those."""
 
     def __init__(self, source: TableSource) -> None:

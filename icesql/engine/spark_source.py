@@ -37,7 +37,7 @@ def _source(folder: str, connect: dict[str, Any]) -> Any:
     """The DataSource class; nested, so that it travels by value to where icesql must be found."""
     from pyspark.sql.datasource import DataSource
 
-    class IcesqlDataSource(DataSource):
+    class IcesqlDataSource(DataSource):  # type: ignore[misc, unused-ignore]
         @classmethod
         def name(cls) -> str:
             return "icesql"

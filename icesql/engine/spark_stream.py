@@ -35,11 +35,16 @@ if TYPE_CHECKING:
     from icesql.iceberg.data_file import DataFile
     from icesql.iceberg.snapshot import Snapshot
 
-_AvailableNow: Any
-try:
-    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as _AvailableNow
-except ImportError:  # before PySpark 4.2
-    _AvailableNow = object
+
+def _available_now() -> Any:
+    try:
+        from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+    except ImportError:  # before PySpark 4.2
+        return object
+    return SupportsTriggerAvailableNow
+
+
+_AvailableNow: Any = _available_now()
 
 # The offset of a table that has no snapshot yet.
 _NOTHING: Final = {"snapshot_id": -1, "files": 0}
@@ -57,7 +62,7 @@ def _done(snapshot: Snapshot, files: int) -> dict[str, int]:
     return {"snapshot_id": snapshot.snapshot_id, "files": max(1, files)}
 
 
-class IcesqlStreamReader(DataSourceStreamReader, _AvailableNow):  # type: ignore[misc]
+class IcesqlStreamReader(DataSourceStreamReader, _AvailableNow):  # type: ignore[misc, unused-ignore]
     """Micro batches of appended files."""
 
     def __init__(self, source: TableSource) -> None:
@@ -158,9 +163,7 @@ class IcesqlStreamReader(DataSourceStreamReader, _AvailableNow):  # type: ignore
         tasks: list[FileScanTask] = []
         for snapshot, first, added in self._new(table, start, end):
             last = end["files"] if snapshot.snapshot_id == end["snapshot_id"] else len(added)
-            tasks += [
-                FileScanTask(file, 0, file.file_size_in_bytes) for file in added[first:last]
-            ]
+            tasks += [FileScanTask(file, 0, file.file_size_in_bytes) for file in added[first:last]]
         from icesql.scan.table_scan import TableScan
 
         projection = self._source.projection(self._schema)
@@ -194,9 +197,7 @@ class IcesqlStreamReader(DataSourceStreamReader, _AvailableNow):  # type: ignore
             raise SnapshotNotFoundError(f'branch "{branch}"', table=table.name)
         return ancestors(table, table.metadata.snapshot(ref.snapshot_id))
 
-    def _position(
-        self, table: Table, history: Sequence[Snapshot], offset: dict[str, int]
-    ) -> int:
+    def _position(self, table: Table, history: Sequence[Snapshot], offset: dict[str, int]) -> int:
         """Where the snapshot of an offset stands; raises when the history has lost it."""
         if offset["snapshot_id"] == _NOTHING["snapshot_id"]:
             return 0
