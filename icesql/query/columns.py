@@ -307,13 +307,29 @@ def _clash(construct: str, exposed: _Exposed) -> UnsupportedSqlError:
 
 
 def _partition_column(scan: TableScan) -> NestedField | None:
-    """``_partition``: a struct of the partition fields of all specs of the table."""
+    """``_partition``: a struct of the partition fields of all specs of the table.
+
+    Without those whose column was dropped; a field has the name that the newest spec gives it and
+    the type of a spec that does not void it. Source: semantics 12, Partitioning.partitionType.
+    """
     from icesql.iceberg.partitioning import partition_types
 
     fields: dict[int, NestedField] = {}
+    voided: set[int] = set()
     metadata = scan.table.metadata
-    for spec in metadata.specs.values():
-        types = partition_types(spec, metadata.file_schema)
+    for spec in sorted(metadata.specs.values(), key=lambda each: each.spec_id, reverse=True):
+        types = partition_types(spec, metadata.schema)
         for part, part_type in zip(spec.fields, types, strict=True):
-            fields.setdefault(part.field_id, NestedField(part.field_id, part.name, part_type))
-    return partition_column(StructType(tuple(fields.values()))) if fields else None
+            if metadata.schema.field_by_id.get(part.source_id) is None:
+                continue
+            known = fields.get(part.field_id)
+            if known is not None and part.field_id not in voided:
+                continue
+            name = part.name if known is None else known.name
+            fields[part.field_id] = NestedField(part.field_id, name, part_type)
+            if part.transform.lower() == "void":
+                voided.add(part.field_id)
+            else:
+                voided.discard(part.field_id)
+    ordered = tuple(fields[field_id] for field_id in sorted(fields))
+    return partition_column(StructType(ordered)) if ordered else None

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+import icesql
 from icesql.errors import AmbiguousColumnError, ColumnNotFoundError, UnsupportedSqlError
 from icesql.query.bound import BoundQuery
+from tests.writer.table import TableWriter
 
 EVERY = ["id", "day", "at", "seen", "region", "amount", "place", "tags"]
 
@@ -132,3 +134,31 @@ def test_a_name_that_fits_two_columns_up_to_case_is_ambiguous(bind_sql):
 def test_natural_joins_of_columns_equal_up_to_case_are_refused(bind_sql):
     with pytest.raises(UnsupportedSqlError, match="equal up to case"):
         bind_sql("SELECT 1 FROM clashing NATURAL JOIN people")
+
+
+def test_partitions_are_those_of_columns_that_still_exist(tmp_path):
+    column = {"id": 1, "name": "id", "required": False, "type": "long"}
+    dropped = {"id": 2, "name": "k", "required": False, "type": "int"}
+    again = {"id": 3, "name": "k", "required": False, "type": "string"}
+    day = {"source-id": 1, "field-id": 1000, "transform": "bucket[2]", "name": "old"}
+    table = TableWriter(
+        tmp_path,
+        [column, dropped],
+        spec=[day, {"source-id": 2, "field-id": 1001, "transform": "identity", "name": "k"}],
+    )
+    table.commit([table.data_file([{"id": 34, "k": 7}], partition=(1, 7))])
+    table.set_fields([column, again])
+    # The newest name counts, and the real type of what is void now.
+    table.set_spec(
+        [
+            {**day, "transform": "void", "name": "new"},
+            {"source-id": 3, "field-id": 1002, "transform": "identity", "name": "k"},
+        ]
+    )
+    table.commit([table.data_file([{"id": 35, "k": "x"}], partition=(None, "x"))])
+    with icesql.connect() as connection:
+        sql = f"SELECT id, _partition FROM iceberg_scan('{tmp_path}') ORDER BY id"
+        assert connection.execute(sql).fetchall() == [
+            (34, {"new": 1, "k": None}),
+            (35, {"new": None, "k": "x"}),
+        ]
