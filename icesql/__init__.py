@@ -56,7 +56,6 @@ from icesql.errors import (
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import SparkSession
 
     from icesql.context import QueryContext
     from icesql.scan.task import CombinedScanTask
@@ -78,11 +77,12 @@ def read_task(
     return read(task, query)
 
 
-def register_spark(session: SparkSession, **connect: Any) -> None:
+def register_spark(session: Any, **connect: Any) -> None:
     """Let ``session.read.format("icesql")`` and ``readStream`` read Iceberg tables, without a jar.
 
     ``connect`` says where names are looked up: ``catalog``, ``uri``, ``warehouse``, ``properties``,
-    as in ``connect()``. It stays out of plans and logs. Raises ProgrammingError for another name.
+    as in ``connect()``; it stays out of plans and logs. ``session`` is a SparkSession. Raises
+    ProgrammingError for another name.
     """
     from icesql.engine.spark_source import register
 

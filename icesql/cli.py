@@ -195,7 +195,6 @@ def _show(cursor: Cursor, options: argparse.Namespace) -> None:
         print(f"note: {note}", file=sys.stderr)
     count = None
     if cursor.description:
-        gc.freeze()
         gc.enable()
         columns = [column[0] for column in cursor.description]
         count = write_rows(sys.stdout, options.format, columns, cursor, _style())

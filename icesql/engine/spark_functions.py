@@ -97,8 +97,7 @@ def _left(node: exp.Left) -> exp.Expr:
 
 def _right(node: exp.Right) -> exp.Expr:
     return spelled(
-        "(CASE WHEN {1} >= 0 THEN RIGHT({0}, {1})"
-        " ELSE SUBSTR({0}, CAST(1 - {1} AS INT)) END)",
+        "(CASE WHEN {1} >= 0 THEN RIGHT({0}, {1}) ELSE SUBSTR({0}, CAST(1 - {1} AS INT)) END)",
         node.this,
         node.expression,
         like=node,
@@ -126,9 +125,7 @@ def _avg(node: exp.Avg) -> exp.Expr:
     if kind(node.this) in ("decimal", "integer") and _is_bare(node):
         # Exactly summed, then one division: DuckDB's average is a double of that.
         exact = "{0}" if kind(node.this) == "decimal" else "CAST({0} AS DECIMAL(20,0))"
-        return spelled(
-            f"(CAST(SUM({exact}) AS DOUBLE) / COUNT({{0}}))", node.this, like="DOUBLE"
-        )
+        return spelled(f"(CAST(SUM({exact}) AS DOUBLE) / COUNT({{0}}))", node.this, like="DOUBLE")
     return spelled("AVG(CAST({0} AS DOUBLE))", node.this, like="DOUBLE")
 
 
@@ -281,9 +278,9 @@ def _element_kind(values: exp.Expr) -> str:
 
 def _anonymous(node: exp.Anonymous) -> exp.Expr:
     match str(node.this).lower(), node.expressions:
-        case ("list_sum" | "array_sum"), [_]:
+        case (("list_sum" | "array_sum"), [_]):
             return _list_sum(node)
-        case ("date_part" | "datepart"), [exp.Literal() as part, value]:
+        case (("date_part" | "datepart"), [exp.Literal() as part, value]):
             return part_of(part.name, value, node)
         case "isfinite", [value]:
             return spelled(
@@ -317,9 +314,7 @@ _REWRITES: Final[dict[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     exp.PercentileCont: _percentile("PERCENTILE_CONT"),
     exp.PercentileDisc: _percentile("PERCENTILE_DISC"),
     exp.IsNan: _is_nan,
-    exp.IsInf: lambda node: spelled(
-        "(ABS({0}) = DOUBLE('Infinity'))", node.this, like="BOOLEAN"
-    ),
+    exp.IsInf: lambda node: spelled("(ABS({0}) = DOUBLE('Infinity'))", node.this, like="BOOLEAN"),
     exp.RegexpFullMatch: lambda node: spelled(
         "({0} RLIKE CONCAT('^(?:', {1}, ')$'))", node.this, node.expression, like="BOOLEAN"
     ),

@@ -186,9 +186,7 @@ def _shift(base: exp.Expr, sign: str, interval: exp.Expr, base_kind: str) -> exp
     text = literal_text(amount)
     number = str(amount.this) if isinstance(amount, exp.Literal) else None
     if (text or number or "").lstrip("-").isdigit():
-        return spelled(
-            f"({start} {sign} INTERVAL '{text or number}' {unit})", base, like=result
-        )
+        return spelled(f"({start} {sign} INTERVAL '{text or number}' {unit})", base, like=result)
     if text is not None:
         raise refuse(f"INTERVAL '{text}' {unit}")
     place = ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND").index(unit)

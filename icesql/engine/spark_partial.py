@@ -129,9 +129,7 @@ class FragmentJob:
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _relation(
-    cursor: Any, plan: Any, query: QueryContext, streams: list[ArrowSource]
-) -> Relation:
+def _relation(cursor: Any, plan: Any, query: QueryContext, streams: list[ArrowSource]) -> Relation:
     builder = RelationBuilder(cursor, _footers(), query, streams)
     relations: list[Relation] = []
     rest: list[FileGroup] = []

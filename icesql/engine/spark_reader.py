@@ -49,9 +49,7 @@ _TYPES = (
 
 def readable_folders(plans: Sequence[ScanPlan], settings: Settings) -> set[str]:
     """The folders whose footers have to be looked at to know which scans are plain."""
-    return {
-        folder for plan in plans for folder in _folders(plan, group_files(plan, settings))
-    }
+    return {folder for plan in plans for folder in _folders(plan, group_files(plan, settings))}
 
 
 def is_spark_readable(
@@ -191,4 +189,3 @@ def few_groups(plan: ScanPlan, keys: Sequence[Any]) -> bool:
         if low is not None and high is not None and (high - low) * 10 > rows > 100_000:
             return False
     return True
-

@@ -43,14 +43,7 @@ if TYPE_CHECKING:
     from icesql.engine.result_schema import ResultType
     from icesql.iceberg.schema import Schema
 
-_CARRIED = (
-    TimeType
-    | UUIDType
-    | TimestampNanoType
-    | TimestamptzNanoType
-    | FixedType
-    | UnknownType
-)
+_CARRIED = TimeType | UUIDType | TimestampNanoType | TimestamptzNanoType | FixedType | UnknownType
 
 
 def spark_type(node: IcebergType) -> str:
@@ -183,9 +176,7 @@ def _uuid_texts(array: pa.Array) -> pa.Array:
 
 
 def _uuid_text(digits: str) -> str:
-    return "-".join(
-        (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
-    )
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
 # ------------------------------------------------------------------ from Spark

@@ -40,4 +40,3 @@ def refuse_swapped_files(tasks: Iterable[FileScanTask], storage: Storage) -> Non
                 "one is in the other's place",
             )
         odd[length, actual] = location
-

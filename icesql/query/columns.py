@@ -310,7 +310,7 @@ def _partition_column(scan: TableScan) -> NestedField | None:
     """``_partition``: a struct of the partition fields of all specs of the table.
 
     Without those whose column was dropped; a field has the name that the newest spec gives it and
-    the type of a spec that does not void it. Source: semantics 12, Partitioning.partitionType.
+    the type of a spec that does not void it. Source: Java ``Partitioning.partitionType``.
     """
     from icesql.iceberg.partitioning import partition_types
 

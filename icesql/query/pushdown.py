@@ -35,23 +35,9 @@ _LIMIT_PARTS: Final = frozenset(
 )
 # A select list of these gives one row for each row that comes in.
 _ROW_BY_ROW: Final = (
-    exp.Column,
-    exp.Identifier,
-    exp.Star,
-    exp.Alias,
-    exp.Literal,
-    exp.Boolean,
-    exp.Null,
-    exp.Cast,
-    exp.DataType,
-    exp.DataTypeParam,
-    exp.Dot,
-    exp.Paren,
-    exp.Neg,
-    exp.Add,
-    exp.Sub,
-    exp.Mul,
-)
+    exp.Column, exp.Identifier, exp.Star, exp.Alias, exp.Literal, exp.Boolean, exp.Null, exp.Cast,
+    exp.DataType, exp.DataTypeParam, exp.Dot, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul,
+)  # fmt: skip
 
 
 def push_down(
@@ -75,18 +61,14 @@ def push_down(
     limits = _limit(tree, scopes)
     filtered = []
     for index, scan in enumerate(scans):
-        row_filter = _all_of(pusher.filters.get(index, []))
+        row_filter = ALWAYS_TRUE
+        if parts := pusher.filters.get(index):
+            from icesql.query.comparison import all_of
+
+            row_filter = all_of(parts)
         named = _with_names(row_filter, scan.schema)
         filtered.append(replace(scan, row_filter=named, limit=limits.get(index)))
     return tuple(filtered), tuple(pusher.pushed)
-
-
-def _all_of(parts: list[Predicate]) -> Predicate:
-    if not parts:
-        return ALWAYS_TRUE
-    from icesql.query.comparison import all_of
-
-    return all_of(parts)
 
 
 @dataclass(slots=True)

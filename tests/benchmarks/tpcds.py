@@ -50,9 +50,7 @@ def warehouse(cache: Path, scale: float) -> tuple[Path, dict[str, str]]:
     raw, folder = cache / f"tpcds-raw-{scale:g}", cache / f"tpcds-{scale:g}"
     if not (raw / "queries.json").exists():
         raw.mkdir(parents=True, exist_ok=True)
-        python = environment(
-            cache / "env-tpcds", "duckdb==1.5.5", "duckdb-extension-tpcds==1.5.5"
-        )
+        python = environment(cache / "env-tpcds", "duckdb==1.5.5", "duckdb-extension-tpcds==1.5.5")
         subprocess.run([python, "-c", MAKE, str(raw), str(scale)], check=True)
     if not (folder / "done").exists():
         _write(folder, raw)
@@ -130,7 +128,9 @@ def main() -> int:
             outcome = found[0] if found[0] != "rows" else f"local {expected[0]}"
             why = str(found[1] if found[0] != "rows" else expected[1])
         outcomes[outcome] += 1
-        print(f"q{number}: {outcome} ({time.perf_counter() - started:.1f} s) {why[:300]}", flush=True)
+        print(
+            f"q{number}: {outcome} ({time.perf_counter() - started:.1f} s) {why[:300]}", flush=True
+        )
     print(", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common()))
     local.close()
     spark.close()

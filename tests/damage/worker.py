@@ -18,7 +18,11 @@ from tests.damage.damages import copy_table, random_damage, says_something_else
 from tests.writer.model import seen_rows
 
 MEMORY = 8 << 30
-QUERIES = (("auto", "SELECT * FROM t"), ("arrow", "SELECT * FROM t"), ("auto", "SELECT count(*) FROM t"))
+QUERIES = (
+    ("auto", "SELECT * FROM t"),
+    ("arrow", "SELECT * FROM t"),
+    ("auto", "SELECT count(*) FROM t"),
+)
 
 
 class Worker:

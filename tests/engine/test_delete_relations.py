@@ -202,7 +202,9 @@ def test_positions_are_decoded_once_and_again_when_the_file_changed(tmp_path, mo
     counting(positions, "open_source")
     counting(deletion_vector, "read_deletion_vector")
     table = TableWriter(tmp_path, FIELDS, version=3 if kind == "vectors" else 2)
-    files = [table.data_file([{"k": 10 * n + i, "s": "a", "v": i} for i in range(3)]) for n in (0, 1)]
+    files = [
+        table.data_file([{"k": 10 * n + i, "s": "a", "v": i} for i in range(3)]) for n in (0, 1)
+    ]
     table.commit(files)
 
     def deletes(second):

@@ -204,7 +204,9 @@ def test_one_table_may_stand_several_times_in_a_query(con, reader):
 
 
 def test_arrow_batches_have_the_declared_schema(con):
-    reader = con.execute("SELECT x, s, x / 2 AS half, sum(x) OVER () AS total FROM t").arrow_reader()
+    reader = con.execute(
+        "SELECT x, s, x / 2 AS half, sum(x) OVER () AS total FROM t"
+    ).arrow_reader()
     assert reader.schema == pa.schema(
         [("x", pa.int64()), ("s", pa.string()), ("half", pa.float64()), ("total", pa.int64())]
     )
@@ -247,7 +249,9 @@ def test_damaged_data_file_is_named(tmp_path):
 
 
 def test_times_in_the_session_zone(tmp_path):
-    table = TableWriter(tmp_path, [{"id": 1, "name": "ts", "required": False, "type": "timestamptz"}])
+    table = TableWriter(
+        tmp_path, [{"id": 1, "name": "ts", "required": False, "type": "timestamptz"}]
+    )
     table.commit([table.data_file(pa.table(
         [pa.array([0], pa.timestamp("us", "UTC"))],
         schema=pa.schema([pa.field("ts", pa.timestamp("us", "UTC"),

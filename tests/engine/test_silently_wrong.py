@@ -243,7 +243,9 @@ def test_metadata_columns_name_file_and_position(tmp_path, reader):
     table = TableWriter(tmp_path, [column(1, "x", "int")])
     files = [table.data_file([{"x": i}, {"x": i + 10}]) for i in range(3)]
     snapshot = table.commit(files)
-    rows, _ = query(table, "SELECT x, _file, _pos, _spec_id, _snapshot_id FROM t ORDER BY x", reader)
+    rows, _ = query(
+        table, "SELECT x, _file, _pos, _spec_id, _snapshot_id FROM t ORDER BY x", reader
+    )
     names = [each.record["file_path"] for each in files]
     assert rows == [
         *((i, names[i], 0, 0, snapshot) for i in range(3)),
@@ -254,7 +256,9 @@ def test_metadata_columns_name_file_and_position(tmp_path, reader):
 @pytest.mark.parametrize("reader", READERS)
 def test_decimals_sum_and_average_as_declared(tmp_path, reader):
     table = TableWriter(tmp_path, [column(1, "d", "decimal(9, 2)"), column(2, "i", "long")])
-    table.commit([table.data_file([{"d": Decimal("1.10"), "i": 1}, {"d": Decimal("2.20"), "i": 2}])])
+    table.commit(
+        [table.data_file([{"d": Decimal("1.10"), "i": 1}, {"d": Decimal("2.20"), "i": 2}])]
+    )
     with icesql.connect(settings={"local_reader": reader}) as con:
         con.register_table("t", table.metadata_path)
         cursor = con.execute("SELECT sum(d), avg(d), d / 2, sum(i) FROM t GROUP BY d ORDER BY d")

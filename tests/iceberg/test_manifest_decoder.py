@@ -279,8 +279,6 @@ def test_every_manifest_of_the_corpus_reads_the_same(corpus: Path) -> None:
         fields = fastavro.reader(io.BytesIO(path.read_bytes())).writer_schema["fields"]
         record = next(each for each in fields if each["name"] == "data_file")["type"]
         partition = next(each for each in record["fields"] if each["name"] == "partition")["type"]
-        assert_same(
-            path.read_bytes(), (UNKNOWN,) * len(partition["fields"]), field_ids=range(30)
-        )
+        assert_same(path.read_bytes(), (UNKNOWN,) * len(partition["fields"]), field_ids=range(30))
         compared += 1
     assert compared > 250

@@ -66,7 +66,9 @@ def test_rows_are_those_of_the_model_at_every_snapshot(tmp_path, seed):
     history = History(seed, tmp_path)
     with icesql.connect() as connection:
         connection.register_table("t", history.metadata_path)
-        found = [each for reader in ("auto", "arrow") for each in problems(history, connection, reader)]
+        found = [
+            each for reader in ("auto", "arrow") for each in problems(history, connection, reader)
+        ]
     assert found == [], "\n".join([*found, *map(str, history.log)])
 
 
@@ -83,7 +85,9 @@ def test_histories_hold_every_kind_of_change(tmp_path):
             transforms |= {each["transform"].partition("[")[0] for each in spec["fields"]}
     assert {"_rollback", "_compact", "_drop_files", "_upgrade", "_add_ref"} <= steps
     assert kinds == {"data", "position", "vector", "equality"}
-    assert {(c, f) for c in (0, 1, 2) for f in ("PARQUET", "AVRO", "ORC")} | {(1, "PUFFIN")} == formats
+    assert {(c, f) for c in (0, 1, 2) for f in ("PARQUET", "AVRO", "ORC")} | {
+        (1, "PUFFIN")
+    } == formats
     assert versions == {1, 2, 3}
     assert transforms == {
         "identity", "bucket", "truncate", "year", "month", "day", "hour", "void",

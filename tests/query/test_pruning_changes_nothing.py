@@ -28,7 +28,9 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[icesql.Conn
     catalog = SqlCatalog("c", uri=f"sqlite:///{folder}/c.db", warehouse=f"file://{folder}")
     catalog.create_namespace("n")
     chance = random.Random(SEED)
-    schema = Schema(*(NestedField(i, n, LongType(), required=False) for i, n in ((1, "p"), (2, "k"))))
+    schema = Schema(
+        *(NestedField(i, n, LongType(), required=False) for i, n in ((1, "p"), (2, "k")))
+    )
     spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "p"))
     opened = icesql.connect()
     for name in "abc":
@@ -55,8 +57,12 @@ class _Queries:
         pick, number = self.chance, self.chance.randint(0, 4)
         alias, other = pick.choice(aliases), pick.choice(aliases)
         deeper = [
-            lambda: f"({self.condition(aliases, depth - 1)} AND {self.condition(aliases, depth - 1)})",
-            lambda: f"({self.condition(aliases, depth - 1)} OR {self.condition(aliases, depth - 1)})",
+            lambda: (
+                f"({self.condition(aliases, depth - 1)} AND {self.condition(aliases, depth - 1)})"
+            ),
+            lambda: (
+                f"({self.condition(aliases, depth - 1)} OR {self.condition(aliases, depth - 1)})"
+            ),
             lambda: f"NOT ({self.condition(aliases, depth - 1)})",
         ]
         if depth and pick.random() < 0.5:

@@ -56,9 +56,7 @@ class Cluster:
             **os.environ,
             "SPARK_LOCAL_IP": "127.0.0.1",
             "PYSPARK_PYTHON": sys.executable,
-            "PYTHONPATH": os.pathsep.join(
-                filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))
-            ),
+            "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))),
             "SPARK_NO_DAEMONIZE": "1",
         }
         self.port = free_port()

@@ -50,11 +50,7 @@ def compare(engines: Any, sql: str) -> None:
     (local_columns, local_rows), (spark_columns, spark_rows) = answers
     assert spark_columns == local_columns
     if not same(local_rows, spark_rows):
-        different = [
-            pair
-            for pair in zip(local_rows, spark_rows, strict=False)
-            if not same(*pair)
-        ]
+        different = [pair for pair in zip(local_rows, spark_rows, strict=False) if not same(*pair)]
         raise AssertionError(f"(local, spark) {different or (local_rows, spark_rows)}")
 
 

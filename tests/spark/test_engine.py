@@ -63,7 +63,9 @@ GROUPED = (
 )
 
 
-@pytest.mark.parametrize("ways", [(), (FRAGMENTS,), (SPARK_READER,)], ids=["tasks", "partial", "reader"])
+@pytest.mark.parametrize(
+    "ways", [(), (FRAGMENTS,), (SPARK_READER,)], ids=["tasks", "partial", "reader"]
+)
 def test_every_way_of_reading_gives_the_same_rows(
     spark: Any, numbers: TableWriter, ways: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -79,9 +81,7 @@ def test_every_way_of_reading_gives_the_same_rows(
 
 
 @pytest.mark.parametrize("target", [20_000, 5_000])
-def test_splits_of_files_are_aggregated_once(
-    spark: Any, tmp_path: Path, target: int
-) -> None:
+def test_splits_of_files_are_aggregated_once(spark: Any, tmp_path: Path, target: int) -> None:
     table = TableWriter(tmp_path, FIELDS)
     rows = [{"x": x, "k": f"k{x}", "d": 1} for x in range(20_000)]
     table.commit([table.data_file(rows, row_group_size=1_000)])

@@ -80,7 +80,7 @@ def test_filters_give_the_same_rows_pushed_or_not(
         session.conf.unset(name)
 
 
-def test_a_pushed_filter_prunes_files(table: TableWriter) -> None:
+def test_a_pushed_filter_prunes_files(spark_here: None, table: TableWriter) -> None:
     from pyspark.sql.datasource import GreaterThan
 
     from icesql.engine.spark_planning import IcesqlReader
@@ -115,9 +115,7 @@ def test_register_knows_its_options(session: Any) -> None:
 # ------------------------------------------------------------------ streams
 
 
-def run_stream(
-    session: Any, table: TableWriter, folder: Path, **options: Any
-) -> list[list[int]]:
+def run_stream(session: Any, table: TableWriter, folder: Path, **options: Any) -> list[list[int]]:
     """The numbers of each batch of a stream that ends when it has read what is there."""
     batches: list[list[int]] = []
     reader = session.readStream.format("icesql")

@@ -257,15 +257,15 @@ class History:
 
     def _equality_deletes(self):
         columns = [
-            path[-1]
-            for path in _primitive_paths(self._fields)
-            if path[-1]["type"] != "unknown"
+            path[-1] for path in _primitive_paths(self._fields) if path[-1]["type"] != "unknown"
         ]
         if self.version == 1 or not columns:
             return self._append()
         made = []
         for _ in range(self.chance.choice((1, 1, 2))):
-            chosen = self.chance.sample(columns, min(len(columns), self.chance.choice((1, 1, 2, 3))))
+            chosen = self.chance.sample(
+                columns, min(len(columns), self.chance.choice((1, 1, 2, 3)))
+            )
             made += self._equality_delete_file(chosen)
         if self.chance.random() < 0.3:
             # A row of the same commit stays, even one with a deleted key.
@@ -293,7 +293,9 @@ class History:
             spec_id = self._global_spec(spec_id)
             values = (None,) * len(self.writer.specs[spec_id]["fields"])
         rows = [
-            _named(_only(self._fields, ids), _nested(self._fields, dict(zip(ids, key, strict=True))))
+            _named(
+                _only(self._fields, ids), _nested(self._fields, dict(zip(ids, key, strict=True)))
+            )
             for key in keys
         ]
         written = self.writer.equality_deletes(
@@ -321,8 +323,10 @@ class History:
             return self._append()
         chosen = self.chance.sample(files, self.chance.randint(2, min(4, len(files))))
         rows = [
-            {each["id"]: self.model.project(each, data.fields, row, data.constants)
-             for each in self._fields}
+            {
+                each["id"]: self.model.project(each, data.fields, row, data.constants)
+                for each in self._fields
+            }
             for data, _, row in self._live()
             if data in chosen
         ]
@@ -338,7 +342,9 @@ class History:
         files = self.files_at(self._head)
         if not files:
             return self._append()
-        return self._commit((), self.chance.sample(files, self.chance.randint(1, 2) % (len(files) + 1)))
+        return self._commit(
+            (), self.chance.sample(files, self.chance.randint(1, 2) % (len(files) + 1))
+        )
 
     def _upgrade(self):
         if self.version == 3:
@@ -397,7 +403,12 @@ class History:
             name = f"p{field_id}"
             present = [
                 *present,
-                {"source-id": source["id"], "field-id": field_id, "name": name, "transform": transform},
+                {
+                    "source-id": source["id"],
+                    "field-id": field_id,
+                    "name": name,
+                    "transform": transform,
+                },
             ]
         return present
 
@@ -492,9 +503,7 @@ class History:
 
     def _give_default(self, field):
         finite = [
-            each
-            for each in pool(field["type"])
-            if not isinstance(each, float) or each - each == 0
+            each for each in pool(field["type"]) if not isinstance(each, float) or each - each == 0
         ]
         value = self.chance.choice(finite)
         field["initial-default"] = field["write-default"] = to_json(field["type"], value)

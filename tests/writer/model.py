@@ -155,8 +155,10 @@ class Model:
         if isinstance(wanted, str):
             if stored == "date" and wanted != "date":
                 micros = integer_form("date", value) * 86_400_000_000
-                return micros * 1000 if wanted in NANOSECOND_TYPES else (
-                    datetime.combine(value, time())
+                return (
+                    micros * 1000
+                    if wanted in NANOSECOND_TYPES
+                    else (datetime.combine(value, time()))
                 )
             return value
         match wanted["type"]:
@@ -252,12 +254,9 @@ def seen(value):
 
 def shown_rows(schema, rows):
     """Model rows as sorted texts."""
-    return sorted(
-        repr([shown(each["type"], row[each["id"]]) for each in schema]) for row in rows
-    )
+    return sorted(repr([shown(each["type"], row[each["id"]]) for each in schema]) for row in rows)
 
 
 def seen_rows(rows):
     """Result rows as sorted texts."""
     return sorted(repr([seen(value) for value in row]) for row in rows)
-

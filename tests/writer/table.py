@@ -456,9 +456,9 @@ class TableWriter:
             record["first_row_id"] = each.first_row_id
         return {
             "status": status,
-            "snapshot_id": snapshot_id if status == 2 else (
-                None if inherits and self.version > 1 else each.snapshot_id
-            ),
+            "snapshot_id": snapshot_id
+            if status == 2
+            else (None if inherits and self.version > 1 else each.snapshot_id),
             "sequence_number": None if inherits else each.sequence_number,
             "file_sequence_number": None if inherits else each.sequence_number,
             "data_file": record,
@@ -655,6 +655,8 @@ def _ids(schema):
             case "list":
                 return max(type_["element-id"], visit(type_["element"]))
             case _:
-                return max(type_["value-id"], type_["key-id"], visit(type_["key"]), visit(type_["value"]))
+                return max(
+                    type_["value-id"], type_["key-id"], visit(type_["key"]), visit(type_["value"])
+                )
 
     return visit(schema)
