@@ -17,9 +17,8 @@ from icesql.iceberg.avro_reader import compile_reader
 from icesql.iceberg.avro_schema import AvroNode, OddSchema, parse_avro_schema
 from icesql.iceberg.json_fields import Malformed
 from icesql.iceberg.manifest_columns import ManifestColumns
-from icesql.iceberg.manifest_decoder import read_manifest
 from icesql.iceberg.manifest_entries import ADDED, DELETED, EXISTING, ManifestEntries
-from icesql.iceberg.manifest_reference import read_with_fastavro
+from icesql.iceberg.manifest_reader import read_columns
 from icesql.iceberg.manifest_schema import by_field_id
 from icesql.iceberg.snapshot import Snapshot
 from icesql.iceberg.types import IcebergType
@@ -282,12 +281,7 @@ def decode_manifest(
     """
     file = _read_file(data, path)
     field_ids = None if partition_field_ids is None else tuple(partition_field_ids)
-    try:
-        columns = read_manifest(file, partition_types, field_ids)
-    except Malformed as error:
-        raise CorruptFileError(path, f"not a manifest: {error}") from error
-    except OddSchema:
-        columns = read_with_fastavro(file, partition_types, field_ids)
+    columns = read_columns(file, partition_types, field_ids)
     _check(columns, manifest, len(data), path)
     return _inherit(columns, manifest, path)
 

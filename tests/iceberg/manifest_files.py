@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from typing import Any
 
 import fastavro
@@ -136,6 +137,26 @@ def write_avro(
 
 def write_manifest(rows: list[Node], *partition: Node, **options: Any) -> bytes:
     return write_avro(entry_schema(data_file_fields(*partition)), rows, **options)
+
+
+def write_contradicting(written: Node, declared: Node, rows: list[Node]) -> bytes:
+    """Rows encoded by one schema in a file that declares another."""
+
+    def number(value: int) -> bytes:
+        sink = io.BytesIO()
+        fastavro.schemaless_writer(sink, {"type": "long"}, value)
+        return sink.getvalue()
+
+    block = io.BytesIO()
+    for row in rows:
+        fastavro.schemaless_writer(block, written, row)
+    header = io.BytesIO()
+    meta = {"avro.schema": json.dumps(declared).encode(), "avro.codec": b"null"}
+    fastavro.schemaless_writer(header, {"type": "map", "values": "bytes"}, meta)
+    sync, data = b"sixteen byte end", block.getvalue()
+    return b"".join(
+        [b"Obj\x01", header.getvalue(), sync, number(len(rows)), number(len(data)), data, sync]
+    )
 
 
 SUMMARY: Node = {

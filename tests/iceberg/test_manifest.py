@@ -22,7 +22,16 @@ from icesql.iceberg.manifest_entries import ADDED, DELETED, EXISTING, ManifestEn
 from icesql.iceberg.metadata import parse_metadata
 from icesql.iceberg.partitioning import partition_types
 from icesql.iceberg.snapshot import Snapshot
-from icesql.iceberg.types import DATE, LONG, STRING, TIMESTAMP, TIMESTAMP_NS, DecimalType
+from icesql.iceberg.types import (
+    DATE,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NS,
+    UUID,
+    DecimalType,
+    FixedType,
+)
 from tests.iceberg.manifest_files import (
     LIST_FIELDS,
     data_file_fields,
@@ -33,6 +42,7 @@ from tests.iceberg.manifest_files import (
     optional,
     partition_field,
     write_avro,
+    write_contradicting,
     write_manifest,
     write_manifest_list,
 )
@@ -336,6 +346,26 @@ def test_partition_values_take_the_form_of_their_type() -> None:
     (value,) = decode(write_manifest([row], *partition), types=types).partition
     assert value == (7, -86_400_000_000, 86_400_000_000_000, 5, Decimal("-1.50"))
     assert str(value[4]) == "-1.50"
+
+
+@pytest.mark.parametrize("lengths", [False, True])
+def test_fixed_partition_values_may_carry_a_length_as_java_writes_them(lengths: bool) -> None:
+    fixed = {"type": "fixed", "name": "fixed_3", "size": 3}
+    uuid = {"type": "fixed", "name": "uuid_fixed", "size": 16, "logicalType": "uuid"}
+
+    def schema(*types: Any) -> dict[str, Any]:
+        fields = [partition_field(f"p{i}", 1000 + i, type_) for i, type_ in enumerate(types)]
+        return entry_schema(data_file_fields(*fields))
+
+    plain = {key: value for key, value in uuid.items() if key != "logicalType"}
+    written = schema("bytes", plain, "bytes") if lengths else schema(fixed, plain, "fixed_3")
+    values: list[tuple[Any, ...]] = [(b"abc", bytes(16), b"\xff\x00\x02"), (None, None, b"xyz")]
+    rows = [entry(partition={f"p{i}": each for i, each in enumerate(row)}) for row in values]
+    data = write_contradicting(written, schema(fixed, uuid, "fixed_3"), rows)
+    found = decode(data, types=(FixedType(3), UUID, FixedType(3)))
+    assert found.partition == values
+    with pytest.raises(CorruptFileError):
+        decode(data[:-20] + data[-16:], types=(FixedType(3), UUID, FixedType(3)))
 
 
 def test_partition_values_are_found_by_id_when_the_ids_are_known() -> None:
