@@ -153,6 +153,8 @@ def test_history_comes_back_in_the_next_shell(
     terminal: Any, warehouse: Path, tmp_path: Path
 ) -> None:
     terminal.send("SELECT 'remembered' AS a;\r")
+    # The prompt is drawn again while the statement is typed; the one after its result is meant.
+    terminal.expect_exact("(1 row")
     terminal.expect_exact(PROMPT)
     terminal.sendeof()
     terminal.expect(pexpect.EOF)
