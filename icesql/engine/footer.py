@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from icesql.engine.parquet_rows import row_count
 
-_COUNTS: Final = "SELECT file_name, num_rows FROM parquet_file_metadata(?)"
 _QUERY: Final = (
     "SELECT file_name, name, type, type_length, repetition_type, num_children, converted_type,"
     " logical_type, field_id, scale, precision FROM parquet_schema(?)"
@@ -118,18 +117,6 @@ class FooterCache:
             if found is not None:
                 self._row_counts[key] = found
         return found
-
-    def row_counts(
-        self, cursor: Any, files: Sequence[tuple[str, int]], escaped: Iterable[str]
-    ) -> list[int | None]:
-        """How many rows each file has by its footer, None where that is not known; as ``load``."""
-        if any(key not in self._row_counts for key in files):
-            counts = dict(cursor.execute(_COUNTS, [list(escaped)]).fetchall())
-            with self._lock:
-                for key in files:
-                    if key[0] in counts:
-                        self._row_counts[key] = counts[key[0]]
-        return [self._row_counts.get(key) for key in files]
 
 
 def _tree(rows: list[tuple[Any, ...]]) -> tuple[Element, ...]:

@@ -142,11 +142,8 @@ class RelationBuilder:
                 return False
             if any(column.field_id not in (footer.by_id or {}) for column in columns):
                 return False
-        counts: list[int | None] = []
-        escaped = [escape_glob(path) for path, _ in keys]
-        return self._asks(
-            lambda: counts.extend(self._footers.row_counts(self._cursor, keys, escaped))
-        ) and all(
+        counts = [self._footers.row_count(*key) for key in keys]
+        return all(
             count is not None and count >= file.record_count
             for count, file in zip(counts, group.files, strict=True)
         )
