@@ -84,7 +84,7 @@ def register_spark(session: Any, **connect: Any) -> None:
     as in ``connect()``; it stays out of plans and logs. ``session`` is a SparkSession. Raises
     ProgrammingError for another name.
     """
-    from icesql.engine.spark_source import register
+    from icesql.engine.spark.source import register
 
     register(session, **connect)
 

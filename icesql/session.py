@@ -202,7 +202,7 @@ class Session:
 
     def _start_engine(self, name: str) -> Engine:
         if name == "spark":
-            from icesql.engine.spark import SparkEngine
+            from icesql.engine.spark.engine import SparkEngine
 
             return SparkEngine(self._spark)
         from icesql.engine.local import LocalEngine

@@ -111,7 +111,7 @@ class LocalResult:
         folders = {
             folder
             for plan, own in zip(self._plans, groups, strict=True)
-            for folder in _folders(plan, own)
+            for folder in folders_read(plan, own)
         }
         self._instance = self._pool.acquire(folders, self._query.settings)
         self._cursor = self._instance.cursor()
@@ -371,7 +371,7 @@ def _primed(reader: Any) -> Iterator[Any]:
         yield from reader
 
 
-def _folders(plan: ScanPlan, groups: Sequence[FileGroup]) -> set[str]:
+def folders_read(plan: ScanPlan, groups: Sequence[FileGroup]) -> set[str]:
     """The folders DuckDB must be able to read: the table's, and those of files beside it."""
     if all(group.name == grouping.GENERAL for group in groups):
         return set()

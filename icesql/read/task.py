@@ -58,7 +58,7 @@ def read_file(
     if task.residual is ALWAYS_FALSE:
         return
     relations = relations or DeleteRelations(context, (task,), query)
-    start, end = _byte_range(task)
+    start, end = byte_range(task)
     source = open_source(task.data_file, context)
     try:
         reader = _FileReader(task, context, relations, source)
@@ -77,7 +77,7 @@ def read_file(
         source.close()
 
 
-def _byte_range(task: FileScanTask) -> tuple[int, int]:
+def byte_range(task: FileScanTask) -> tuple[int, int]:
     """The bytes of a task; the outermost splits reach to the ends of the file, since some writers
     record a wrong file size."""
     first = min(task.data_file.split_offsets or (0,))

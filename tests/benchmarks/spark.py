@@ -34,7 +34,7 @@ def main() -> None:
     arguments = parser.parse_args()
 
     import icesql
-    from icesql.engine.spark_scan import FRAGMENTS, SPARK_READER, Scans
+    from icesql.engine.spark.scans import FRAGMENTS, SPARK_READER, Scans
 
     allowed = {
         "chosen": Scans.ways,

@@ -137,7 +137,7 @@ DRIVER = """
             assert con.execute(sql).fetchall() == local.execute(sql).fetchall(), sql
     print("core ok", flush=True)
     con.execute("SET split_target_size = 1")
-    from icesql.engine.spark_scan import Scans
+    from icesql.engine.spark.scans import Scans
     Scans.ways = frozenset()
     cursor = con.execute("SELECT count(*), sum(x), count(DISTINCT x) FROM t")
     print("running", flush=True)
@@ -194,7 +194,7 @@ CONNECT = """
             "SELECT count(DISTINCT k) FROM t",
         ):
             assert con.execute(sql).fetchall() == local.execute(sql).fetchall(), sql
-    from icesql.engine.spark_source import register
+    from icesql.engine.spark.source import register
     session = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
     register(session)
     assert session.read.format("icesql").load(sys.argv[2]).count() == 6000

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import icesql
-from icesql.engine.spark_fragment import cut_fragments
-from icesql.engine.spark_scan import FRAGMENTS, SPARK_READER, TASKS, Scans
+from icesql.engine.spark.fragment import cut_fragments
+from icesql.engine.spark.scans import FRAGMENTS, SPARK_READER, TASKS, Scans
 from tests.slt.runner import read_script, run_record
 from tests.spark.conftest import ROWS
 from tests.writer.table import TableWriter
@@ -209,7 +209,7 @@ def test_no_view_is_left_behind(spark: Any, numbers: TableWriter) -> None:
 
 def test_missing_java_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyspark")
-    from icesql.engine.spark_session import require_java
+    from icesql.engine.spark.session import require_java
 
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", "/nowhere")
@@ -220,7 +220,7 @@ def test_missing_java_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> N
 def test_missing_pyspark_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
-    from icesql.engine.spark_session import require_pyspark
+    from icesql.engine.spark.session import require_pyspark
 
     monkeypatch.setitem(sys.modules, "pyspark", None)
     with pytest.raises(icesql.MissingExtraError, match=r"icesql\[spark\]"):

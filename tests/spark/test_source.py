@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from icesql.engine.spark_source import register
+from icesql.engine.spark.source import register
 from icesql.errors import ProgrammingError
 from tests.writer.table import TableWriter
 
@@ -83,9 +83,9 @@ def test_filters_give_the_same_rows_pushed_or_not(
 def test_a_pushed_filter_prunes_files(spark_here: None, table: TableWriter) -> None:
     from pyspark.sql.datasource import GreaterThan
 
-    from icesql.engine.spark_planning import IcesqlReader
-    from icesql.engine.spark_table import TableSource
-    from icesql.engine.spark_worker import unpack
+    from icesql.engine.spark.planning import IcesqlReader
+    from icesql.engine.spark.table import TableSource
+    from icesql.engine.spark.worker import unpack
 
     reader = IcesqlReader(TableSource({"path": table.folder}, {}))
     assert list(reader.pushFilters([GreaterThan(("x",), 3)])) == [GreaterThan(("x",), 3)]
@@ -160,8 +160,8 @@ class TestOffsets:
     """Without Spark's help: where a stream starts and how far a batch goes."""
 
     def reader(self, table: TableWriter, **options: str) -> Any:
-        from icesql.engine.spark_stream import IcesqlStreamReader
-        from icesql.engine.spark_table import TableSource
+        from icesql.engine.spark.stream import IcesqlStreamReader
+        from icesql.engine.spark.table import TableSource
 
         named = {name.replace("_", "-"): value for name, value in options.items()}
         return IcesqlStreamReader(TableSource({"path": table.folder, **named}, {}))

@@ -77,7 +77,7 @@ def spark_batch(batch: pa.RecordBatch, columns: Schema) -> pa.RecordBatch:
     """A batch of ``read/`` with carriers for what Spark lacks."""
     import pyarrow as pa
 
-    from icesql.engine.spark_types import carrier
+    from icesql.engine.spark.types import carrier
 
     arrays = [
         carrier(array, column.type)

@@ -188,10 +188,21 @@ def _defaults(master: str) -> dict[str, str]:
     }
     if master.startswith("local"):
         chosen["spark.sql.shuffle.partitions"] = str(_cores(master))
+        # The one JVM does all the work; Spark's own default of 1 GiB cannot broadcast a table.
+        chosen["spark.driver.memory"] = f"{_heap_mebibytes()}m"
         chosen["spark.driver.host"] = "127.0.0.1"
         chosen["spark.driver.bindAddress"] = "127.0.0.1"
     conf = SparkConf()
     return {name: value for name, value in chosen.items() if not conf.contains(name)}
+
+
+def _heap_mebibytes() -> int:
+    """A quarter of the memory of this machine, from 1 to 8 GiB; workers need theirs too."""
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 1_024
+    return min(max(1_024, total // 4 >> 20), 8_192)
 
 
 def _cores(master: str) -> int:

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from icesql.engine.spark_kinds import kind, refuse, spelled
-from icesql.engine.spark_zones import micros_of_naive
+from icesql.engine.spark.kinds import kind, refuse, spelled
+from icesql.engine.spark.zones import micros_of_naive
 
 _DAY_UNITS: Final = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY")
 _CLOCK: Final = {"HOUR": 3_600_000_000, "MINUTE": 60_000_000, "SECOND": 1_000_000,

@@ -186,7 +186,7 @@ _OPERATIONS: Final = {
 
 def _column(path: Sequence[str], schema: Schema) -> NestedField | None:
     """The column of a filter; nested ones and those that Spark holds otherwise are not used."""
-    from icesql.engine.spark_types import is_carried
+    from icesql.engine.spark.types import is_carried
 
     if len(path) != 1:
         return None

@@ -13,12 +13,12 @@ from icesql.context import QueryContext
 from icesql.engine.footer import FooterCache
 from icesql.engine.relation import empty_relation
 from icesql.engine.result_schema import declare
-from icesql.engine.spark_dialect import check_functions, spark_sql
-from icesql.engine.spark_fragment import Fragment, cut_fragments
-from icesql.engine.spark_partial import FragmentJob
-from icesql.engine.spark_reader import ReaderFrames, few_groups, is_spark_readable
-from icesql.engine.spark_types import quoted, spark_schema
-from icesql.engine.spark_worker import ScanJob, pack
+from icesql.engine.spark.dialect import check_functions, spark_sql
+from icesql.engine.spark.fragment import Fragment, cut_fragments
+from icesql.engine.spark.fragment_job import FragmentJob
+from icesql.engine.spark.reader import ReaderFrames, few_groups, is_spark_readable
+from icesql.engine.spark.types import quoted, spark_schema
+from icesql.engine.spark.worker import ScanJob, pack
 from icesql.iceberg.metadata_columns import POS
 from icesql.iceberg.schema import Schema
 from icesql.scan.packing import adjust_split_size, pack_files
@@ -158,7 +158,7 @@ class Scans:
 
     def drop(self) -> None:
         """Take the views away; harmless when Spark is gone."""
-        from icesql.engine.spark_errors import spark_exceptions
+        from icesql.engine.spark.errors import spark_exceptions
 
         views, self._views = self._views, []
         try:
@@ -194,7 +194,7 @@ def _reader() -> Callable[[Any], Iterator[Any]]:
 
         if folder not in sys.path:
             sys.path.append(folder)
-        from icesql.engine.spark_worker import read_batches
+        from icesql.engine.spark.worker import read_batches
 
         yield from read_batches(batches)
 
@@ -203,7 +203,7 @@ def _reader() -> Callable[[Any], Iterator[Any]]:
 
 def parallelism(session: Any) -> int:
     """How many tasks Spark runs at once, as far as it is known."""
-    from icesql.engine.spark_session import is_connect
+    from icesql.engine.spark.session import is_connect
 
     if is_connect(session):
         return 8

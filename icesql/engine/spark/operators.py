@@ -11,7 +11,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from icesql.engine.spark_kinds import (
+from icesql.engine.spark.kinds import (
     kind,
     kind_of_type,
     literal_integer,
@@ -19,7 +19,7 @@ from icesql.engine.spark_kinds import (
     refuse,
     spelled,
 )
-from icesql.engine.spark_zones import at_time_zone, instant_of_local
+from icesql.engine.spark.zones import at_time_zone, instant_of_local
 
 _INTEGERS: Final = {
     "TINYINT": "TINYINT",

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from icesql.engine.spark_table import TableSource, predicate_of
-from icesql.engine.spark_types import spark_schema
-from icesql.engine.spark_worker import ScanJob, pack, run, unpack
+from icesql.engine.spark.table import TableSource, predicate_of
+from icesql.engine.spark.types import spark_schema
+from icesql.engine.spark.worker import ScanJob, pack, run, unpack
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from icesql.engine.spark_stream import IcesqlStreamReader
+    from icesql.engine.spark.stream import IcesqlStreamReader
 
 
 class Planning:
@@ -35,7 +35,7 @@ class Planning:
 
     def stream_reader(self) -> IcesqlStreamReader:
         """For a stream."""
-        from icesql.engine.spark_stream import IcesqlStreamReader
+        from icesql.engine.spark.stream import IcesqlStreamReader
 
         return IcesqlStreamReader(self._source)
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from icesql.engine.spark_kinds import (
+from icesql.engine.spark.kinds import (
     kind,
     kind_of_type,
     literal_integer,
@@ -15,7 +15,7 @@ from icesql.engine.spark_kinds import (
     refuse,
     spelled,
 )
-from icesql.engine.spark_times import TIME_REWRITES, epoch, part_of
+from icesql.engine.spark.times import TIME_REWRITES, epoch, part_of
 
 
 def rewrite_function(node: exp.Expr) -> exp.Expr:

@@ -10,7 +10,7 @@ from icesql.context import QueryContext
 from icesql.engine import grouping
 from icesql.engine.footer import FooterCache
 from icesql.engine.grouping import group_files
-from icesql.engine.local import _folders
+from icesql.engine.local import folders_read
 from icesql.engine.relation_builder import RelationBuilder
 from icesql.iceberg.metadata_columns import METADATA_IDS
 from icesql.iceberg.types import (
@@ -49,7 +49,7 @@ _TYPES = (
 
 def readable_folders(plans: Sequence[ScanPlan], settings: Settings) -> set[str]:
     """The folders whose footers have to be looked at to know which scans are plain."""
-    return {folder for plan in plans for folder in _folders(plan, group_files(plan, settings))}
+    return {folder for plan in plans for folder in folders_read(plan, group_files(plan, settings))}
 
 
 def is_spark_readable(
@@ -121,7 +121,7 @@ class ReaderFrames:
 def _frame(session: Any, plan: ScanPlan, paths: Sequence[str]) -> Any:
     from pyspark.sql.types import StructField, StructType
 
-    from icesql.engine.spark_types import spark_type
+    from icesql.engine.spark.types import spark_type
 
     schema = StructType(
         [

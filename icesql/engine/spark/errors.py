@@ -8,7 +8,7 @@ import pickle
 import re
 from typing import Any
 
-from icesql.engine.spark_worker import ERROR_MARK
+from icesql.engine.spark.worker import ERROR_MARK
 from icesql.errors import (
     DataError,
     Error,

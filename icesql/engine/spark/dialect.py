@@ -12,9 +12,9 @@ from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 
 from icesql.engine.duckdb_types import duckdb_type
-from icesql.engine.spark_functions import rewrite_function
-from icesql.engine.spark_kinds import Spelled, kind, refuse
-from icesql.engine.spark_operators import rewrite_operator
+from icesql.engine.spark.functions import rewrite_function
+from icesql.engine.spark.kinds import Spelled, kind, refuse
+from icesql.engine.spark.operators import rewrite_operator
 from icesql.errors import UnsupportedSqlError
 from icesql.sql.functions import function_key, function_keys
 

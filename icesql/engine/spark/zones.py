@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from icesql.engine.spark_kinds import kind, refuse, spelled
+from icesql.engine.spark.kinds import kind, refuse, spelled
 
 
 def at_time_zone(node: exp.AtTimeZone, timezone: str) -> exp.Expr:

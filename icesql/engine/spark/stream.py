@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from icesql.engine.spark_worker import ScanJob, pack, run, unpack
+from icesql.engine.spark.worker import ScanJob, pack, run, unpack
 from icesql.errors import ProgrammingError, SnapshotNotFoundError, UnsupportedTableError
 from icesql.scan.incremental import added_files, ancestors
 from icesql.scan.packing import Packing, pack_files
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from icesql.catalog.open import Table
-    from icesql.engine.spark_table import TableSource
+    from icesql.engine.spark.table import TableSource
     from icesql.iceberg.data_file import DataFile
     from icesql.iceberg.snapshot import Snapshot
 

@@ -18,13 +18,13 @@ from icesql.context import QueryContext
 from icesql.engine.footer import FooterCache
 from icesql.engine.instance import InstancePool
 from icesql.engine.result_schema import ResultColumn, arrow_schema, python_values
-from icesql.engine.spark_bind import declared_columns
-from icesql.engine.spark_errors import spark_exceptions, translate
-from icesql.engine.spark_progress import SparkJobs
-from icesql.engine.spark_reader import ReaderFrames, readable_folders
-from icesql.engine.spark_scan import Scans
-from icesql.engine.spark_session import SparkSource
-from icesql.engine.spark_types import declared_array
+from icesql.engine.spark.bind import declared_columns
+from icesql.engine.spark.errors import spark_exceptions, translate
+from icesql.engine.spark.progress import SparkJobs
+from icesql.engine.spark.reader import ReaderFrames, readable_folders
+from icesql.engine.spark.scans import Scans
+from icesql.engine.spark.session import SparkSource
+from icesql.engine.spark.types import declared_array
 from icesql.engine.worker import Worker
 from icesql.errors import DataError, Error, InterfaceError
 

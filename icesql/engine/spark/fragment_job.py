@@ -168,12 +168,12 @@ def _row_range(task: FileScanTask, context: ScanContext) -> tuple[int, int]:
     import pyarrow.parquet as pq
 
     from icesql.read.row_groups import RowGroups
-    from icesql.read.task import _byte_range
+    from icesql.read.task import byte_range
 
     path = context.storage.location(task.data_file.path)
     metadata = pq.read_metadata(path)
     groups = RowGroups(metadata, (), (), context.schema)
-    start, stop = _byte_range(task)
+    start, stop = byte_range(task)
     rows = first = last = 0
     found = False
     for number, count in enumerate(groups.row_counts):

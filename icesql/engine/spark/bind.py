@@ -9,8 +9,8 @@ from icesql.config import Settings
 from icesql.engine.errors import translate
 from icesql.engine.relation import empty_relation
 from icesql.engine.result_schema import ResultColumn, declare
-from icesql.engine.spark_dialect import qualified
-from icesql.engine.spark_kinds import refuse
+from icesql.engine.spark.dialect import qualified
+from icesql.engine.spark.kinds import refuse
 
 if TYPE_CHECKING:
     from sqlglot import exp

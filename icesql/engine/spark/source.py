@@ -47,7 +47,7 @@ def _source(folder: str, connect: dict[str, Any]) -> Any:
 
             if folder not in sys.path:
                 sys.path.append(folder)
-            from icesql.engine.spark_planning import Planning
+            from icesql.engine.spark.planning import Planning
 
             return Planning(dict(self.options), connect)
 

@@ -19,7 +19,7 @@ from typing import Final
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel
 
-from icesql.engine.spark_kinds import kind, spelled
+from icesql.engine.spark.kinds import kind, spelled
 
 _SCAN: Final = re.compile(r"__scan_(\d+)")
 _VALUES: Final = frozenset(

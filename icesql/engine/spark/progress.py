@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from icesql.context import Progress, QueryContext
-from icesql.engine.spark_session import is_connect
+from icesql.engine.spark.session import is_connect
 
 _STEP_SECONDS: Final = 0.1
 
@@ -36,7 +36,7 @@ class SparkJobs:
 
     def cancel(self) -> None:
         """Stop the jobs of this query; harmless when none runs."""
-        from icesql.engine.spark_errors import spark_exceptions
+        from icesql.engine.spark.errors import spark_exceptions
 
         try:
             if is_connect(self._session):
@@ -93,7 +93,7 @@ class SparkJobs:
                 return
 
     def _counts(self, tracker: Any) -> tuple[int, int]:
-        from icesql.engine.spark_errors import spark_exceptions
+        from icesql.engine.spark.errors import spark_exceptions
 
         finished = total = 0
         try:
