@@ -179,6 +179,19 @@ class RelationBuilder:
         for number, (members, names) in enumerate(named):
             yield PlainFiles(plan, members, f"{prefix}_{number}", columns, names).select()
 
+    def rows(
+        self, plan: ScanPlan, task: FileScanTask, prefix: str, first: int, end: int
+    ) -> Relation:
+        """The rows of a plain file from number ``first`` to before ``end``."""
+        columns = grouping.columns_to_read(plan)
+        location = plan.context.storage.location(task.data_file.path)
+        footer = self._footers.get(location, task.data_file.file_size_in_bytes)
+        named = by_footer((task,), (footer,), columns)
+        names = named[0][1] if named is not None else None
+        return PlainFiles(plan, (task,), prefix, columns, names).select(
+            f" WHERE f.file_row_number >= {first} AND f.file_row_number < {end}"
+        )
+
     def _without_deleted(self, plan: ScanPlan, group: FileGroup, prefix: str) -> Relation:
         from icesql.engine.deletes import by_sequence_number, live_rows
         from icesql.read.delete_relations import DeleteRelations

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import icesql
-from icesql.engine.spark.fragment import cut_fragments
 from icesql.engine.spark.scans import FRAGMENTS, SPARK_READER, TASKS, Scans
 from tests.slt.runner import read_script, run_record
 from tests.spark.conftest import ROWS
@@ -225,17 +224,3 @@ def test_missing_pyspark_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setitem(sys.modules, "pyspark", None)
     with pytest.raises(icesql.MissingExtraError, match=r"icesql\[spark\]"):
         require_pyspark()
-
-
-def test_what_cannot_be_split_is_left_to_spark() -> None:
-    from sqlglot import parse_one
-
-    for sql in (
-        'SELECT count(DISTINCT t.x) FROM "__scan_0" AS t',
-        'SELECT t.x FROM "__scan_0" AS t',
-        'SELECT sum(t.x) OVER () FROM "__scan_0" AS t',
-        'SELECT t.x, t.k, count(*) FROM "__scan_0" AS t GROUP BY ROLLUP (t.x, t.k)',
-        'SELECT count(*) FROM "__scan_0" AS t WHERE t.x IN (SELECT 1)',
-    ):
-        _, found = cut_fragments(parse_one(sql, dialect="duckdb"), lambda *_: True)
-        assert not found, sql

@@ -15,7 +15,7 @@ from icesql.engine.errors import translate
 from icesql.engine.footer import FooterCache
 from icesql.engine.grouping import FileGroup, group_files
 from icesql.engine.instance import InstancePool
-from icesql.engine.relation import PlainFiles, Relation, union_all
+from icesql.engine.relation import Relation, union_all
 from icesql.engine.relation_builder import RelationBuilder
 from icesql.engine.stream import ArrowSource
 from icesql.iceberg.schema import Schema
@@ -58,20 +58,19 @@ def _footers() -> FooterCache:
 
 @dataclass(frozen=True)
 class FragmentJob:
-    """``sql`` over the rows of ``task``, in the session zone ``timezone``.
+    """``sql`` over the rows of ``tables``, in the session zone ``timezone``.
 
-    ``table`` is the name in it that stands for those rows.
+    ``tables`` are names in it and the tasks they stand for; ``columns`` the names of what comes
+    out and its types, as Spark calls them.
     """
 
-    task: CombinedScanTask
     sql: str
-    table: str
+    tables: tuple[tuple[str, CombinedScanTask], ...]
     timezone: str
-    names: tuple[str, ...]
-    types: tuple[str, ...]
+    columns: tuple[tuple[str, str], ...]
 
     def __call__(self) -> Iterator[pa.RecordBatch]:
-        """The rows of the fragment, in the types of ``types`` (Spark's names)."""
+        """The rows of the fragment. Raises icesql errors."""
         import duckdb
 
         settings = replace(
@@ -81,26 +80,27 @@ class FragmentJob:
             memory_limit=_MEMORY_LIMIT,
         )
         query = QueryContext(settings=settings)
-        context = self.task.context
-        plan: Any = TaskPlan(
-            _TaskScan(context.schema, context.projection), context, self.task.tasks
-        )
         folders = {
             os.path.dirname(path)
-            for file in self.task.tasks
+            for _, task in self.tables
+            for file in task.tasks
             for each in (file.data_file, *file.deletes)
-            if (path := context.storage.local_path(each.path)) is not None
+            if (path := task.context.storage.local_path(each.path)) is not None
         }
         instance = _instances().acquire(folders, settings)
         cursor = instance.cursor()
         streams: list[ArrowSource] = []
         try:
-            yield from self._run(cursor, plan, query, streams)
+            yield from self._run(cursor, query, streams)
         except (duckdb.Error, UnicodeDecodeError, OSError) as error:
             for stream in streams:
                 if stream.error is not None:
                     raise stream.error from None
-            names = [file.data_file.path.rsplit("/", 1)[-1] for file in self.task.tasks]
+            names = [
+                file.data_file.path.rsplit("/", 1)[-1]
+                for _, task in self.tables
+                for file in task.tasks
+            ]
             raise translate(error, names) from error
         finally:
             for stream in streams:
@@ -108,17 +108,20 @@ class FragmentJob:
             instance.release(cursor)
 
     def _run(
-        self, cursor: Any, plan: Any, query: QueryContext, streams: list[ArrowSource]
+        self, cursor: Any, query: QueryContext, streams: list[ArrowSource]
     ) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
         cursor.execute("SET TimeZone = ?", [self.timezone])
-        relation = _relation(cursor, plan, query, streams)
-        for name, source in relation.registered.items():
-            cursor.register(name, source)
-        sql = self.sql.replace(f'"{self.table}"', f"({relation.sql})")
-        used = {k: v for k, v in relation.parameters.items() if f"${k}" in sql}
-        schema = pa.schema(list(zip(self.names, map(_arrow_type, self.types), strict=True)))
+        sql, parameters = self.sql, dict[str, Any]()
+        for index, (table, task) in enumerate(self.tables):
+            relation = _relation(cursor, index, task, query, streams)
+            for name, source in relation.registered.items():
+                cursor.register(name, source)
+            sql = sql.replace(f'"{table}"', f"({relation.sql})")
+            parameters |= relation.parameters
+        used = {name: value for name, value in parameters.items() if f"${name}" in sql}
+        schema = pa.schema([(name, _arrow_type(kind)) for name, kind in self.columns])
         reader = cursor.sql(sql, params=used or None).to_arrow_reader(_BATCH_ROWS)
         with reader:
             for batch in reader:
@@ -129,7 +132,11 @@ class FragmentJob:
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _relation(cursor: Any, plan: Any, query: QueryContext, streams: list[ArrowSource]) -> Relation:
+def _relation(
+    cursor: Any, index: int, task: CombinedScanTask, query: QueryContext, streams: list[ArrowSource]
+) -> Relation:
+    context = task.context
+    plan: Any = TaskPlan(_TaskScan(context.schema, context.projection), context, task.tasks)
     builder = RelationBuilder(cursor, _footers(), query, streams)
     relations: list[Relation] = []
     rest: list[FileGroup] = []
@@ -137,23 +144,16 @@ def _relation(cursor: Any, plan: Any, query: QueryContext, streams: list[ArrowSo
         whole = tuple(task for task in group.tasks if task.is_whole_file)
         parts = tuple(task for task in group.tasks if not task.is_whole_file)
         if group.name == grouping.PLAIN:
-            columns = grouping.columns_to_read(plan)
-            for number, task in enumerate(parts):
-                first, end = _row_range(task, plan.context)
-                files = PlainFiles(plan, (task,), f"p{number}", columns)
-                relations.append(
-                    files.select(
-                        f" WHERE f.file_row_number >= {first} AND f.file_row_number < {end}"
-                    )
-                )
-            parts = ()
+            for number, part in enumerate(parts):
+                first, end = _row_range(part, context)
+                relations.append(builder.rows(plan, part, f"p{index}_{number}", first, end))
         elif parts:
             # Splits of files with deletes: the reference reader knows their rows.
             rest.append(FileGroup(grouping.GENERAL, parts, "a split with deletes"))
         if whole:
             rest.append(FileGroup(group.name, whole, group.reason))
     if rest or not relations:
-        relations.append(builder.relation(0, plan, _one_general(rest)))
+        relations.append(builder.relation(index, plan, _one_general(rest)))
     return union_all(relations)
 
 

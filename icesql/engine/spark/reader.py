@@ -158,34 +158,3 @@ def _data_type(name: str) -> Any:
         "STRING": types.StringType,
         "BINARY": types.BinaryType,
     }[name]()
-
-
-def few_groups(plan: ScanPlan, keys: Sequence[Any]) -> bool:
-    """Whether grouping by ``keys`` may leave few rows, as far as bounds tell.
-
-    Keys whose range is a tenth of the rows or more would cross to Spark almost unreduced.
-    """
-    from sqlglot import exp
-
-    from icesql.iceberg.bounds import decode_bound
-
-    rows = sum(max(0, task.data_file.record_count) for task in plan.files)
-    for key in keys:
-        column = plan.scan.schema.find_column(key.name) if isinstance(key, exp.Column) else None
-        if column is None or not isinstance(column.type, IntegerType | LongType | DateType):
-            continue
-        low: Any = None
-        high: Any = None
-        for task in plan.files:
-            file = task.data_file
-            bounds = [
-                None if (raw := (each or {}).get(column.field_id)) is None
-                else decode_bound(column.type, raw)
-                for each in (file.lower_bounds, file.upper_bounds)
-            ]  # fmt: skip
-            if None not in bounds:
-                low = bounds[0] if low is None else min(low, bounds[0])
-                high = bounds[1] if high is None else max(high, bounds[1])
-        if low is not None and high is not None and (high - low) * 10 > rows > 100_000:
-            return False
-    return True

@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, Any, Final
 import icesql.errors
 from icesql.context import QueryContext
 from icesql.engine.footer import FooterCache
-from icesql.engine.relation import empty_relation
-from icesql.engine.result_schema import declare
 from icesql.engine.spark.dialect import check_functions, spark_sql
-from icesql.engine.spark.fragment import Fragment, cut_fragments
+from icesql.engine.spark.fragment import Fragment, fragment_sql
+from icesql.engine.spark.fragment_choice import FragmentChoice
+from icesql.engine.spark.fragment_cut import cut_fragments
 from icesql.engine.spark.fragment_job import FragmentJob
-from icesql.engine.spark.reader import ReaderFrames, few_groups, is_spark_readable
+from icesql.engine.spark.reader import ReaderFrames, is_spark_readable
+from icesql.engine.spark.row_fragments import filtered
+from icesql.engine.spark.tasks import parallelism, spark_tasks, whole_task
 from icesql.engine.spark.types import quoted, spark_schema
 from icesql.engine.spark.worker import ScanJob, pack
 from icesql.iceberg.metadata_columns import POS
 from icesql.iceberg.schema import Schema
-from icesql.scan.packing import adjust_split_size, pack_files
 from icesql.scan.task import CombinedScanTask
 
 if TYPE_CHECKING:
@@ -33,20 +34,6 @@ if TYPE_CHECKING:
 TASKS: Final = "tasks"
 FRAGMENTS: Final = "partial results of tasks"
 SPARK_READER: Final = "spark's parquet reader"
-
-_SPARK_TYPES: Final = {
-    "boolean": "BOOLEAN",
-    "tinyint": "TINYINT",
-    "smallint": "SMALLINT",
-    "integer": "INT",
-    "bigint": "BIGINT",
-    "float": "FLOAT",
-    "double": "DOUBLE",
-    "date": "DATE",
-    "varchar": "STRING",
-    "timestamp": "TIMESTAMP_NTZ",
-    "timestamptz": "TIMESTAMP_LTZ",
-}
 
 
 class Scans:
@@ -78,68 +65,57 @@ class Scans:
         ``cursor`` is DuckDB's, for footers and the types of partial results.
         """
         check_functions(tree)
+        slots = parallelism(self._session)
+        choice = FragmentChoice(self._plans, slots, cursor)
         fragments: tuple[Fragment, ...] = ()
         if FRAGMENTS in self.ways:
-            cut, found = cut_fragments(tree, self._is_worthwhile)
-            shapes = [self._shape(fragment, cursor) for fragment in found]
-            if found and all(shape is not None for shape in shapes):
-                tree, fragments = cut, found
+            tree, fragments = cut_fragments(tree, choice)
         names = {f"__scan_{i}": f"__scan_{i}_{self._nonce}" for i in range(len(self._plans))}
         names |= {each.name: f"{each.name}_{self._nonce}" for each in fragments}
         sql = spark_sql(tree, names, self._query.settings.timezone)
         used: list[str] = []
-        for number, fragment in enumerate(fragments):
-            shape = shapes[number]
-            assert shape is not None
-            self._view(names[fragment.name], self._fragment_frame(fragment, shape))
-            used += [FRAGMENTS for _ in self._plans[fragment.scan].files]
+        for each in fragments:
+            self._view(names[each.name], self._fragment_frame(each, slots))
+            used += [FRAGMENTS for i in (each.scan, *each.whole) for _ in self._plans[i].files]
         for index, plan in enumerate(self._plans):
             self._query.check()
             name = names[f"__scan_{index}"]
             if name not in sql:
                 continue
-            if SPARK_READER in self.ways and is_spark_readable(
-                plan, cursor, self._footers, self._query
-            ):
-                self._view(name, self._frames.frame(self._session, plan))
-                used += [SPARK_READER for _ in plan.files]
-            else:
-                self._view(name, self._task_frame(plan))
-                used += [TASKS for _ in plan.files]
+            way, frame = self._scan_frame(index, plan, tree, choice, cursor)
+            self._view(name, frame)
+            used += [way for _ in plan.files]
         self.groups = tuple(used)
         return sql
 
-    def _is_worthwhile(self, scan: int, keys: list[exp.Expr]) -> bool:
-        return few_groups(self._plans[scan], keys)
+    def _scan_frame(
+        self, index: int, plan: ScanPlan, tree: exp.Expr, choice: FragmentChoice, cursor: Any
+    ) -> tuple[str, Any]:
+        if SPARK_READER in self.ways and is_spark_readable(
+            plan, cursor, self._footers, self._query
+        ):
+            return SPARK_READER, self._frames.frame(self._session, plan)
+        if FRAGMENTS in self.ways:
+            columns = [column.name for column in plan.scan.projection.fields]
+            found = filtered(tree, index, columns, f"__filtered_{index}", choice)
+            if found is not None:
+                return FRAGMENTS, self._fragment_frame(found, parallelism(self._session))
+        return TASKS, self._task_frame(plan)
 
-    def _shape(self, fragment: Fragment, cursor: Any) -> list[tuple[str, str]] | None:
-        """Names and Spark types of a fragment's columns; None when one has no equal there."""
-        plan = self._plans[fragment.scan]
-        empty = empty_relation(plan).sql
-        sql = fragment.sql(self._nonce).replace(f'"{self._nonce}"', f"({empty})")
-        relation = cursor.sql(sql)
-        types = [_SPARK_TYPES.get(declare(each).kind) for each in relation.types]
-        types = [
-            f"DECIMAL({declare(each).precision},{declare(each).scale})"
-            if declare(each).kind == "decimal"
-            else name
-            for name, each in zip(types, relation.types, strict=True)
-        ]
-        if any(name is None for name in types):
-            return None
-        return [(name, str(kind)) for name, kind in zip(relation.columns, types, strict=True)]
-
-    def _fragment_frame(self, fragment: Fragment, shape: list[tuple[str, str]]) -> Any:
-        plan = self._plans[fragment.scan]
-        names, types = zip(*shape, strict=True)
-        table = f"__scan_{self._nonce}"
-        sql = fragment.sql(table)
-        timezone = self._query.settings.timezone
+    def _fragment_frame(self, fragment: Fragment, slots: int) -> Any:
+        tables = {i: f"__scan_{i}_{self._nonce}" for i in (fragment.scan, *fragment.whole)}
+        sql = fragment_sql(fragment.tree, tables)
+        whole = tuple((tables[i], whole_task(self._plans[i])) for i in fragment.whole)
         jobs = [
-            FragmentJob(task, sql, table, timezone, names, types)
-            for task in spark_tasks(plan, parallelism(self._session))
+            FragmentJob(
+                sql,
+                ((tables[fragment.scan], task), *whole),
+                self._query.settings.timezone,
+                fragment.columns,
+            )
+            for task in spark_tasks(self._plans[fragment.scan], slots)
         ]
-        ddl = ", ".join(f"{quoted(name)} {kind}" for name, kind in shape)
+        ddl = ", ".join(f"{quoted(name)} {kind}" for name, kind in fragment.columns)
         return job_frame(self._session, jobs, ddl)
 
     def _view(self, name: str, frame: Any) -> None:
@@ -199,28 +175,3 @@ def _reader() -> Callable[[Any], Iterator[Any]]:
         yield from read_batches(batches)
 
     return read
-
-
-def parallelism(session: Any) -> int:
-    """How many tasks Spark runs at once, as far as it is known."""
-    from icesql.engine.spark.session import is_connect
-
-    if is_connect(session):
-        return 8
-    return int(session.sparkContext.defaultParallelism)
-
-
-def spark_tasks(plan: ScanPlan, slots: int) -> tuple[CombinedScanTask, ...]:
-    """The plan's tasks, smaller ones where a scan would not give every worker something.
-
-    A size that the user set stays. Source: Java ``TableScanUtil.adjustSplitSize``.
-    """
-    if plan.settings.split_target_size is not None:
-        return plan.tasks
-    packing = plan.packing
-    size = sum(task.length for task in plan.files)
-    target = adjust_split_size(size, slots, packing.target_size)
-    if target == packing.target_size:
-        return plan.tasks
-    groups = pack_files(plan.files, replace(packing, target_size=target))
-    return tuple(CombinedScanTask(group, plan.context) for group in groups)

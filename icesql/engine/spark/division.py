@@ -1,0 +1,93 @@
+"""Which scan of a query may be divided: the rows over all of it are those over its parts.
+
+    FROM a JOIN b ON …          a or b: each task joins its part of one with all of the other
+    FROM a LEFT JOIN b ON …     a alone: a row of b that a part of a leaves out is no NULL row
+
+Each scan stands once in a tree, so a scan that is found here is needed nowhere else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from sqlglot import exp
+
+_SCAN: Final = re.compile(r"__scan_(\d+)")
+# Parts of a SELECT that work on each row of FROM alone.
+_ROW_WISE: Final = frozenset({"expressions", "from_", "joins", "where", "kind", "hint"})
+_JOIN: Final = frozenset({"this", "on", "side", "kind"})
+
+
+def scan_number(table: exp.Expr) -> int | None:
+    """The number of the scan that a table of the tree is; None for another table."""
+    found = _SCAN.fullmatch(table.name) if isinstance(table, exp.Table) else None
+    return int(found[1]) if found else None
+
+
+def scans_in(node: exp.Expr) -> tuple[int, ...] | None:
+    """The scans below ``node``; None when it names anything else, such as a WITH query outside."""
+    numbers = [scan_number(table) for table in node.find_all(exp.Table)]
+    known = tuple(number for number in numbers if number is not None)
+    return known if len(known) == len(numbers) else None
+
+
+def divisible_scans(select: exp.Select) -> tuple[int, ...]:
+    """The scans by any of which FROM, JOIN and WHERE of a SELECT may be divided; () for none."""
+    source = select.args.get("from_")
+    joins: list[exp.Join] = select.args.get("joins") or []
+    if source is None:
+        return ()
+    found = list(_of_source(source.this))
+    for join in joins:
+        if any(value for name, value in join.args.items() if name not in _JOIN):
+            return ()
+        match (join.side.upper(), join.kind.upper()):
+            case ("", "" | "INNER" | "CROSS"):
+                found.extend(_of_source(join.this))
+            case ("LEFT", "" | "OUTER" | "SEMI" | "ANTI") | ("", "SEMI" | "ANTI"):
+                pass
+            case ("RIGHT", "" | "OUTER") if len(joins) == 1:
+                found = list(_of_source(join.this))
+            case _:
+                return ()
+    return tuple(found)
+
+
+def _of_source(source: exp.Expr) -> Iterator[int]:
+    if any(value for name, value in source.args.items() if name not in ("this", "alias")):
+        return
+    match source:
+        case exp.Table():
+            alias = source.args.get("alias")
+            number = scan_number(source)
+            if number is not None and (alias is None or not alias.args.get("columns")):
+                yield number
+        case exp.Subquery(this=exp.Select() as select) if _is_row_wise(select):
+            yield from divisible_scans(select)
+
+
+def _is_row_wise(select: exp.Select) -> bool:
+    if any(value and name not in _ROW_WISE for name, value in select.args.items()):
+        return False
+    return all(
+        is_computed_per_row(each) and each.find(exp.Explode, exp.Unnest) is None
+        for each in select.expressions
+    )
+
+
+def is_computed_per_row(node: exp.Expr) -> bool:
+    """Whether an expression has no aggregate or window of its own; nested queries are their own."""
+    return not any(
+        isinstance(each, exp.AggFunc | exp.Window)
+        for each in node.walk(prune=lambda each: isinstance(each, exp.Query))
+    )
+
+
+def sources(select: exp.Select) -> Iterator[str]:
+    """The aliases of the tables and queries that a SELECT reads."""
+    source = select.args.get("from_")
+    for each in [source, *(select.args.get("joins") or [])]:
+        if each is not None:
+            yield each.this.alias_or_name

@@ -1,0 +1,242 @@
+"""The options of ``format("icesql")``: each known by name, read at ``load()``, none ignored.
+
+    both           path · catalog, uri, warehouse (win over those of ``register_spark``) · branch
+                   columns ("a, `b,c`, _file") · split-size · lookback · file-open-cost
+                   on-overwrite, on-delete: fail (default) or skip such snapshots of a stream or an
+                   incremental read; skipped changes are not seen
+    batch          snapshot-id · as-of-timestamp (ms since 1970) · tag
+                   start-snapshot-id (exclusive), end-snapshot-id (inclusive): what was appended
+    stream         stream-from: earliest (default) · latest · a snapshot id (itself included)
+                   stream-from-timestamp: ms since 1970, the first snapshot at or after it
+                   max-files-per-batch · max-rows-per-batch (one file may have more)
+
+Names of Iceberg's Spark reader are taken too, and its switches for speed, which change nothing.
+Source: Iceberg Java ``SparkReadOptions``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from icesql.config import Settings
+from icesql.errors import ProgrammingError, UnsupportedSqlError, similar_names
+
+CONNECT: Final = ("catalog", "uri", "warehouse")
+_SIZES: Final = {
+    "split-size": "split_target_size",
+    "lookback": "split_lookback",
+    "file-open-cost": "split_open_file_cost",
+}
+_BOTH: Final = ("path", *CONNECT, "branch", "columns", *_SIZES, "on-overwrite", "on-delete")
+_BATCH: Final = ("snapshot-id", "as-of-timestamp", "tag", "start-snapshot-id", "end-snapshot-id")
+_STREAM: Final = (
+    "stream-from", "stream-from-timestamp", "max-files-per-batch", "max-rows-per-batch",
+)  # fmt: skip
+# Iceberg's names for the same.
+_LIMITS: Final = {
+    "streaming-max-files-per-micro-batch": "max-files-per-batch",
+    "streaming-max-rows-per-micro-batch": "max-rows-per-batch",
+}
+_SKIPS: Final = {
+    "streaming-skip-overwrite-snapshots": "on-overwrite",
+    "streaming-skip-delete-snapshots": "on-delete",
+}
+_WITHOUT_EFFECT: Final = frozenset({
+    "vectorization-enabled", "batch-size", "locality", "aggregate-push-down-enabled",
+    "async-micro-batch-planning-enabled", "streaming-snapshot-polling-interval-ms",
+    "async-queue-preload-file-limit", "async-queue-preload-row-limit",
+})  # fmt: skip
+_KNOWN: Final = (*_BOTH, *_BATCH, *_STREAM, *_LIMITS, *_SKIPS)
+_REFUSED: Final = {
+    "paths": "load() takes one table",
+    "start-timestamp": "it belongs to changelog scans; start-snapshot-id reads what was appended",
+    "end-timestamp": "it belongs to changelog scans; end-snapshot-id reads what was appended",
+    "versionasof": "say snapshot-id, branch or tag",
+    "timestampasof": "say as-of-timestamp in milliseconds since 1970",
+}
+_LONG: Final = 1 << 63
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What the options of one ``load()`` mean; None is what was not given."""
+
+    path: str
+    connect: Mapping[str, str] = field(default_factory=dict)
+    settings: Settings = field(default_factory=Settings)
+    columns: tuple[str, ...] | None = None
+    branch: str | None = None
+    tag: str | None = None
+    snapshot_id: int | None = None
+    as_of_timestamp: int | None = None
+    start_snapshot_id: int | None = None
+    end_snapshot_id: int | None = None
+    stream_from: str | int = "earliest"
+    stream_from_timestamp: int | None = None
+    max_files: int | None = None
+    max_rows: int | None = None
+    skipped: frozenset[str] = frozenset()
+    given: frozenset[str] = frozenset()
+
+    def check_batch(self) -> None:
+        """Raises ProgrammingError for options of streams."""
+        for name in sorted(self.given & set(_STREAM)):
+            raise ProgrammingError(f'option "{name}" is for readStream, not for read')
+        if self.start_snapshot_id is None:
+            for name in sorted(self.given & {"on-overwrite", "on-delete"}):
+                raise ProgrammingError(
+                    f'option "{name}" is for readStream and reads with start-snapshot-id'
+                )
+
+    def check_stream(self) -> None:
+        """Raises ProgrammingError for options of batch reads."""
+        for name in sorted(self.given & set(_BATCH)):
+            hint = "; stream-from says where a stream starts" if "snapshot" in name else ""
+            raise ProgrammingError(f'option "{name}" is for read, not for readStream{hint}')
+
+
+def read_options(options: Mapping[str, str]) -> ReadOptions:
+    """Options of any case as values.
+
+    Raises ProgrammingError for unknown ones, unusable values and pairs that contradict each other.
+    Values of unknown options, which may be secrets, are not repeated.
+    """
+    given = _named(options)
+    _exclude(given, "snapshot-id", "as-of-timestamp", "branch", "tag")
+    _exclude(given, "stream-from", "stream-from-timestamp")
+    for name in ("snapshot-id", "as-of-timestamp", "tag"):
+        for bound in ("start-snapshot-id", "end-snapshot-id"):
+            _exclude(given, name, bound)
+    if "end-snapshot-id" in given and "start-snapshot-id" not in given:
+        raise ProgrammingError(
+            'option "end-snapshot-id" needs start-snapshot-id; snapshot-id reads one snapshot'
+        )
+    if not given.get("path"):
+        raise ProgrammingError('load() needs a table: "catalog.db.table" or a path')
+    settings = Settings()
+    for name, setting in _SIZES.items():
+        if name in given:
+            try:
+                settings = settings.with_text(setting, given[name])
+            except ProgrammingError as error:
+                raise ProgrammingError(f'option "{name}": {given[name]!r} is no size') from error
+    return ReadOptions(
+        path=given["path"],
+        connect=_connect(given),
+        settings=settings,
+        columns=_columns(given.get("columns")),
+        branch=given.get("branch"),
+        tag=given.get("tag"),
+        snapshot_id=_whole(given, "snapshot-id"),
+        as_of_timestamp=_whole(given, "as-of-timestamp"),
+        start_snapshot_id=_whole(given, "start-snapshot-id"),
+        end_snapshot_id=_whole(given, "end-snapshot-id"),
+        stream_from=_start(given.get("stream-from")),
+        stream_from_timestamp=_whole(given, "stream-from-timestamp"),
+        max_files=_limit(given, "max-files-per-batch"),
+        max_rows=_limit(given, "max-rows-per-batch"),
+        skipped=frozenset(each for each in ("overwrite", "delete") if _skips(given, each)),
+        given=frozenset(given),
+    )
+
+
+def _named(options: Mapping[str, str]) -> dict[str, str]:
+    """The options by icesql's names, Iceberg's translated."""
+    given: dict[str, str] = {}
+    for spelled, value in options.items():
+        name, text = spelled.lower(), str(value)
+        if name in _WITHOUT_EFFECT:
+            continue
+        if name in _REFUSED:
+            raise UnsupportedSqlError(f'option "{spelled}"', hint=_REFUSED[name])
+        if name not in _KNOWN:
+            near = similar_names(name, _KNOWN)
+            hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(sorted(_KNOWN))}"
+            raise ProgrammingError(f'format("icesql") has no option "{spelled}"; {hint}')
+        if name in _SKIPS:
+            flag = text.lower()
+            if flag not in ("true", "false"):
+                raise ProgrammingError(f'option "{name}": {text!r} is not true or false')
+            name, text = _SKIPS[name], "skip" if flag == "true" else "fail"
+        name = _LIMITS.get(name, name)
+        if given.setdefault(name, text) != text:
+            raise ProgrammingError(f'option "{name}" is given twice, under two names')
+    return given
+
+
+def _exclude(given: Mapping[str, str], *names: str) -> None:
+    both = [name for name in names if name in given]
+    if len(both) > 1:
+        raise ProgrammingError(f"give one of {' and '.join(both)}, not both")
+
+
+def _whole(given: Mapping[str, str], name: str) -> int | None:
+    text = given.get(name)
+    if text is None:
+        return None
+    if not re.fullmatch(r"-?[0-9]{1,19}", text) or not -_LONG <= int(text) < _LONG:
+        raise ProgrammingError(f'option "{name}": {text!r} is not a whole number')
+    return int(text)
+
+
+def _limit(given: Mapping[str, str], name: str) -> int | None:
+    number = _whole(given, name)
+    if number is not None and number <= 0:
+        raise ProgrammingError(f'option "{name}": {number} is not a positive number')
+    return number
+
+
+def _start(text: str | None) -> str | int:
+    if text is None or text.lower() in ("earliest", "latest"):
+        return (text or "earliest").lower()
+    if not re.fullmatch(r"[0-9]{1,19}", text):
+        raise ProgrammingError(
+            f'option "stream-from": {text!r} is not earliest, latest or a snapshot id'
+        )
+    return int(text)
+
+
+def _skips(given: Mapping[str, str], operation: str) -> bool:
+    text = given.get(f"on-{operation}", "fail").lower()
+    if text not in ("fail", "skip"):
+        raise ProgrammingError(f'option "on-{operation}": {text!r} is not fail or skip')
+    return text == "skip"
+
+
+def _connect(given: Mapping[str, str]) -> dict[str, str]:
+    if "@" in given.get("uri", ""):
+        raise ProgrammingError(
+            'option "uri" with a password would show in plans; give it to register_spark(uri=…)'
+        )
+    renamed = {"catalog": "name"}
+    return {renamed.get(name, name): given[name] for name in CONNECT if name in given}
+
+
+def _columns(text: str | None) -> tuple[str, ...] | None:
+    """Names between commas, in backticks where they hold commas."""
+    if text is None:
+        return None
+    names = []
+    for quoted, plain in re.findall(r"\s*(?:`((?:[^`]|``)+)`|([^,]*))\s*(?:,|$)", text):
+        name = quoted.replace("``", "`") if quoted else plain.strip()
+        if name:
+            names.append(name)
+    if not names:
+        raise ProgrammingError('option "columns" names no column')
+    return tuple(names)
+
+
+def split_identifier(text: str) -> tuple[str, ...]:
+    """The parts of "catalog.db.table", each in backticks where it holds a dot."""
+    if not re.fullmatch(r"(?:`(?:[^`]|``)+`|[^.`]+)(?:\.(?:`(?:[^`]|``)+`|[^.`]+))*", text):
+        raise ProgrammingError(f'load("{text}"): that is neither "catalog.db.table" nor a path')
+    parts = re.findall(r"`((?:[^`]|``)+)`|([^.`]+)", text)
+    return tuple(quoted.replace("``", "`") or plain for quoted, plain in parts)
+
+
+def merged(connect: Mapping[str, Any], options: ReadOptions) -> dict[str, Any]:
+    """What ``open_catalog`` gets: what was registered, and the options on top."""
+    return {**connect, **options.connect}

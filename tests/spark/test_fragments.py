@@ -1,0 +1,201 @@
+"""Fragments, without Spark: a cut query over any division of its tables is the query itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+import duckdb
+import pytest
+from sqlglot import exp, parse_one
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.optimizer.annotate_types import annotate_types
+from sqlglot.optimizer.qualify import qualify
+
+from icesql.engine.spark.fragment import fragment_sql
+from icesql.engine.spark.fragment_cut import cut_fragments
+from icesql.engine.spark.kinds import Spelled
+from icesql.engine.spark.row_fragments import filtered
+
+SCHEMA = {
+    "__scan_0": {"x": "BIGINT", "k": "VARCHAR", "d": "DECIMAL(12,2)"},
+    "__scan_1": {"x": "BIGINT", "y": "INTEGER", "s": "VARCHAR"},
+    "__scan_2": {"y": "INTEGER", "n": "VARCHAR"},
+}
+ROWS = {
+    "__scan_0": "SELECT CASE WHEN i % 7 <> 3 THEN i % 20 END, CASE WHEN i % 5 <> 4 THEN 'k' || i % 5 END, "
+    "CASE WHEN i % 11 <> 0 THEN (i * 37 % 100) / 4.0 END FROM range(97) r(i)",
+    "__scan_1": "SELECT CASE WHEN i % 6 <> 5 THEN i END, i % 4, 's' || i % 3 FROM range(15) r(i)",
+    "__scan_2": "SELECT i, 'n' || i FROM range(3) r(i)",
+}
+CUT = """
+SELECT count(*), sum(x), avg(d), min(k), max(d) FROM __scan_0
+SELECT count(*), sum(x), avg(d) FROM __scan_0 WHERE x > 1000
+SELECT k, count(*), sum(d), avg(x), min(x), max(k) FROM __scan_0 GROUP BY k ORDER BY k
+SELECT k, count(*) FROM __scan_0 WHERE x % 3 <> 1 GROUP BY k HAVING count(*) > 3 ORDER BY 2, 1
+SELECT x % 3 AS m, sum(d) FILTER (WHERE k = 'k1') FROM __scan_0 GROUP BY m ORDER BY m
+SELECT k, x FROM __scan_0 GROUP BY k, x ORDER BY k, x
+SELECT s, sum(d), count(*) FROM __scan_0 a JOIN __scan_1 b ON a.x = b.x GROUP BY s ORDER BY s
+SELECT s, count(*) FROM __scan_0 a, __scan_1 b WHERE a.x = b.x GROUP BY s ORDER BY s
+SELECT s, k, count(*) FROM __scan_0 a LEFT JOIN __scan_1 b ON a.x = b.x GROUP BY s, k ORDER BY s, k
+SELECT s, count(a.x), count(*) FROM __scan_0 a RIGHT JOIN __scan_1 b ON a.x = b.x GROUP BY s ORDER BY s
+SELECT count(*) FROM __scan_0 a SEMI JOIN __scan_1 b ON a.x = b.x
+SELECT count(*) FROM __scan_0 a ANTI JOIN __scan_1 b ON a.x = b.x
+SELECT count(*), sum(a.d) FROM __scan_0 a CROSS JOIN __scan_2 c
+SELECT n, sum(d) FROM __scan_0 a JOIN __scan_1 b ON a.x = b.x JOIN __scan_2 c ON b.y = c.y GROUP BY n ORDER BY n
+SELECT n, sum(d) FROM __scan_0 a JOIN __scan_1 b ON a.x = b.x LEFT JOIN __scan_2 c ON b.y = c.y GROUP BY n ORDER BY n
+SELECT n, m, sum(v) FROM (SELECT c.n, a.x % 2 AS m, a.d * 2 AS v FROM __scan_0 a JOIN __scan_1 b ON a.x = b.x JOIN __scan_2 c ON b.y = c.y WHERE a.d > 1) q GROUP BY n, m ORDER BY n, m
+SELECT k, sum(d) FROM __scan_0 WHERE x IN (SELECT x FROM __scan_1 WHERE y > 0) GROUP BY k ORDER BY k
+SELECT k, sum(d) FROM __scan_0 WHERE x NOT IN (SELECT x FROM __scan_1 WHERE x IS NOT NULL) GROUP BY k ORDER BY k
+SELECT k, sum(d) FROM __scan_0 a WHERE EXISTS (SELECT 1 FROM __scan_1 b WHERE b.x = a.x AND b.s = 's1') GROUP BY k ORDER BY k
+SELECT count(*) FROM __scan_0 a WHERE d > (SELECT avg(b.x) FROM __scan_1 b)
+SELECT count(*) FROM __scan_0 a WHERE d > (SELECT max(b.y) FROM __scan_1 b WHERE b.x = a.x)
+SELECT k, count(*) FROM __scan_0 a JOIN (SELECT x, count(*) AS c FROM __scan_1 GROUP BY x) b ON a.x = b.x WHERE c = 1 GROUP BY k ORDER BY k
+SELECT k, c FROM (SELECT k, count(*) AS c FROM __scan_0 GROUP BY k) q WHERE c > 10 ORDER BY k
+SELECT k, rank() OVER (ORDER BY sum(d) DESC) FROM __scan_0 GROUP BY k ORDER BY k
+WITH q AS (SELECT k, sum(d) AS v FROM __scan_0 GROUP BY k) SELECT a.k, b.v FROM q a JOIN q b ON a.v >= b.v ORDER BY 1, 2
+SELECT k, d FROM __scan_0 ORDER BY d DESC, k, x LIMIT 5
+SELECT k, d AS v, d + 1 FROM __scan_0 ORDER BY v NULLS FIRST, 3 DESC, k, x LIMIT 7 OFFSET 4
+SELECT k, x FROM __scan_0 WHERE d > 3 ORDER BY d + 1 DESC NULLS LAST, k NULLS FIRST, d, x LIMIT 6
+SELECT a.k, b.s FROM __scan_0 a JOIN __scan_1 b ON a.x = b.x ORDER BY a.d, a.k, b.s, b.x LIMIT 9
+SELECT count(*) FROM (SELECT x FROM __scan_0 LIMIT 50) q
+SELECT count(*) FROM (SELECT x FROM __scan_0 LIMIT 50 OFFSET 90) q
+SELECT x FROM __scan_0 LIMIT 0
+SELECT DISTINCT k FROM __scan_0 ORDER BY k
+SELECT DISTINCT k, x % 2 AS m FROM __scan_0 ORDER BY m DESC, k LIMIT 4
+SELECT DISTINCT b.s FROM __scan_0 a LEFT JOIN __scan_1 b ON a.x = b.x ORDER BY 1
+SELECT sum(q.x) FROM (SELECT DISTINCT x FROM __scan_0) q
+SELECT x, x FROM __scan_0 ORDER BY 1, 2 LIMIT 3
+SELECT k FROM __scan_0 GROUP BY k ORDER BY sum(d), k LIMIT 2
+SELECT k, count(*) FROM __scan_0 GROUP BY k UNION ALL SELECT s, sum(x) FROM __scan_1 GROUP BY s ORDER BY 1, 2
+SELECT (SELECT max(d) FROM __scan_0), s, count(*) FROM __scan_1 GROUP BY s ORDER BY s
+""".strip().splitlines()
+UNCUT = """
+SELECT count(DISTINCT x) FROM __scan_0
+SELECT x FROM __scan_0
+SELECT sum(x) OVER () FROM __scan_0 LIMIT 3
+SELECT k, count(*) FROM __scan_0 GROUP BY ROLLUP (k)
+SELECT count(*) FROM __scan_0 a FULL JOIN __scan_1 b ON a.x = b.x
+SELECT DISTINCT ON (k) k, x FROM __scan_0
+SELECT list(x) FROM __scan_0
+SELECT x FROM __scan_0 ORDER BY x LIMIT 200000
+SELECT k, x FROM __scan_0 ORDER BY row_number() OVER (ORDER BY x) LIMIT 2
+""".strip().splitlines()
+
+
+class Everything:
+    """Says yes to each fragment that can be, dividing the candidate of one number."""
+
+    def __init__(self, wanted: int) -> None:
+        self.wanted = wanted
+
+    def divided(self, candidates: Sequence[int], inside: Sequence[int], keys: Any) -> int | None:
+        return candidates[self.wanted % len(candidates)]
+
+    def columns(self, scans: Any, tree: exp.Select) -> tuple[tuple[str, str], ...] | None:
+        with tables() as con:
+            try:
+                relation = con.sql(fragment_sql(tree, {i: f"__scan_{i}" for i in range(3)}))
+            except duckdb.BinderException:
+                return None
+            return tuple(
+                (name, str(kind))
+                for name, kind in zip(relation.columns, relation.types, strict=True)
+            )
+
+
+class Spelling(DuckDB):
+    class Generator(DuckDB.Generator):
+        TRANSFORMS: ClassVar = {
+            **DuckDB.Generator.TRANSFORMS,
+            Spelled: lambda self, node: "".join(
+                part if isinstance(part, str) else self.sql(part) for part in node.args["parts"]
+            ),
+        }
+
+
+def tables() -> duckdb.DuckDBPyConnection:
+    con = duckdb.connect()
+    for name, columns in SCHEMA.items():
+        kinds = ", ".join(f"{column} {kind}" for column, kind in columns.items())
+        con.execute(f"CREATE TABLE {name} ({kinds})")
+        con.execute(f"INSERT INTO {name} {ROWS[name]}")
+    return con
+
+
+@pytest.fixture
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    with tables() as made:
+        yield made
+
+
+def tree_of(sql: str) -> exp.Expr:
+    tree = qualify(parse_one(sql, dialect="duckdb"), dialect="duckdb", schema=dict(SCHEMA), validate_qualify_columns=False)  # fmt: skip
+    return annotate_types(tree, schema=dict(SCHEMA), dialect="duckdb")
+
+
+def make_parts(con: Any, fragment: Any, parts: int) -> None:
+    """The fragment's table: what it gives over each of some unequal parts, one of them empty."""
+    for part in range(parts + 1):
+        cut = "false" if part == parts else f"hash(rowid) % {parts} = {part}"
+        con.execute(
+            f"CREATE OR REPLACE TABLE part AS SELECT * FROM __scan_{fragment.scan} WHERE {cut}"
+        )
+        names = {i: f"__scan_{i}" for i in fragment.whole} | {fragment.scan: "part"}
+        sql = fragment_sql(fragment.tree, names)
+        if part == 0:
+            con.execute(f'CREATE TABLE "{fragment.name}" AS {sql}')
+        else:
+            con.execute(f'INSERT INTO "{fragment.name}" {sql}')
+
+
+@pytest.mark.parametrize("wanted", [0, 1, 2])
+@pytest.mark.parametrize("sql", CUT)
+def test_a_cut_query_over_any_division_is_the_query(con: Any, sql: str, wanted: int) -> None:
+    tree, fragments = cut_fragments(tree_of(sql), Everything(wanted))
+    assert fragments, "nothing was cut"
+    for fragment in fragments:
+        make_parts(con, fragment, 3)
+    cut = tree.sql(dialect=Spelling)
+    assert con.sql(cut).fetchall() == con.sql(sql).fetchall(), cut
+    assert con.sql(cut).columns == con.sql(tree_of(sql).sql(dialect="duckdb")).columns
+
+
+@pytest.mark.parametrize("sql", UNCUT)
+def test_what_is_not_the_sum_of_its_parts_is_left_alone(sql: str) -> None:
+    tree = tree_of(sql)
+    cut, fragments = cut_fragments(tree, Everything(0))
+    assert not fragments
+    assert cut == tree
+
+
+def test_a_row_that_only_a_left_join_keeps_is_not_made_by_a_part() -> None:
+    sql = "SELECT count(*) FROM __scan_1 b LEFT JOIN __scan_0 a ON a.x = b.x"
+    _, (fragment,) = cut_fragments(tree_of(sql), Everything(1))
+    assert fragment.scan == 1
+
+
+def test_a_query_of_the_row_outside_is_no_fragment() -> None:
+    sql = "SELECT x, (SELECT sum(b.y) FROM __scan_1 b WHERE b.x = a.x) FROM __scan_0 a"
+    assert not cut_fragments(tree_of(sql), Everything(0))[1]
+
+
+@pytest.mark.parametrize(
+    ("sql", "scan", "condition"),
+    [
+        ("SELECT a.k FROM __scan_0 a WHERE a.x > 3", 0, '"a"."x" > 3'),
+        ("SELECT a.k FROM __scan_0 a JOIN __scan_1 b ON a.x = b.x WHERE a.x > 3 AND b.y = 1", 1, '"b"."y" = 1'),
+        ("SELECT a.k FROM __scan_0 a LEFT JOIN __scan_1 b ON a.x = b.x WHERE b.y IS NULL", 1, None),
+        ("SELECT a.k FROM __scan_0 a LEFT JOIN __scan_1 b ON a.x = b.x WHERE a.x = 1 OR b.y = 2", 0, None),
+        ("SELECT a.k FROM __scan_0 a WHERE a.x IN (SELECT x FROM __scan_1)", 0, None),
+        ("SELECT a.k FROM __scan_0 a", 0, None),
+    ],
+)  # fmt: skip
+def test_a_scan_takes_the_conditions_on_it_alone(
+    sql: str, scan: int, condition: str | None
+) -> None:
+    tree = tree_of(sql)
+    made = filtered(tree, scan, list(SCHEMA[f"__scan_{scan}"]), "f", Everything(0))
+    assert tree == tree_of(sql)
+    found = None if made is None else made.tree.args["where"].this.sql(dialect="duckdb")
+    assert found == condition
