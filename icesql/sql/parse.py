@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
@@ -28,6 +28,9 @@ from icesql.sql.statement import Query, ResetSetting, SetSetting, Statement
 from icesql.sql.words import check_comments, check_tokens
 
 _NUMBERS_ARE_SECONDS = ("spark", "spark2", "databricks")
+
+# Shorter words are near to too many keywords.
+_SHORTEST_MISSPELT: Final = 4
 
 
 def parse(
@@ -170,14 +173,39 @@ class _Parse:
         offset, token = details.get("icesql_offset"), details.get("icesql_token")
         if offset is None:
             offset = tokens[-1].end + 1
+        misspelt = self._misspelt_keyword(tokens, offset)
+        if misspelt is not None:
+            return misspelt
         problem = f'unexpected "{token.text}"' if token else "unexpected end of the statement"
         from icesql.sql.grammar import expected_after
 
         expected = expected_after(self._source.sql[tokens[0].start : offset])
+        near = similar_names(token.text, expected, 1) if token else ()
+        if near and near[0].isupper():
+            problem += f"; did you mean {near[0]}?"
+            expected = ()
         description = str(details.get("description") or "")
-        if not expected and description.startswith("Expecting "):
+        if not expected and not near and description.startswith("Expecting "):
             expected = (description.removeprefix("Expecting "),)
         return self._source.syntax_error(problem, offset, expected[:8])
+
+    def _misspelt_keyword(self, tokens: list[Token], offset: int) -> SqlSyntaxError | None:
+        """The error for a word before ``offset`` that passed as an alias, nearly a keyword."""
+        before = [token for token in tokens if token.end < offset]
+        if len(before) < 2 or before[-1].token_type is not TokenType.VAR:
+            return None
+        if len(before[-1].text) < _SHORTEST_MISSPELT:
+            return None
+        from icesql.sql.grammar import completions
+
+        word = before[-1]
+        keywords, name_may_stand = completions(self._source.sql[tokens[0].start : word.start])
+        near = similar_names(word.text, keywords, 1)
+        if not name_may_stand or not near or word.text.upper() in keywords:
+            return None
+        return self._source.syntax_error(
+            f'"{word.text}" is taken for a name; did you mean {near[0]}?', word.start
+        )
 
 
 def _check_travel_words(tokens: Sequence[Token], kept: set[int], source: Source) -> None:
