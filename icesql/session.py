@@ -148,7 +148,7 @@ class Session:
 
         from icesql.engine.grouping import group_files
         from icesql.query.bind import bind
-        from icesql.query.explain import explain
+        from icesql.query.explain import explain, explain_json
         from icesql.scan.planner import plan
 
         started = time.perf_counter()
@@ -177,7 +177,9 @@ class Session:
                 "rows": rows,
                 "groups": result.groups,
             }
-        lines = explain(bound, plans, labels, context, measured=measured)
+        name, why = _chosen(plans, context)
+        told = explain_json if statement.format == "json" else explain
+        lines = told(bound, plans, labels, context, measured=measured, engine=(name, *why))
         result = StaticResult([("plan", "varchar")], [(line,) for line in lines])
         return Outcome(result, tuple(each.report for each in plans), bound.notes)
 
@@ -187,14 +189,7 @@ class Session:
         self, plans: Sequence[ScanPlan], context: QueryContext
     ) -> tuple[Engine, tuple[str, ...]]:
         """The engine that a query runs on, and why when it was chosen for it."""
-        name = context.settings.engine
-        why: tuple[str, ...] = ()
-        if name == "auto":
-            size = sum(plan.report.projected_bytes for plan in plans)
-            limit = context.settings.spark_threshold
-            name = "spark" if size > limit else "local"
-            relation = "more than" if name == "spark" else "at most"
-            why = (f"engine {name}: {size:,} bytes to read, {relation} spark_threshold {limit:,}",)
+        name, why = _chosen(plans, context)
         with self._lock:
             if name not in self._engines:
                 self._engines[name] = self._start_engine(name)
@@ -314,3 +309,15 @@ class Session:
             if catalog is not None:
                 catalog.close()
         self._catalog, self._opened = None, True
+
+
+def _chosen(plans: Sequence[ScanPlan], context: QueryContext) -> tuple[str, tuple[str, ...]]:
+    """The name of the engine for a query, and the reason where ``auto`` chose it."""
+    name = context.settings.engine
+    if name != "auto":
+        return name, ()
+    size = sum(plan.report.projected_bytes for plan in plans)
+    limit = context.settings.spark_threshold
+    name = "spark" if size > limit else "local"
+    relation = "more than" if name == "spark" else "at most"
+    return name, (f"engine {name}: {size:,} bytes to read, {relation} spark_threshold {limit:,}",)

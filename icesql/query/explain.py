@@ -32,12 +32,14 @@ def explain(
     context: QueryContext,
     *,
     measured: Mapping[str, Any] | None = None,
+    engine: Sequence[str] = ("local",),
 ) -> list[str]:
     """The lines of EXPLAIN, of EXPLAIN ANALYZE with ``measured``.
 
     ``plans`` belong to the scans of ``bound`` in order, made with ``explain`` set; ``labels`` gives
     for each the groups that read its files, as (label, number of files). ``measured`` maps
-    ``rows``, ``groups`` and names that end in ``_seconds``.
+    ``rows``, ``groups`` and names that end in ``_seconds``. ``engine`` is the name of the engine,
+    and the reason where it was chosen for the query.
     """
     described = describe(bound, plans, labels, context)
     lines: list[str] = []
@@ -47,9 +49,35 @@ def explain(
         lines.append(f"condition {condition['sql']}: not pushed: {condition['note']}")
     if not described["scans"]:
         lines.append("no table is read")
+    if engine[1:]:
+        lines += engine[1:]
+    elif engine[0] != "local":
+        lines.append(f"engine {engine[0]}")
     if measured is not None:
         lines += _measured_lines(measured)
     return lines
+
+
+def explain_json(
+    bound: BoundQuery,
+    plans: Sequence[ScanPlan],
+    labels: Sequence[Labels],
+    context: QueryContext,
+    *,
+    measured: Mapping[str, Any] | None = None,
+    engine: Sequence[str] = ("local",),
+) -> list[str]:
+    """One text, the JSON object of ``describe``; with ``measured`` under that name.
+
+    The arguments are those of ``explain``.
+    """
+    import json
+
+    described = describe(bound, plans, labels, context)
+    described["engine"] = {"name": engine[0], "reason": engine[1] if engine[1:] else None}
+    if measured is not None:
+        described["measured"] = dict(measured)
+    return [json.dumps(described, indent=2, ensure_ascii=False)]
 
 
 def describe(

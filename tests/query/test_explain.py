@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
@@ -10,11 +11,12 @@ from typing import Any
 
 import pytest
 
+import icesql
 from icesql.catalog.open import Table, open_table
 from icesql.context import QueryContext
 from icesql.query.bind import bind
 from icesql.query.bound import BoundQuery
-from icesql.query.explain import MOST_SKIPPED, describe, explain
+from icesql.query.explain import MOST_SKIPPED, describe, explain, explain_json
 from icesql.scan.plan import ScanPlan
 from icesql.scan.planner import plan
 from icesql.sql.parse import parse
@@ -132,3 +134,28 @@ def test_a_query_without_tables_says_so() -> None:
 
     bound = bind(query, refuse, QueryContext())
     assert explain(bound, [], [], QueryContext()) == ["no table is read"]
+
+
+def test_json_says_the_same_as_an_object(explained: Explained) -> None:
+    bound, plans, labels = explained("SELECT amount FROM sales WHERE amount < 3")
+    measured = {"rows": 3, "read_seconds": 0.5}
+    (text,) = explain_json(bound, plans, labels, QueryContext(), measured=measured)
+    found = json.loads(text)
+    assert found["scans"] == describe(bound, plans, labels, QueryContext())["scans"]
+    assert found["measured"] == measured
+    assert found["engine"] == {"name": "local", "reason": None}
+
+
+def test_the_engine_is_named_with_the_reason_for_it(explained: Explained) -> None:
+    bound, plans, labels = explained("SELECT amount FROM sales")
+    reason = "engine spark: 2 bytes to read, more than spark_threshold 1"
+    assert explain(bound, plans, labels, QueryContext(), engine=("spark", reason))[-1] == reason
+    assert explain(bound, plans, labels, QueryContext(), engine=("spark",))[-1] == "engine spark"
+
+
+def test_explain_in_json_is_one_value_of_a_connection(sales: Table) -> None:
+    with icesql.connect() as connection:
+        connection.register_table("sales", sales.metadata_location)
+        sql = "EXPLAIN (ANALYZE, FORMAT json) SELECT count(amount) FROM sales WHERE amount < 3"
+        ((text,),) = connection.execute(sql).fetchall()
+    assert json.loads(text)["measured"]["rows"] == 1
