@@ -105,7 +105,7 @@ class _Exposed:
             return found
         lower = name.lower()
         if lower == PARTITION:
-            return _partition_column(self.scan)
+            return united_partition_column(self.scan)
         return METADATA_COLUMNS.get(lower)
 
     @property
@@ -306,7 +306,7 @@ def _clash(construct: str, exposed: _Exposed) -> UnsupportedSqlError:
     )
 
 
-def _partition_column(scan: TableScan) -> NestedField | None:
+def united_partition_column(scan: TableScan) -> NestedField | None:
     """``_partition``: a struct of the partition fields of all specs of the table.
 
     Without those whose column was dropped; a field has the name that the newest spec gives it and

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from icesql.context import QueryContext
-from icesql.errors import CorruptFileError
+from icesql.errors import CorruptFileError, SnapshotNotFoundError, UnsupportedTableError
 from icesql.iceberg.data_file import DataFile
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.iceberg.manifest import ManifestContent, ManifestFile
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from icesql.catalog.open import Table
     from icesql.iceberg.partitioning import PartitionSpec
     from icesql.iceberg.types import IcebergType
+
+APPEND: Final = "append"
+REPLACE: Final = "replace"
+OVERWRITE: Final = "overwrite"
+DELETE: Final = "delete"
 
 _ADDED: Final = 1
 
@@ -38,11 +43,52 @@ def ancestors(table: Table, snapshot: Snapshot | None) -> tuple[Snapshot, ...]:
     return tuple(reversed(found))
 
 
+def snapshots_after(table: Table, start_id: int, end: Snapshot) -> tuple[Snapshot, ...]:
+    """The snapshots that led from ``start_id``, itself excluded, to ``end``, oldest first.
+
+    ``start_id`` may be expired as long as the snapshot that followed it is kept. Raises
+    SnapshotNotFoundError when it is no ancestor of ``end``, or rows after it may be lost.
+    """
+    history = ancestors(table, end)
+    for position, snapshot in enumerate(history):
+        if snapshot.snapshot_id == start_id:
+            return history[position + 1 :]
+    if history and history[0].parent_snapshot_id == start_id:
+        return history
+    raise SnapshotNotFoundError(
+        f"snapshot {start_id} in the history of snapshot {end.snapshot_id}",
+        table=table.name,
+        oldest=str(history[0].snapshot_id) if history else None,
+        newest=str(end.snapshot_id),
+        hint="it was rolled back or belongs to a branch"
+        if start_id in table.metadata.snapshots
+        else "it is expired or never was",
+    )
+
+
+def operation_of(snapshot: Snapshot, table: str) -> str:
+    """APPEND, REPLACE, OVERWRITE or DELETE: what a snapshot did to the rows before it.
+
+    Only APPEND and REPLACE (the same rows in other files) leave them as they were. A snapshot
+    without an operation may have done anything, so it is OVERWRITE, as in Java. Raises
+    UnsupportedTableError for an operation that the specification does not have.
+    """
+    operation = (snapshot.operation or OVERWRITE).lower()
+    if operation not in (APPEND, REPLACE, OVERWRITE, DELETE):
+        raise UnsupportedTableError(
+            f"an incremental read of snapshot {snapshot.snapshot_id}, "
+            f"whose operation is {snapshot.operation}",
+            table=table,
+        )
+    return operation
+
+
 def added_files(table: Table, snapshot: Snapshot, query: QueryContext) -> tuple[DataFile, ...]:
     """The data files that ``snapshot`` added, in the order of its manifests.
 
     Files that it only carried on, and deletes, are left out. The order never changes, so that a
-    position in it can be remembered. Raises CorruptFileError, StorageError, UnsupportedTableError.
+    position in it can be remembered. Raises CorruptFileError, StorageError, and
+    UnsupportedTableError for encrypted files.
     """
     source = ManifestSource(table.storage, query, table.name)
     own = [
@@ -63,9 +109,15 @@ def added_files(table: Table, snapshot: Snapshot, query: QueryContext) -> tuple[
         scan = SpecScan(spec, ALWAYS_TRUE, table.metadata.schema, table.metadata)
         return scan.spec, scan.types
 
-    return tuple(
+    added = tuple(
         entries.data_file(index)
         for _, entries in source.entries_of(own, spec_of)
         for index in range(entries.count)
         if entries.status[index] == _ADDED and entries.snapshot_id[index] == snapshot.snapshot_id
     )
+    for file in added:
+        if file.key_metadata:
+            raise UnsupportedTableError(
+                "encryption (a file is encrypted)", table=table.name, path=file.path
+            )
+    return added

@@ -54,6 +54,18 @@ def spark(connect: Any) -> Iterator[icesql.Connection]:
         yield connection
 
 
+@pytest.fixture(scope="module")
+def session(connect: Any, warehouse: Path) -> Iterator[Any]:
+    """A session of a PySpark user on the shared Spark, where ``format("icesql")`` is known."""
+    with connect() as connection:
+        connection.execute("SELECT 1").fetchall()
+        from pyspark.sql import SparkSession
+
+        session = SparkSession.builder.getOrCreate().newSession()
+        icesql.register_spark(session, warehouse=warehouse)
+        yield session
+
+
 FIELDS = [
     {"id": 1, "name": "id", "required": False, "type": "int"},
     {"id": 2, "name": "i", "required": False, "type": "int"},

@@ -310,7 +310,7 @@ class TableWriter:
         """
         added, removed = list(added), list(removed)
         self.sequence += 0 if self.version == 1 else 1
-        snapshot_id = 1000 + len(self.snapshots)
+        snapshot_id = 1000 + len(self.live_at)
         self.clock += 1000
         for each in added:
             each.sequence_number = (

@@ -1,86 +1,80 @@
-"""Readers of the Python Data Source: planning beside the driver, reading in the workers."""
+"""A batch read of ``format("icesql")``: filters taken in, a scan planned into packed tasks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSourceReader, InputPartition
-
 from icesql.engine.spark.table import TableSource, predicate_of
-from icesql.engine.spark.types import spark_schema
-from icesql.engine.spark.worker import ScanJob, pack, run, unpack
+from icesql.engine.spark.worker import ScanJob, pack
+from icesql.errors import ProgrammingError, SnapshotNotFoundError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
+from icesql.scan.incremental import ancestors, snapshots_after
+from icesql.scan.planner import plan
+from icesql.scan.table_scan import TableScan
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from icesql.engine.spark.stream import IcesqlStreamReader
-
-
-class Planning:
-    """What one ``load()`` asks for."""
-
-    def __init__(self, options: Mapping[str, str], connect: Mapping[str, Any]) -> None:
-        self._source = TableSource(options, connect)
-
-    def schema(self) -> str:
-        """The DDL of the columns."""
-        return spark_schema(self._source.scan(self._source.table()).projection)
-
-    def reader(self) -> IcesqlReader:
-        """For a batch read."""
-        return IcesqlReader(self._source)
-
-    def stream_reader(self) -> IcesqlStreamReader:
-        """For a stream."""
-        from icesql.engine.spark.stream import IcesqlStreamReader
-
-        return IcesqlStreamReader(self._source)
+    from icesql.catalog.open import Table
+    from icesql.iceberg.snapshot import Snapshot
+    from icesql.scan.task import CombinedScanTask
 
 
-class _Pushing:
-    """``pushFilters`` as something that PySpark takes for the inherited one.
-
-    PySpark refuses to run a reader that implements it while
-    ``spark.sql.python.filterPushdown.enabled`` is off, and does not tell the reader which it is.
-    """
-
-    def __init__(self, reader: IcesqlReader) -> None:
-        self.__func__ = DataSourceReader.pushFilters
-        self._reader = reader
-
-    def __call__(self, filters: list[Any]) -> Iterable[Any]:
-        self._reader.push(filters)
-        # Pruning only leaves out what cannot match: Spark evaluates all of them again.
-        return filters
-
-
-class IcesqlReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
-    """Plans a scan into one partition for each combined task, and reads those."""
+class BatchPlanning:
+    """Plans one read of a table; the table is looked up once, so it is one moment in time."""
 
     def __init__(self, source: TableSource) -> None:
+        source.options.check_batch()
         self._source = source
         self._filter: Predicate = ALWAYS_TRUE
 
-    @property
-    def pushFilters(self) -> _Pushing:
-        """What PySpark calls where it pushes filters."""
-        return _Pushing(self)
+    @cached_property
+    def _table(self) -> Table:
+        return self._source.table()
 
     def push(self, filters: Sequence[Any]) -> None:
-        """Prune by these filters."""
-        scan = self._source.scan(self._source.table())
-        self._filter = predicate_of(filters, scan.schema)
+        """Prune by these filters of PySpark, all of which Spark evaluates again."""
+        if self._source.fixed is not None:
+            self._filter = predicate_of(filters, self._source.fixed.projection)
 
-    def partitions(self) -> Sequence[InputPartition]:
-        """One for each combined task."""
-        scan = replace(self._source.scan(self._source.table()), row_filter=self._filter)
-        return [InputPartition(pack(ScanJob(task))) for task in self._source.tasks(scan)]
+    def partitions(self) -> list[bytes]:
+        """One packed job for each combined task."""
+        return [pack(ScanJob(task)) for task in self._tasks()]
 
-    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """The rows of one partition; of an empty one, which Spark makes when there are none."""
-        if partition is None or partition.value is None:
-            return iter(())
-        return run(unpack(partition.value))
+    def _tasks(self) -> Sequence[CombinedScanTask]:
+        source, table = self._source, self._table
+        if source.options.start_snapshot_id is not None:
+            columns = source.columns_now(table, table.metadata.schema)
+            end = self._end(source.options.end_snapshot_id)
+            snapshots = snapshots_after(table, source.options.start_snapshot_id, end)
+            files = [file for each in snapshots for file in source.appended(table, each)]
+            return source.whole_files(table, files, columns)
+        snapshot, schema = source.selected(table)
+        columns = source.columns_now(table, schema)
+        scan = TableScan(table, snapshot, columns.schema, columns.projection, self._filter)
+        return plan(scan, source.query()).tasks
+
+    def _end(self, snapshot_id: int | None) -> Snapshot:
+        """The last snapshot of an incremental read: the one that was asked for, or the newest."""
+        table = self._table
+        head = self._source.head(table)
+        if head is None:
+            raise SnapshotNotFoundError(
+                f"snapshot {self._source.options.start_snapshot_id}",
+                table=table.name,
+                hint="the table has no snapshot yet",
+            )
+        if snapshot_id is None:
+            return head
+        end = table.metadata.snapshot(snapshot_id)
+        if end is None:
+            raise SnapshotNotFoundError(
+                f"snapshot {snapshot_id} (end-snapshot-id)",
+                table=table.name,
+                newest=str(head.snapshot_id),
+            )
+        if self._source.options.branch is not None and end not in ancestors(table, head):
+            raise ProgrammingError(
+                f"snapshot {snapshot_id} is not in branch {self._source.options.branch}"
+            )
+        return end

@@ -1,23 +1,31 @@
-"""``spark.read.format("icesql")`` and ``readStream``: a Python Data Source over scan tasks."""
+"""``spark.read.format("icesql")`` and ``readStream``: a Python Data Source over scan tasks.
+
+PySpark's classes are nested here, so that they travel by value to where icesql must be found; what
+they do is in ``planning`` and ``stream``. The options are those of ``options``.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import icesql.errors
+from icesql.engine.spark.options import CONNECT
 from icesql.errors import ProgrammingError
 
-_CONNECT = ("catalog", "uri", "warehouse", "properties")
+if TYPE_CHECKING:
+    from icesql.engine.spark.stream import Json, Limits
+
+_CONNECT = (*CONNECT, "properties")
 
 
 def register(session: Any, **connect: Any) -> None:
     """Let ``session.read.format("icesql")`` and ``readStream`` read Iceberg tables.
 
     ``connect`` says where names are looked up, as in ``icesql.connect``: catalog, uri, warehouse,
-    properties. It travels inside the source, not in options, so no plan or log shows it. Read
-    options: ``snapshot-id``, ``as-of-timestamp`` (ms), ``branch``, ``tag``, ``columns`` ("a, b"),
-    ``split-size``; for streams see ``spark_stream``. Raises ProgrammingError for another option.
+    properties. It travels inside the source, not in options, so no plan or log shows it. Raises
+    ProgrammingError for another name.
     """
     unknown = set(connect) - set(_CONNECT)
     if unknown:
@@ -30,35 +38,173 @@ def register(session: Any, **connect: Any) -> None:
     if "catalog" in chosen:
         chosen["name"] = chosen.pop("catalog")
     folder = str(Path(icesql.errors.__file__).resolve().parent.parent)
-    session.dataSource.register(_source(folder, chosen))
+    session.dataSource.register(_source(_finder(folder), chosen))
 
 
-def _source(folder: str, connect: dict[str, Any]) -> Any:
-    """The DataSource class; nested, so that it travels by value to where icesql must be found."""
+def _finder(folder: str) -> Callable[[], None]:
+    def find() -> None:
+        """Let this process, which Spark started, import icesql."""
+        import sys
+
+        if folder not in sys.path:
+            sys.path.append(folder)
+
+    return find
+
+
+def _source(find: Callable[[], None], connect: dict[str, Any]) -> Any:
+    """The DataSource class."""
     from pyspark.sql.datasource import DataSource
+
+    batch, stream = _batch_reader(find), _stream_reader(find)
 
     class IcesqlDataSource(DataSource):  # type: ignore[misc, unused-ignore]
         @classmethod
         def name(cls) -> str:
             return "icesql"
 
-        def _tables(self) -> Any:
-            import sys
+        def __init__(self, options: dict[str, str]) -> None:
+            super().__init__(options)
+            # Of load(): Spark keeps this object, as bytes until icesql can be imported.
+            self._columns: bytes | None = None
 
-            if folder not in sys.path:
-                sys.path.append(folder)
-            from icesql.engine.spark.planning import Planning
+        def _source(self) -> Any:
+            find()
+            from icesql.engine.spark.table import TableSource
+            from icesql.engine.spark.worker import unpack
 
-            return Planning(dict(self.options), connect)
+            columns = None if self._columns is None else unpack(self._columns)
+            return TableSource.of(dict(self.options), connect, columns)
 
         def schema(self) -> str:
-            ddl: str = self._tables().schema()
-            return ddl
+            source = self._source()
+            from icesql.engine.spark.types import spark_schema
+            from icesql.engine.spark.worker import pack
+
+            columns = source.columns()
+            self._columns = pack(columns)
+            return spark_schema(columns.projection)
 
         def reader(self, schema: Any) -> Any:
-            return self._tables().reader()
+            source = self._source()
+            from icesql.engine.spark.planning import BatchPlanning
+
+            return batch(BatchPlanning(source))
 
         def streamReader(self, schema: Any) -> Any:
-            return self._tables().stream_reader()
+            source = self._source()
+            from icesql.engine.spark.stream import StreamPlanning
+
+            return stream(StreamPlanning(source))
 
     return IcesqlDataSource
+
+
+def _rows(find: Callable[[], None]) -> Callable[[Any], Iterator[Any]]:
+    def read(partition: Any) -> Iterator[Any]:
+        """The batches of a packed job; of an empty one, which Spark makes when there are none."""
+        if partition is None or partition.value is None:
+            return iter(())
+        find()
+        from icesql.engine.spark.worker import unpack
+
+        batches: Iterator[Any] = unpack(partition.value)()
+        return batches
+
+    return read
+
+
+def _batch_reader(find: Callable[[], None]) -> Any:
+    from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+    rows = _rows(find)
+
+    class Pushing:
+        """``pushFilters`` as something that PySpark takes for the inherited one.
+
+        PySpark refuses to run a reader that implements it while
+        ``spark.sql.python.filterPushdown.enabled`` is off, and does not tell the reader.
+        """
+
+        def __init__(self, push: Callable[[list[Any]], None]) -> None:
+            self.__func__ = DataSourceReader.pushFilters
+            self._push = push
+
+        def __call__(self, filters: list[Any]) -> Iterable[Any]:
+            self._push(filters)
+            # Pruning only leaves out what cannot match: Spark evaluates all of them again.
+            return filters
+
+    class IcesqlReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
+        def __init__(self, planning: Any) -> None:
+            self._planning = planning
+
+        def __getstate__(self) -> dict[str, Any]:
+            # Planning is done before the reader travels to the workers.
+            return {}
+
+        @property
+        def pushFilters(self) -> Pushing:
+            return Pushing(self._planning.push)
+
+        def partitions(self) -> list[InputPartition]:
+            return [InputPartition(job) for job in self._planning.partitions()]
+
+        def read(self, partition: Any) -> Iterator[Any]:
+            return rows(partition)
+
+    return IcesqlReader
+
+
+def _stream_reader(find: Callable[[], None]) -> Any:
+    from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+
+    rows = _rows(find)
+
+    class IcesqlStreamReader(DataSourceStreamReader, _available_now()):  # type: ignore[misc, unused-ignore]
+        def __init__(self, planning: Any) -> None:
+            self._planning = planning
+
+        def __getstate__(self) -> dict[str, Any]:
+            return {}
+
+        def initialOffset(self) -> Json:
+            offset: Json = self._planning.initial()
+            return offset
+
+        def latestOffset(self, start: Json | None = None, limit: Any = None) -> Json:
+            from icesql.engine.spark.stream import Limits
+
+            everything = limit is None or type(limit).__name__ == "ReadAllAvailable"
+            limits: Limits = Limits() if everything else self._planning.limits
+            offset: Json = self._planning.latest(start, limits)
+            return offset
+
+        def getDefaultReadLimit(self) -> Any:
+            from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, ReadMaxRows
+
+            limits = self._planning.limits
+            if limits.files is not None:
+                return ReadMaxFiles(limits.files)
+            if limits.rows is not None:
+                return ReadMaxRows(limits.rows)
+            return ReadAllAvailable()
+
+        def prepareForTriggerAvailableNow(self) -> None:
+            self._planning.stop_at_newest()
+
+        def partitions(self, start: Json, end: Json) -> list[InputPartition]:
+            return [InputPartition(job) for job in self._planning.partitions(start, end)]
+
+        def read(self, partition: Any) -> Iterator[Any]:
+            return rows(partition)
+
+    return IcesqlStreamReader
+
+
+def _available_now() -> Any:
+    try:
+        from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+    except ImportError:  # before PySpark 4.2
+        return object
+    return SupportsTriggerAvailableNow

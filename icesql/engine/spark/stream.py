@@ -1,257 +1,262 @@
 """A table as a stream: the files that each new snapshot appends, exactly once.
 
-Options:
-    stream-from            earliest (default) · latest · a snapshot id (itself included)
-    stream-from-timestamp  ms since 1970: the first snapshot at or after it
-    branch                 the history that is followed; main without it
-    max-files-per-batch    at most so many files a batch
-    max-rows-per-batch     at most so many rows a batch, unless one file has more
-    on-overwrite, on-delete   fail (default) or skip such snapshots; skipped changes are not seen
-
-An offset is a snapshot and how many of its files are done; what came before it is done.
-Source: Iceberg's ``SparkMicroBatchStream``.
+Where a stream stands is a snapshot and how many of its files are done; what came before it is done.
+Spark asks again for the first position when it repeats a first batch, and by then a table may have
+lost or won snapshots. So a stream starts at START, whatever the options say, and the end of
+its first batch remembers what that turned out to be.
+Source: Iceberg Java ``SparkMicroBatchStream`` and ``InitialOffsetStore``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-
-from icesql.engine.spark.worker import ScanJob, pack, run, unpack
-from icesql.errors import ProgrammingError, SnapshotNotFoundError, UnsupportedTableError
-from icesql.scan.incremental import added_files, ancestors
-from icesql.scan.packing import Packing, pack_files
-from icesql.scan.planner import scan_context
-from icesql.scan.task import CombinedScanTask, FileScanTask
+from icesql.engine.spark.table import MAIN, TableSource
+from icesql.engine.spark.worker import ScanJob, pack
+from icesql.errors import SnapshotNotFoundError, UnsupportedTableError
+from icesql.scan.incremental import APPEND, added_files, ancestors, operation_of
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from icesql.catalog.open import Table
-    from icesql.engine.spark.table import TableSource
     from icesql.iceberg.data_file import DataFile
     from icesql.iceberg.snapshot import Snapshot
 
-
-def _available_now() -> Any:
-    try:
-        from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
-    except ImportError:  # before PySpark 4.2
-        return object
-    return SupportsTriggerAvailableNow
-
-
-_AvailableNow: Any = _available_now()
-
-# The offset of a table that has no snapshot yet.
-_NOTHING: Final = {"snapshot_id": -1, "files": 0}
-_MODES: Final = ("fail", "skip")
+# How offsets are written; Spark keeps them as JSON in the checkpoint.
+Json = dict[str, int]
 
 
 @dataclass(frozen=True)
-class _Limits:
+class Offset:
+    """``files`` of ``snapshot_id`` are done, and all of its ancestors.
+
+    After all of a snapshot ``files`` is at least one, since 0 is before all of it. ``first`` is
+    where the stream began, in the end of its first batch.
+    """
+
+    snapshot_id: int
+    files: int
+    first: Offset | None = None
+
+    def json(self) -> Json:
+        """What Spark keeps."""
+        found = {"snapshot_id": self.snapshot_id, "files": self.files}
+        if self.first is not None:
+            found |= {
+                "first_snapshot_id": self.first.snapshot_id,
+                "first_files": self.first.files,
+            }
+        return found
+
+    @classmethod
+    def of(cls, json: Mapping[str, int]) -> Offset:
+        """The offset that ``json`` wrote."""
+        first = None
+        if "first_snapshot_id" in json:
+            first = cls(json["first_snapshot_id"], json["first_files"])
+        return cls(json["snapshot_id"], json["files"], first)
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """The offset without what it remembers."""
+        return self.snapshot_id, self.files
+
+
+# Before anybody looked; and before the first snapshot of a table that had none.
+START: Final = Offset(-1, -1)
+EMPTY: Final = Offset(-1, 0)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much a batch may read; one file may have more rows."""
+
     files: int | None = None
     rows: int | None = None
 
+    def exceeded(self, files: int, rows: int) -> bool:
+        """Whether a batch of so much is too large."""
+        return (self.files is not None and files > self.files) or (
+            self.rows is not None and rows > self.rows and files > 1
+        )
 
-def _done(snapshot: Snapshot, files: int) -> dict[str, int]:
-    """The offset after all of a snapshot; at least one, since 0 is before all of it."""
-    return {"snapshot_id": snapshot.snapshot_id, "files": max(1, files)}
 
-
-class IcesqlStreamReader(DataSourceStreamReader, _AvailableNow):  # type: ignore[misc, unused-ignore]
-    """Micro batches of appended files."""
+class StreamPlanning:
+    """Plans the micro batches of one stream."""
 
     def __init__(self, source: TableSource) -> None:
+        source.options.check_stream()
         self._source = source
-        self._schema = source.scan(source.table()).schema
-        self._target: dict[str, int] | None = None
-        self._skip = {
-            operation: self._mode(f"on-{operation}") == "skip"
-            for operation in ("overwrite", "delete")
-        }
-        self._limits = _Limits(
-            self._number("max-files-per-batch"), self._number("max-rows-per-batch")
-        )
+        self._target: Offset | None = None
+
+    @property
+    def limits(self) -> Limits:
+        """What the options allow a batch."""
+        return Limits(self._source.options.max_files, self._source.options.max_rows)
 
     # ------------------------------------------------------------------ offsets
 
-    def initialOffset(self) -> dict[str, int]:
+    def initial(self) -> Json:
         """Where a new query starts; a restarted one goes on from its checkpoint."""
+        return START.json()
+
+    def latest(self, start: Json | None, limits: Limits) -> Json:
+        """The offset up to which the next batch may read; ``start`` when there is nothing new.
+
+        ``start`` is None for a PySpark before 4.2, which neither says it nor knows limits.
+        """
         table = self._source.table()
+        self._source.columns_now(table, table.metadata.schema)
         history = self._history(table)
-        start = self._source.option("stream-from")
-        instant = self._source.option("stream-from-timestamp")
-        if start is not None and instant is not None:
-            raise ProgrammingError("give one of stream-from and stream-from-timestamp, not both")
-        if instant is not None:
-            return self._from_instant(table, history, int(instant))
-        if start in (None, "earliest"):
-            return {"snapshot_id": history[0].snapshot_id, "files": 0} if history else _NOTHING
-        if start == "latest":
-            return self._end_of(table, history[-1]) if history else _NOTHING
-        if not str(start).isdigit():
-            raise ProgrammingError(
-                f'option "stream-from": {start!r} is not earliest, latest or a snapshot id'
-            )
-        self._position(table, history, {"snapshot_id": int(str(start)), "files": 0})
-        return {"snapshot_id": int(str(start)), "files": 0}
+        if start is None:
+            return self._newest(table, history).json()
+        at = Offset.of(start)
+        if at.place != START.place:
+            end = self._advanced(table, history, at, limits)
+            return start if end.place == at.place else end.json()
+        begin = self._begin(table, history)
+        if begin is None:
+            return start
+        return replace(self._advanced(table, history, begin, limits), first=begin).json()
 
-    def _from_instant(
-        self, table: Table, history: Sequence[Snapshot], timestamp_ms: int
-    ) -> dict[str, int]:
-        for snapshot in history:
-            if snapshot.timestamp_ms >= timestamp_ms:
-                return {"snapshot_id": snapshot.snapshot_id, "files": 0}
-        # Nothing is that new yet: wait for what comes.
-        return self._end_of(table, history[-1]) if history else _NOTHING
-
-    def _end_of(self, table: Table, snapshot: Snapshot) -> dict[str, int]:
-        return _done(snapshot, len(added_files(table, snapshot, self._source.query())))
-
-    def latestOffset(
-        self, start: dict[str, int] | None = None, limit: Any = None
-    ) -> dict[str, int]:
-        """The offset up to which the next batch may read; ``start`` when there is nothing new."""
-        start = start or self.initialOffset()
-        limits = self._limits
-        if limit is None or type(limit).__name__ == "ReadAllAvailable":
-            limits = _Limits()
-        table = self._source.table()
-        files = rows = 0
-        end = start
-        for snapshot, first, added in self._new(table, start, self._target):
-            for number, file in enumerate(added[first:], start=first):
-                files, rows = files + 1, rows + max(0, file.record_count)
-                over = (limits.files is not None and files > limits.files) or (
-                    limits.rows is not None and rows > limits.rows and files > 1
-                )
-                if over:
-                    return end
-                end = {"snapshot_id": snapshot.snapshot_id, "files": number + 1}
-            end = _done(snapshot, max(len(added), first))
-            if self._target is not None and snapshot.snapshot_id == self._target["snapshot_id"]:
-                break
-        return end
-
-    def getDefaultReadLimit(self) -> Any:
-        """The limits of the options, as far as Spark has words for them."""
-        from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, ReadMaxRows
-
-        if self._limits.files is not None:
-            return ReadMaxFiles(self._limits.files)
-        if self._limits.rows is not None:
-            return ReadMaxRows(self._limits.rows)
-        return ReadAllAvailable()
-
-    def prepareForTriggerAvailableNow(self) -> None:
+    def stop_at_newest(self) -> None:
         """What is there now is all that this run reads."""
         table = self._source.table()
-        history = self._history(table)
-        self._target = self._end_of(table, history[-1]) if history else dict(_NOTHING)
+        self._target = self._end_of(table, ancestors(table, self._source.head(table)))
+
+    def _begin(self, table: Table, history: Sequence[Snapshot]) -> Offset | None:
+        """Where the options start; None while no snapshot is as new as asked for."""
+        options = self._source.options
+        if options.stream_from_timestamp is not None:
+            for snapshot in history:
+                if snapshot.timestamp_ms >= options.stream_from_timestamp:
+                    return Offset(snapshot.snapshot_id, 0)
+            return None
+        if isinstance(options.stream_from, int):
+            begin = Offset(options.stream_from, 0)
+            self._position(table, history, begin)
+            return begin
+        if options.stream_from == "latest":
+            return self._end_of(table, history)
+        return Offset(history[0].snapshot_id, 0) if history else EMPTY
+
+    def _newest(self, table: Table, history: Sequence[Snapshot]) -> Offset:
+        try:
+            begin = self._begin(table, history)
+        except SnapshotNotFoundError:
+            # A stream that is long past it does not need it.
+            return self._end_of(table, history)
+        return START if begin is None else replace(self._end_of(table, history), first=begin)
+
+    def _end_of(self, table: Table, history: Sequence[Snapshot]) -> Offset:
+        """After all that is there."""
+        return self._after(table, history[-1]) if history else EMPTY
+
+    def _after(self, table: Table, snapshot: Snapshot) -> Offset:
+        files = 0
+        if operation_of(snapshot, table.name) == APPEND:
+            files = len(added_files(table, snapshot, self._source.query()))
+        return Offset(snapshot.snapshot_id, max(1, files))
+
+    def _advanced(
+        self, table: Table, history: Sequence[Snapshot], start: Offset, limits: Limits
+    ) -> Offset:
+        """The end of a batch that starts at ``start``.
+
+        A snapshot that may not be read ends a batch that has something; the next one raises.
+        """
+        files = rows = 0
+        end = start
+        for snapshot in history[self._position(table, history, start) :]:
+            try:
+                added = self._left(table, snapshot, start)
+            except UnsupportedTableError:
+                if end.place == start.place:
+                    raise
+                return end
+            done = start.files if snapshot.snapshot_id == start.snapshot_id else 0
+            for file in added:
+                files, rows = files + 1, rows + max(0, file.record_count)
+                if limits.exceeded(files, rows):
+                    return end
+                done += 1
+                end = Offset(snapshot.snapshot_id, done)
+            end = Offset(snapshot.snapshot_id, max(1, done))
+        return end
 
     # ------------------------------------------------------------------ batches
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        """The files after ``start`` up to ``end``, in combined tasks."""
-        if start == end:
+    def partitions(self, start: Json, end: Json) -> list[bytes]:
+        """The files after ``start`` up to ``end``, as packed jobs."""
+        first, last = Offset.of(start), Offset.of(end)
+        if first.place == last.place:
             return []
         table = self._source.table()
-        tasks: list[FileScanTask] = []
-        for snapshot, first, added in self._new(table, start, end):
-            last = end["files"] if snapshot.snapshot_id == end["snapshot_id"] else len(added)
-            tasks += [FileScanTask(file, 0, file.file_size_in_bytes) for file in added[first:last]]
-        from icesql.scan.table_scan import TableScan
+        columns = self._source.columns_now(table, table.metadata.schema)
+        files = list(self._between(table, first, last))
+        return [pack(ScanJob(task)) for task in self._source.whole_files(table, files, columns)]
 
-        projection = self._source.projection(self._schema)
-        context = scan_context(TableScan(table, None, self._schema, projection))
-        packing = Packing.choose(self._source.query().settings, table.metadata.properties)
-        return [
-            InputPartition(pack(ScanJob(CombinedScanTask(group, context))))
-            for group in pack_files(tasks, packing)
-        ]
+    def _between(self, table: Table, start: Offset, end: Offset) -> Iterator[DataFile]:
+        history = ancestors(table, self._source.head(table))
+        if start.place == START.place:
+            begin = end.first or self._begin(table, history)
+            if begin is None or begin.place == end.place:
+                return
+            start = begin
+        first, last = (self._position(table, history, each) for each in (start, end))
+        if end.place in (START.place, EMPTY.place):
+            return
+        for snapshot in history[first : last + 1]:
+            added = self._left(table, snapshot, start)
+            if snapshot.snapshot_id == end.snapshot_id:
+                done = start.files if snapshot.snapshot_id == start.snapshot_id else 0
+                added = added[: max(0, end.files - done)]
+            yield from added
 
-    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """The rows of one partition; of an empty one, which Spark makes when there are none."""
-        if partition is None or partition.value is None:
-            return iter(())
-        return run(unpack(partition.value))
-
-    def commit(self, end: dict[str, int]) -> None:
-        """Nothing to do: Spark's checkpoint remembers."""
-
-    def stop(self) -> None:
-        """Nothing is open."""
+    def _left(self, table: Table, snapshot: Snapshot, start: Offset) -> tuple[DataFile, ...]:
+        """The appended files of a snapshot that come after ``start``, which is not after it."""
+        if snapshot.snapshot_id != start.snapshot_id or start.files == 0:
+            return self._source.appended(table, snapshot)
+        if operation_of(snapshot, table.name) != APPEND:
+            # The stream began after this snapshot, or left it out.
+            return ()
+        return added_files(table, snapshot, self._source.query())[start.files :]
 
     # ------------------------------------------------------------------ history
 
     def _history(self, table: Table) -> tuple[Snapshot, ...]:
-        branch = self._source.option("branch")
-        if branch is None:
-            return ancestors(table, table.metadata.current_snapshot)
-        ref = table.metadata.refs.get(branch)
-        if ref is None or ref.kind != "branch":
-            raise SnapshotNotFoundError(f'branch "{branch}"', table=table.name)
-        return ancestors(table, table.metadata.snapshot(ref.snapshot_id))
+        """The snapshots that a batch may reach, oldest first."""
+        history = ancestors(table, self._source.head(table))
+        if self._target is None:
+            return history
+        if self._target.place == EMPTY.place:
+            return ()
+        return history[: self._position(table, history, self._target) + 1]
 
-    def _position(self, table: Table, history: Sequence[Snapshot], offset: dict[str, int]) -> int:
+    def _position(self, table: Table, history: Sequence[Snapshot], offset: Offset) -> int:
         """Where the snapshot of an offset stands; raises when the history has lost it."""
-        if offset["snapshot_id"] == _NOTHING["snapshot_id"]:
+        if offset.snapshot_id == EMPTY.snapshot_id:
+            if history and history[0].parent_snapshot_id is not None:
+                raise self._lost("the first snapshot", table, history)
             return 0
         for at, snapshot in enumerate(history):
-            if snapshot.snapshot_id == offset["snapshot_id"]:
+            if snapshot.snapshot_id == offset.snapshot_id:
                 return at
-        raise SnapshotNotFoundError(
-            f"snapshot {offset['snapshot_id']}, where the stream stands,",
+        raise self._lost(f"snapshot {offset.snapshot_id}", table, history, offset.snapshot_id)
+
+    def _lost(
+        self, what: str, table: Table, history: Sequence[Snapshot], snapshot_id: int | None = None
+    ) -> SnapshotNotFoundError:
+        branch = self._source.options.branch or MAIN
+        if snapshot_id in table.metadata.snapshots:
+            why = "the table was rolled back or replaced, so what was read after that is not in it"
+        else:
+            why = "it is expired, and with it perhaps rows that were not read yet"
+        return SnapshotNotFoundError(
+            f"{what}, where the stream stands, in the history of {branch}",
             table=table.name,
-            hint="it was expired or rolled back; start anew with another checkpoint",
+            oldest=str(history[0].snapshot_id) if history else None,
+            newest=str(history[-1].snapshot_id) if history else None,
+            hint=f'{why}; start anew with another checkpoint and option("stream-from", …)',
         )
-
-    def _new(
-        self, table: Table, start: dict[str, int], end: dict[str, int] | None
-    ) -> Iterator[tuple[Snapshot, int, tuple[DataFile, ...]]]:
-        """(snapshot, files already done, all its added files) from ``start`` to ``end``."""
-        history = self._history(table)
-        if end is not None and end["snapshot_id"] == _NOTHING["snapshot_id"]:
-            return
-        first = self._position(table, history, start)
-        last = len(history) - 1 if end is None else self._position(table, history, end)
-        for snapshot in history[first : last + 1]:
-            resumed = snapshot.snapshot_id == start["snapshot_id"]
-            done = start["files"] if resumed else 0
-            added = self._added(table, snapshot, resumed=resumed and done > 0)
-            yield snapshot, done, added
-
-    def _added(self, table: Table, snapshot: Snapshot, *, resumed: bool) -> tuple[DataFile, ...]:
-        operation = snapshot.operation or "append"
-        if operation == "append":
-            return added_files(table, snapshot, self._source.query())
-        if operation == "replace" or self._skip.get(operation, False):
-            return ()
-        if resumed:
-            # The stream began after this snapshot.
-            return added_files(table, snapshot, self._source.query())
-        raise UnsupportedTableError(
-            f"a stream over snapshot {snapshot.snapshot_id}, whose operation is {operation}",
-            table=table.name,
-            hint=f'option("on-{operation}", "skip") leaves it out, and what it changed with it',
-        )
-
-    # ------------------------------------------------------------------ options
-
-    def _mode(self, name: str) -> str:
-        text = (self._source.option(name) or "fail").lower()
-        if text not in _MODES:
-            raise ProgrammingError(f'option "{name}": {text!r} is not fail or skip')
-        return text
-
-    def _number(self, name: str) -> int | None:
-        text = self._source.option(name)
-        if text is None:
-            return None
-        if not text.isdigit() or int(text) == 0:
-            raise ProgrammingError(f'option "{name}": {text!r} is not a positive number')
-        return int(text)

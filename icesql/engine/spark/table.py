@@ -6,136 +6,253 @@ Runs in the Python processes that plan for Spark, never on a query's way.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from icesql.config import Settings
 from icesql.context import QueryContext
+from icesql.engine.spark.options import ReadOptions, merged, read_options, split_identifier
 from icesql.errors import (
+    CatalogError,
     ColumnNotFoundError,
     ProgrammingError,
     SnapshotNotFoundError,
     TableNotFoundError,
+    TypeMismatchError,
+    UnsupportedTableError,
     similar_names,
 )
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Operation, Predicate, Term
+from icesql.iceberg.metadata_columns import METADATA_COLUMNS
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.snapshot import Snapshot
-from icesql.iceberg.types import NestedField, PrimitiveType
-from icesql.scan.task import CombinedScanTask
+from icesql.iceberg.types import NestedField, PrimitiveType, walk
+from icesql.scan.incremental import APPEND, REPLACE, added_files, operation_of
+from icesql.scan.packing import Packing, pack_files
+from icesql.scan.planner import scan_context
+from icesql.scan.table_scan import TableScan
+from icesql.scan.task import CombinedScanTask, FileScanTask
 
 if TYPE_CHECKING:
-    from icesql.catalog.open import Table
-    from icesql.scan.table_scan import TableScan
+    from icesql.catalog.open import Catalog, Table
+    from icesql.iceberg.data_file import DataFile
 
-_TRAVEL: Final = ("snapshot-id", "as-of-timestamp", "branch", "tag")
+MAIN: Final = "main"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The schema to read by and the columns that come out, as they were at ``load()``.
+
+    Spark keeps them for as long as the DataFrame or the query lives, whatever becomes of the table.
+    """
+
+    schema: Schema
+    projection: Schema
 
 
 @dataclass(frozen=True)
 class TableSource:
     """Options of a read, and how to connect; ``connect`` may hold credentials and shows nothing."""
 
-    options: Mapping[str, str]
+    options: ReadOptions
     connect: Mapping[str, Any]
+    fixed: Columns | None = None
+
+    @classmethod
+    def of(
+        cls, options: Mapping[str, str], connect: Mapping[str, Any], fixed: Columns | None = None
+    ) -> TableSource:
+        """Raises ProgrammingError for options that ``read_options`` refuses."""
+        chosen = read_options(options)
+        return cls(chosen, merged(connect, chosen), fixed)
 
     def __repr__(self) -> str:
         return "TableSource()"
 
-    def option(self, name: str) -> str | None:
-        """An option in any case, None when it is not given."""
-        lower = {key.lower(): value for key, value in self.options.items()}
-        return lower.get(name)
+    # ------------------------------------------------------------------ the table
 
     def table(self) -> Table:
-        """The table of ``load("catalog.db.table" | path)``. Raises TableNotFoundError."""
+        """The table of ``load("catalog.db.table" | path)``, as it is now.
+
+        Raises TableNotFoundError, CatalogError.
+        """
         from icesql.catalog.open import open_catalog, open_table
 
-        name = self.option("path")
-        if not name:
-            raise ProgrammingError('load() needs a table: "catalog.db.table" or a path')
+        name = self.options.path
         if "/" in name or name.endswith(".json"):
             return open_table(name, properties=self.connect.get("properties"))
-        catalog = open_catalog(**self.connect)
+        parts = split_identifier(name)
         try:
-            parts = tuple(name.split("."))
-            try:
-                return catalog.load(parts)
-            except TableNotFoundError:
-                if len(parts) < 2 or parts[0].lower() != catalog.name.lower():
-                    raise
-                return catalog.load(parts[1:])
-        finally:
-            catalog.close()
+            catalog = open_catalog(**self.connect)
+            return _load(catalog, parts)
+        except (TableNotFoundError, CatalogError) as error:
+            from icesql.catalog.pyiceberg import is_configured
 
-    def scan(self, table: Table) -> TableScan:
-        """The scan of the snapshot and columns that the options ask for."""
-        from icesql.scan.table_scan import TableScan
+            # The first part may name another catalog of the user's configuration.
+            tried = isinstance(error, CatalogError) and self.connect
+            if tried or len(parts) < 3 or not is_configured(parts[0]):
+                raise
+            return _load(open_catalog(parts[0]), parts[1:])
 
-        snapshot, schema = self._snapshot(table)
-        return TableScan(table, snapshot, schema, self.projection(schema))
+    def head(self, table: Table) -> Snapshot | None:
+        """The newest snapshot of the option ``branch``, or of main; None before the first one.
 
-    def _snapshot(self, table: Table) -> tuple[Snapshot | None, Schema]:
+        Raises SnapshotNotFoundError for a branch that is not there.
+        """
+        branch = self.options.branch
+        ref = table.metadata.refs.get(branch or MAIN)
+        if branch in (None, MAIN) and ref is None:
+            return table.metadata.current_snapshot
+        return self._of_ref(table, "branch", branch or MAIN)
+
+    def _of_ref(self, table: Table, kind: str, name: str) -> Snapshot:
+        refs = table.metadata.refs
+        ref = refs.get(name)
+        snapshot = None if ref is None else table.metadata.snapshot(ref.snapshot_id)
+        if ref is None or ref.kind != kind or snapshot is None:
+            names = [each for each in refs if refs[each].kind == kind and each != name]
+            hint = f"{name} is a {ref.kind}" if ref is not None and ref.kind != kind else ""
+            raise SnapshotNotFoundError(
+                f'{kind} "{name}"', table=table.name, similar=similar_names(name, names), hint=hint
+            )
+        return snapshot
+
+    def selected(self, table: Table) -> tuple[Snapshot | None, Schema]:
+        """The snapshot of a batch read and the schema to read it by.
+
+        A branch is read by the table's schema, a tag and other snapshots by their own.
+        """
         from icesql.query.snapshot_selection import select_snapshot
-        from icesql.sql.time_travel import AsOf, SnapshotId, VersionText
+        from icesql.sql.time_travel import AsOf, SnapshotId
 
-        given = {name: text for name in _TRAVEL if (text := self.option(name)) is not None}
-        if len(given) > 1:
-            raise ProgrammingError(f"give one of {' and '.join(given)}, not both")
-        travel: Any = None
-        for name, text in given.items():
-            if name in ("branch", "tag"):
-                ref = table.metadata.refs.get(text)
-                if ref is None or ref.kind != name:
-                    raise SnapshotNotFoundError(
-                        f'{name} "{text}"',
-                        table=table.name,
-                        similar=similar_names(text, table.metadata.refs),
-                    )
-                # A name of digits would be taken for a snapshot id.
-                travel = VersionText(text) if not text.isdigit() else SnapshotId(ref.snapshot_id)
-            elif name == "snapshot-id":
-                travel = SnapshotId(_whole(name, text))
-            else:
-                travel = AsOf(_whole(name, text) * 1000, text)
+        options = self.options
+        if options.tag is not None:
+            snapshot = self._of_ref(table, "tag", options.tag)
+            return snapshot, table.metadata.schema_of(snapshot)
+        travel: AsOf | SnapshotId
+        if options.snapshot_id is not None:
+            travel = SnapshotId(options.snapshot_id)
+        elif options.as_of_timestamp is not None:
+            instant = options.as_of_timestamp
+            travel = AsOf(instant * 1000, str(instant))
+        else:
+            return self.head(table), table.metadata.schema
         found = select_snapshot(table, travel, self.query())
         return found.snapshot, found.schema
 
-    def projection(self, schema: Schema) -> Schema:
-        """The columns of the option ``columns`` ("a, b"), all of them without it."""
-        wanted = self.option("columns")
-        if wanted is None:
-            return schema
-        names = [name.strip() for name in wanted.split(",") if name.strip()]
-        columns = []
-        for name in names:
-            column = schema.find_column(name)
-            if column is None:
-                raise ColumnNotFoundError(
-                    name, similar=similar_names(name, (each.name for each in schema.fields))
-                )
-            columns.append(column.field_id)
-        return schema.select(columns)
-
     def query(self) -> QueryContext:
-        """A context with the option ``split-size`` if there is one."""
-        settings = Settings()
-        size = self.option("split-size")
-        if size is not None:
-            settings = settings.with_text("split_target_size", size)
-        return QueryContext(settings=settings)
+        """A context with the sizes of the options."""
+        return QueryContext(settings=self.options.settings)
 
-    def tasks(self, scan: TableScan) -> Sequence[CombinedScanTask]:
-        """The combined tasks of a scan."""
-        from icesql.scan.planner import plan
+    # ------------------------------------------------------------------ columns
 
-        return plan(scan, self.query()).tasks
+    def columns(self) -> Columns:
+        """What ``load()`` shows; raises what is wrong with the options, the table or a name."""
+        table = self.table()
+        snapshot, schema = self.selected(table)
+        return Columns(schema, self._projection(TableScan(table, snapshot, schema, schema)))
+
+    def columns_now(self, table: Table, schema: Schema) -> Columns:
+        """The columns of ``load()`` for reading by what is ``schema`` now.
+
+        A column that was dropped since is still read where files have it, else NULL. Raises
+        TypeMismatchError for one whose type is another now.
+        """
+        fixed = self.fixed
+        if fixed is None:
+            raise ProgrammingError(
+                "icesql reads the columns of the table, not a schema of yours; "
+                'option("columns", "a, b") chooses among them'
+            )
+        for column in walk(fixed.projection.fields):
+            now = schema.field_by_id.get(column.field_id)
+            if now is None or not isinstance(column.type, PrimitiveType) or now.type == column.type:
+                continue
+            raise TypeMismatchError(
+                f'column "{column.name}" of table "{table.name}" was {column.type} at load() and '
+                f"is {now.type} now; load() it again, a stream goes on from its checkpoint"
+            )
+        return Columns(_relaxed(fixed.schema, schema), _relaxed(fixed.projection, schema))
+
+    def _projection(self, scan: TableScan) -> Schema:
+        schema = scan.schema
+        if self.options.columns is None:
+            return schema
+        found: dict[int, NestedField] = {}
+        for name in self.options.columns:
+            column = _find(scan, name)
+            if column is None:
+                near = [*(each.name for each in schema.fields), *METADATA_COLUMNS]
+                hint = [name.partition(".")[0]] if _find(scan, name.partition(".")[0]) else []
+                raise ColumnNotFoundError(
+                    name, table=scan.table.name, similar=hint or similar_names(name, near)
+                )
+            if column.field_id in found:
+                raise ProgrammingError(f'option "columns" names "{name}" twice')
+            found[column.field_id] = column
+        return replace(schema, fields=tuple(found.values()))
+
+    # ------------------------------------------------------------------ appended files
+
+    def appended(self, table: Table, snapshot: Snapshot) -> tuple[DataFile, ...]:
+        """The files of rows that a snapshot appended, () if it is to be left out.
+
+        Raises UnsupportedTableError for one that overwrote or deleted rows, unless that is skipped.
+        """
+        operation = operation_of(snapshot, table.name)
+        if operation == APPEND:
+            return added_files(table, snapshot, self.query())
+        if operation == REPLACE or operation in self.options.skipped:
+            return ()
+        raise UnsupportedTableError(
+            f"reading what was appended by snapshot {snapshot.snapshot_id}, "
+            f"whose operation is {operation}",
+            table=table.name,
+            hint=f'option("on-{operation}", "skip") leaves it out, and what it changed with it',
+        )
+
+    def whole_files(
+        self, table: Table, files: Iterable[DataFile], columns: Columns
+    ) -> list[CombinedScanTask]:
+        """Tasks that read files as they were appended, without deletes."""
+        context = scan_context(TableScan(table, None, columns.schema, columns.projection))
+        packing = Packing.choose(self.options.settings, table.metadata.properties)
+        tasks = [FileScanTask(file, 0, file.file_size_in_bytes) for file in files]
+        return [CombinedScanTask(group, context) for group in pack_files(tasks, packing)]
 
 
-def _whole(name: str, text: str) -> int:
+def _load(catalog: Catalog, parts: tuple[str, ...]) -> Table:
     try:
-        return int(text)
-    except ValueError as error:
-        raise ProgrammingError(f'option "{name}": {text!r} is not a whole number') from error
+        try:
+            return catalog.load(parts)
+        except TableNotFoundError:
+            if len(parts) < 2 or parts[0].lower() != catalog.name.lower():
+                raise
+            return catalog.load(parts[1:])
+    finally:
+        catalog.close()
+
+
+def _find(scan: TableScan, name: str) -> NestedField | None:
+    from icesql.query.columns import united_partition_column
+
+    found = scan.schema.find_column(name)
+    if found is not None:
+        return found
+    if name.lower() == "_partition":
+        return united_partition_column(scan)
+    return METADATA_COLUMNS.get(name.lower())
+
+
+def _relaxed(schema: Schema, now: Schema) -> Schema:
+    """``schema`` without the duty to have columns that the table has no more."""
+    return replace(
+        schema,
+        fields=tuple(
+            column if column.field_id in now.field_by_id else replace(column, required=False)
+            for column in schema.fields
+        ),
+    )
 
 
 # ------------------------------------------------------------------ filters
