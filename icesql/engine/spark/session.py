@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from icesql.engine.spark.jvm import java_options, spark_defaults
 from icesql.errors import MissingExtraError, OperationalError, ProgrammingError
 
 if TYPE_CHECKING:
@@ -190,10 +191,16 @@ def _defaults(master: str) -> dict[str, str]:
         chosen["spark.sql.shuffle.partitions"] = str(_cores(master))
         # The one JVM does all the work; Spark's own default of 1 GiB cannot broadcast a table.
         chosen["spark.driver.memory"] = f"{_heap_mebibytes()}m"
+        if options := java_options():
+            chosen["spark.driver.extraJavaOptions"] = options
         chosen["spark.driver.host"] = "127.0.0.1"
         chosen["spark.driver.bindAddress"] = "127.0.0.1"
-    conf = SparkConf()
-    return {name: value for name, value in chosen.items() if not conf.contains(name)}
+    conf, defaults = SparkConf(), spark_defaults()
+    return {
+        name: value
+        for name, value in chosen.items()
+        if not conf.contains(name) and name not in defaults
+    }
 
 
 def _heap_mebibytes() -> int:

@@ -1,0 +1,86 @@
+"""How the JVM of a local master is started: what the user chose stays, nothing can keep it down."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from icesql.engine.spark import jvm
+
+MAGIC = b"\xa8\xab\x0b\xf0"
+
+
+@pytest.fixture(autouse=True)
+def empty(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, spark_here: None) -> Path:
+    """A user who has chosen nothing and has an empty cache."""
+    for name in (*jvm._CHOSEN_BY, "SPARK_CONF_DIR", "ICESQL_JVM_ARCHIVE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "icesql"
+
+
+def archive(folder: Path, content: bytes) -> Path:
+    """The archive of this Java and Spark, made of ``content``."""
+    path = jvm._archive_path()
+    assert path is not None
+    assert path.parent == folder
+    path.write_bytes(content)
+    return path
+
+
+def test_classes_are_archived_once_and_then_mapped(empty: Path) -> None:
+    assert f"-XX:ArchiveClassesAtExit={empty}/spark-" in jvm.java_options()
+    path = archive(empty, MAGIC + bytes(4096))
+    assert f"-XX:SharedArchiveFile={path}" in jvm.java_options()
+    assert "AtExit" not in jvm.java_options()
+
+
+def test_an_archive_that_was_not_finished_is_made_again(empty: Path) -> None:
+    archive(empty, bytes(4096))
+    assert "-XX:ArchiveClassesAtExit=" in jvm.java_options()
+
+
+@pytest.mark.parametrize("content", [MAGIC, MAGIC + b"\xff" * 4096, bytes(9)])
+def test_java_starts_with_a_damaged_archive_and_prints_nothing(empty: Path, content: bytes) -> None:
+    path = archive(empty, content)
+    options = [*jvm.OPTIONS, f"-XX:SharedArchiveFile={path}", *jvm.SILENT]
+    ran = subprocess.run(
+        [str(jvm.java_binary()), *options, "-version"], capture_output=True, timeout=60
+    )
+    assert ran.returncode == 0
+    assert ran.stdout == b""
+
+
+@pytest.mark.parametrize("name", jvm._CHOSEN_BY)
+def test_options_that_the_user_chose_stay_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "--driver-java-options -XX:+UseG1GC")
+    assert jvm.java_options() == ""
+
+
+def test_no_archive_is_kept_for_those_who_want_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ICESQL_JVM_ARCHIVE", "off")
+    assert jvm.java_options() == " ".join(jvm.OPTIONS)
+
+
+def test_a_folder_of_configuration_on_the_class_path_allows_no_archive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "spark-defaults.conf").write_text(
+        "# chosen\nspark.driver.memory 3g\nspark.ui.enabled=true\n"
+    )
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    assert jvm.java_options() == " ".join(jvm.OPTIONS)
+    assert jvm.spark_defaults() == {"spark.driver.memory", "spark.ui.enabled"}
+
+
+def test_what_spark_defaults_set_is_not_set_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from icesql.engine.spark.session import _defaults
+
+    (tmp_path / "spark-defaults.conf").write_text("spark.driver.extraJavaOptions -Dx=1\n")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    assert "spark.driver.extraJavaOptions" not in _defaults("local[2]")
+    assert "spark.driver.memory" in _defaults("local[2]")
