@@ -20,6 +20,7 @@ from icesql.errors import (
 )
 from tests.writer.table import TableWriter
 
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 FIELDS = [
     {"id": 1, "name": "x", "required": False, "type": "long"},
     {"id": 2, "name": "s", "required": False, "type": "string"},
@@ -65,14 +66,13 @@ def test_travel_and_columns_by_option(session: Any, table: TableWriter) -> None:
 def test_filters_give_the_same_rows_pushed_or_not(
     session: Any, table: TableWriter, pushdown: str
 ) -> None:
-    name = "spark.sql.python.filterPushdown.enabled"
-    session.conf.set(name, pushdown)
+    session.conf.set(PUSHDOWN, pushdown)
     try:
         frame = session.read.format("icesql").load(table.folder)
         assert sorted(r.x for r in frame.where("x > 2 AND s <> 'row 4'").collect()) == [3]
         assert frame.where("x IS NULL").count() == 0
     finally:
-        session.conf.unset(name)
+        session.conf.unset(PUSHDOWN)
 
 
 def test_a_pushed_filter_prunes_files(spark_here: None, table: TableWriter) -> None:
@@ -80,14 +80,28 @@ def test_a_pushed_filter_prunes_files(spark_here: None, table: TableWriter) -> N
 
     from icesql.engine.spark.worker import unpack
 
-    planning = planned(table)
-    planning.push([GreaterThan(("x",), 3)])
-    files = [
-        task.data_file.path
-        for partition in planning.partitions()
-        for task in unpack(partition).task.tasks
-    ]
-    assert len(files) == 1
+    for push, expected in (("true", 1), ("false", 3)):
+        planning = planned(table, push_filters=push)
+        planning.push([GreaterThan(("x",), 3)])
+        jobs = [unpack(partition) for partition in planning.partitions()]
+        assert sum(len(job.task.tasks) for job in jobs) == expected
+
+
+def test_filters_of_one_scan_are_not_those_of_another(session: Any, table: TableWriter) -> None:
+    """Spark itself keeps what one filter left for all scans of a DataFrame."""
+    session.conf.set(PUSHDOWN, "true")
+    try:
+        frame = session.read.format("icesql").load(table.folder)
+        both = frame.where("x = 1").union(frame.where("x = 4"))
+        assert sorted(row.x for row in both.collect()) == [1, 4]
+        assert frame.where("x = 4").count() == 1
+        assert frame.count() == 4
+        for push, expected in (("true", 1), ("false", 3)):
+            reader = session.read.format("icesql").option("push-filters", push)
+            frame = reader.option("split-size", "4MB").load(table.folder)
+            assert frame.where("x = 4").rdd.getNumPartitions() == expected
+    finally:
+        session.conf.unset(PUSHDOWN)
 
 
 def test_credentials_show_in_no_plan(session: Any, table: TableWriter) -> None:

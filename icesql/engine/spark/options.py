@@ -6,6 +6,8 @@
                    incremental read; skipped changes are not seen
     batch          snapshot-id · as-of-timestamp (ms since 1970) · tag
                    start-snapshot-id (exclusive), end-snapshot-id (inclusive): what was appended
+                   push-filters: true lets filters of Spark prune files; only for a DataFrame that
+                   one query reads once (see ``BatchPlanning.push``)
     stream         stream-from: earliest (default) · latest · a snapshot id (itself included)
                    stream-from-timestamp: ms since 1970, the first snapshot at or after it
                    max-files-per-batch · max-rows-per-batch (one file may have more)
@@ -31,7 +33,9 @@ _SIZES: Final = {
     "file-open-cost": "split_open_file_cost",
 }
 _BOTH: Final = ("path", *CONNECT, "branch", "columns", *_SIZES, "on-overwrite", "on-delete")
-_BATCH: Final = ("snapshot-id", "as-of-timestamp", "tag", "start-snapshot-id", "end-snapshot-id")
+_BATCH: Final = (
+    "snapshot-id", "as-of-timestamp", "tag", "start-snapshot-id", "end-snapshot-id", "push-filters",
+)  # fmt: skip
 _STREAM: Final = (
     "stream-from", "stream-from-timestamp", "max-files-per-batch", "max-rows-per-batch",
 )  # fmt: skip
@@ -79,6 +83,7 @@ class ReadOptions:
     max_files: int | None = None
     max_rows: int | None = None
     skipped: frozenset[str] = frozenset()
+    push_filters: bool = False
     given: frozenset[str] = frozenset()
 
     def check_batch(self) -> None:
@@ -139,6 +144,7 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
         max_files=_limit(given, "max-files-per-batch"),
         max_rows=_limit(given, "max-rows-per-batch"),
         skipped=frozenset(each for each in ("overwrite", "delete") if _skips(given, each)),
+        push_filters=_flag("push-filters", given.get("push-filters", "false")),
         given=frozenset(given),
     )
 
@@ -157,14 +163,17 @@ def _named(options: Mapping[str, str]) -> dict[str, str]:
             hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(sorted(_KNOWN))}"
             raise ProgrammingError(f'format("icesql") has no option "{spelled}"; {hint}')
         if name in _SKIPS:
-            flag = text.lower()
-            if flag not in ("true", "false"):
-                raise ProgrammingError(f'option "{name}": {text!r} is not true or false')
-            name, text = _SKIPS[name], "skip" if flag == "true" else "fail"
+            name, text = _SKIPS[name], "skip" if _flag(name, text) else "fail"
         name = _LIMITS.get(name, name)
         if given.setdefault(name, text) != text:
             raise ProgrammingError(f'option "{name}" is given twice, under two names')
     return given
+
+
+def _flag(name: str, text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ProgrammingError(f'option "{name}": {text!r} is not true or false')
+    return text.lower() == "true"
 
 
 def _exclude(given: Mapping[str, str], *names: str) -> None:

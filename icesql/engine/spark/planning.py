@@ -33,8 +33,13 @@ class BatchPlanning:
         return self._source.table()
 
     def push(self, filters: Sequence[Any]) -> None:
-        """Prune by these filters of PySpark, all of which Spark evaluates again."""
-        if self._source.fixed is not None:
+        """Prune by these filters of PySpark, all of which Spark evaluates again.
+
+        Only where the option push-filters says so: to 4.3 Spark keeps the partitions that a
+        filter left for every other scan of the DataFrame, in the same query and in later ones, so
+        ``df.where("x = 1").union(df.where("x = 2"))`` would lose rows.
+        """
+        if self._source.options.push_filters and self._source.fixed is not None:
             self._filter = predicate_of(filters, self._source.fixed.projection)
 
     def partitions(self) -> list[bytes]:
