@@ -1,9 +1,9 @@
-"""TPC-DS on both engines: which queries give the same rows, which differ, which are refused.
+"""TPC-DS or TPC-H on both engines: which queries give the same rows, which differ or are refused.
 
-    python tests/benchmarks/tpcds.py CACHE [--scale 0.1] [--queries 1,2,3] [--seconds 120]
+    python tests/benchmarks/tpcds.py CACHE [--benchmark tpch] [--scale 0.1] [--queries 1,2,3]
 
-Data and queries are made by the PyPI wheel duckdb-extension-tpcds in an environment of its own below
-CACHE. Rows compare as multisets, floats within 1e-9; under LIMIT with ties the engines may choose
+Data and queries are made by the PyPI wheel duckdb-extension-tpcds (-tpch) in an environment of its
+own below CACHE. Rows compare as multisets, floats within 1e-9; under LIMIT with ties the engines may choose
 other rows, which shows as a difference of the last rows alone.
 """
 
@@ -27,31 +27,33 @@ from tpch import environment  # type: ignore[import-not-found]
 MAKE = """
 import json, os, sys
 import duckdb
-folder, scale = sys.argv[1], float(sys.argv[2])
+folder, scale, name = sys.argv[1], float(sys.argv[2]), sys.argv[3]
 con = duckdb.connect()
 import importlib
 try:
-    con.execute("LOAD tpcds")
+    con.execute(f"LOAD {name}")
 except duckdb.Error:
-    module = importlib.import_module("duckdb_extension_tpcds")
+    module = importlib.import_module(f"duckdb_extension_{name}")
     found = [os.path.join(root, name) for root, _, names in os.walk(os.path.dirname(module.__file__))
              for name in names if name.endswith(".duckdb_extension")]
     con.execute(f"LOAD '{found[0]}'")
-con.execute(f"CALL dsdgen(sf={scale})")
-for (name,) in con.execute("SELECT table_name FROM duckdb_tables()").fetchall():
-    con.execute(f"COPY {name} TO '{folder}/{name}.parquet' (FORMAT parquet)")
-queries = dict(con.execute("SELECT query_nr, query FROM tpcds_queries()").fetchall())
+con.execute(f"CALL {'dsdgen' if name == 'tpcds' else 'dbgen'}(sf={scale})")
+for (table,) in con.execute("SELECT table_name FROM duckdb_tables()").fetchall():
+    con.execute(f"COPY {table} TO '{folder}/{table}.parquet' (FORMAT parquet)")
+queries = dict(con.execute(f"SELECT query_nr, query FROM {name}_queries()").fetchall())
 json.dump(queries, open(f"{folder}/queries.json", "w"))
 """
 
 
-def warehouse(cache: Path, scale: float) -> tuple[Path, dict[str, str]]:
-    """The folder of the tables in Iceberg and the 99 queries by number, made once."""
-    raw, folder = cache / f"tpcds-raw-{scale:g}", cache / f"tpcds-{scale:g}"
+def warehouse(cache: Path, name: str, scale: float) -> tuple[Path, dict[str, str]]:
+    """The folder of the tables in Iceberg and the queries by number, made once."""
+    raw, folder = cache / f"{name}-raw-{scale:g}", cache / f"{name}-{scale:g}"
     if not (raw / "queries.json").exists():
         raw.mkdir(parents=True, exist_ok=True)
-        python = environment(cache / "env-tpcds", "duckdb==1.5.5", "duckdb-extension-tpcds==1.5.5")
-        subprocess.run([python, "-c", MAKE, str(raw), str(scale)], check=True)
+        python = environment(
+            cache / f"env-{name}", "duckdb==1.5.5", f"duckdb-extension-{name}==1.5.5"
+        )
+        subprocess.run([python, "-c", MAKE, str(raw), str(scale), name], check=True)
     if not (folder / "done").exists():
         _write(folder, raw)
         (folder / "done").touch()
@@ -100,6 +102,7 @@ def answer(connection: Any, sql: str, seconds: float) -> tuple[str, Any]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cache", type=Path)
+    parser.add_argument("--benchmark", choices=["tpcds", "tpch"], default="tpcds")
     parser.add_argument("--scale", type=float, default=0.1)
     parser.add_argument("--queries", default="")
     parser.add_argument("--seconds", type=float, default=120)
@@ -107,7 +110,7 @@ def main() -> int:
 
     import icesql
 
-    folder, queries = warehouse(arguments.cache, arguments.scale)
+    folder, queries = warehouse(arguments.cache, arguments.benchmark, arguments.scale)
     wanted = [each for each in arguments.queries.split(",") if each] or sorted(queries, key=int)
     local = icesql.connect(warehouse=str(folder))
     spark = icesql.connect(warehouse=str(folder), engine="spark", master="local[2]")
