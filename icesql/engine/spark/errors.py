@@ -29,9 +29,13 @@ _DATA = re.compile(
 
 def spark_exceptions() -> tuple[type[BaseException], ...]:
     """What PySpark, py4j and Spark Connect raise."""
-    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
+    try:
+        from py4j.protocol import Py4JError
+    except ImportError:
+        # A PySpark that only speaks Spark Connect has no Java at its side.
+        return (PySparkException, ConnectionError, EOFError)
     return (PySparkException, Py4JError, ConnectionError, EOFError)
 
 

@@ -1,0 +1,69 @@
+"""Where Spark comes from, and what is said where it does not come."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+# What is missing is made missing before PySpark is imported, so each has a process of its own.
+PROGRAM = """
+import sys
+for name in sys.argv[2:]:
+    sys.modules[name] = None
+if "py4j" in sys.argv:
+    __file__ = "program.py"  # without, PySpark believes that it runs its own doctests
+import icesql
+try:
+    with icesql.connect(engine="spark", **eval(sys.argv[1])) as connection:
+        connection.execute("SELECT 1").fetchall()
+except icesql.Error as error:
+    print(type(error).__name__, error)
+"""
+REMOTE = "{'remote': 'sc://127.0.0.1:1/;token=hush-hush'}"
+
+
+def said(source: str, *missing: str, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", PROGRAM, source, *missing],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "hush-hush" not in done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("source", "missing"),
+    [
+        ("{}", "pyspark"),
+        ("{}", "pandas"),
+        (REMOTE, "pyspark"),
+        (REMOTE, "pandas"),
+        (REMOTE, "grpc"),
+        (REMOTE, "grpc_status"),
+        (REMOTE, "zstandard"),
+    ],
+)
+def test_what_is_missing_names_the_extra(spark_here: None, source: str, missing: str) -> None:
+    text = said(source, missing)
+    assert text.startswith("MissingExtraError")
+    assert "pip install 'icesql[spark]'" in text
+
+
+def test_a_pyspark_that_is_only_a_client_starts_no_spark(spark_here: None) -> None:
+    text = said("{'master': 'local[1]'}", "py4j", SPARK_SKIP_CONNECT_COMPAT_TESTS="1")
+    assert text.startswith("MissingExtraError")
+    assert "remote=" in text
+
+
+def test_a_connect_server_that_is_not_there_is_told_in_seconds(spark_here: None) -> None:
+    pytest.importorskip("grpc", reason="Spark Connect needs grpc: pip install '.[spark]'")
+    text = said(REMOTE)
+    assert text.startswith("OperationalError cannot connect to Spark at sc://127.0.0.1:1: ")
