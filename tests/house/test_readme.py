@@ -182,4 +182,4 @@ def test_every_setting_is_described() -> None:
 
 def test_the_test_command_is_there_for_a_machine_to_read() -> None:
     lines = README.read_text(encoding="utf-8").splitlines()
-    assert "pip install '.[test]' && pytest" in lines
+    assert "pip install '.[test,spark]' && pytest" in lines
