@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 from zoneinfo import ZoneInfo
@@ -18,6 +18,7 @@ from icesql.context import QueryContext
 from icesql.engine.footer import FooterCache
 from icesql.engine.instance import InstancePool
 from icesql.engine.result_schema import ResultColumn, arrow_schema, python_values
+from icesql.engine.spark.batches import expected_bytes, stream
 from icesql.engine.spark.bind import declared_columns
 from icesql.engine.spark.errors import spark_exceptions, translate
 from icesql.engine.spark.progress import SparkJobs
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from icesql.scan.plan import ScanPlan
 
 _FETCH_ROWS: Final = 2_048
+_CLOSE_SECONDS: Final = 0.5
 
 
 class SparkEngine:
@@ -62,9 +64,13 @@ class SparkEngine:
 
     def close(self) -> None:
         """End every open result; a session of the user stays."""
-        for result in list(self._open):
+        results = list(self._open)
+        for result in results:
             result.close()
         self._pool.close()
+        for result in results:
+            # A Connect client that is closed can stop nothing any more.
+            result.wait(_CLOSE_SECONDS)
         self._source.close()
 
 
@@ -90,10 +96,11 @@ class SparkResult:
         self._jobs: SparkJobs | None = None
         self._scans: Scans | None = None
         self._frame: Any = None
+        self._stream: Generator[pa.RecordBatch, None, None] | None = None
         self._mode: str | None = None
         self._rows: Iterator[list[tuple[Any, ...]]] | None = None
         self._pending: list[tuple[Any, ...]] = []
-        self._closed = False
+        self._closed = self._busy = False
         self.columns: tuple[ResultColumn, ...] = ()
         self.groups: tuple[str, ...] = ()
         self.notes: tuple[str, ...] = ()
@@ -118,15 +125,16 @@ class SparkResult:
             self._scans = Scans(
                 session, self._plans, self._query, nonce, self._footers, self._frames
             )
-            with self._jobs.tagged():
-                sql = self._scans.prepare(tree, cursor)
-                self._frame = session.sql(sql).toDF(*(f"c{i}" for i in range(len(self.columns))))
+            self._jobs.join()
+            sql = self._scans.prepare(tree, cursor)
+            self._frame = session.sql(sql).toDF(*(f"c{i}" for i in range(len(self.columns))))
         finally:
             instance.release(cursor)
         self.groups, self.notes = self._scans.groups, self._scans.notes
 
     def _run(self, function: Any, *, planning: bool = False) -> Any:
         """``function()`` in the worker; Spark's exceptions become icesql's."""
+        self._busy = True
         try:
             return self._worker.call(function, self._query)
         except Error:
@@ -137,6 +145,8 @@ class SparkResult:
                 raise
             cancelled = self._query.cancel.is_set()
             raise translate(error, cancelled=cancelled, planning=planning) from error
+        finally:
+            self._busy = False
 
     def _interrupt(self) -> None:
         if self._jobs is not None:
@@ -174,16 +184,27 @@ class SparkResult:
         import pyarrow as pa
 
         self._enter("arrow")
-        return pa.RecordBatchReader.from_batches(arrow_schema(self.columns), self._batches())
+        batches = self._batches()
+        # The first batch is asked for now, so that errors of the query are icesql's own and not
+        # Arrow's wrapping of them.
+        first = next(batches, None)
+
+        def rest() -> Iterator[pa.RecordBatch]:
+            if first is not None:
+                yield first
+            yield from batches
+
+        return pa.RecordBatchReader.from_batches(arrow_schema(self.columns), rest())
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        table = self._run(self._collect)
-        return (self._declared(batch) for batch in table.to_batches(max_chunksize=65_536))
-
-    def _collect(self) -> pa.Table:
         assert self._jobs is not None
-        with self._jobs.tagged(), self._jobs.watched():
-            return self._frame.toArrow()
+        expected = expected_bytes(self._bound.tree, self._plans)
+        self._stream = stream(self._frame, self._jobs, expected)
+        while (batch := self._run(self._next_batch)) is not None:
+            yield self._declared(batch)
+
+    def _next_batch(self) -> pa.RecordBatch | None:
+        return None if self._stream is None else next(self._stream, None)
 
     def _declared(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         import pyarrow as pa
@@ -219,11 +240,20 @@ class SparkResult:
             if self._closed:
                 return
             self._closed = True
-        self._interrupt()
+        if self._busy:
+            self._interrupt()
+        if self._stream is not None:
+            self._worker.post(self._stream.close)
         if self._scans is not None:
             self._worker.post(self._scans.drop)
         self._frame = None
         self._worker.close()
+
+    def wait(self, seconds: float) -> None:
+        """Wait until what a closed result had running was told to end, at most ``seconds``."""
+        self._worker.join(seconds)
+        if self._jobs is not None:
+            self._jobs.wait(seconds)
 
 
 def _unsliced(array: pa.Array) -> pa.Array:

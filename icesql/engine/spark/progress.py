@@ -3,49 +3,99 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Final
 
 from icesql.context import Progress, QueryContext
+from icesql.engine.spark.errors import spark_exceptions
 from icesql.engine.spark.session import is_connect
 
 _STEP_SECONDS: Final = 0.1
+# How long the last counts may take to arrive: Spark's own bookkeeping runs behind.
+_SETTLE_SECONDS: Final = 0.5
+# Cancelling is asked for again, as jobs that are just being made may miss the first time.
+_CANCEL_PAUSES: Final = (0.0, 0.1, 0.2, 0.4, 0.8)
+
+
+def _gone() -> tuple[type[BaseException], ...]:
+    # A gRPC channel that is closed raises ValueError.
+    return (*spark_exceptions(), ValueError)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What Spark counts of a stage."""
+
+    tasks: int
+    done: int
+    bytes_read: int = 0
+    shuffled: bool = False
 
 
 class SparkJobs:
-    """Jobs that run inside ``tagged()`` carry one tag; ``cancel`` ends them from any thread."""
+    """Jobs of threads that called ``join`` carry one tag; ``cancel`` ends them from any thread.
+
+    ``waiting`` is how many further tasks are known to come.
+    """
 
     def __init__(self, session: Any, tag: str, query: QueryContext) -> None:
         self._session, self.tag, self._query = session, tag, query
+        self.waiting = 0
+        # Tasks of icesql's own reading, and the bytes they read: Spark counts only its own.
+        self.own_tasks = self.own_bytes = 0
+        self._lock = threading.Lock()
+        self._canceller: threading.Thread | None = None
+        self._told = threading.Event()
 
-    @contextmanager
-    def tagged(self) -> Iterator[None]:
-        """Jobs started by this thread belong to the query."""
+    def join(self) -> None:
+        """Jobs that this thread starts from now on belong to the query."""
         if is_connect(self._session):
             self._session.addTag(self.tag)
-            try:
-                yield
-            finally:
-                self._session.removeTag(self.tag)
-            return
-        context = self._session.sparkContext
-        # The thread is the query's own, so its group needs no restoring.
-        context.setJobGroup(self.tag, "icesql", interruptOnCancel=True)
-        yield
+        else:
+            # The thread is the query's own, so its group needs no restoring.
+            self._session.sparkContext.setJobGroup(self.tag, "icesql", interruptOnCancel=True)
+
+    # ------------------------------------------------------------------ cancel
 
     def cancel(self) -> None:
-        """Stop the jobs of this query; harmless when none runs."""
-        from icesql.engine.spark.errors import spark_exceptions
+        """Stop the jobs of this query, soon; returns at once, whatever Spark is doing."""
+        with self._lock:
+            if self._canceller is not None and self._canceller.is_alive():
+                return
+            self._canceller = threading.Thread(
+                target=self._cancel, name="icesql-cancel", daemon=True
+            )
+            self._canceller.start()
 
-        try:
-            if is_connect(self._session):
-                self._session.interruptTag(self.tag)
-            elif self._session.sparkContext._jsc is not None:
-                self._session.sparkContext.cancelJobGroup(self.tag)
-        except spark_exceptions():
-            # Spark is gone already: nothing is left to stop.
+    def _cancel(self) -> None:
+        for pause in _CANCEL_PAUSES:
+            time.sleep(pause)
+            try:
+                self._tell()
+            except _gone():
+                # Spark is gone already: nothing to stop.
+                return
+            finally:
+                self._told.set()
+
+    def _tell(self) -> None:
+        if is_connect(self._session):
+            self._session.interruptTag(self.tag)
             return
+        java = self._session.sparkContext._jsc
+        if java is not None:
+            # The tag is of this query alone: what it would start later is not wanted either.
+            java.sc().cancelJobGroupAndFutureJobs(self.tag)
+
+    def wait(self, seconds: float) -> None:
+        """Wait until Spark was told, if ``cancel`` was called, at most ``seconds``."""
+        if self._canceller is not None:
+            self._told.wait(seconds)
+
+    # ------------------------------------------------------------------ progress
 
     @contextmanager
     def watched(self) -> Iterator[None]:
@@ -54,56 +104,119 @@ class SparkJobs:
             yield
             return
         if is_connect(self._session):
-            self._session.registerProgressHandler(self._on_progress)
-            try:
+            with self._handling():
                 yield
-            finally:
-                self._session.removeProgressHandler(self._on_progress)
             return
-        done = threading.Event()
-        watcher = threading.Thread(target=self._watch, args=(done,), daemon=True)
+        done, whole = threading.Event(), [False]
+        watcher = threading.Thread(
+            target=self._watch, args=(done, whole), name="icesql-progress", daemon=True
+        )
         watcher.start()
         try:
             yield
+            whole[0] = True
         finally:
             done.set()
             watcher.join()
 
-    def _on_progress(self, stages: Any, inflight_tasks: int, operation_id: str, done: bool) -> None:
-        stages = list(stages or ())
-        self._query.report(
-            Progress(
-                "spark",
-                sum(stage.num_completed_tasks for stage in stages),
-                sum(stage.num_tasks for stage in stages),
-                sum(stage.num_bytes_read for stage in stages),
-            )
-        )
+    @contextmanager
+    def _handling(self) -> Iterator[None]:
+        thread = threading.get_ident()
 
-    def _watch(self, done: threading.Event) -> None:
-        tracker = self._session.sparkContext.statusTracker()
-        last = (-1, -1)
-        while True:
-            ended = done.wait(_STEP_SECONDS)
-            counts = self._counts(tracker)
-            if counts != last and counts[1]:
-                last = counts
-                self._query.report(Progress("spark", *counts))
-            if ended:
-                return
+        def handle(stages: Any, inflight_tasks: int, operation_id: str, done: bool) -> None:
+            # A session's handlers hear of all its queries, each in the thread that reads it.
+            if threading.get_ident() == thread:
+                found = [
+                    Stage(each.num_tasks, each.num_completed_tasks, each.num_bytes_read)
+                    for each in sorted(stages or (), key=lambda each: each.stage_id)
+                ]
+                self._report(found)
 
-    def _counts(self, tracker: Any) -> tuple[int, int]:
-        from icesql.engine.spark.errors import spark_exceptions
-
-        finished = total = 0
+        self._session.registerProgressHandler(handle)
         try:
-            for job in tracker.getJobIdsForGroup(self.tag):
-                info = tracker.getJobInfo(job)
-                for stage in info.stageIds if info is not None else ():
-                    details = tracker.getStageInfo(stage)
-                    if details is not None:
-                        finished += details.numCompletedTasks
-                        total += details.numTasks
-        except spark_exceptions():
-            return finished, total
-        return finished, total
+            yield
+        finally:
+            self._session.removeProgressHandler(handle)
+
+    def _report(self, stages: Iterable[Stage], waiting: int = 0) -> None:
+        progress = self.progress(stages, waiting)
+        if progress.total:
+            self._query.report(progress)
+
+    def progress(self, stages: Iterable[Stage], waiting: int = 0) -> Progress:
+        """Tasks and bytes of stages in the order of their ids."""
+        done = total = size = own = 0
+        for stage in stages:
+            done, total = done + stage.done, total + stage.tasks
+            size += stage.bytes_read
+            if not stage.bytes_read and not stage.shuffled:
+                own += stage.done
+        if self.own_tasks:
+            # Reading comes first: what read nothing that Spark knows of were icesql's tasks.
+            size += self.own_bytes * min(own, self.own_tasks) // self.own_tasks
+        return Progress("spark", done, total + waiting, size)
+
+    def _watch(self, done: threading.Event, whole: list[bool]) -> None:
+        counter = _StageCounter(self._session.sparkContext, self.tag)
+        last: Progress | None = None
+        end: float | None = None
+        while True:
+            ended = done.wait(_STEP_SECONDS if end is None else 0.01)
+            try:
+                progress = self.progress(counter.stages(), self.waiting)
+            except spark_exceptions():
+                return
+            if last is not None and progress.total is not None and last.total is not None:
+                progress = Progress(
+                    "spark",
+                    max(progress.done, last.done),
+                    max(progress.total, last.total),
+                    max(progress.bytes_done, last.bytes_done),
+                )
+            if progress != last and progress.total:
+                self._query.report(progress)
+            last = progress
+            if ended:
+                end = end or time.monotonic() + _SETTLE_SECONDS
+                settled = progress.total and progress.done == progress.total
+                if settled or not whole[0] or time.monotonic() > end:
+                    return
+
+
+class _StageCounter:
+    """The stages of a job group, as Spark's status store has them."""
+
+    def __init__(self, context: Any, group: str) -> None:
+        self._tracker = context.statusTracker()
+        self._store = context._jsc.sc().statusStore()
+        self._group = group
+        self._finished: dict[int, dict[int, Stage]] = {}
+
+    def stages(self) -> list[Stage]:
+        """All that ran, run or will; not those whose rows an earlier job has left."""
+        found: dict[int, Stage] = {}
+        for job in sorted(self._tracker.getJobIdsForGroup(self._group)):
+            found |= self._finished.get(job) or self._of_job(job)
+        return [found[stage] for stage in sorted(found)]
+
+    def _of_job(self, job: int) -> dict[int, Stage]:
+        info = self._tracker.getJobInfo(job)
+        if info is None:
+            return {}
+        read: list[tuple[int, str, Stage]] = []
+        for stage in sorted(info.stageIds):
+            data = self._store.lastStageAttempt(stage)
+            counts = Stage(
+                data.numTasks(),
+                data.numCompletedIndices(),
+                data.inputBytes(),
+                data.shuffleReadBytes() > 0,
+            )
+            read.append((stage, str(data.status()), counts))
+        # Once the last stage has begun, what has not is never run.
+        begun = bool(read) and read[-1][1] not in ("PENDING", "SKIPPED")
+        skipped = ("PENDING", "SKIPPED") if begun else ("SKIPPED",)
+        found = {stage: counts for stage, status, counts in read if status not in skipped}
+        if info.status != "RUNNING" and all(s.done >= s.tasks for s in found.values()):
+            self._finished[job] = found
+        return found

@@ -1,0 +1,78 @@
+"""The Arrow batches of a DataFrame as a stream, the way that its session allows."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, Final
+
+from icesql.engine.spark.session import is_connect
+from icesql.engine.spark.waves import WAVE_BYTES, open_waves
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from sqlglot import exp
+
+    from icesql.engine.spark.progress import SparkJobs
+    from icesql.scan.plan import ScanPlan
+
+
+# What a byte of a data file comes to in Arrow, roughly: lineitem of TPC-H has 4.3.
+_ARROW_BYTES: Final = 4
+
+
+def stream(
+    frame: Any, jobs: SparkJobs, expected_bytes: int | None
+) -> Generator[pa.RecordBatch, None, None]:
+    """The rows of ``frame`` in its order, read as they are asked for; closing it ends the jobs.
+
+    ``expected_bytes`` is what they are thought to come to, None for no idea.
+    """
+    with jobs.watched():
+        if is_connect(frame.sparkSession):
+            yield from _connect_batches(frame, jobs)
+            return
+        waves = open_waves(frame, jobs, expected_bytes)
+        if waves is None:
+            yield from frame.toArrow().to_batches(max_chunksize=65_536)
+            return
+        with closing(waves):
+            yield from waves
+
+
+def expected_bytes(tree: exp.Expr, plans: Sequence[ScanPlan]) -> int | None:
+    """What the rows of a query come to at most, roughly, in Arrow; None when it is hard to say."""
+    from sqlglot import exp
+
+    size = _ARROW_BYTES * sum(plan.report.projected_bytes for plan in plans)
+    reducing = exp.Where, exp.Join, exp.Group, exp.AggFunc, exp.Distinct, exp.Limit, exp.Having
+    return size if size <= WAVE_BYTES or not tree.find(*reducing) else None
+
+
+def _connect_batches(frame: Any, jobs: SparkJobs) -> Iterator[pa.RecordBatch]:
+    """What the server sends, as it comes: partition after partition, flow controlled by gRPC."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import StructType
+
+    try:
+        # The methods behind DataFrame.toLocalIterator.
+        client, logical = frame.sparkSession.client, frame._plan
+        plan, observations = logical.to_proto(client), logical.observations
+        received = client.to_table_as_iterator(plan, observations)
+    except AttributeError:
+        yield from frame.toArrow().to_batches(max_chunksize=65_536)
+        return
+    schema = None
+    ended = False
+    try:
+        for each in received:
+            if isinstance(each, StructType):
+                schema = to_arrow_schema(each, timezone="UTC")
+                continue
+            table = each if schema is None else each.cast(schema)
+            yield from table.to_batches()
+        ended = True
+    finally:
+        if not ended:
+            jobs.cancel()
+        received.close()

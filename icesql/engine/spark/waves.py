@@ -1,0 +1,294 @@
+"""The rows of a DataFrame in waves: jobs over some of its partitions, a few ahead of the reader.
+
+Collecting everything in one job holds the whole result in the JVM, and a reader that pauses would
+block Spark's scheduler, which writes it. A wave is a job of its own over partitions of one RDD:
+shuffles below it ran once and stay. The waves in flight keep the cluster busy, the reader gets
+their rows in order, and what nobody has read yet is bounded.
+
+All that is private to PySpark stands here; ``open_waves`` gives None where it is missing.
+"""
+
+from __future__ import annotations
+
+import queue
+import struct
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from icesql.engine.spark.progress import SparkJobs
+
+# Waves that run or wait for the reader; the one being read comes on top.
+_LANES: Final = 3
+WAVE_BYTES: Final = 64 << 20
+_LENGTH: Final = struct.Struct("!i")
+
+
+def open_waves(frame: Any, jobs: SparkJobs, expected_bytes: int | None) -> Waves | None:
+    """The rows of ``frame``; runs the stages below its last, in this thread.
+
+    ``expected_bytes`` is what the rows are thought to come to, None for no idea. None comes back
+    where this PySpark cannot: threads of Java that are not those of Python, methods that are gone.
+    """
+    from py4j.clientserver import ClientServer
+    from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+
+    session = frame.sparkSession
+    context = session.sparkContext
+    if not isinstance(context._gateway, ClientServer):
+        return None
+    try:
+        jvm = _Jvm.of(session)
+        jvm.adopt_thread()
+        jobs.join()
+        rdd = frame._jdf.toArrowBatchRdd()
+    except (ImportError, AttributeError):
+        return None
+    except (Py4JJavaError, Py4JNetworkError):
+        raise
+    except Py4JError as error:
+        if "does not exist" in str(error):
+            return None
+        raise
+    return Waves(jvm, rdd, _arrow_schema(frame), jobs, expected_bytes)
+
+
+def _arrow_schema(frame: Any) -> pa.Schema:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    # As DataFrame.toArrow has it: the batches of the JVM come without.
+    return to_arrow_schema(frame.schema, timezone="UTC")
+
+
+@dataclass(frozen=True)
+class _Jvm:
+    """Spark's own methods behind ``DataFrame.toArrow`` and ``SparkContext.runJob``."""
+
+    session: Any
+    context: Any
+    settings: Any
+    run_job: Any
+    range: Any
+    to_list: Any
+    connect: Callable[[Any], tuple[Any, Any]]
+
+    @staticmethod
+    def of(session: Any) -> _Jvm:
+        from pyspark.util import _create_local_socket
+
+        jvm = session.sparkContext._jvm
+        settings = jvm.java.util.Properties()
+        settings.putAll(session._jsparkSession.conf().getAllAsJava())
+        return _Jvm(
+            session,
+            session.sparkContext._jsc.sc(),
+            settings,
+            jvm.PythonRDD.runJob,
+            jvm.java.util.stream.IntStream.range,
+            jvm.java.util.stream.Collectors.toList,
+            _create_local_socket,
+        )
+
+    def adopt_thread(self) -> None:
+        """Jobs of this thread run under the session's settings, as every action of Spark does."""
+        self.session._jvm.SparkSession.setActiveSession(self.session._jsparkSession)
+        self.context.setLocalProperties(self.settings.clone())
+
+
+class Waves:
+    """An iterator of Arrow batches. One thread reads and closes it."""
+
+    def __init__(
+        self, jvm: _Jvm, rdd: Any, schema: pa.Schema, jobs: SparkJobs, expected_bytes: int | None
+    ) -> None:
+        self._jvm, self._rdd, self._schema, self._jobs = jvm, rdd.toJavaRDD(), schema, jobs
+        self._partitions = int(rdd.getNumPartitions())
+        self._slots = int(jvm.context.defaultParallelism())
+        self._next = 0
+        self._size = self._first_size(expected_bytes)
+        # The bytes of a partition, as far as they are thought of or waves have shown them.
+        self._expected = (expected_bytes or 0) / max(1, self._partitions)
+        self._read_bytes = self._read_partitions = 0
+        self._flying: deque[tuple[range, Future[_Wave]]] = deque()
+        self._lanes: list[_Lane] = []
+        self._batches = self._read()
+        jobs.waiting = self._partitions
+
+    def _first_size(self, expected_bytes: int | None) -> int:
+        most = self._partitions
+        if most <= self._slots or (expected_bytes is not None and expected_bytes <= WAVE_BYTES):
+            return max(1, most)
+        half = -(-self._slots // 2)
+        if expected_bytes is None:
+            return half
+        return max(1, min(half, WAVE_BYTES * most // expected_bytes))
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        return next(self._batches)
+
+    def _read(self) -> Iterator[pa.RecordBatch]:
+        while True:
+            self._launch()
+            if not self._flying:
+                return
+            partitions, future = self._flying.popleft()
+            try:
+                wave = future.result()
+            except Exception as error:
+                if len(partitions) > 1 and "spark.driver.maxResultSize" in str(error):
+                    self._halve(partitions)
+                    continue
+                raise
+            self._launch()
+            yield from wave.batches(self._schema)
+            self._adapt(wave.size, len(partitions))
+
+    def _launch(self) -> None:
+        while self._next < self._partitions and len(self._flying) < _LANES:
+            end = min(self._partitions, self._next + self._size)
+            partitions, self._next = range(self._next, end), end
+            self._flying.append((partitions, self._submit(partitions)))
+
+    def _halve(self, partitions: range) -> None:
+        """Run again in two what was too much for the driver."""
+        middle = partitions.start + len(partitions) // 2
+        for part in (range(middle, partitions.stop), range(partitions.start, middle)):
+            self._flying.appendleft((part, self._submit(part)))
+        self._jobs.waiting += len(partitions)
+        self._size = max(1, len(partitions) // 2)
+
+    def _adapt(self, size: int, partitions: int) -> None:
+        self._read_bytes += size
+        self._read_partitions += partitions
+        usual = max(self._expected, self._read_bytes / self._read_partitions)
+        fitting = int(WAVE_BYTES / usual) if usual else self._partitions
+        self._size = max(1, min(4 * self._size, fitting))
+
+    def _submit(self, partitions: range) -> Future[_Wave]:
+        if len(partitions) == self._partitions:
+            # All at once needs no other thread.
+            future: Future[_Wave] = Future()
+            _settle(future, lambda: self._run(partitions))
+            return future
+        if len(self._lanes) < _LANES:
+            self._lanes.append(_Lane(self._enter_lane))
+        lane = min(self._lanes, key=lambda each: each.load)
+        return lane.submit(lambda: self._run(partitions))
+
+    def _enter_lane(self) -> None:
+        self._jvm.adopt_thread()
+        self._jobs.join()
+
+    def _run(self, partitions: range) -> _Wave:
+        jvm = self._jvm
+        wanted = jvm.range(partitions.start, partitions.stop).boxed().collect(jvm.to_list())
+        self._jobs.waiting -= len(partitions)
+        server = jvm.run_job(jvm.context, self._rdd, wanted)
+        return _Wave(server[2], *jvm.connect((server[0], server[1])))
+
+    def close(self) -> None:
+        """Stop the waves in flight and give everything back."""
+        if self._flying or self._next < self._partitions:
+            self._jobs.cancel()
+        self._next = self._partitions
+        self._batches.close()  # type: ignore[attr-defined]
+        for _, future in self._flying:
+            if not future.cancel():
+                future.add_done_callback(_drop)
+        self._flying.clear()
+        for lane in self._lanes:
+            lane.close()
+        self._lanes.clear()
+
+
+class _Wave:
+    """The rows of one finished job, waiting in the JVM behind a socket."""
+
+    def __init__(self, server: Any, file: Any, sock: Any) -> None:
+        self._server, self._file, self._sock = server, file, sock
+        self.size = 0
+
+    def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        try:
+            while (data := self._message()) is not None:
+                yield pa.ipc.read_record_batch(pa.py_buffer(data), schema)
+            # The stream has no end mark: only Java knows whether it wrote everything.
+            self._server.getResult()
+        finally:
+            self.close()
+
+    def _message(self) -> bytes | None:
+        head = self._file.read(_LENGTH.size)
+        if not head:
+            return None
+        data: bytes = self._file.read(*_LENGTH.unpack(head)) if len(head) == _LENGTH.size else b""
+        if len(head) < _LENGTH.size or len(data) < _LENGTH.unpack(head)[0]:
+            self._server.getResult()
+            raise EOFError("the rows of Spark ended in the middle")
+        self.size += len(data)
+        return data
+
+    def close(self) -> None:
+        self._file.close()
+        self._sock.close()
+
+
+def _drop(future: Future[_Wave]) -> None:
+    if future.exception() is None:
+        future.result().close()
+
+
+class _Lane:
+    """A daemon thread that runs one wave after the other."""
+
+    def __init__(self, enter: Callable[[], None]) -> None:
+        self._enter = enter
+        self._calls: queue.SimpleQueue[tuple[Future[_Wave], Callable[[], _Wave]] | None]
+        self._calls = queue.SimpleQueue()
+        self.load = 0
+        threading.Thread(target=self._loop, name="icesql-wave", daemon=True).start()
+
+    def submit(self, function: Callable[[], _Wave]) -> Future[_Wave]:
+        future: Future[_Wave] = Future()
+        self.load += 1
+        self._calls.put((future, function))
+        return future
+
+    def _loop(self) -> None:
+        entered = False
+        while (call := self._calls.get()) is not None:
+            future, function = call
+
+            def run(function: Callable[[], _Wave] = function, first: bool = not entered) -> _Wave:
+                if first:
+                    self._enter()
+                return function()
+
+            _settle(future, run)
+            entered = entered or not (future.cancelled() or future.exception())
+            self.load -= 1
+            del call, future, function, run
+
+    def close(self) -> None:
+        self._calls.put(None)
+
+
+def _settle(future: Future[_Wave], function: Callable[[], _Wave]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        future.set_result(function())
+    except BaseException as error:
+        # It is raised where the result is asked for.
+        future.set_exception(error)

@@ -1,0 +1,222 @@
+"""Results of the Spark engine as streams: bounded, in order, each row once, ended when closed."""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import icesql
+from icesql.context import QueryContext
+from icesql.engine.spark import batches, waves
+from icesql.engine.spark.progress import SparkJobs
+from icesql.engine.spark.scans import Scans
+from tests.writer.table import TableWriter
+
+FIELDS = [
+    {"id": 1, "name": "x", "required": False, "type": "long"},
+    {"id": 2, "name": "k", "required": False, "type": "string"},
+]
+FILES, ROWS = 16, 50
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Sixteen files of fifty rows."""
+    made = TableWriter(tmp_path_factory.mktemp("results"), FIELDS)
+    made.commit(
+        [
+            made.data_file([{"x": n * ROWS + i, "k": f"k{i % 3}"} for i in range(ROWS)])
+            for n in range(FILES)
+        ]
+    )
+    return str(made.metadata_path)
+
+
+@pytest.fixture
+def tasks(spark: Any, table: str, monkeypatch: pytest.MonkeyPatch) -> icesql.Connection:
+    """A connection where each file is a task, and every wave is taken for a big one."""
+    monkeypatch.setattr(Scans, "ways", frozenset())
+    monkeypatch.setattr(batches, "WAVE_BYTES", 1)
+    monkeypatch.setattr(waves, "WAVE_BYTES", 1)
+    spark.register_table("t", table)
+    spark.execute("SET split_target_size = 1")
+    return spark  # type: ignore[no-any-return]
+
+
+def session_of(connection: icesql.Connection) -> Any:
+    """The Spark session that a connection's queries run in."""
+    cursor = connection.execute("SELECT 1 + 1 AS x WHERE 1 = 1")
+    return cursor._result._frame.sparkSession  # type: ignore[union-attr]
+
+
+def mapped(frame: Any, function: Callable[[Iterator[Any]], Iterator[Any]], schema: str) -> Any:
+    with warnings.catch_warnings():
+        # PySpark has opinions about the pandas that happens to be installed.
+        warnings.simplefilter("ignore")
+        return frame.mapInArrow(function, schema)
+
+
+def tasks_done(cursor: Any) -> int:
+    jobs = cursor._result._jobs
+    tracker = jobs._session.sparkContext.statusTracker()
+    done = 0
+    for job in tracker.getJobIdsForGroup(jobs.tag):
+        for stage in tracker.getJobInfo(job).stageIds:
+            info = tracker.getStageInfo(stage)
+            done += info.numCompletedTasks if info is not None else 0
+    return done
+
+
+def settled(probe: Callable[[], Any], seconds: float = 10) -> bool:
+    end = time.monotonic() + seconds
+    while not (found := bool(probe())) and time.monotonic() < end:
+        time.sleep(0.05)
+    return found
+
+
+def test_the_first_row_comes_before_most_tasks_ran(tasks: icesql.Connection) -> None:
+    cursor = tasks.execute("SELECT x FROM t")
+    first = cursor.fetchone()
+    time.sleep(1)
+    assert 0 < tasks_done(cursor) <= 5
+    rest = cursor.fetchall()
+    assert sorted([first, *rest]) == [(x,) for x in range(FILES * ROWS)]
+
+
+def test_a_reader_that_waits_holds_up_nobody_else(tasks: icesql.Connection) -> None:
+    cursor = tasks.execute("SELECT x FROM t")
+    cursor.fetchone()
+    assert tasks.execute("SELECT count(k), sum(x) FROM t").fetchall() == [(800, 319600)]
+    assert len(cursor.fetchall()) == FILES * ROWS - 1
+
+
+def test_arrow_batches_stream_too(tasks: icesql.Connection) -> None:
+    cursor = tasks.execute("SELECT x, k FROM t")
+    reader = cursor.arrow_reader()
+    first = reader.read_next_batch()
+    assert tasks_done(cursor) <= 5
+    assert first.num_rows + sum(batch.num_rows for batch in reader) == FILES * ROWS
+
+
+def test_closing_early_ends_the_jobs(tasks: icesql.Connection) -> None:
+    cursor = tasks.execute("SELECT x FROM t")
+    cursor.fetchone()
+    jobs = cursor._result._jobs  # type: ignore[union-attr]
+    tracker = jobs._session.sparkContext.statusTracker()
+    cursor.close()
+    assert settled(lambda: not tracker.getActiveJobsIds(), 2)
+    ran = len(tracker.getJobIdsForGroup(jobs.tag))
+    time.sleep(0.5)
+    assert len(tracker.getJobIdsForGroup(jobs.tag)) == ran <= 5
+    assert not [each.name for each in threading.enumerate() if each.name == "icesql-wave"]
+
+
+def test_order_by_keeps_its_order_over_many_waves(tasks: icesql.Connection) -> None:
+    session = session_of(tasks)
+    session.conf.set("spark.sql.adaptive.coalescePartitions.enabled", "false")
+    session.conf.set("spark.sql.shuffle.partitions", "12")
+    try:
+        cursor = tasks.execute("SELECT x FROM t ORDER BY k DESC, x")
+        rows = cursor.fetchall()
+        jobs = cursor._result._jobs  # type: ignore[union-attr]
+        tracker = session.sparkContext.statusTracker()
+        assert len(tracker.getJobIdsForGroup(jobs.tag)) > 4
+    finally:
+        session.conf.set("spark.sql.adaptive.coalescePartitions.enabled", "true")
+        session.conf.set("spark.sql.shuffle.partitions", "2")
+    assert rows == [
+        (n * ROWS + i,) for k in (2, 1, 0) for n in range(FILES) for i in range(ROWS) if i % 3 == k
+    ]
+
+
+def test_no_wave_runs_a_shuffle_again(spark: Any, tmp_path: Path) -> None:
+    session = session_of(spark)
+    seen = tmp_path / "seen"
+    seen.mkdir()
+
+    def marked(given: Iterator[Any]) -> Iterator[Any]:
+        import uuid
+
+        for batch in given:
+            (seen / uuid.uuid4().hex).write_text(str(batch.num_rows))
+            yield batch
+
+    read = mapped(session.range(0, 1000, 1, 4), marked, "id long")
+    frame = read.repartition(16, "id").distinct()
+    jobs = SparkJobs(session, "icesql-test-shuffle", QueryContext())
+    with closing(batches.stream(frame, jobs, None)) as stream:
+        ids = [value for batch in stream for value in batch.column(0).to_pylist()]
+    assert sorted(ids) == list(range(1000))
+    assert sum(int(each.read_text()) for each in seen.iterdir()) == 1000
+    assert len(session.sparkContext.statusTracker().getJobIdsForGroup(jobs.tag)) > 4
+
+
+def test_a_wave_too_big_for_the_driver_is_halved(
+    tasks: icesql.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waves, "WAVE_BYTES", 1 << 30)
+    run, sizes = waves.Waves._run, list[int]()
+
+    def refusing(self: waves.Waves, partitions: range) -> Any:
+        sizes.append(len(partitions))
+        if len(partitions) > 3:
+            raise RuntimeError("results are bigger than spark.driver.maxResultSize")
+        return run(self, partitions)
+
+    monkeypatch.setattr(waves.Waves, "_run", refusing)
+    rows = tasks.execute("SELECT x FROM t").fetchall()
+    assert rows == [(x,) for x in range(FILES * ROWS)]
+    assert max(sizes) == FILES
+
+
+def test_without_the_private_methods_the_rows_are_the_same(
+    tasks: icesql.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(session: Any) -> Any:
+        raise AttributeError("this PySpark has no such method")
+
+    monkeypatch.setattr(waves._Jvm, "of", missing)
+    assert tasks.execute("SELECT x FROM t").fetchall() == [(x,) for x in range(FILES * ROWS)]
+
+
+def test_rows_lost_on_the_way_are_an_error(
+    tasks: icesql.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message, calls = waves._Wave._message, list[int]()
+
+    def cut(self: waves._Wave) -> bytes | None:
+        calls.append(1)
+        if len(calls) > 3:
+            self._file = open("/dev/null", "rb")  # noqa: SIM115 - closed by the wave
+            self._file.read = lambda count: b"\0\0"  # type: ignore[method-assign]
+        return message(self)
+
+    monkeypatch.setattr(waves._Wave, "_message", cut)
+    with pytest.raises(icesql.OperationalError):
+        tasks.execute("SELECT x FROM t").fetchall()
+
+
+def test_settings_of_the_session_reach_the_tasks(connect: Any) -> None:
+    def seen(given: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+        from pyspark import TaskContext
+
+        for batch in given:
+            zone = TaskContext.get().getLocalProperty("spark.sql.session.timeZone")
+            yield pa.record_batch({"zone": pa.array([zone] * batch.num_rows, pa.string())})
+
+    with connect(timezone="Asia/Kolkata") as connection:
+        session = session_of(connection)
+        frame = mapped(session.range(0, 12, 1, 12), seen, "zone string")
+        jobs = SparkJobs(session, "icesql-test-settings", QueryContext())
+        # Of the first thread and of those that run later waves.
+        with closing(batches.stream(frame, jobs, None)) as stream:
+            zones = [zone for batch in stream for zone in batch.column(0).to_pylist()]
+    assert zones == ["Asia/Kolkata"] * 12
