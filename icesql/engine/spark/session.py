@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import shutil
@@ -41,13 +42,30 @@ PINNED: Final[dict[str, str]] = {
     "spark.sql.leafNodeDefaultParallelism": "100000",
 }
 
+# Tries of a first call to a Connect server, 4 s in all.
+_KNOCKS: Final = 4
+
 
 def require_pyspark() -> None:
-    """Raises MissingExtraError without PySpark."""
+    """Raises MissingExtraError without PySpark and the pandas that its Arrow exchange asks for."""
+    _require("PySpark", "pyspark", "pandas")
+
+
+def _require(what: str, *modules: str) -> None:
+    for module in modules:
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            hint = "" if module == "pyspark" else f"{module} is missing"
+            raise MissingExtraError(what, extra="spark", hint=hint) from error
+
+
+def _require_jvm() -> None:
     try:
-        import pyspark  # noqa: F401 - only to tell plainly that it is missing
+        from pyspark import SparkContext  # noqa: F401 - only to tell plainly that it is missing
     except ImportError as error:
-        raise MissingExtraError("PySpark", extra="spark") from error
+        hint = "the PySpark that is installed only speaks Spark Connect: remote=…"
+        raise MissingExtraError("a Spark to start", extra="spark", hint=hint) from error
 
 
 def require_java() -> None:
@@ -97,6 +115,7 @@ class SparkSource:
             self._started = True
             return _connect(str(self._source["remote"]))
         master = self._source.get("master")
+        _require_jvm()
         self._started = not _has_session()
         return _start(str(master) if master else None)
 
@@ -219,15 +238,39 @@ def _cores(master: str) -> int:
 
 
 def _connect(remote: str) -> Any:
-    try:
-        from pyspark.sql.connect.session import SparkSession
-    except ImportError as error:
-        raise MissingExtraError("Spark Connect", extra="spark", hint=str(error)) from error
-    try:
-        return SparkSession.builder.remote(remote).create()
-    except Exception as error:
-        # gRPC and PySpark raise unrelated classes here.
-        raise OperationalError(f"cannot connect to Spark at {remote}: {error}") from error
+    with warnings.catch_warnings():
+        # PySpark has opinions about the pandas that happens to be installed.
+        warnings.simplefilter("ignore")
+        # PySpark ends the process of a program without a file, where one of these is missing.
+        _require("Spark Connect", "grpc", "grpc_status", "google.rpc", "zstandard")
+        try:
+            from pyspark.sql.connect.client.retries import DefaultPolicy
+            from pyspark.sql.connect.session import SparkSession
+        except ImportError as error:
+            raise MissingExtraError("Spark Connect", extra="spark", hint=str(error)) from error
+        session = None
+        try:
+            session = SparkSession.builder.remote(remote).create()
+            # PySpark knocks for ten minutes at a door where nobody is; inside it may be patient.
+            patient = session.client.get_retry_policies()
+            session.client.set_retry_policies([DefaultPolicy(max_retries=_KNOCKS)])
+            session.conf.get("spark.sql.session.timeZone")
+            session.client.set_retry_policies(patient)
+            return session
+        except Exception as error:
+            # gRPC and PySpark raise unrelated classes here. Behind the address stand credentials.
+            if session is not None:
+                # It would knock again when the process ends.
+                session.client.set_retry_policies([DefaultPolicy(max_retries=0)])
+            address = remote.partition("/;")[0]
+            raise OperationalError(
+                f"cannot connect to Spark at {address}: {_reason(error)}"
+            ) from error
+
+
+def _reason(error: Exception) -> str:
+    details: Any = getattr(error, "details", None)
+    return str(details() if callable(details) else error)
 
 
 def _pinned(root: Any, timezone: str) -> Any:
