@@ -11,6 +11,7 @@ from icesql.errors import (
     ProgrammingError,
     SnapshotNotFoundError,
     TypeMismatchError,
+    UnsupportedSqlError,
     UnsupportedTableError,
 )
 from tests.writer.table import TableWriter
@@ -375,6 +376,15 @@ def test_a_column_of_another_type_is_an_error(query: Any, table: TableWriter) ->
 def test_options_are_checked(query: Any, options: dict[str, Any], text: str) -> None:
     with pytest.raises(ProgrammingError, match=text):
         query(**options)
+
+
+def test_limits_that_spark_would_not_keep_are_refused(query: Any, table: TableWriter) -> None:
+    from icesql.engine.spark.stream import StreamPlanning
+    from icesql.engine.spark.table import TableSource
+
+    options = {"path": table.folder, "streaming-max-rows-per-micro-batch": "5"}
+    with pytest.raises(UnsupportedSqlError, match=r"max-rows-per-batch.*4\.2"):
+        StreamPlanning(TableSource.of(options, {}), takes_limits=False)
 
 
 def test_before_spark_4_2_the_newest_snapshot_ends_a_batch(query: Any, table: TableWriter) -> None:

@@ -57,6 +57,7 @@ def _source(find: Callable[[], None], connect: dict[str, Any]) -> Any:
     from pyspark.sql.datasource import DataSource
 
     batch, stream = _batch_reader(find), _stream_reader(find)
+    takes_limits = _available_now() is not object
 
     class IcesqlDataSource(DataSource):  # type: ignore[misc, unused-ignore]
         @classmethod
@@ -95,7 +96,7 @@ def _source(find: Callable[[], None], connect: dict[str, Any]) -> Any:
             source = self._source()
             from icesql.engine.spark.stream import StreamPlanning
 
-            return stream(StreamPlanning(source))
+            return stream(StreamPlanning(source, takes_limits=takes_limits))
 
     return IcesqlDataSource
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from icesql.engine.spark.table import MAIN, TableSource
 from icesql.engine.spark.worker import ScanJob, pack
-from icesql.errors import SnapshotNotFoundError, UnsupportedTableError
+from icesql.errors import SnapshotNotFoundError, UnsupportedSqlError, UnsupportedTableError
 from icesql.scan.incremental import APPEND, added_files, ancestors, operation_of
 
 if TYPE_CHECKING:
@@ -83,12 +83,21 @@ class Limits:
 
 
 class StreamPlanning:
-    """Plans the micro batches of one stream."""
+    """Plans the micro batches of one stream.
 
-    def __init__(self, source: TableSource) -> None:
+    ``takes_limits`` says whether Spark asks for batches within limits. Raises ProgrammingError for
+    options of batch reads, UnsupportedSqlError for limits that Spark would not keep.
+    """
+
+    def __init__(self, source: TableSource, *, takes_limits: bool = True) -> None:
         source.options.check_stream()
         self._source = source
         self._target: Offset | None = None
+        if not takes_limits and self.limits != Limits():
+            raise UnsupportedSqlError(
+                "max-files-per-batch and max-rows-per-batch on this PySpark",
+                hint="they need PySpark 4.2",
+            )
 
     @property
     def limits(self) -> Limits:
