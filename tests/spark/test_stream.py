@@ -295,6 +295,16 @@ def test_an_expired_snapshot_is_an_error_that_says_what_to_do(
         stream.restart().run()
 
 
+def test_a_gap_in_the_history_is_no_rollback(query: Any, table: TableWriter) -> None:
+    stream = query(stream_from=1000, max_files_per_batch=1)
+    stream.run(batches=1)
+    append(table, (5,))
+    table.tag("kept", 1000)
+    expire(table, 1001)
+    with pytest.raises(SnapshotNotFoundError, match=r"snapshot 1000, .*expired"):
+        stream.restart().run()
+
+
 def test_a_rollback_behind_the_stream_is_an_error(query: Any, table: TableWriter) -> None:
     stream = query()
     assert stream.run() == [[1, 2, 3, 4]]
@@ -402,7 +412,29 @@ def test_before_spark_4_2_the_newest_snapshot_ends_a_batch(query: Any, table: Ta
             added = added or append(table, (5,))
         assert found == expected, start
         table.rollback(1001)
+        stream.offsets.append(stream.planning.latest(None, Limits()))
+        with pytest.raises(SnapshotNotFoundError, match="rolled back"):
+            stream.read()
         expire(table, added)
+    stream = query(stream_from_timestamp=table.snapshots[1]["timestamp-ms"])
+    stream.offsets.append(stream.planning.latest(None, Limits()))
+    assert stream.read() == [4]
+    stream.committed += 1
+    table.rollback(1000)
+    stream.offsets.append(stream.planning.latest(None, Limits()))
+    with pytest.raises(SnapshotNotFoundError, match="rolled back"):
+        stream.read()
+
+
+def test_an_idle_stream_opens_no_manifest(
+    query: Any, table: TableWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from icesql.scan.manifest_source import ManifestSource
+
+    stream = query()
+    assert stream.run() == [[1, 2, 3, 4]]
+    monkeypatch.delattr(ManifestSource, "manifests_of")
+    assert not stream.restart().plan()
 
 
 # ------------------------------------------------------------------ on Spark

@@ -31,8 +31,7 @@ Json = dict[str, int]
 class Offset:
     """``files`` of ``snapshot_id`` are done, and all of its ancestors.
 
-    After all of a snapshot ``files`` is at least one, since 0 is before all of it. ``first`` is
-    where the stream began, in the end of its first batch.
+    ``first`` is where the stream began, in the end of its first batch.
     """
 
     snapshot_id: int
@@ -63,6 +62,8 @@ class Offset:
         return self.snapshot_id, self.files
 
 
+# More than any snapshot has: where the end of one is known without reading its manifests.
+ALL: Final = 2**31 - 1
 # Before anybody looked; and before the first snapshot of a table that had none.
 START: Final = Offset(-1, -1)
 EMPTY: Final = Offset(-1, 0)
@@ -132,7 +133,7 @@ class StreamPlanning:
     def stop_at_newest(self) -> None:
         """What is there now is all that this run reads."""
         table = self._source.table()
-        self._target = self._end_of(table, ancestors(table, self._source.head(table)))
+        self._target = self._end_of(ancestors(table, self._source.head(table)))
 
     def _begin(self, table: Table, history: Sequence[Snapshot]) -> Offset | None:
         """Where the options start; None while no snapshot is as new as asked for."""
@@ -147,7 +148,7 @@ class StreamPlanning:
             self._position(table, history, begin)
             return begin
         if options.stream_from == "latest":
-            return self._end_of(table, history)
+            return self._end_of(history)
         return Offset(history[0].snapshot_id, 0) if history else EMPTY
 
     def _newest(self, table: Table, history: Sequence[Snapshot]) -> Offset:
@@ -155,18 +156,12 @@ class StreamPlanning:
             begin = self._begin(table, history)
         except SnapshotNotFoundError:
             # A stream that is long past it does not need it.
-            return self._end_of(table, history)
-        return START if begin is None else replace(self._end_of(table, history), first=begin)
+            return self._end_of(history)
+        return START if begin is None else replace(self._end_of(history), first=begin)
 
-    def _end_of(self, table: Table, history: Sequence[Snapshot]) -> Offset:
+    def _end_of(self, history: Sequence[Snapshot]) -> Offset:
         """After all that is there."""
-        return self._after(table, history[-1]) if history else EMPTY
-
-    def _after(self, table: Table, snapshot: Snapshot) -> Offset:
-        files = 0
-        if operation_of(snapshot, table.name) == APPEND:
-            files = len(added_files(table, snapshot, self._source.query()))
-        return Offset(snapshot.snapshot_id, max(1, files))
+        return Offset(history[-1].snapshot_id, ALL) if history else EMPTY
 
     def _advanced(
         self, table: Table, history: Sequence[Snapshot], start: Offset, limits: Limits
@@ -178,20 +173,22 @@ class StreamPlanning:
         files = rows = 0
         end = start
         for snapshot in history[self._position(table, history, start) :]:
+            at = start.files if snapshot.snapshot_id == start.snapshot_id else 0
             try:
-                added = self._left(table, snapshot, start)
+                if at == 0:
+                    self._source.takes(table, snapshot)
             except UnsupportedTableError:
                 if end.place == start.place:
                     raise
                 return end
-            done = start.files if snapshot.snapshot_id == start.snapshot_id else 0
-            for file in added:
-                files, rows = files + 1, rows + max(0, file.record_count)
-                if limits.exceeded(files, rows):
-                    return end
-                done += 1
-                end = Offset(snapshot.snapshot_id, done)
-            end = Offset(snapshot.snapshot_id, max(1, done))
+            if limits != Limits():
+                for file in self._left(table, snapshot, at):
+                    files, rows = files + 1, rows + max(0, file.record_count)
+                    if limits.exceeded(files, rows):
+                        return end
+                    at += 1
+                    end = Offset(snapshot.snapshot_id, at)
+            end = Offset(snapshot.snapshot_id, ALL)
         return end
 
     # ------------------------------------------------------------------ batches
@@ -213,24 +210,25 @@ class StreamPlanning:
             if begin is None or begin.place == end.place:
                 return
             start = begin
-        first, last = (self._position(table, history, each) for each in (start, end))
-        if end.place in (START.place, EMPTY.place):
+        if end.place == EMPTY.place:
             return
+        first, last = (self._position(table, history, each) for each in (start, end))
+        if end.place == START.place or (first, start.files) > (last, end.files):
+            # What would come next was read already.
+            raise self._lost(f"snapshot {start.snapshot_id}", table, history, start.snapshot_id)
         for snapshot in history[first : last + 1]:
-            added = self._left(table, snapshot, start)
-            if snapshot.snapshot_id == end.snapshot_id:
-                done = start.files if snapshot.snapshot_id == start.snapshot_id else 0
-                added = added[: max(0, end.files - done)]
-            yield from added
+            at = start.files if snapshot.snapshot_id == start.snapshot_id else 0
+            upto = end.files if snapshot.snapshot_id == end.snapshot_id else ALL
+            yield from self._left(table, snapshot, at)[: upto - at]
 
-    def _left(self, table: Table, snapshot: Snapshot, start: Offset) -> tuple[DataFile, ...]:
-        """The appended files of a snapshot that come after ``start``, which is not after it."""
-        if snapshot.snapshot_id != start.snapshot_id or start.files == 0:
+    def _left(self, table: Table, snapshot: Snapshot, done: int) -> tuple[DataFile, ...]:
+        """The appended files of a snapshot that come after the first ``done``."""
+        if done == 0:
             return self._source.appended(table, snapshot)
-        if operation_of(snapshot, table.name) != APPEND:
+        if done == ALL or operation_of(snapshot, table.name) != APPEND:
             # The stream began after this snapshot, or left it out.
             return ()
-        return added_files(table, snapshot, self._source.query())[start.files :]
+        return added_files(table, snapshot, self._source.query())[done:]
 
     # ------------------------------------------------------------------ history
 
@@ -258,7 +256,8 @@ class StreamPlanning:
         self, what: str, table: Table, history: Sequence[Snapshot], snapshot_id: int | None = None
     ) -> SnapshotNotFoundError:
         branch = self._source.options.branch or MAIN
-        if snapshot_id in table.metadata.snapshots:
+        is_cut = bool(history) and history[0].parent_snapshot_id is not None
+        if snapshot_id in table.metadata.snapshots and not is_cut:
             why = "the table was rolled back or replaced, so what was read after that is not in it"
         else:
             why = "it is expired, and with it perhaps rows that were not read yet"

@@ -194,22 +194,26 @@ class TableSource:
 
     # ------------------------------------------------------------------ appended files
 
-    def appended(self, table: Table, snapshot: Snapshot) -> tuple[DataFile, ...]:
-        """The files of rows that a snapshot appended, () if it is to be left out.
+    def takes(self, table: Table, snapshot: Snapshot) -> bool:
+        """Whether rows of a snapshot are read as appended; False for one to be left out.
 
         Raises UnsupportedTableError for one that overwrote or deleted rows, unless that is skipped.
         """
         operation = operation_of(snapshot, table.name)
-        if operation == APPEND:
-            return added_files(table, snapshot, self.query())
-        if operation == REPLACE or operation in self.options.skipped:
-            return ()
+        if operation in (APPEND, REPLACE) or operation in self.options.skipped:
+            return operation == APPEND
         raise UnsupportedTableError(
             f"reading what was appended by snapshot {snapshot.snapshot_id}, "
             f"whose operation is {operation}",
             table=table.name,
             hint=f'option("on-{operation}", "skip") leaves it out, and what it changed with it',
         )
+
+    def appended(self, table: Table, snapshot: Snapshot) -> tuple[DataFile, ...]:
+        """The files of rows that a snapshot appended, () if it is to be left out."""
+        if not self.takes(table, snapshot):
+            return ()
+        return added_files(table, snapshot, self.query())
 
     def whole_files(
         self, table: Table, files: Iterable[DataFile], columns: Columns
