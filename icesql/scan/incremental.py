@@ -87,8 +87,8 @@ def added_files(table: Table, snapshot: Snapshot, query: QueryContext) -> tuple[
     """The data files that ``snapshot`` added, in the order of its manifests.
 
     Files that it only carried on, and deletes, are left out. The order never changes, so that a
-    position in it can be remembered. Raises CorruptFileError, StorageError, and
-    UnsupportedTableError for encrypted files.
+    position in it can be remembered. Raises CorruptFileError, also for a snapshot that says it
+    added more than its manifests name, StorageError, and UnsupportedTableError for encrypted files.
     """
     source = ManifestSource(table.storage, query, table.name)
     own = [
@@ -115,6 +115,13 @@ def added_files(table: Table, snapshot: Snapshot, query: QueryContext) -> tuple[
         for index in range(entries.count)
         if entries.status[index] == _ADDED and entries.snapshot_id[index] == snapshot.snapshot_id
     )
+    told = snapshot.summary.get("added-data-files", "0")
+    if told.isascii() and told.isdigit() and int(told) > len(added):
+        raise CorruptFileError(
+            snapshot.manifest_list or table.metadata_location,
+            f"snapshot {snapshot.snapshot_id} says that it added {told} data files, but its "
+            f"manifests name {len(added)} of that snapshot",
+        )
     for file in added:
         if file.key_metadata:
             raise UnsupportedTableError(

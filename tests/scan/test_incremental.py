@@ -9,7 +9,7 @@ import pytest
 
 from icesql.catalog.open import Table, open_table
 from icesql.context import QueryContext
-from icesql.errors import SnapshotNotFoundError, UnsupportedTableError
+from icesql.errors import CorruptFileError, SnapshotNotFoundError, UnsupportedTableError
 from icesql.iceberg.snapshot import Snapshot
 from icesql.scan.incremental import added_files, ancestors, operation_of, snapshots_after
 from tests.writer.table import TableWriter
@@ -51,6 +51,18 @@ def test_only_what_a_snapshot_added_is_its_own(writer: TableWriter, rewrite: boo
         again = added_files(open_table(writer.folder), snapshot(table, snapshot_id), QueryContext())
         assert len(files) == expected
         assert [each.path for each in files] == [each.path for each in again]
+
+
+def test_files_under_another_snapshots_id_are_not_lost_silently(writer: TableWriter) -> None:
+    """Metadata that went through a tool which rounds large numbers."""
+    append(writer, 1)
+    writer.snapshots[0]["summary"]["added-data-files"] = "1"
+    writer.snapshots[0]["snapshot-id"] = writer.current = 999
+    writer.log[0]["snapshot-id"] = 999
+    writer.write_metadata()
+    table = open_table(writer.folder)
+    with pytest.raises(CorruptFileError, match="says that it added 1 data files"):
+        added_files(table, snapshot(table, 999), QueryContext())
 
 
 def test_an_encrypted_file_is_refused(tmp_path: Path) -> None:
