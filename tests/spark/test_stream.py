@@ -516,6 +516,17 @@ def test_latest_survives_a_stop_before_any_row(
         append(table, (5,))
 
 
+def test_an_option_of_batch_reads_is_told_in_the_error(
+    session: Any, table: TableWriter, tmp_path: Path
+) -> None:
+    from pyspark.errors import StreamingQueryException
+
+    query = start(session, table, tmp_path, Sink(), snapshot_id=1000)
+    with pytest.raises(StreamingQueryException, match="is for read, not for readStream") as raised:
+        query.awaitTermination(120)
+    assert "UnboundLocalError" not in str(raised.value)
+
+
 def test_what_a_stream_refuses_is_told_in_its_error(
     session: Any, table: TableWriter, tmp_path: Path
 ) -> None:

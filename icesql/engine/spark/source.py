@@ -93,10 +93,13 @@ def _source(find: Callable[[], None], connect: dict[str, Any]) -> Any:
             return batch(BatchPlanning(source))
 
         def streamReader(self, schema: Any) -> Any:
-            source = self._source()
-            from icesql.engine.spark.stream import StreamPlanning
+            def planning() -> Any:
+                source = self._source()
+                from icesql.engine.spark.stream import StreamPlanning
 
-            return stream(StreamPlanning(source, takes_limits=takes_limits))
+                return StreamPlanning(source, takes_limits=takes_limits)
+
+            return stream(planning)
 
     return IcesqlDataSource
 
@@ -163,11 +166,18 @@ def _stream_reader(find: Callable[[], None]) -> Any:
     rows = _rows(find)
 
     class IcesqlStreamReader(DataSourceStreamReader, _available_now()):  # type: ignore[misc, unused-ignore]
-        def __init__(self, planning: Any) -> None:
-            self._planning = planning
+        def __init__(self, planning: Callable[[], Any]) -> None:
+            self._start, self._planned = planning, None
 
         def __getstate__(self) -> dict[str, Any]:
             return {}
+
+        @property
+        def _planning(self) -> Any:
+            # What is raised before there is a reader PySpark hides behind an error of its own.
+            if self._planned is None:
+                self._planned = self._start()
+            return self._planned
 
         def initialOffset(self) -> Json:
             offset: Json = self._planning.initial()
