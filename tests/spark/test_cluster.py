@@ -198,6 +198,11 @@ CONNECT = """
     session = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
     register(session)
     assert session.read.format("icesql").load(sys.argv[2]).count() == 6000
+    stream = session.readStream.format("icesql").option("max-files-per-batch", 1).load(sys.argv[2])
+    writer = stream.writeStream.format("memory").queryName("streamed").trigger(availableNow=True)
+    query = writer.start()
+    query.awaitTermination(120)
+    assert session.table("streamed").count() == 6000
     session.stop()
     con.close()
     print("connect ok", flush=True)
