@@ -55,14 +55,15 @@ def snapshots_after(table: Table, start_id: int, end: Snapshot) -> tuple[Snapsho
             return history[position + 1 :]
     if history and history[0].parent_snapshot_id == start_id:
         return history
+    is_cut = bool(history) and history[0].parent_snapshot_id is not None
     raise SnapshotNotFoundError(
         f"snapshot {start_id} in the history of snapshot {end.snapshot_id}",
         table=table.name,
         oldest=str(history[0].snapshot_id) if history else None,
         newest=str(end.snapshot_id),
         hint="it was rolled back or belongs to a branch"
-        if start_id in table.metadata.snapshots
-        else "it is expired or never was",
+        if start_id in table.metadata.snapshots and not is_cut
+        else "it, or what followed it, is expired or never was",
     )
 
 

@@ -103,7 +103,7 @@ def test_an_expired_start_will_do_while_its_successor_is_kept(writer: TableWrite
     table = open_table(writer.folder)
     end = snapshot(table, made[3])
     assert ids(snapshots_after(table, made[1], end)) == made[2:]
-    with pytest.raises(SnapshotNotFoundError, match="expired or never was"):
+    with pytest.raises(SnapshotNotFoundError, match="is expired or never was"):
         snapshots_after(table, made[0], end)
 
 

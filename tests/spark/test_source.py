@@ -171,6 +171,13 @@ def test_an_incremental_read_gives_what_was_appended(spark_here: None, table: Ta
         assert numbers(table, start_snapshot_id=start, **options) == expected, (start, end)
 
 
+def test_tasks_of_appended_files_carry_no_bounds(spark_here: None, table: TableWriter) -> None:
+    from icesql.engine.spark.worker import unpack
+
+    jobs = [unpack(job) for job in planned(table, start_snapshot_id=1000).partitions()]
+    assert [each.data_file.lower_bounds for job in jobs for each in job.task.tasks] == [None]
+
+
 def test_an_incremental_read_follows_its_branch(spark_here: None, table: TableWriter) -> None:
     table.tag("audit", 1000, kind="branch")
     table.commit([table.data_file(rows(7))], branch="audit")
@@ -202,7 +209,7 @@ def test_an_incremental_read_needs_its_start_in_the_history(
     table.log = table.log[1:]
     table.write_metadata()
     assert numbers(table, start_snapshot_id=1000) == [4, 6], "what followed it is kept"
-    with pytest.raises(SnapshotNotFoundError, match="expired or never was"):
+    with pytest.raises(SnapshotNotFoundError, match="is expired or never was"):
         numbers(table, start_snapshot_id=999)
     with pytest.raises(SnapshotNotFoundError, match="end-snapshot-id"):
         numbers(table, start_snapshot_id=1001, end_snapshot_id=5)

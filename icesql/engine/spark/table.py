@@ -30,7 +30,7 @@ from icesql.scan.incremental import APPEND, REPLACE, added_files, operation_of
 from icesql.scan.packing import Packing, pack_files
 from icesql.scan.planner import scan_context
 from icesql.scan.table_scan import TableScan
-from icesql.scan.task import CombinedScanTask, FileScanTask
+from icesql.scan.task import CombinedScanTask, FileScanTask, without_metrics
 
 if TYPE_CHECKING:
     from icesql.catalog.open import Catalog, Table
@@ -221,7 +221,8 @@ class TableSource:
         """Tasks that read files as they were appended, without deletes."""
         context = scan_context(TableScan(table, None, columns.schema, columns.projection))
         packing = Packing.choose(self.options.settings, table.metadata.properties)
-        tasks = [FileScanTask(file, 0, file.file_size_in_bytes) for file in files]
+        bare = map(without_metrics, files)
+        tasks = [FileScanTask(file, 0, file.file_size_in_bytes) for file in bare]
         return [CombinedScanTask(group, context) for group in pack_files(tasks, packing)]
 
 
