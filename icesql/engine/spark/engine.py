@@ -20,7 +20,7 @@ from icesql.engine.instance import InstancePool
 from icesql.engine.result_schema import ResultColumn, arrow_schema, python_values
 from icesql.engine.spark.batches import expected_bytes, stream
 from icesql.engine.spark.bind import declared_columns
-from icesql.engine.spark.errors import spark_exceptions, translate
+from icesql.engine.spark.errors import has_crossed, is_gone, spark_exceptions, translate
 from icesql.engine.spark.progress import SparkJobs
 from icesql.engine.spark.reader import ReaderFrames, readable_folders
 from icesql.engine.spark.scans import Scans
@@ -142,9 +142,15 @@ class SparkResult:
         except BaseException as error:
             # Which classes Spark raises is only known where PySpark is installed.
             if not isinstance(error, spark_exceptions()):
+                if isinstance(error, AttributeError):
+                    self._source.check()
                 raise
             cancelled = self._query.cancel.is_set()
-            raise translate(error, cancelled=cancelled, planning=planning) from error
+            if not cancelled and is_gone(error):
+                self._source.forget()
+            found = translate(error, cancelled=cancelled, planning=planning)
+            # The trace of Java tells nothing beyond what a worker said itself.
+            raise found from (None if has_crossed(error) else error)
         finally:
             self._busy = False
 

@@ -6,15 +6,18 @@ import base64
 import binascii
 import pickle
 import re
-from typing import Any
+from typing import Any, Final
+from urllib.parse import unquote
 
 from icesql.engine.spark.worker import ERROR_MARK
 from icesql.errors import (
+    CorruptFileError,
     DataError,
     Error,
     InternalError,
     OperationalError,
     QueryCancelledError,
+    StorageError,
     UnsupportedSqlError,
 )
 
@@ -24,6 +27,41 @@ _DATA = re.compile(
     r"\b(ARITHMETIC_OVERFLOW|CAST_INVALID_INPUT|CAST_OVERFLOW|DIVIDE_BY_ZERO|DATETIME_OVERFLOW|"
     r"NUMERIC_VALUE_OUT_OF_RANGE|INVALID_PARAMETER_VALUE|CANNOT_PARSE_TIMESTAMP|INVALID_FRACTION|"
     r"DATETIME_FIELD_OUT_OF_BOUNDS|SCALAR_SUBQUERY_TOO_MANY_ROWS|INVALID_REGEXP_REPLACE)"
+)
+_FILE = re.compile(r"while reading file (\S+?)\.?\s|Path does not exist: (\S+?)\.?\s")
+# Causes that are no fault of the bytes in a file, by the class of the exception.
+_UNREACHABLE = re.compile(r"FileNotFound|Access|Permission|Connect|Socket|UnknownHost|S3|Timeout")
+_CAUSE = re.compile(
+    r"^(?:Caused by|.*\bexecutor \w+\)|.*most recent failure.*?\)): ([\w.$]+): (.+)"
+)
+_MEMORY: Final = (
+    (
+        "maxResultSize",
+        "raise spark.driver.maxResultSize, or SET split_target_size to a smaller number",
+    ),
+    (
+        "build and broadcast|larger than 8|_BROADCAST_|broadcast the table",
+        "raise spark.driver.memory before Spark starts (it is the memory of a local master), or "
+        "set spark.sql.autoBroadcastJoinThreshold to -1",
+    ),
+    (
+        r"Python worker exited|\bMemoryError",
+        "a Python worker was ended, mostly for want of memory: give the machine more, or "
+        "spark.executor.memoryOverhead, or SET split_target_size to a smaller number",
+    ),
+    (
+        r"OutOfMemoryError|Java heap space|GC overhead|acquire \d+ bytes|UNABLE_TO_ACQUIRE_MEMORY|"
+        r"BufferHolder|exit code 52|exit code 137",
+        "raise spark.driver.memory before Spark starts (spark.executor.memory on a cluster), or "
+        "read fewer columns and rows",
+    ),
+)
+# Said of Spark itself, in the beginning of a message.
+_GONE = re.compile(
+    r"SparkContext was shut down|stopped SparkContext|Error while sending or receiving|"
+    r"Answer from Java side is empty|failed to connect to all addresses|StatusCode.UNAVAILABLE|"
+    r"[Rr]etries.exceeded|RETRIES_EXCEEDED|INVALID_HANDLE|SESSION_(NOT_FOUND|CLOSED|CHANGED)|"
+    r"Socket closed|closed channel"
 )
 
 
@@ -39,19 +77,47 @@ def spark_exceptions() -> tuple[type[BaseException], ...]:
     return (PySparkException, Py4JError, ConnectionError, EOFError)
 
 
+def is_gone(error: BaseException) -> bool:
+    """Whether Spark itself has ended, or the session in it, and will answer nothing more."""
+    if isinstance(error, ConnectionError | EOFError):
+        return True
+    return bool(_GONE.search(_text(error).partition("Traceback")[0][:500]))
+
+
+def sentence(error: BaseException) -> str:
+    """What an error of Spark says, in one sentence."""
+    return _brief(_text(error))
+
+
+def has_crossed(error: BaseException) -> bool:
+    """Whether a worker raised an icesql error that this one carries."""
+    return ERROR_MARK in _text(error)
+
+
 def translate(error: BaseException, *, cancelled: bool, planning: bool = False) -> Error:
     """The icesql error for something that Spark raised.
 
     ``planning`` says that Spark was only asked to understand the statement, which the local
     engine already has: what it does not take is then not supported there.
     """
-    text = str(error)
     if cancelled:
         return QueryCancelledError("the query was cancelled")
+    text = _text(error)
     crossed = _crossed(text)
     if crossed is not None:
         return crossed
+    short_of = _memory(text)
+    if short_of is not None:
+        return short_of
+    if is_gone(error):
+        return OperationalError(
+            f"Spark has ended or does not answer ({_brief(text)}); it was stopped, killed or ran "
+            "out of memory: run the query again where icesql started Spark, else connect again"
+        )
     condition = _condition(error)
+    in_file = _file_error(text)
+    if in_file is not None:
+        return in_file
     brief = _brief(text)
     if _DATA.search(condition or text[:2000]):
         return DataError(brief)
@@ -59,7 +125,7 @@ def translate(error: BaseException, *, cancelled: bool, planning: bool = False) 
         return UnsupportedSqlError(
             f"this statement on Spark ({brief})", hint="run it with engine = 'local'"
         )
-    if "cancelled" in text and ("Job" in text or "OPERATION_CANCELED" in text):
+    if "OPERATION_CANCELED" in text or ("cancelled" in text and "Job" in text):
         return QueryCancelledError("the query was cancelled")
     return OperationalError(f"Spark failed: {brief}")
 
@@ -75,15 +141,74 @@ def _crossed(text: str) -> Error | None:
     return error if isinstance(error, Error) else InternalError(str(error))
 
 
+def _memory(text: str) -> Error | None:
+    for words, advice in _MEMORY:
+        if re.search(words, text):
+            return OperationalError(f"Spark ran out of memory: {_brief(text)}; {advice}")
+    return None
+
+
+def _file_error(text: str) -> Error | None:
+    """What Spark's own reader says of a file."""
+    found = _FILE.search(text + "\n")
+    if found is None:
+        return None
+    path = re.sub(r"^file:/+", "/", unquote(found[1] or found[2]))
+    kind, problem = _deepest(text)
+    if "FILE_NOT_EXIST" in text or found[2] is not None:
+        return StorageError(path, "there is no such file")
+    if _UNREACHABLE.search(kind):
+        return StorageError(path, problem)
+    return CorruptFileError(path, problem)
+
+
 def _condition(error: BaseException) -> str | None:
     getter: Any = getattr(error, "getCondition", None)
     return getter() if getter is not None else None
 
 
+def _text(error: BaseException) -> str:
+    """The message; that of an error in Java is asked of Java, which may have ended."""
+    try:
+        return str(error)
+    except spark_exceptions():
+        return "Answer from Java side is empty, of what went wrong there"
+
+
+def _deepest(text: str) -> tuple[str, str]:
+    """Class and message of the deepest cause in a Java stack trace."""
+    found = "", text.strip()
+    for line in text.splitlines():
+        cause = _CAUSE.match(line.strip())
+        if cause is not None:
+            found = cause[1].rsplit(".", 1)[-1], cause[2]
+    return found[0], _sentence(found[1])
+
+
 def _brief(text: str) -> str:
     """The sentence of a Spark message, without plan, stack trace and SQLSTATE."""
+    lines = [each.strip() for each in text.splitlines() if each.strip()]
+    if not lines:
+        return "it gave no reason"
+    if "Traceback (most recent call last)" in text:
+        # Of Python in a worker: its last line says what it was.
+        after = text.rpartition("Traceback (most recent call last)")[2].splitlines()[1:]
+        named = [each for each in after if re.match(r"\w[\w.]*(Error|Exception|Interrupt)\b", each)]
+        if named:
+            return _sentence(named[-1])
+    details = re.search(r'^\s*details = "(.+)"', text, re.MULTILINE)
+    if details is not None and text.lstrip().startswith("<"):
+        # Of gRPC.
+        return _sentence(details[1])
+    kind, cause = _deepest(text)
+    if kind:
+        return _sentence(cause if kind.endswith("Exception") else f"{kind}: {cause}")
+    if lines[0].startswith("An error occurred while calling") and len(lines) > 1:
+        return _sentence(re.sub(r"^: ?(?:[\w.$]+: )?", "", lines[1]))
+    return _sentence(lines[0])
+
+
+def _sentence(text: str) -> str:
     line = next((each.strip() for each in text.splitlines() if each.strip()), text)
-    found = re.search(r"Caused by: (?:\S+: )?(.+)", text)
-    if found and "SparkException" in line:
-        line = found[1]
+    line = re.sub(r"^\([\w.$]+\) ", "", line)
     return re.sub(r"\s*SQLSTATE: \w+.*$", "", line)[:400]

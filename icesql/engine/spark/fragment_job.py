@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from icesql.config import Settings
 from icesql.context import QueryContext
 from icesql.engine import grouping
+from icesql.engine.bad_file import name_bad_file
 from icesql.engine.errors import translate
 from icesql.engine.footer import FooterCache
 from icesql.engine.grouping import FileGroup, group_files
@@ -101,7 +102,10 @@ class FragmentJob:
                 for _, task in self.tables
                 for file in task.tasks
             ]
-            raise translate(error, names) from error
+            found = translate(error, names)
+            # DuckDB does not always say which file is bad.
+            name_bad_file(found, [_task_plan(task) for _, task in self.tables], query)
+            raise found from error
         finally:
             for stream in streams:
                 stream.stop()
@@ -132,11 +136,15 @@ class FragmentJob:
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
+def _task_plan(task: CombinedScanTask) -> Any:
+    context = task.context
+    return TaskPlan(_TaskScan(context.schema, context.projection), context, task.tasks)
+
+
 def _relation(
     cursor: Any, index: int, task: CombinedScanTask, query: QueryContext, streams: list[ArrowSource]
 ) -> Relation:
-    context = task.context
-    plan: Any = TaskPlan(_TaskScan(context.schema, context.projection), context, task.tasks)
+    context, plan = task.context, _task_plan(task)
     builder = RelationBuilder(cursor, _footers(), query, streams)
     relations: list[Relation] = []
     rest: list[FileGroup] = []

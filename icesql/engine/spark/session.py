@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from icesql.engine.spark.errors import sentence, spark_exceptions
 from icesql.engine.spark.jvm import java_options, spark_defaults
 from icesql.errors import MissingExtraError, OperationalError, ProgrammingError
 
@@ -44,6 +45,10 @@ PINNED: Final[dict[str, str]] = {
 
 # Tries of a first call to a Connect server, 4 s in all.
 _KNOCKS: Final = 4
+# Tries of any later call and their longest pause in ms, 15 s in all: PySpark's own ten minutes look
+# like a query that hangs.
+_PATIENCE: Final = {"max_retries": 6, "max_backoff": 5_000}
+_ENDED: Final = "the Spark session of this connection has ended; connect with another"
 
 
 def require_pyspark() -> None:
@@ -95,9 +100,15 @@ class SparkSource:
         """A session whose settings are those of icesql, in ``timezone``.
 
         On a master it is one of its own beside the user's, so theirs keeps its settings. Raises
-        MissingExtraError, ProgrammingError, OperationalError.
+        MissingExtraError, ProgrammingError, OperationalError. A Spark that was started here and
+        has ended is started again.
         """
         with self._lock:
+            if self._root is not None and _has_ended(self._root):
+                if self._source.get("session") is not None:
+                    raise OperationalError(_ENDED)
+                self._root = None
+                self._by_zone.clear()
             if self._root is None:
                 self._root = self._open()
             if timezone not in self._by_zone:
@@ -119,6 +130,30 @@ class SparkSource:
         self._started = not _has_session()
         return _start(str(master) if master else None)
 
+    def check(self) -> None:
+        """Raises OperationalError when the session was stopped: PySpark then fails anyhow."""
+        root = self._root
+        if root is not None and _has_ended(root):
+            raise OperationalError(_ENDED)
+
+    def forget(self) -> None:
+        """Ask for new sessions next time, as these have ended without PySpark's knowing it."""
+        with self._lock:
+            root, sessions = self._root, list(self._by_zone.values())
+            if root is None:
+                return
+            if not is_connect(root):
+                if self._started and not _has_ended(root):
+                    _follow(root.sparkContext)
+                return
+            self._by_zone.clear()
+            if self._started:
+                self._root = None
+                sessions.append(root)
+            for session in sessions:
+                if session is not root or self._started:
+                    session.client.close()
+
     def close(self) -> None:
         """End the Connect sessions that were made here; a session of the user stays.
 
@@ -134,7 +169,15 @@ class SparkSource:
                 # Its threads would keep the process from ending.
                 session.client.close()
             if self._started:
+                _impatient(root)
                 root.stop()
+
+
+def _impatient(session: Any) -> None:
+    """Let a session of a server that is gone end at once."""
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    session.client.set_retry_policies([DefaultPolicy(max_retries=1)])
 
 
 def is_connect(session: Any) -> bool:
@@ -145,13 +188,55 @@ def is_connect(session: Any) -> bool:
 def _has_session() -> bool:
     from pyspark.sql import SparkSession
 
+    _bury_dead_jvm()
     return SparkSession.getActiveSession() is not None
+
+
+def _has_ended(session: Any) -> bool:
+    """Whether a session on a master was stopped, or its JVM is gone."""
+    if is_connect(session):
+        return False
+    context = session.sparkContext
+    if context._jsc is None:
+        return True
+    process = getattr(context._gateway, "proc", None)
+    return process is not None and process.poll() is not None
+
+
+def _follow(context: Any) -> None:
+    """Stop Python's context where Java's has stopped by itself, as it does out of memory."""
+    try:
+        if context._jsc.sc().isStopped():
+            context.stop()
+    except spark_exceptions():
+        # The JVM is just ending: that is seen when it is asked for next.
+        return
+
+
+def _bury_dead_jvm() -> None:
+    """Let PySpark start a JVM again: it keeps the one that was killed for good."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is None or process.poll() is None:
+        return
+    with warnings.catch_warnings():
+        # That it could not be stopped cleanly.
+        warnings.simplefilter("ignore")
+        context = SparkContext._active_spark_context
+        if context is not None:
+            context._jsc = None
+            context.stop()
+    SparkContext._gateway = SparkContext._jvm = None
+    SparkSession._instantiatedSession = None
 
 
 def _start(master: str | None) -> Any:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+    _bury_dead_jvm()
     running = SparkContext._active_spark_context
     if running is None:
         require_java()
@@ -176,7 +261,9 @@ def _start(master: str | None) -> Any:
             return session
         except Exception as error:
             # py4j and PySpark raise a dozen unrelated classes here.
-            raise OperationalError(f"cannot start Spark with master {master}: {error}") from error
+            raise OperationalError(
+                f"cannot start Spark with master {master}: {sentence(error)}"
+            ) from error
 
 
 @contextmanager
@@ -206,6 +293,8 @@ def _defaults(master: str) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         # Failures reach the caller as errors; their stack traces on stderr help nobody.
         "spark.log.level": "OFF",
+        # How long a cancelled task may keep its Python worker busy: Spark's own 2 s are felt.
+        "spark.python.task.killTimeout": "500ms",
     }
     if master.startswith("local"):
         chosen["spark.sql.shuffle.partitions"] = str(_cores(master))
@@ -264,13 +353,8 @@ def _connect(remote: str) -> Any:
                 session.client.set_retry_policies([DefaultPolicy(max_retries=0)])
             address = remote.partition("/;")[0]
             raise OperationalError(
-                f"cannot connect to Spark at {address}: {_reason(error)}"
+                f"cannot connect to Spark at {address}: {sentence(error)}"
             ) from error
-
-
-def _reason(error: Exception) -> str:
-    details: Any = getattr(error, "details", None)
-    return str(details() if callable(details) else error)
 
 
 def _pinned(root: Any, timezone: str) -> Any:
@@ -281,5 +365,11 @@ def _pinned(root: Any, timezone: str) -> Any:
 
 
 def _connect_session(root: Any) -> Any:
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
     clone = getattr(root, "newSession", None) or getattr(root, "cloneSession", None)
-    return clone() if clone is not None else root
+    if clone is None:
+        return root
+    session = clone()
+    session.client.set_retry_policies([DefaultPolicy(**_PATIENCE)])
+    return session

@@ -1,0 +1,366 @@
+"""What fails on Spark fails with icesql's errors: what, where, what to do, and no secrets."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import icesql
+from icesql.engine.spark.errors import is_gone, translate
+from icesql.engine.spark.scans import FRAGMENTS, SPARK_READER, TASKS, Scans
+from tests.writer.table import TableWriter
+
+FIELDS = [
+    {"id": 1, "name": "x", "required": False, "type": "long"},
+    {"id": 2, "name": "k", "required": False, "type": "string"},
+]
+WAYS = pytest.mark.parametrize(
+    "ways", [(), (FRAGMENTS,), (SPARK_READER,)], ids=["tasks", "fragments", "reader"]
+)
+STATEMENTS = ("SELECT x FROM t WHERE x >= 0", "SELECT sum(x) FROM t WHERE x > 0")
+
+
+def two_files(folder: Path) -> tuple[str, Path]:
+    """Metadata of a table, and one of its two data files."""
+    table = TableWriter(folder, FIELDS)
+    for start in (0, 1000):
+        table.commit([table.data_file([{"x": start + i, "k": f"k{i}"} for i in range(1000)])])
+    return str(table.metadata_path), min(folder.glob("data/*.parquet"))
+
+
+@WAYS
+@pytest.mark.parametrize("sql", STATEMENTS)
+@pytest.mark.parametrize("damage", ["footer", "pages", "cut"])
+def test_a_corrupt_file_is_named(
+    spark: Any,
+    tmp_path: Path,
+    ways: tuple[str, ...],
+    sql: str,
+    damage: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Scans, "ways", frozenset(ways))
+    metadata, path = two_files(tmp_path)
+    data = path.read_bytes()
+    path.write_bytes(
+        {
+            "footer": b"PAR1" + b"\0" * (len(data) - 8) + b"PAR1",
+            "pages": data[:4] + b"\xff" * 400 + data[404:],
+            "cut": data[: len(data) // 2],
+        }[damage]
+    )
+    spark.register_table("t", metadata)
+    with pytest.raises(icesql.CorruptFileError) as caught:
+        spark.execute(sql).fetchall()
+    assert caught.value.path == str(path)
+    assert_plain(str(caught.value))
+
+
+@WAYS
+@pytest.mark.parametrize("sql", STATEMENTS)
+def test_a_file_that_vanished_is_named(
+    spark: Any, tmp_path: Path, ways: tuple[str, ...], sql: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Scans, "ways", frozenset(ways))
+    metadata, path = two_files(tmp_path)
+    spark.register_table("t", metadata)
+    cursor = spark.execute(sql)
+    assert set(cursor.scan_groups) == set(ways or (TASKS,))
+    path.unlink()
+    with pytest.raises(icesql.StorageError) as caught:
+        cursor.fetchall()
+    assert caught.value.path == str(path)
+    assert_plain(str(caught.value))
+
+
+def assert_plain(text: str) -> None:
+    for sign in ("Py4J", "py4j", "o1", "org.apache", "\n", "Traceback", "icesql-error:"):
+        assert sign not in text, text
+
+
+JAVA = """An error occurred while calling o1287.getResult.
+: org.apache.spark.SparkException: {first}
+\tat org.apache.spark.security.SocketAuthServer.getResult(SocketAuthServer.scala:98)
+Caused by: {cause}
+\tat java.base/java.lang.Thread.run(Thread.java:840)
+"""
+BROADCAST = (
+    "org.apache.spark.SparkException: Not enough memory to build and broadcast the table to all "
+    "worker nodes. As a workaround, you can either disable broadcast by setting "
+    "spark.sql.autoBroadcastJoinThreshold to -1 or increase the spark driver memory by setting "
+    "spark.driver.memory to a higher value."
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "advice"),
+    [
+        (
+            JAVA.format(first="Exception thrown in awaitResult: ", cause=BROADCAST),
+            "Not enough memory to build and broadcast the table",
+            "spark.driver.memory before Spark starts",
+        ),
+        (
+            JAVA.format(first="Job aborted.", cause="java.lang.OutOfMemoryError: Java heap space"),
+            "OutOfMemoryError: Java heap space",
+            "spark.executor.memory on a cluster",
+        ),
+        (
+            "Job aborted due to stage failure: Total size of serialized results of 4 tasks (1104.0 "
+            "MiB) is bigger than spark.driver.maxResultSize (1024.0 MiB)",
+            "Total size of serialized results",
+            "raise spark.driver.maxResultSize",
+        ),
+        (
+            JAVA.format(
+                first="Job aborted.",
+                cause="org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)",
+            ),
+            "Python worker exited unexpectedly",
+            "spark.executor.memoryOverhead",
+        ),
+    ],
+)
+def test_want_of_memory_says_what_to_do(
+    spark_here: None, text: str, said: str, advice: str
+) -> None:
+    from pyspark.errors import PySparkException
+
+    error = translate(PySparkException(text), cancelled=False)
+    assert type(error) is icesql.OperationalError
+    assert str(error).startswith("Spark ran out of memory: ")
+    assert said in str(error)
+    assert advice in str(error)
+    assert "o1287" not in str(error)
+    assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Job 3 cancelled because SparkContext was shut down", icesql.OperationalError),
+        ("Job 3 cancelled part of cancelled job group icesql-1", icesql.QueryCancelledError),
+        ("[OPERATION_CANCELED] Operation has been canceled.", icesql.QueryCancelledError),
+        ("[INVALID_HANDLE.SESSION_CLOSED] The handle is invalid.", icesql.OperationalError),
+    ],
+)
+def test_an_end_is_told_from_a_cancel(
+    spark_here: None, text: str, expected: type[icesql.Error]
+) -> None:
+    from pyspark.errors import PySparkException
+
+    error = PySparkException(text)
+    assert type(translate(error, cancelled=False)) is expected
+    assert is_gone(error) is (expected is icesql.OperationalError)
+
+
+def test_what_python_says_in_a_worker_is_the_message(spark_here: None) -> None:
+    from pyspark.errors import PySparkException
+
+    text = (
+        "An exception was thrown from the Python worker. Please see the stack trace below.\n"
+        "Traceback (most recent call last):\n"
+        '  File "/somewhere/worker.py", line 1, in main\n'
+        "ModuleNotFoundError: No module named 'icesql'\n"
+    )
+    found = translate(PySparkException(text), cancelled=False)
+    assert str(found) == "Spark failed: ModuleNotFoundError: No module named 'icesql'"
+
+
+def run(program: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A program in a process of its own: it ends the JVM that the other tests share."""
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program), *arguments],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+
+
+DEAD = """
+    import sys, time
+    import icesql
+    with icesql.connect(engine="spark", master="local[2]") as connection:
+        connection.register_table("t", sys.argv[1])
+        ask = lambda: connection.execute("SELECT sum(x) FROM t WHERE x > 0").fetchall()
+        print(ask())
+        from pyspark import SparkContext
+        context = SparkContext._active_spark_context
+        if sys.argv[2] == "kill":
+            context._gateway.proc.kill()
+        else:
+            context._jsc.sc().stop()
+        for _ in range(2):
+            try:
+                print(ask())
+            except icesql.OperationalError as error:
+                print("OperationalError", error)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["kill", "stop"])
+def test_a_dead_spark_is_told_and_started_again(spark_here: None, tmp_path: Path, way: str) -> None:
+    done = run(DEAD, two_files(tmp_path)[0], way)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 3, done.stderr[-3000:]
+    assert lines[0] == lines[2] == "[(1999000,)]"
+    if lines[1] != lines[0]:
+        assert lines[1].startswith("OperationalError Spark has ended or does not answer")
+
+
+STOPPED = """
+    import sys, icesql
+    from pyspark.sql import SparkSession
+    session = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    session = session.config("spark.log.level", "OFF").getOrCreate()
+    with icesql.connect(engine="spark", spark=session) as connection:
+        connection.register_table("t", sys.argv[1])
+        print(connection.execute("SELECT sum(x) FROM t WHERE x > 0").fetchall())
+        open_one = connection.execute("SELECT x FROM t")
+        session.stop()
+        for ask in (open_one.fetchall, lambda: connection.execute("SELECT x FROM t").fetchall()):
+            try:
+                print(ask())
+            except icesql.OperationalError as error:
+                print("OperationalError", error)
+"""
+
+
+@pytest.mark.slow
+def test_a_session_that_its_user_stopped_is_told(spark_here: None, tmp_path: Path) -> None:
+    done = run(STOPPED, two_files(tmp_path)[0], PYSPARK_PYTHON=sys.executable)
+    lines = done.stdout.splitlines()
+    assert lines[0] == "[(1999000,)]", done.stderr[-3000:]
+    assert len(lines) == 3, done.stdout + done.stderr[-3000:]
+    assert all(line.startswith("OperationalError") for line in lines[1:])
+    assert "the Spark session of this connection has ended" in lines[2]
+
+
+SECRET = "hush-hush-4711"
+SECRETS = """
+    import sys
+    from dataclasses import replace
+    import icesql
+    from icesql.engine.spark.errors import translate
+    from icesql.engine.spark.scans import job_frame
+    from icesql.engine.spark.types import spark_schema
+    from icesql.engine.spark.worker import ScanJob
+    from icesql.scan.task import CombinedScanTask
+    from icesql.storage.open import Storage
+    secret = sys.argv[2]
+    with icesql.connect() as local:
+        local.register_table("t", sys.argv[1])
+        plan = local.execute("SELECT x FROM t")._result._plans[0]
+    storage = Storage({"s3.endpoint": "http://127.0.0.1:1", "s3.access-key-id": "AKIA" + secret,
+                       "s3.secret-access-key": secret, "s3.session-token": secret})
+    context = replace(plan.context, storage=storage)
+    file = plan.files[0]
+    file = replace(file, data_file=replace(file.data_file, path="s3://bucket/a.parquet"))
+    job = ScanJob(CombinedScanTask((file,), context))
+    with icesql.connect(engine="spark", master="local[1]") as connection:
+        session = connection.execute("SELECT 1 + 1 AS x WHERE 1 = 1")._result._frame.sparkSession
+        session.sparkContext.setLogLevel("DEBUG")
+        frame = job_frame(session, [job], spark_schema(context.projection))
+        frame.explain("extended")
+        frame.explain("formatted")
+        try:
+            frame.toArrow()
+        except Exception as error:
+            print("RAW", error)
+            found = translate(error, cancelled=False)
+            print("FOUND", type(found).__name__, found, repr(found), vars(found))
+        print(repr(job), repr(context), repr(storage))
+        print(session.sparkContext.getConf().getAll())
+"""
+
+
+@pytest.mark.slow
+def test_credentials_show_in_no_error_plan_or_log(spark_here: None, tmp_path: Path) -> None:
+    done = run(SECRETS, two_files(tmp_path)[0], SECRET)
+    assert "FOUND StorageError" in done.stdout, done.stdout[-2000:] + done.stderr[-3000:]
+    assert "s3://bucket/a.parquet" in done.stdout
+    assert "DEBUG" in done.stderr, "the log was not written, so it proves nothing"
+    assert SECRET not in done.stdout
+    assert SECRET not in done.stderr
+
+
+SLOW = (
+    "SELECT count(*) FROM t a, t b, t c WHERE a.x + b.x * c.x = 3 "
+    "AND a.x % 2 = b.x % 2 AND b.x % 2 = c.x % 2"
+)
+
+
+def test_closing_from_another_thread_ends_a_query(spark: Any, tmp_path: Path) -> None:
+    spark.register_table("t", two_files(tmp_path)[0])
+    cursor = spark.execute(SLOW)
+    threading.Timer(2, cursor.close).start()
+    began = time.monotonic()
+    with pytest.raises(icesql.Error):
+        cursor.fetchall()
+    assert time.monotonic() - began < 6
+    assert spark.execute("SELECT count(*) FROM t WHERE x < 10").fetchall() == [(10,)]
+
+
+@WAYS
+def test_a_time_limit_ends_the_jobs(
+    spark: Any, tmp_path: Path, ways: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Scans, "ways", frozenset(ways))
+    spark.register_table("t", two_files(tmp_path)[0])
+    spark.execute("SET query_timeout = 4")
+    began = time.monotonic()
+    with pytest.raises(icesql.QueryCancelledError, match="time limit"):
+        spark.execute(SLOW).fetchall()
+    assert time.monotonic() - began < 6
+    spark.execute("RESET query_timeout")
+    from pyspark.sql import SparkSession
+
+    tracker = SparkSession.builder.getOrCreate().sparkContext.statusTracker()
+    end = time.monotonic() + 2
+    while tracker.getActiveJobsIds() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not tracker.getActiveJobsIds()
+    assert spark.execute("SELECT count(*) FROM t WHERE x < 10").fetchall() == [(10,)]
+
+
+INTERRUPTED = """
+    import os, signal, sys, threading, time
+    import icesql
+    connection = icesql.connect(engine="spark", master="local[2]")
+    connection.register_table("t", sys.argv[1])
+    cursor = connection.execute(sys.argv[2])
+    from pyspark import SparkContext
+    tracker = SparkContext._active_spark_context.statusTracker()
+    pressed = []
+    def press():
+        while not tracker.getActiveJobsIds():
+            time.sleep(0.1)
+        time.sleep(1)
+        pressed.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+    threading.Thread(target=press).start()
+    try:
+        cursor.fetchall()
+    except KeyboardInterrupt:
+        while tracker.getActiveJobsIds():
+            time.sleep(0.05)
+        print("ended", time.monotonic() - pressed[0] < 2)
+    print(connection.execute("SELECT count(*) FROM t WHERE x < 10").fetchall())
+"""
+
+
+@pytest.mark.slow
+def test_control_c_ends_the_jobs(spark_here: None, tmp_path: Path) -> None:
+    done = run(INTERRUPTED, two_files(tmp_path)[0], SLOW)
+    assert done.stdout.splitlines() == ["ended True", "[(10,)]"], done.stderr[-3000:]
