@@ -1,0 +1,231 @@
+"""A program that asks Spark as a user would, for the tests of clusters and of Spark Connect.
+
+    python -m tests.spark.driver master|remote <address>
+
+Each line of standard input is a command, ``[name, arguments]`` in JSON: a method of ``Program``.
+Each gets a line of standard output: ``{"value": …}``, or ``{"error": traceback}``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+import icesql
+from icesql.engine.spark.scans import FRAGMENTS, Scans
+from tests.slt.runner import read_script, run_record
+from tests.spark.statements import QUERIES
+from tests.spark.test_differences import same
+
+SLT = sorted((Path(__file__).parents[1] / "slt").glob("*.slt"))
+# Tasks of a few files each, so that a task gives several batches.
+SPLIT_SIZE = 12 << 20
+# Over the tables of ``conftest.cluster_tables``: each way to read and each exchange at least once.
+CORE = [
+    "SELECT * FROM t ORDER BY id",
+    "SELECT k, count(*), sum(x), min(x), avg(x), count(DISTINCT x) FROM numbers GROUP BY k ORDER BY k",
+    "SELECT DISTINCT k, x % 3 AS r FROM numbers ORDER BY k, r",
+    "SELECT a.k, count(*), sum(b.x) FROM numbers a JOIN numbers b ON a.x = b.x + 1 GROUP BY a.k ORDER BY 1",
+    "SELECT x, sum(x) OVER (PARTITION BY k ORDER BY x) AS s FROM numbers QUALIFY s < 1000 ORDER BY x",
+    "SELECT x, k FROM numbers ORDER BY x DESC LIMIT 7 OFFSET 3",
+    "SELECT count(*) FROM numbers WHERE k IN (SELECT k FROM numbers WHERE x < 2)",
+    "SELECT count(*), sum(x), count(k) FROM numbers FOR VERSION AS OF 'half'",
+    "SELECT now.k, count(*) - count(past.x) FROM numbers now LEFT JOIN numbers VERSION AS OF 'half' past "
+    "ON now.x = past.x GROUP BY now.k ORDER BY 1",
+    "SELECT x, k FROM deleted ORDER BY x",
+    "SELECT k, count(*), sum(x) FROM deleted GROUP BY k ORDER BY k",
+    "SELECT x, k FROM deleted VERSION AS OF 1000 WHERE x < 30 ORDER BY x",
+    "SELECT * FROM evolved ORDER BY x",
+    "SELECT added, count(*), sum(x) FROM evolved GROUP BY added ORDER BY added NULLS FIRST",
+    "SELECT * FROM evolved VERSION AS OF 1000 ORDER BY 1",
+]  # fmt: skip
+
+
+class Program:
+    """The commands. The tables are registered by ``tables`` under their names, on both engines."""
+
+    def __init__(self, kind: str, address: str) -> None:
+        self._kind, self._address = kind, address
+        self.spark = icesql.connect(engine="spark", **{kind: address})
+        self.local = icesql.connect()
+        self._paths: dict[str, str] = {}
+        self._outcome: dict[str, Any] = {}
+        self._thread: threading.Thread | None = None
+        self._cursor: Any = None
+        self._raw: Any = None
+
+    def session(self) -> Any:
+        """A PySpark user's own session, to which icesql's source is made known."""
+        from pyspark.sql import SparkSession
+
+        if self._raw is None:
+            builder = SparkSession.builder
+            if self._kind == "remote":
+                self._raw = builder.remote(self._address).create()
+            else:
+                self.spark.execute("SELECT 1").fetchall()
+                self._raw = builder.getOrCreate()
+            icesql.register_spark(self._raw)
+        return self._raw
+
+    # ------------------------------------------------------------------ commands
+
+    def tables(self, **paths: str) -> None:
+        self._paths |= paths
+        for name, path in paths.items():
+            for each in (self.spark, self.local):
+                each.register_table(name, path)
+        self.spark.execute(f"SET split_target_size = {SPLIT_SIZE}")
+
+    def executors(self) -> int:
+        """How many executors have come."""
+        self.session()
+        return int(self._context().getExecutorMemoryStatus().size()) - 1
+
+    def running_tasks(self) -> int:
+        """Tasks that run now, by Spark's own account."""
+        return sum(each.numRunningTasks() for each in self._context().statusTracker()
+                   .getExecutorInfos())  # fmt: skip
+
+    def _context(self) -> Any:
+        return self._raw.sparkContext._jsc.sc()
+
+    def core(self, *, types: bool) -> list[str]:
+        """What differs between the engines, of all statements on all types too where asked."""
+        wrong = []
+        for sql in [*CORE, *(QUERIES if types else ())]:
+            try:
+                found, expected = self.spark.execute(sql), self.local.execute(sql)
+                rows = found.fetchall(), expected.fetchall()
+                if not same(*rows) or found.description != expected.description:
+                    wrong.append(f"{sql}: {str(rows)[:500]}")
+            except icesql.Error as error:
+                wrong.append(f"{sql}: {error!r}"[:500])
+        return wrong
+
+    def scripts(self, warehouse: str) -> list[str]:
+        """What is not as the .slt files say."""
+        wrong = []
+        options: Any = {self._kind: self._address}
+        for path in SLT:
+            script = read_script(path)
+            if script.needs_corpus:
+                continue
+            with icesql.connect(warehouse=warehouse, engine="spark", **options) as connection:
+                for record in script.records:
+                    try:
+                        run_record(connection, record, None)
+                    except (AssertionError, icesql.Error) as error:
+                        if not isinstance(error, icesql.UnsupportedSqlError):
+                            wrong.append(f"{path.name}:{record.line} {str(error)[:500]}")
+        return wrong
+
+    def rows(self, way: str, sql: str) -> dict[str, Any]:
+        """The rows of a statement read one way, compared with the local engine's."""
+        if way == "format":
+            for name, path in self._paths.items():
+                reader = self.session().read.format("icesql").option("split-size", str(SPLIT_SIZE))
+                reader.load(path).createOrReplaceTempView(name)
+            rows = [tuple(row) for row in self.session().sql(sql).collect()]
+        else:
+            Scans.ways = frozenset({FRAGMENTS} if way == "partial" else ())
+            self._cursor = self.spark.execute(sql)
+            groups = set(self._cursor._result.groups)
+            assert (groups == {FRAGMENTS}) == (way == "partial"), groups
+            rows = self._cursor.fetchall()
+        expected = self.local.execute(sql).fetchall()
+        return {"count": len(rows), "expected": len(expected), "distinct": len(set(rows)),
+                "same": same(sorted(rows), sorted(expected))}  # fmt: skip
+
+    def start(self, way: str, sql: str) -> None:
+        """``rows`` in a thread of its own; ``finish`` tells its outcome."""
+
+        def run() -> None:
+            try:
+                self._outcome = self.rows(way, sql)
+            except BaseException as error:
+                self._outcome = {"error": type(error).__name__, "text": str(error)}
+
+        self._outcome = {}
+        self._thread = threading.Thread(target=run)
+        self._thread.start()
+
+    def outcome(self) -> dict[str, Any]:
+        """What came of ``start``; nothing as long as it runs."""
+        return self._outcome
+
+    def finish(self) -> dict[str, Any]:
+        assert self._thread is not None
+        self._thread.join(120)
+        assert not self._thread.is_alive()
+        return self._outcome
+
+    def cancel(self) -> dict[str, Any]:
+        """Cancel what ``start`` started: its outcome, and the seconds that took."""
+        begin = time.monotonic()
+        self._cursor.cancel()
+        return self.finish() | {"seconds": time.monotonic() - begin}
+
+    def error(self, sql: str) -> list[str]:
+        """Class and text of the error that a statement ends with."""
+        try:
+            self.spark.execute(sql).fetchall()
+        except icesql.Error as error:
+            return [type(error).__name__, str(error)]
+        return ["", ""]
+
+    def progress(self, sql: str) -> list[Any]:
+        """Done, all and bytes of each report."""
+        seen: list[Any] = []
+        cursor = self.spark.cursor()
+        cursor.progress = seen.append
+        cursor.execute(sql).fetchall()
+        return [[each.done, each.total, each.bytes_done] for each in seen if each.stage == "spark"]
+
+    def load(self, path: str, **options: str) -> list[Any]:
+        """Columns and rows of ``format("icesql")``."""
+        frame = self.session().read.format("icesql").options(**options).load(path)
+        return [frame.columns, sorted(([*row] for row in frame.collect()), key=repr)]
+
+    def stream(self, path: str, **options: str) -> int:
+        """The rows of a stream of all there is."""
+        reader = self.session().readStream.format("icesql").options(**options)
+        writer = reader.load(path).writeStream.format("memory").queryName("streamed")
+        query = writer.trigger(availableNow=True).start()
+        query.awaitTermination(100)
+        return int(self.session().table("streamed").count())
+
+    def has_context(self) -> bool:
+        """Whether this process has begun a Spark of its own."""
+        from pyspark import SparkContext
+
+        return SparkContext._active_spark_context is not None or SparkContext._gateway is not None
+
+    def close(self) -> None:
+        self.spark.close()
+        self.local.close()
+
+
+def main() -> None:
+    # What anything prints goes to standard error; answers go where they are awaited.
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    program = Program(sys.argv[1], sys.argv[2])
+    for line in sys.stdin:
+        name, arguments = json.loads(line)
+        named = arguments.pop() if arguments and isinstance(arguments[-1], dict) else {}
+        try:
+            answer = {"value": getattr(program, name)(*arguments, **named)}
+        except Exception:
+            answer = {"error": traceback.format_exc()}
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()
