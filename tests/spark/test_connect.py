@@ -1,0 +1,119 @@
+"""Spark Connect: a server in a process of its own, and a client that has no Java."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.spark.processes import ConnectServer, Driver, is_alive, until
+from tests.spark.test_cluster import EACH, GROUPED, PARTIAL, ROWS
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, spark_here: None) -> Iterator[ConnectServer]:
+    for needed in ("grpc", "grpc_status", "google.rpc", "zstandard"):
+        pytest.importorskip(needed, reason=f"Spark Connect needs {needed}: pip install '.[spark]'")
+    made = ConnectServer(tmp_path_factory.mktemp("connect"))
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
+
+
+@pytest.fixture(scope="module")
+def client(server: ConnectServer, cluster_tables: dict[str, str]) -> Driver:
+    """A client that could not start a JVM if it wanted to."""
+    made = Driver(server, "remote", server.address, JAVA_HOME="/nowhere", PATH="/nowhere")
+    made.ask("tables", cluster_tables)
+    return made
+
+
+def test_the_core_gives_the_local_rows(client: Driver) -> None:
+    assert client.ask("core", {"types": False}) == []
+
+
+@pytest.mark.xfail(strict=False, reason="a DataFrame without rows needs its schema told there")
+def test_scans_without_files_give_no_rows(client: Driver) -> None:
+    assert client.ask("error", "SELECT sum(i), count(*) FROM t WHERE false") == ["", ""]
+
+
+def test_what_users_see_is_the_same(client: Driver, warehouse: Path) -> None:
+    """Time travel is among it."""
+    assert client.ask("scripts", str(warehouse)) == []
+
+
+@pytest.mark.parametrize(
+    ("way", "sql"),
+    [
+        ("tasks", ROWS),
+        ("tasks", GROUPED),
+        ("partial", PARTIAL),
+        ("partial", EACH),
+        ("format", ROWS),
+    ],
+)
+def test_each_way_gives_the_local_rows(client: Driver, way: str, sql: str) -> None:
+    outcome = client.ask("rows", way, sql)
+    assert outcome["same"]
+    assert outcome["count"] == outcome["expected"] == outcome["distinct"]
+
+
+@pytest.mark.parametrize("way", ["tasks", "partial"])
+def test_cancel_ends_the_task_on_the_server(
+    server: ConnectServer, client: Driver, way: str
+) -> None:
+    server.arm()
+    client.ask("start", way, EACH)
+    halted = server.halted(client)
+    outcome = client.ask("cancel")
+    assert outcome["error"] == "QueryCancelledError"
+    assert outcome["seconds"] < 2
+    until(lambda: not is_alive(halted["pid"]), "the cancelled task goes on", 30)
+    assert client.ask("rows", way, EACH)["same"]
+
+
+def test_a_corrupt_file_is_the_icesql_error(client: Driver, corrupt: Path) -> None:
+    client.ask("tables", {"corrupt": str(corrupt.parents[1])})
+    for sql in ("SELECT x FROM corrupt", "SELECT sum(x) FROM corrupt WHERE x > 0"):
+        kind, text = client.ask("error", sql)
+        assert kind == "CorruptFileError"
+        assert str(corrupt) in text
+        assert "grpc" not in text.lower()
+
+
+def test_errors_of_the_data_are_data_errors(client: Driver) -> None:
+    assert client.ask("error", "SELECT CAST(s AS INT) FROM t")[0] == "DataError"
+
+
+def test_progress_counts_tasks(client: Driver) -> None:
+    reports = client.ask("progress", GROUPED)
+    assert reports
+    done, total, _ = reports[-1]
+    assert 0 < done <= total
+
+
+def test_the_source_takes_its_options(client: Driver, cluster_tables: dict[str, str]) -> None:
+    path = str(Path(cluster_tables["evolved"]).parents[1])
+    columns, rows = client.ask("load", path, {"snapshot-id": "1000", "columns": "gone"})
+    assert (columns, rows) == (["gone"], [["old"]] * 5)
+    columns, rows = client.ask("load", path)
+    assert columns == ["added", "x"]
+    assert len(rows) == 10
+    folder = str(Path(cluster_tables["numbers"]).parents[1])
+    _, rows = client.ask("load", folder, {"tag": "half", "columns": "x"})
+    assert sorted(rows) == [[x] for x in range(30_000)]
+
+
+def test_a_stream_gives_all_rows(client: Driver, cluster_tables: dict[str, str]) -> None:
+    folder = str(Path(cluster_tables["numbers"]).parents[1])
+    assert client.ask("stream", folder, {"max-files-per-batch": "4"}) == 60_000
+
+
+def test_no_spark_context_was_made(client: Driver) -> None:
+    assert client.ask("error", ROWS) == ["", ""]
+    assert not client.ask("has_context")
