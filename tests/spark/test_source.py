@@ -18,6 +18,8 @@ from icesql.errors import (
     UnsupportedSqlError,
     UnsupportedTableError,
 )
+from tests.spark.conftest import FIELDS as ALL_FIELDS
+from tests.spark.conftest import ROWS as ALL_ROWS
 from tests.writer.table import TableWriter
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
@@ -73,6 +75,67 @@ def test_filters_give_the_same_rows_pushed_or_not(
         assert frame.where("x IS NULL").count() == 0
     finally:
         session.conf.unset(PUSHDOWN)
+
+
+@pytest.fixture(scope="module")
+def one_row_a_file(tmp_path_factory: pytest.TempPathFactory) -> str:
+    table = TableWriter(tmp_path_factory.mktemp("rows"), ALL_FIELDS)
+    table.commit([table.data_file([row]) for row in ALL_ROWS[:6]])
+    return str(table.folder)
+
+
+def test_pushed_filters_mean_what_spark_means(session: Any, one_row_a_file: str) -> None:
+    """NaN above all numbers and equal to itself, both zeros equal, NULL never, zones by session."""
+
+    def found(condition: str, push: str) -> list[int]:
+        reader = session.read.format("icesql").option("push-filters", push).load(one_row_a_file)
+        return sorted(row.id for row in reader.where(condition).collect())
+
+    session.conf.set(PUSHDOWN, "true")
+    session.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        for condition, expected in (
+            ("d >= double('nan')", [2]),
+            ("f > 1.5F", [5, 6]),
+            ("f <= -0.0F", [2]),
+            ("d = -0.0D", [4]),
+            ("i IN (7, 2, NULL)", [1, 5, 6]),
+            ("i NOT IN (7, NULL)", []),
+            ("NOT (i <=> 7)", [2, 3, 4, 5]),
+            ("s LIKE 'hel%' AND i IS NOT NULL", [1, 6]),
+            ("dec > 2.4999BD AND dec < 3.495BD", [1, 5]),
+            ("tz = TIMESTAMP'2026-01-31 08:00:00'", [1]),
+            ("tz >= TIMESTAMP_NTZ'2026-11-01 00:30:00'", [5]),
+            ("ts = TIMESTAMP_NTZ'2024-02-29 00:00:00'", [2]),
+            ("bin > X'61'", [4]),
+            ("u = '00000000-0000-0000-0000-000000000005' AND t = 45000000005", [1]),
+        ):
+            assert found(condition, "true") == found(condition, "false") == expected, condition
+    finally:
+        session.conf.unset("spark.sql.session.timeZone")
+        session.conf.unset(PUSHDOWN)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("branch", "mian", "SnapshotNotFoundError"),
+        ("snapshot-id", "7", "SnapshotNotFoundError: snapshot 7 not found"),
+        ("as-of-timestamp", "7", "SnapshotNotFoundError"),
+        ("columns", "x, why", "ColumnNotFoundError"),
+        ("path", "/nowhere/at/all", "TableNotFoundError"),
+    ],
+)
+def test_errors_come_at_load(
+    session: Any, table: TableWriter, name: str, value: str, text: str
+) -> None:
+    for reader in (session.read, session.readStream):
+        if reader is session.readStream and name in ("snapshot-id", "as-of-timestamp"):
+            continue
+        place = value if name == "path" else table.folder
+        options = {} if name == "path" else {name: value}
+        with pytest.raises(Exception, match=text):
+            reader.format("icesql").options(**options).load(place)
 
 
 def test_a_pushed_filter_prunes_files(spark_here: None, table: TableWriter) -> None:

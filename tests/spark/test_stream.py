@@ -208,6 +208,14 @@ def test_a_first_batch_that_runs_again_starts_where_it_did(query: Any, table: Ta
     assert stream.restart().run() == [[5]]
 
 
+def test_the_checkpoint_of_another_reader_is_refused(query: Any) -> None:
+    stream = query()
+    offset = {"version": 1, "snapshot_id": 1000, "position": 1, "scan_all_files": False}
+    stream.offsets, stream.committed = [offset], 1
+    with pytest.raises(ProgrammingError, match="written by another reader"):
+        stream.run()
+
+
 def test_limits_split_a_snapshot_over_batches(query: Any, table: TableWriter) -> None:
     assert query(max_files_per_batch=1).run() == [[1, 2], [3], [4]]
     assert query(max_rows_per_batch=1).run() == [[1, 2], [3], [4]]

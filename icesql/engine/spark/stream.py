@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING, Final
 
 from icesql.engine.spark.table import MAIN, TableSource
 from icesql.engine.spark.worker import ScanJob, pack
-from icesql.errors import SnapshotNotFoundError, UnsupportedSqlError, UnsupportedTableError
+from icesql.errors import (
+    ProgrammingError,
+    SnapshotNotFoundError,
+    UnsupportedSqlError,
+    UnsupportedTableError,
+)
 from icesql.scan.incremental import APPEND, added_files, ancestors, operation_of
 
 if TYPE_CHECKING:
@@ -50,7 +55,12 @@ class Offset:
 
     @classmethod
     def of(cls, json: Mapping[str, int]) -> Offset:
-        """The offset that ``json`` wrote."""
+        """The offset that ``json`` wrote. Raises ProgrammingError for one of another reader."""
+        if not {"snapshot_id", "files"} <= json.keys():
+            raise ProgrammingError(
+                "the checkpoint was written by another reader than icesql; give the stream one of "
+                'its own, and option("stream-from", …) where the other stopped'
+            )
         first = None
         if "first_snapshot_id" in json:
             first = cls(json["first_snapshot_id"], json["first_files"])
