@@ -81,6 +81,28 @@ def test_a_file_that_vanished_is_named(
     assert_plain(str(caught.value))
 
 
+@pytest.mark.parametrize("size", [1, None], ids=["one by one", "all"])
+def test_rows_after_a_failure_are_refused_not_ended(
+    spark: Any, tmp_path: Path, size: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Scans, "ways", frozenset())
+    metadata, _ = two_files(tmp_path)
+    spark.register_table("t", metadata)
+    # The last file is the bad one: rows of the other may come before.
+    max(tmp_path.glob("data/*.parquet")).write_bytes(b"PAR1" + b"\0" * 100 + b"PAR1")
+    cursor = spark.execute("SELECT x FROM t")
+
+    def read_on() -> None:
+        while cursor.fetchmany(size or 5000):
+            pass
+
+    for _ in range(3):
+        with pytest.raises(icesql.CorruptFileError):
+            read_on()
+    with pytest.raises(icesql.CorruptFileError):
+        spark.execute("SELECT x FROM t").arrow()
+
+
 def assert_plain(text: str) -> None:
     for sign in ("Py4J", "py4j", "o1", "org.apache", "\n", "Traceback", "icesql-error:"):
         assert sign not in text, text

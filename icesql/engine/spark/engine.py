@@ -7,6 +7,7 @@ its own, which measured 0.3 s a scan on two cores: ``format("icesql")`` pays tha
 
 from __future__ import annotations
 
+import itertools
 import secrets
 import threading
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -27,7 +28,7 @@ from icesql.engine.spark.scans import Scans
 from icesql.engine.spark.session import SparkSource
 from icesql.engine.spark.types import declared_array
 from icesql.engine.worker import Worker
-from icesql.errors import DataError, Error, InterfaceError
+from icesql.errors import DataError, Error, InterfaceError, QueryCancelledError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -100,6 +101,8 @@ class SparkResult:
         self._mode: str | None = None
         self._rows: Iterator[list[tuple[Any, ...]]] | None = None
         self._pending: list[tuple[Any, ...]] = []
+        # What ended the rows: whoever asks for more hears it again, not that there are no more.
+        self._failure: Error | None = None
         self._closed = self._busy = False
         self.columns: tuple[ResultColumn, ...] = ()
         self.groups: tuple[str, ...] = ()
@@ -170,7 +173,7 @@ class SparkResult:
             chunk = next(self._rows, None)
             if chunk is None:
                 break
-            rows = [*rows, *chunk] if rows else chunk
+            rows.extend(chunk)
         if count is not None and len(rows) > count:
             rows, self._pending = rows[:count], rows[count:]
         return rows
@@ -193,21 +196,31 @@ class SparkResult:
         batches = self._batches()
         # The first batch is asked for now, so that errors of the query are icesql's own and not
         # Arrow's wrapping of them.
-        first = next(batches, None)
-
-        def rest() -> Iterator[pa.RecordBatch]:
-            if first is not None:
-                yield first
-            yield from batches
-
-        return pa.RecordBatchReader.from_batches(arrow_schema(self.columns), rest())
+        first = [batch for batch in (next(batches, None),) if batch is not None]
+        return pa.RecordBatchReader.from_batches(
+            arrow_schema(self.columns), itertools.chain(first, batches)
+        )
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         assert self._jobs is not None
         expected = expected_bytes(self._bound.tree, self._plans)
         self._stream = stream(self._frame, self._jobs, expected)
-        while (batch := self._run(self._next_batch)) is not None:
-            yield self._declared(batch)
+        # Not a generator: one that failed would end the rows quietly when it is asked again.
+        return iter(self._next_declared, None)
+
+    def _next_declared(self) -> pa.RecordBatch | None:
+        self._refuse_after_failure()
+        try:
+            batch = self._run(self._next_batch)
+            return None if batch is None else self._declared(batch)
+        except BaseException as error:
+            cancelled = QueryCancelledError("the query was cancelled")
+            self._failure = error if isinstance(error, Error) else cancelled
+            raise
+
+    def _refuse_after_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
 
     def _next_batch(self) -> pa.RecordBatch | None:
         return None if self._stream is None else next(self._stream, None)
@@ -229,6 +242,7 @@ class SparkResult:
     def _enter(self, mode: str) -> None:
         if self._closed:
             raise InterfaceError("the result is closed")
+        self._refuse_after_failure()
         if self._mode not in (None, mode) or (mode == "arrow" and self._mode == mode):
             raise InterfaceError(
                 f"this result is already being read as {self._mode}; execute the query again"
