@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any
 import pytest
 
 import icesql
+from icesql.context import Progress, QueryContext
+from icesql.engine.spark.progress import SparkJobs, Stage
 from icesql.engine.spark.scans import FRAGMENTS, SPARK_READER, TASKS, Scans
 from tests.slt.runner import read_script, run_record
 from tests.spark.conftest import ROWS
@@ -130,15 +133,27 @@ def test_errors_of_the_data_are_data_errors(spark: Any, all_types: str) -> None:
         spark.execute("SELECT CAST(s AS INT) FROM t").fetchall()
 
 
-def test_cancel_ends_the_jobs_and_keeps_the_connection(spark: Any, numbers: TableWriter) -> None:
+@pytest.mark.parametrize(
+    "ways", [(), (FRAGMENTS,), (SPARK_READER,)], ids=["tasks", "partial", "reader"]
+)
+def test_cancel_ends_the_jobs_and_keeps_the_connection(
+    spark: Any, numbers: TableWriter, ways: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark.sql import SparkSession
+
+    monkeypatch.setattr(Scans, "ways", frozenset(ways))
     spark.register_table("t", numbers.metadata_path)
     cursor = spark.execute(
         "SELECT count(*) FROM t a, t b, t c WHERE a.x + b.x * c.x = 3 AND a.k = b.k"
     )
+    tracker = SparkSession.builder.getOrCreate().sparkContext.statusTracker()
     stopped: list[float] = []
 
     def stop() -> None:
-        time.sleep(3)
+        while not tracker.getActiveJobsIds():
+            time.sleep(0.05)
+        time.sleep(1)
+        assert tracker.getActiveJobsIds()
         stopped.append(time.monotonic())
         cursor.cancel()
 
@@ -147,26 +162,59 @@ def test_cancel_ends_the_jobs_and_keeps_the_connection(spark: Any, numbers: Tabl
     with pytest.raises(icesql.QueryCancelledError):
         cursor.fetchall()
     thread.join()
-    assert time.monotonic() - stopped[0] < 2
+    while tracker.getActiveJobsIds() and time.monotonic() < stopped[0] + 10:
+        time.sleep(0.05)
+    assert time.monotonic() < stopped[0] + 2
+    # The cursor stays cancelled, the connection does not.
+    with pytest.raises(icesql.QueryCancelledError):
+        cursor.fetchall()
     assert spark.execute("SELECT count(*) FROM t WHERE x < 10").fetchall() == [(10,)]
-    from pyspark.sql import SparkSession
-
-    tracker = SparkSession.builder.getOrCreate().sparkContext.statusTracker()
-    end = time.monotonic() + 10
-    while tracker.getActiveJobsIds() and time.monotonic() < end:
-        time.sleep(0.1)
-    assert not tracker.getActiveJobsIds()
 
 
-def test_progress_counts_tasks(spark: Any, numbers: TableWriter) -> None:
+@pytest.mark.parametrize(
+    "ways", [(), (FRAGMENTS,), (SPARK_READER,)], ids=["tasks", "partial", "reader"]
+)
+def test_progress_counts_tasks_and_bytes(
+    spark: Any, numbers: TableWriter, ways: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Scans, "ways", frozenset(ways))
     spark.register_table("t", numbers.metadata_path)
     seen: list[Any] = []
     cursor = spark.cursor()
     cursor.progress = seen.append
     cursor.execute("SELECT k, count(*) FROM t GROUP BY k").fetchall()
-    spark_progress = [each for each in seen if each.stage == "spark"]
-    assert spark_progress
-    assert 0 < spark_progress[-1].done <= spark_progress[-1].total
+    told = [each for each in seen if each.stage == "spark"]
+    assert told
+    for before, after in itertools.pairwise(told):
+        assert before.done <= after.done
+        assert before.total <= after.total
+        assert before.bytes_done <= after.bytes_done
+    assert 0 < told[-1].done == told[-1].total
+    if ways == (SPARK_READER,):
+        # What Spark's file system counted, footers and all.
+        files = Path(numbers.metadata_path).parents[1].glob("data/*.parquet")
+        assert 0 < told[-1].bytes_done <= sum(path.stat().st_size for path in files)
+    else:
+        assert told[-1].bytes_done == cursor.scan_reports[0].projected_bytes
+
+
+def test_nobody_is_asked_for_progress_that_nobody_wants(
+    spark: Any, numbers: TableWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SparkJobs, "_watch", lambda *_: pytest.fail("watched"))
+    spark.register_table("t", numbers.metadata_path)
+    assert len(spark.execute("SELECT x FROM t WHERE x < 5").fetchall()) == 5
+
+
+def test_bytes_of_icesqls_own_tasks_grow_with_them() -> None:
+    jobs = SparkJobs(None, "tag", QueryContext())
+    jobs.own_tasks, jobs.own_bytes = 4, 1000
+    scan, shuffle, reader = Stage(4, 1), Stage(2, 0), Stage(3, 2, bytes_read=50)
+    assert jobs.progress([scan, shuffle]) == Progress("spark", 1, 6, 250)
+    assert jobs.progress([Stage(4, 4), Stage(2, 2, shuffled=True)]).bytes_done == 1000
+    # A stage whose input Spark cannot know adds no bytes beyond those planned.
+    assert jobs.progress([Stage(4, 4), Stage(2, 2)]).bytes_done == 1000
+    assert jobs.progress([scan, reader], waiting=5) == Progress("spark", 3, 12, 300)
 
 
 def test_auto_chooses_and_says_why(connect: Any, numbers: TableWriter) -> None:

@@ -118,6 +118,18 @@ def test_closing_early_ends_the_jobs(tasks: icesql.Connection) -> None:
     assert not [each.name for each in threading.enumerate() if each.name == "icesql-wave"]
 
 
+def test_progress_counts_the_waves_to_come(tasks: icesql.Connection) -> None:
+    seen: list[Any] = []
+    cursor = tasks.cursor()
+    cursor.progress = seen.append
+    cursor.execute("SELECT x FROM t").fetchone()
+    assert settled(lambda: [each for each in seen if each.stage == "spark"], 5)
+    first = next(each for each in seen if each.stage == "spark")
+    assert first.done < first.total == FILES
+    assert len(cursor.fetchall()) == FILES * ROWS - 1
+    assert (seen[-1].done, seen[-1].total) == (FILES, FILES)
+
+
 def test_order_by_keeps_its_order_over_many_waves(tasks: icesql.Connection) -> None:
     session = session_of(tasks)
     session.conf.set("spark.sql.adaptive.coalescePartitions.enabled", "false")

@@ -134,6 +134,8 @@ class SparkResult:
         finally:
             instance.release(cursor)
         self.groups, self.notes = self._scans.groups, self._scans.notes
+        self._jobs.own_tasks = self._scans.own_tasks
+        self._jobs.own_bytes = self._scans.own_bytes
 
     def _run(self, function: Any, *, planning: bool = False) -> Any:
         """``function()`` in the worker; Spark's exceptions become icesql's."""

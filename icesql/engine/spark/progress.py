@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from icesql.context import Progress, QueryContext
@@ -122,6 +122,7 @@ class SparkJobs:
     @contextmanager
     def _handling(self) -> Iterator[None]:
         thread = threading.get_ident()
+        last: list[Stage] = []
 
         def handle(stages: Any, inflight_tasks: int, operation_id: str, done: bool) -> None:
             # A session's handlers hear of all its queries, each in the thread that reads it.
@@ -130,18 +131,19 @@ class SparkJobs:
                     Stage(each.num_tasks, each.num_completed_tasks, each.num_bytes_read)
                     for each in sorted(stages or (), key=lambda each: each.stage_id)
                 ]
-                self._report(found)
+                if found and found != last:
+                    last[:] = found
+                    self._query.report(self.progress(found))
 
         self._session.registerProgressHandler(handle)
         try:
             yield
+            # The server tells in steps of seconds, the last of them before the end.
+            ended = [replace(each, done=each.tasks) for each in last]
+            if ended != last:
+                self._query.report(self.progress(ended))
         finally:
             self._session.removeProgressHandler(handle)
-
-    def _report(self, stages: Iterable[Stage], waiting: int = 0) -> None:
-        progress = self.progress(stages, waiting)
-        if progress.total:
-            self._query.report(progress)
 
     def progress(self, stages: Iterable[Stage], waiting: int = 0) -> Progress:
         """Tasks and bytes of stages in the order of their ids."""

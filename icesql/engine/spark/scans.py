@@ -58,6 +58,8 @@ class Scans:
         self._views: list[str] = []
         self.groups: tuple[str, ...] = ()
         self.notes: tuple[str, ...] = ()
+        # Tasks of icesql's own reading, and the bytes they are to read, for progress.
+        self.own_tasks = self.own_bytes = 0
 
     def prepare(self, tree: exp.Expr, cursor: Any) -> str:
         """Make the views that a qualified tree needs, and the SQL over them.
@@ -115,6 +117,9 @@ class Scans:
             )
             for task in spark_tasks(self._plans[fragment.scan], slots)
         ]
+        self._count(len(jobs), self._plans[fragment.scan])
+        for i in fragment.whole:
+            self.own_bytes += len(jobs) * self._plans[i].report.projected_bytes
         ddl = ", ".join(f"{quoted(name)} {kind}" for name, kind in fragment.columns)
         return job_frame(self._session, jobs, ddl)
 
@@ -130,7 +135,12 @@ class Scans:
             ScanJob(CombinedScanTask(task.tasks, context))
             for task in spark_tasks(plan, parallelism(self._session))
         ]
+        self._count(len(jobs), plan)
         return job_frame(self._session, jobs, spark_schema(context.projection))
+
+    def _count(self, tasks: int, plan: ScanPlan) -> None:
+        self.own_tasks += tasks
+        self.own_bytes += plan.report.projected_bytes
 
     def drop(self) -> None:
         """Take the views away; harmless when Spark is gone."""
