@@ -1,0 +1,175 @@
+"""Results over Spark Connect: rows as they come, what ends them, progress, a server that is gone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+
+import pytest
+
+from tests.spark.processes import ROOT, ConnectServer
+from tests.writer.table import TableWriter
+
+FIELDS = [
+    {"id": 1, "name": "x", "required": False, "type": "long"},
+    {"id": 2, "name": "k", "required": False, "type": "string"},
+]
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, spark_here: None) -> Iterator[ConnectServer]:
+    for needed in ("grpc", "grpc_status", "google.rpc", "zstandard"):
+        pytest.importorskip(needed, reason=f"Spark Connect needs {needed}: pip install '.[spark]'")
+    made = ConnectServer(tmp_path_factory.mktemp("connect"))
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
+
+
+@pytest.fixture(scope="module")
+def metadata(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Sixteen files of fifty rows."""
+    table = TableWriter(tmp_path_factory.mktemp("sixteen"), FIELDS)
+    table.commit(
+        [
+            table.data_file([{"x": n * 50 + i, "k": f"k{i % 3}"} for i in range(50)])
+            for n in range(16)
+        ]
+    )
+    return str(table.metadata_path)
+
+
+HEAD = """
+    import sys, threading, time
+    import icesql
+    from icesql.engine.spark.scans import FRAGMENTS, SPARK_READER, Scans
+    connection = icesql.connect(engine="spark", remote=sys.argv[1])
+    connection.register_table("t", sys.argv[2])
+    def running():
+        session = connection._session()._engines["spark"]._source.session("UTC")
+        return session.interruptAll()
+    slow = ("SELECT count(*) FROM t a, t b, t c, t d WHERE a.x + b.x * c.x = d.x + 3 "
+            "AND a.x % 2 = b.x % 2 AND b.x % 2 = c.x % 2 AND c.x % 2 = d.x % 2")
+"""
+
+
+def run(server: ConnectServer, metadata: str, program: str) -> list[str]:
+    """What a program of its own prints: a Connect client leaves threads behind."""
+    process = server.launch(
+        sys.executable, "-c", textwrap.dedent(HEAD) + textwrap.dedent(program),
+        server.address, metadata, str(server.processes[0].pid),
+        python_path=(ROOT,), stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    out, _ = process.communicate(timeout=200)
+    assert process.returncode == 0, out + server.log(process)
+    return str(out).splitlines()
+
+
+STREAM = """
+    Scans.ways = frozenset()
+    connection.execute("SET split_target_size = 1")
+    cursor = connection.execute("SELECT x FROM t ORDER BY k DESC, x")
+    rows = [cursor.fetchone(), *cursor.fetchall()]
+    assert rows == [(n * 50 + i,) for k in (2, 1, 0)
+                    for n in range(16) for i in range(50) if i % 3 == k]
+    cursor = connection.execute("SELECT x, k FROM t")
+    assert cursor.fetchone() is not None
+    cursor.close()
+    time.sleep(1.5)
+    print(running())
+    print(connection.execute("SELECT x FROM t").arrow().num_rows)
+    connection.close()
+"""
+
+
+def test_rows_come_in_order_and_closing_ends_the_operation(
+    server: ConnectServer, metadata: str
+) -> None:
+    assert run(server, metadata, STREAM) == ["[]", "800"]
+
+
+CANCEL = """
+    for ways in ((), (FRAGMENTS,), (SPARK_READER,)):
+        Scans.ways = frozenset(ways)
+        cursor, stopped = connection.execute(slow), []
+        def stop():
+            time.sleep(2)
+            stopped.append(time.monotonic())
+            cursor.cancel()
+        threading.Thread(target=stop).start()
+        try:
+            cursor.fetchall()
+        except icesql.QueryCancelledError:
+            print("cancelled", time.monotonic() - stopped[0] < 1)
+        time.sleep(max(0, stopped[0] + 2 - time.monotonic()))
+        print(running())
+    connection.execute("SET query_timeout = 2")
+    try:
+        connection.execute(slow).fetchall()
+    except icesql.QueryCancelledError as error:
+        print("time limit" in str(error))
+    connection.execute("RESET query_timeout")
+    time.sleep(2)
+    print(running())
+    print(connection.execute("SELECT count(k) FROM t").fetchall())
+    connection.close()
+"""
+
+
+def test_cancel_and_time_limits_end_the_operation(server: ConnectServer, metadata: str) -> None:
+    assert run(server, metadata, CANCEL) == [
+        *["cancelled True", "[]"] * 3,
+        "True",
+        "[]",
+        "[(800,)]",
+    ]
+
+
+PROGRESS = """
+    for ways in ((), (FRAGMENTS,), (SPARK_READER,)):
+        Scans.ways = frozenset(ways)
+        cursor, seen = connection.cursor(), []
+        cursor.progress = seen.append
+        cursor.execute("SELECT k, count(*) FROM t GROUP BY k").fetchall()
+        last = [each for each in seen if each.stage == "spark"][-1]
+        planned = cursor.scan_reports[0].projected_bytes
+        right = 0 < last.bytes_done if SPARK_READER in ways else last.bytes_done == planned
+        print(0 < last.done == last.total, right)
+    connection.close()
+"""
+
+
+def test_progress_counts_tasks_and_bytes(server: ConnectServer, metadata: str) -> None:
+    assert run(server, metadata, PROGRESS) == ["True True"] * 3
+
+
+GONE = """
+    import os, signal
+    print(connection.execute("SELECT count(k) FROM t").fetchall())
+    cursor = connection.execute(slow)
+    threading.Timer(2, lambda: os.killpg(int(sys.argv[3]), signal.SIGKILL)).start()
+    began = time.monotonic()
+    try:
+        cursor.fetchall()
+    except icesql.OperationalError as error:
+        print("Spark has ended or does not answer" in str(error), "Rendezvous" in str(error))
+        print(time.monotonic() - began < 60)
+    try:
+        connection.execute("SELECT count(k) FROM t").fetchall()
+    except icesql.OperationalError as error:
+        print("cannot connect to Spark at sc://127.0.0.1:" in str(error), "\\n" in str(error))
+    connection.close()
+"""
+
+
+def test_the_last_of_all_a_server_that_is_gone_is_said_so(
+    server: ConnectServer, metadata: str
+) -> None:
+    lines = run(server, metadata, GONE)
+    assert lines == ["[(800,)]", "True False", "True", "True False"]
