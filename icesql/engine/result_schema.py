@@ -323,7 +323,13 @@ def python_values(array: pa.Array, declared: ResultType, zone: tzinfo) -> list[A
                 for valid, row in zip(present, zip(*columns, strict=True), strict=True)
             ]
         case _:
-            values_: list[Any] = array.to_pylist()
+            try:
+                values_: list[Any] = array.to_pylist()
+            except OverflowError as error:
+                raise DataError(
+                    f"a {declared.name} beyond the years 1 to 9999 has no Python value; "
+                    "CAST it to VARCHAR or read it through arrow()"
+                ) from error
             return values_
 
 

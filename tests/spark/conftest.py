@@ -119,6 +119,7 @@ FIELDS = [
             ],
         },
     },
+    {"id": 23, "name": "wide", "required": False, "type": "decimal(38, 10)"},
 ]
 
 
@@ -133,6 +134,7 @@ ROWS = [
         ts=datetime(2026, 1, 31, 23, 59, 56, 789000), tz=datetime(2026, 1, 31, 13, tzinfo=UTC),
         bin=b"\x00\xff", u=UUID(int=5), t=time(12, 30, 0, 5), flag=True, l=[1, None, 3],
         m=[("a", 1), ("b", None)], st={"x": 1, "at": time(1, 2, 3)},
+        wide=Decimal("1234567890123456789012345678.0123456789"),
     ),
     _row(
         2, i=-3, big=-5, f=-0.0, d=float("nan"), dec=Decimal("-2.50"), s="a\\_b", dt=date(2024, 2, 29),
@@ -155,6 +157,16 @@ ROWS = [
         6, i=7, big=9, f=16777216.0, d=-1.5, dec=Decimal("99999999.99"), s="hello",
         dt=date(2025, 12, 28), ts=datetime(2025, 12, 28, 2, 0), flag=False,
         tz=datetime(2025, 12, 29, 2, 0, tzinfo=UTC), l=[3, 3], m=[("c", 3)],
+        wide=Decimal("-0.0000000001"),
+    ),
+    _row(
+        7, i=-1, big=-(2**53) - 1, f=float("-inf"), d=-0.0, dec=Decimal("-0.01"), s="A.b*C\n",
+        dt=date(1582, 10, 10), ts=datetime(2024, 3, 10, 2, 30), wide=Decimal("2.5"),
+        tz=datetime(2024, 11, 3, 6, 30, tzinfo=UTC), l=[2, None], flag=True,
+    ),
+    _row(
+        8, i=100, big=2**53 + 1, f=3.4028234663852886e38, d=1e15, s="1.5e3",
+        dt=date(1500, 1, 1), ts=datetime(1900, 1, 1), tz=datetime(1883, 11, 18, 17, tzinfo=UTC),
     ),
 ]  # fmt: skip
 

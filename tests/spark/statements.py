@@ -160,7 +160,7 @@ date_trunc('day', tz)
 date_trunc('month', tz)
 strftime(ts, '%Y-%m-%d %H:%M:%S')
 last_day(dt)
-make_date(2026, 2, i + 4)
+make_date(2026, 2, i % 20 + 4)
 ts AT TIME ZONE 'America/New_York'
 ts AT TIME ZONE 'Asia/Kolkata'
 tz AT TIME ZONE 'America/New_York'
@@ -189,6 +189,50 @@ log2(8)
 pow(i, 2)
 1e20
 0.1 + 0.2
+i / f
+i + f
+f - 0.1
+f % i
+d % 0
+-wide
+abs(wide)
+wide + i
+CASE WHEN id > 1 THEN wide * dec END
+ceil(big)
+sign(f)
+sign(d)
+ln(i)
+log(2, d)
+log10(dec)
+isfinite(big)
+round(d * 1e20::DOUBLE, 2)
+round(1.7e308::DOUBLE, 2)
+TRY_CAST(d AS FLOAT)
+TRY_CAST(d AS DECIMAL(10, 2))
+CAST(1.005::DOUBLE AS DECIMAL(10, 2))
+TRY_CAST('1.5e3' AS INT)
+TRY_CAST('2.5' AS BIGINT)
+TRY_CAST(s AS DATE)
+TRY_CAST(s AS DOUBLE)
+concat(i, dec, flag, dt)
+i < 9223372036854775808
+i BETWEEN -9223372036854775809 AND 9223372036854775808
+upper('straße ŉ ᾳ ﬁ')
+lower('ΑΣ İ')
+substr(s, 3, -2)
+substr(s, i, -1)
+left(s, i)
+split_part(s, 'l', 0)
+string_split(s, '.')
+regexp_matches(s, '[[:alpha:]]$')
+regexp_matches('a' || chr(10), 'a$')
+regexp_full_match('a' || chr(10), '.*')
+regexp_replace(s, '\\bh', '$')
+regexp_matches('É', '(?i)é')
+list_concat(l, [1])
+strftime(dt, 'on %-d %B %y, %%')
+strftime(ts, '%I %p %f %j %a %b')
+ts - dt
 """.strip().splitlines()  # fmt: skip
 
 QUERIES = """
@@ -244,6 +288,22 @@ SELECT NULL AS nothing, id FROM t ORDER BY id
 SELECT _file IS NOT NULL, _pos FROM t ORDER BY id
 SELECT count(*) FROM t WHERE s = 'hello' AND i + 1 = 8
 SELECT i, i FROM t ORDER BY id
+SELECT DISTINCT ON (s) s, id FROM t ORDER BY s, id DESC
+SELECT DISTINCT ON (flag, s) id, i FROM t ORDER BY flag, s, id
+SELECT DISTINCT ON (f) id FROM t ORDER BY f, id LIMIT 2
+SELECT DISTINCT ON (s) s, count(*) AS n FROM t GROUP BY s, flag ORDER BY s, n
+SELECT id FROM t QUALIFY row_number() OVER (PARTITION BY s ORDER BY id) = 1 ORDER BY id LIMIT 2
+SELECT i + 1 AS id FROM t QUALIFY row_number() OVER (ORDER BY t.id DESC) < 4 ORDER BY t.id
+SELECT flag, count(*) AS n FROM t GROUP BY flag QUALIFY rank() OVER (ORDER BY count(*)) = 1 ORDER BY ALL
+SELECT DISTINCT s FROM t QUALIFY row_number() OVER (ORDER BY id) < 9 ORDER BY s
+SELECT corr(i, i), corr(i, 1), corr(i, dec) FROM t WHERE id IN (1, 4, 6)
+SELECT corr(i, dec) FROM t WHERE false
+SELECT id FROM t WHERE i < 9223372036854775808 ORDER BY id
+SELECT id FROM t WHERE dt = '1582-10-10' OR dt < '1582-10-05' ORDER BY id
+SELECT id FROM t WHERE NOT (i IN (SELECT 7)) ORDER BY id
+SELECT d, count(*) FROM t GROUP BY d ORDER BY d
+SELECT a.id, b.id FROM t a JOIN t b ON a.d = b.f ORDER BY 1, 2
+SELECT d FROM (SELECT d FROM t UNION SELECT -d FROM t) ORDER BY d
 """.strip().splitlines()  # fmt: skip
 
 REFUSED = {
@@ -255,7 +315,30 @@ REFUSED = {
     "hash(s)": "hash",
     "jaccard(s, s)": "jaccard",
     "s COLLATE NOCASE": "collate",
-    "tz - tz": "difference of instants",
     "COLUMNS('i')": "COLUMNS",
-    "DISTINCT ON (s) s": "DISTINCT ON",
+    "CAST(i AS UINTEGER)": "unsigned",
+    "CAST(d AS DECIMAL(38, 5))": "38 digits",
+    "CAST(s AS UUID)": "text to UUID",
+    "TRY_CAST('2024' AS DATE)": "'2024' as a date",
+    "TRY_CAST('1_000' AS INT)": "such text to INT",
+    "dec // 2": "no integers",
+    "log(i, 2)": "to a base",
+    "regexp_matches(s, s)": "no literal",
+    "regexp_matches(s, '\\pL')": "regular expression",
+    "reverse(concat(s, 'e\u0301'))": "combined characters",
+    "string_split(s, '')": "empty",
+    "strftime(ts, '%U')": "%U",
+    "date_diff('week', ts, ts)": "timestamps",
+    "date_trunc('century', ts)": "century",
+    "median(s)": "median",
+    "st < st": "order of lists",
+    "max(l)": "order of lists",
+    "i IN (SELECT 7)": "as a value",
+    "unnest(l), unnest(l)": "several unnest",
+    "[]": "empty list",
+}
+REFUSED_QUERIES = {
+    "SELECT e FROM t LEFT JOIN unnest(l) AS x(e) ON true": "side or a condition",
+    "SELECT id FROM t ORDER BY l": "order of lists",
+    "SELECT id FROM t WHERE NOT (i IN (SELECT 7)) OR id = 1": "as a value",
 }

@@ -11,7 +11,7 @@ import pytest
 import icesql
 from icesql.repl.render import text_of
 from icesql.sql.functions import functions
-from tests.spark.statements import EXPRESSIONS, QUERIES, REFUSED
+from tests.spark.statements import EXPRESSIONS, QUERIES, REFUSED, REFUSED_QUERIES
 
 ZONES = ["UTC", "America/New_York"]
 
@@ -115,8 +115,22 @@ def test_every_function_of_the_table_gives_its_value_on_both_engines(
     report(wrong)
 
 
-@pytest.mark.parametrize(("expression", "named"), REFUSED.items())
-def test_what_has_no_equal_is_refused_by_name(engines: Any, expression: str, named: str) -> None:
+@pytest.mark.parametrize(
+    ("sql", "named"),
+    [*((f"SELECT {text} FROM t", named) for text, named in REFUSED.items()),
+     *REFUSED_QUERIES.items()],
+)  # fmt: skip
+def test_what_has_no_equal_is_refused_by_name(engines: Any, sql: str, named: str) -> None:
     _, spark = engines
     with pytest.raises(icesql.UnsupportedSqlError, match=named):
-        spark.execute(f"SELECT {expression} FROM t").fetchall()
+        spark.execute(sql).fetchall()
+
+
+def test_differences_of_instants_are_those_of_utc_and_refused_elsewhere(engines: Any) -> None:
+    local, spark = engines
+    sql = "SELECT id, tz - TIMESTAMPTZ '2024-03-01 00:00:00+00' FROM t ORDER BY id"
+    if local.execute("SELECT hour(TIMESTAMPTZ '2024-01-01 00:00:00+00')").fetchone() == (0,):
+        compare(engines, sql)
+    else:
+        with pytest.raises(icesql.UnsupportedSqlError, match="difference of instants"):
+            spark.execute(sql)

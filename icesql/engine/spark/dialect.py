@@ -15,6 +15,7 @@ from icesql.engine.duckdb_types import duckdb_type
 from icesql.engine.spark.functions import rewrite_function
 from icesql.engine.spark.kinds import Spelled, kind, refuse
 from icesql.engine.spark.operators import rewrite_operator
+from icesql.engine.spark.qualify import filter_windows
 from icesql.errors import UnsupportedSqlError
 from icesql.sql.functions import function_key, function_keys
 
@@ -96,6 +97,7 @@ def spark_sql(tree: exp.Expr, names: Mapping[str, str], timezone: str) -> str:
     tree = tree.copy()
     for select in tree.find_all(exp.Select):
         _order_distinct(select)
+    filter_windows(tree)
     for node in reversed(list(tree.dfs())):
         made = rewrite_operator(node, timezone)
         if made is node:
@@ -135,6 +137,9 @@ def check_functions(tree: exp.Expr) -> None:
     for node in tree.walk():
         if isinstance(node, exp.Join) and str(node.args.get("method") or "").upper() == "ASOF":
             raise refuse("ASOF JOIN")
+        _check_unnest(node)
+        _check_nested_order(node)
+        _check_in(node)
         if not isinstance(node, exp.Func) or isinstance(node, _SYNTAX):
             pass
         elif function_key(node) not in known:
@@ -151,6 +156,66 @@ def _written(node: exp.Func) -> str:
     text = node.sql(dialect="duckdb")
     name = text.partition("(")[0]
     return name.lower() if name.isidentifier() else node.sql_name().lower()
+
+
+def _check_unnest(node: exp.Expr) -> None:
+    """What would become another number of rows in Spark's LATERAL VIEW and explode()."""
+    match node:
+        case exp.Join() if isinstance(node.this, exp.Unnest):
+            on = node.args.get("on")
+            always = on is None or (isinstance(on, exp.Boolean) and on.this)
+            if node.side or node.kind not in ("", "CROSS", "INNER") or not always:
+                raise refuse("a JOIN with unnest() that has a side or a condition")
+        case exp.Select() if sum(each.find(exp.Explode, exp.Unnest) is not None
+                                 for each in node.expressions) > 1:  # fmt: skip
+            raise refuse("several unnest() in one SELECT")
+        case exp.Array() if not node.expressions:
+            raise refuse("an empty list, which has no type there,")
+
+
+def _check_in(node: exp.Expr) -> None:
+    """``x IN (SELECT …)`` is false in Spark where it is NULL, unless it is a whole condition."""
+    if not isinstance(node, exp.In) or node.args.get("query") is None:
+        return
+    child: exp.Expr = node
+    negated = False
+    while (parent := child.parent) is not None:
+        match parent:
+            case exp.Where() | exp.Having() | exp.Qualify() | exp.Filter():
+                return
+            case exp.Join() if child.arg_key == "on":
+                return
+            case exp.If() if child.arg_key == "this" and not negated:
+                return
+            case exp.Paren() | exp.And():
+                pass
+            case exp.Or() if not negated:
+                pass
+            case exp.Not() if child is node or (isinstance(child, exp.Paren) and not negated):
+                negated = True
+            case _:
+                break
+        child = parent
+    raise refuse("IN (SELECT …) as a value", "it may be NULL; write EXISTS or a JOIN")
+
+
+def _check_nested_order(node: exp.Expr) -> None:
+    """NULLs inside lists and structs are greatest in the local engine, least in Spark."""
+    match node:
+        case exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
+            compared = [node.this, node.expression]
+        case exp.Between():
+            compared = [node.this]
+        case exp.Ordered() | exp.Min() | exp.Max():
+            compared = [node.this]
+        case exp.Greatest() | exp.Least():
+            compared = [node.this, *node.expressions]
+        case exp.ArgMax() | exp.ArgMin():
+            compared = [node.expression]
+        case _:
+            return
+    if any(kind(each) in ("list", "struct") for each in compared):
+        raise refuse("an order of lists or structs")
 
 
 def _check_carried(node: exp.Expr) -> None:

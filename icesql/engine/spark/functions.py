@@ -8,13 +8,14 @@ from typing import Any, Final
 from sqlglot import exp
 
 from icesql.engine.spark.kinds import (
+    NUMBERS,
     kind,
     kind_of_type,
-    literal_integer,
-    literal_text,
     refuse,
     spelled,
 )
+from icesql.engine.spark.numbers import NUMBER_REWRITES, is_finite
+from icesql.engine.spark.texts import TEXT_REWRITES
 from icesql.engine.spark.times import TIME_REWRITES, epoch, part_of
 
 
@@ -30,88 +31,6 @@ def rewrite_function(node: exp.Expr) -> exp.Expr:
             return _anonymous(node)
         case _:
             return node
-
-
-# ------------------------------------------------------------------ text
-
-
-def _regexp_replace(node: exp.RegexpReplace) -> exp.Expr:
-    replacement = literal_text(node.args.get("replacement"))
-    flags = literal_text(node.args.get("modifiers")) or ""
-    if replacement is None or set(flags) - {"g"}:
-        raise refuse("regexp_replace() with options or a computed replacement")
-    # \1 is $1 in Java, where $ has to be escaped.
-    java = replacement.replace("$", "\\$")
-    for digit in "0123456789":
-        java = java.replace(f"\\{digit}", f"${digit}")
-    new = exp.Literal.string(java)
-    if "g" in flags or not node.args.get("single_replace", True):
-        return spelled("REGEXP_REPLACE({0}, {1}, {2})", node.this, node.expression, new, like=node)
-    return spelled(
-        "(CASE WHEN REGEXP_INSTR({0}, {1}) = 0 THEN {0} ELSE CONCAT("
-        "SUBSTR({0}, 1, REGEXP_INSTR({0}, {1}) - 1),"
-        " REGEXP_REPLACE(REGEXP_EXTRACT({0}, {1}, 0), {1}, {2}),"
-        " SUBSTR({0}, REGEXP_INSTR({0}, {1}) + LENGTH(REGEXP_EXTRACT({0}, {1}, 0)))) END)",
-        node.this,
-        node.expression,
-        new,
-        like=node,
-    )
-
-
-def _regexp_extract(node: exp.RegexpExtract) -> exp.Expr:
-    group = node.args.get("group")
-    number = 0 if group is None else literal_integer(group)
-    if number is None or node.args.get("parameters") or node.args.get("occurrence"):
-        raise refuse("regexp_extract() with options or group names")
-    return spelled(f"REGEXP_EXTRACT({{0}}, {{1}}, {number})", node.this, node.expression, like=node)
-
-
-def _regexp_like(node: exp.RegexpLike) -> exp.Expr:
-    if node.args.get("flag"):
-        raise refuse("regexp_matches() with options")
-    return node
-
-
-def _substring(node: exp.Substring) -> exp.Expr:
-    start, length = node.args.get("start"), node.args.get("length")
-    if start is None:
-        return node
-    if length is None:
-        return spelled("SUBSTRING({0}, {1})", node.this, start, like=node)
-    # Position 0 lies before the text and takes one of the length.
-    return spelled(
-        "SUBSTRING({0}, {1}, IF({1} = 0, {2} - 1, {2}))", node.this, start, length, like=node
-    )
-
-
-def _left(node: exp.Left) -> exp.Expr:
-    return spelled(
-        "(CASE WHEN {1} >= 0 THEN LEFT({0}, {1})"
-        " ELSE SUBSTR({0}, 1, GREATEST(LENGTH({0}) + {1}, 0)) END)",
-        node.this,
-        node.expression,
-        like=node,
-    )
-
-
-def _right(node: exp.Right) -> exp.Expr:
-    return spelled(
-        "(CASE WHEN {1} >= 0 THEN RIGHT({0}, {1}) ELSE SUBSTR({0}, CAST(1 - {1} AS INT)) END)",
-        node.this,
-        node.expression,
-        like=node,
-    )
-
-
-def _length(node: exp.Length) -> exp.Expr:
-    match kind(node.this):
-        case "text":
-            return spelled("CAST(LENGTH({0}) AS BIGINT)", node.this, like="BIGINT")
-        case "list" | "map":
-            return spelled("CAST(SIZE({0}) AS BIGINT)", node.this, like="BIGINT")
-        case _:
-            raise refuse("length() of something that is no text, list or map")
 
 
 # ------------------------------------------------------------------ aggregates
@@ -193,6 +112,8 @@ def _arg_extreme(name: str) -> Callable[[Any], exp.Expr]:
 
 def _percentile(name: str) -> Callable[[Any], exp.Expr]:
     def rewrite(node: exp.PercentileCont | exp.PercentileDisc) -> exp.Expr:
+        if kind(node.this) not in NUMBERS and not isinstance(node.parent, exp.WithinGroup):
+            raise refuse("a quantile of something that is no number")
         if isinstance(node.parent, exp.WithinGroup):
             return node
         return spelled(
@@ -202,23 +123,31 @@ def _percentile(name: str) -> Callable[[Any], exp.Expr]:
     return rewrite
 
 
-# ------------------------------------------------------------------ numbers and lists
-
-
-def _is_nan(node: exp.IsNan) -> exp.Expr:
-    return spelled("IF({0} IS NULL, CAST(NULL AS BOOLEAN), ISNAN({0}))", node.this, like="BOOLEAN")
-
-
-def _round(node: exp.Round) -> exp.Expr:
-    digits = literal_integer(node.args.get("decimals")) if node.args.get("decimals") else 0
-    if kind(node.this) not in ("float", "double"):
+def _grouping(node: exp.Grouping) -> exp.Expr:
+    """grouping(): Spark knows it only beside ROLLUP, CUBE and GROUPING SETS; else it is 0."""
+    select = node.find_ancestor(exp.Select)
+    group = select.args.get("group") if select is not None else None
+    if group is None or any(group.args.get(name) for name in ("rollup", "cube", "grouping_sets")):
         return node
-    if digits is None:
-        raise refuse("round() to a computed number of digits")
-    if digits <= 0:
-        return spelled(f"ROUND({{0}}, {digits})", node.this, like=node)
-    scale = f"1E{digits}D"
-    return spelled(f"(ROUND(({{0}}) * {scale}) / {scale})", node.this, like=node)
+    return spelled("0L", like="BIGINT")
+
+
+def _median(node: exp.Median) -> exp.Expr:
+    if kind(node.this) not in NUMBERS:
+        raise refuse("median() of something that is no number")
+    return node
+
+
+# ------------------------------------------------------------------ lists
+
+
+def _concatenated_lists(node: exp.ArrayConcat) -> exp.Expr:
+    """list_concat() takes NULL for an empty list."""
+    if any(kind(each) != "list" for each in (node.this, *node.expressions)):
+        raise refuse("list_concat() of something that is no list")
+    lists = (node.this, *node.expressions)
+    inner = ", ".join(f"COALESCE({{{at}}}, ARRAY())" for at in range(len(lists)))
+    return spelled(f"CONCAT({inner})", *lists, like=node)
 
 
 def _contains(node: exp.ArrayContains) -> exp.Expr:
@@ -228,30 +157,6 @@ def _contains(node: exp.ArrayContains) -> exp.Expr:
         node.this,
         node.expression,
         like="BOOLEAN",
-    )
-
-
-def _log(node: exp.Log) -> exp.Expr:
-    base = node.this if node.expression is not None else None
-    if base is None:
-        return spelled("LOG10({0})", node.this, like="DOUBLE")
-    return spelled("LOG({0}, {1})", base, node.expression, like="DOUBLE")
-
-
-def _trunc_number(node: exp.Trunc) -> exp.Expr:
-    if kind(node.this) in ("float", "double") and not node.args.get("decimals"):
-        return _whole("IF({0} < 0, CEIL({0}), FLOOR({0}))", node)
-    raise refuse("trunc() of an exact number")
-
-
-def _whole(template: str, node: exp.Expr) -> exp.Expr:
-    """Rounded to a whole double; Spark gives a BIGINT, which infinities and NaN do not fit."""
-    if kind(node.this) not in ("float", "double"):
-        return node
-    return spelled(
-        f"IF(ABS({{0}}) >= 9.0E15D, CAST({{0}} AS DOUBLE), CAST({template} AS DOUBLE))",
-        node.this,
-        like="DOUBLE",
     )
 
 
@@ -283,9 +188,7 @@ def _anonymous(node: exp.Anonymous) -> exp.Expr:
         case (("date_part" | "datepart"), [exp.Literal() as part, value]):
             return part_of(part.name, value, node)
         case "isfinite", [value]:
-            return spelled(
-                "(NOT ISNAN({0}) AND ABS({0}) <> DOUBLE('Infinity'))", value, like="BOOLEAN"
-            )
+            return is_finite(value)
         case "isoyear", [value]:
             return part_of("ISOYEAR", value, node)
         case "bit_count", [value]:
@@ -296,32 +199,17 @@ def _anonymous(node: exp.Anonymous) -> exp.Expr:
 
 _REWRITES: Final[dict[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     **TIME_REWRITES,
-    exp.Dayname: lambda node: spelled("DATE_FORMAT({0}, 'EEEE')", node.this, like="VARCHAR"),
-    exp.Monthname: lambda node: spelled("DATE_FORMAT({0}, 'MMMM')", node.this, like="VARCHAR"),
-    exp.RegexpReplace: _regexp_replace,
-    exp.RegexpExtract: _regexp_extract,
-    exp.RegexpLike: _regexp_like,
-    exp.Substring: _substring,
-    exp.Left: _left,
-    exp.Right: _right,
-    exp.Length: _length,
-    exp.ArraySize: _length,
+    **NUMBER_REWRITES,
+    **TEXT_REWRITES,
     exp.Avg: _avg,
     exp.Sum: _sum,
     exp.ArrayAgg: _array_agg,
     exp.ArgMax: _arg_extreme("MAX_BY"),
     exp.ArgMin: _arg_extreme("MIN_BY"),
+    exp.Grouping: _grouping,
+    exp.Median: _median,
     exp.PercentileCont: _percentile("PERCENTILE_CONT"),
     exp.PercentileDisc: _percentile("PERCENTILE_DISC"),
-    exp.IsNan: _is_nan,
-    exp.IsInf: lambda node: spelled("(ABS({0}) = DOUBLE('Infinity'))", node.this, like="BOOLEAN"),
-    exp.RegexpFullMatch: lambda node: spelled(
-        "({0} RLIKE CONCAT('^(?:', {1}, ')$'))", node.this, node.expression, like="BOOLEAN"
-    ),
-    exp.Floor: lambda node: _whole("FLOOR({0})", node),
-    exp.Ceil: lambda node: _whole("CEIL({0})", node),
-    exp.Round: _round,
+    exp.ArrayConcat: _concatenated_lists,
     exp.ArrayContains: _contains,
-    exp.Log: _log,
-    exp.Trunc: _trunc_number,
 }

@@ -126,3 +126,11 @@ def literal_integer(node: exp.Expr | None) -> int | None:
 def refuse(construct: str, hint: str = "run it with engine = 'local'") -> UnsupportedSqlError:
     """The error for something that has no equal on Spark."""
     return UnsupportedSqlError(f"{construct} on Spark", hint=hint)
+
+
+def refuse_rows(construct: str) -> str:
+    """SQL that ends a query by ``refuse(construct)`` when a row comes to it."""
+    from icesql.engine.spark.worker import crossing
+
+    text = str(crossing(refuse(construct))).replace("\\", "\\\\").replace("'", "\\'")
+    return f"RAISE_ERROR('{text}')"

@@ -6,8 +6,9 @@ days, lists count from 1 and from their end, text of a timestamptz has its offse
 
 from __future__ import annotations
 
-import re
+from decimal import Decimal
 from typing import Final
+from uuid import UUID
 
 from sqlglot import exp
 
@@ -19,6 +20,8 @@ from icesql.engine.spark.kinds import (
     refuse,
     spelled,
 )
+from icesql.engine.spark.numbers import decimal_of_double, float_of_double, single_precision
+from icesql.engine.spark.texts import integer_of_text, number_of_text, time_of_text
 from icesql.engine.spark.zones import at_time_zone, instant_of_local
 
 _INTEGERS: Final = {
@@ -27,12 +30,8 @@ _INTEGERS: Final = {
     "INT": "INT",
     "BIGINT": "BIGINT",
     "INT128": "DECIMAL(38,0)",
-    "UINT128": "DECIMAL(38,0)",
-    "UTINYINT": "SMALLINT",
-    "USMALLINT": "INT",
-    "UINT": "BIGINT",
-    "UBIGINT": "DECIMAL(20,0)",
 }
+_UNSIGNED: Final = frozenset({"UTINYINT", "USMALLINT", "UINT", "UBIGINT", "UINT128"})
 # Text compared with these is read as one of them.
 _FROM_TEXT: Final = {
     "time": "TIME",
@@ -52,27 +51,16 @@ def rewrite_operator(node: exp.Expr, timezone: str) -> exp.Expr:
     match node:
         case exp.Cast():
             return _cast(node, timezone)
-        case exp.Div():
-            return _divide(node)
-        case exp.IntDiv():
-            if {kind(node.this), kind(node.expression)} - {"integer", "decimal", "unknown"}:
-                raise refuse("// of floating-point numbers")
-            return spelled("(({0}) DIV ({1}))", node.this, node.expression, like=node)
         case exp.Add() | exp.Sub():
-            return _add(node)
+            return _add(node, timezone)
         case exp.Bracket():
             return _subscript(node)
         case exp.Like() | exp.ILike():
             return _like(node)
         case exp.DPipe() | exp.Concat() | exp.ConcatWs():
-            operands = node.expressions or [node.this, node.expression]
-            if any(kind(each) in ("float", "double", "timestamptz") for each in operands):
-                raise refuse("text of a floating-point number or instant by concatenation")
-            return node
+            return _concatenated(node)
         case exp.Collate():
             raise refuse("COLLATE")
-        case exp.Distinct() if node.args.get("on") is not None:
-            raise refuse("DISTINCT ON", "write QUALIFY row_number() OVER (PARTITION BY …) = 1")
         case exp.Window() if isinstance(node.this, _RANKS) and node.args.get("order") is None:
             # Without an order any numbering is right, but Spark wants one.
             node.set("order", exp.Order(expressions=[exp.Ordered(this=exp.Null())]))
@@ -86,13 +74,26 @@ def rewrite_operator(node: exp.Expr, timezone: str) -> exp.Expr:
         case exp.Between():
             for name in ("low", "high"):
                 _compare_as(kind(node.this), node.args[name], timezone)
+                _widen(node.this, node.args[name])
             return node
         case _ if isinstance(node, _COMPARISONS):
             _compare_as(kind(node.this), node.expression, timezone)
             _compare_as(kind(node.expression), node.this, timezone)
+            _widen(node.this, node.expression)
+            _widen(node.expression, node.this)
             return node
         case _:
             return node
+
+
+def _widen(node: exp.Expr, literal: exp.Expr) -> None:
+    """Keep Spark from calling ``NULL < 9223372036854775808`` true, as it does for integers."""
+    while isinstance(literal, exp.Paren | exp.Neg):
+        literal = literal.this
+    if not isinstance(literal, exp.Literal) or literal.is_string or kind(node) != "integer":
+        return
+    if Decimal(literal.name) >= 2**63:
+        node.replace(spelled("CAST({0} AS DECIMAL(38,0))", node, like="HUGEINT"))
 
 
 def _compare_as(other: str, node: exp.Expr, timezone: str) -> None:
@@ -119,29 +120,24 @@ def _compare_as(other: str, node: exp.Expr, timezone: str) -> None:
         raise refuse(f"a comparison of a {own} with a {other}")
 
 
-def _divide(node: exp.Div) -> exp.Expr:
-    if "interval" in (kind(node.this), kind(node.expression)):
-        raise refuse("a division of intervals")
-    over, under = node.this, node.expression
-    value = literal_integer(under)
-    result = "FLOAT" if kind(over) == kind(under) == "float" else "DOUBLE"
-    if value:
-        made = spelled("(CAST({0} AS DOUBLE) / {1}D)", over, under, like=result)
-    else:
-        # 1/0 is an infinity, 0/0 is NaN, and a negative zero turns the sign.
-        made = spelled(
-            "(CASE WHEN CAST({1} AS DOUBLE) = 0 THEN CAST({0} AS DOUBLE) * "
-            "IF(CAST(CAST({1} AS DOUBLE) AS STRING) = '-0.0', DOUBLE('-Infinity'),"
-            " DOUBLE('Infinity')) "
-            "ELSE CAST({0} AS DOUBLE) / CAST({1} AS DOUBLE) END)",
-            over,
-            under,
-            like=result,
-        )
-    return made if result == "DOUBLE" else spelled("CAST({0} AS FLOAT)", made, like="FLOAT")
+def _concatenated(node: exp.DPipe | exp.Concat | exp.ConcatWs) -> exp.Expr:
+    for each in node.expressions or [node.this, node.expression]:
+        match kind(each):
+            case "text" | "null" | "uuid" | "unknown":
+                pass
+            case "list" if isinstance(node, exp.DPipe):
+                pass
+            case "integer" | "decimal" | "date" | "boolean" | "timestamp":
+                # Spark would read the text beside it as a number.
+                each.replace(spelled("CAST({0} AS STRING)", each, like="VARCHAR"))
+            case "float" | "double" | "timestamptz":
+                raise refuse("text of a floating-point number or instant by concatenation")
+            case other:
+                raise refuse(f"text of a {other} by concatenation")
+    return node
 
 
-def _add(node: exp.Add | exp.Sub) -> exp.Expr:
+def _add(node: exp.Add | exp.Sub, timezone: str) -> exp.Expr:
     left, right = kind(node.this), kind(node.expression)
     sign = "+" if isinstance(node, exp.Add) else "-"
     match left, right:
@@ -157,7 +153,8 @@ def _add(node: exp.Add | exp.Sub) -> exp.Expr:
             return spelled(f"DATE_ADD({{0}}, {'' if sign == '+' else '-'}({{1}}))",
                            node.this, node.expression, like="DATE")  # fmt: skip
         case "timestamp" | "timestamptz" | "date", "timestamp" | "timestamptz" | "date":
-            if "timestamptz" in (left, right):
+            if "timestamptz" in (left, right) and timezone != "UTC":
+                # The local engine counts days by the session's calendar.
                 raise refuse("a difference of instants", "use date_diff() or epoch()")
             return spelled(
                 "(CAST({0} AS TIMESTAMP_NTZ) - CAST({1} AS TIMESTAMP_NTZ))",
@@ -169,7 +166,7 @@ def _add(node: exp.Add | exp.Sub) -> exp.Expr:
             raise refuse("arithmetic of intervals")
         case _ if {left, right} & {"time", "timestamp_ns", "uuid"}:
             raise refuse("arithmetic of a time, uuid or nanosecond timestamp")
-    return node
+    return single_precision(node)
 
 
 def _shift(base: exp.Expr, sign: str, interval: exp.Expr, base_kind: str) -> exp.Expr:
@@ -252,6 +249,13 @@ def _cast(node: exp.Cast, timezone: str) -> exp.Expr:
             inner = spelled("ROUND({0})", inner, like=inner)
         case "float" | "double", "integer":
             inner = spelled("RINT({0})", inner, like=inner)
+        case "text", "integer":
+            return integer_of_text(node, word, _type_name(node.to))
+        case "float" | "double", "decimal":
+            precision, scale = _decimal_parts(node.to)
+            return decimal_of_double(node, word, precision, scale)
+        case "double", "float":
+            return float_of_double(node)
         case "float" | "double", "text":
             raise refuse("text of a floating-point number", "CAST it to a DECIMAL first")
         case "blob" | "list" | "struct" | "map" | "interval" | "time" | "timestamp_ns", "text":
@@ -266,16 +270,18 @@ def _cast(node: exp.Cast, timezone: str) -> exp.Expr:
         case _, "blob" if source not in ("blob", "null"):
             raise refuse("a CAST to BLOB")
         case "text", "uuid":
-            return spelled("LOWER({0})", inner, like=node)
+            return exp.Literal.string(_uuid_text(inner))
+        case _, "uuid" if source not in ("uuid", "null"):
+            raise refuse(f"a CAST of a {source} to UUID")
         case "text", "time":
             text = literal_text(inner)
             if text is None:
                 raise refuse("a CAST of text to TIME")
             return spelled(str(_time_micros(text)), like=node)
-        case "text", "timestamptz" if literal_text(inner) is not None:
-            # Spark wants the minutes of an offset.
-            text = re.sub(r"(\d:\d\d[\d:.]*\s*[+-]\d\d)$", r"\1:00", literal_text(inner) or "")
-            inner = exp.Literal.string(text)
+        case "text", "date" | "timestamp" | "timestamptz":
+            return time_of_text(inner, node, word, target)
+        case "text", "float" | "double" | "decimal":
+            return number_of_text(node, word, _type_name(node.to))
         case "text", "timestamp_ns":
             raise refuse("a CAST to TIMESTAMP_NS")
         case "text", "interval" | "list" | "struct" | "map":
@@ -294,10 +300,12 @@ def _type_name(node: exp.DataType) -> str:
     name = node.this.name if hasattr(node.this, "name") else str(node.this)
     if name in _INTEGERS:
         return _INTEGERS[name]
+    if name in _UNSIGNED:
+        raise refuse("a CAST to an unsigned integer")
     match kind_of_type(node):
         case "decimal":
-            parts = [each.name for each in node.expressions] or ["18", "3"]
-            return f"DECIMAL({', '.join(parts if len(parts) == 2 else [parts[0], '0'])})"
+            precision, scale = _decimal_parts(node)
+            return f"DECIMAL({precision}, {scale})"
         case "text" | "uuid":
             return "STRING"
         case "timestamp":
@@ -319,6 +327,11 @@ def _type_name(node: exp.DataType) -> str:
             return kind_name.upper()
 
 
+def _decimal_parts(node: exp.DataType) -> tuple[int, int]:
+    parts = [int(each.name) for each in node.expressions] or [18, 3]
+    return parts[0], parts[1] if len(parts) == 2 else 0
+
+
 def _instant_text(inner: exp.Expr, node: exp.Expr) -> exp.Expr:
     """``2024-01-01 08:00:00.5-05``: local time, then hours of the offset, minutes if there are."""
     return spelled(
@@ -338,6 +351,14 @@ def _blob(text: str) -> bytes:
             made += text[at].encode()
             at += 1
     return bytes(made)
+
+
+def _uuid_text(node: exp.Expr) -> str:
+    text = literal_text(node)
+    try:
+        return str(UUID(text))
+    except (TypeError, ValueError) as error:
+        raise refuse("a CAST of text to UUID") from error
 
 
 def _time_micros(text: str) -> int:

@@ -28,7 +28,10 @@ PINNED: Final[dict[str, str]] = {
     "spark.sql.timestampType": "TIMESTAMP_NTZ",
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.storeAssignmentPolicy": "ANSI",
-    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    # Too many digits are an error, never cut off.
+    "spark.sql.decimalOperations.allowPrecisionLoss": "false",
+    # Filters pushed to files as java.sql.Date would lose the days that its calendar leaves out.
+    "spark.sql.datetime.java8API.enabled": "true",
     "spark.sql.orderByOrdinal": "true",
     "spark.sql.groupByOrdinal": "true",
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
 from sqlglot import exp
 
-from icesql.engine.spark.kinds import kind, refuse, spelled
+from icesql.engine.spark.kinds import kind, literal_text, refuse, spelled
 from icesql.engine.spark.zones import micros_of_naive
 
 _DAY_UNITS: Final = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY")
@@ -95,7 +96,10 @@ def _trunc(node: exp.TimestampTrunc | exp.DateTrunc) -> exp.Expr:
         raise refuse("date_trunc() of something that is no date or timestamp")
     unit = node.args.get("unit")
     name = str(unit.name if unit is not None else "").upper()
-    made = truncated(_PLURALS.get(name, name), node.this)
+    name = _PLURALS.get(name, name)
+    if name not in (*_DAY_UNITS, "HOUR", "MINUTE", "SECOND"):
+        raise refuse(f"date_trunc('{name.lower()}', …)")
+    made = truncated(name, node.this)
     made.type = node.type if kind(node.this) != "date" else exp.DataType.build("DATE")
     if kind(node.this) == "date" and kind(node) == "date":
         return spelled("CAST({0} AS DATE)", made, like="DATE")
@@ -126,6 +130,9 @@ def _diff(node: exp.DateDiff | exp.TimestampDiff) -> exp.Expr:
                 like="BIGINT",
             )
         case "WEEK":
+            if {kind(end), kind(start)} != {"date"}:
+                # The local engine's weeks of timestamps begin on other days than those of dates.
+                raise refuse("date_diff('week', …) of timestamps", "CAST them to DATE")
             return spelled(
                 "CAST(DATEDIFF(TRUNC(CAST({0} AS DATE), 'WEEK'),"
                 " TRUNC(CAST({1} AS DATE), 'WEEK')) DIV 7 AS BIGINT)",
@@ -151,12 +158,74 @@ def _boundary_micros(value: exp.Expr) -> exp.Expr:
     return micros_of_naive(spelled("CAST({0} AS TIMESTAMP_NTZ)", value, like="TIMESTAMP"))
 
 
+# Numbers of strftime() with their leading zeros, and without.
+_DIGITS: Final = {"Y": ("YEAR({0})", 4), "m": ("MONTH({0})", 2), "d": ("DAY({0})", 2),
+                  "y": ("YEAR({0}) % 100", 2), "j": ("DAYOFYEAR({0})", 3), "H": ("HOUR({1})", 2),
+                  "M": ("MINUTE({1})", 2), "S": ("SECOND({1})", 2),
+                  "I": ("(HOUR({1}) + 11) % 12 + 1", 2),
+                  "f": ("CAST(EXTRACT(SECOND FROM {1}) * 1000000 AS BIGINT) % 1000000", 6),
+                  }  # fmt: skip
+_MONTH_NAME: Final = (
+    "ELT(MONTH({0}), 'January', 'February', 'March', 'April', 'May', 'June', 'July', 'August',"
+    " 'September', 'October', 'November', 'December')"
+)
+_DAY_NAME: Final = (
+    "ELT(DAYOFWEEK({0}), 'Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday',"
+    " 'Saturday')"
+)
+_WORDS: Final = {
+    "B": _MONTH_NAME,
+    "b": f"LEFT({_MONTH_NAME}, 3)",
+    "A": _DAY_NAME,
+    "a": f"LEFT({_DAY_NAME}, 3)",
+    "p": "IF(HOUR({1}) < 12, 'AM', 'PM')",
+}
+
+
+def _strftime(node: exp.TimeToStr) -> exp.Expr:
+    """strftime() put together from parts: Spark's date_format() knows no time without a zone."""
+    value, format_ = node.this, literal_text(node.args.get("format"))
+    if kind(value) not in _TIMES or format_ is None:
+        raise refuse("strftime() of no date or timestamp, or by a computed format")
+    clock = value
+    if kind(value) == "date":
+        clock = spelled("CAST({0} AS TIMESTAMP_NTZ)", value, like="TIMESTAMP")
+    args, parts = [value, clock], []
+    for match in re.finditer(r"%(-?)(.)|[^%]+|%", format_, re.DOTALL):
+        bare, letter = match[1] or "", match[2]
+        if letter is None:
+            parts.append(f"{{{len(args)}}}")
+            args.append(exp.Literal.string(match[0]))
+        elif letter == "%":
+            parts.append("'%'")
+        elif letter in _DIGITS:
+            number, width = _DIGITS[letter]
+            shown = f"CAST({number} AS STRING)"
+            parts.append(shown if bare else f"LPAD({shown}, {width}, '0')")
+        elif letter in _WORDS and not bare:
+            parts.append(_WORDS[letter])
+        else:
+            raise refuse(f"strftime(…, '{match[0]}')")
+    text = ", ".join(parts) or "''"
+    # A format without parts is text, but NULL where the value is.
+    return spelled(
+        f"IF({{0}} IS NULL, CAST(NULL AS STRING), CONCAT({text}))", *args, like="VARCHAR"
+    )
+
+
+def _name_of(name: str) -> Callable[[Any], exp.Expr]:
+    return lambda node: spelled(_WORDS[name], node.this, node.this, like="VARCHAR")
+
+
 def _named_part(part: str) -> Callable[[Any], exp.Expr]:
     return lambda node: part_of(part, node.this, node)
 
 
 TIME_REWRITES: Final[dict[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     exp.Extract: _extract,
+    exp.TimeToStr: _strftime,
+    exp.Dayname: _name_of("A"),
+    exp.Monthname: _name_of("B"),
     exp.Year: _named_part("YEAR"),
     exp.Month: _named_part("MONTH"),
     exp.Day: _named_part("DAY"),
