@@ -15,7 +15,7 @@ from icesql.engine.spark.options import CONNECT
 from icesql.errors import ProgrammingError
 
 if TYPE_CHECKING:
-    from icesql.engine.spark.stream import Json, Limits
+    from icesql.engine.spark.stream import Json
 
 _CONNECT = (*CONNECT, "properties")
 
@@ -184,11 +184,11 @@ def _stream_reader(find: Callable[[], None]) -> Any:
             return offset
 
         def latestOffset(self, start: Json | None = None, limit: Any = None) -> Json:
+            planning = self._planning
             from icesql.engine.spark.stream import Limits
 
             everything = limit is None or type(limit).__name__ == "ReadAllAvailable"
-            limits: Limits = Limits() if everything else self._planning.limits
-            offset: Json = self._planning.latest(start, limits)
+            offset: Json = planning.latest(start, Limits() if everything else planning.limits)
             return offset
 
         def getDefaultReadLimit(self) -> Any:

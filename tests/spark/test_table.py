@@ -1,0 +1,141 @@
+"""Tables, snapshots and columns as ``format("icesql")`` names them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from icesql.errors import (
+    CatalogError,
+    ColumnNotFoundError,
+    ProgrammingError,
+    SnapshotNotFoundError,
+    TableNotFoundError,
+)
+from tests.spark.reads import (
+    FIELDS,
+    loaded,
+    numbers,
+    planned,
+    rows,
+    two_snapshots,
+    values,
+)
+from tests.writer.table import TableWriter
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> TableWriter:
+    return two_snapshots(tmp_path / "t")
+
+
+# ------------------------------------------------------------------ names
+
+
+def test_names_with_and_without_the_catalog(spark_here: None, warehouse: Path) -> None:
+    from icesql.engine.spark.table import TableSource
+
+    def table_of(path: str, **connect: Any) -> str:
+        return str(TableSource.of({"path": path}, connect).table().name)
+
+    uri = f"sqlite:///{warehouse}/catalog.db"
+    for connect in ({"uri": uri}, {"uri": uri, "name": "shop"}, {"warehouse": str(warehouse)}):
+        for name in ("shop.customers", "shop.shop.customers", "`shop`.`customers`"):
+            assert table_of(name, **connect) == "shop.customers", (name, connect)
+    with pytest.raises(TableNotFoundError, match="did you mean"):
+        table_of("shop.customer", uri=uri)
+    with pytest.raises(ProgrammingError, match=r"neither .* nor a path"):
+        table_of("shop..customers", uri=uri)
+    with pytest.raises(TableNotFoundError, match="there is no such file or folder"):
+        table_of("/nowhere/t", uri=uri)
+    with pytest.raises(CatalogError, match="there is no catalog"):
+        table_of("nobody.knows.me")
+    with pytest.raises(ProgrammingError, match="needs a table"):
+        table_of("")
+
+
+def test_another_configured_catalog_is_found_by_its_name(
+    spark_here: None, warehouse: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from icesql.engine.spark.table import TableSource
+
+    monkeypatch.setenv("PYICEBERG_CATALOG__SHOP__URI", f"sqlite:///{warehouse}/catalog.db")
+    for connect in ({}, {"warehouse": str(warehouse)}):
+        found = TableSource.of({"path": "shop.shop.customers"}, connect).table()
+        assert found.identifier[-1] == "customers"
+
+
+def test_a_metadata_file_is_read_as_it_is(spark_here: None, table: TableWriter) -> None:
+    path = table.metadata_path
+    table.commit([table.data_file(rows(5))])
+    assert numbers(path) == [1, 2, 3, 4]
+    assert numbers(f"file://{path}") == [1, 2, 3, 4]
+
+
+def test_branches_and_tags_that_look_like_numbers(spark_here: None, table: TableWriter) -> None:
+    table.tag("1001", 1000)
+    table.tag("7", 1000, kind="branch")
+    table.set_fields([*FIELDS, {"id": 3, "name": "new", "required": False, "type": "int"}])
+    assert numbers(table, tag="1001") == [1, 2, 3]
+    assert values(planned(table, tag="1001"))[0].keys() == {"x", "s"}
+    assert numbers(table, branch="7") == [1, 2, 3]
+    assert values(planned(table, branch="7"))[0].keys() == {"x", "s", "new"}, "as it is now"
+    with pytest.raises(SnapshotNotFoundError, match="7 is a branch"):
+        planned(table, tag="7")
+    with pytest.raises(SnapshotNotFoundError, match=r'branch "mian".*did you mean "main"'):
+        planned(table, branch="mian")
+
+
+def test_main_of_a_table_without_snapshots_is_empty(spark_here: None, tmp_path: Path) -> None:
+    empty = TableWriter(tmp_path / "empty", FIELDS)
+    assert numbers(empty) == numbers(empty, branch="main") == []
+    with pytest.raises(SnapshotNotFoundError, match="no snapshot yet"):
+        numbers(empty, start_snapshot_id=1)
+
+
+# ------------------------------------------------------------------ columns
+
+
+def test_columns_are_chosen_by_name(spark_here: None, table: TableWriter) -> None:
+    found = values(planned(table, columns="S, _pos, `x`, _file, _snapshot_id", snapshot_id=1000))
+    assert [list(row) for row in found] == [["s", "_pos", "x", "_file", "_snapshot_id"]] * 3
+    assert sorted((row["x"], row["_pos"]) for row in found) == [(1, 0), (2, 1), (3, 0)]
+    assert {row["_snapshot_id"] for row in found} == {1000}
+    with pytest.raises(ColumnNotFoundError, match='did you mean "s"'):
+        planned(table, columns="x, s.inner")
+    with pytest.raises(ColumnNotFoundError):
+        planned(table, columns="y")
+
+
+def test_a_name_with_a_comma_stands_in_backticks(spark_here: None, tmp_path: Path) -> None:
+    table = TableWriter(
+        tmp_path / "odd", [{"id": 1, "name": "a,`b", "required": False, "type": "int"}]
+    )
+    table.commit([table.data_file([{"a,`b": 1}])])
+    assert values(planned(table, columns="`a,``b`")) == [{"a,`b": 1}]
+
+
+def test_the_partition_column_is_there(spark_here: None, warehouse: Path) -> None:
+    from icesql.engine.spark.planning import BatchPlanning
+    from icesql.engine.spark.table import TableSource
+
+    options = {"path": "shop.orders", "columns": "_partition, id"}
+    found = TableSource.of(options, {"warehouse": str(warehouse)})
+    rows_read = values(BatchPlanning(replace(found, fixed=found.columns())))
+    assert rows_read[0]["_partition"].keys() == {"ordered_on", "region"}
+
+
+def test_columns_are_those_of_load_whatever_becomes_of_the_table(
+    spark_here: None, table: TableWriter
+) -> None:
+    kept = loaded(table)
+    required = [{**FIELDS[0], "name": "y"}]
+    table.set_fields(required)
+    table.commit([table.data_file([{"y": 5}])])
+    from icesql.engine.spark.planning import BatchPlanning
+
+    found = sorted((row["x"], row["s"]) for row in values(BatchPlanning(kept)))
+    assert found[-2:] == [(4, "row 4"), (5, None)]
