@@ -139,3 +139,18 @@ def test_columns_are_those_of_load_whatever_becomes_of_the_table(
 
     found = sorted((row["x"], row["s"]) for row in values(BatchPlanning(kept)))
     assert found[-2:] == [(4, "row 4"), (5, None)]
+
+
+def test_another_table_of_that_name_is_not_read_by_its_columns(
+    spark_here: None, table: TableWriter
+) -> None:
+    import json
+
+    from icesql.engine.spark.planning import BatchPlanning
+
+    kept = loaded(table)
+    path = Path(table.write_metadata())
+    metadata = json.loads(path.read_text()) | {"table-uuid": "00000000-0000-0000-0000-000000000001"}
+    path.write_text(json.dumps(metadata))
+    with pytest.raises(TableNotFoundError, match="another table has that name"):
+        BatchPlanning(kept).partitions()

@@ -154,9 +154,14 @@ class StreamPlanning:
                     return Offset(snapshot.snapshot_id, 0)
             return None
         if isinstance(options.stream_from, int):
-            begin = Offset(options.stream_from, 0)
-            self._position(table, history, begin)
-            return begin
+            if all(each.snapshot_id != options.stream_from for each in history):
+                raise SnapshotNotFoundError(
+                    f"snapshot {options.stream_from} (stream-from) in the history of "
+                    f"{options.branch or MAIN}",
+                    table=table.name,
+                    **_reach(history),
+                )
+            return Offset(options.stream_from, 0)
         if options.stream_from == "latest":
             return self._end_of(history)
         return Offset(history[0].snapshot_id, 0) if history else EMPTY
@@ -274,7 +279,13 @@ class StreamPlanning:
         return SnapshotNotFoundError(
             f"{what}, where the stream stands, in the history of {branch}",
             table=table.name,
-            oldest=str(history[0].snapshot_id) if history else None,
-            newest=str(history[-1].snapshot_id) if history else None,
+            **_reach(history),
             hint=f'{why}; start anew with another checkpoint and option("stream-from", …)',
         )
+
+
+def _reach(history: Sequence[Snapshot]) -> dict[str, str]:
+    """The ends of a history, for errors."""
+    if not history:
+        return {}
+    return {"oldest": str(history[0].snapshot_id), "newest": str(history[-1].snapshot_id)}

@@ -48,6 +48,7 @@ class Columns:
 
     schema: Schema
     projection: Schema
+    table_uuid: str | None = None
 
 
 @dataclass(frozen=True)
@@ -150,19 +151,25 @@ class TableSource:
         """What ``load()`` shows; raises what is wrong with the options, the table or a name."""
         table = self.table()
         snapshot, schema = self.selected(table)
-        return Columns(schema, self._projection(TableScan(table, snapshot, schema, schema)))
+        projection = self._projection(TableScan(table, snapshot, schema, schema))
+        return Columns(schema, projection, table.metadata.table_uuid)
 
     def columns_now(self, table: Table, schema: Schema) -> Columns:
         """The columns of ``load()`` for reading by what is ``schema`` now.
 
         A column that was dropped since is still read where files have it, else NULL. Raises
-        TypeMismatchError for one whose type is another now.
+        TypeMismatchError for one whose type is another now, TableNotFoundError when another table
+        has the name.
         """
         fixed = self.fixed
         if fixed is None:
             raise ProgrammingError(
                 "icesql reads the columns of the table, not a schema of yours; "
                 'option("columns", "a, b") chooses among them'
+            )
+        if fixed.table_uuid != table.metadata.table_uuid:
+            raise TableNotFoundError(
+                table.name, hint="another table has that name since load(); load() it again"
             )
         for column in walk(fixed.projection.fields):
             now = schema.field_by_id.get(column.field_id)
