@@ -55,7 +55,12 @@ def test_options_are_checked(
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("start-timestamp", "changelog"), ("versionAsOf", "snapshot-id"), ("paths", "one table")],
+    [
+        ("start-timestamp", "changelog"),
+        ("versionAsOf", "snapshot-id"),
+        ("paths", "one table"),
+        ("owner", "VIEW"),
+    ],
 )
 def test_options_of_other_readers_are_refused_by_name(
     spark_here: None, name: str, text: str

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from icesql.engine.spark.source import register
-from icesql.errors import (
-    ProgrammingError,
-)
+from icesql.errors import ProgrammingError, UnsupportedSqlError
 from tests.spark.conftest import FIELDS as ALL_FIELDS
 from tests.spark.conftest import ROWS as ALL_ROWS
 from tests.spark.reads import two_snapshots
@@ -157,3 +156,18 @@ def test_a_schema_of_the_users_is_refused(session: Any, table: TableWriter) -> N
     frame = session.read.format("icesql").schema("x bigint").load(table.folder)
     with pytest.raises(Exception, match="not a schema of yours"):
         frame.collect()
+
+
+def test_a_temporary_view_reads_a_table(session: Any, table: TableWriter) -> None:
+    options = f"path '{table.folder}', `snapshot-id` '1000'"
+    session.sql(f"CREATE TEMPORARY VIEW first USING icesql OPTIONS ({options})")
+    assert session.table("first").count() == 3
+
+
+def test_nothing_is_written(spark_here: None, table: TableWriter) -> None:
+    registered: list[Any] = []
+    register(SimpleNamespace(dataSource=SimpleNamespace(register=registered.append)))
+    made = registered[0]({"path": table.folder})
+    for writer in (made.writer, made.streamWriter):
+        with pytest.raises(UnsupportedSqlError, match="icesql only reads"):
+            writer(None, overwrite=False)

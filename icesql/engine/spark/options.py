@@ -59,6 +59,7 @@ _REFUSED: Final = {
     "start-timestamp": "it belongs to changelog scans; start-snapshot-id reads what was appended",
     "end-timestamp": "it belongs to changelog scans; end-snapshot-id reads what was appended",
     "versionasof": "say snapshot-id, branch or tag",
+    "owner": "CREATE TEMPORARY VIEW … USING icesql works, CREATE TABLE does not",
     "timestampasof": "say as-of-timestamp in milliseconds since 1970",
 }
 _LONG: Final = 1 << 63

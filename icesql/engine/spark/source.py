@@ -101,6 +101,15 @@ def _source(find: Callable[[], None], connect: dict[str, Any]) -> Any:
 
             return stream(planning)
 
+        def writer(self, schema: Any, overwrite: bool) -> Any:
+            find()
+            from icesql.errors import UnsupportedSqlError
+
+            raise UnsupportedSqlError('writing by format("icesql")', hint="icesql only reads")
+
+        def streamWriter(self, schema: Any, overwrite: bool) -> Any:
+            return self.writer(schema, overwrite)
+
     return IcesqlDataSource
 
 
