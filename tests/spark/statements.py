@@ -233,6 +233,13 @@ list_concat(l, [1])
 strftime(dt, 'on %-d %B %y, %%')
 strftime(ts, '%I %p %f %j %a %b')
 ts - dt
+abs(dec - i)
+-(dec - i)
+sign(d - i)
+right(s, i % 3 - 1)
+left(s, i % 3 - 1)
+substr(s, i % 3 - 1)
+round(d - i, 1)
 """.strip().splitlines()  # fmt: skip
 
 QUERIES = """
@@ -298,6 +305,9 @@ SELECT flag, count(*) AS n FROM t GROUP BY flag QUALIFY rank() OVER (ORDER BY co
 SELECT DISTINCT s FROM t QUALIFY row_number() OVER (ORDER BY id) < 9 ORDER BY s
 SELECT corr(i, i), corr(i, 1), corr(i, dec) FROM t WHERE id IN (1, 4, 6)
 SELECT corr(i, dec) FROM t WHERE false
+SELECT flag, s, grouping(flag), grouping(s), sum(i) FROM t GROUP BY ROLLUP (flag, s) ORDER BY ALL
+SELECT flag, grouping(flag), sum(i) FROM t GROUP BY flag ORDER BY ALL
+SELECT s, avg(sum(dec)) OVER (PARTITION BY flag) AS a, abs(sum(dec) - a), -(sum(dec) - a) FROM t WHERE id < 7 GROUP BY s, flag ORDER BY ALL
 SELECT id FROM t WHERE i < 9223372036854775808 ORDER BY id
 SELECT id FROM t WHERE dt = '1582-10-10' OR dt < '1582-10-05' ORDER BY id
 SELECT id FROM t WHERE NOT (i IN (SELECT 7)) ORDER BY id

@@ -127,7 +127,7 @@ def _grouping(node: exp.Grouping) -> exp.Expr:
     """grouping(): Spark knows it only beside ROLLUP, CUBE and GROUPING SETS; else it is 0."""
     select = node.find_ancestor(exp.Select)
     group = select.args.get("group") if select is not None else None
-    if group is None or any(group.args.get(name) for name in ("rollup", "cube", "grouping_sets")):
+    if group is None or group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None:
         return node
     return spelled("0L", like="BIGINT")
 

@@ -83,7 +83,8 @@ def _is_decimal(text: str) -> bool:
 
 
 def spelled(template: str, *args: exp.Expr, like: exp.Expr | str | None = None) -> Spelled:
-    """``template`` with ``{0}``, ``{1}`` … replaced by expressions; each use is a copy.
+    """``template`` with ``{0}``, ``{1}`` … replaced by expressions; each use is a copy, in
+    parentheses where it needs them.
 
     The result has the type of ``like`` (an expression or a type name), so that what stands around
     it can still be told.
@@ -97,13 +98,24 @@ def spelled(template: str, *args: exp.Expr, like: exp.Expr | str | None = None) 
         if not brace:
             break
         number, _, rest = after.partition("}")
-        parts.append(args[int(number)].copy())
+        parts.append(_atom(args[int(number)]))
     made = Spelled(parts=parts)
     if isinstance(like, str):
         made.type = exp.DataType.build(like, dialect="duckdb")
     elif like is not None and like.type is not None:
         made.type = like.type
     return made
+
+
+def _atom(node: exp.Expr) -> exp.Expr:
+    """A copy that stands for itself beside any operator: ``a - b`` in parentheses."""
+    made = node.copy()
+    loose = isinstance(node, exp.Binary | exp.Unary | exp.Between | exp.In)
+    if not loose or isinstance(node, exp.Paren | exp.Dot):
+        return made
+    whole = exp.Paren(this=made)
+    whole.type = node.type
+    return whole
 
 
 def literal_text(node: exp.Expr | None) -> str | None:
