@@ -11,31 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from icesql.iceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-    children,
-)
+from icesql.iceberg import types as iceberg
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,38 +19,55 @@ if TYPE_CHECKING:
     from icesql.engine.result_schema import ResultType
     from icesql.iceberg.schema import Schema
 
-_CARRIED = TimeType | UUIDType | TimestampNanoType | TimestamptzNanoType | FixedType | UnknownType
+_CARRIED = (
+    iceberg.TimeType
+    | iceberg.UUIDType
+    | iceberg.TimestampNanoType
+    | iceberg.TimestamptzNanoType
+    | iceberg.FixedType
+    | iceberg.UnknownType
+)
 
 
-def spark_type(node: IcebergType) -> str:
+def spark_type(node: iceberg.IcebergType) -> str:
     """The Spark SQL type that holds every value of an Iceberg type."""
     match node:
-        case BooleanType():
+        case iceberg.BooleanType():
             return "BOOLEAN"
-        case IntegerType():
+        case iceberg.IntegerType():
             return "INT"
-        case LongType() | TimeType() | TimestampNanoType() | TimestamptzNanoType():
+        case (
+            iceberg.LongType()
+            | iceberg.TimeType()
+            | iceberg.TimestampNanoType()
+            | iceberg.TimestamptzNanoType()
+        ):
             return "BIGINT"
-        case FloatType():
+        case iceberg.FloatType():
             return "FLOAT"
-        case DoubleType():
+        case iceberg.DoubleType():
             return "DOUBLE"
-        case DecimalType(precision, scale):
+        case iceberg.DecimalType(precision, scale):
             return f"DECIMAL({precision},{scale})"
-        case DateType():
+        case iceberg.DateType():
             return "DATE"
-        case TimestampType():
+        case iceberg.TimestampType():
             return "TIMESTAMP_NTZ"
-        case TimestamptzType():
+        case iceberg.TimestamptzType():
             return "TIMESTAMP_LTZ"
-        case FixedType() | BinaryType() | GeometryType() | GeographyType():
+        case (
+            iceberg.FixedType()
+            | iceberg.BinaryType()
+            | iceberg.GeometryType()
+            | iceberg.GeographyType()
+        ):
             return "BINARY"
-        case StructType(fields):
+        case iceberg.StructType(fields):
             inner = ", ".join(f"{quoted(f.name)}: {spark_type(f.type)}" for f in fields)
             return f"STRUCT<{inner}>"
-        case ListType():
+        case iceberg.ListType():
             return f"ARRAY<{spark_type(node.element)}>"
-        case MapType():
+        case iceberg.MapType():
             return f"MAP<{spark_type(node.key)}, {spark_type(node.value)}>"
         case _:
             return "STRING"
@@ -93,43 +86,43 @@ def quoted(name: str) -> str:
 # ------------------------------------------------------------------ to Spark
 
 
-def carrier(array: pa.Array, node: IcebergType) -> pa.Array:
+def carrier(array: pa.Array, node: iceberg.IcebergType) -> pa.Array:
     """An array of ``read/`` as one that Spark takes for ``spark_type(node)``."""
     import pyarrow as pa
 
     match node:
-        case TimeType() | TimestampNanoType() | TimestamptzNanoType():
+        case iceberg.TimeType() | iceberg.TimestampNanoType() | iceberg.TimestamptzNanoType():
             return array.cast(pa.int64())
-        case UUIDType():
+        case iceberg.UUIDType():
             return _uuid_texts(array)
-        case FixedType():
+        case iceberg.FixedType():
             return array.cast(pa.binary())
-        case UnknownType():
+        case iceberg.UnknownType():
             return pa.nulls(len(array), pa.string())
         case _ if not _needs_carrier(node):
             return array
-        case StructType(fields):
-            # flatten() keeps the NULLs of the struct in its children.
+        case iceberg.StructType(fields):
+            # flatten() keeps the NULLs of the struct in its iceberg.children.
             inner = [carrier(a, f.type) for a, f in zip(array.flatten(), fields, strict=True)]
             return pa.StructArray.from_arrays(
                 inner, names=[f.name for f in fields], mask=_mask(array)
             )
-        case ListType():
+        case iceberg.ListType():
             offsets, values = _list_parts(array)
             made = carrier(values, node.element)
             return pa.ListArray.from_arrays(offsets, made, mask=_mask(array))
-        case MapType():
+        case iceberg.MapType():
             offsets, keys, items = _map_parts(array)
             return _map_array(offsets, carrier(keys, node.key), carrier(items, node.value), array)
         case _:
             return array
 
 
-def _needs_carrier(node: IcebergType) -> bool:
-    return isinstance(node, _CARRIED) or any(_needs_carrier(c.type) for c in children(node))
+def _needs_carrier(node: iceberg.IcebergType) -> bool:
+    return isinstance(node, _CARRIED) or any(_needs_carrier(c.type) for c in iceberg.children(node))
 
 
-def is_carried(node: IcebergType) -> bool:
+def is_carried(node: iceberg.IcebergType) -> bool:
     """Whether Spark sees another type than the table's, at any depth."""
     return _needs_carrier(node)
 
