@@ -155,12 +155,14 @@ _OTHER_NUMBER: Final = r"(?i)\d_\d|^\s*[+-]?0[xb]|[0-9.][df]\s*$"
 _DAY: Final = r"^\s*\d{4}-\d{1,2}-\d{1,2}"
 _CLOCK: Final = r"([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?"
 _ZONE: Final = r"\s*(Z|UTC|[+-]\d{2}:\d{2})?"
+# A naive time is that of UTC in the local engine, the local one in Spark: the same without offset.
+_NO_OFFSET: Final = r"\s*(Z|UTC|[+-]00:00)?"
 _OTHER_TIME: Final = (
     r"(?i)^\s*([+-]?\d{4,}|\d+[-/ ]\d|[+-]?(epoch|infinity|today|now|yesterday|tomorrow))"
 )
 _TIME_TYPES: Final = {
-    "date": ("DATE", f"{_DAY}{_CLOCK})?\\s*$"),
-    "timestamp": ("TIMESTAMP_NTZ", f"{_DAY}{_CLOCK})?\\s*$"),
+    "date": ("DATE", f"{_DAY}{_CLOCK}{_NO_OFFSET})?\\s*$"),
+    "timestamp": ("TIMESTAMP_NTZ", f"{_DAY}{_CLOCK}{_NO_OFFSET})?\\s*$"),
     "timestamptz": ("TIMESTAMP_LTZ", f"{_DAY}{_CLOCK}{_ZONE})?\\s*$"),
 }
 
