@@ -82,5 +82,7 @@ def test_what_spark_defaults_set_is_not_set_again(
 
     (tmp_path / "spark-defaults.conf").write_text("spark.driver.extraJavaOptions -Dx=1\n")
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    # A JVM of other tests has all of it set already.
+    monkeypatch.setattr("pyspark.SparkContext._jvm", None)
     assert "spark.driver.extraJavaOptions" not in _defaults("local[2]")
     assert "spark.driver.memory" in _defaults("local[2]")
