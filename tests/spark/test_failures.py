@@ -344,12 +344,12 @@ def test_a_time_limit_ends_the_jobs(
     began = time.monotonic()
     with pytest.raises(icesql.QueryCancelledError, match="time limit"):
         spark.execute(SLOW).fetchall()
-    assert time.monotonic() - began < 6
+    assert time.monotonic() - began < 7
     spark.execute("RESET query_timeout")
     from pyspark.sql import SparkSession
 
     tracker = SparkSession.builder.getOrCreate().sparkContext.statusTracker()
-    end = time.monotonic() + 2
+    end = time.monotonic() + 3
     while tracker.getActiveJobsIds() and time.monotonic() < end:
         time.sleep(0.05)
     assert not tracker.getActiveJobsIds()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -49,6 +50,8 @@ class SparkJobs:
         self._lock = threading.Lock()
         self._canceller: threading.Thread | None = None
         self._told = threading.Event()
+        # Until it ends it may start jobs, those of a shuffle even in a group that was cancelled.
+        self._reading = False
 
     def join(self) -> None:
         """Jobs that this thread starts from now on belong to the query."""
@@ -71,7 +74,9 @@ class SparkJobs:
             self._canceller.start()
 
     def _cancel(self) -> None:
-        for pause in _CANCEL_PAUSES:
+        for pause in itertools.chain(_CANCEL_PAUSES, itertools.repeat(_CANCEL_PAUSES[-1])):
+            if pause == _CANCEL_PAUSES[-1] and not self._reading:
+                return
             time.sleep(pause)
             try:
                 self._tell()
@@ -100,6 +105,15 @@ class SparkJobs:
     @contextmanager
     def watched(self) -> Iterator[None]:
         """Report progress while the jobs run, if somebody wants to know."""
+        self._reading = True
+        try:
+            with self._reported():
+                yield
+        finally:
+            self._reading = False
+
+    @contextmanager
+    def _reported(self) -> Iterator[None]:
         if self._query.progress is None:
             yield
             return
