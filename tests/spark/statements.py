@@ -346,6 +346,7 @@ REFUSED = {
     "string_split(s, '')": "empty",
     "strftime(ts, '%U')": "%U",
     "date_diff('week', ts, ts)": "timestamps",
+    "date_diff('hour', tz, ts)": "an instant and a local time",
     "date_trunc('century', ts)": "century",
     "median(s)": "median",
     "st < st": "order of lists",

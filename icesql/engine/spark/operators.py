@@ -65,6 +65,11 @@ def rewrite_operator(node: exp.Expr, timezone: str) -> exp.Expr:
             # Without an order any numbering is right, but Spark wants one.
             node.set("order", exp.Order(expressions=[exp.Ordered(this=exp.Null())]))
             return node
+        case (
+            exp.Coalesce() | exp.Greatest() | exp.Least() | exp.Nullif() | exp.Case() | exp.Array()
+        ):
+            _check_mixed(node, timezone)
+            return node
         case exp.AtTimeZone():
             return at_time_zone(node, timezone)
         case exp.In() if node.expressions:
@@ -84,6 +89,17 @@ def rewrite_operator(node: exp.Expr, timezone: str) -> exp.Expr:
             return node
         case _:
             return node
+
+
+def _check_mixed(node: exp.Expr, timezone: str) -> None:
+    """Spark takes the earlier of two instants of a local time, the local engine the later one."""
+    if isinstance(node, exp.Case):
+        values = [*(each.args["true"] for each in node.args["ifs"]), node.args.get("default")]
+    else:
+        values = [node.this, node.expression, *node.expressions]
+    kinds = {kind(each) for each in values if isinstance(each, exp.Expr)}
+    if timezone != "UTC" and "timestamptz" in kinds and kinds & {"timestamp", "date"}:
+        raise refuse("a mix of instants and local times", "CAST one of them")
 
 
 def _widen(node: exp.Expr, literal: exp.Expr) -> None:

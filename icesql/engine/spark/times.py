@@ -143,6 +143,8 @@ def _diff(node: exp.DateDiff | exp.TimestampDiff) -> exp.Expr:
     size = _CLOCK.get(unit, 0)
     if not size:
         raise refuse(f"date_diff('{unit.lower()}', …)")
+    if "timestamptz" in (kind(end), kind(start)) and kind(end) != kind(start):
+        raise refuse("date_diff() of an instant and a local time", "CAST one of them")
     micros = [_boundary_micros(each) for each in (end, start)]
     return spelled(
         f"CAST(FLOOR({{0}} / CAST({size} AS DECIMAL(20,0)))"
