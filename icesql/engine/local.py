@@ -13,6 +13,7 @@ from icesql.context import QueryContext
 from icesql.engine import grouping
 from icesql.engine.bad_file import is_reading_problem, name_bad_file
 from icesql.engine.errors import is_fatal, translate
+from icesql.engine.folders import folders_read
 from icesql.engine.footer import FooterCache
 from icesql.engine.grouping import FileGroup, group_files
 from icesql.engine.instance import Instance, InstancePool
@@ -33,7 +34,6 @@ from icesql.engine.stream import ArrowSource
 from icesql.engine.swapped_files import refuse_swapped_files
 from icesql.engine.worker import Worker
 from icesql.errors import Error, InterfaceError
-from icesql.scan.task import distinct_deletes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -91,6 +91,7 @@ class LocalResult:
         self._mode: str | None = None
         self._handed_out = False
         self._rows: Iterator[list[tuple[Any, ...]]] | None = None
+        self._failure: Error | None = None
         self._pending: list[tuple[Any, ...]] = []
         self._closed = False
         self.groups: tuple[str, ...] = ()
@@ -229,20 +230,27 @@ class LocalResult:
             chunk = self._next_chunk()
             if not chunk:
                 break
-            rows = [*rows, *chunk] if rows else chunk
+            rows.extend(chunk)
         if count is not None and len(rows) > count:
             rows, self._pending = rows[:count], rows[count:]
         self._handed_out = self._handed_out or bool(rows)
         return rows
 
     def _next_chunk(self) -> list[tuple[Any, ...]]:
+        if self._failure is not None:
+            # What has failed has no further rows, but it has not ended either.
+            raise self._failure
         if self._rows is None:
             types = [column.type for column in self.columns]
             if any(map(needs_arrow_rows, types)):
                 self._rows = self._rows_from_arrow()
             else:
                 self._rows = self._rows_from_engine()
-        return next(self._rows, [])
+        try:
+            return next(self._rows, [])
+        except Error as error:
+            self._failure = error
+            raise
 
     def _rows_from_engine(self) -> Iterator[list[tuple[Any, ...]]]:
         types = [column.type for column in self.columns]
@@ -369,28 +377,3 @@ class LocalResult:
 def _primed(reader: Any) -> Iterator[Any]:
     with reader:
         yield from reader
-
-
-def folders_read(plan: ScanPlan, groups: Sequence[FileGroup]) -> set[str]:
-    """The folders DuckDB must be able to read: the table's, and those of files beside it."""
-    if all(group.name == grouping.GENERAL for group in groups):
-        return set()
-    storage = plan.context.storage
-    table = os.path.dirname(os.path.dirname(storage.location(plan.scan.table.metadata_location)))
-    folders = {table} if len(table) > 1 else set()
-    for group in groups:
-        if group.name != grouping.GENERAL:
-            for path in _paths(group):
-                location = storage.local_path(path)
-                if location is None:  # deletes in an object store: not for DuckDB
-                    continue
-                folder = os.path.dirname(location)
-                if not any(folder == known or folder.startswith(known + "/") for known in folders):
-                    folders.add(folder)
-    return folders
-
-
-def _paths(group: FileGroup) -> Iterator[str]:
-    """The data and equality delete files of a group."""
-    yield from (delete.path for delete in distinct_deletes(group.tasks) if delete.equality_ids)
-    yield from (task.data_file.path for task in group.tasks)

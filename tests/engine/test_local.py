@@ -232,6 +232,16 @@ def test_bad_casts_of_rows_are_data_errors(con):
         cursor.fetchall()
 
 
+def test_rows_that_failed_have_not_ended(con):
+    cursor = con.execute(
+        "SELECT CAST(CASE WHEN i < 2000000 THEN '1' ELSE 'x' END AS INT) FROM range(3000000) r(i)"
+    )
+    cursor.fetchmany(10)
+    for _ in range(2):
+        with pytest.raises(icesql.DataError):
+            cursor.fetchall()
+
+
 def test_damaged_data_file_is_named(tmp_path):
     table = TableWriter(tmp_path, FIELDS)
     written = table.data_file([{"x": i, "s": "y" * 50} for i in range(5000)])

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 from icesql.config import Settings
 from icesql.context import QueryContext
 from icesql.engine import grouping
+from icesql.engine.folders import folders_read
 from icesql.engine.footer import FooterCache
 from icesql.engine.grouping import group_files
-from icesql.engine.local import folders_read
 from icesql.engine.relation_builder import RelationBuilder
 from icesql.iceberg.metadata_columns import METADATA_IDS
 from icesql.iceberg.types import (
