@@ -165,7 +165,7 @@ def job_frame(session: Any, jobs: Sequence[Any], schema: str) -> Any:
     with warnings.catch_warnings():
         # PySpark has opinions about the pandas that happens to be installed.
         warnings.simplefilter("ignore")
-        return session.createDataFrame(packed).mapInArrow(_reader(), schema)
+        return session.createDataFrame(packed, "job BINARY").mapInArrow(_reader(), schema)
 
 
 def _reader() -> Callable[[Any], Iterator[Any]]:
