@@ -137,6 +137,7 @@ def test_sql(dialect: str | None, text: str, folder: Path) -> None:
         assert count
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(("note", "text"), blocks("python"))
 def test_python(note: str | None, text: str, folder: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(folder)
@@ -149,7 +150,8 @@ def test_python(note: str | None, text: str, folder: Path, monkeypatch: Any) -> 
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
             capture_output=True,
             text=True,
-            timeout=110,
+            # The first JVM of a machine also archives its classes.
+            timeout=280,
             check=False,
         )
         assert done.returncode == 0, done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -40,6 +41,16 @@ def test_classes_are_archived_once_and_then_mapped(empty: Path) -> None:
 def test_an_archive_that_was_not_finished_is_made_again(empty: Path) -> None:
     archive(empty, bytes(4096))
     assert "-XX:ArchiveClassesAtExit=" in jvm.java_options()
+
+
+def test_archives_of_earlier_installations_do_not_pile_up(empty: Path) -> None:
+    empty.mkdir(parents=True)
+    for age in range(3):
+        other = empty / f"spark-{age}.jsa"
+        other.write_bytes(MAGIC)
+        os.utime(other, (1_000 - age, 1_000 - age))
+    assert "-XX:ArchiveClassesAtExit=" in jvm.java_options()
+    assert [each.name for each in empty.iterdir()] == ["spark-0.jsa"]
 
 
 @pytest.mark.parametrize("content", [MAGIC, MAGIC + b"\xff" * 4096, bytes(9)])

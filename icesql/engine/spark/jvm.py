@@ -42,7 +42,7 @@ def java_options() -> str:
 def _archive_options() -> tuple[str, ...]:
     """Options to map the classes of an earlier JVM, or to leave them to the next one at the end.
 
-    The archive is kept in the user's cache (180 MB; ``ICESQL_JVM_ARCHIVE=off`` does without). A
+    The archive is kept in the user's cache (160 MB; ``ICESQL_JVM_ARCHIVE=off`` does without). A
     JVM that does not match it, or finds it damaged, ignores it.
     """
     path = _archive_path()
@@ -50,7 +50,19 @@ def _archive_options() -> tuple[str, ...]:
         return ()
     if _is_whole(path):
         return (f"-XX:SharedArchiveFile={path}", *SILENT)
+    _forget_older(path)
     return (f"-XX:ArchiveClassesAtExit={path}", *SILENT)
+
+
+def _forget_older(made: Path) -> None:
+    """Leave room for one archive more: the newest other stays, for a user of two environments."""
+    others = [each for each in made.parent.glob("spark-*.jsa") if each != made]
+    try:
+        for each in sorted(others, key=lambda other: other.stat().st_mtime_ns)[:-1]:
+            # A JVM that runs with it keeps what it has mapped.
+            each.unlink(missing_ok=True)
+    except OSError:
+        return
 
 
 def _archive_path() -> Path | None:
