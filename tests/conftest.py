@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
@@ -20,6 +21,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("icesql")
+
+# A shell gives what it runs in the background no Ctrl-C, and so would the tests their children.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 NO_CORPUS = "ICESQL_CORPUS is not set: the tables that other systems wrote are not here"
 
