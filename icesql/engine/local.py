@@ -17,6 +17,7 @@ from icesql.engine.folders import folders_read
 from icesql.engine.footer import FooterCache
 from icesql.engine.grouping import FileGroup, group_files
 from icesql.engine.instance import Instance, InstancePool
+from icesql.engine.reading import Reading
 from icesql.engine.relation import Relation, engine_sql
 from icesql.engine.relation_builder import RelationBuilder
 from icesql.engine.result_schema import (
@@ -33,7 +34,7 @@ from icesql.engine.result_schema import (
 from icesql.engine.stream import ArrowSource
 from icesql.engine.swapped_files import refuse_swapped_files
 from icesql.engine.worker import Worker
-from icesql.errors import Error, InterfaceError
+from icesql.errors import Error
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,16 +89,12 @@ class LocalResult:
         self._streams: list[ArrowSource] = []
         self._sql, self._parameters = "", dict[str, Any]()
         self._engine_types: list[Any] = []
-        self._mode: str | None = None
-        self._handed_out = False
-        self._rows: Iterator[list[tuple[Any, ...]]] | None = None
-        self._failure: Error | None = None
-        self._pending: list[tuple[Any, ...]] = []
         self._closed = False
         self.groups: tuple[str, ...] = ()
         self.notes: tuple[str, ...] = ()
         self.columns: tuple[ResultColumn, ...] = ()
         self._worker = Worker(self._interrupt)
+        self._reading = Reading(self._chunks, self._batches)
         try:
             self._start(general=False)
         except BaseException:
@@ -199,13 +196,13 @@ class LocalResult:
     def _first(self, function: Any) -> Any:
         """``function()``; files that DuckDB stumbles over are read again by ``read/``.
 
-        Only before any row was handed out, so none comes twice.
+        A result is read once and this comes first, so no row comes twice.
         """
         try:
             return self._run(function)
         except Error as error:
             plain = any(name != grouping.GENERAL for name in self.groups)
-            if self._handed_out or not plain or not is_reading_problem(error):
+            if not plain or not is_reading_problem(error):
                 raise
             self._release()
             self._start(general=True)
@@ -224,33 +221,12 @@ class LocalResult:
 
     def fetch(self, count: int | None) -> list[tuple[Any, ...]]:
         """See ``protocol.Result``."""
-        self._enter("rows")
-        rows, self._pending = self._pending, []
-        while count is None or len(rows) < count:
-            chunk = self._next_chunk()
-            if not chunk:
-                break
-            rows.extend(chunk)
-        if count is not None and len(rows) > count:
-            rows, self._pending = rows[:count], rows[count:]
-        self._handed_out = self._handed_out or bool(rows)
-        return rows
+        return self._reading.rows(count)
 
-    def _next_chunk(self) -> list[tuple[Any, ...]]:
-        if self._failure is not None:
-            # What has failed has no further rows, but it has not ended either.
-            raise self._failure
-        if self._rows is None:
-            types = [column.type for column in self.columns]
-            if any(map(needs_arrow_rows, types)):
-                self._rows = self._rows_from_arrow()
-            else:
-                self._rows = self._rows_from_engine()
-        try:
-            return next(self._rows, [])
-        except Error as error:
-            self._failure = error
-            raise
+    def _chunks(self) -> Iterator[list[tuple[Any, ...]]]:
+        if any(needs_arrow_rows(column.type) for column in self.columns):
+            return self._rows_from_arrow()
+        return self._rows_from_engine()
 
     def _rows_from_engine(self) -> Iterator[list[tuple[Any, ...]]]:
         types = [column.type for column in self.columns]
@@ -289,20 +265,7 @@ class LocalResult:
 
     def arrow_reader(self) -> pa.RecordBatchReader:
         """See ``protocol.Result``."""
-        import pyarrow as pa
-
-        self._enter("arrow")
-        batches = self._batches()
-        # The first batch is asked for now, so that errors of the query are icesql's own and not
-        # Arrow's wrapping of them.
-        first = next(batches, None)
-
-        def stream() -> Iterator[pa.RecordBatch]:
-            if first is not None:
-                yield first
-            yield from batches
-
-        return pa.RecordBatchReader.from_batches(arrow_schema(self.columns), stream())
+        return self._reading.arrow(lambda: self.columns)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         schema = arrow_schema(self.columns)
@@ -311,7 +274,6 @@ class LocalResult:
             batch = self._later(lambda: next(reader, None))
             if batch is None:
                 return
-            self._handed_out = True
             yield cast_batch(batch, schema)
 
     def _open_reader(self) -> Any:
@@ -337,15 +299,6 @@ class LocalResult:
 
     # ------------------------------------------------------------------ ends
 
-    def _enter(self, mode: str) -> None:
-        if self._closed:
-            raise InterfaceError("the result is closed")
-        if self._mode not in (None, mode):
-            raise InterfaceError(
-                f"this result is already being read as {self._mode}; execute the query again"
-            )
-        self._mode = mode
-
     def cancel(self) -> None:
         """See ``protocol.Result``."""
         self._query.cancel.set()
@@ -357,6 +310,7 @@ class LocalResult:
             if self._closed:
                 return
             self._closed = True
+        self._reading.close()
         self._interrupt()
         self._release()
         self._worker.close()

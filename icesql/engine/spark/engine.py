@@ -7,7 +7,6 @@ its own, which measured 0.3 s a scan on two cores: ``format("icesql")`` pays tha
 
 from __future__ import annotations
 
-import itertools
 import secrets
 import threading
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from zoneinfo import ZoneInfo
 from icesql.context import QueryContext
 from icesql.engine.footer import FooterCache
 from icesql.engine.instance import InstancePool
+from icesql.engine.reading import Reading
 from icesql.engine.result_schema import ResultColumn, arrow_schema, python_values
 from icesql.engine.spark.batches import expected_bytes, stream
 from icesql.engine.spark.bind import declared_columns
@@ -28,7 +28,7 @@ from icesql.engine.spark.scans import Scans
 from icesql.engine.spark.session import SparkSource
 from icesql.engine.spark.types import declared_array
 from icesql.engine.worker import Worker
-from icesql.errors import DataError, Error, InterfaceError, QueryCancelledError
+from icesql.errors import DataError, Error
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -98,16 +98,12 @@ class SparkResult:
         self._scans: Scans | None = None
         self._frame: Any = None
         self._stream: Generator[pa.RecordBatch, None, None] | None = None
-        self._mode: str | None = None
-        self._rows: Iterator[list[tuple[Any, ...]]] | None = None
-        self._pending: list[tuple[Any, ...]] = []
-        # What ended the rows: whoever asks for more hears it again, not that there are no more.
-        self._failure: Error | None = None
         self._closed = self._busy = False
         self.columns: tuple[ResultColumn, ...] = ()
         self.groups: tuple[str, ...] = ()
         self.notes: tuple[str, ...] = ()
         self._worker = Worker(self._interrupt)
+        self._reading = Reading(self._row_chunks, self._batches)
         try:
             self._run(self._start, planning=True)
         except BaseException:
@@ -133,7 +129,7 @@ class SparkResult:
             self._frame = session.sql(sql).toDF(*(f"c{i}" for i in range(len(self.columns))))
         finally:
             instance.release(cursor)
-        self.groups, self.notes = self._scans.groups, self._scans.notes
+        self.groups = self._scans.groups
         self._jobs.own_tasks = self._scans.own_tasks
         self._jobs.own_bytes = self._scans.own_bytes
 
@@ -167,18 +163,7 @@ class SparkResult:
 
     def fetch(self, count: int | None) -> list[tuple[Any, ...]]:
         """See ``protocol.Result``."""
-        self._enter("rows")
-        if self._rows is None:
-            self._rows = self._row_chunks()
-        rows, self._pending = self._pending, []
-        while count is None or len(rows) < count:
-            chunk = next(self._rows, None)
-            if chunk is None:
-                break
-            rows.extend(chunk)
-        if count is not None and len(rows) > count:
-            rows, self._pending = rows[:count], rows[count:]
-        return rows
+        return self._reading.rows(count)
 
     def _row_chunks(self) -> Iterator[list[tuple[Any, ...]]]:
         for batch in self._batches():
@@ -192,37 +177,14 @@ class SparkResult:
 
     def arrow_reader(self) -> pa.RecordBatchReader:
         """See ``protocol.Result``."""
-        import pyarrow as pa
-
-        self._enter("arrow")
-        batches = self._batches()
-        # The first batch is asked for now, so that errors of the query are icesql's own and not
-        # Arrow's wrapping of them.
-        first = [batch for batch in (next(batches, None),) if batch is not None]
-        return pa.RecordBatchReader.from_batches(
-            arrow_schema(self.columns), itertools.chain(first, batches)
-        )
+        return self._reading.arrow(lambda: self.columns)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         assert self._jobs is not None
         expected = expected_bytes(self._bound.tree, self._plans)
         self._stream = stream(self._frame, self._jobs, expected)
-        # Not a generator: one that failed would end the rows quietly when it is asked again.
-        return iter(self._next_declared, None)
-
-    def _next_declared(self) -> pa.RecordBatch | None:
-        self._refuse_after_failure()
-        try:
-            batch = self._run(self._next_batch)
-            return None if batch is None else self._declared(batch)
-        except BaseException as error:
-            cancelled = QueryCancelledError("the query was cancelled")
-            self._failure = error if isinstance(error, Error) else cancelled
-            raise
-
-    def _refuse_after_failure(self) -> None:
-        if self._failure is not None:
-            raise self._failure
+        while (batch := self._run(self._next_batch)) is not None:
+            yield self._declared(batch)
 
     def _next_batch(self) -> pa.RecordBatch | None:
         return None if self._stream is None else next(self._stream, None)
@@ -241,16 +203,6 @@ class SparkResult:
 
     # ------------------------------------------------------------------ ends
 
-    def _enter(self, mode: str) -> None:
-        if self._closed:
-            raise InterfaceError("the result is closed")
-        self._refuse_after_failure()
-        if self._mode not in (None, mode) or (mode == "arrow" and self._mode == mode):
-            raise InterfaceError(
-                f"this result is already being read as {self._mode}; execute the query again"
-            )
-        self._mode = mode
-
     def cancel(self) -> None:
         """See ``protocol.Result``."""
         self._query.cancel.set()
@@ -262,6 +214,7 @@ class SparkResult:
             if self._closed:
                 return
             self._closed = True
+        self._reading.close()
         if self._busy:
             self._interrupt()
         if self._stream is not None:

@@ -57,7 +57,6 @@ class Scans:
         self._nonce, self._footers, self._frames = nonce, footers, frames
         self._views: list[str] = []
         self.groups: tuple[str, ...] = ()
-        self.notes: tuple[str, ...] = ()
         # Tasks of icesql's own reading, and the bytes they are to read, for progress.
         self.own_tasks = self.own_bytes = 0
 
