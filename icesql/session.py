@@ -148,7 +148,7 @@ class Session:
 
         from icesql.engine.grouping import group_files
         from icesql.query.bind import bind
-        from icesql.query.explain import explain, explain_json
+        from icesql.query.explain import as_json, as_text, describe
         from icesql.scan.planner import plan
 
         started = time.perf_counter()
@@ -178,8 +178,8 @@ class Session:
                 "groups": result.groups,
             }
         name, why = _chosen(plans, context)
-        told = explain_json if statement.format == "json" else explain
-        lines = told(bound, plans, labels, context, measured=measured, engine=(name, *why))
+        described = describe(bound, plans, labels, context, measured=measured, engine=(name, *why))
+        lines = as_json(described) if statement.format == "json" else as_text(described)
         result = StaticResult([("plan", "varchar")], [(line,) for line in lines])
         return Outcome(result, tuple(each.report for each in plans), bound.notes)
 

@@ -25,23 +25,8 @@ MOST_RESIDUALS: Final = 10
 Labels = Sequence[tuple[str, int]]
 
 
-def explain(
-    bound: BoundQuery,
-    plans: Sequence[ScanPlan],
-    labels: Sequence[Labels],
-    context: QueryContext,
-    *,
-    measured: Mapping[str, Any] | None = None,
-    engine: Sequence[str] = ("local",),
-) -> list[str]:
-    """The lines of EXPLAIN, of EXPLAIN ANALYZE with ``measured``.
-
-    ``plans`` belong to the scans of ``bound`` in order, made with ``explain`` set; ``labels`` gives
-    for each the groups that read its files, as (label, number of files). ``measured`` maps
-    ``rows``, ``groups`` and names that end in ``_seconds``. ``engine`` is the name of the engine,
-    and the reason where it was chosen for the query.
-    """
-    described = describe(bound, plans, labels, context)
+def as_text(described: Mapping[str, Any]) -> list[str]:
+    """The lines of EXPLAIN for what ``describe`` gave."""
     lines: list[str] = []
     for scan in described["scans"]:
         lines += _scan_lines(scan)
@@ -49,34 +34,20 @@ def explain(
         lines.append(f"condition {condition['sql']}: not pushed: {condition['note']}")
     if not described["scans"]:
         lines.append("no table is read")
-    if engine[1:]:
-        lines += engine[1:]
-    elif engine[0] != "local":
-        lines.append(f"engine {engine[0]}")
-    if measured is not None:
-        lines += _measured_lines(measured)
+    engine = described["engine"]
+    if engine["reason"] is not None:
+        lines.append(engine["reason"])
+    elif engine["name"] != "local":
+        lines.append(f"engine {engine['name']}")
+    if "measured" in described:
+        lines += _measured_lines(described["measured"])
     return lines
 
 
-def explain_json(
-    bound: BoundQuery,
-    plans: Sequence[ScanPlan],
-    labels: Sequence[Labels],
-    context: QueryContext,
-    *,
-    measured: Mapping[str, Any] | None = None,
-    engine: Sequence[str] = ("local",),
-) -> list[str]:
-    """One text, the JSON object of ``describe``; with ``measured`` under that name.
-
-    The arguments are those of ``explain``.
-    """
+def as_json(described: Mapping[str, Any]) -> list[str]:
+    """The one text of EXPLAIN (FORMAT json) for what ``describe`` gave."""
     import json
 
-    described = describe(bound, plans, labels, context)
-    described["engine"] = {"name": engine[0], "reason": engine[1] if engine[1:] else None}
-    if measured is not None:
-        described["measured"] = dict(measured)
     return [json.dumps(described, indent=2, ensure_ascii=False)]
 
 
@@ -85,8 +56,18 @@ def describe(
     plans: Sequence[ScanPlan],
     labels: Sequence[Labels],
     context: QueryContext,
+    *,
+    measured: Mapping[str, Any] | None = None,
+    engine: Sequence[str] = ("local",),
 ) -> dict[str, Any]:
-    """The same as JSON values: ``scans`` in order, and ``conditions`` that concern no one scan."""
+    """What EXPLAIN tells, as JSON values; what EXPLAIN ANALYZE ``measured`` too.
+
+    ``plans`` belong to the scans of ``bound`` in order, made with ``explain`` set; ``labels`` gives
+    for each the groups that read its files, as (label, number of files). ``measured`` maps
+    ``rows``, ``groups`` and names that end in ``_seconds``. ``engine`` is the name of the engine,
+    and the reason where it was chosen for the query. ``scans`` come in order; ``conditions`` are
+    those that concern no one scan.
+    """
     scans = []
     for index, (scan, plan, groups) in enumerate(zip(bound.scans, plans, labels, strict=True)):
         resolved = bound.resolved[index] if index < len(bound.resolved) else None
@@ -151,7 +132,15 @@ def describe(
         for each in bound.pushed
         if each.scan is None
     ]
-    return {"scans": scans, "conditions": others}
+    name, *why = engine
+    described: dict[str, Any] = {
+        "scans": scans,
+        "conditions": others,
+        "engine": {"name": name, "reason": why[0] if why else None},
+    }
+    if measured is not None:
+        described["measured"] = dict(measured)
+    return described
 
 
 def _condition(pushed: PushedConjunct, scan: TableScan) -> dict[str, Any]:

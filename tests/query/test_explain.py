@@ -16,7 +16,7 @@ from icesql.catalog.open import Table, open_table
 from icesql.context import QueryContext
 from icesql.query.bind import bind
 from icesql.query.bound import BoundQuery
-from icesql.query.explain import MOST_SKIPPED, describe, explain, explain_json
+from icesql.query.explain import MOST_SKIPPED, as_json, as_text, describe
 from icesql.scan.plan import ScanPlan
 from icesql.scan.planner import plan
 from icesql.sql.parse import parse
@@ -97,7 +97,7 @@ def test_metric_conditions_name_the_bound_that_decided(explained: Explained) -> 
 def test_lines_tell_every_layer(explained: Explained) -> None:
     sql = "SELECT amount FROM sales WHERE day > DATE '2020-01-25' AND lower(region) = 'eu'"
     bound, plans, labels = explained(sql)
-    text = "\n".join(explain(bound, plans, labels, QueryContext()))
+    text = "\n".join(as_text(describe(bound, plans, labels, QueryContext())))
     assert text.startswith("scan 0: sales\n  snapshot: ")
     assert "(main) committed" in text
     assert "day > CAST('2020-01-25' AS DATE): pushed to partition and metrics as day > " in text
@@ -118,7 +118,7 @@ def test_a_manifest_that_cannot_match_is_skipped_whole(explained: Explained) -> 
 def test_analyze_adds_rows_and_seconds(explained: Explained) -> None:
     bound, plans, labels = explained("SELECT amount FROM sales LIMIT 2")
     measured = {"rows": 2, "plan_seconds": 0.25, "groups": ("plain", "plain", "general")}
-    lines = explain(bound, plans, labels, QueryContext(), measured=measured)
+    lines = as_text(describe(bound, plans, labels, QueryContext(), measured=measured))
     assert "  limit: 2 rows are enough, reached" in lines
     assert lines[-4:] == [
         "rows: 2", "plan: 0.250 s", "read as plain: 2 files", "read as general: 1 file",
@@ -133,15 +133,16 @@ def test_a_query_without_tables_says_so() -> None:
         raise AssertionError("no table is named")
 
     bound = bind(query, refuse, QueryContext())
-    assert explain(bound, [], [], QueryContext()) == ["no table is read"]
+    assert as_text(describe(bound, [], [], QueryContext())) == ["no table is read"]
 
 
 def test_json_says_the_same_as_an_object(explained: Explained) -> None:
     bound, plans, labels = explained("SELECT amount FROM sales WHERE amount < 3")
     measured = {"rows": 3, "read_seconds": 0.5}
-    (text,) = explain_json(bound, plans, labels, QueryContext(), measured=measured)
+    described = describe(bound, plans, labels, QueryContext(), measured=measured)
+    (text,) = as_json(described)
     found = json.loads(text)
-    assert found["scans"] == describe(bound, plans, labels, QueryContext())["scans"]
+    assert found == described
     assert found["measured"] == measured
     assert found["engine"] == {"name": "local", "reason": None}
 
@@ -149,8 +150,9 @@ def test_json_says_the_same_as_an_object(explained: Explained) -> None:
 def test_the_engine_is_named_with_the_reason_for_it(explained: Explained) -> None:
     bound, plans, labels = explained("SELECT amount FROM sales")
     reason = "engine spark: 2 bytes to read, more than spark_threshold 1"
-    assert explain(bound, plans, labels, QueryContext(), engine=("spark", reason))[-1] == reason
-    assert explain(bound, plans, labels, QueryContext(), engine=("spark",))[-1] == "engine spark"
+    for engine, told in ((("spark", reason), reason), (("spark",), "engine spark")):
+        described = describe(bound, plans, labels, QueryContext(), engine=engine)
+        assert as_text(described)[-1] == told
 
 
 def test_explain_in_json_is_one_value_of_a_connection(sales: Table) -> None:
