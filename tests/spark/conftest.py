@@ -8,13 +8,16 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import pytest
 
 import icesql
 from tests.writer.table import TableWriter
+
+if TYPE_CHECKING:
+    from tests.spark.processes import ConnectServer
 
 NO_SPARK = "PySpark is not installed: the Spark engine is not tested"
 NO_JAVA = "there is no Java: the Spark engine is not tested"
@@ -59,6 +62,17 @@ def connect(spark_here: None) -> Any:
 def spark(connect: Any) -> Iterator[icesql.Connection]:
     with connect() as connection:
         yield connection
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, spark_here: None) -> Iterator[ConnectServer]:
+    """A Spark Connect server of a module's own, which its tests may kill."""
+    from tests.spark.processes import ConnectServer, running
+
+    for needed in ("grpc", "grpc_status", "google.rpc", "zstandard"):
+        pytest.importorskip(needed, reason=f"Spark Connect needs {needed}: pip install '.[spark]'")
+    with running(ConnectServer(tmp_path_factory.mktemp("connect"))) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

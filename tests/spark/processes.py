@@ -9,9 +9,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.spark.conftest import QUICK_JVM
 
@@ -148,6 +149,10 @@ class Processes:
             process.poll()
         process.wait(20)
 
+    def start(self) -> None:
+        """Launch them, and wait until they can be spoken to."""
+        raise NotImplementedError
+
     def stop(self) -> None:
         """End all of them."""
         for process in self.processes:
@@ -237,3 +242,16 @@ class Driver:
         answer = json.loads(line)
         assert "error" not in answer, answer["error"]
         return answer["value"]
+
+
+Launched = TypeVar("Launched", bound=Processes)
+
+
+@contextmanager
+def running(made: Launched) -> Iterator[Launched]:
+    """``made`` from its start to its stop, also of a start that failed."""
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()

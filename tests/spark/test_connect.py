@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,18 +10,6 @@ from tests.spark.processes import ConnectServer, Driver, is_alive, until
 from tests.spark.test_cluster import EACH, GROUPED, PARTIAL, ROWS
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, spark_here: None) -> Iterator[ConnectServer]:
-    for needed in ("grpc", "grpc_status", "google.rpc", "zstandard"):
-        pytest.importorskip(needed, reason=f"Spark Connect needs {needed}: pip install '.[spark]'")
-    made = ConnectServer(tmp_path_factory.mktemp("connect"))
-    try:
-        made.start()
-        yield made
-    finally:
-        made.stop()
 
 
 @pytest.fixture(scope="module")

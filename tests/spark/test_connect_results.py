@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
 
 import pytest
 
@@ -18,18 +17,6 @@ FIELDS = [
 ]
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, spark_here: None) -> Iterator[ConnectServer]:
-    for needed in ("grpc", "grpc_status", "google.rpc", "zstandard"):
-        pytest.importorskip(needed, reason=f"Spark Connect needs {needed}: pip install '.[spark]'")
-    made = ConnectServer(tmp_path_factory.mktemp("connect"))
-    try:
-        made.start()
-        yield made
-    finally:
-        made.stop()
 
 
 @pytest.fixture(scope="module")

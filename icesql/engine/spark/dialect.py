@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ErrorLevel, SqlglotError, UnsupportedError
+from sqlglot.generators.spark import SparkGenerator
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 
@@ -50,7 +51,7 @@ def _spelled_sql(generator: Any, node: Spelled) -> str:
 def _timestamp_types() -> dict[Any, str]:
     kinds = exp.DataType.Type
     return {
-        **Spark.Generator.TYPE_MAPPING,
+        **SparkGenerator.TYPE_MAPPING,
         **dict.fromkeys((kinds.TIMESTAMP, kinds.DATETIME, kinds.TIMESTAMPNTZ), "TIMESTAMP_NTZ"),
         **dict.fromkeys((kinds.TIMESTAMPTZ, kinds.TIMESTAMPLTZ), "TIMESTAMP_LTZ"),
     }
@@ -59,10 +60,10 @@ def _timestamp_types() -> dict[Any, str]:
 class IcesqlSpark(Spark):
     """Spark's dialect as icesql writes it; it is never read."""
 
-    class Generator(Spark.Generator):  # type: ignore[misc, valid-type]
+    class Generator(SparkGenerator):
         """Spark's generator with text of Spark's own in it."""
 
-        TRANSFORMS: ClassVar = {**Spark.Generator.TRANSFORMS, Spelled: _spelled_sql}
+        TRANSFORMS: ClassVar = {**SparkGenerator.TRANSFORMS, Spelled: _spelled_sql}
         TYPE_MAPPING: ClassVar = _timestamp_types()
 
 

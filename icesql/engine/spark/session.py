@@ -59,21 +59,13 @@ def require_pyspark() -> None:
     _require("PySpark", "pyspark", "pandas")
 
 
-def _require(what: str, *modules: str) -> None:
+def _require(what: str, *modules: str, hint: str = "") -> None:
     for module in modules:
         try:
             importlib.import_module(module)
         except ImportError as error:
-            hint = "" if module == "pyspark" else f"{module} is missing"
-            raise MissingExtraError(what, extra="spark", hint=hint) from error
-
-
-def _require_jvm() -> None:
-    try:
-        from pyspark import SparkContext  # noqa: F401 - only to tell plainly that it is missing
-    except ImportError as error:
-        hint = "the PySpark that is installed only speaks Spark Connect: remote=…"
-        raise MissingExtraError("a Spark to start", extra="spark", hint=hint) from error
+            missing = "" if module == "pyspark" else f"{module} is missing"
+            raise MissingExtraError(what, extra="spark", hint=hint or missing) from error
 
 
 def require_java() -> None:
@@ -129,7 +121,8 @@ class SparkSource:
             self._started = True
             return _connect(str(self._source["remote"]))
         master = self._source.get("master")
-        _require_jvm()
+        hint = "the PySpark that is installed only speaks Spark Connect: remote=…"
+        _require("a Spark to start", "pyspark.core.context", hint=hint)
         self._started = not _has_session()
         return _start(str(master) if master else None)
 
@@ -262,11 +255,16 @@ def _start(master: str | None) -> Any:
                 # PySpark writes each error, with the statement, to stderr; it is raised anyway.
                 logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
             return session
-        except Exception as error:
-            # py4j and PySpark raise a dozen unrelated classes here.
+        except _starting_failures() as error:
             raise OperationalError(
                 f"cannot start Spark with master {master}: {sentence(error)}"
             ) from error
+
+
+def _starting_failures() -> tuple[type[BaseException], ...]:
+    """What a Spark that cannot be had raises: PySpark's own, of the system, of a launcher that ends
+    and of settings that contradict each other."""
+    return (*spark_exceptions(), OSError, RuntimeError, ValueError)
 
 
 @contextmanager
@@ -335,6 +333,8 @@ def _connect(remote: str) -> Any:
         warnings.simplefilter("ignore")
         # PySpark ends the process of a program without a file, where one of these is missing.
         _require("Spark Connect", "grpc", "grpc_status", "google.rpc", "zstandard")
+        import grpc
+
         try:
             from pyspark.sql.connect.client.retries import DefaultPolicy
             from pyspark.sql.connect.session import SparkSession
@@ -349,8 +349,8 @@ def _connect(remote: str) -> Any:
             session.conf.get("spark.sql.session.timeZone")
             session.client.set_retry_policies(patient)
             return session
-        except Exception as error:
-            # gRPC and PySpark raise unrelated classes here. Behind the address stand credentials.
+        except (*_starting_failures(), grpc.RpcError) as error:
+            # Behind the address stand credentials.
             if session is not None:
                 # It would knock again when the process ends.
                 session.client.set_retry_policies([DefaultPolicy(max_retries=0)])

@@ -59,7 +59,7 @@ def _source(find: Callable[[], None], connect: dict[str, Any]) -> Any:
     batch, stream = _batch_reader(find), _stream_reader(find)
     takes_limits = _available_now() is not object
 
-    class IcesqlDataSource(DataSource):  # type: ignore[misc, unused-ignore]
+    class IcesqlDataSource(DataSource):
         @classmethod
         def name(cls) -> str:
             return "icesql"
@@ -148,7 +148,7 @@ def _batch_reader(find: Callable[[], None]) -> Any:
             # Pruning only leaves out what cannot match: Spark evaluates all of them again.
             return filters
 
-    class IcesqlReader(DataSourceReader):  # type: ignore[misc, unused-ignore]
+    class IcesqlReader(DataSourceReader):
         def __init__(self, planning: Any) -> None:
             self._planning = planning
 
@@ -174,7 +174,8 @@ def _stream_reader(find: Callable[[], None]) -> Any:
 
     rows = _rows(find)
 
-    class IcesqlStreamReader(DataSourceStreamReader, _available_now()):  # type: ignore[misc, unused-ignore]
+    # The second base is one that PySpark has from 4.2 on.
+    class IcesqlStreamReader(DataSourceStreamReader, _available_now()):  # type: ignore[misc]
         def __init__(self, planning: Callable[[], Any]) -> None:
             self._start, self._planned = planning, None
 

@@ -14,10 +14,12 @@ import queue
 import struct
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from icesql.engine.spark.errors import spark_exceptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -135,7 +137,7 @@ class Waves:
     def __next__(self) -> pa.RecordBatch:
         return next(self._batches)
 
-    def _read(self) -> Iterator[pa.RecordBatch]:
+    def _read(self) -> Generator[pa.RecordBatch, None, None]:
         while True:
             self._launch()
             if not self._flying:
@@ -143,7 +145,7 @@ class Waves:
             partitions, future = self._flying.popleft()
             try:
                 wave = future.result()
-            except Exception as error:
+            except spark_exceptions() as error:
                 if len(partitions) > 1 and "spark.driver.maxResultSize" in str(error):
                     self._halve(partitions)
                     continue
@@ -200,7 +202,7 @@ class Waves:
         if self._flying or self._next < self._partitions:
             self._jobs.cancel()
         self._next = self._partitions
-        self._batches.close()  # type: ignore[attr-defined]
+        self._batches.close()
         for _, future in self._flying:
             if not future.cancel():
                 future.add_done_callback(_drop)
