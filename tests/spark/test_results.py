@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -205,6 +206,28 @@ def test_without_the_private_methods_the_rows_are_the_same(
         raise AttributeError("this PySpark has no such method")
 
     monkeypatch.setattr(waves._Jvm, "of", missing)
+    assert tasks.execute("SELECT x FROM t").fetchall() == [(x,) for x in range(FILES * ROWS)]
+
+
+def test_the_private_methods_of_pyspark_4_1_give_the_same_rows(
+    tasks: icesql.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pyspark.sql.pandas.types
+    import pyspark.util
+
+    schema = pyspark.sql.pandas.types.to_arrow_schema
+    connect = pyspark.util._create_local_socket
+
+    def older_schema(of: Any, timestamp_utc: bool = True, **of_pyspark: Any) -> Any:
+        known = signature(schema).parameters
+        return schema(of, **({"timezone": "UTC"} if "timezone" in known else {}) | of_pyspark)
+
+    def older_socket(info: Any) -> Any:
+        made = connect(info)
+        return made[0] if isinstance(made, tuple) else made
+
+    monkeypatch.setattr(pyspark.sql.pandas.types, "to_arrow_schema", older_schema)
+    monkeypatch.setattr(pyspark.util, "_create_local_socket", older_socket)
     assert tasks.execute("SELECT x FROM t").fetchall() == [(x,) for x in range(FILES * ROWS)]
 
 

@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.engine.spark.session import is_connect
-from icesql.engine.spark.waves import WAVE_BYTES, open_waves
+from icesql.engine.spark.waves import WAVE_BYTES, arrow_schema, open_waves
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,7 +51,6 @@ def expected_bytes(tree: exp.Expr, plans: Sequence[ScanPlan]) -> int | None:
 
 def _connect_batches(frame: Any, jobs: SparkJobs) -> Iterator[pa.RecordBatch]:
     """What the server sends, as it comes: partition after partition, flow controlled by gRPC."""
-    from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import StructType
 
     try:
@@ -67,7 +66,7 @@ def _connect_batches(frame: Any, jobs: SparkJobs) -> Iterator[pa.RecordBatch]:
     try:
         for each in received:
             if isinstance(each, StructType):
-                schema = to_arrow_schema(each, timezone="UTC")
+                schema = arrow_schema(each)
                 continue
             table = each if schema is None else each.cast(schema)
             yield from table.to_batches()

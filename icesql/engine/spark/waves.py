@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.engine.spark.errors import spark_exceptions
@@ -58,14 +59,17 @@ def open_waves(frame: Any, jobs: SparkJobs, expected_bytes: int | None) -> Waves
         if "does not exist" in str(error):
             return None
         raise
-    return Waves(jvm, rdd, _arrow_schema(frame), jobs, expected_bytes)
+    # The batches of the JVM come without.
+    return Waves(jvm, rdd, arrow_schema(frame.schema), jobs, expected_bytes)
 
 
-def _arrow_schema(frame: Any) -> pa.Schema:
+def arrow_schema(schema: Any) -> pa.Schema:
+    """The Arrow schema in which PySpark hands out the rows of a StructType; instants are in UTC."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    # As DataFrame.toArrow has it: the batches of the JVM come without.
-    return to_arrow_schema(frame.schema, timezone="UTC")
+    # PySpark 4.1 has another parameter, whose default is UTC.
+    given = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+    return to_arrow_schema(schema, **given)
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ class _Jvm:
     run_job: Any
     range: Any
     to_list: Any
-    connect: Callable[[Any], tuple[Any, Any]]
+    connect: Callable[[Any], Any]
 
     @staticmethod
     def of(session: Any) -> _Jvm:
@@ -195,7 +199,10 @@ class Waves:
         wanted = jvm.range(partitions.start, partitions.stop).boxed().collect(jvm.to_list())
         self._jobs.waiting -= len(partitions)
         server = jvm.run_job(jvm.context, self._rdd, wanted)
-        return _Wave(server[2], *jvm.connect((server[0], server[1])))
+        made = jvm.connect((server[0], server[1]))
+        # PySpark 4.1 gives the file alone, which closes its socket.
+        file, sock = made if isinstance(made, tuple) else (made, made)
+        return _Wave(server[2], file, sock)
 
     def close(self) -> None:
         """Stop the waves in flight and give everything back."""
