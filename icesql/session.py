@@ -157,7 +157,10 @@ class Session:
         plans: list[ScanPlan] = [plan(replace(scan, explain=True), context) for scan in bound.scans]
         planned_at = time.perf_counter()
         labels = [
-            [(group.label, len(group.tasks)) for group in group_files(each, context.settings)]
+            [
+                (group.label, len(group.tasks))
+                for group in group_files(each.files, each.context, context.settings)
+            ]
             for each in plans
         ]
         measured: dict[str, Any] | None = None

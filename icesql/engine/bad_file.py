@@ -9,7 +9,7 @@ from icesql.context import QueryContext
 from icesql.errors import CorruptFileError, Error
 
 if TYPE_CHECKING:
-    from icesql.scan.plan import ScanPlan
+    from icesql.scan.task import CombinedScanTask
 
 
 def is_reading_problem(error: Error) -> bool:
@@ -17,8 +17,8 @@ def is_reading_problem(error: Error) -> bool:
     return bool(getattr(error, "while_reading", False))
 
 
-def name_bad_file(cause: Error, plans: Sequence[ScanPlan], query: QueryContext) -> None:
-    """Read the plans' files by ``read/``, whose errors name the file; raise the first of them.
+def name_bad_file(cause: Error, scans: Sequence[CombinedScanTask], query: QueryContext) -> None:
+    """Read the files of scans by ``read/``, whose errors name the file; raise the first of them.
 
     Returns when ``cause`` is no problem of reading, names its file, or when all can be read.
     """
@@ -26,10 +26,10 @@ def name_bad_file(cause: Error, plans: Sequence[ScanPlan], query: QueryContext) 
         return
     from icesql.read.task import read_file
 
-    for plan in plans:
-        for task in plan.files:
+    for scan in scans:
+        for task in scan.tasks:
             try:
-                for _ in read_file(task, plan.context, query):
+                for _ in read_file(task, scan.context, query):
                     pass
             except Error as error:
                 raise error from cause

@@ -1,4 +1,4 @@
-"""Sort the files of a plan into groups by who reads them, from metadata alone.
+"""Sort the files of a scan into groups by who reads them, from metadata alone.
 
 plain             DuckDB's Parquet reader, if the footers agree
 plain + deletes   the same, anti-joined with the delete relations
@@ -15,8 +15,7 @@ from icesql.config import Settings
 from icesql.engine.plain import type_problem
 from icesql.iceberg import metadata_columns
 from icesql.iceberg.types import NestedField, is_floating
-from icesql.scan.plan import ScanPlan
-from icesql.scan.task import FileScanTask, distinct_deletes
+from icesql.scan.task import FileScanTask, ScanContext, distinct_deletes
 
 PLAIN: Final = "plain"
 PLAIN_WITH_DELETES: Final = "plain + deletes"
@@ -50,15 +49,17 @@ class FileGroup:
         )
 
 
-def group_files(plan: ScanPlan, settings: Settings) -> tuple[FileGroup, ...]:
-    """The groups of a plan's files; every file is in exactly one. Touches no file."""
+def group_files(
+    files: Sequence[FileScanTask], context: ScanContext, settings: Settings
+) -> tuple[FileGroup, ...]:
+    """The groups of a scan's files; every file is in exactly one. Touches no file."""
     grouped: dict[tuple[str, str], list[FileScanTask]] = {}
-    for_all = _problem_of_scan(plan, settings)
-    of_keys = {} if for_all else _problems_of_keys(plan)
-    for task in plan.files:
+    for_all = _problem_of_scan(context, settings)
+    of_keys = {} if for_all else _problems_of_keys(files, context)
+    for task in files:
         if for_all is not None:
             key = GENERAL, for_all
-        elif problem := _problem_of_file(plan, task, of_keys):
+        elif problem := _problem_of_file(context, task, of_keys):
             key = GENERAL, problem
         else:
             key = (PLAIN_WITH_DELETES if task.deletes else PLAIN), ""
@@ -66,15 +67,17 @@ def group_files(plan: ScanPlan, settings: Settings) -> tuple[FileGroup, ...]:
     return tuple(FileGroup(name, tuple(tasks), reason) for (name, reason), tasks in grouped.items())
 
 
-def columns_to_read(plan: ScanPlan, tasks: Sequence[FileScanTask] = ()) -> tuple[NestedField, ...]:
+def columns_to_read(
+    context: ScanContext, tasks: Sequence[FileScanTask] = ()
+) -> tuple[NestedField, ...]:
     """The table columns a reader needs: projected ones and the keys of equality deletes."""
     projected = [
         column
-        for column in plan.scan.projection.fields
+        for column in context.projection.fields
         if column.field_id not in metadata_columns.METADATA_IDS
     ]
     known = {column.field_id for column in projected}
-    fields = plan.context.file_schema.field_by_id
+    fields = context.file_schema.field_by_id
     for delete in distinct_deletes(tasks):
         for field_id in delete.equality_ids or ():
             if field_id not in known:
@@ -83,10 +86,10 @@ def columns_to_read(plan: ScanPlan, tasks: Sequence[FileScanTask] = ()) -> tuple
     return tuple(projected)
 
 
-def _problem_of_scan(plan: ScanPlan, settings: Settings) -> str | None:
+def _problem_of_scan(context: ScanContext, settings: Settings) -> str | None:
     if settings.local_reader == "arrow":
         return "local_reader = arrow"
-    for column in plan.scan.projection.fields:
+    for column in context.projection.fields:
         if column.field_id in metadata_columns.METADATA_IDS:
             if column.field_id not in _PLAIN_METADATA:
                 return f"column {column.name} is computed row by row"
@@ -96,14 +99,14 @@ def _problem_of_scan(plan: ScanPlan, settings: Settings) -> str | None:
 
 
 def _problem_of_file(
-    plan: ScanPlan, task: FileScanTask, of_keys: Mapping[tuple[int, ...], str]
+    context: ScanContext, task: FileScanTask, of_keys: Mapping[tuple[int, ...], str]
 ) -> str | None:
     data_file = task.data_file
     if data_file.file_format != "PARQUET":
         return f"{data_file.file_format} data"
     if data_file.key_metadata is not None:
         return "the file is encrypted"
-    if plan.context.storage.local_path(data_file.path) is None:
+    if context.storage.local_path(data_file.path) is None:
         return "the file is in an object store"
     if not of_keys:
         return None
@@ -111,16 +114,18 @@ def _problem_of_file(
     return next((of_keys[each] for each in ids if each in of_keys), None)
 
 
-def _problems_of_keys(plan: ScanPlan) -> dict[tuple[int, ...], str]:
+def _problems_of_keys(
+    files: Sequence[FileScanTask], context: ScanContext
+) -> dict[tuple[int, ...], str]:
     """What keeps files with some equality deletes from being plain, by the equality ids."""
-    sets = {tuple(delete.equality_ids or ()) for delete in distinct_deletes(plan.files)}
-    problems = ((ids, _problem_of_keys(plan, ids)) for ids in sets)
+    sets = {tuple(delete.equality_ids or ()) for delete in distinct_deletes(files)}
+    problems = ((ids, _problem_of_keys(context, ids)) for ids in sets)
     return {ids: problem for ids, problem in problems if problem}
 
 
-def _problem_of_keys(plan: ScanPlan, field_ids: Sequence[int]) -> str | None:
-    columns = {column.field_id: column for column in plan.scan.schema.fields}
-    known = plan.context.file_schema.field_by_id
+def _problem_of_keys(context: ScanContext, field_ids: Sequence[int]) -> str | None:
+    columns = {column.field_id: column for column in context.schema.fields}
+    known = context.file_schema.field_by_id
     for field_id in field_ids:
         if field_id not in columns:
             return f"equality deletes by column {field_id}, which the schema has not at its top"

@@ -117,7 +117,7 @@ class LocalResult:
 
     def _groups(self, plan: ScanPlan, *, general: bool) -> tuple[FileGroup, ...]:
         if not general:
-            return group_files(plan, self._query.settings)
+            return group_files(plan.files, plan.context, self._query.settings)
         reason = "DuckDB could not read the files"
         return (FileGroup(grouping.GENERAL, plan.files, reason),) if plan.files else ()
 
@@ -131,9 +131,9 @@ class LocalResult:
         builder = RelationBuilder(cursor, self._footers, self._query, self._streams)
         for index, (plan, own) in enumerate(zip(self._plans, groups, strict=True)):
             refuse_swapped_files(plan.files, plan.context.storage)
-            confirmed = builder.confirm(plan, own)
+            confirmed = builder.confirm(plan.context, own)
             used.extend(group.name for group in confirmed for _ in group.tasks)
-            relation = builder.relation(index, plan, confirmed)
+            relation = builder.relation(index, plan.context, confirmed)
             for name, source in relation.registered.items():
                 cursor.register(name, source)
             sources[f"__scan_{index}_{nonce}"] = relation
@@ -214,7 +214,10 @@ class LocalResult:
         try:
             return self._run(function)
         except Error as error:
-            name_bad_file(error, self._plans, self._query)
+            from icesql.scan.task import CombinedScanTask
+
+            scans = [CombinedScanTask(plan.files, plan.context) for plan in self._plans]
+            name_bad_file(error, scans, self._query)
             raise
 
     # ------------------------------------------------------------------ rows

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from icesql.engine.duckdb_types import duckdb_type, literal, quoted
 from icesql.iceberg import metadata_columns
+from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import MISSING, DateType, IcebergType, NestedField, is_floating
-from icesql.scan.plan import ScanPlan
-from icesql.scan.task import FileScanTask
+from icesql.scan.task import FileScanTask, ScanContext
 
 # A scan of no columns still has rows, and SQL has no SELECT of nothing.
 _NO_COLUMNS: Final = '1 AS "__row"'
@@ -44,11 +44,11 @@ def parquet_function(files: str, columns: Sequence[NestedField]) -> str:
     return f"read_parquet(${files}, schema = MAP {{{entries}}}, hive_partitioning = false)"
 
 
-def empty_relation(plan: ScanPlan) -> Relation:
+def empty_relation(projection: Schema) -> Relation:
     """No rows, with the columns of the scan."""
     columns = ", ".join(
         f"CAST(NULL AS {duckdb_type(column.type)}) AS {quoted(column.name)}"
-        for column in plan.scan.projection.fields
+        for column in projection.fields
     )
     return Relation(f"SELECT {columns or _NO_COLUMNS} WHERE false")
 
@@ -65,10 +65,10 @@ def union_all(relations: Sequence[Relation]) -> Relation:
     return Relation(" UNION ALL ".join(f"({r.sql})" for r in relations), parameters, registered)
 
 
-def stream_relation(plan: ScanPlan, name: str, source: Any) -> Relation:
+def stream_relation(projection: Schema, name: str, source: Any) -> Relation:
     """Rows of a registered Arrow source whose columns are called ``c<field id>``."""
     columns = ", ".join(
-        f"c{column.field_id} AS {quoted(column.name)}" for column in plan.scan.projection.fields
+        f"c{column.field_id} AS {quoted(column.name)}" for column in projection.fields
     )
     return Relation(
         f"SELECT {columns or _NO_COLUMNS} FROM {quoted(name)}", registered={name: source}
@@ -84,7 +84,7 @@ class PlainFiles:
     a row. ``prefix`` keeps the parameters of several calls apart.
     """
 
-    plan: ScanPlan
+    context: ScanContext
     tasks: Sequence[FileScanTask]
     prefix: str
     columns: Sequence[NestedField]
@@ -100,13 +100,13 @@ class PlainFiles:
     @property
     def parameters(self) -> dict[str, Any]:
         """The named parameters of the call and of ``expression``."""
-        storage = self.plan.context.storage
+        storage = self.context.storage
         found: dict[str, Any] = {
             f"{self.prefix}_files": [
                 escape_glob(storage.location(task.data_file.path)) for task in self.tasks
             ]
         }
-        for column in self.plan.scan.projection.fields:
+        for column in self.context.projection.fields:
             values = self._constants(column)
             if values is not None:
                 found[f"{self.prefix}_{column.name}"] = values
@@ -157,7 +157,7 @@ class PlainFiles:
         """The relation of these files; ``suffix`` follows the FROM clause (aliased ``f``)."""
         columns = ", ".join(
             f"{self.expression(column)} AS {quoted(column.name)}"
-            for column in self.plan.scan.projection.fields
+            for column in self.context.projection.fields
         )
         return Relation(
             f"SELECT {columns or _NO_COLUMNS} FROM {self.function} AS f{suffix}",

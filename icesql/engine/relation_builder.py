@@ -1,4 +1,4 @@
-"""From a plan's groups to what DuckDB reads: footers are asked, deletes and streams made."""
+"""From a scan's groups to what DuckDB reads: footers are asked, deletes and streams made."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ from icesql.iceberg.schema import Schema
 
 if TYPE_CHECKING:
     from icesql.read.equality_keys import EqualityGroup
-    from icesql.scan.plan import ScanPlan
-    from icesql.scan.task import FileScanTask
+    from icesql.scan.task import FileScanTask, ScanContext
 
 # General scans up to this many bytes of files are read at once, which tells DuckDB their size.
 SMALL_SCAN_BYTES: Final = 64 << 20
@@ -47,7 +46,7 @@ class RelationBuilder:
         self._cursor, self._footers, self._query = cursor, footers, query
         self._streams = streams
 
-    def confirm(self, plan: ScanPlan, groups: Sequence[FileGroup]) -> list[FileGroup]:
+    def confirm(self, context: ScanContext, groups: Sequence[FileGroup]) -> list[FileGroup]:
         """The groups once footers were looked at: what does not agree becomes general."""
         confirmed: list[FileGroup] = []
         moved: dict[str, list[FileScanTask]] = {}
@@ -55,7 +54,7 @@ class RelationBuilder:
             if group.name == grouping.GENERAL:
                 moved.setdefault(group.reason, []).extend(group.tasks)
                 continue
-            problems = self._footer_problems(plan, group)
+            problems = self._footer_problems(context, group)
             kept = tuple(
                 task for task, problem in zip(group.tasks, problems, strict=True) if not problem
             )
@@ -69,15 +68,15 @@ class RelationBuilder:
         )
         return confirmed
 
-    def _footer_problems(self, plan: ScanPlan, group: FileGroup) -> list[str | None]:
-        storage = plan.context.storage
+    def _footer_problems(self, context: ScanContext, group: FileGroup) -> list[str | None]:
+        storage = context.storage
         keys = [
             (storage.location(task.data_file.path), task.data_file.file_size_in_bytes)
             for task in group.tasks
         ]
         if not self._load_footers(keys):
             return ["a footer could not be read"] * len(keys)
-        columns = grouping.columns_to_read(plan, group.tasks)
+        columns = grouping.columns_to_read(context, group.tasks)
         verdicts: dict[tuple[int, int], str | None] = {}
         problems: list[str | None] = []
         for key, task in zip(keys, group.tasks, strict=True):
@@ -92,7 +91,7 @@ class RelationBuilder:
             memo = id(footer), task.spec_id
             if memo not in verdicts:
                 verdicts[memo] = footer_problem(
-                    footer, columns, _identity_sources(plan, task.spec_id)
+                    footer, columns, _identity_sources(context, task.spec_id)
                 )
             problems.append(verdicts[memo])
         return problems
@@ -148,24 +147,24 @@ class RelationBuilder:
             for count, file in zip(counts, group.files, strict=True)
         )
 
-    def relation(self, index: int, plan: ScanPlan, groups: Sequence[FileGroup]) -> Relation:
+    def relation(self, index: int, context: ScanContext, groups: Sequence[FileGroup]) -> Relation:
         """The live rows of confirmed groups; ``index`` keeps the names of several scans apart."""
         relations: list[Relation] = []
         general = [task for g in groups if g.name == grouping.GENERAL for task in g.tasks]
         for number, group in enumerate(groups):
             if group.name == grouping.PLAIN:
-                relations.extend(self._plain(plan, group.tasks, f"s{index}_{number}"))
+                relations.extend(self._plain(context, group.tasks, f"s{index}_{number}"))
             elif group.name == grouping.PLAIN_WITH_DELETES:
-                relations.append(self._without_deleted(plan, group, f"s{index}_{number}"))
+                relations.append(self._without_deleted(context, group, f"s{index}_{number}"))
         if general:
-            relations.append(self._stream(index, plan, general))
-        return union_all(relations) if relations else empty_relation(plan)
+            relations.append(self._stream(index, context, general))
+        return union_all(relations) if relations else empty_relation(context.projection)
 
     def _plain(
-        self, plan: ScanPlan, tasks: Sequence[FileScanTask], prefix: str
+        self, context: ScanContext, tasks: Sequence[FileScanTask], prefix: str
     ) -> Iterator[Relation]:
-        columns = grouping.columns_to_read(plan)
-        storage = plan.context.storage
+        columns = grouping.columns_to_read(context)
+        storage = context.storage
         footers = (
             self._footers.get(
                 storage.location(task.data_file.path), task.data_file.file_size_in_bytes
@@ -174,43 +173,43 @@ class RelationBuilder:
         )
         named = by_footer(tasks, footers, columns)
         if named is None:
-            yield PlainFiles(plan, tasks, prefix, columns).select()
+            yield PlainFiles(context, tasks, prefix, columns).select()
             return
         for number, (members, names) in enumerate(named):
-            yield PlainFiles(plan, members, f"{prefix}_{number}", columns, names).select()
+            yield PlainFiles(context, members, f"{prefix}_{number}", columns, names).select()
 
     def rows(
-        self, plan: ScanPlan, task: FileScanTask, prefix: str, first: int, end: int
+        self, context: ScanContext, task: FileScanTask, prefix: str, first: int, end: int
     ) -> Relation:
         """The rows of a plain file from number ``first`` to before ``end``."""
-        columns = grouping.columns_to_read(plan)
-        location = plan.context.storage.location(task.data_file.path)
+        columns = grouping.columns_to_read(context)
+        location = context.storage.location(task.data_file.path)
         footer = self._footers.get(location, task.data_file.file_size_in_bytes)
         named = by_footer((task,), (footer,), columns)
         names = named[0][1] if named is not None else None
-        return PlainFiles(plan, (task,), prefix, columns, names).select(
+        return PlainFiles(context, (task,), prefix, columns, names).select(
             f" WHERE f.file_row_number >= {first} AND f.file_row_number < {end}"
         )
 
-    def _without_deleted(self, plan: ScanPlan, group: FileGroup, prefix: str) -> Relation:
+    def _without_deleted(self, context: ScanContext, group: FileGroup, prefix: str) -> Relation:
         from icesql.engine.deletes import by_sequence_number, live_rows
         from icesql.read.delete_relations import DeleteRelations
 
         tasks = by_sequence_number(group.tasks)
-        files = PlainFiles(plan, tasks, prefix, grouping.columns_to_read(plan, tasks))
+        files = PlainFiles(context, tasks, prefix, grouping.columns_to_read(context, tasks))
         relation = live_rows(
-            files, DeleteRelations(plan.context, tasks, self._query), self._is_plain_group
+            files, DeleteRelations(context, tasks, self._query), self._is_plain_group
         )
         self._streams.extend(
             source for source in relation.registered.values() if isinstance(source, ArrowSource)
         )
         return relation
 
-    def _stream(self, index: int, plan: ScanPlan, tasks: list[FileScanTask]) -> Relation:
+    def _stream(self, index: int, context: ScanContext, tasks: list[FileScanTask]) -> Relation:
         from icesql.read.delete_relations import DeleteRelations
 
-        context = plan.context
-        if not context.projection.fields:
+        projection = context.projection
+        if not projection.fields:
             context = replace(context, projection=Schema((POS,)))
         relations = None
         if any(task.deletes for task in tasks):
@@ -224,11 +223,11 @@ class RelationBuilder:
         )
         self._streams.append(stream)
         small = sum(task.data_file.file_size_in_bytes for task in tasks) <= SMALL_SCAN_BYTES
-        return stream_relation(plan, f"__stream_{index}", stream.table() if small else stream)
+        return stream_relation(projection, f"__stream_{index}", stream.table() if small else stream)
 
 
-def _identity_sources(plan: ScanPlan, spec_id: int) -> frozenset[int]:
-    spec = plan.context.specs.get(spec_id)
+def _identity_sources(context: ScanContext, spec_id: int) -> frozenset[int]:
+    spec = context.specs.get(spec_id)
     return frozenset(
         source
         for each in (spec.fields if spec else ())

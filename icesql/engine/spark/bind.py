@@ -42,7 +42,7 @@ def _types(tree: exp.Expr, plans: Sequence[ScanPlan], cursor: Any) -> list[tuple
 
     sql = tree.sql(dialect="duckdb", unsupported_level=ErrorLevel.IGNORE)
     for index, plan in enumerate(plans):
-        empty = empty_relation(plan).sql
+        empty = empty_relation(plan.scan.projection).sql
         for spelling in (f'"__scan_{index}"', f"__scan_{index} "):
             sql = sql.replace(spelling, f"({empty}) ")
     try:

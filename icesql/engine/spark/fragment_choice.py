@@ -10,7 +10,7 @@ from sqlglot import exp
 from icesql.engine.relation import empty_relation
 from icesql.engine.result_schema import declare
 from icesql.engine.spark.fragment import fragment_sql
-from icesql.engine.spark.tasks import spark_tasks
+from icesql.engine.spark.tasks import SparkTasks
 from icesql.iceberg.bounds import decode_bound
 from icesql.iceberg.types import DateType, IntegerType, LongType
 
@@ -41,11 +41,11 @@ _SPARK_TYPES: Final = {
 class FragmentChoice:
     """Chooses by the metadata of the plans of a query; see ``fragment.Choice``.
 
-    ``slots`` is how many tasks run at once; ``cursor`` is DuckDB's, which knows the types.
+    ``cursor`` is DuckDB's, which knows the types.
     """
 
-    def __init__(self, plans: Sequence[ScanPlan], slots: int, cursor: Any) -> None:
-        self._plans, self._slots, self._cursor = plans, slots, cursor
+    def __init__(self, plans: Sequence[ScanPlan], tasks: SparkTasks, cursor: Any) -> None:
+        self._plans, self._tasks, self._cursor = plans, tasks, cursor
 
     def divided(
         self, candidates: Sequence[int], inside: Sequence[int], keys: Sequence[exp.Expr]
@@ -59,8 +59,9 @@ class FragmentChoice:
         again = sum(each.projected_bytes for each in whole)
         if again > _MOST_WHOLE_BYTES or sum(len(each.files) for each in whole) > _MOST_WHOLE_FILES:
             return None
-        rounds = -(-len(spark_tasks(plan, self._slots)) // self._slots)
-        own = plan.projected_bytes // self._slots
+        slots = self._tasks.slots
+        rounds = -(-len(self._tasks[scan]) // slots)
+        own = plan.projected_bytes // slots
         return scan if again * max(1, rounds) <= max(own, _FREE_BYTES) else None
 
     def columns(self, scans: Sequence[int], tree: exp.Select) -> tuple[tuple[str, str], ...] | None:
@@ -69,7 +70,7 @@ class FragmentChoice:
 
         sql = fragment_sql(tree, {scan: f"__whole_scan_{scan}" for scan in scans})
         for scan in scans:
-            empty = empty_relation(self._plans[scan]).sql
+            empty = empty_relation(self._plans[scan].scan.projection).sql
             sql = sql.replace(f'"__whole_scan_{scan}"', f"({empty})")
         try:
             relation = self._cursor.sql(sql)

@@ -19,7 +19,6 @@ from icesql.engine.instance import InstancePool
 from icesql.engine.relation import Relation, union_all
 from icesql.engine.relation_builder import RelationBuilder
 from icesql.engine.stream import ArrowSource
-from icesql.iceberg.schema import Schema
 from icesql.scan.task import CombinedScanTask, FileScanTask, ScanContext
 
 if TYPE_CHECKING:
@@ -27,23 +26,6 @@ if TYPE_CHECKING:
 
 _BATCH_ROWS: Final = 65_536
 _MEMORY_LIMIT: Final = 1 << 30
-
-
-@dataclass(frozen=True)
-class _TaskScan:
-    """The parts of a TableScan that a reader of tasks asks for."""
-
-    schema: Schema
-    projection: Schema
-
-
-@dataclass(frozen=True)
-class TaskPlan:
-    """The parts of a ScanPlan that a reader of tasks asks for."""
-
-    scan: _TaskScan
-    context: ScanContext
-    files: tuple[FileScanTask, ...]
 
 
 @functools.cache
@@ -104,7 +86,7 @@ class FragmentJob:
             ]
             found = translate(error, names)
             # DuckDB does not always say which file is bad.
-            name_bad_file(found, [_task_plan(task) for _, task in self.tables], query)
+            name_bad_file(found, [task for _, task in self.tables], query)
             raise found from error
         finally:
             for stream in streams:
@@ -136,32 +118,27 @@ class FragmentJob:
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _task_plan(task: CombinedScanTask) -> Any:
-    context = task.context
-    return TaskPlan(_TaskScan(context.schema, context.projection), context, task.tasks)
-
-
 def _relation(
     cursor: Any, index: int, task: CombinedScanTask, query: QueryContext, streams: list[ArrowSource]
 ) -> Relation:
-    context, plan = task.context, _task_plan(task)
+    context = task.context
     builder = RelationBuilder(cursor, _footers(), query, streams)
     relations: list[Relation] = []
     rest: list[FileGroup] = []
-    for group in builder.confirm(plan, group_files(plan, query.settings)):
-        whole = tuple(task for task in group.tasks if task.is_whole_file)
-        parts = tuple(task for task in group.tasks if not task.is_whole_file)
+    for group in builder.confirm(context, group_files(task.tasks, context, query.settings)):
+        whole = tuple(each for each in group.tasks if each.is_whole_file)
+        parts = tuple(each for each in group.tasks if not each.is_whole_file)
         if group.name == grouping.PLAIN:
             for number, part in enumerate(parts):
                 first, end = _row_range(part, context)
-                relations.append(builder.rows(plan, part, f"p{index}_{number}", first, end))
+                relations.append(builder.rows(context, part, f"p{index}_{number}", first, end))
         elif parts:
             # Splits of files with deletes: the reference reader knows their rows.
             rest.append(FileGroup(grouping.GENERAL, parts, "a split with deletes"))
         if whole:
             rest.append(FileGroup(group.name, whole, group.reason))
     if rest or not relations:
-        relations.append(builder.relation(index, plan, _one_general(rest)))
+        relations.append(builder.relation(index, context, _one_general(rest)))
     return union_all(relations)
 
 

@@ -49,7 +49,11 @@ _TYPES = (
 
 def readable_folders(plans: Sequence[ScanPlan], settings: Settings) -> set[str]:
     """The folders whose footers have to be looked at to know which scans are plain."""
-    return {folder for plan in plans for folder in folders_read(plan, group_files(plan, settings))}
+    return {
+        folder
+        for plan in plans
+        for folder in folders_read(plan, group_files(plan.files, plan.context, settings))
+    }
 
 
 def is_spark_readable(
@@ -63,12 +67,12 @@ def is_spark_readable(
         return False
     if not all(_is_plain_name(task.data_file.path) for task in plan.files):
         return False
-    groups = group_files(plan, query.settings)
+    groups = group_files(plan.files, plan.context, query.settings)
     if any(group.name != grouping.PLAIN for group in groups):
         return False
     if not _free_of_nan(plan):
         return False
-    confirmed = RelationBuilder(cursor, footers, query, []).confirm(plan, groups)
+    confirmed = RelationBuilder(cursor, footers, query, []).confirm(plan.context, groups)
     return all(group.name == grouping.PLAIN for group in confirmed)
 
 

@@ -18,7 +18,7 @@ from icesql.engine.spark.fragment_cut import cut_fragments
 from icesql.engine.spark.fragment_job import FragmentJob
 from icesql.engine.spark.reader import ReaderFrames, is_spark_readable
 from icesql.engine.spark.row_fragments import filtered
-from icesql.engine.spark.tasks import parallelism, spark_tasks, whole_task
+from icesql.engine.spark.tasks import SparkTasks, parallelism
 from icesql.engine.spark.types import quoted, spark_schema
 from icesql.engine.spark.worker import ScanJob, pack
 from icesql.iceberg.metadata_columns import POS
@@ -66,8 +66,8 @@ class Scans:
         ``cursor`` is DuckDB's, for footers and the types of partial results.
         """
         check_functions(tree)
-        slots = parallelism(self._session)
-        choice = FragmentChoice(self._plans, slots, cursor)
+        tasks = SparkTasks(self._plans, parallelism(self._session))
+        choice = FragmentChoice(self._plans, tasks, cursor)
         fragments: tuple[Fragment, ...] = ()
         if FRAGMENTS in self.ways:
             tree, fragments = cut_fragments(tree, choice)
@@ -76,22 +76,23 @@ class Scans:
         sql = spark_sql(tree, names, self._query.settings.timezone)
         used: list[str] = []
         for each in fragments:
-            self._view(names[each.name], self._fragment_frame(each, slots))
+            self._view(names[each.name], self._fragment_frame(each, tasks))
             used += [FRAGMENTS for i in (each.scan, *each.whole) for _ in self._plans[i].files]
         for index, plan in enumerate(self._plans):
             self._query.check()
             name = names[f"__scan_{index}"]
             if name not in sql:
                 continue
-            way, frame = self._scan_frame(index, plan, tree, choice, cursor)
+            way, frame = self._scan_frame(index, tasks, tree, choice, cursor)
             self._view(name, frame)
             used += [way for _ in plan.files]
         self.groups = tuple(used)
         return sql
 
     def _scan_frame(
-        self, index: int, plan: ScanPlan, tree: exp.Expr, choice: FragmentChoice, cursor: Any
+        self, index: int, tasks: SparkTasks, tree: exp.Expr, choice: FragmentChoice, cursor: Any
     ) -> tuple[str, Any]:
+        plan = self._plans[index]
         if SPARK_READER in self.ways and is_spark_readable(
             plan, cursor, self._footers, self._query
         ):
@@ -100,13 +101,13 @@ class Scans:
             columns = [column.name for column in plan.scan.projection.fields]
             found = filtered(tree, index, columns, f"__filtered_{index}", choice)
             if found is not None:
-                return FRAGMENTS, self._fragment_frame(found, parallelism(self._session))
-        return TASKS, self._task_frame(plan)
+                return FRAGMENTS, self._fragment_frame(found, tasks)
+        return TASKS, self._task_frame(plan, tasks[index])
 
-    def _fragment_frame(self, fragment: Fragment, slots: int) -> Any:
+    def _fragment_frame(self, fragment: Fragment, tasks: SparkTasks) -> Any:
         tables = {i: f"__scan_{i}_{self._nonce}" for i in (fragment.scan, *fragment.whole)}
         sql = fragment_sql(fragment.tree, tables)
-        whole = tuple((tables[i], whole_task(self._plans[i])) for i in fragment.whole)
+        whole = tuple((tables[i], tasks.whole(i)) for i in fragment.whole)
         jobs = [
             FragmentJob(
                 sql,
@@ -114,7 +115,7 @@ class Scans:
                 self._query.settings.timezone,
                 fragment.columns,
             )
-            for task in spark_tasks(self._plans[fragment.scan], slots)
+            for task in tasks[fragment.scan]
         ]
         self._count(len(jobs), self._plans[fragment.scan])
         for i in fragment.whole:
@@ -126,14 +127,11 @@ class Scans:
         frame.createOrReplaceTempView(name)
         self._views.append(name)
 
-    def _task_frame(self, plan: ScanPlan) -> Any:
+    def _task_frame(self, plan: ScanPlan, tasks: Sequence[CombinedScanTask]) -> Any:
         context = plan.context
         if not context.projection.fields:
             context = replace(context, projection=Schema((POS,)))
-        jobs = [
-            ScanJob(CombinedScanTask(task.tasks, context))
-            for task in spark_tasks(plan, parallelism(self._session))
-        ]
+        jobs = [ScanJob(CombinedScanTask(task.tasks, context)) for task in tasks]
         self._count(len(jobs), plan)
         return job_frame(self._session, jobs, spark_schema(context.projection))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +22,31 @@ def parallelism(session: Any) -> int:
     return int(session.sparkContext.defaultParallelism)
 
 
-def spark_tasks(plan: ScanPlan, slots: int) -> tuple[CombinedScanTask, ...]:
-    """The plan's tasks, smaller ones where a scan would not give every worker something.
+class SparkTasks:
+    """The tasks of the scans of one query, by the index of the scan, packed once.
 
-    A size that the user set stays. Source: Java ``TableScanUtil.adjustSplitSize``.
+    ``slots`` is how many tasks run at once.
     """
+
+    def __init__(self, plans: Sequence[ScanPlan], slots: int) -> None:
+        self._plans, self.slots = plans, slots
+        self._packed: dict[int, tuple[CombinedScanTask, ...]] = {}
+
+    def __getitem__(self, scan: int) -> tuple[CombinedScanTask, ...]:
+        """The tasks of a scan, smaller ones where it would not give every worker something."""
+        if scan not in self._packed:
+            self._packed[scan] = _packed(self._plans[scan], self.slots)
+        return self._packed[scan]
+
+    def whole(self, scan: int) -> CombinedScanTask:
+        """All files of a scan as one task."""
+        plan = self._plans[scan]
+        bare = (replace(task, data_file=without_metrics(task.data_file)) for task in plan.files)
+        return CombinedScanTask(tuple(bare), plan.context)
+
+
+def _packed(plan: ScanPlan, slots: int) -> tuple[CombinedScanTask, ...]:
+    """A size that the user set stays. Source: Java ``TableScanUtil.adjustSplitSize``."""
     if plan.settings.split_target_size is not None:
         return plan.tasks
     packing = plan.packing
@@ -36,9 +57,3 @@ def spark_tasks(plan: ScanPlan, slots: int) -> tuple[CombinedScanTask, ...]:
     bare = (replace(task, data_file=without_metrics(task.data_file)) for task in plan.files)
     groups = pack_files(bare, replace(packing, target_size=target))
     return tuple(CombinedScanTask(group, plan.context) for group in groups)
-
-
-def whole_task(plan: ScanPlan) -> CombinedScanTask:
-    """All files of a plan as one task."""
-    bare = (replace(task, data_file=without_metrics(task.data_file)) for task in plan.files)
-    return CombinedScanTask(tuple(bare), plan.context)
