@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from icesql.scan.packing import adjust_split_size, pack_files
-from icesql.scan.task import CombinedScanTask, without_metrics
+from icesql.scan.packing import adjust_split_size, pack_files, weight
+from icesql.scan.task import CombinedScanTask, FileScanTask, without_metrics
 
 if TYPE_CHECKING:
     from icesql.scan.plan import ScanPlan
+
+_MOST_ROUNDS: Final = 8
 
 
 def parallelism(session: Any) -> int:
@@ -46,14 +48,25 @@ class SparkTasks:
 
 
 def _packed(plan: ScanPlan, slots: int) -> tuple[CombinedScanTask, ...]:
-    """A size that the user set stays. Source: Java ``TableScanUtil.adjustSplitSize``."""
-    if plan.settings.split_target_size is not None:
-        return plan.tasks
+    """As many tasks as make full rounds of ``slots``, of about the same weight.
+
+    A size that the user set stays, as do so many tasks that the last round hardly counts.
+    """
     packing = plan.packing
-    size = sum(task.length for task in plan.files)
-    target = adjust_split_size(size, slots, packing.target_size)
-    if target == packing.target_size:
+    total = sum(weight(task, packing.open_file_cost) for task in plan.files)
+    rounds = -(-total // (packing.target_size * slots))
+    if plan.settings.split_target_size is not None or not 0 < rounds <= _MOST_ROUNDS:
         return plan.tasks
-    bare = (replace(task, data_file=without_metrics(task.data_file)) for task in plan.files)
-    groups = pack_files(bare, replace(packing, target_size=target))
+    wanted = rounds * slots
+    if rounds == 1:
+        wanted = min(slots, -(-total // adjust_split_size(total, slots, packing.target_size)))
+    bare = [replace(task, data_file=without_metrics(task.data_file)) for task in plan.files]
+    even = -(-total // wanted)
+    groups: list[tuple[FileScanTask, ...]] = []
+    for eighths in range(9):
+        # Splits are of any size: the bins have to be somewhat larger than the mean to hold all.
+        target = even + even * eighths // 8
+        groups = list(pack_files(bare, replace(packing, target_size=target)))
+        if len(groups) <= wanted:
+            break
     return tuple(CombinedScanTask(group, plan.context) for group in groups)
