@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
-import textwrap
 import threading
 import time
 from pathlib import Path
@@ -16,6 +13,7 @@ import pytest
 import icesql
 from icesql.engine.spark.errors import is_gone, translate
 from icesql.engine.spark.scans import FRAGMENTS, SPARK_READER, TASKS, Scans
+from tests.spark.processes import run
 from tests.writer.table import TableWriter
 
 FIELDS = [
@@ -195,18 +193,6 @@ def test_what_python_says_in_a_worker_is_the_message(spark_here: None) -> None:
     )
     found = translate(PySparkException(text), cancelled=False)
     assert str(found) == "Spark failed: ModuleNotFoundError: No module named 'icesql'"
-
-
-def run(program: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A program in a process of its own: it ends the JVM that the other tests share."""
-    return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program), *arguments],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
 
 
 DEAD = """

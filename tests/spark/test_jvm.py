@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from icesql.engine.spark import jvm
+from tests.spark.processes import run
 
 MAGIC = b"\xa8\xab\x0b\xf0"
 
@@ -97,3 +98,30 @@ def test_what_spark_defaults_set_is_not_set_again(
     monkeypatch.setattr("pyspark.SparkContext._jvm", None)
     assert "spark.driver.extraJavaOptions" not in _defaults("local[2]")
     assert "spark.driver.memory" in _defaults("local[2]")
+
+
+SOCKETS = """
+    import os
+    import icesql
+    with icesql.connect(engine="spark", master="local[1]") as connection:
+        print(connection.execute("SELECT count(*) FROM (VALUES (1), (2)) v(x)").fetchall())
+        from pyspark import SparkContext
+        context = SparkContext._active_spark_context
+        print(context.parallelize([1], 1).map(lambda x: x + 1).collect())
+        folder = context.getConf().get("spark.python.unix.domain.socket.dir", "")
+        print(len(os.listdir(folder)) > 0, folder)
+"""
+
+
+@pytest.mark.slow
+def test_sockets_of_workers_are_gone_with_the_process(spark_here: None) -> None:
+    done = run(SOCKETS)
+    rows, mapped, folder = done.stdout.splitlines()
+    assert (rows, mapped) == ("[(2,)]", "[2]"), done.stderr[-3000:]
+    assert folder.startswith("True ")
+    assert not Path(folder.removeprefix("True ")).exists()
+
+
+def test_a_folder_too_long_for_a_socket_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jvm, "_LONGEST_SOCKET_FOLDER", 3)
+    assert jvm.socket_folder() == ""

@@ -7,10 +7,12 @@ Long queries win as well: TPC-H SF1 Q1 and Q9 warm 6.8 and 6.6 before, 5.2 and 4
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import re
 import shutil
+import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +29,8 @@ OPTIONS: Final = (
 )
 # A JVM writes its warnings to stdout, where rows go.
 SILENT: Final = ("-Xlog:disable", "-Xlog:all=error:stderr")
+# The path of a socket has 104 characters on macOS, of which Spark's name for it takes 43.
+_LONGEST_SOCKET_FOLDER: Final = 60
 # Where users give options to a JVM; two collectors chosen keep it from starting.
 _CHOSEN_BY: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS",
                      "PYSPARK_SUBMIT_ARGS")  # fmt: skip
@@ -104,6 +108,22 @@ def java_binary() -> Path | None:
         return (Path(home) / "bin" / "java").resolve()
     found = shutil.which("java")
     return Path(found).resolve() if found else None
+
+
+@functools.cache
+def _sockets() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="icesql-")
+
+
+def socket_folder() -> str:
+    """A folder for the sockets of Python workers; "" where the system has none for it.
+
+    It is removed when this process ends, with the sockets that Spark leaves in it.
+    """
+    if os.name != "posix":
+        return ""
+    folder = _sockets().name
+    return folder if len(folder) <= _LONGEST_SOCKET_FOLDER else ""
 
 
 def spark_defaults() -> frozenset[str]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.engine.spark.errors import sentence, spark_exceptions
-from icesql.engine.spark.jvm import java_options, spark_defaults
+from icesql.engine.spark.jvm import java_options, socket_folder, spark_defaults
 from icesql.errors import MissingExtraError, OperationalError, ProgrammingError
 
 if TYPE_CHECKING:
@@ -305,6 +305,10 @@ def _defaults(master: str) -> dict[str, str]:
             chosen["spark.driver.extraJavaOptions"] = options
         chosen["spark.driver.host"] = "127.0.0.1"
         chosen["spark.driver.bindAddress"] = "127.0.0.1"
+        if folder := socket_folder():
+            # Over TCP each Python task waits 40 ms for an acknowledgement that the system delays.
+            chosen["spark.python.unix.domain.socket.enabled"] = "true"
+            chosen["spark.python.unix.domain.socket.dir"] = folder
     conf, defaults = SparkConf(), spark_defaults()
     return {
         name: value
