@@ -125,8 +125,7 @@ class SparkResult:
                 session, self._plans, self._query, nonce, self._footers, self._frames
             )
             self._jobs.join()
-            sql = self._scans.prepare(tree, cursor)
-            self._frame = session.sql(sql).toDF(*(f"c{i}" for i in range(len(self.columns))))
+            self._frame = self._scans.prepare(tree, self.columns, cursor)
         finally:
             instance.release(cursor)
         self.groups = self._scans.groups
@@ -181,6 +180,13 @@ class SparkResult:
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         assert self._jobs is not None
+        assert self._scans is not None
+        if (rest := self._scans.rest) is not None:
+            partials = stream(self._frame, self._jobs, expected_bytes=0)
+            self._stream = rest.rows(partials, self._pool, self._query.settings)
+            while (batch := self._run(self._next_batch)) is not None:
+                yield batch
+            return
         expected = expected_bytes(self._bound.tree, self._plans)
         self._stream = stream(self._frame, self._jobs, expected)
         while (batch := self._run(self._next_batch)) is not None:

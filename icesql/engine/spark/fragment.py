@@ -36,7 +36,8 @@ class Choice(Protocol):
 class Fragment:
     """What the tasks of scan ``scan`` run, as a tree over ``__scan_<i>`` tables.
 
-    Every task reads all of the ``whole`` scans. ``columns`` are names and Spark types.
+    Every task reads all of the ``whole`` scans. ``columns`` are names and Spark types. A task of
+    ``is_one_row`` gives one row whatever it reads.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Fragment:
     whole: tuple[int, ...]
     tree: exp.Select
     columns: tuple[tuple[str, str], ...]
+    is_one_row: bool = False
 
 
 def fragment(

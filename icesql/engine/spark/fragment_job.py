@@ -107,7 +107,7 @@ class FragmentJob:
             sql = sql.replace(f'"{table}"', f"({relation.sql})")
             parameters |= relation.parameters
         used = {name: value for name, value in parameters.items() if f"${name}" in sql}
-        schema = pa.schema([(name, _arrow_type(kind)) for name, kind in self.columns])
+        schema = pa.schema([(name, arrow_type(kind)) for name, kind in self.columns])
         reader = cursor.sql(sql, params=used or None).to_arrow_reader(_BATCH_ROWS)
         with reader:
             for batch in reader:
@@ -168,7 +168,8 @@ def _row_range(task: FileScanTask, context: ScanContext) -> tuple[int, int]:
     return first, last
 
 
-def _arrow_type(name: str) -> pa.DataType:
+def arrow_type(name: str) -> pa.DataType:
+    """The Arrow type of a column of a fragment, from what Spark calls it."""
     import pyarrow as pa
 
     if name.startswith("DECIMAL("):

@@ -43,9 +43,12 @@ NUMBERS: Final = frozenset({"integer", "decimal", "float", "double"})
 
 
 class Spelled(exp.Expression):
-    """SQL text of Spark, with expressions between its pieces."""
+    """SQL text of Spark, with expressions between its pieces.
 
-    arg_types: ClassVar = {"parts": True}
+    Where the text means the same to DuckDB, ``engine_type`` is the type that it shall have there.
+    """
+
+    arg_types: ClassVar = {"parts": True, "engine_type": False}
 
 
 def kind_of_type(node: exp.DataType | None) -> str:

@@ -11,6 +11,7 @@ What does not have this form is left to Spark.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from sqlglot import exp
@@ -67,6 +68,7 @@ def cut_aggregate(select: exp.Select, name: str, choice: Choice) -> Fragment | N
     made = fragment(name, inner, candidates, keys, choice)
     if made is None:
         return None
+    made = replace(made, is_one_row=not keys)
     for node, new in changes:
         if isinstance(node.parent, exp.Select) and node.arg_key == "expressions":
             # A bare column of the list gave its name; its stand-in has another.
@@ -156,7 +158,7 @@ def _has_nested_aggregate(call: exp.Expr) -> bool:
 
 
 def _final(node: exp.Expr, alias: str, partials: list[exp.Expr]) -> exp.Expr:
-    """What stands for an aggregate in Spark; what the tasks compute for it goes to ``partials``."""
+    """What stands for an aggregate above; what the tasks compute for it goes to ``partials``."""
     condition = node.expression if isinstance(node, exp.Filter) else None
     call = node.this if isinstance(node, exp.Filter) else node
 
@@ -174,11 +176,15 @@ def _final(node: exp.Expr, alias: str, partials: list[exp.Expr]) -> exp.Expr:
     match call:
         case exp.Count():
             column = partial(call.copy())
-            return spelled("COALESCE(SUM({0}), 0)", column, like="BIGINT")
+            made = spelled("COALESCE(SUM({0}), 0)", column, like="BIGINT")
+            made.set("engine_type", "BIGINT")
+            return made
         case exp.Sum():
             # A HUGEINT has no equal in Spark; its sum is checked to fit a BIGINT at the end.
             integer = kind(call.this) == "integer"
-            return spelled("SUM({0})", partial(call.copy(), whole if integer else None), like=call)
+            made = spelled("SUM({0})", partial(call.copy(), whole if integer else None), like=call)
+            made.set("engine_type", "HUGEINT" if integer else None)
+            return made
         case exp.Avg():
             integer = kind(call.this) == "integer"
             total = partial(exp.Sum(this=call.this.copy()), whole if integer else None)

@@ -17,6 +17,7 @@ from icesql.engine.spark.fragment_choice import FragmentChoice
 from icesql.engine.spark.fragment_cut import cut_fragments
 from icesql.engine.spark.fragment_job import FragmentJob
 from icesql.engine.spark.reader import ReaderFrames, is_spark_readable
+from icesql.engine.spark.rest import Rest, rest_of
 from icesql.engine.spark.row_fragments import filtered
 from icesql.engine.spark.tasks import SparkTasks, parallelism
 from icesql.engine.spark.types import quoted, spark_schema
@@ -28,6 +29,7 @@ from icesql.scan.task import CombinedScanTask
 if TYPE_CHECKING:
     from sqlglot import exp
 
+    from icesql.engine.result_schema import ResultColumn
     from icesql.scan.plan import ScanPlan
 
 # How a scan is read: as rows of its tasks, as partial results of its tasks, or by Spark's reader.
@@ -57,13 +59,15 @@ class Scans:
         self._nonce, self._footers, self._frames = nonce, footers, frames
         self._views: list[str] = []
         self.groups: tuple[str, ...] = ()
+        self.rest: Rest | None = None
         # Tasks of icesql's own reading, and the bytes they are to read, for progress.
         self.own_tasks = self.own_bytes = 0
 
-    def prepare(self, tree: exp.Expr, cursor: Any) -> str:
-        """Make the views that a qualified tree needs, and the SQL over them.
+    def prepare(self, tree: exp.Expr, columns: Sequence[ResultColumn], cursor: Any) -> Any:
+        """The DataFrame of a qualified tree with the result ``columns``.
 
-        ``cursor`` is DuckDB's, for footers and the types of partial results.
+        With ``rest`` set it is that of what the tasks give, over which the rest is to be run.
+        ``cursor`` is DuckDB's, for footers and types.
         """
         check_functions(tree)
         tasks = SparkTasks(self._plans, parallelism(self._session))
@@ -71,13 +75,16 @@ class Scans:
         fragments: tuple[Fragment, ...] = ()
         if FRAGMENTS in self.ways:
             tree, fragments = cut_fragments(tree, choice)
+        self.rest = rest_of(tree, fragments, columns, cursor)
+        if self.rest is not None:
+            self._use(fragments[0])
+            return self._fragment_frame(fragments[0], tasks)
         names = {f"__scan_{i}": f"__scan_{i}_{self._nonce}" for i in range(len(self._plans))}
         names |= {each.name: f"{each.name}_{self._nonce}" for each in fragments}
         sql = spark_sql(tree, names, self._query.settings.timezone)
-        used: list[str] = []
         for each in fragments:
             self._view(names[each.name], self._fragment_frame(each, tasks))
-            used += [FRAGMENTS for i in (each.scan, *each.whole) for _ in self._plans[i].files]
+            self._use(each)
         for index, plan in enumerate(self._plans):
             self._query.check()
             name = names[f"__scan_{index}"]
@@ -85,9 +92,12 @@ class Scans:
                 continue
             way, frame = self._scan_frame(index, tasks, tree, choice, cursor)
             self._view(name, frame)
-            used += [way for _ in plan.files]
-        self.groups = tuple(used)
-        return sql
+            self.groups += (way,) * len(plan.files)
+        return self._session.sql(sql).toDF(*(f"c{i}" for i in range(len(columns))))
+
+    def _use(self, fragment: Fragment) -> None:
+        files = sum(len(self._plans[i].files) for i in (fragment.scan, *fragment.whole))
+        self.groups += (FRAGMENTS,) * files
 
     def _scan_frame(
         self, index: int, tasks: SparkTasks, tree: exp.Expr, choice: FragmentChoice, cursor: Any
