@@ -29,8 +29,11 @@ OPTIONS: Final = (
 )
 # A JVM writes its warnings to stdout, where rows go.
 SILENT: Final = ("-Xlog:disable", "-Xlog:all=error:stderr")
+# An option with a blank or quote would have to be quoted for Spark's launcher and the shell.
+_PLAIN_PATH: Final = re.compile(r"[\w/.+-]+")
 # The path of a socket has 104 characters on macOS, of which Spark's name for it takes 43.
 _LONGEST_SOCKET_FOLDER: Final = 60
+LOG_OPTION: Final = "-Dlog4j2.configurationFile"
 # Where users give options to a JVM; two collectors chosen keep it from starting.
 _CHOSEN_BY: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS",
                      "PYSPARK_SUBMIT_ARGS")  # fmt: skip
@@ -40,7 +43,7 @@ def java_options() -> str:
     """Options for the JVM of a local master, "" where the user chose some by the environment."""
     if any("-XX:" in os.environ.get(name, "") for name in _CHOSEN_BY):
         return ""
-    return " ".join((*OPTIONS, *_archive_options()))
+    return " ".join((*OPTIONS, *_archive_options(), *_log_options()))
 
 
 def _archive_options() -> tuple[str, ...]:
@@ -71,14 +74,10 @@ def _forget_older(made: Path) -> None:
 
 def _archive_path() -> Path | None:
     """Where the archive of this Java and Spark is kept; None where there can be none."""
-    from pyspark.find_spark_home import _find_spark_home
-
-    home = Path(_find_spark_home())
-    java = java_binary()
-    configured = Path(os.environ.get("SPARK_CONF_DIR") or home / "conf")
+    home, java = _spark_home(), java_binary()
     wanted = os.environ.get("ICESQL_JVM_ARCHIVE", "").lower() not in ("off", "0", "false", "no")
     # Java archives no classes where a folder with files stands on the class path.
-    if not wanted or java is None or (configured.is_dir() and any(configured.iterdir())):
+    if not wanted or java is None or _is_configured():
         return None
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "icesql"
     try:
@@ -87,9 +86,29 @@ def _archive_path() -> Path | None:
     except OSError:
         return None
     path = folder / f"spark-{hashlib.sha256(about.encode()).hexdigest()[:16]}.jsa"
-    # An option with a blank or quote would have to be quoted for Spark's launcher and the shell.
-    usable = os.access(folder, os.W_OK) and re.fullmatch(r"[\w/.+-]+", str(path))
+    usable = os.access(folder, os.W_OK) and _PLAIN_PATH.fullmatch(str(path))
     return path if usable else None
+
+
+def _log_options() -> tuple[str, ...]:
+    """Silence from the first line on: Spark's own setting comes after a dozen lines on stderr.
+
+    None where somebody configures Spark, or where the option would have to be quoted.
+    """
+    path = Path(__file__).with_name("log4j2.properties")
+    usable = not _is_configured() and _PLAIN_PATH.fullmatch(str(path))
+    return (f"{LOG_OPTION}={path}",) if usable else ()
+
+
+def _is_configured() -> bool:
+    folder = Path(os.environ.get("SPARK_CONF_DIR") or _spark_home() / "conf")
+    return folder.is_dir() and any(folder.iterdir())
+
+
+def _spark_home() -> Path:
+    from pyspark.find_spark_home import _find_spark_home
+
+    return Path(_find_spark_home())
 
 
 def _is_whole(path: Path) -> bool:
@@ -128,9 +147,7 @@ def socket_folder() -> str:
 
 def spark_defaults() -> frozenset[str]:
     """The names set by the user's ``spark-defaults.conf``, which only spark-submit reads."""
-    from pyspark.find_spark_home import _find_spark_home
-
-    folder = os.environ.get("SPARK_CONF_DIR") or os.path.join(_find_spark_home(), "conf")
+    folder = os.environ.get("SPARK_CONF_DIR") or _spark_home() / "conf"
     try:
         text = Path(folder, "spark-defaults.conf").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.engine.spark.errors import sentence, spark_exceptions
-from icesql.engine.spark.jvm import java_options, socket_folder, spark_defaults
+from icesql.engine.spark.jvm import LOG_OPTION, java_options, socket_folder, spark_defaults
 from icesql.errors import MissingExtraError, OperationalError, ProgrammingError
 
 if TYPE_CHECKING:
@@ -303,6 +303,9 @@ def _defaults(master: str) -> dict[str, str]:
         chosen["spark.driver.memory"] = f"{_heap_mebibytes()}m"
         if options := java_options():
             chosen["spark.driver.extraJavaOptions"] = options
+        if LOG_OPTION in options:
+            # Setting the level would only speak of it.
+            del chosen["spark.log.level"]
         chosen["spark.driver.host"] = "127.0.0.1"
         chosen["spark.driver.bindAddress"] = "127.0.0.1"
         if folder := socket_folder():
