@@ -11,6 +11,7 @@ from icesql.query.columns import bind_columns
 from icesql.query.names import select_scopes
 from icesql.query.pushdown import push_down
 from icesql.query.snapshot_selection import select_snapshot, snapshot_text
+from icesql.query.unnamed import name_nested_queries
 from icesql.scan.table_scan import TableScan
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def bind(
                 note=selected.note or "",
             )
         )
+    name_nested_queries(tree, query.references)
     stop_clock(tree, context)
     scopes = select_scopes(tree, [scan.schema for scan in scans])
     filtered, pushed = push_down(tree, scopes, tuple(scans), context)

@@ -20,7 +20,7 @@ ONE_ROW = [
     "SELECT count(*) FILTER (WHERE i > 0), sum(big) FILTER (WHERE flag) FROM t",
     "SELECT [count(*), sum(i)], {'n': count(*), 'least': min(s)} FROM t",
     "SELECT n + 1, upper(s) FROM (SELECT count(*) AS n, max(s) AS s FROM t) q ORDER BY 1 LIMIT 1",
-    "SELECT (SELECT max(i) FROM t) AS most",
+    "SELECT (SELECT max(i) FROM t)",
     "SELECT sum(i) FROM t a JOIN (SELECT id AS other FROM t) b ON a.id = b.other",
 ]
 MORE_ROWS = [
