@@ -57,7 +57,6 @@ def _source(find: Callable[[], None], connect: dict[str, Any]) -> Any:
     from pyspark.sql.datasource import DataSource
 
     batch, stream = _batch_reader(find), _stream_reader(find)
-    takes_limits = _available_now() is not object
 
     class IcesqlDataSource(DataSource):
         @classmethod
@@ -97,7 +96,7 @@ def _source(find: Callable[[], None], connect: dict[str, Any]) -> Any:
                 source = self._source()
                 from icesql.engine.spark.stream import StreamPlanning
 
-                return StreamPlanning(source, takes_limits=takes_limits)
+                return StreamPlanning(source, takes_limits=stream.takes_limits)
 
             return stream(planning)
 
@@ -174,8 +173,9 @@ def _stream_reader(find: Callable[[], None]) -> Any:
 
     rows = _rows(find)
 
-    # The second base is one that PySpark has from 4.2 on.
-    class IcesqlStreamReader(DataSourceStreamReader, _available_now()):  # type: ignore[misc]
+    class IcesqlStreamReader(DataSourceStreamReader):
+        takes_limits = False
+
         def __init__(self, planning: Callable[[], Any]) -> None:
             self._start, self._planned = planning, None
 
@@ -220,12 +220,14 @@ def _stream_reader(find: Callable[[], None]) -> Any:
         def read(self, partition: Any) -> Iterator[Any]:
             return rows(partition)
 
-    return IcesqlStreamReader
-
-
-def _available_now() -> Any:
     try:
         from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
     except ImportError:  # before PySpark 4.2
-        return object
-    return SupportsTriggerAvailableNow
+        return IcesqlStreamReader
+
+    class IcesqlLimitedReader(IcesqlStreamReader, SupportsTriggerAvailableNow):
+        """One that PySpark asks for limits, and to stop at what is newest when it starts."""
+
+        takes_limits = True
+
+    return IcesqlLimitedReader
