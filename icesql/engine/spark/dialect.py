@@ -42,7 +42,8 @@ _CARRIED_MAY_STAND: Final = (
 )  # fmt: skip
 
 
-def _spelled_sql(generator: Any, node: Spelled) -> str:
+def spelled_sql(generator: Any, node: Spelled) -> str:
+    """The text of a Spelled node in the dialect of a generator."""
     return "".join(
         part if isinstance(part, str) else generator.sql(part) for part in node.args["parts"]
     )
@@ -63,7 +64,7 @@ class IcesqlSpark(Spark):
     class Generator(SparkGenerator):
         """Spark's generator with text of Spark's own in it."""
 
-        TRANSFORMS: ClassVar = {**SparkGenerator.TRANSFORMS, Spelled: _spelled_sql}
+        TRANSFORMS: ClassVar = {**SparkGenerator.TRANSFORMS, Spelled: spelled_sql}
         TYPE_MAPPING: ClassVar = _timestamp_types()
 
 

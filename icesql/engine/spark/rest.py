@@ -25,6 +25,7 @@ from icesql.engine.result_schema import (
     declare,
     declared_expression,
 )
+from icesql.engine.spark.dialect import spelled_sql
 from icesql.engine.spark.fragment import Fragment
 from icesql.engine.spark.fragment_job import arrow_type
 from icesql.engine.spark.kinds import Spelled
@@ -38,10 +39,8 @@ if TYPE_CHECKING:
 _BATCH_ROWS: Final = 65_536
 
 
-def _spelled_sql(generator: Any, node: Spelled) -> str:
-    parts = node.args["parts"]
-    text = "".join(part if isinstance(part, str) else generator.sql(part) for part in parts)
-    engine_type = node.args.get("engine_type")
+def _merged_sql(generator: Any, node: Spelled) -> str:
+    text, engine_type = spelled_sql(generator, node), node.args.get("engine_type")
     return f"CAST({text} AS {engine_type})" if engine_type else text
 
 
@@ -51,23 +50,15 @@ class _DuckDBOverPartials(DuckDB):
     class Generator(DuckDBGenerator):
         """DuckDB's generator, for text that means the same in Spark's SQL and in DuckDB's."""
 
-        TRANSFORMS: ClassVar = {**DuckDBGenerator.TRANSFORMS, Spelled: _spelled_sql}
+        TRANSFORMS: ClassVar = {**DuckDBGenerator.TRANSFORMS, Spelled: _merged_sql}
 
 
 class Rest:
-    """SQL over the rows of one fragment, which stands in it as the table ``name``."""
+    """SQL over the rows of one fragment, the table ``name`` in it; it gives ``columns``."""
 
     def __init__(self, sql: str, name: str, schema: pa.Schema, columns: Sequence[ResultColumn]):
         self._sql, self._name, self._schema = sql, name, schema
         self._columns = tuple(columns)
-
-    def types(self, cursor: Any) -> list[Any]:
-        """DuckDB's types of the columns. Raises duckdb.Error."""
-        cursor.register(self._name, self._schema.empty_table())
-        try:
-            return list(cursor.sql(self._sql).types)
-        finally:
-            cursor.unregister(self._name)
 
     def rows(
         self,
@@ -88,15 +79,8 @@ class Rest:
         try:
             cursor.execute("SET TimeZone = ?", [settings.timezone])
             cursor.register(self._name, table)
-            found = cursor.sql(self._sql)
-            casts = ", ".join(
-                f"{declared_expression(f'q.c{at}', kind)} AS c{at}"
-                for at, kind in enumerate(found.types)
-            )
-            names = ", ".join(f"c{at}" for at in range(len(found.types)))
-            declared = cursor.sql(f"SELECT {casts} FROM ({self._sql}) AS q({names})")
             schema = arrow_schema(self._columns)
-            with declared.to_arrow_reader(_BATCH_ROWS) as reader:
+            with cursor.sql(self._sql).to_arrow_reader(_BATCH_ROWS) as reader:
                 for batch in reader:
                     yield cast_batch(batch, schema)
         except duckdb.Error as error:
@@ -118,16 +102,26 @@ def rest_of(
     if len(fragments) != 1 or not fragments[0].is_one_row:
         return None
     (fragment,) = fragments
-    names = {table.name for table in tree.find_all(exp.Table)}
-    if names != {fragment.name}:
+    if {table.name for table in tree.find_all(exp.Table)} != {fragment.name}:
         return None
     name = f"{fragment.name}_{secrets.token_hex(4)}"
     sql = tree.sql(dialect=_DuckDBOverPartials, unsupported_level=ErrorLevel.IGNORE)
     schema = pa.schema([(each, arrow_type(kind)) for each, kind in fragment.columns])
-    rest = Rest(sql.replace(f'FROM "{fragment.name}"', f'FROM "{name}"'), name, schema, columns)
+    sql = sql.replace(f'FROM "{fragment.name}"', f'FROM "{name}"')
+    cursor.register(name, schema.empty_table())
     try:
-        found = [declare(kind) for kind in rest.types(cursor)]
+        kinds = cursor.sql(sql).types
     except duckdb.Error:
         # Its meaning was DuckDB's before it was cut; the reasons against are Spark's to tell.
         return None
-    return rest if found == [column.type for column in columns] else None
+    finally:
+        cursor.unregister(name)
+    if [declare(kind) for kind in kinds] != [column.type for column in columns]:
+        return None
+    names = [f"c{at}" for at in range(len(columns))]
+    casts = [
+        f"{declared_expression(f'q.{each}', kind)} AS {each}"
+        for each, kind in zip(names, kinds, strict=True)
+    ]
+    sql = f"SELECT {', '.join(casts)} FROM ({sql}) AS q({', '.join(names)})"
+    return Rest(sql, name, schema, columns)
