@@ -38,6 +38,20 @@ class AvroNode:
     scale: int = 0
 
     @property
+    def record(self) -> AvroNode | None:
+        """The node itself if it is a record, of a union its only record."""
+        if self.kind != "union":
+            return self if self.kind == "record" else None
+        records = [each for each in self.items if each.kind == "record"]
+        return records[0] if len(records) == 1 else None
+
+    @property
+    def branches(self) -> tuple[AvroNode, ...]:
+        """The types that a value may have apart from null."""
+        listed = self.items if self.kind == "union" else (self,)
+        return tuple(each for each in listed if each.kind != "null")
+
+    @property
     def non_null(self) -> AvroNode | None:
         """The type beside null in an optional, the node itself when it is no union."""
         if self.kind != "union":

@@ -240,6 +240,10 @@ def _int(row: Mapping[Any, Any], field_id: int) -> int | None:
 
 def _optional(row: Mapping[Any, Any], field_id: int, kind: type) -> Any:
     value = row.get(field_id)
+    if kind is str and type(value) is bytes:
+        value = value.decode()  # Avro lets bytes and strings stand for each other
+    elif kind is bytes and type(value) is str:
+        value = value.encode()
     if value is not None and type(value) is not kind:
         raise BadAvro(f"field {field_id} is a {type(value).__name__}, not a {kind.__name__}")
     return value
@@ -248,15 +252,18 @@ def _optional(row: Mapping[Any, Any], field_id: int, kind: type) -> Any:
 def _summaries(rows: Any) -> tuple[FieldSummary, ...] | None:
     if rows is None:
         return None
-    if not isinstance(rows, list) or not all(isinstance(each, dict) for each in rows):
+    if not isinstance(rows, list) or not all(isinstance(each, dict | None) for each in rows):
         raise BadAvro("partition summaries that are no records")
+    if None in rows:
+        return None
     summaries = []
     for each in rows:
         if 509 not in each:  # a writer without field ids
             each = {_SUMMARY_NAMES.get(key, key): value for key, value in each.items()}
         summaries.append(
             FieldSummary(
-                _needed(each, 509, bool),
+                # Not told: there may be nulls.
+                _optional(each, 509, bool) is not False,
                 _optional(each, 518, bool),
                 _optional(each, 510, bytes),
                 _optional(each, 511, bytes),
@@ -271,17 +278,18 @@ def decode_manifest(
     *,
     path: str,
     partition_types: Sequence[IcebergType],
-    partition_field_ids: Sequence[int] | None = None,
+    partition_fields: Sequence[tuple[int, str]] | None = None,
 ) -> ManifestEntries:
     """The entries of a manifest, with what they inherit from its place in the list.
 
     ``partition_types`` has the type of each field of the manifest's spec (``partition_types`` of
-    ``iceberg.partitioning``); with ``partition_field_ids`` the values are found by id, else by
-    position. Raises CorruptFileError naming ``path``, UnsupportedTableError when it is encrypted.
+    ``iceberg.partitioning``); with ``partition_fields``, the id and name of each, the values are
+    found by these, else by position, and UNSTORED stands for one that is not there. Raises
+    CorruptFileError naming ``path``, UnsupportedTableError when it is encrypted.
     """
     file = _read_file(data, path)
-    field_ids = None if partition_field_ids is None else tuple(partition_field_ids)
-    columns = read_columns(file, partition_types, field_ids)
+    spec = None if partition_fields is None else tuple(partition_fields)
+    columns = read_columns(file, partition_types, spec)
     _check(columns, manifest, len(data), path)
     return _inherit(columns, manifest, path)
 

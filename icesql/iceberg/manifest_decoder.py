@@ -10,31 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
-from icesql.errors import CorruptFileError
 from icesql.iceberg import manifest_schema as known
-from icesql.iceberg.avro_file import AvroFile, BadAvro
-from icesql.iceberg.avro_reader import compile_reader
+from icesql.iceberg.avro_file import AvroFile
 from icesql.iceberg.avro_schema import AvroField, AvroNode, OddSchema, parse_avro_schema
 from icesql.iceberg.encoded_maps import (
-    BYTES_MAP_SKIPS,
-    LONG_ARRAY_SKIPS,
-    LONG_MAP_SKIPS,
     EncodedArrays,
     EncodedMaps,
-    read_long_array,
-    read_map,
 )
 from icesql.iceberg.manifest_columns import ManifestColumns
-from icesql.iceberg.partition_values import partition_converter
+from icesql.iceberg.manifest_walk import INTEGERS, WalkSource
+from icesql.iceberg.partition_values import UNSTORED, PartitionFields, partition_converter
 from icesql.iceberg.types import IcebergType
 
 Walk = Callable[[bytes, Sequence[tuple[int, int, int]], ManifestColumns, "_Offsets", str], None]
 
 _DISTINCT_COUNTS: Final = 111
 _MAPS: Final = known.COUNT_MAPS | known.BOUND_MAPS
-_INTEGERS: Final = ("int", "long")
 
 
 class _Offsets:
@@ -49,14 +42,14 @@ class _Offsets:
 def read_manifest(
     file: AvroFile,
     partition_types: Sequence[IcebergType],
-    partition_field_ids: tuple[int, ...] | None = None,
+    partition_fields: PartitionFields = None,
 ) -> ManifestColumns:
     """The columns of a manifest.
 
     Raises CorruptFileError, Malformed for something that is no Avro schema, OddSchema for a
     schema that the reference has to read.
     """
-    walk, maps = _compiled(file.schema, tuple(partition_types), partition_field_ids)
+    walk, maps = _compiled(file.schema, tuple(partition_types), partition_fields)
     offsets = _Offsets(maps)
     columns = ManifestColumns([], [], [], [], [], [], [], [], [], [])
     walk(file.data, file.blocks, columns, offsets, file.path)
@@ -74,67 +67,29 @@ def read_manifest(
     for column in (columns.snapshot_id, columns.sequence_number, columns.file_sequence_number):
         column.extend([None] * (count - len(column)))
     columns.content.extend([0] * (count - len(columns.content)))
-    columns.partition.extend([()] * (count - len(columns.partition)))
+    columns.record_count.extend([-1] * (count - len(columns.record_count)))
+    unstored = (UNSTORED,) * len(partition_types)
+    columns.partition.extend([unstored] * (count - len(columns.partition)))
     return columns
 
 
 @lru_cache(maxsize=64)
 def _compiled(
-    schema: bytes, types: tuple[IcebergType, ...], field_ids: tuple[int, ...] | None
+    schema: bytes, types: tuple[IcebergType, ...], spec: PartitionFields
 ) -> tuple[Walk, tuple[str, ...]]:
     root, _ = parse_avro_schema(schema)
-    source = _Source(types, field_ids)
+    source = _Source(types, spec)
     source.entry(root)
     return source.compile(), tuple(source.maps)
 
 
-class _Source:
-    """Collects the lines of a walk and the values that they refer to."""
+class _Source(WalkSource):
+    """The lines of a walk over manifest entries."""
 
-    def __init__(self, types: tuple[IcebergType, ...], field_ids: tuple[int, ...] | None) -> None:
-        self.types, self.field_ids = types, field_ids
-        self.head: list[str] = []
-        self.body: list[str] = []
-        self.indent = 3
+    def __init__(self, types: tuple[IcebergType, ...], spec: PartitionFields) -> None:
+        super().__init__()
+        self.types, self.spec = types, spec
         self.maps: list[str] = []
-        self.names: dict[str, Any] = {
-            "BadAvro": BadAvro,
-            "CorruptFileError": CorruptFileError,
-            "read_map": read_map,
-            "read_long_array": read_long_array,
-            "long_map_skips": LONG_MAP_SKIPS,
-            "bytes_map_skips": BYTES_MAP_SKIPS,
-            "long_array_skips": LONG_ARRAY_SKIPS,
-        }
-
-    def compile(self) -> Walk:
-        lines = [
-            "def walk(data, blocks, columns, offsets, path):",
-            *(" " + line for line in self.head),
-            " i = p = 0",
-            " for count, end, offset in blocks:",
-            "  try:",
-            "   for _ in range(count):",
-            *(" " + line for line in self.body),
-            "    i += 1",
-            "   if p != end:",
-            "    raise BadAvro('a block does not end where its records end')",
-            "  except (IndexError, BadAvro, UnicodeDecodeError) as error:",
-            "   problem = 'a block ends early' if isinstance(error, IndexError) else error",
-            "   text = f'bad Avro block: {problem}'",
-            "   raise CorruptFileError(path, text, offset=offset) from error",
-        ]
-        exec(compile("\n".join(lines), "<manifest walk>", "exec"), self.names)
-        walk: Walk = self.names["walk"]
-        return walk
-
-    def add(self, *lines: str) -> None:
-        self.body.extend(" " * self.indent + line for line in lines)
-
-    def constant(self, value: Any) -> str:
-        name = f"k{len(self.names)}"
-        self.names[name] = value
-        return name
 
     # ------------------------------------------------------------------ records
 
@@ -143,7 +98,7 @@ class _Source:
         if known.STATUS not in fields or known.DATA_FILE not in fields:
             raise OddSchema("entries without status or data_file")
         ids = {id(each): field_id for field_id, each in fields.items()}
-        for each in root.fields:
+        for each in known.fields_of(root):
             match ids.get(id(each)):
                 case known.STATUS:
                     self.integer_column("status", each.node)
@@ -154,30 +109,27 @@ class _Source:
                 case known.FILE_SEQUENCE_NUMBER:
                     self.repeating_column("file_sequence_number", each.node)
                 case known.DATA_FILE:
-                    self.data_file(each.node)
+                    self.only_branch(each.node, "data_file", lambda node: self.data_file(node))
                 case _:
                     self.skip(each.node)
 
     def data_file(self, record: AvroNode) -> None:
         fields = known.by_field_id(record, known.FILE_NAMES)
-        needed = {known.FILE_PATH, known.FILE_FORMAT, known.RECORD_COUNT, known.FILE_SIZE}
-        if missing := needed - fields.keys():
+        if missing := known.NEEDED - fields.keys():
             raise OddSchema(f"data files without field {min(missing)}")
-        if known.PARTITION not in fields and self.types:
-            raise OddSchema("data files without partition")
         ids = {id(each): field_id for field_id, each in fields.items()}
         for each in record.fields:
             match ids.get(id(each)):
                 case known.CONTENT:
-                    self.integer_column("content", each.node)
+                    self.integer_column("content", each.node, 0)
                 case known.FILE_PATH:
                     self.text_column("path", each.node)
                 case known.FILE_FORMAT:
                     self.repeating_text_column("file_format", each.node)
                 case known.PARTITION:
-                    self.partition(each.node)
+                    self.optional_partition(each.node)
                 case known.RECORD_COUNT:
-                    self.integer_column("record_count", each.node)
+                    self.integer_column("record_count", each.node, -1)
                 case known.FILE_SIZE:
                     self.integer_column("file_size_in_bytes", each.node)
                 case int() as field_id if field_id in _MAPS:
@@ -187,10 +139,17 @@ class _Source:
                 case _:
                     self.skip(each.node)
 
+    def optional_partition(self, node: AvroNode) -> None:
+        inner = node.non_null
+        if inner is None or inner.kind != "record":
+            raise OddSchema(f"a partition that is a {node.kind}")
+        append = self.appender("partition")
+        none = self.constant((UNSTORED,) * len(self.types))
+        self.optional(node, lambda: self.partition(inner), lambda: self.add(f"v = {none}"))
+        self.add(f"{append}(v)")
+
     def partition(self, record: AvroNode) -> None:
-        if record.kind != "record":
-            raise OddSchema(f"a partition that is a {record.kind}")
-        stored = known.partition_fields(record, self.field_ids, len(self.types))
+        stored = known.partition_fields(record, self.spec, len(self.types))
         variable: dict[int, str] = {}
         type_of = {id(each): type_ for each, type_ in zip(stored, self.types, strict=True)}
         for position, each in enumerate(record.fields):
@@ -199,8 +158,9 @@ class _Source:
                 continue
             variable[id(each)] = f"x{position}"
             self.partition_value(f"x{position}", each, type_of[id(each)])
-        values = "".join(f"{variable[id(each)]}, " for each in stored)
-        self.add(f"{self.appender('partition')}(({values}))")
+        unstored = self.constant(UNSTORED)
+        values = "".join(f"{variable.get(id(each), unstored)}, " for each in stored)
+        self.add(f"v = ({values})")
 
     def partition_value(self, name: str, field: AvroField, type_: IcebergType) -> None:
         node = field.node.non_null
@@ -221,26 +181,33 @@ class _Source:
         self.head.append(f"{column}_append = columns.{column}.append")
         return f"{column}_append"
 
-    def integer_column(self, column: str, node: AvroNode) -> None:
-        if node.kind not in _INTEGERS:
+    def integer_column(self, column: str, node: AvroNode, null: int | None = None) -> None:
+        inner = node.non_null
+        if inner is None or inner.kind not in INTEGERS:
             raise OddSchema(f"{column} is a {node.kind}")
-        self.varint("v")
-        self.add(f"{self.appender(column)}(v)")
+        append = self.appender(column)
+        if null is None:
+            self.only_branch(node, column, lambda _: self.varint("v"))
+        else:
+            self.optional(node, lambda: self.varint("v"), lambda: self.add(f"v = {null}"))
+        self.add(f"{append}(v)")
 
     def text_column(self, column: str, node: AvroNode) -> None:
-        if node.kind != "string":
-            raise OddSchema(f"{column} is a {node.kind}")
-        self.value("v", node)
+        self.text(column, node)
         self.add(f"{self.appender(column)}(v)")
 
-    def repeating_text_column(self, column: str, node: AvroNode) -> None:
-        if node.kind != "string":
+    def text(self, column: str, node: AvroNode) -> None:
+        inner = node.non_null
+        if inner is None or inner.kind != "string":
             raise OddSchema(f"{column} is a {node.kind}")
-        self.repeating(column, lambda: self.value("v", node))
+        self.only_branch(node, column, lambda inner: self.value("v", inner))
+
+    def repeating_text_column(self, column: str, node: AvroNode) -> None:
+        self.repeating(column, lambda: self.text(column, node))
 
     def repeating_column(self, column: str, node: AvroNode) -> None:
         inner = node.non_null
-        if inner is None or inner.kind not in _INTEGERS:
+        if inner is None or inner.kind not in INTEGERS:
             raise OddSchema(f"{column} is a {node.kind}")
         self.repeating(
             column,
@@ -267,9 +234,12 @@ class _Source:
     def map_column(self, name: str, node: AvroNode, is_bytes: bool) -> None:
         inner = node.non_null
         key, value_node = known.pair_fields(node)
-        if inner is None or key is not inner.items[0].fields[0] or key.node.kind not in _INTEGERS:
+        pair = None if inner is None else inner.items[0]
+        if pair is None or pair.kind != "record" or key is not pair.fields[0]:
             raise OddSchema(f"{name} is no map from field ids")
-        if value_node.node.kind not in (("bytes",) if is_bytes else _INTEGERS):
+        if key.node.kind not in INTEGERS:
+            raise OddSchema(f"{name} has keys of {key.node.kind}")
+        if value_node.node.kind not in (("bytes",) if is_bytes else INTEGERS):
             raise OddSchema(f"{name} has values of {value_node.node.kind}")
         self.maps.append(name)
         kind = "bytes" if is_bytes else "long"
@@ -290,7 +260,7 @@ class _Source:
         if inner is None:
             raise OddSchema(f"{name} is an unusual union")
         if name in ("split_offsets", "equality_ids"):
-            if inner.kind != "array" or inner.items[0].kind not in _INTEGERS:
+            if inner.kind != "array" or inner.items[0].kind not in INTEGERS:
                 raise OddSchema(f"{name} is a {inner.kind}")
             self.head.append(f"{name} = offsets.arrays[{name!r}] = {{}}")
 
@@ -301,7 +271,7 @@ class _Source:
             self.optional(node, array, None)
             return
         expected = {"key_metadata": ("bytes",), "referenced_data_file": ("string",)}
-        if inner.kind not in expected.get(name, _INTEGERS):
+        if inner.kind not in expected.get(name, INTEGERS):
             raise OddSchema(f"{name} is a {inner.kind}")
         self.head.append(f"{name} = columns.rare[{name!r}] = {{}}")
 
@@ -310,81 +280,3 @@ class _Source:
             self.add(f"{name}[i] = v")
 
         self.optional(node, scalar, None)
-
-    # ------------------------------------------------------------------ values
-
-    def optional(
-        self, node: AvroNode, value: Callable[[], None], null: Callable[[], None] | None
-    ) -> None:
-        """Read the branch of an optional, or the value itself where the type is no union."""
-        if node.kind != "union":
-            if node.kind == "null":
-                raise OddSchema("a field that is always null")
-            value()
-            return
-        null_byte = 0 if node.items[0].kind == "null" else 2
-        self.add("b = data[p]", "p += 1", f"if b == {2 - null_byte}:")
-        self.indent += 1
-        value()
-        self.indent -= 1
-        self.add(f"elif b == {null_byte}:")
-        self.indent += 1
-        self.add("pass") if null is None else null()
-        self.indent -= 1
-        self.add("else:", " raise BadAvro('a union has no such branch')")
-
-    def varint(self, name: str) -> None:
-        self.add(
-            "b = data[p]",
-            "p += 1",
-            "if b > 127:",
-            " n = b & 127",
-            " s = 7",
-            " while b > 127:",
-            "  if s > 63:",
-            "   raise BadAvro('integer longer than 64 bits')",
-            "  b = data[p]",
-            "  p += 1",
-            "  n |= (b & 127) << s",
-            "  s += 7",
-            f" {name} = (n >> 1) ^ -(n & 1)",
-            "else:",
-            f" {name} = (b >> 1) ^ -(b & 1)",
-        )
-
-    def value(self, name: str, node: AvroNode) -> None:
-        match node.kind:
-            case "int" | "long":
-                self.varint(name)
-            case "string" | "bytes":
-                self.varint("n")
-                self.add("if n < 0:", " raise BadAvro('a negative length')", "e = p + n")
-                text = "str(data[p:e], 'utf-8')" if node.kind == "string" else "data[p:e]"
-                self.add(f"{name} = {text}", "p = e")
-            case _:
-                self.add(f"{name}, p = {self.constant(compile_reader(node))}(data, p)")
-
-    def jump(self, skips: str, otherwise: Sequence[str]) -> None:
-        """Step over a map or array by its number of items, or else the slow way."""
-        self.add(
-            "n = data[p]",
-            "if n == 0:",
-            " p += 1",
-            "else:",
-            " e = p + 1",
-            " if n > 127:",
-            "  n = n & 127 | data[e] << 7 if data[e] < 128 else 1",
-            "  e += 1",
-            # An odd number is a negative count, or one of more than two bytes.
-            f" m = None if n & 1 or n == 0 else {skips}[n >> 1](data, e)",
-            " if m is None:",
-            *("  " + line for line in otherwise),
-            " else:",
-            "  p = m.end()",
-        )
-
-    def skip(self, node: AvroNode) -> None:
-        if node.kind in _INTEGERS:
-            self.varint("v")
-        else:
-            self.add(f"_, p = {self.constant(compile_reader(node))}(data, p)")

@@ -19,31 +19,30 @@ from icesql.iceberg.json_fields import Malformed, load_json
 from icesql.iceberg.manifest_columns import ManifestColumns
 from icesql.iceberg.manifest_decoder import read_manifest
 from icesql.iceberg.manifest_reference import read_with_fastavro
+from icesql.iceberg.partition_values import PartitionFields
 from icesql.iceberg.types import IcebergType
 
 
 def read_columns(
-    file: AvroFile, partition_types: Sequence[IcebergType], field_ids: tuple[int, ...] | None
+    file: AvroFile, partition_types: Sequence[IcebergType], spec: PartitionFields
 ) -> ManifestColumns:
     """The columns of a manifest. Raises CorruptFileError."""
     try:
-        return _read(file, partition_types, field_ids)
+        return _read(file, partition_types, spec)
     except Malformed as error:
         raise CorruptFileError(file.path, f"not a manifest: {error}") from error
     except CorruptFileError:
         other = _with_lengths(file)
         if other is None:
             raise
-        return _read(other, partition_types, field_ids)
+        return _read(other, partition_types, spec)
 
 
-def _read(
-    file: AvroFile, types: Sequence[IcebergType], field_ids: tuple[int, ...] | None
-) -> ManifestColumns:
+def _read(file: AvroFile, types: Sequence[IcebergType], spec: PartitionFields) -> ManifestColumns:
     try:
-        return read_manifest(file, types, field_ids)
+        return read_manifest(file, types, spec)
     except OddSchema:
-        return read_with_fastavro(file, types, field_ids)
+        return read_with_fastavro(file, types, spec)
 
 
 def _with_lengths(file: AvroFile) -> AvroFile | None:

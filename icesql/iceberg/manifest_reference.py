@@ -1,10 +1,14 @@
-"""Manifests decoded by fastavro: slower than ``manifest_decoder``, and what that is held to."""
+"""Manifests decoded by fastavro: slower than ``manifest_decoder``, and what that is held to.
+
+It reads what a writer schema resolves to under Avro's rules, whatever unions it has: a value is
+judged by what it is, and not by how it was declared.
+"""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from icesql.errors import CorruptFileError
 from icesql.iceberg import manifest_schema as known
@@ -18,7 +22,7 @@ from icesql.iceberg.avro_schema import (
 )
 from icesql.iceberg.manifest_columns import ManifestColumns
 from icesql.iceberg.manifest_entries import PlainMaps
-from icesql.iceberg.partition_values import Convert, partition_converter
+from icesql.iceberg.partition_values import UNSTORED, Convert, PartitionFields, partition_converter
 from icesql.iceberg.types import IcebergType
 
 # What fastavro raises on bytes or schemas that are not right; it has no error of its own for them.
@@ -36,18 +40,36 @@ _FOREIGN = (
     AssertionError,
 )
 
+_RARE_TYPES: Final = {
+    "key_metadata": bytes,
+    "split_offsets": list,
+    "equality_ids": list,
+    "referenced_data_file": str,
+}
+_PYTHON_TYPES: Final = {
+    "boolean": bool,
+    "int": int,
+    "long": int,
+    "float": float,
+    "double": float,
+    "bytes": bytes,
+    "fixed": bytes,
+    "string": str,
+    "enum": str,
+}
+
 
 def read_with_fastavro(
     file: AvroFile,
     partition_types: Sequence[IcebergType],
-    partition_field_ids: tuple[int, ...] | None = None,
+    partition_fields: PartitionFields = None,
 ) -> ManifestColumns:
     """The columns of a manifest. Raises CorruptFileError."""
     try:
         schema, json = parse_avro_schema(file.schema)
         compile_reader(schema)  # refuses what could make fastavro count for ever
         rows = _rows(file, json)
-        return _columns(rows, schema, partition_types, partition_field_ids)
+        return _columns(rows, schema, partition_types, partition_fields)
     except (BadAvro, OddSchema, TypeError, ValueError, AttributeError, KeyError) as error:
         raise CorruptFileError(file.path, f"not a manifest: {error}") from error
 
@@ -80,91 +102,130 @@ def _columns(
     rows: Sequence[Mapping[str, Any]],
     schema: AvroNode,
     partition_types: Sequence[IcebergType],
-    partition_field_ids: tuple[int, ...] | None,
+    partition_fields: PartitionFields,
 ) -> ManifestColumns:
     entry = known.by_field_id(schema, known.ENTRY_NAMES)
     if known.STATUS not in entry or known.DATA_FILE not in entry:
         raise OddSchema("entries without status or data_file")
     file = known.by_field_id(entry[known.DATA_FILE].node, known.FILE_NAMES)
-    for needed in (known.FILE_PATH, known.FILE_FORMAT, known.RECORD_COUNT, known.FILE_SIZE):
-        if needed not in file:
-            raise OddSchema(f"data files without field {needed}")
-    files = [row[entry[known.DATA_FILE].name] for row in rows]
+    if missing := known.NEEDED - file.keys():
+        raise OddSchema(f"data files without field {min(missing)}")
+    files = [_typed(row[entry[known.DATA_FILE].name], dict) for row in rows]
 
-    def of_entry(field_id: int, default: Any = None) -> list[Any]:
+    def of_entry(field_id: int) -> list[Any]:
         if field_id not in entry:
-            return [default] * len(rows)
-        return [_checked(row[entry[field_id].name], int | None) for row in rows]
+            return [None] * len(rows)
+        return [_optional(row[entry[field_id].name], int) for row in rows]
 
-    def of_file(field_id: int, kind: Any, default: Any = None) -> list[Any]:
+    def of_file(field_id: int, kind: type) -> list[Any]:
         if field_id not in file:
-            return [default] * len(rows)
-        return [_checked(each[file[field_id].name], kind) for each in files]
+            return [None] * len(rows)
+        return [_optional(each[file[field_id].name], kind) for each in files]
 
     columns = ManifestColumns(
-        status=[_checked(each, int) for each in of_entry(known.STATUS)],
+        status=_needed(of_entry(known.STATUS)),
         snapshot_id=of_entry(known.SNAPSHOT_ID),
         sequence_number=of_entry(known.SEQUENCE_NUMBER),
         file_sequence_number=of_entry(known.FILE_SEQUENCE_NUMBER),
-        content=[each or 0 for each in of_file(known.CONTENT, int | None)],
-        path=of_file(known.FILE_PATH, str),
-        file_format=of_file(known.FILE_FORMAT, str),
-        partition=_partitions(files, file, partition_types, partition_field_ids),
-        record_count=of_file(known.RECORD_COUNT, int),
-        file_size_in_bytes=of_file(known.FILE_SIZE, int),
+        content=[each or 0 for each in of_file(known.CONTENT, int)],
+        path=_needed(of_file(known.FILE_PATH, str)),
+        file_format=_needed(of_file(known.FILE_FORMAT, str)),
+        partition=_partitions(files, file, partition_types, partition_fields),
+        record_count=[-1 if each is None else each for each in of_file(known.RECORD_COUNT, int)],
+        file_size_in_bytes=_needed(of_file(known.FILE_SIZE, int)),
     )
     for field_id, name in (known.COUNT_MAPS | known.BOUND_MAPS).items():
         if field_id in file:
             value = bytes if field_id in known.BOUND_MAPS else int
-            maps = of_file(field_id, list | None)
+            maps = of_file(field_id, list)
             key, item = known.pair_fields(file[field_id].node)
             columns.maps[name] = PlainMaps(
                 [_map(each, key.name, item.name, value) for each in maps]
             )
     for field_id, name in known.RARE.items():
         columns.rare[name] = {
-            index: tuple(each) if isinstance(each, list) else each
-            for index, each in enumerate(of_file(field_id, int | bytes | str | list | None))
+            index: tuple(_typed(item, int) for item in each) if isinstance(each, list) else each
+            for index, each in enumerate(of_file(field_id, _RARE_TYPES.get(name, int)))
             if each is not None
         }
     return columns
 
 
-def _checked(value: Any, kind: Any) -> Any:
-    if not isinstance(value, kind):
-        raise TypeError(f"{type(value).__name__} where {kind} belongs")
+def _needed(values: list[Any]) -> list[Any]:
+    if None in values:
+        raise TypeError("null where a value belongs")
+    return values
+
+
+def _optional(value: Any, kind: type) -> Any:
+    return None if value is None else _typed(value, kind)
+
+
+def _typed(value: Any, kind: type) -> Any:
+    """``value`` as one of ``kind``; Avro lets strings and bytes stand for each other."""
+    if kind is str and isinstance(value, bytes):
+        return value.decode()
+    if kind is bytes and isinstance(value, str):
+        return value.encode()
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise TypeError(f"{type(value).__name__} where {kind.__name__} belongs")
     return value
 
 
 def _map(
-    pairs: list[Mapping[str, Any]] | None, key: str, value: str, kind: type
+    pairs: list[Mapping[str, Any] | None] | None, key: str, value: str, kind: type
 ) -> dict[int, Any] | None:
     if pairs is None:
         return None
-    return {_checked(pair[key], int): _checked(pair[value], kind) for pair in pairs}
+    return {
+        _typed(pair[key], int): _typed(pair[value], kind)
+        for pair in pairs
+        if pair is not None and pair[key] is not None and pair[value] is not None
+    }
 
 
 def _partitions(
     files: Sequence[Mapping[str, Any]],
     file: Mapping[int, Any],
     types: Sequence[IcebergType],
-    field_ids: tuple[int, ...] | None,
+    spec: PartitionFields,
 ) -> list[tuple[Any, ...]]:
     if known.PARTITION not in file:
-        if types:
-            raise OddSchema("data files without partition")
-        return [()] * len(files)
+        return [(UNSTORED,) * len(types)] * len(files)
     name = file[known.PARTITION].name
-    stored = known.partition_fields(file[known.PARTITION].node, field_ids, len(types))
-    steps: list[tuple[str, Convert | None]] = []
-    for each, type_ in zip(stored, types, strict=True):
-        node = each.node.non_null
-        if node is None:
-            raise OddSchema(f"partition value {each.name!r} of an unusual union")
-        steps.append((each.name, partition_converter(node, type_)))
-    return [tuple(_value(row[name], *step) for step in steps) for row in files]
+    stored = known.partition_fields(file[known.PARTITION].node, spec, len(types))
+    steps = [
+        (None, ()) if each is None else (each.name, _converters(each.node, type_))
+        for each, type_ in zip(stored, types, strict=True)
+    ]
+    partitions = []
+    for each in files:
+        row = _optional(each[name], dict)
+        partitions.append(
+            tuple(
+                UNSTORED if row is None or field is None else _value(row[field], converters)
+                for field, converters in steps
+            )
+        )
+    return partitions
 
 
-def _value(row: Mapping[str, Any], name: str, convert: Convert | None) -> Any:
-    value = row[name]
-    return value if value is None or convert is None else convert(value)
+Converters = Sequence[tuple[type, Convert | None]]
+
+
+def _converters(node: AvroNode, type_: IcebergType) -> Converters:
+    """What to do with a value, by the Python type that fastavro gives for each branch."""
+    return [
+        (_PYTHON_TYPES[each.kind], partition_converter(each, type_))
+        for each in node.branches
+        if each.kind in _PYTHON_TYPES
+    ]
+
+
+def _value(value: Any, converters: Converters) -> Any:
+    if value is None:
+        return None
+    for kind, convert in converters:
+        if type(value) is kind:
+            return value if convert is None else convert(value)
+    raise BadAvro(f"a partition value that is a {type(value).__name__}")

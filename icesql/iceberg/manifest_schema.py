@@ -1,12 +1,13 @@
 """Where the fields of a manifest lie in its writer schema: found by field id, never by name.
 
 Writers renamed fields over time; their ids stayed. Only a schema without any ids is read by
-names. Source: Iceberg spec, "Manifests".
+names. Some writers make everything optional, so a union with one record stands for that record.
+Source: Iceberg spec, "Manifests".
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from icesql.iceberg.avro_schema import AvroField, AvroNode, OddSchema
@@ -31,6 +32,8 @@ FILE_FORMAT: Final = 101
 PARTITION: Final = 102
 RECORD_COUNT: Final = 103
 FILE_SIZE: Final = 104
+# Without these a file cannot be read.
+NEEDED: Final = frozenset((FILE_PATH, FILE_FORMAT, FILE_SIZE))
 # Map field → name of its column in ManifestEntries and DataFile.
 COUNT_MAPS: Final = {
     108: "column_sizes",
@@ -65,13 +68,13 @@ FILE_NAMES: Final = {
 def by_field_id(record: AvroNode, names: Mapping[str, int]) -> dict[int, AvroField]:
     """The fields of a record by their ids; ``names`` decides only where the record has no ids.
 
-    Raises OddSchema for something that is no record, or has an id twice.
+    ``record`` may be a union with one record. Raises OddSchema for anything else, or an id that
+    is there twice.
     """
-    if record.kind != "record":
-        raise OddSchema(f"{record.kind} where a record belongs")
-    has_ids = any(each.field_id is not None for each in record.fields)
+    fields = fields_of(record)
+    has_ids = any(each.field_id is not None for each in fields)
     found: dict[int, AvroField] = {}
-    for each in record.fields:
+    for each in fields:
         field_id = each.field_id if has_ids else names.get(each.name)
         if field_id is None:
             continue
@@ -81,15 +84,23 @@ def by_field_id(record: AvroNode, names: Mapping[str, int]) -> dict[int, AvroFie
     return found
 
 
+def fields_of(node: AvroNode) -> tuple[AvroField, ...]:
+    """The fields of a record, or of the only record of a union. Raises OddSchema."""
+    record = node.record
+    if record is None:
+        raise OddSchema(f"{node.kind} where a record belongs")
+    return record.fields
+
+
 def pair_fields(column: AvroNode) -> tuple[AvroField, AvroField]:
     """The key and the value of a map with integer keys, which Avro stores as an array of records.
 
     Raises OddSchema for any other shape.
     """
-    node = column.non_null
-    if node is None or node.kind != "array" or node.items[0].kind != "record":
+    arrays = [each for each in column.branches if each.kind == "array"]
+    if len(arrays) != 1:
         raise OddSchema(f"a map from field ids that is a {column.kind}")
-    fields = node.items[0].fields
+    fields = fields_of(arrays[0].items[0])
     keys = [each for each in fields if each.field_id in _KEY_IDS]
     if not keys:
         keys = [each for each in fields if each.name == "key"]
@@ -99,17 +110,44 @@ def pair_fields(column: AvroNode) -> tuple[AvroField, AvroField]:
 
 
 def partition_fields(
-    record: AvroNode, field_ids: tuple[int, ...] | None, count: int
-) -> list[AvroField]:
-    """The stored field of each partition value: by id where all of ``field_ids`` are there.
+    record: AvroNode, spec: Sequence[tuple[int, str]] | None, count: int
+) -> list[AvroField | None]:
+    """The stored field of each of ``count`` partition values, None where the writer left it out.
 
-    Else in order, since v1 writers and readers did not always number them alike. Raises OddSchema
-    when order alone cannot tell.
+    ``spec`` has the id and the name of each. Ids decide where all of them are there; else names,
+    then, since v1 writers and readers did not always number them alike, order. A record of
+    another length than the spec has gives the fields whose id or name it shares with it.
     """
-    fields = record.fields
-    by_id = {each.field_id: each for each in fields}
-    if field_ids is not None and len(by_id) == len(fields) and by_id.keys() >= set(field_ids):
-        return [by_id[each] for each in field_ids]
-    if len(fields) != count:
-        raise OddSchema(f"{len(fields)} partition values where the spec has {count}")
-    return list(fields)
+    fields = fields_of(record)
+    if spec is None:
+        if len(fields) != count:
+            raise OddSchema(f"{len(fields)} partition values where the spec has {count}")
+        return list(fields)
+    by_id = {each.field_id: each for each in fields if each.field_id is not None}
+    if len(by_id) < sum(each.field_id is not None for each in fields):
+        by_id = {}  # an id that is there twice says nothing
+    by_name = {each.name: each for each in fields}
+    ids = [by_id.get(field_id) for field_id, _ in spec]
+    names = [by_name.get(name) or by_name.get(avro_name(name)) for _, name in spec]
+    for found in (ids, names):
+        if all(found) and len({id(each) for each in found}) == count:
+            return found
+    if len(fields) == count:
+        return list(fields)
+    return ids if by_id else names
+
+
+def avro_name(name: str) -> str:
+    """A column name as Iceberg's writers spell it in Avro, which allows letters and digits only.
+
+    Source: Java ``AvroSchemaUtil.sanitize``.
+    """
+    if not name:
+        return name
+    first = name[0] if name[0].isalpha() or name[0] == "_" else _sanitized(name[0])
+    rest = (each if each.isalnum() or each == "_" else _sanitized(each) for each in name[1:])
+    return first + "".join(rest)
+
+
+def _sanitized(character: str) -> str:
+    return f"_{character}" if character.isdigit() else f"_x{ord(character):X}"

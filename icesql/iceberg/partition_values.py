@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
+from enum import Enum
 from typing import Any, Final
 
 from icesql.iceberg.avro_file import BadAvro
@@ -31,6 +32,20 @@ from icesql.iceberg.types import (
 )
 
 Convert = Callable[[Any], Any]
+# The id and the name of each field of a spec; None leaves order to tell them apart.
+PartitionFields = tuple[tuple[int, str], ...] | None
+
+
+class Unstored(Enum):
+    """What stands in a partition tuple for a value that the manifest does not have.
+
+    Unlike NULL it says nothing about the rows of the file, so nothing is pruned by it.
+    """
+
+    UNSTORED = "not stored"
+
+
+UNSTORED: Final = Unstored.UNSTORED
 
 _INTEGERS: Final = ("int", "long")
 _BYTES: Final = ("bytes", "fixed")
@@ -50,10 +65,14 @@ def partition_converter(node: AvroNode, type: IcebergType) -> Convert | None:
             return None
         case FloatType() | DoubleType() if node.kind in ("float", "double"):
             return None
+        case FloatType() | DoubleType() if node.kind in _INTEGERS:
+            return float
         case BooleanType() if node.kind == "boolean":
             return None
-        case StringType() if node.kind == "string":
+        case StringType() if node.kind in ("string", "enum"):
             return None
+        case StringType() if node.kind == "bytes":
+            return text_of
         case TimeType() if node.kind in _INTEGERS:
             return _times(1000) if node.logical == "time-millis" else None
         case TimestampType() | TimestamptzType() if node.kind in _INTEGERS:
@@ -66,8 +85,18 @@ def partition_converter(node: AvroNode, type: IcebergType) -> Convert | None:
             return _uuid(node)
         case FixedType() | BinaryType() if node.kind in _BYTES:
             return None
+        case BinaryType() if node.kind == "string":
+            return str.encode
         case _:
             return _impossible(node, type)
+
+
+def text_of(value: bytes) -> str:
+    """Bytes that Avro lets a reader take for a string. Raises BadAvro."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        raise BadAvro(f"{value[:50]!r} is not UTF-8") from error
 
 
 def _by_avro_type(node: AvroNode) -> Convert | None:

@@ -21,6 +21,7 @@ from icesql.context import QueryContext
 from icesql.errors import CorruptFileError, UnsupportedTableError
 from icesql.iceberg.data_file import DataFile, FileContent
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
+from icesql.iceberg.partition_values import UNSTORED
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import (
     GeographyType,
@@ -45,11 +46,13 @@ PartitionKey: TypeAlias = tuple[int, tuple[Any, ...]]
 
 def partition_key(file: DataFile) -> PartitionKey:
     """A file's spec and partition, equal when Java says so: NaN equals NaN, -0.0 is not 0.0."""
-    values = tuple(
-        ("nan" if value != value else value.hex()) if isinstance(value, float) else value
-        for value in file.partition
-    )
-    return file.spec_id, values
+    return file.spec_id, tuple(map(_comparable, file.partition))
+
+
+def _comparable(value: Any) -> Any:
+    if isinstance(value, float):
+        return "nan" if value != value else value.hex()
+    return None if value is UNSTORED else value
 
 
 _NO_KEYS = (UnknownType, VariantType, GeometryType, GeographyType)

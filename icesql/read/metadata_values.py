@@ -25,6 +25,7 @@ from icesql.iceberg.metadata_columns import (
     SNAPSHOT_ID,
     SPEC_ID,
 )
+from icesql.iceberg.partition_values import UNSTORED
 from icesql.iceberg.types import NestedField, StructType
 from icesql.read.arrow_schema import arrow_type
 from icesql.read.projection import ColumnReader
@@ -118,6 +119,6 @@ def _partition(
         return None
     spec = context.specs[task.spec_id]
     return {
-        each.field_id: value
+        each.field_id: None if value is UNSTORED else value
         for each, value in zip(spec.fields, task.data_file.partition, strict=False)
     }

@@ -11,6 +11,7 @@ from urllib.parse import unquote
 from icesql.errors import CorruptFileError
 from icesql.iceberg.data_file import DataFile, FileContent
 from icesql.iceberg.metadata_columns import DELETE_FILE_PATH
+from icesql.iceberg.partition_values import UNSTORED
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.schema import Schema
 from icesql.scan.delete_overlap import ColumnFacts, Overlap
@@ -104,15 +105,20 @@ _Scope = tuple[int, tuple[Any, ...]]
 
 
 def partition_key(partition: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A partition tuple to compare by: NaN equals NaN and -0.0 differs from 0.0, as in Java."""
+    """A partition tuple to compare by: NaN equals NaN and -0.0 differs from 0.0, as in Java.
+
+    A value that the manifest does not have is NULL here, which it is in Java too.
+    """
     for value in partition:
-        if value.__class__ is float:
-            return tuple(_bits(each) if each.__class__ is float else each for each in partition)
+        if value.__class__ is float or value is UNSTORED:
+            return tuple(map(_comparable, partition))
     return partition
 
 
-def _bits(value: float) -> bytes:
-    return b"NaN" if value != value else pack("<d", value)
+def _comparable(value: Any) -> Any:
+    if value.__class__ is float:
+        return b"NaN" if value != value else pack("<d", value)
+    return None if value is UNSTORED else value
 
 
 def _joined(first: Deletes, second: Deletes) -> Deletes:

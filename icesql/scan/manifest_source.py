@@ -138,7 +138,7 @@ class ManifestSource:
                 manifest,
                 path=self._storage.location(manifest.manifest_path),
                 partition_types=types,
-                partition_field_ids=tuple(each.field_id for each in spec.fields),
+                partition_fields=tuple((each.field_id, each.name) for each in spec.fields),
             )
             self._keep(key, found, _INFLATED * len(data) + _BYTES_PER_ENTRY * found.count)
             if manifest_key is not None:

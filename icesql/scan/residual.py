@@ -13,6 +13,7 @@ from icesql.iceberg.expressions.predicate import (
     Or,
     Predicate,
 )
+from icesql.iceberg.partition_values import UNSTORED
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.schema import Schema
 
@@ -40,7 +41,10 @@ class ResidualEvaluator:
             return self.predicate
         found = self._known.get(partition)
         if found is None:
-            found = self._known[partition] = self._reduce(self.predicate, partition)
+            # Of a partition that is not known whole, no row is known to match or to fail.
+            unknown = UNSTORED in partition
+            found = self.predicate if unknown else self._reduce(self.predicate, partition)
+            self._known[partition] = found
         return found
 
     def _reduce(self, predicate: Predicate, partition: tuple[Any, ...]) -> Predicate:

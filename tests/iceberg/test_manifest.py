@@ -371,17 +371,17 @@ def test_fixed_partition_values_may_carry_a_length_as_java_writes_them(lengths: 
 def test_partition_values_are_found_by_id_when_the_ids_are_known() -> None:
     partition = (partition_field("b", 1001, "string"), partition_field("a", 1000, "int"))
     data = write_manifest([entry(partition={"a": 1, "b": "x"})], *partition)
-    assert decode(data, types=(LONG, STRING), partition_field_ids=(1000, 1001)).partition == [
-        (1, "x")
-    ]
+    assert decode(
+        data, types=(LONG, STRING), partition_fields=((1000, "p"), (1001, "q"))
+    ).partition == [(1, "x")]
 
 
 def test_partition_values_under_other_ids_keep_their_order() -> None:
     partition = (partition_field("a", 1000, "int"), partition_field("b", 1001, "string"))
     data = write_manifest([entry(partition={"a": 1, "b": "x"})], *partition)
-    assert decode(data, types=(LONG, STRING), partition_field_ids=(1005, 1006)).partition == [
-        (1, "x")
-    ]
+    assert decode(
+        data, types=(LONG, STRING), partition_fields=((1005, "x"), (1006, "y"))
+    ).partition == [(1, "x")]
 
 
 def test_partition_values_that_cannot_be_told_apart_are_refused() -> None:
@@ -558,7 +558,7 @@ def test_every_manifest_of_the_corpus_decodes(corpus: Path) -> None:
                 manifest,
                 path=manifest.manifest_path,
                 partition_types=partition_types(spec, metadata.file_schema),
-                partition_field_ids=[each.field_id for each in spec.fields],
+                partition_fields=[(each.field_id, each.name) for each in spec.fields],
             )
             for index in range(entries.count):
                 assert len(entries.data_file(index).partition) == len(spec.fields)

@@ -14,6 +14,7 @@ from icesql.iceberg.expressions.predicate import (
     Or,
     Predicate,
 )
+from icesql.iceberg.partition_values import UNSTORED
 from icesql.iceberg.transforms import parse_transform
 from icesql.iceberg.types import IcebergType
 
@@ -47,9 +48,14 @@ def evaluate(
 
 
 def matches(operation: Operation, literal: Any, value: Any) -> bool:
-    """Whether one value satisfies one comparison; both in the internal form."""
+    """Whether one value satisfies one comparison; both in the internal form.
+
+    UNSTORED, a partition value that nobody knows, may satisfy any.
+    """
     if value is None:
         return operation is Operation.IS_NULL
+    if value is UNSTORED:
+        return True
     # Python's comparisons are IEEE's: false for NaN except !=, and -0.0 == 0.0.
     match operation:
         case Operation.IS_NULL:
