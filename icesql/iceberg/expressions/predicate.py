@@ -136,6 +136,38 @@ class Leaf(Predicate):
                 return f"{self.term} {self.operation.value} {self.literal!r}"
 
 
+_OPPOSITES: Final = (
+    (Operation.IS_NULL, Operation.NOT_NULL),
+    (Operation.IS_NAN, Operation.NOT_NAN),
+    (Operation.LT, Operation.GT_EQ),
+    (Operation.GT, Operation.LT_EQ),
+    (Operation.EQ, Operation.NOT_EQ),
+    (Operation.IN, Operation.NOT_IN),
+    (Operation.STARTS_WITH, Operation.NOT_STARTS_WITH),
+)
+# What holds of a value that is neither NULL nor NaN exactly where the operation does not.
+NEGATED: Final = {a: b for pair in _OPPOSITES for a, b in (pair, pair[::-1])}
+
+
+def negated(predicate: Predicate) -> Predicate:
+    """SQL's NOT of ``predicate``, for values that are neither NULL nor NaN.
+
+    NULL and NaN satisfy neither a comparison nor its negation.
+
+    >>> str(negated(Leaf(Operation.LT, Term(1, "x"), 5) & Leaf(Operation.NOT_NULL, Term(2, "y"))))
+    '(x >= 5 OR y IS NULL)'
+    """
+    match predicate:
+        case And(left, right):
+            return negated(left) | negated(right)
+        case Or(left, right):
+            return negated(left) & negated(right)
+        case Leaf(operation, term, literal):
+            return Leaf(NEGATED[operation], term, literal)
+        case _:
+            return ALWAYS_FALSE if predicate is ALWAYS_TRUE else ALWAYS_TRUE
+
+
 def keep_columns(predicate: Predicate, field_ids: frozenset[int]) -> Predicate:
     """A predicate implied by ``predicate`` that asks nothing of other columns than these."""
     match predicate:

@@ -11,22 +11,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from icesql.iceberg.decimals import scaled, unscaled
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
+    NEGATED,
     And,
     Leaf,
     Operation,
     Or,
     Predicate,
     Term,
-)
-from icesql.iceberg.expressions.projected_values import (
-    least_value,
-    none_of,
-    one_of,
-    step,
-    wrapped_above,
+    negated,
 )
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.schema import Schema
@@ -43,7 +39,10 @@ from icesql.iceberg.transforms import (
 from icesql.iceberg.types import (
     BinaryType,
     DateType,
+    DecimalType,
     IcebergType,
+    IntegerType,
+    LongType,
     StringType,
 )
 
@@ -149,20 +148,7 @@ def _equality(
         case Operation.EQ:
             return Leaf(Operation.EQ, target, transform.apply(leaf.literal, source_type))
         case Operation.IN:
-            return one_of(target, (transform.apply(each, source_type) for each in leaf.literal))
-        case _:
-            return None
-
-
-def _difference(
-    leaf: Leaf, target: Term, transform: Transform, source_type: IcebergType
-) -> Predicate | None:
-    """NOT_EQ and NOT_IN, strictly: another partition holds other values only."""
-    match leaf.operation:
-        case Operation.NOT_EQ:
-            return Leaf(Operation.NOT_EQ, target, transform.apply(leaf.literal, source_type))
-        case Operation.NOT_IN:
-            return none_of(target, (transform.apply(each, source_type) for each in leaf.literal))
+            return _one_of(target, (transform.apply(each, source_type) for each in leaf.literal))
         case _:
             return None
 
@@ -195,9 +181,9 @@ def _inclusive_number(
     leaf: Leaf, target: Term, transform: Truncate, source_type: IcebergType
 ) -> Predicate | None:
     def truncated(steps: int) -> Any:
-        return transform.apply(step(leaf.literal, steps, source_type), source_type)
+        return transform.apply(_step(leaf.literal, steps, source_type), source_type)
 
-    wrapped = wrapped_above(transform, source_type)
+    wrapped = _wrapped_above(transform, source_type)
     match leaf.operation:
         case Operation.LT | Operation.LT_EQ:
             found = Leaf(
@@ -213,9 +199,9 @@ def _inclusive_number(
         case Operation.EQ | Operation.IN:
             literals = leaf.literal if leaf.operation is Operation.IN else (leaf.literal,)
             found_values = [transform.apply(each, source_type) for each in literals]
-            if wrapped is not None and min(found_values, default=0) < least_value(source_type):
+            if wrapped is not None and min(found_values, default=0) < _least_value(source_type):
                 return None
-            return one_of(target, found_values)
+            return _one_of(target, found_values)
         case _:
             return None
 
@@ -241,7 +227,7 @@ def _inclusive_time(
             return Leaf(Operation.GT_EQ, target, project(0))
         case Operation.EQ | Operation.IN:
             literals = leaf.literal if leaf.operation is Operation.IN else (leaf.literal,)
-            return one_of(target, _units(literals, transform, source_type))
+            return _one_of(target, _units(literals, transform, source_type))
         case _:
             return None
 
@@ -267,90 +253,51 @@ def _was_rounded_to_zero(transform: TimeTransform, source_type: IcebergType) -> 
 def _strict_transform(
     leaf: Leaf, target: Term, transform: Transform, source_type: IcebergType
 ) -> Predicate | None:
-    match transform:
-        case _ if leaf.operation in (Operation.IS_NULL, Operation.NOT_NULL):
-            return Leaf(leaf.operation, target)
-        case Identity():
-            return Leaf(leaf.operation, target, leaf.literal)
-        case Bucket():
-            return _difference(leaf, target, transform, source_type)
-        case Truncate() if isinstance(source_type, StringType | BinaryType):
-            return _strict_text(leaf, target, transform, source_type)
-        case Truncate():
-            return _strict_number(leaf, target, transform, source_type)
-        case TimeTransform():
-            return _strict_time(leaf, target, transform, source_type)
+    """The dual of inclusive: true where no value of the partition can fail the leaf."""
+    negation = Leaf(NEGATED[leaf.operation], leaf.term, leaf.literal)
+    failing = _inclusive_transform(negation, target, transform, source_type)
+    if failing is None:
+        return None
+    # No value can fail, but NULL satisfies no comparison.
+    return Leaf(Operation.NOT_NULL, target) if failing is ALWAYS_FALSE else negated(failing)
+
+
+# ------------------------------------------------------------------ literals
+
+
+def _one_of(term: Term, values: Iterable[Any]) -> Predicate:
+    """EQ for one value, IN for several, false for none."""
+    literals = frozenset(values)
+    match len(literals):
+        case 0:
+            return ALWAYS_FALSE
+        case 1:
+            return Leaf(Operation.EQ, term, *literals)
         case _:
-            return None
+            return Leaf(Operation.IN, term, literals)
 
 
-def _strict_text(
-    leaf: Leaf, target: Term, transform: Truncate, source_type: IcebergType
-) -> Predicate | None:
-    literal = leaf.literal
-    match leaf.operation:
-        case Operation.LT | Operation.LT_EQ:
-            return Leaf(Operation.LT, target, literal[: transform.width])
-        case Operation.GT | Operation.GT_EQ:
-            return Leaf(Operation.GT, target, literal[: transform.width])
-        case Operation.STARTS_WITH if len(literal) == transform.width:
-            return Leaf(Operation.EQ, target, literal)
-        case Operation.STARTS_WITH if len(literal) < transform.width:
-            return Leaf(Operation.STARTS_WITH, target, literal)
-        case Operation.NOT_STARTS_WITH if len(literal) == transform.width:
-            return Leaf(Operation.NOT_EQ, target, literal)
-        case Operation.NOT_STARTS_WITH:
-            return Leaf(Operation.NOT_STARTS_WITH, target, literal[: transform.width])
-        case _:
-            return _difference(leaf, target, transform, source_type)
+def _step(value: Any, units: int, value_type: IcebergType) -> Any:
+    """``value`` moved by the smallest units of its type; may leave the type's range."""
+    if isinstance(value_type, DecimalType):
+        return scaled(unscaled(value, value_type.scale) + units, value_type.scale)
+    return value + units
 
 
-def _strict_number(
-    leaf: Leaf, target: Term, transform: Truncate, source_type: IcebergType
-) -> Predicate | None:
-    def truncated(steps: int) -> Any:
-        return transform.apply(step(leaf.literal, steps, source_type), source_type)
-
-    wrapped = wrapped_above(transform, source_type)
-    match leaf.operation:
-        case Operation.LT:
-            return Leaf(Operation.LT, target, truncated(0))
-        case Operation.LT_EQ:
-            return Leaf(Operation.LT, target, truncated(1))
-        case Operation.GT | Operation.GT_EQ:
-            found = Leaf(
-                Operation.GT, target, truncated(-1 if leaf.operation is Operation.GT_EQ else 0)
-            )
-            return found if wrapped is None else found & Leaf(Operation.LT_EQ, target, wrapped)
-        case Operation.NOT_EQ | Operation.NOT_IN:
-            literals = leaf.literal if leaf.operation is Operation.NOT_IN else (leaf.literal,)
-            found_values = [transform.apply(each, source_type) for each in literals]
-            if wrapped is not None and min(found_values, default=0) < least_value(source_type):
-                return None
-            return none_of(target, found_values)
-        case _:
-            return None
+def _least_value(source_type: IcebergType) -> int:
+    """The least int or long."""
+    return -(2**31) if isinstance(source_type, IntegerType) else -(2**63)
 
 
-def _strict_time(
-    leaf: Leaf, target: Term, transform: TimeTransform, source_type: IcebergType
-) -> Predicate | None:
-    corrects = _was_rounded_to_zero(transform, source_type)
+def _wrapped_above(transform: Truncate, source_type: IcebergType) -> int | None:
+    """The greatest proper partition value, if Java's truncation of the least value wraps.
 
-    def project(steps: int) -> int:
-        value: int = transform.apply(leaf.literal + steps, source_type)
-        return value
-
-    match leaf.operation:
-        case Operation.LT:
-            return Leaf(Operation.LT, target, project(0))
-        case Operation.LT_EQ:
-            return Leaf(Operation.LT, target, project(1))
-        case Operation.GT | Operation.GT_EQ:
-            unit = project(-1 if leaf.operation is Operation.GT_EQ else 0)
-            return Leaf(Operation.GT, target, unit + (corrects and unit <= 0))
-        case Operation.NOT_EQ | Operation.NOT_IN:
-            literals = leaf.literal if leaf.operation is Operation.NOT_IN else (leaf.literal,)
-            return none_of(target, _units(literals, transform, source_type))
-        case _:
-            return None
+    None when it cannot wrap: decimals, and widths that divide the least value.
+    """
+    if (
+        not isinstance(source_type, IntegerType | LongType)
+        or not _least_value(source_type) % transform.width
+    ):
+        return None
+    greatest = -_least_value(source_type) - 1
+    return greatest - greatest % transform.width
