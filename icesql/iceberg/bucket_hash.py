@@ -25,6 +25,8 @@ from icesql.iceberg.types import (
 
 def bucket_hash(value: Any, source_type: IcebergType) -> int:
     """The signed hash of a value that is not NULL. Raises ValueError for types without one."""
+    from mmh3 import hash as murmur3_x86_32
+
     match source_type:
         case StringType():
             return murmur3_x86_32(value.encode("utf-8", "surrogatepass"))
@@ -47,27 +49,6 @@ def bucket_hash(value: Any, source_type: IcebergType) -> int:
             return murmur3_x86_32(value.to_bytes(8, "little", signed=True))
         case _:
             raise ValueError(f"bucket cannot take {source_type}")
-
-
-def murmur3_x86_32(data: bytes) -> int:
-    """The signed 32-bit Murmur3 hash (x86 variant, seed 0) that bucket uses."""
-    mask = 0xFFFFFFFF
-    state = 0
-    whole = len(data) & ~3
-    for start in range(0, whole, 4):
-        block = int.from_bytes(data[start : start + 4], "little") * 0xCC9E2D51 & mask
-        block = ((block << 15 | block >> 17) & mask) * 0x1B873593 & mask
-        state ^= block
-        state = (state << 13 | state >> 19) & mask
-        state = (state * 5 + 0xE6546B64) & mask
-    if whole < len(data):
-        block = int.from_bytes(data[whole:], "little") * 0xCC9E2D51 & mask
-        state ^= ((block << 15 | block >> 17) & mask) * 0x1B873593 & mask
-    state ^= len(data)
-    state = (state ^ state >> 16) * 0x85EBCA6B & mask
-    state = (state ^ state >> 13) * 0xC2B2AE35 & mask
-    state ^= state >> 16
-    return state - (1 << 32) if state & 0x80000000 else state
 
 
 def minimal_twos_complement(number: int) -> bytes:
