@@ -12,6 +12,7 @@ from icesql.config import time_zone
 from icesql.context import QueryContext
 from icesql.engine import grouping
 from icesql.engine.bad_file import is_reading_problem, name_bad_file
+from icesql.engine.calls import check_calls
 from icesql.engine.errors import is_fatal, translate
 from icesql.engine.folders import folders_read
 from icesql.engine.footer import FooterCache
@@ -138,6 +139,7 @@ class LocalResult:
                 cursor.register(name, source)
             sources[f"__scan_{index}_{nonce}"] = relation
         sql = engine_sql(tree, nonce)
+        check_calls(sql, tree, cursor)
         for name, relation in sources.items():
             sql = sql.replace(f'"{name}"', f"({relation.sql})")
             self._parameters.update(relation.parameters)

@@ -187,4 +187,4 @@ def engine_sql(tree: Any, nonce: str) -> str:
     for table in tree.find_all(exp.Table):
         if table.name.startswith("__scan_"):
             table.set("this", exp.to_identifier(f"{table.name}_{nonce}", quoted=True))
-    return str(tree.sql(dialect="duckdb"))
+    return str(tree.sql(dialect="duckdb", comments=False))

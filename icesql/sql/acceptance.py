@@ -11,6 +11,8 @@ from typing import Final
 
 from sqlglot import exp
 
+from icesql.errors import similar_names
+from icesql.sql.engine_functions import is_known, known_names, refusal
 from icesql.sql.source import Source
 
 QUERY_WORDS: Final = ("SELECT", "WITH", "FROM", "VALUES", "(")
@@ -93,42 +95,12 @@ _JOIN_WORDS: Final = frozenset(
     {"", "INNER", "OUTER", "LEFT", "RIGHT", "FULL", "CROSS", "SEMI", "ANTI", "ASOF", "NATURAL"}
 )
 
-# Functions that make rows from their arguments alone.
+# Table functions that the engine knows under another name or not at all; the others stand in
+# grammar/engine_functions.txt.
 _TABLE_FUNCTIONS: Final = frozenset(
-    {"range", "generate_series", "unnest", "repeat", "generate_subscripts", "explode"}
-    | {"json_each", "json_tree", "exploding_generate_series", "explode_outer", "posexplode"}
-    | {"iceberg_scan"}
+    {"explode", "explode_outer", "exploding_generate_series", "generate_subscripts"}
+    | {"iceberg_scan", "posexplode"}
 )
-# Scalar functions that read or change the machine, the engine's catalog or its settings.
-_REFUSED_FUNCTIONS: Final = frozenset(
-    {"getenv", "current_setting", "set_config", "getvariable", "nextval", "currval", "query"}
-    | {"query_table", "which_secret", "write_log", "parse_duckdb_log_message", "txid_current"}
-    | {"glob", "in_search_path", "current_schemas", "current_query_id", "current_connection_id"}
-    | {"current_transaction_id", "json_execute_serialized_sql", "from_substrait", "add_parquet_key"}
-    | {
-        "current_query",
-        "sleep",
-        "sleep_ms",
-        "load_file",
-        "reflect",
-        "java_method",
-        "input_file_name",
-    }
-    | {
-        "parquet_scan",
-        "sniff_csv",
-        "sql_auto_complete",
-        "stats",
-        "http_get",
-        "http_post",
-        "try_reflect",
-    }
-)
-_REFUSED_PREFIXES: Final = (
-    "read_", "duckdb_", "pragma_", "pg_", "parquet_", "sqlite_", "postgres_", "mysql_",
-    "has_", "arrow_scan", "pandas_scan", "python_", "write_", "copy_",
-)  # fmt: skip
-_ALLOWED_DESPITE_PREFIX: Final = frozenset({"pg_typeof"})
 
 _REFUSED_NODES: Final[dict[type[exp.Expr], str]] = {
     exp.Command: "this statement",
@@ -176,9 +148,11 @@ def check_tree(tree: exp.Expr, source: Source) -> None:
                         f'the name "{node.alias}"', offset_of(node, source), "it is reserved"
                     )
             case exp.Anonymous() | exp.AnonymousAggFunc():
-                _check_function(str(node.this), node, source)
+                _check_function(node.name, node, source)
             case exp.Func():
-                _check_function(node.sql_name(), node, source)
+                # A class of sqlglot's own; what it is called in the engine is checked there.
+                if is_known(node.sql_name()):
+                    _check_function(node.sql_name(), node, source)
             case exp.DDL() | exp.DML() if not isinstance(node, exp.Query):
                 raise source.unsupported(_statement_name(node), offset_of(node, source), _READ_ONLY)
             case _:
@@ -206,10 +180,7 @@ def _check_table(node: exp.Table, source: Source) -> None:
     if isinstance(inner, exp.Dot):
         _check_parts(node, source)
     elif isinstance(inner, exp.Func):
-        name = function_name(inner)
-        if name not in _TABLE_FUNCTIONS:
-            hint = "iceberg_scan('path') reads an Iceberg table by its path"
-            raise source.unsupported(f"the table function {name}()", offset_of(node, source), hint)
+        name = _check_table_function(inner, node, source)
         if node.args.get("db") is not None:
             raise source.unsupported(f"a qualified function {name}()", offset_of(node, source))
     elif not isinstance(inner, exp.Identifier):
@@ -279,27 +250,30 @@ def _check_source(node: exp.From | exp.Join, source: Source) -> None:
 def _check_lateral(node: exp.Lateral, source: Source) -> None:
     inner = node.this
     if isinstance(inner, exp.Func) and not isinstance(inner, exp.Query):
-        name = function_name(inner)
-        if name not in _TABLE_FUNCTIONS:
-            raise source.unsupported(f"the table function {name}()", offset_of(node, source))
+        _check_table_function(inner, node, source)
+
+
+def _check_table_function(inner: exp.Func, node: exp.Expr, source: Source) -> str:
+    """The name of a function in FROM. Raises UnsupportedSqlError for one that is refused there."""
+    name = function_name(inner)
+    if name not in _TABLE_FUNCTIONS and refusal(name, table=True) is not None:
+        hint = "iceberg_scan('path') reads an Iceberg table by its path"
+        raise source.unsupported(f"the table function {name}()", offset_of(node, source), hint)
+    return name
 
 
 def _check_function(name: str, node: exp.Expr, source: Source) -> None:
-    lowered = name.lower()
-    if lowered in _ALLOWED_DESPITE_PREFIX:
-        return
-    if lowered in _REFUSED_FUNCTIONS or lowered.startswith(_REFUSED_PREFIXES):
-        raise source.unsupported(
-            f"the function {lowered}()",
-            offset_of(node, source),
-            "a query reads its tables and nothing else of the machine",
-        )
+    reason = None if name.lower() in _TABLE_FUNCTIONS else refusal(name)
+    if reason is not None:
+        near = () if is_known(name) else similar_names(name, known_names(), 1)
+        hint = f"did you mean {near[0]}()?" if near else reason
+        raise source.unsupported(f"the function {name.lower()}()", offset_of(node, source), hint)
 
 
 def function_name(node: exp.Expr) -> str:
     """The lower-case name of a function node."""
     if isinstance(node, (exp.Anonymous, exp.AnonymousAggFunc)):
-        return str(node.this).lower()
+        return node.name.lower()
     return node.sql_name().lower() if isinstance(node, exp.Func) else node.key
 
 

@@ -154,7 +154,7 @@ class _Folder:
     # -------------------------------------------------------------- parts
 
     def _function(self, node: exp.Anonymous) -> _Value:
-        name = str(node.this).lower()
+        name = node.name.lower()
         if name in ("now", "transaction_timestamp", "get_current_timestamp", "systimestamp"):
             if node.expressions:
                 raise _no_constant(node)

@@ -58,5 +58,5 @@ def function_key(node: exp.Func) -> str:
     from sqlglot import exp
 
     if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):
-        return str(node.this).lower()
+        return node.name.lower()
     return type(node).__name__

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from icesql.config import Settings
+from icesql.engine.calls import check_calls
 from icesql.engine.errors import translate
 from icesql.engine.relation import empty_relation
 from icesql.engine.result_schema import ResultColumn, declare
@@ -40,7 +41,8 @@ def _types(tree: exp.Expr, plans: Sequence[ScanPlan], cursor: Any) -> list[tuple
     import duckdb
     from sqlglot.errors import ErrorLevel
 
-    sql = tree.sql(dialect="duckdb", unsupported_level=ErrorLevel.IGNORE)
+    sql = tree.sql(dialect="duckdb", unsupported_level=ErrorLevel.IGNORE, comments=False)
+    check_calls(sql, tree, cursor)
     for index, plan in enumerate(plans):
         empty = empty_relation(plan.scan.projection).sql
         for spelling in (f'"__scan_{index}"', f"__scan_{index} "):

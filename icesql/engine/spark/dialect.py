@@ -154,7 +154,7 @@ def check_functions(tree: exp.Expr) -> None:
 
 def _written(node: exp.Func) -> str:
     if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):
-        return str(node.this).lower()
+        return node.name.lower()
     text = node.sql(dialect="duckdb")
     name = text.partition("(")[0]
     return name.lower() if name.isidentifier() else node.sql_name().lower()

@@ -182,7 +182,7 @@ def _element_kind(values: exp.Expr) -> str:
 
 
 def _anonymous(node: exp.Anonymous) -> exp.Expr:
-    match str(node.this).lower(), node.expressions:
+    match node.name.lower(), node.expressions:
         case (("list_sum" | "array_sum"), [_]):
             return _list_sum(node)
         case (("date_part" | "datepart"), [exp.Literal() as part, value]):

@@ -1,0 +1,88 @@
+"""Which functions of the engine a query may call, by the name that the engine resolves.
+
+Two doors use this: ``acceptance`` asks for each function of the user's tree, and the engine asks
+for every call in the text that it is about to run, whichever way it came to stand there.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from icesql.sql.grammar import folder
+
+_SAFE_VALUE: Final = ("value", "safe")
+_ALLOWED: Final = frozenset({"safe", "volatile"})
+_REASONS: Final = {
+    "leaks": "it shows what is inside the engine, not what is in a table",
+    "system": "a query reads its tables and nothing else of the machine",
+    "internal": "it is for the engine's own plans",
+    "files": "this connection reads tables only; its owner allows files with connect(files=…)",
+}
+_UNKNOWN: Final = "the engine has no such function, or icesql has not classed it yet"
+
+# Left to right, as the engine splits text: what is no call is stepped over. A name after AS is an
+# alias or a type and never a call.
+_PIECES: Final = re.compile(
+    r"""[eE]'(?:[^'\\]|''|\\.)*'
+      | '(?:[^']|'')*'
+      | --[^\n]*
+      | /\*.*?\*/
+      | \$(?P<tag>\w*)\$.*?\$(?P=tag)\$
+      | \b[aA][sS]\s+(?:"(?:[^"]|"")*"|[^\W\d]\w*)
+      | "(?P<quoted>(?:[^"]|"")*)"(?=\s*(?P<q>\()?)
+      | (?P<bare>[^\W\d][\w$]*)(?=\s*(?P<b>\()?)""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+@functools.cache
+def classes() -> dict[tuple[str, str], str]:
+    """The checked-in table: (kind, name in lower case) → class; see its head for the words."""
+    found: dict[tuple[str, str], str] = {}
+    kind = name_class = ""
+    text = (folder() / "engine_functions.txt").read_text(encoding="utf-8")
+    for line in text.splitlines():
+        if line.startswith(" "):
+            found.update(((kind, name), name_class) for name in line.split())
+        elif line and not line.startswith("#"):
+            kind, name_class = line.split()
+    return found
+
+
+def refusal(name: str, *, table: bool = False) -> str | None:
+    """Why a query may not call a function, None when it may.
+
+    ``name`` is the bare name, without quotes and schema; ``table`` is for a call in FROM.
+    """
+    known = _class_of(name, table=table)
+    return None if known in _ALLOWED else _REASONS.get(known or "", _UNKNOWN)
+
+
+def is_known(name: str) -> bool:
+    """Whether the table has a function or a word of that name."""
+    return _class_of(name, table=False) is not None
+
+
+def known_names() -> list[str]:
+    """The names of all functions that an expression may call, for "did you mean"."""
+    return [
+        name for (kind, name), found in classes().items() if kind == "value" and found == "safe"
+    ]
+
+
+def _class_of(name: str, *, table: bool) -> str | None:
+    kinds = ("table",) if table else ("value", "word", "table")
+    lowered = name.lower()
+    return next((classes()[kind, lowered] for kind in kinds if (kind, lowered) in classes()), None)
+
+
+def calls(sql: str) -> Iterator[str]:
+    """The names in engine SQL before a parenthesis, in lower case, without quotes; words too."""
+    for piece in _PIECES.finditer(sql):
+        if piece["b"]:
+            yield piece["bare"].lower()
+        elif piece["q"]:
+            yield piece["quoted"].replace('""', '"').lower()
