@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from icesql.errors import StorageError
+from icesql.errors import ScanLimitError, StorageError
 from icesql.iceberg.metadata import TableMetadata, parse_metadata
+from icesql.storage import sizes
 from icesql.storage.open import Storage
 
 _METADATA: Final = re.compile(r"(?!\.).*\.metadata\.json(?:\.gz)?|metadata\.json(?:\.gz)?")
@@ -71,7 +72,7 @@ def read_metadata(path: str, storage: Storage) -> TableMetadata:
         kept = storage.cache.get(("metadata", *key))
         if isinstance(kept, TableMetadata):
             return kept
-    data = storage.read(path)
+    data = storage.read(path, most=sizes.METADATA)
     metadata = parse_metadata(data, path)
     if storage.cache is not None and key is not None:
         # Parsed metadata takes a few times the bytes of its JSON.
@@ -81,8 +82,9 @@ def read_metadata(path: str, storage: Storage) -> TableMetadata:
 
 def _hint(storage: Storage, path: str) -> str | None:
     try:
-        return storage.read(path).decode("ascii", errors="replace").strip()
-    except StorageError:
+        data = storage.read(path, most=sizes.VERSION_HINT)
+        return data.decode("ascii", errors="replace").strip()
+    except (StorageError, ScanLimitError):
         return None  # the hint is best effort for its writer, so it is for the reader
 
 

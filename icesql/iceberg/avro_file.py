@@ -14,8 +14,14 @@ from icesql.errors import CorruptFileError, UnsupportedTableError
 
 _MAGIC: Final = b"Obj\x01"
 _SYNC_SIZE: Final = 16
-# Bytes after inflating; a manifest of a million files takes about this much.
-_LARGEST: Final = 1 << 30
+# Bytes after unpacking. Metadata of many like files packs to a twentieth, rarely less; what is
+# small may pack better, and beyond the end no manifest is planned with.
+_UNPACKED_TIMES: Final = 64
+_UNPACKED_SMALL: Final = 64 << 20
+_UNPACKED_END: Final = 1 << 30
+_STEP: Final = 4 << 20
+# What an xz block may ask for before it has given a byte.
+_XZ_MEMORY: Final = 64 << 20
 
 
 class BadAvro(ValueError):
@@ -112,7 +118,7 @@ def _read_blocks(
     codec = metadata.get("avro.codec", b"null").decode("utf-8", "replace") or "null"
     parts: list[bytes] = []
     blocks: list[tuple[int, int, int]] = []
-    total = 0
+    total, most = 0, _most_unpacked(len(data))
     while position < len(data):
         start = position
         try:
@@ -122,7 +128,7 @@ def _read_blocks(
                 raise BadAvro(f"a block of {count} records")
             if size < 0 or position + size + _SYNC_SIZE > len(data):
                 raise BadAvro(f"a block of {size} bytes does not fit the file")
-            part = _unpack(codec, data[position : position + size], _LARGEST - total, path)
+            part = _unpack(codec, data[position : position + size], most - total, path)
             position += size
             if data[position : position + _SYNC_SIZE] != sync:
                 raise BadAvro("the block does not end in the sync marker")
@@ -138,7 +144,11 @@ def _read_blocks(
 
 def unpack_block(codec: str, packed: bytes, path: str) -> bytes:
     """The bytes of one block. Raises BadAvro, UnsupportedTableError for an unknown codec."""
-    return _unpack(codec, packed, _LARGEST, path)
+    return _unpack(codec, packed, _most_unpacked(len(packed)), path)
+
+
+def _most_unpacked(packed: int) -> int:
+    return min(max(_UNPACKED_TIMES * packed, _UNPACKED_SMALL), _UNPACKED_END)
 
 
 def _unpack(codec: str, packed: bytes, limit: int, path: str) -> bytes:
@@ -158,28 +168,43 @@ def _unpack(codec: str, packed: bytes, limit: int, path: str) -> bytes:
 def _inflate(packed: bytes, limit: int) -> bytes:
     inflate = zlib.decompressobj(-15)
     try:
-        part = inflate.decompress(packed, limit)
+        parts = [inflate.decompress(packed, _STEP)]
+        total = len(parts[0])
+        # Output may still come when all input is taken, so only the end or nothing new ends it.
+        while total <= limit and not inflate.eof and parts[-1]:
+            parts.append(inflate.decompress(inflate.unconsumed_tail, _STEP))
+            total += len(parts[-1])
     except zlib.error as error:
         raise BadAvro(f"not deflate: {error}") from error
-    if inflate.unconsumed_tail:
-        raise BadAvro(f"more than {_LARGEST} bytes unpacked")
+    if total > limit:
+        raise _too_large(limit)
     if not inflate.eof:
         raise BadAvro("deflate data ends early")
-    return part
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _standard(codec: str, packed: bytes, limit: int) -> bytes:
     import bz2
     import lzma
 
-    unpack = bz2.BZ2Decompressor() if codec == "bzip2" else lzma.LZMADecompressor()
+    unpack: bz2.BZ2Decompressor | lzma.LZMADecompressor
+    if codec == "bzip2":
+        unpack = bz2.BZ2Decompressor()
+    else:
+        unpack = lzma.LZMADecompressor(memlimit=_XZ_MEMORY)
+    parts: list[bytes] = []
+    total = 0
     try:
-        part = unpack.decompress(packed, limit)
+        while not unpack.eof:
+            parts.append(unpack.decompress(packed, _STEP))
+            packed, total = b"", total + len(parts[-1])
+            if total > limit:
+                raise _too_large(limit)
+            if not parts[-1] and not unpack.eof:
+                raise BadAvro(f"{codec} data ends early")
     except (OSError, EOFError, lzma.LZMAError) as error:
         raise BadAvro(f"not {codec}: {error}") from error
-    if not unpack.eof:
-        raise BadAvro(f"{codec} data ends early or holds more than {_LARGEST} bytes")
-    return part
+    return b"".join(parts)
 
 
 def _arrow(codec: str, packed: bytes, limit: int) -> bytes:
@@ -187,20 +212,35 @@ def _arrow(codec: str, packed: bytes, limit: int) -> bytes:
 
     try:
         if codec == "zstandard":
-            with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as stream:
-                part: bytes = stream.read(limit + 1)
-        else:
-            size, checksum = _snappy_size(packed), packed[-4:]
-            if size > limit:
-                raise BadAvro(f"more than {_LARGEST} bytes unpacked")
-            part = pa.decompress(packed[:-4], size, codec="snappy", asbytes=True)
-            if zlib.crc32(part) != int.from_bytes(checksum, "big"):
-                raise BadAvro("the checksum of a snappy block does not match")
+            return _stream(packed, limit)
+        size, checksum = _snappy_size(packed), packed[-4:]
+        # A copy of at most 64 bytes takes three: nothing packs better.
+        if size > min(limit, 32 * len(packed)):
+            raise _too_large(min(limit, 32 * len(packed)))
+        part: bytes = pa.decompress(packed[:-4], size, codec="snappy", asbytes=True)
     except (OSError, pa.ArrowException) as error:
         raise BadAvro(f"not {codec}: {error}") from error
-    if len(part) > limit:
-        raise BadAvro(f"more than {_LARGEST} bytes unpacked")
+    if zlib.crc32(part) != int.from_bytes(checksum, "big"):
+        raise BadAvro("the checksum of a snappy block does not match")
     return part
+
+
+def _stream(packed: bytes, limit: int) -> bytes:
+    import pyarrow as pa
+
+    parts: list[bytes] = []
+    total = 0
+    with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as stream:
+        while total <= limit and (part := stream.read(_STEP)):
+            parts.append(part)
+            total += len(part)
+    if total > limit:
+        raise _too_large(limit)
+    return b"".join(parts)
+
+
+def _too_large(limit: int) -> BadAvro:
+    return BadAvro(f"unpacked it has more bytes than its packed length allows ({limit:,})")
 
 
 def _snappy_size(packed: bytes) -> int:

@@ -44,7 +44,9 @@ from icesql.iceberg.types import NestedField, StructType
 
 NEWEST_FORMAT: Final = 3
 MAIN: Final = "main"
-_LARGEST: Final = 1 << 30  # bytes of JSON; stops a small gzip from filling the memory
+# Bytes of JSON; a small gzip must not fill the memory.
+_LARGEST: Final = 256 << 20
+_STEP: Final = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,15 +191,21 @@ def _plain(data: bytes, path: str) -> bytes:
         # A ".gz" name over plain JSON reads fine, whoever unzipped it on the way.
         return data
     inflate = zlib.decompressobj(wbits=31)
+    parts: list[bytes] = []
+    packed, total = data, 0
     try:
-        plain = inflate.decompress(data, _LARGEST)
+        while True:
+            parts.append(inflate.decompress(packed, _STEP))
+            packed, total = inflate.unconsumed_tail, total + len(parts[-1])
+            if total > _LARGEST:
+                raise CorruptFileError(path, f"more than {_LARGEST:,} bytes of metadata unpacked")
+            if inflate.eof or not parts[-1]:
+                break
     except zlib.error as error:
         raise CorruptFileError(path, f"not gzip: {error}") from error
-    if inflate.unconsumed_tail:
-        raise CorruptFileError(path, f"more than {_LARGEST} bytes of metadata")
     if not inflate.eof:
         raise CorruptFileError(path, "gzip data ends early", offset=len(data))
-    return plain
+    return b"".join(parts)
 
 
 def _parse(node: Mapping[str, Any], path: str) -> TableMetadata:

@@ -24,7 +24,7 @@ from icesql.iceberg.json_fields import (
 _MAGIC: Final = b"PFA1"
 # Payload size, flags and magic behind the payload of the footer.
 _TAIL: Final = 12
-_LARGEST: Final = 1 << 28  # bytes of an unpacked footer
+_LARGEST: Final = 64 << 20  # bytes of a footer, packed or not
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def read_puffin_footer(
         raise CorruptFileError(path, "the file does not end as Puffin does", offset=size - 4)
     length = int.from_bytes(tail[:4], "little", signed=True)
     payload_offset = tail_offset - length
-    if length < 0 or payload_offset < 2 * len(_MAGIC):
+    if not 0 <= length <= _LARGEST or payload_offset < 2 * len(_MAGIC):
         raise CorruptFileError(path, f"a Puffin footer of {length} bytes", offset=tail_offset)
     flags = int.from_bytes(tail[4:8], "little")
     payload = read(payload_offset - len(_MAGIC), len(_MAGIC) + length)
@@ -76,9 +76,11 @@ def _unpack_lz4(packed: bytes, path: str) -> bytes:
 
     try:
         with pa.CompressedInputStream(pa.BufferReader(packed), "lz4") as stream:
-            plain: bytes = stream.read(_LARGEST)
+            plain: bytes = stream.read(_LARGEST + 1)
     except (OSError, pa.ArrowException) as error:
         raise CorruptFileError(path, f"the Puffin footer is not LZ4: {error}") from error
+    if len(plain) > _LARGEST:
+        raise CorruptFileError(path, f"a Puffin footer of more than {_LARGEST:,} bytes unpacked")
     return plain
 
 

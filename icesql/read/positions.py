@@ -32,6 +32,7 @@ Positions: TypeAlias = npt.NDArray[np.int64]
 
 # Larger delete files are read for each query, and only what the query's data files need is kept.
 _MOST_KEPT_ROWS: Final = 1 << 20
+_LONGEST_VECTOR: Final = 1 << 30  # bytes
 
 _SCHEMA = Schema((DELETE_FILE_PATH, DELETE_POS))
 # Delete files of other writers may lack field ids; the spec fixes the names.
@@ -98,6 +99,10 @@ class PositionDeletes:
             raise CorruptFileError(location, "a deletion vector without offset and size")
         offset, length = vector.content_offset, vector.content_size_in_bytes
         cardinality = vector.record_count if vector.record_count >= 0 else None
+        if offset < 0 or not 0 <= length <= _longest_vector(cardinality):
+            raise CorruptFileError(
+                location, f"a deletion vector of {length} bytes for {cardinality} rows"
+            )
         key = self._cache_key(vector.path, offset, length, cardinality)
         positions: Positions | None = self._cached(key)
         if positions is None:
@@ -207,6 +212,11 @@ class PositionDeletes:
                 yield arrays[0], arrays[1].to_numpy()
         finally:
             source.close()
+
+
+def _longest_vector(cardinality: int | None) -> int:
+    """Bytes of a vector in which each of so many rows is alone in its container."""
+    return _LONGEST_VECTOR if cardinality is None else min(64 * cardinality + 4096, _LONGEST_VECTOR)
 
 
 def _merged(parts: list[Positions]) -> Positions:

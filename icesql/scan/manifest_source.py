@@ -14,6 +14,7 @@ from icesql.iceberg.manifest_entries import ManifestEntries
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.snapshot import Snapshot
 from icesql.iceberg.types import IcebergType
+from icesql.storage import sizes
 from icesql.storage.open import Storage
 
 # Requests in flight to an object store, where waiting is all the work.
@@ -48,7 +49,8 @@ class ManifestSource:
         key = None if path is None else self._cache_key("manifest list", path)
         found = self._cached(key)
         if found is None:
-            found = snapshot_manifests(snapshot, storage.read, storage.location)
+            read = partial(storage.read, most=sizes.MANIFEST_LIST)
+            found = snapshot_manifests(snapshot, read, storage.location)
             self._keep(key, found, 500 * len(found))
         manifests: tuple[ManifestFile, ...] = found
         return manifests
@@ -73,7 +75,7 @@ class ManifestSource:
         storage = self._storage
         if len(manifests) < 2 or storage.local_path(manifests[0].manifest_path) is not None:
             for manifest in manifests:
-                yield manifest, partial(storage.read, manifest.manifest_path)
+                yield manifest, partial(self._read, manifest)
             return
         yield from self._ahead_of_store(manifests)
 
@@ -82,14 +84,12 @@ class ManifestSource:
     ) -> Iterator[tuple[ManifestFile, Callable[[], bytes]]]:
         from concurrent.futures import Future, ThreadPoolExecutor
 
-        storage = self._storage
         pool = ThreadPoolExecutor(min(_AHEAD, len(manifests)), "icesql-manifests")
         asked: deque[tuple[ManifestFile, Future[bytes] | None]] = deque()
 
         def ask(manifest: ManifestFile) -> None:
             known = self._cached(self._manifest_key(manifest)) is not None
-            path = manifest.manifest_path
-            asked.append((manifest, None if known else pool.submit(storage.read, path)))
+            asked.append((manifest, None if known else pool.submit(self._read, manifest)))
 
         try:
             for manifest in manifests[:_AHEAD]:
@@ -99,12 +99,16 @@ class ManifestSource:
                 if position + _AHEAD < len(manifests):
                     ask(manifests[position + _AHEAD])
                 if future is None:
-                    yield manifest, partial(storage.read, manifest.manifest_path)
+                    yield manifest, partial(self._read, manifest)
                 else:
                     yield manifest, partial(self._wait, future)
         finally:
             # A walk that stops early, or is cancelled, does not wait for what is under way.
             pool.shutdown(wait=False, cancel_futures=True)
+
+    def _read(self, manifest: ManifestFile) -> bytes:
+        most = sizes.most_of_manifest(manifest.manifest_length)
+        return self._storage.read(manifest.manifest_path, most=most)
 
     def _wait(self, future: Any) -> bytes:
         while True:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 from icesql.errors import CorruptFileError, StorageError
 from icesql.storage.cache import BoundedCache
 from icesql.storage.credentials import masked
 from icesql.storage.reroot import Reroot, components, is_local, local_spellings, split_path
+from icesql.storage.sizes import check_size
+
+# Bytes for which room is made without a look at how long the file is.
+_UNASKED: Final = 1 << 20
 
 if TYPE_CHECKING:
     from icesql.storage.remote import RemoteFiles
@@ -106,20 +110,29 @@ class Storage:
         except OSError as error:
             raise storage_error(location, error) from error
 
-    def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
+    def read(
+        self, path: str, *, offset: int = 0, length: int | None = None, most: int | None = None
+    ) -> bytes:
         """``length`` bytes from ``offset``, or everything from there.
 
-        Raises CorruptFileError when the file ends before ``length`` bytes are read.
+        Raises CorruptFileError when the file ends before ``length`` bytes are read, and
+        ScanLimitError, before anything is read, for a whole file of more than ``most`` bytes.
         """
         location = self.location(path)
-        if not is_local(location):
+        if most is not None:
+            data = self._read_whole(location, most)
+        elif not is_local(location):
             data = self._remote_files().read(location, offset, length)
         else:
             try:
                 with open(location, "rb", buffering=0 if length is None else -1) as file:
+                    count = -1 if length is None else length
+                    if count > _UNASKED:
+                        # A length is what a manifest says; room is made for what is there.
+                        count = max(min(count, os.fstat(file.fileno()).st_size - offset), 0)
                     if offset:
                         file.seek(offset)
-                    data = file.read() if length is None else file.read(length)
+                    data = file.read(count)
             except OSError as error:
                 raise storage_error(location, error) from error
         if length is not None and len(data) < length:
@@ -129,6 +142,17 @@ class Storage:
                 offset=offset + len(data),
             )
         return data
+
+    def _read_whole(self, location: str, most: int) -> bytes:
+        if not is_local(location):
+            return self._remote_files().read(location, 0, None, most=most)
+        try:
+            with open(location, "rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                check_size(location, size, most)
+                return file.read(size)
+        except OSError as error:
+            raise storage_error(location, error) from error
 
     def open(self, path: str) -> BinaryIO:
         """The file as a seekable binary stream; close it."""

@@ -8,6 +8,7 @@ from typing import Any, BinaryIO, cast
 from icesql.errors import NotSupportedError, StorageError
 from icesql.storage.credentials import redact
 from icesql.storage.reroot import split_path
+from icesql.storage.sizes import check_size
 
 
 class RemoteFiles:
@@ -50,13 +51,19 @@ class RemoteFiles:
             raise StorageError(uri, "there is no such file")
         return int(size)
 
-    def read(self, uri: str, offset: int, length: int | None) -> bytes:
-        """Up to ``length`` bytes from ``offset``; fewer at the end of the file."""
+    def read(self, uri: str, offset: int, length: int | None, *, most: int | None = None) -> bytes:
+        """Up to ``length`` bytes from ``offset``; fewer at the end of the file.
+
+        Raises ScanLimitError for a file of more than ``most`` bytes.
+        """
         system, inner = self.filesystem(uri)
         try:
             with system.open_input_file(inner) as file:
-                most = max(file.size() - offset, 0)
-                return bytes(file.read_at(most if length is None else min(length, most), offset))
+                size = file.size()
+                if most is not None:
+                    check_size(uri, size, most)
+                rest = max(size - offset, 0)
+                return bytes(file.read_at(rest if length is None else min(length, rest), offset))
         except (OSError, ValueError) as error:
             raise self._error(uri, error) from error
 

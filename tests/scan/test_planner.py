@@ -67,9 +67,9 @@ class ReadPaths(Storage):
         super().__init__(*args, **kwargs)
         self.paths: list[str] = []
 
-    def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
+    def read(self, path: str, **how: Any) -> bytes:
         self.paths.append(path)
-        return super().read(path, offset=offset, length=length)
+        return super().read(path, **how)
 
 
 def remembering(table: Table) -> tuple[Table, list[str]]:
@@ -414,10 +414,10 @@ class Remote(ReadPaths):
     def local_path(self, path: str) -> str | None:
         return None
 
-    def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
+    def read(self, path: str, **how: Any) -> bytes:
         if self.gate is not None and "-m" in path:
             self.gate.wait(5)
-        return super().read(path, offset=offset, length=length)
+        return super().read(path, **how)
 
 
 def test_remote_manifests_are_read_ahead_in_order(tmp_path: Path) -> None:
