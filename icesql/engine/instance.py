@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, Final
 
 from icesql.config import Settings
 from icesql.engine.duckdb_types import literal
 from icesql.errors import OperationalError
+from icesql.storage.temporary import make_temporary_folder
 
 _CLOSED_OFF: Final = {
     "python_enable_replacements": False,
@@ -29,7 +29,7 @@ class Instance:
 
         self.folders, self.settings = folders, settings
         self.discarded = False
-        Path(settings.temp_directory).mkdir(parents=True, exist_ok=True)
+        make_temporary_folder(settings.temp_directory)
         config: dict[str, Any] = {
             **_CLOSED_OFF,
             "memory_limit": f"{settings.memory_limit}B",

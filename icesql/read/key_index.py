@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from typing import TypeAlias
 
 import numpy as np
@@ -19,6 +20,7 @@ import pyarrow.compute as pc
 from icesql.errors import InternalError
 from icesql.read.key_hash import KeyWords, Words, key_words, row_hash
 from icesql.read.key_partitions import DistinctKeys, KeyLayout, KeyPartitions
+from icesql.storage.temporary import spilling_to
 
 KeyBatches: TypeAlias = Callable[[], Iterable[tuple[Sequence[pa.Array], int]]]
 
@@ -131,7 +133,10 @@ def build_key_index(
     spill = expected * layout.dtype.itemsize * 4 > memory_limit
     for _ in range(_ATTEMPTS):
         seed = int.from_bytes(os.urandom(8), "little")
-        with KeyPartitions(layout, expected, temp_directory if spill else None) as partitions:
+        with (
+            spilling_to(temp_directory) if spill else nullcontext(),
+            KeyPartitions(layout, expected, temp_directory if spill else None) as partitions,
+        ):
             null_rank = _fill(layout, seed, batches, rank_of, partitions)
             values = partitions.values()
             keys = partitions.distinct(values)

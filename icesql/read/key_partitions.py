@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from icesql.read.key_hash import Words, is_exact, word_count
+from icesql.storage.temporary import make_temporary_folder
 
 Records: TypeAlias = npt.NDArray[Any]
 
@@ -76,7 +77,7 @@ class KeyPartitions:
         self._spilled: tuple[str, Any, Any] | None = None
         self._kept = self._rows = 0
         if folder is not None:
-            os.makedirs(folder, exist_ok=True)
+            make_temporary_folder(folder)
             self._files = [_temporary(folder) for _ in self._parts]
 
     def __enter__(self) -> KeyPartitions:

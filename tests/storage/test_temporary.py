@@ -1,0 +1,53 @@
+"""What is told about a temp_directory that cannot be used."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+import icesql
+from icesql.errors import OperationalError, ScanLimitError
+from icesql.storage.temporary import make_temporary_folder, spilling_to
+
+
+@pytest.mark.parametrize("folder", ["file", "file/below", "nul\0byte", "/proc/none/here"])
+def test_a_temp_directory_that_cannot_be_made_is_named(tmp_path: Path, folder: str) -> None:
+    (tmp_path / "file").write_text("")
+    path = os.path.join(tmp_path, folder)
+    with (
+        icesql.connect(settings={"temp_directory": path}) as connection,
+        pytest.raises(OperationalError, match="temp_directory"),
+    ):
+        connection.execute("SELECT 1").fetchall()
+
+
+def test_another_folder_mends_the_connection(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with icesql.connect(settings={"temp_directory": str(tmp_path / "file")}) as connection:
+        with pytest.raises(OperationalError, match="set temp_directory"):
+            connection.execute("SELECT 1")
+        connection.execute(f"SET temp_directory = '{tmp_path}/good'")
+        assert connection.execute("SELECT 1").fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_a_limit(code: int) -> None:
+    with (
+        pytest.raises(ScanLimitError, match="no space is left in temp_directory = '/x'"),
+        spilling_to("/x"),
+    ):
+        raise OSError(code, os.strerror(code))
+
+
+def test_the_error_of_what_is_read_meanwhile_stays_what_it_is() -> None:
+    with pytest.raises(ScanLimitError, match="other"), spilling_to("/x"):
+        raise ScanLimitError("other")
+
+
+def test_a_folder_that_is_there_is_no_error(tmp_path: Path) -> None:
+    make_temporary_folder(str(tmp_path))
+    make_temporary_folder(str(tmp_path / "a" / "b"))
+    assert (tmp_path / "a" / "b").is_dir()
