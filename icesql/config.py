@@ -149,6 +149,34 @@ class Settings:
         return settings
 
 
+def check_temp_directory(folder: str) -> None:
+    """Raise ProgrammingError for a ``temp_directory`` that SQL names and that cannot be one.
+
+    It exists, or its parent does and it can be made there: SQL makes no chain of folders with the
+    rights of the process. The text is the same whatever stands in the way.
+    """
+    try:
+        there = os.path.isdir(folder)
+        place = folder if there else os.path.dirname(os.path.abspath(folder))
+        usable = os.path.isdir(place) and os.access(place, os.W_OK | os.X_OK)
+        usable = usable and (there or not os.path.lexists(folder))
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ProgrammingError(
+            f'setting "temp_directory": {folder!r} is not a folder that can be written to, '
+            "nor one that can be made in such a folder"
+        )
+
+
+def setting_key(name: str) -> str:
+    """The field of ``Settings`` that a name means in any spelling. Raises ProgrammingError."""
+    key = _key(name)
+    if key not in _PARSERS:
+        raise _unknown(name)
+    return key
+
+
 def _key(name: str) -> str:
     key = name.lower().replace("-", "_").replace(".", "_")
     return {"time_zone": "timezone", "read_split_target_size": "split_target_size"}.get(key, key)

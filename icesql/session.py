@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from icesql.config import Settings
+from icesql.config import Settings, check_temp_directory
 from icesql.context import Progress, QueryContext
 from icesql.engine.static import StaticResult
 from icesql.errors import ProgrammingError, TableNotFoundError, similar_names
@@ -109,7 +109,7 @@ class Session:
             case kinds.Explain():
                 return self._explain(statement, context)
             case kinds.SetSetting(name, value):
-                self.settings = self.settings.with_text(name, value)
+                self._set(name, value)
                 return Outcome(None)
             case kinds.ResetSetting(None):
                 self.settings = self._defaults
@@ -125,6 +125,12 @@ class Session:
 
                 columns, rows = show(statement, self, context)
                 return Outcome(StaticResult(columns, rows))
+
+    def _set(self, name: str, value: str) -> None:
+        changed = self.settings.with_text(name, value)
+        if changed.temp_directory != self.settings.temp_directory:
+            check_temp_directory(changed.temp_directory)
+        self.settings = changed
 
     def _query(self, query: Query, context: QueryContext) -> Outcome:
         from icesql.query.bind import bind

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterable
 from typing import Any, Final
@@ -22,18 +23,20 @@ _CLOSED_OFF: Final = {
 
 
 class Instance:
-    """One DuckDB instance that may read below ``folders`` and nothing else."""
+    """One DuckDB instance that may read below ``folders`` and nothing else.
+
+    Its configuration, time zone included, is locked once it has started.
+    """
 
     def __init__(self, folders: frozenset[str], settings: Settings) -> None:
         import duckdb
 
         self.folders, self.settings = folders, settings
         self.discarded = False
-        make_temporary_folder(settings.temp_directory)
         config: dict[str, Any] = {
             **_CLOSED_OFF,
             "memory_limit": f"{settings.memory_limit}B",
-            "temp_directory": settings.temp_directory,
+            "temp_directory": _own_temp_directory(settings.temp_directory),
         }
         if settings.threads is not None:
             config["threads"] = settings.threads
@@ -42,6 +45,8 @@ class Instance:
             allowed = ", ".join(map(literal, sorted(folders)))
             self._root.execute(f"SET allowed_directories = [{allowed}]")
             self._root.execute("SET enable_external_access = false")
+            self._root.execute("SET GLOBAL TimeZone = ?", [settings.timezone])
+            self._root.execute("SET lock_configuration = true")
         except duckdb.Error as error:
             raise OperationalError(f"cannot start the local engine: {error}") from error
         self._open = 1
@@ -116,8 +121,19 @@ class InstancePool:
 
 
 def _same_limits(one: Settings, other: Settings) -> bool:
-    return (one.memory_limit, one.temp_directory, one.threads) == (
-        other.memory_limit,
-        other.temp_directory,
-        other.threads,
-    )
+    return _fixed(one) == _fixed(other)
+
+
+def _fixed(settings: Settings) -> tuple[object, ...]:
+    """What an instance is started with and keeps."""
+    return settings.memory_limit, settings.temp_directory, settings.threads, settings.timezone
+
+
+def _own_temp_directory(folder: str) -> str:
+    """A name of its own below ``folder``, which is made.
+
+    DuckDB lets itself into the folder that it spills to, so it is never one that holds other
+    files; it makes it when it first spills and removes it at the end.
+    """
+    make_temporary_folder(folder)
+    return os.path.join(os.path.abspath(folder), f"{os.getpid()}-{os.urandom(6).hex()}")

@@ -124,7 +124,6 @@ class LocalResult:
 
     def _bind(self, groups: Sequence[tuple[FileGroup, ...]]) -> None:
         cursor = self._cursor
-        cursor.execute("SET TimeZone = ?", [self._query.settings.timezone])
         nonce = os.urandom(4).hex()
         tree = self._bound.tree.copy()
         sources: dict[str, Relation] = {}

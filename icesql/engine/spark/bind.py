@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from icesql.config import Settings
 from icesql.engine.calls import check_calls
 from icesql.engine.errors import translate
 from icesql.engine.relation import empty_relation
@@ -21,14 +20,13 @@ if TYPE_CHECKING:
 
 
 def declared_columns(
-    bound: BoundQuery, plans: Sequence[ScanPlan], settings: Settings, cursor: Any
+    bound: BoundQuery, plans: Sequence[ScanPlan], cursor: Any
 ) -> tuple[exp.Expr, tuple[ResultColumn, ...]]:
     """The qualified tree of a query, and its columns as the local engine would give them.
 
     Raises ProgrammingError for what DuckDB refuses, UnsupportedSqlError where the qualified tree
     would not mean the same.
     """
-    cursor.execute("SET TimeZone = ?", [settings.timezone])
     wanted = _types(bound.tree, plans, cursor)
     tree = qualified(bound.tree, bound.scans)
     found = _types(tree, plans, cursor)

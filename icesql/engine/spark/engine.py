@@ -117,7 +117,7 @@ class SparkResult:
         instance = self._pool.acquire(readable_folders(self._plans, settings), settings)
         cursor = instance.cursor()
         try:
-            tree, self.columns = declared_columns(self._bound, self._plans, settings, cursor)
+            tree, self.columns = declared_columns(self._bound, self._plans, cursor)
             session = self._source.session(settings.timezone)
             nonce = secrets.token_hex(4)
             self._jobs = SparkJobs(session, f"icesql-{nonce}", self._query)

@@ -98,7 +98,6 @@ class FragmentJob:
     ) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        cursor.execute("SET TimeZone = ?", [self.timezone])
         sql, parameters = self.sql, dict[str, Any]()
         for index, (table, task) in enumerate(self.tables):
             relation = _relation(cursor, index, task, query, streams)

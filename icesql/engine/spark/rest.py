@@ -77,7 +77,6 @@ class Rest:
         instance = pool.acquire((), settings)
         cursor = instance.cursor()
         try:
-            cursor.execute("SET TimeZone = ?", [settings.timezone])
             cursor.register(self._name, table)
             schema = arrow_schema(self._columns)
             with cursor.sql(self._sql).to_arrow_reader(_BATCH_ROWS) as reader:

@@ -1,0 +1,105 @@
+"""The engine's instance is locked, and what it spills to is no way in."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import icesql
+from icesql.config import Settings
+from icesql.engine.instance import Instance, InstancePool
+from icesql.errors import OperationalError, ProgrammingError
+
+SPILLS = "SELECT count(*) FROM (SELECT DISTINCT i, i::VARCHAR || repeat('x', 30) FROM range(700000) t(i))"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SET TimeZone = 'Asia/Tokyo'",
+        "SET memory_limit = '90GB'",
+        "SET allowed_directories = ['/']",
+        "SET enable_external_access = true",
+        "SET lock_configuration = false",
+        "RESET TimeZone",
+        "PRAGMA enable_profiling",
+        "ATTACH '/tmp/x.db'",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "COPY (SELECT 1) TO '/tmp/icesql-x.csv'",
+        "SELECT * FROM read_text('/etc/hosts')",
+    ],
+)
+def test_an_instance_that_has_started_cannot_be_changed(sql: str, tmp_path: Path) -> None:
+    instance = Instance(frozenset(), Settings(temp_directory=str(tmp_path / "spill")))
+    cursor = instance.cursor()
+    with pytest.raises(duckdb.Error):
+        cursor.execute(sql).fetchall()
+    instance.release(cursor)
+    instance.let_go()
+
+
+def test_each_time_zone_has_the_instance_it_needs(tmp_path: Path) -> None:
+    pool = InstancePool()
+    here = Settings(temp_directory=str(tmp_path))
+    one = pool.acquire((), here)
+    assert pool.acquire((), here) is one
+    assert pool.acquire((), here.with_text("timezone", "Asia/Tokyo")) is not one
+    pool.close()
+    with icesql.connect() as connection:
+        hours = []
+        for zone in ("UTC", "Asia/Tokyo", "UTC"):
+            connection.execute(f"SET timezone = '{zone}'")
+            sql = "SELECT CAST(TIMESTAMPTZ '2026-01-01 00:00:00+00' AS VARCHAR)"
+            hours += connection.execute(sql).fetchall()
+    assert hours == [
+        ("2026-01-01 00:00:00+00",),
+        ("2026-01-01 09:00:00+09",),
+        ("2026-01-01 00:00:00+00",),
+    ]
+
+
+def test_spilling_leaves_nothing_behind(tmp_path: Path) -> None:
+    spill = tmp_path / "spill"
+    settings = {"temp_directory": str(spill), "memory_limit": "40MB", "threads": 1}
+    with icesql.connect(settings=settings) as connection:
+        assert connection.execute(SPILLS).fetchall() == [(700000,)]
+    assert os.listdir(spill) == []
+
+
+def test_files_beside_the_spilled_ones_are_not_readable(tmp_path: Path) -> None:
+    duckdb.sql(f"COPY (SELECT 42 AS secret) TO '{tmp_path}/secret.parquet'")
+    instance = Instance(frozenset(), Settings(temp_directory=str(tmp_path)))
+    cursor = instance.cursor()
+    with pytest.raises(duckdb.PermissionException):
+        cursor.execute("SELECT * FROM read_parquet(?)", [f"{tmp_path}/secret.parquet"]).fetchall()
+    instance.release(cursor)
+    instance.let_go()
+
+
+def test_sql_makes_no_chain_of_folders(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    refused = ["/proc/icesql/x", tmp_path / "a" / "b", tmp_path / "file", tmp_path / "file" / "x"]
+    with icesql.connect() as connection:
+        texts = set()
+        for folder in refused:
+            with pytest.raises(ProgrammingError) as caught:
+                connection.execute(f"SET temp_directory = '{folder}'")
+            texts.add(str(caught.value).replace(str(folder), ""))
+            assert connection.execute("SELECT 1").fetchall() == [(1,)]
+        assert len(texts) == 1
+        connection.execute(f"SET temp_directory = '{tmp_path / 'new'}'")
+        assert connection.execute("SELECT 1").fetchall() == [(1,)]
+    assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize("folder", ["/proc/icesql/x", "/etc/hosts/x", "a\0b"])
+def test_a_folder_of_the_owner_that_cannot_be_made_is_an_error_of_ours(folder: str) -> None:
+    with (
+        icesql.connect(settings={"temp_directory": folder}) as connection,
+        pytest.raises(OperationalError, match="temp_directory"),
+    ):
+        connection.execute("SELECT 1").fetchall()
