@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from icesql.engine.duckdb_types import quoted
 from icesql.engine.file_facts import FileFacts, of_unknown_size
 from icesql.engine.relation import PlainFiles, Relation, escape_glob, parquet_function
 from icesql.engine.stream import ArrowSource
@@ -70,7 +71,7 @@ class _Keys:
         self, group: EqualityGroup, tasks: Sequence[FileScanTask], facts: FileFacts, name: str
     ) -> None:
         self._group, self._tasks, self._facts, self._name = group, tasks, facts, name
-        self._columns = [column.name for column in group.columns]
+        self._columns = [quoted(column.name) for column in group.columns]
         if not group.is_global:
             self._columns.append("partition")
         numbers = [file.sequence_number for file in group.files]
@@ -91,8 +92,8 @@ class _Keys:
             )
         group, facts = self._group, self._facts
         conditions = [
-            f"f.{column.name} IS NOT DISTINCT FROM {alias}.{column.name}"
-            for column in group.columns
+            f"f.{name} IS NOT DISTINCT FROM {alias}.{name}"
+            for name in (quoted(column.name) for column in group.columns)
         ]
         if not group.is_global:
             ordinals = [group.partition_of(task.data_file) for task in self._tasks]
@@ -111,7 +112,7 @@ class _Keys:
         group = self._group
         ordered = sorted(group.files, key=self._place)
         facts = FileFacts(len(ordered), "k", f"__files_{self._name}")
-        selected = [f"k.{column.name}" for column in group.columns]
+        selected = [f"k.{quoted(column.name)}" for column in group.columns]
         if not group.is_global:
             ordinals = [group.partition_of(file) for file in ordered]
             selected.append(f"{facts.expression(ordinals)} AS partition")

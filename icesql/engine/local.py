@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -19,7 +18,6 @@ from icesql.engine.footer import FooterCache
 from icesql.engine.grouping import FileGroup, group_files
 from icesql.engine.instance import Instance, InstancePool
 from icesql.engine.reading import Reading
-from icesql.engine.relation import Relation, engine_sql
 from icesql.engine.relation_builder import RelationBuilder
 from icesql.engine.result_schema import (
     ResultColumn,
@@ -32,6 +30,7 @@ from icesql.engine.result_schema import (
     row_converter,
     row_expression,
 )
+from icesql.engine.splice import spliced_sql
 from icesql.engine.stream import ArrowSource
 from icesql.engine.swapped_files import refuse_swapped_files
 from icesql.engine.worker import Worker
@@ -124,9 +123,7 @@ class LocalResult:
 
     def _bind(self, groups: Sequence[tuple[FileGroup, ...]]) -> None:
         cursor = self._cursor
-        nonce = os.urandom(4).hex()
-        tree = self._bound.tree.copy()
-        sources: dict[str, Relation] = {}
+        sources: dict[str, str] = {}
         used: list[str] = []
         builder = RelationBuilder(cursor, self._footers, self._query, self._streams)
         for index, (plan, own) in enumerate(zip(self._plans, groups, strict=True)):
@@ -136,12 +133,10 @@ class LocalResult:
             relation = builder.relation(index, plan.context, confirmed)
             for name, source in relation.registered.items():
                 cursor.register(name, source)
-            sources[f"__scan_{index}_{nonce}"] = relation
-        sql = engine_sql(tree, nonce)
-        check_calls(sql, tree, cursor)
-        for name, relation in sources.items():
-            sql = sql.replace(f'"{name}"', f"({relation.sql})")
+            sources[f"__scan_{index}"] = relation.sql
             self._parameters.update(relation.parameters)
+        tree = self._bound.tree
+        sql = spliced_sql(tree, sources, lambda text: check_calls(text, tree, cursor))
         self._sql = sql
         self.groups = tuple(used)
         bound = cursor.sql(sql, params=self._used_parameters(sql))

@@ -26,6 +26,11 @@ class Relation:
     registered: Mapping[str, Any] = field(default_factory=dict)
 
 
+def stored_name(field_id: int) -> str:
+    """What a column is called below its own name; ids may be negative, so quote it in SQL."""
+    return f"c{field_id}"
+
+
 def escape_glob(path: str) -> str:
     """A path that DuckDB's file functions take literally: no character is a wildcard."""
     return "".join(f"[{c}]" if c in "*?[" else c for c in path)
@@ -34,7 +39,7 @@ def escape_glob(path: str) -> str:
 def parquet_function(files: str, columns: Sequence[NestedField]) -> str:
     """``read_parquet`` of the parameter ``files``; columns by field id, called ``c<field id>``."""
     entries = ", ".join(
-        f"{column.field_id}: {{name: 'c{column.field_id}', "
+        f"{column.field_id}: {{name: {literal(stored_name(column.field_id))}, "
         f"type: {literal(duckdb_type(column.type))}, "
         f"default_value: {_default(column)}}}"
         for column in columns
@@ -68,7 +73,8 @@ def union_all(relations: Sequence[Relation]) -> Relation:
 def stream_relation(projection: Schema, name: str, source: Any) -> Relation:
     """Rows of a registered Arrow source whose columns are called ``c<field id>``."""
     columns = ", ".join(
-        f"c{column.field_id} AS {quoted(column.name)}" for column in projection.fields
+        f"{quoted(stored_name(column.field_id))} AS {quoted(column.name)}"
+        for column in projection.fields
     )
     return Relation(
         f"SELECT {columns or _NO_COLUMNS} FROM {quoted(name)}", registered={name: source}
@@ -109,7 +115,7 @@ class PlainFiles:
         for column in self.context.projection.fields:
             values = self._constants(column)
             if values is not None:
-                found[f"{self.prefix}_{column.name}"] = values
+                found[self._parameter(column)] = values
         return found
 
     def _constants(self, column: NestedField) -> list[Any] | None:
@@ -129,7 +135,7 @@ class PlainFiles:
             return "file_row_number"
         if self._constants(column) is not None:
             sql_type = duckdb_type(column.type)
-            values = f"(${self.prefix}_{column.name})[CAST(file_index AS BIGINT) + 1]"
+            values = f"(${self._parameter(column)})[CAST(file_index AS BIGINT) + 1]"
             return f"CAST({values} AS {sql_type})"
         name = self._reference(column)
         if is_floating(column.type) and not self._known_free_of_nan(column.field_id):
@@ -138,9 +144,13 @@ class PlainFiles:
             return f"CASE WHEN file_row_number >= 0 THEN {name} END"
         return name
 
+    def _parameter(self, column: NestedField) -> str:
+        # By id: a name is whatever a table calls it.
+        return f"{self.prefix}_c{column.field_id}"
+
     def _reference(self, column: NestedField) -> str:
         if self.names is None:
-            return f"c{column.field_id}"
+            return quoted(stored_name(column.field_id))
         stored = self.names.get(column.field_id)
         if stored is not None:
             return f"f.{quoted(stored)}"
@@ -178,13 +188,3 @@ def default_text(node: IcebergType, value: Any) -> str:
             return str(date(1970, 1, 1) + timedelta(days=value))
         case _:
             return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def engine_sql(tree: Any, nonce: str) -> str:
-    """The tree in DuckDB's dialect, its scans renamed so that no literal can look like one."""
-    from sqlglot import exp
-
-    for table in tree.find_all(exp.Table):
-        if table.name.startswith("__scan_"):
-            table.set("this", exp.to_identifier(f"{table.name}_{nonce}", quoted=True))
-    return str(tree.sql(dialect="duckdb", comments=False))

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import icesql
+from icesql.engine.spark.crossing import new_mark
 from icesql.engine.spark.errors import is_gone, translate
 from icesql.engine.spark.scans import FRAGMENTS, SPARK_READER, TASKS, Scans
 from tests.spark.processes import run
@@ -23,6 +24,7 @@ FIELDS = [
 WAYS = pytest.mark.parametrize(
     "ways", [(), (FRAGMENTS,), (SPARK_READER,)], ids=["tasks", "fragments", "reader"]
 )
+MARK = new_mark()
 STATEMENTS = ("SELECT x FROM t WHERE x >= 0", "SELECT sum(x) FROM t WHERE x > 0")
 
 
@@ -102,7 +104,7 @@ def test_rows_after_a_failure_are_refused_not_ended(
 
 
 def assert_plain(text: str) -> None:
-    for sign in ("Py4J", "py4j", "o1", "org.apache", "\n", "Traceback", "icesql-error:"):
+    for sign in ("Py4J", "py4j", "o1", "org.apache", "\n", "Traceback", "icesql-"):
         assert sign not in text, text
 
 
@@ -154,7 +156,7 @@ def test_want_of_memory_says_what_to_do(
 ) -> None:
     from pyspark.errors import PySparkException
 
-    error = translate(PySparkException(text), cancelled=False)
+    error = translate(PySparkException(text), MARK, cancelled=False)
     assert type(error) is icesql.OperationalError
     assert str(error).startswith("Spark ran out of memory: ")
     assert said in str(error)
@@ -178,7 +180,7 @@ def test_an_end_is_told_from_a_cancel(
     from pyspark.errors import PySparkException
 
     error = PySparkException(text)
-    assert type(translate(error, cancelled=False)) is expected
+    assert type(translate(error, MARK, cancelled=False)) is expected
     assert is_gone(error) is (expected is icesql.OperationalError)
 
 
@@ -191,7 +193,7 @@ def test_what_python_says_in_a_worker_is_the_message(spark_here: None) -> None:
         '  File "/somewhere/worker.py", line 1, in main\n'
         "ModuleNotFoundError: No module named 'icesql'\n"
     )
-    found = translate(PySparkException(text), cancelled=False)
+    found = translate(PySparkException(text), MARK, cancelled=False)
     assert str(found) == "Spark failed: ModuleNotFoundError: No module named 'icesql'"
 
 
@@ -260,6 +262,7 @@ SECRETS = """
     import sys
     from dataclasses import replace
     import icesql
+    from icesql.engine.spark.crossing import new_mark
     from icesql.engine.spark.errors import translate
     from icesql.engine.spark.scans import job_frame
     from icesql.engine.spark.types import spark_schema
@@ -279,14 +282,15 @@ SECRETS = """
     with icesql.connect(engine="spark", master="local[1]") as connection:
         session = connection.execute("SELECT 1 + 1 AS x WHERE 1 = 1")._result._frame.sparkSession
         session.sparkContext.setLogLevel("DEBUG")
-        frame = job_frame(session, [job], spark_schema(context.projection))
+        mark = new_mark()
+        frame = job_frame(session, [job], spark_schema(context.projection), mark)
         frame.explain("extended")
         frame.explain("formatted")
         try:
             frame.toArrow()
         except Exception as error:
             print("RAW", error)
-            found = translate(error, cancelled=False)
+            found = translate(error, mark, cancelled=False)
             print("FOUND", type(found).__name__, found, repr(found), vars(found))
         print(repr(job), repr(context), repr(storage))
         print(session.sparkContext.getConf().getAll())

@@ -14,11 +14,11 @@ from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 
 import icesql
-from icesql.engine.spark.fragment import fragment_sql
 from icesql.engine.spark.fragment_cut import cut_fragments
 from icesql.engine.spark.kinds import Spelled
 from icesql.engine.spark.row_fragments import filtered
 from icesql.engine.spark.scans import FRAGMENTS
+from icesql.engine.splice import renamed_sql
 from tests.writer.table import TableWriter
 
 SCHEMA = {
@@ -99,7 +99,7 @@ class Everything:
     def columns(self, scans: Any, tree: exp.Select) -> tuple[tuple[str, str], ...] | None:
         with tables() as con:
             try:
-                relation = con.sql(fragment_sql(tree, {i: f"__scan_{i}" for i in range(3)}))
+                relation = con.sql(renamed_sql(tree, {}))
             except duckdb.BinderException:
                 return None
             return tuple(
@@ -145,8 +145,7 @@ def make_parts(con: Any, fragment: Any, parts: int) -> None:
         con.execute(
             f"CREATE OR REPLACE TABLE part AS SELECT * FROM __scan_{fragment.scan} WHERE {cut}"
         )
-        names = {i: f"__scan_{i}" for i in fragment.whole} | {fragment.scan: "part"}
-        sql = fragment_sql(fragment.tree, names)
+        sql = renamed_sql(fragment.tree, {f"__scan_{fragment.scan}": "part"})
         if part == 0:
             con.execute(f'CREATE TABLE "{fragment.name}" AS {sql}')
         else:

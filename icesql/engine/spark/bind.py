@@ -11,6 +11,7 @@ from icesql.engine.relation import empty_relation
 from icesql.engine.result_schema import ResultColumn, declare
 from icesql.engine.spark.dialect import qualified
 from icesql.engine.spark.kinds import refuse
+from icesql.engine.splice import spliced_sql
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -37,14 +38,12 @@ def declared_columns(
 
 def _types(tree: exp.Expr, plans: Sequence[ScanPlan], cursor: Any) -> list[tuple[str, Any]]:
     import duckdb
-    from sqlglot.errors import ErrorLevel
 
-    sql = tree.sql(dialect="duckdb", unsupported_level=ErrorLevel.IGNORE, comments=False)
-    check_calls(sql, tree, cursor)
-    for index, plan in enumerate(plans):
-        empty = empty_relation(plan.scan.projection).sql
-        for spelling in (f'"__scan_{index}"', f"__scan_{index} "):
-            sql = sql.replace(spelling, f"({empty}) ")
+    empty = {
+        f"__scan_{index}": empty_relation(plan.scan.projection).sql
+        for index, plan in enumerate(plans)
+    }
+    sql = spliced_sql(tree, empty, lambda text: check_calls(text, tree, cursor))
     try:
         relation = cursor.sql(sql)
     except duckdb.Error as error:

@@ -13,8 +13,9 @@ from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 
 from icesql.engine.duckdb_types import duckdb_type
+from icesql.engine.spark.crossing import marked
 from icesql.engine.spark.functions import rewrite_function
-from icesql.engine.spark.kinds import Spelled, kind, refuse
+from icesql.engine.spark.kinds import Refusal, Spelled, kind, refuse
 from icesql.engine.spark.operators import rewrite_operator
 from icesql.engine.spark.qualify import filter_windows
 from icesql.errors import UnsupportedSqlError
@@ -49,6 +50,14 @@ def spelled_sql(generator: Any, node: Spelled) -> str:
     )
 
 
+def _refusal_sql(generator: Any, node: Refusal) -> str:
+    """RAISE_ERROR of a marked error. The mark stands apart: Spark quotes SQL in its messages."""
+    error, mark = refuse(node.args["construct"]), node.args["mark"]
+    parts = f"{error}\n{mark}", marked(error, mark).removeprefix(mark)
+    texts = ", ".join(generator.sql(exp.Literal.string(part)) for part in parts)
+    return f"RAISE_ERROR(CONCAT({texts}))"
+
+
 def _timestamp_types() -> dict[Any, str]:
     kinds = exp.DataType.Type
     return {
@@ -64,7 +73,11 @@ class IcesqlSpark(Spark):
     class Generator(SparkGenerator):
         """Spark's generator with text of Spark's own in it."""
 
-        TRANSFORMS: ClassVar = {**SparkGenerator.TRANSFORMS, Spelled: spelled_sql}
+        TRANSFORMS: ClassVar = {
+            **SparkGenerator.TRANSFORMS,
+            Spelled: spelled_sql,
+            Refusal: _refusal_sql,
+        }
         TYPE_MAPPING: ClassVar = _timestamp_types()
 
 
@@ -91,8 +104,10 @@ def qualified(tree: exp.Expr, scans: Sequence[TableScan]) -> exp.Expr:
         raise refuse(f"this statement ({error})") from error
 
 
-def spark_sql(tree: exp.Expr, names: Mapping[str, str], timezone: str) -> str:
+def spark_sql(tree: exp.Expr, names: Mapping[str, str], timezone: str, mark: str) -> str:
     """A qualified tree in Spark's SQL, its scans called by ``names``.
+
+    Rows that it refuses end the query by an error behind ``mark``.
 
     Raises UnsupportedSqlError naming what has no equal there.
     """
@@ -106,6 +121,8 @@ def spark_sql(tree: exp.Expr, names: Mapping[str, str], timezone: str) -> str:
             made = rewrite_function(node)
         if made is not node:
             node.replace(made)
+    for refusal in tree.find_all(Refusal):
+        refusal.set("mark", mark)
     for table in tree.find_all(exp.Table):
         if table.name in names:
             table.set("this", exp.to_identifier(names[table.name], quoted=True))

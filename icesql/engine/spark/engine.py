@@ -21,6 +21,7 @@ from icesql.engine.reading import Reading
 from icesql.engine.result_schema import ResultColumn, arrow_schema, python_values
 from icesql.engine.spark.batches import expected_bytes, stream
 from icesql.engine.spark.bind import declared_columns
+from icesql.engine.spark.crossing import new_mark
 from icesql.engine.spark.errors import has_crossed, is_gone, spark_exceptions, translate
 from icesql.engine.spark.progress import SparkJobs
 from icesql.engine.spark.reader import ReaderFrames, readable_folders
@@ -93,6 +94,8 @@ class SparkResult:
         self._bound, self._plans = bound, tuple(plans)
         self._pool, self._footers = pool, footers
         self._zone = ZoneInfo(query.settings.timezone)
+        # Known to the driver and to this query's tasks alone.
+        self._mark = new_mark()
         self._lock = threading.Lock()
         self._jobs: SparkJobs | None = None
         self._scans: Scans | None = None
@@ -119,10 +122,16 @@ class SparkResult:
         try:
             tree, self.columns = declared_columns(self._bound, self._plans, cursor)
             session = self._source.session(settings.timezone)
-            nonce = secrets.token_hex(4)
+            nonce = secrets.token_hex(8)
             self._jobs = SparkJobs(session, f"icesql-{nonce}", self._query)
             self._scans = Scans(
-                session, self._plans, self._query, nonce, self._footers, self._frames
+                session,
+                self._plans,
+                self._query,
+                nonce,
+                self._mark,
+                self._footers,
+                self._frames,
             )
             self._jobs.join()
             self._frame = self._scans.prepare(tree, self.columns, cursor)
@@ -148,9 +157,9 @@ class SparkResult:
             cancelled = self._query.cancel.is_set()
             if not cancelled and is_gone(error):
                 self._source.forget()
-            found = translate(error, cancelled=cancelled, planning=planning)
+            found = translate(error, self._mark, cancelled=cancelled, planning=planning)
             # The trace of Java tells nothing beyond what a worker said itself.
-            raise found from (None if has_crossed(error) else error)
+            raise found from (None if has_crossed(error, self._mark) else error)
         finally:
             self._busy = False
 

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import pickle
 import re
 from typing import Any, Final
 from urllib.parse import unquote
 
-from icesql.engine.spark.worker import ERROR_MARK
+from icesql.engine.spark.crossing import crossed
 from icesql.errors import (
     CorruptFileError,
     DataError,
     Error,
-    InternalError,
     OperationalError,
     QueryCancelledError,
     StorageError,
     UnsupportedSqlError,
 )
 
-_CROSSED = re.compile(re.escape(ERROR_MARK) + r"([A-Za-z0-9+/=]+);")
 # Conditions of Spark's ANSI mode that the local engine calls errors of the data too.
 _DATA = re.compile(
     r"\b(ARITHMETIC_OVERFLOW|CAST_INVALID_INPUT|CAST_OVERFLOW|DIVIDE_BY_ZERO|DATETIME_OVERFLOW|"
@@ -81,7 +76,9 @@ def is_gone(error: BaseException) -> bool:
     """Whether Spark itself has ended, or the session in it, and will answer nothing more."""
     if isinstance(error, ConnectionError | EOFError):
         return True
-    return bool(_GONE.search(_text(error).partition("Traceback")[0][:500]))
+    # Spark names the conditions of a statement; what it says beside them quotes data.
+    said = _condition(error) or _text(error).partition("Traceback")[0][:500]
+    return bool(_GONE.search(said))
 
 
 def sentence(error: BaseException) -> str:
@@ -89,23 +86,28 @@ def sentence(error: BaseException) -> str:
     return _brief(_text(error))
 
 
-def has_crossed(error: BaseException) -> bool:
-    """Whether a worker raised an icesql error that this one carries."""
-    return ERROR_MARK in _text(error)
+def has_crossed(error: BaseException, mark: str) -> bool:
+    """Whether this error carries one of icesql's that a worker of the query of ``mark`` raised."""
+    return crossed(_text(error), mark) is not None
 
 
-def translate(error: BaseException, *, cancelled: bool, planning: bool = False) -> Error:
+def translate(error: BaseException, mark: str, *, cancelled: bool, planning: bool = False) -> Error:
     """The icesql error for something that Spark raised.
 
+    Of its text nothing is believed but what stands behind ``mark``, the query's own.
     ``planning`` says that Spark was only asked to understand the statement, which the local
     engine already has: what it does not take is then not supported there.
     """
     if cancelled:
         return QueryCancelledError("the query was cancelled")
     text = _text(error)
-    crossed = _crossed(text)
-    if crossed is not None:
-        return crossed
+    raised = crossed(text, mark)
+    if raised is not None:
+        return raised
+    condition = _condition(error)
+    if condition is not None and _DATA.search(condition):
+        # What such a message quotes is data, whatever it says.
+        return DataError(_brief(text))
     short_of = _memory(text)
     if short_of is not None:
         return short_of
@@ -114,12 +116,11 @@ def translate(error: BaseException, *, cancelled: bool, planning: bool = False) 
             f"Spark has ended or does not answer ({_brief(text)}); it was stopped, killed or ran "
             "out of memory: run the query again where icesql started Spark, else connect again"
         )
-    condition = _condition(error)
     in_file = _file_error(text)
     if in_file is not None:
         return in_file
     brief = _brief(text)
-    if _DATA.search(condition or text[:2000]):
+    if condition is None and _DATA.search(text[:2000]):
         return DataError(brief)
     if planning and condition is not None:
         return UnsupportedSqlError(
@@ -128,17 +129,6 @@ def translate(error: BaseException, *, cancelled: bool, planning: bool = False) 
     if "OPERATION_CANCELED" in text or ("cancelled" in text and "Job" in text):
         return QueryCancelledError("the query was cancelled")
     return OperationalError(f"Spark failed: {brief}")
-
-
-def _crossed(text: str) -> Error | None:
-    found = _CROSSED.search(text)
-    if found is None:
-        return None
-    try:
-        error = pickle.loads(base64.b64decode(found[1]))
-    except (binascii.Error, pickle.UnpicklingError, EOFError, AttributeError, ImportError):
-        return None
-    return error if isinstance(error, Error) else InternalError(str(error))
 
 
 def _memory(text: str) -> Error | None:

@@ -7,14 +7,13 @@ is left crosses to the JVM, and the rest of the query reads it as a table of the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from sqlglot import exp
-from sqlglot.errors import ErrorLevel
 
-from icesql.engine.spark.division import scan_number, scans_in
+from icesql.engine.spark.division import scans_in
 
 
 class Choice(Protocol):
@@ -66,16 +65,6 @@ def fragment(
     if columns is None:
         return None
     return Fragment(name, scan, tuple(i for i in inside if i != scan), select, columns)
-
-
-def fragment_sql(tree: exp.Select, tables: Mapping[int, str]) -> str:
-    """The tree in DuckDB's dialect, its scans called by other names."""
-    tree = tree.copy()
-    for each in tree.find_all(exp.Table):
-        number = scan_number(each)
-        if number is not None:
-            each.set("this", exp.to_identifier(tables[number], quoted=True))
-    return str(tree.sql(dialect="duckdb", unsupported_level=ErrorLevel.IGNORE))
 
 
 def below(select: exp.Select, columns: Sequence[exp.Expr]) -> exp.Select:

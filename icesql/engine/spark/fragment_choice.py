@@ -9,8 +9,8 @@ from sqlglot import exp
 
 from icesql.engine.relation import empty_relation
 from icesql.engine.result_schema import declare
-from icesql.engine.spark.fragment import fragment_sql
 from icesql.engine.spark.tasks import SparkTasks
+from icesql.engine.splice import spliced_sql
 from icesql.iceberg.bounds import decode_bound
 from icesql.iceberg.types import DateType, IntegerType, LongType
 
@@ -69,12 +69,12 @@ class FragmentChoice:
         """What DuckDB says of the fragment over empty scans; None for types Spark has not."""
         import duckdb
 
-        sql = fragment_sql(tree, {scan: f"__whole_scan_{scan}" for scan in scans})
-        for scan in scans:
-            empty = empty_relation(self._plans[scan].scan.projection).sql
-            sql = sql.replace(f'"__whole_scan_{scan}"', f"({empty})")
+        empty = {
+            f"__scan_{scan}": empty_relation(self._plans[scan].scan.projection).sql
+            for scan in scans
+        }
         try:
-            relation = self._cursor.sql(sql)
+            relation = self._cursor.sql(spliced_sql(tree, empty))
         except duckdb.Error:
             # It names a column of a query around it, say: the whole is for Spark.
             return None

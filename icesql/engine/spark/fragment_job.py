@@ -18,6 +18,7 @@ from icesql.engine.grouping import FileGroup, group_files
 from icesql.engine.instance import InstancePool
 from icesql.engine.relation import Relation, union_all
 from icesql.engine.relation_builder import RelationBuilder
+from icesql.engine.splice import filled
 from icesql.engine.stream import ArrowSource
 from icesql.scan.task import CombinedScanTask, FileScanTask, ScanContext
 
@@ -98,13 +99,14 @@ class FragmentJob:
     ) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        sql, parameters = self.sql, dict[str, Any]()
+        sources, parameters = dict[str, str](), dict[str, Any]()
         for index, (table, task) in enumerate(self.tables):
             relation = _relation(cursor, index, task, query, streams)
             for name, source in relation.registered.items():
                 cursor.register(name, source)
-            sql = sql.replace(f'"{table}"', f"({relation.sql})")
+            sources[table] = relation.sql
             parameters |= relation.parameters
+        sql = filled(self.sql, sources)
         used = {name: value for name, value in parameters.items() if f"${name}" in sql}
         schema = pa.schema([(name, arrow_type(kind)) for name, kind in self.columns])
         reader = cursor.sql(sql, params=used or None).to_arrow_reader(_BATCH_ROWS)

@@ -51,6 +51,12 @@ class Spelled(exp.Expression):
     arg_types: ClassVar = {"parts": True, "engine_type": False}
 
 
+class Refusal(exp.Expression):
+    """Ends the query where a row comes to it, by an error that crosses behind ``mark``."""
+
+    arg_types: ClassVar = {"construct": True, "mark": False}
+
+
 def kind_of_type(node: exp.DataType | None) -> str:
     """The kind of a sqlglot type; "unknown" when it is not known."""
     if node is None or not isinstance(node, exp.DataType):
@@ -143,9 +149,6 @@ def refuse(construct: str, hint: str = "run it with engine = 'local'") -> Unsupp
     return UnsupportedSqlError(f"{construct} on Spark", hint=hint)
 
 
-def refuse_rows(construct: str) -> str:
-    """SQL that ends a query by ``refuse(construct)`` when a row comes to it."""
-    from icesql.engine.spark.worker import crossing
-
-    text = str(crossing(refuse(construct))).replace("\\", "\\\\").replace("'", "\\'")
-    return f"RAISE_ERROR('{text}')"
+def refuse_rows(construct: str) -> Refusal:
+    """An expression that ends a query by ``refuse(construct)`` when a row comes to it."""
+    return Refusal(construct=construct)

@@ -116,11 +116,12 @@ def replaced(node: exp.RegexpReplace) -> exp.Expr:
             # Java finds an empty match in the middle of a character beyond 16 bits.
             refusal = refuse_rows("regexp_replace() of nothing in text beyond 16 bits")
             return spelled(
-                f"IF({{0}} RLIKE {{3}}, {refusal}, REGEXP_REPLACE({{0}}, {{1}}, {{2}}))",
+                "IF({0} RLIKE {3}, {4}, REGEXP_REPLACE({0}, {1}, {2}))",
                 node.this,
                 pattern,
                 new,
                 exp.Literal.string(r"[\x{10000}-\x{10FFFF}]"),
+                refusal,
                 like=node,
             )
         return spelled("REGEXP_REPLACE({0}, {1}, {2})", node.this, pattern, new, like=node)

@@ -104,9 +104,11 @@ def rest_of(
     if {table.name for table in tree.find_all(exp.Table)} != {fragment.name}:
         return None
     name = f"{fragment.name}_{secrets.token_hex(4)}"
-    sql = tree.sql(dialect=_DuckDBOverPartials, unsupported_level=ErrorLevel.IGNORE)
+    renamed = tree.copy()
+    for table in renamed.find_all(exp.Table):
+        table.set("this", exp.to_identifier(name, quoted=True))
+    sql = renamed.sql(dialect=_DuckDBOverPartials, unsupported_level=ErrorLevel.IGNORE)
     schema = pa.schema([(each, arrow_type(kind)) for each, kind in fragment.columns])
-    sql = sql.replace(f'FROM "{fragment.name}"', f'FROM "{name}"')
     cursor.register(name, schema.empty_table())
     try:
         kinds = cursor.sql(sql).types

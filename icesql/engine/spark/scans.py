@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -12,7 +13,7 @@ import icesql.errors
 from icesql.context import QueryContext
 from icesql.engine.footer import FooterCache
 from icesql.engine.spark.dialect import check_functions, spark_sql
-from icesql.engine.spark.fragment import Fragment, fragment_sql
+from icesql.engine.spark.fragment import Fragment
 from icesql.engine.spark.fragment_choice import FragmentChoice
 from icesql.engine.spark.fragment_cut import cut_fragments
 from icesql.engine.spark.fragment_job import FragmentJob
@@ -22,6 +23,7 @@ from icesql.engine.spark.row_fragments import filtered
 from icesql.engine.spark.tasks import SparkTasks, parallelism
 from icesql.engine.spark.types import quoted, spark_schema
 from icesql.engine.spark.worker import ScanJob, pack
+from icesql.engine.splice import renamed_sql
 from icesql.iceberg.metadata_columns import POS
 from icesql.iceberg.schema import Schema
 from icesql.scan.task import CombinedScanTask
@@ -41,6 +43,7 @@ SPARK_READER: Final = "spark's parquet reader"
 class Scans:
     """Views ``__scan_<i>_<nonce>`` over the scans of one query; ``drop`` takes them away.
 
+    ``nonce`` shows in Spark's plans and messages, ``mark`` never does: errors cross behind it.
     ``ways`` are those that may be chosen besides TASKS, which reads everything.
     """
 
@@ -52,11 +55,13 @@ class Scans:
         plans: Sequence[ScanPlan],
         query: QueryContext,
         nonce: str,
+        mark: str,
         footers: FooterCache,
         frames: ReaderFrames,
     ) -> None:
         self._session, self._plans, self._query = session, plans, query
-        self._nonce, self._footers, self._frames = nonce, footers, frames
+        self._nonce, self._mark = nonce, mark
+        self._footers, self._frames = footers, frames
         self._views: list[str] = []
         self.groups: tuple[str, ...] = ()
         self.rest: Rest | None = None
@@ -81,7 +86,7 @@ class Scans:
             return self._fragment_frame(fragments[0], tasks)
         names = {f"__scan_{i}": f"__scan_{i}_{self._nonce}" for i in range(len(self._plans))}
         names |= {each.name: f"{each.name}_{self._nonce}" for each in fragments}
-        sql = spark_sql(tree, names, self._query.settings.timezone)
+        sql = spark_sql(tree, names, self._query.settings.timezone, self._mark)
         for each in fragments:
             self._view(names[each.name], self._fragment_frame(each, tasks))
             self._use(each)
@@ -115,8 +120,11 @@ class Scans:
         return TASKS, self._task_frame(plan, tasks[index])
 
     def _fragment_frame(self, fragment: Fragment, tasks: SparkTasks) -> Any:
-        tables = {i: f"__scan_{i}_{self._nonce}" for i in (fragment.scan, *fragment.whole)}
-        sql = fragment_sql(fragment.tree, tables)
+        # Like the mark, these never leave the query: its tasks look for them in the text.
+        tables = {
+            i: f"__scan_{i}_{secrets.token_hex(16)}" for i in (fragment.scan, *fragment.whole)
+        }
+        sql = renamed_sql(fragment.tree, {f"__scan_{i}": name for i, name in tables.items()})
         whole = tuple((tables[i], tasks.whole(i)) for i in fragment.whole)
         jobs = [
             FragmentJob(
@@ -131,7 +139,7 @@ class Scans:
         for i in fragment.whole:
             self.own_bytes += len(jobs) * self._plans[i].report.projected_bytes
         ddl = ", ".join(f"{quoted(name)} {kind}" for name, kind in fragment.columns)
-        return job_frame(self._session, jobs, ddl)
+        return job_frame(self._session, jobs, ddl, self._mark)
 
     def _view(self, name: str, frame: Any) -> None:
         frame.createOrReplaceTempView(name)
@@ -143,7 +151,7 @@ class Scans:
             context = replace(context, projection=Schema((POS,)))
         jobs = [ScanJob(CombinedScanTask(task.tasks, context)) for task in tasks]
         self._count(len(jobs), plan)
-        return job_frame(self._session, jobs, spark_schema(context.projection))
+        return job_frame(self._session, jobs, spark_schema(context.projection), self._mark)
 
     def _count(self, tasks: int, plan: ScanPlan) -> None:
         self.own_tasks += tasks
@@ -161,14 +169,15 @@ class Scans:
             return
 
 
-def job_frame(session: Any, jobs: Sequence[Any], schema: str) -> Any:
+def job_frame(session: Any, jobs: Sequence[Any], schema: str, mark: str) -> Any:
     """A DataFrame of the rows that ``jobs`` give, one Spark task for each job.
 
-    Jobs travel as rows, so that each task gets its own and nothing of them shows in a plan.
+    Jobs travel as rows, so that each task gets its own and nothing of them shows in a plan; their
+    errors cross behind ``mark``.
     """
     import pyarrow as pa
 
-    packed = pa.table({"job": pa.array([pack(job) for job in jobs], pa.binary())})
+    packed = pa.table({"job": pa.array([pack((mark, job)) for job in jobs], pa.binary())})
     with warnings.catch_warnings():
         # PySpark has opinions about the pandas that happens to be installed.
         warnings.simplefilter("ignore")

@@ -118,9 +118,10 @@ def _reverse(node: exp.Reverse) -> exp.Expr:
     if kind(node.this) != "text":
         raise refuse("reverse() of something that is no text")
     return spelled(
-        f"IF({{0}} RLIKE {{1}}, {refuse_rows('reverse() of combined characters')}, REVERSE({{0}}))",
+        "IF({0} RLIKE {1}, {2}, REVERSE({0}))",
         node.this,
         exp.Literal.string(_COMBINING),
+        refuse_rows("reverse() of combined characters"),
         like=node,
     )
 
@@ -182,7 +183,9 @@ def number_of_text(node: exp.Cast, word: str, type_name: str) -> exp.Expr:
 def _guarded(template: str, node: exp.Cast, other: str) -> exp.Expr:
     refusal = refuse_rows(f"a CAST of such text to {node.to.sql(dialect='duckdb')}")
     pattern = exp.Literal.string(other)
-    return spelled(f"IF({{0}} RLIKE {{1}}, {refusal}, {template})", node.this, pattern, like=node)
+    return spelled(
+        f"IF({{0}} RLIKE {{1}}, {{2}}, {template})", node.this, pattern, refusal, like=node
+    )
 
 
 def time_of_text(inner: exp.Expr, node: exp.Cast, word: str, target: str) -> exp.Expr:
@@ -197,10 +200,11 @@ def time_of_text(inner: exp.Expr, node: exp.Cast, word: str, target: str) -> exp
         return spelled(f"{word}({{0}} AS {type_name})", exp.Literal.string(text), like=node)
     return spelled(
         f"(CASE WHEN {{0}} RLIKE {{1}} OR NOT {{0}} RLIKE {{2}} THEN {word}({{0}} AS {type_name})"
-        f" WHEN {{0}} IS NOT NULL THEN {refuse_rows(f'a CAST of such text to a {target}')} END)",
+        f" WHEN {{0}} IS NOT NULL THEN {{3}} END)",
         inner,
         exp.Literal.string(pattern),
         exp.Literal.string(_OTHER_TIME),
+        refuse_rows(f"a CAST of such text to a {target}"),
         like=node,
     )
 

@@ -5,12 +5,12 @@ Imported by name in the workers, so every machine of a cluster needs icesql.
 
 from __future__ import annotations
 
-import base64
 import pickle
 import zlib
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from icesql.engine.spark.crossing import marked
 from icesql.errors import Error
 
 if TYPE_CHECKING:
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from icesql.iceberg.schema import Schema
     from icesql.scan.task import CombinedScanTask
 
-# An icesql error crosses the JVM as text: this, then its pickled form in base64.
-ERROR_MARK: Final = "icesql-error:"
-
 
 def pack(value: Any) -> bytes:
     """A value as the bytes that travel with a Spark task."""
@@ -29,33 +26,34 @@ def pack(value: Any) -> bytes:
 
 
 def unpack(data: bytes) -> Any:
-    """The value that ``pack`` was given."""
+    """The value that ``pack`` was given; only for bytes that the driver packed."""
     return pickle.loads(zlib.decompress(data))
 
 
 class WorkerError(RuntimeError):
-    """Carries an icesql error through Spark; its text holds the pickled error."""
+    """Carries an icesql error through Spark in its text."""
 
 
-def crossing(error: Error) -> WorkerError:
-    """``error`` as one whose text survives Spark."""
-    text = base64.b64encode(pickle.dumps(error)).decode("ascii")
-    return WorkerError(f"{error}\n{ERROR_MARK}{text};")
+def crossing(error: Error, mark: str) -> WorkerError:
+    """``error`` as one whose text survives Spark and is known to the query of ``mark``."""
+    said = str(error).encode("utf-8", "backslashreplace").decode("utf-8")
+    return WorkerError(f"{said}\n{marked(error, mark)}")
 
 
 def read_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """For ``mapInArrow``: each input row holds one packed job, whose batches come out."""
+    """For ``mapInArrow``: each input row holds a packed (mark, job), whose batches come out."""
     for batch in batches:
         for blob in batch.column(0).to_pylist():
-            yield from run(unpack(blob))
+            mark, job = unpack(blob)
+            yield from run(job, mark)
 
 
-def run(job: Callable[[], Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
+def run(job: Callable[[], Iterator[pa.RecordBatch]], mark: str) -> Iterator[pa.RecordBatch]:
     """The batches of a job; its icesql errors become ones that cross."""
     try:
         yield from job()
     except Error as error:
-        raise crossing(error) from None
+        raise crossing(error, mark) from None
 
 
 class ScanJob:

@@ -1,0 +1,91 @@
+"""Errors of Spark's workers as data: one of icesql's classes and its fields, behind a mark.
+
+An error crosses Spark as text, and that text quotes rows, paths and names that strangers wrote.
+So only what stands behind the mark of the query counts: a random word, made on the driver for this
+query alone, which no data can know. What is read there becomes an error of a fixed list of classes
+with plain values in it, or nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+import secrets
+from typing import Any, Final
+
+import icesql.errors
+from icesql.errors import Error
+
+# The classes that may cross, by name.
+CLASSES: Final[dict[str, type[Error]]] = {
+    name: each
+    for name, each in vars(icesql.errors).items()
+    if isinstance(each, type) and issubclass(each, Error)
+}
+_PLAIN = str | int | float | bool | None
+
+
+def new_mark() -> str:
+    """A mark for one query; it must never reach a file, a name or a row."""
+    return f"icesql-{secrets.token_hex(16)}:"
+
+
+def marked(error: Error, mark: str) -> str:
+    """The text in which ``error`` crosses; it begins with the mark and survives any quoting."""
+    cls = next(each for each in type(error).__mro__ if CLASSES.get(each.__name__) is each)
+    crossing = {
+        "class": cls.__name__,
+        "message": str(error),
+        "fields": {name: _plain(value) for name, value in vars(error).items()},
+    }
+    text = json.dumps(crossing, ensure_ascii=True, allow_nan=True)
+    return f"{mark}{base64.b64encode(text.encode('ascii')).decode('ascii')};"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return [each if isinstance(each, _PLAIN) else str(each) for each in value]
+    return value if isinstance(value, _PLAIN) else str(value)
+
+
+def crossed(text: str, mark: str) -> Error | None:
+    """The error that a worker of the query with this mark raised; None where the text holds none.
+
+    The last one counts, as messages come before what Spark adds. A malformed one is none.
+    """
+    found = re.findall(re.escape(mark) + r"([A-Za-z0-9+/=]+);", text)
+    if not found:
+        return None
+    try:
+        return _restored(json.loads(base64.b64decode(found[-1], validate=True)))
+    except (binascii.Error, ValueError, RecursionError):
+        return None
+
+
+def _restored(data: Any) -> Error | None:
+    """An error out of parsed JSON; None unless it has exactly the form that ``marked`` writes."""
+    match data:
+        case {"class": str(name), "message": str(message), "fields": dict(fields)}:
+            cls = CLASSES.get(name)
+        case _:
+            return None
+    if cls is None or not all(_is_field(cls, key, value) for key, value in fields.items()):
+        return None
+    error = cls.__new__(cls)
+    error.args = (message,)
+    for key, value in fields.items():
+        error.__dict__[key] = tuple(value) if isinstance(value, list) else value
+    return error
+
+
+def _is_field(cls: type[Error], name: str, value: Any) -> bool:
+    """Whether an error may carry this: plain, and under a name that hides nothing of its class."""
+    values = value if isinstance(value, list) else [value]
+    return (
+        name.isidentifier()
+        and not name.startswith("_")
+        and not hasattr(cls, name)
+        and all(isinstance(each, _PLAIN) for each in values)
+    )

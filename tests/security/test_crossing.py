@@ -1,0 +1,152 @@
+"""What a Spark worker says of its errors: data behind a mark, never code."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import icesql
+from icesql import errors
+from icesql.engine.spark.crossing import CLASSES, crossed, marked, new_mark
+from icesql.engine.spark.worker import crossing, run
+
+MARK = new_mark()
+EXAMPLES = [
+    errors.SqlSyntaxError("no", line=3, column=4, expected=("a", "b"), sql="x\ny\nz"),
+    errors.TableNotFoundError("t", similar=("u", "v"), hint="h"),
+    errors.ColumnNotFoundError("c", table="t"),
+    errors.AmbiguousColumnError("c", candidates=("a.c", "b.c")),
+    errors.SnapshotNotFoundError("1", table="t", oldest="0", newest="2"),
+    errors.UnsupportedSqlError("it", hint="h", line=1, column=2),
+    errors.UnsupportedTableError("it", table="t", path="p"),
+    errors.CorruptFileError("/p/'\"\\;{0}\n é \x00 \udc80", "bad", offset=7),
+    errors.StorageError("p", "gone"),
+    errors.MissingExtraError("it", extra="spark"),
+    errors.DataError("1/0"),
+    errors.InternalError(""),
+]
+
+
+def forged(data: Any, mark: str = MARK) -> str:
+    text = data if isinstance(data, bytes) else json.dumps(data).encode()
+    return f"{mark}{base64.b64encode(text).decode()};"
+
+
+@pytest.mark.parametrize("error", EXAMPLES, ids=lambda error: type(error).__name__)
+def test_an_error_crosses_whole(error: icesql.Error) -> None:
+    text = (
+        f"Job aborted: Traceback …\n{crossing(error, MARK)}\n\tat org.apache.spark.Some(Where.java)"
+    )
+    text.encode("utf-8")
+    found = crossed(text, MARK)
+    assert type(found) is type(error)
+    assert (str(found), found.args, vars(found)) == (str(error), error.args, vars(error))
+
+
+def test_every_class_of_the_tree_crosses() -> None:
+    def below(cls: type[icesql.Error]) -> set[type[icesql.Error]]:
+        return {cls}.union(*map(below, cls.__subclasses__()))
+
+    assert {each for each in below(icesql.Error) if each.__module__ == "icesql.errors"} == set(
+        CLASSES.values()
+    )
+
+
+def test_a_class_of_another_crosses_as_the_nearest_of_icesql() -> None:
+    class Private(errors.StorageError):
+        pass
+
+    assert type(crossed(marked(Private("p", "x"), MARK), MARK)) is errors.StorageError
+
+
+def test_only_the_mark_of_the_query_counts(tmp_path: Path) -> None:
+    real = marked(errors.DataError("real"), MARK)
+    other = marked(errors.DataError("forged"), new_mark())
+    assert crossed(other, MARK) is None
+    for text in (f"{other} {real}", f"{real} {other}"):
+        assert str(crossed(text, MARK)) == "real"
+    assert crossed("icesql-error:" + real.removeprefix(MARK), MARK) is None
+
+
+def test_the_last_error_counts() -> None:
+    first, last = (marked(errors.DataError(each), MARK) for each in ("first", "last"))
+    assert str(crossed(f"{first}\n{last}", MARK)) == "last"
+    # One that was cut off is none.
+    assert str(crossed(f"{first}\n{last[:-5]}", MARK)) == "first"
+
+
+class Touch:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.system, (f"touch {self.path}",)
+
+
+DATA_ERROR = {"class": "DataError", "message": "x", "fields": {}}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"null",
+        b"{",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        [],
+        {},
+        DATA_ERROR | {"class": "SystemExit"},
+        DATA_ERROR | {"class": "Exception"},
+        DATA_ERROR | {"class": "Warning"},
+        DATA_ERROR | {"class": "os.system"},
+        DATA_ERROR | {"class": ["DataError"]},
+        DATA_ERROR | {"message": 1},
+        DATA_ERROR | {"fields": [["a", 1]]},
+        DATA_ERROR | {"fields": {"args": ["y"]}},
+        DATA_ERROR | {"fields": {"__class__": "y"}},
+        DATA_ERROR | {"fields": {"_private": "y"}},
+        DATA_ERROR | {"fields": {"with_traceback": "y"}},
+        DATA_ERROR | {"fields": {"a b": "y"}},
+        DATA_ERROR | {"fields": {"path": {"deep": 1}}},
+        DATA_ERROR | {"fields": {"path": [["deep"]]}},
+    ],
+    ids=lambda data: repr(data)[:60],
+)
+def test_what_is_malformed_is_no_error_of_icesql(data: Any) -> None:
+    assert crossed(forged(data), MARK) is None
+
+
+def test_a_pickle_behind_the_mark_itself_is_not_unpickled(tmp_path: Path) -> None:
+    canary = tmp_path / "canary"
+    payload = pickle.dumps(Touch(canary))
+    pickle.loads(payload)
+    assert canary.exists(), "the payload works, so that the test proves something"
+    canary.unlink()
+    for text in (forged(payload), forged(payload, "icesql-error:")):
+        assert crossed(text, MARK) is None
+    assert not canary.exists()
+
+
+def test_a_worker_says_its_errors_behind_the_mark_alone() -> None:
+    def job() -> Any:
+        yield 1
+        raise errors.CorruptFileError("/p", "bad")
+
+    batches = run(job, MARK)
+    assert next(batches) == 1
+    with pytest.raises(RuntimeError) as caught:
+        next(batches)
+    assert type(crossed(str(caught.value), MARK)) is errors.CorruptFileError
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+def test_marks_are_never_the_same() -> None:
+    assert len({new_mark() for _ in range(1000)}) == 1000

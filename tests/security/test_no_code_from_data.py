@@ -1,0 +1,422 @@
+"""No code from data: what icesql evaluates, unpickles or hands to an engine as text is listed here.
+
+The walk reads the syntax tree of every module. Something new that it finds fails until it stands in
+a list below with the reason why no text of a table, row, path, message or statement can run by it.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+import icesql
+
+PACKAGE = Path(icesql.__file__).parent
+
+# Whatever makes code, objects of any class or processes out of bytes and texts.
+_DANGEROUS = re.compile(
+    r"""^(
+        (builtins\.)?(eval|exec|compile|__import__|globals|locals|__builtins__|breakpoint)
+      | builtins\.\*
+      | (_?pickle|cPickle|cloudpickle|dill|joblib|jsonpickle|marshal|shelve|copyreg)\.
+            (?!dumps?$|dump$|HIGHEST_PROTOCOL$|DEFAULT_PROTOCOL$|\w*Error$|\*?$).*
+      | (_?pickle|cPickle|cloudpickle|dill|joblib|jsonpickle|marshal|shelve|copyreg)\.\*
+      | (ruamel\.)?yaml\.(?!safe_load|SafeLoader|CSafeLoader|YAMLError).*
+      | importlib(\.(import_module|reload|util\..*|machinery\..*|\*))
+      | (runpy|code|codeop|zipimport|imp|pty|ctypes|cffi|subprocess|multiprocessing)(\..*)?
+      | os\.(system|popen|exec\w*|spawn\w*|posix_spawn\w*|fork\w*|startfile|\*)
+      | sys\.(modules|meta_path|path_hooks|_getframe)
+      | types\.(FunctionType|CodeType|LambdaType)
+      | (numpy|np)\.(load|fromfile|memmap) | (pandas|pd)\.(read_pickle|eval)
+      | pyarrow\.(deserialize\w*|PyExtensionType|UnknownExtensionType)
+      | asyncio\.create_subprocess\w* | logging\.config(\..*)?
+    )$""",
+    re.VERBOSE,
+)
+_BUILTINS = {
+    "eval", "exec", "compile", "__import__", "globals", "locals", "__builtins__", "breakpoint",
+}  # fmt: skip
+# Methods whose first argument is SQL to some engine; sqlglot's generators share the name sql().
+_SINKS = {"execute", "executemany", "executescript", "sql", "query", "from_query", "selectExpr"}
+# sqlglot's builders that parse a text they are given.
+_PARSERS = re.compile(
+    r"(^|\.)(parse_one|maybe_parse|condition|to_table|table_|DataType\.build|sqlglot\.parse)$"
+)
+_WORDS = re.compile(
+    r"\b(SELECT|FROM|WHERE|JOIN|UNION|STRUCT|MAP|ARRAY|SET|INSERT|UPDATE|DELETE|DESCRIBE|SHOW|CASE"
+    r"|PRAGMA|WHEN|CAST|IF|AS|AND|ON|READ_PARQUET|INTERVAL|DECIMAL|RAISE_ERROR|CONCAT|COALESCE|END"
+    r"|GREATEST|LIMIT|OVER|NOT|NULL|FILTER|ROUND|LN|SLICE|DATE_\w+|TRUNC|MAKE_\w+|WITHIN)\b"
+)
+_ERRORS = re.compile(r"(Error|Exception|refuse|refuse_rows|NotConstant)$")
+
+
+class Walk(ast.NodeVisitor):
+    """The findings of one module, each with the function around it."""
+
+    def __init__(self, source: str) -> None:
+        self.found: dict[str, set[tuple[str, str]]] = defaultdict(set)
+        self._names: dict[str, str] = {}
+        self._texts: set[str] = set()
+        self._inside: list[str] = []
+        tree = ast.parse(source)
+        for node in ast.walk(tree):
+            self._import(node)
+        for statement in tree.body:
+            # Names of texts that stand in the module once and for all.
+            match statement:
+                case (
+                    ast.Assign(targets=[ast.Name(id=name)], value=value)
+                    | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
+                ) if _is_constant(value):
+                    self._texts.add(name)
+        self.visit(tree)
+
+    def _import(self, node: ast.AST) -> None:
+        if isinstance(node, ast.Import):
+            for each in node.names:
+                name = each.asname or each.name.partition(".")[0]
+                self._names[name] = each.name if each.asname else name
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for each in node.names:
+                self._names[each.asname or each.name] = f"{node.module}.{each.name}"
+
+    def _dotted(self, node: ast.AST) -> str:
+        """What a name stands for, by the module it was imported from."""
+        match node:
+            case ast.Name(id=name):
+                return self._names.get(name, name)
+            case ast.Attribute(value=value, attr=attr):
+                inner = self._dotted(value)
+                return f"{inner}.{attr}" if inner else ""
+        return ""
+
+    def _note(self, what: str, detail: str) -> None:
+        self.found[what].add((".".join(self._inside), detail))
+
+    # ------------------------------------------------------------------ visits
+
+    def _scope(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
+        self._inside.append(node.name)
+        self.generic_visit(node)
+        self._inside.pop()
+
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = _scope
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        for each in node.names:
+            self._check(f"{node.module}.{each.name}")
+
+    def visit_Import(self, node: ast.Import) -> None:
+        for each in node.names:
+            self._check(each.name)
+
+    def visit_Name(self, node: ast.Name) -> None:
+        self._check(self._dotted(node), imported=node.id in self._names)
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        self._check(self._dotted(node))
+        self.generic_visit(node)
+
+    def _check(self, name: str, *, imported: bool = True) -> None:
+        if _DANGEROUS.match(name) and (imported or name in _BUILTINS):
+            self._note("code", name.removeprefix("builtins."))
+
+    def visit_Raise(self, node: ast.Raise) -> None:
+        """Messages are not handed to an engine."""
+        for call in ast.walk(node):
+            if isinstance(call, ast.Call) and not isinstance(call.func, ast.Name):
+                self.visit(call.func)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        name = self._dotted(node.func)
+        if name == "getattr" and node.args:
+            owner = self._dotted(node.args[0])
+            is_module = owner in self._names.values() and owner.split(".")[-1].islower()
+            if is_module or owner == "__builtins__":
+                self._note("code", f"getattr of {owner}")
+        if isinstance(node.func, ast.Attribute) and node.args:
+            method, first = node.func.attr, node.args[0]
+            if method in _SINKS and not self._is_fixed(first):
+                self._note("sink", method)
+            if method in ("format", "format_map") and not self._is_fixed(node.func.value):
+                self._note("code", "format of a text that is not in the source")
+        if _PARSERS.search(name) and node.args and not self._is_fixed(node.args[0]):
+            self._note("parser", name.rsplit(".", 1)[-1])
+        if _ERRORS.search(name):
+            return
+        self._built(node)
+        self.generic_visit(node)
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
+        self._built(node)
+        self.generic_visit(node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> None:
+        self._built(node)
+        self.generic_visit(node)
+
+    def _built(self, node: ast.expr) -> None:
+        """SQL in the source with gaps in it."""
+        match node:
+            case ast.JoinedStr(values=values):
+                fixed = [each.value for each in values if isinstance(each, ast.Constant)]
+                has_gaps = len(fixed) < len(values)
+            case ast.BinOp(left=left, op=ast.Add() | ast.Mod(), right=right):
+                fixed = [e.value for e in (left, right) if isinstance(e, ast.Constant)]
+                has_gaps = len(fixed) == 1
+            case ast.Call(
+                func=ast.Attribute(value=ast.Constant(value=text), attr="join" | "format")
+            ):
+                fixed, has_gaps = [text], True
+            case _:
+                return
+        texts = " ".join(each for each in fixed if isinstance(each, str))
+        if has_gaps and _WORDS.search(texts.replace("read_parquet", "READ_PARQUET")):
+            self._note("built", "")
+
+    def _is_fixed(self, node: ast.expr) -> bool:
+        return _is_constant(node) or (isinstance(node, ast.Name) and node.id in self._texts)
+
+
+def _is_constant(node: ast.expr) -> bool:
+    match node:
+        case ast.Constant():
+            return True
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _is_constant(left) and _is_constant(right)
+        case ast.JoinedStr(values=values):
+            return all(isinstance(each, ast.Constant) for each in values)
+    return False
+
+
+@functools.cache
+def modules() -> tuple[tuple[str, Walk], ...]:
+    """(path below icesql/, findings) of all modules."""
+    return tuple(
+        (path.relative_to(PACKAGE).as_posix(), Walk(path.read_text(encoding="utf-8")))
+        for path in sorted(PACKAGE.rglob("*.py"))
+    )
+
+
+def findings(what: str, *rooms: str) -> set[str]:
+    """``"file.py: function"`` or ``"file.py: function: detail"`` of each; folders may be moved."""
+    return {
+        ": ".join(filter(None, (place.rsplit("/", 1)[-1], function or "<module>", detail)))
+        for place, walk in modules()
+        if not rooms or place.startswith(rooms)
+        for function, detail in walk.found[what]
+    }
+
+
+# ---------------------------------------------------------------------------- what is left, and why
+
+CODE = {
+    "manifest_walk.py: WalkSource.compile: exec": "the source holds words of this file and numbers "
+    "alone, whatever the schema: test_the_source_of_a_manifest_walk_holds_no_text_of_its_schema",
+    "manifest_walk.py: WalkSource.compile: compile": "the same",
+    "worker.py: unpack: pickle.loads": "jobs and columns that the driver packed itself; they travel "
+    "as rows and partitions that Spark keeps to itself, and no message, file or row reaches it",
+    "__main__.py: run: sys.modules": "whether the shell was loaded, by a name in the source",
+    "key_partitions.py: _Column.array: numpy.memmap": "numbers of a spilled file, never objects",
+    "session.py: _require: importlib.import_module": "names of modules that stand in the calls",
+}
+SINKS = {
+    "sqlite.py: SqliteCatalog.commit: execute": "one of two fixed lists of columns; values bound",
+    "sqlite.py: SqliteCatalog.drop: execute": "a fixed condition; values bound",
+    "sqlite.py: SqliteCatalog._catalogs: execute": "put together of two fixed texts",
+    "sqlite.py: SqliteCatalog._namespace_texts: execute": "put together of two fixed texts",
+    "sqlite.py: SqliteCatalog._tables: execute": "a fixed condition; values bound",
+    "sqlite.py: SqliteCatalog._row: execute": "one of two fixed columns; values bound",
+    "sqlite.py: _has_table: execute": "a fixed text; values bound",
+    "sqlite.py: _columns: execute": "names of the catalog's own tables that stand in the calls",
+    "connection.py: Connection.execute: execute": "the user's own statement, to icesql's parser",
+    "connection.py: Connection.columns: execute": "the user's own name, to icesql's parser",
+    "instance.py: Instance.__init__: execute": "folders as literals",
+    "local.py: LocalResult._bind: sql": "spliced_sql",
+    "local.py: LocalResult._execute_rows: execute": "spliced_sql, columns cast around it",
+    "local.py: LocalResult._open_reader: sql": "spliced_sql, columns cast around it",
+    "bind.py: _types: sql": "spliced_sql",
+    "fragment_choice.py: FragmentChoice.columns: sql": "spliced_sql",
+    "fragment_job.py: FragmentJob._run: sql": "a tree's text with subqueries filled in",
+    "rest.py: Rest.rows: sql": "what rest_of made",
+    "rest.py: rest_of: sql": "a tree's text",
+    "scans.py: Scans.prepare: sql": "a tree's text in Spark's dialect",
+    "dialect.py: spelled_sql: sql": "a generator of sqlglot, whose argument is a tree",
+    "dialect.py: _refusal_sql: sql": "a generator of sqlglot, whose argument is a tree",
+    "session.py: Session._query: execute": "an engine of icesql, whose argument is a bound query",
+    "session.py: Session._explain: execute": "an engine of icesql, whose argument is a bound query",
+}
+PARSERS = {
+    "functions.py: function_keys: parse_one": "an example of grammar/functions.txt",
+    "kinds.py: spelled: build": "names of types that stand in the calls",
+    "operators.py: _compare_as: build": "names of types that stand in the file",
+}
+_TEMPLATES = "a template of spelled(): its gaps take expressions, the rest are words of the file"
+BUILT = {
+    "sqlite.py: SqliteCatalog.commit": "one of two fixed lists of columns; values bound",
+    "sqlite.py: SqliteCatalog.drop": "a fixed condition; values bound",
+    "sqlite.py: SqliteCatalog._tables": "a fixed condition; values bound",
+    "sqlite.py: SqliteCatalog._row": "one of two fixed columns; values bound",
+    "sqlite.py: _columns": "names of the catalog's own tables that stand in the calls",
+    "deletes.py: live_rows": "names of icesql's own relations",
+    "deletes.py: _Keys.anti_join": "quoted names, numbers and icesql's own aliases",
+    "deletes.py: _Keys._streamed": "names of icesql's own relations",
+    "deletes.py: _Keys._read_by_duckdb": "quoted names, numbers and icesql's own aliases",
+    "duckdb_types.py: duckdb_type": "numbers; names of fields are quoted",
+    "file_facts.py: FileFacts.expression": "numbers and icesql's own aliases",
+    "file_facts.py: FileFacts.join": "names of icesql's own relations",
+    "instance.py: Instance.__init__": "folders as literals",
+    "local.py: LocalResult._select": "expressions over columns c0, c1 … and the query itself",
+    "relation.py: parquet_function": "ids as numbers, names, types and defaults as literals",
+    "relation.py: empty_relation": "types, and quoted names",
+    "relation.py: stream_relation": "quoted names",
+    "relation.py: PlainFiles.function": "names of icesql's own parameters",
+    "relation.py: PlainFiles.expression": "names of icesql's own parameters, types, quoted names",
+    "relation.py: PlainFiles._reference": "a default as a literal, types",
+    "relation.py: PlainFiles.select": "quoted names",
+    "relation.py: union_all": "subqueries made here",
+    "relation_builder.py: RelationBuilder.rows": "numbers of rows",
+    "result_schema.py: declared_expression": "columns c0, c1 … and types",
+    "result_schema.py: engine_sql_type": "numbers; names of fields are quoted",
+    "dialect.py: _refusal_sql": "literals that the dialect's generator wrote",
+    "fragment_choice.py: _spark_type": "numbers",
+    "functions.py: _avg": _TEMPLATES,
+    "functions.py: _array_agg": _TEMPLATES,
+    "functions.py: _arg_extreme.rewrite": _TEMPLATES,
+    "functions.py: _percentile.rewrite": _TEMPLATES,
+    "functions.py: _concatenated_lists": _TEMPLATES,
+    "functions.py: _list_sum": _TEMPLATES,
+    "numbers.py: remainder": _TEMPLATES,
+    "numbers.py: decimal_of_double": _TEMPLATES,
+    "numbers.py: float_of_double": _TEMPLATES,
+    "numbers.py: _logarithm": _TEMPLATES,
+    "numbers.py: _log": _TEMPLATES,
+    "numbers.py: _round": _TEMPLATES,
+    "numbers.py: _whole": _TEMPLATES,
+    "operators.py: _add": _TEMPLATES,
+    "operators.py: _shift": _TEMPLATES + "; the amount is digits",
+    "operators.py: _subscript": _TEMPLATES,
+    "operators.py: _cast": _TEMPLATES,
+    "operators.py: _type_name": "numbers and names of types",
+    "rest.py: _merged_sql": "a tree's text and a type of the file",
+    "rest.py: rest_of": "columns c0, c1 … and the query itself",
+    "texts.py: _substring": _TEMPLATES,
+    "texts.py: integer_of_text": _TEMPLATES,
+    "texts.py: number_of_text": _TEMPLATES,
+    "texts.py: _guarded": _TEMPLATES,
+    "texts.py: time_of_text": _TEMPLATES,
+    "times.py: truncated": _TEMPLATES,
+    "times.py: _diff": _TEMPLATES,
+    "times.py: _strftime": _TEMPLATES + "; text of a format is a literal among them",
+    "types.py: spark_type": "numbers; names of fields are quoted",
+}
+
+
+@pytest.mark.parametrize(
+    ("what", "rooms", "listed"),
+    [
+        ("code", (), CODE),
+        ("sink", (), SINKS),
+        ("parser", (), PARSERS),
+        # Where SQL for another system is made: DuckDB, Spark, SQLite.
+        ("built", ("engine/", "datasource/", "catalog/", "storage/", "read/", "scan/"), BUILT),
+    ],
+)
+def test_what_could_run_data_is_listed_with_a_reason(
+    what: str, rooms: tuple[str, ...], listed: dict[str, str]
+) -> None:
+    found = findings(what, *rooms)
+    assert found - set(listed) == set(), "new: make it safe, and say here why it is"
+    assert set(listed) - found == set(), "gone: take it out of the list"
+    assert all(listed.values())
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "eval(x)",
+        "import builtins\nbuiltins.eval(x)",
+        "from builtins import eval as e\ne(x)",
+        "import builtins as b\nf = getattr(b, 'ev' + 'al')",
+        "getattr(__builtins__, name)(x)",
+        "run = exec\nrun(x)",
+        "__import__(x)",
+        "from pickle import loads as x\nx(data)",
+        "import pickle as p\np.loads(data)",
+        "import pickle\nfor load in (pickle.load, pickle.Unpickler): load(x)",
+        "from pickle import *",
+        "import cloudpickle\ncloudpickle.loads(x)",
+        "from marshal import loads",
+        "import yaml\nyaml.load(x)",
+        "from yaml import full_load as f",
+        "import importlib as i\ni.import_module(x)",
+        "from importlib import import_module",
+        "import subprocess",
+        "from subprocess import run",
+        "import os as o\no.system(x)",
+        "from os import popen as p",
+        "import sys\nsys.modules[x]",
+        "template.format(x)",
+        "import ctypes",
+        "compile(x, '', 'exec')",
+        "import numpy as np\nnp.load(x, allow_pickle=True)",
+    ],
+)
+def test_the_walk_sees_code(source: str) -> None:
+    assert Walk(source).found["code"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "con.execute(f'SELECT {x}')",
+        "con.sql('SELECT ' + x)",
+        "con.sql('SELECT %s' % x)",
+        "con.sql('SELECT {}'.format(x))",
+        "con.execute(', '.join(x))",
+        "q = f'SELECT {x}'\ncon.query(q)",
+        "con.executemany(self.q, rows)",
+        "def f(q):\n  session.sql(q)",
+    ],
+)
+def test_the_walk_sees_sql(source: str) -> None:
+    assert Walk(source).found["sink"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "q = f'SELECT {x}'",
+        "q = 'SELECT ' + x",
+        "q = 'WHERE %s' % x",
+        "q = 'CAST({} AS INT)'.format(x)",
+        "q = ' UNION ALL '.join(x)",
+        "q = f'read_parquet({x})'",
+    ],
+)
+def test_the_walk_sees_sql_with_gaps(source: str) -> None:
+    assert Walk(source).found["built"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import re\nre.compile(x)",
+        "import pickle\npickle.dumps(x)",
+        "import json\njson.loads(x)",
+        "Q = 'SELECT 1'\ndef f():\n  con.execute(Q, [x])",
+        "con.execute('SELECT ?', [x])",
+        "import yaml\nyaml.safe_load(x)",
+        "raise ValueError(f'SELECT {x}')",
+        "getattr(error, 'path', None)",
+        "tree.sql(dialect='duckdb')",
+        "importlib.metadata.version('icesql')",
+    ],
+)
+def test_the_walk_leaves_the_rest_alone(source: str) -> None:
+    assert not any(Walk(source).found.values())

@@ -1,0 +1,101 @@
+"""Payloads through the doors of the Spark engine: nothing of a message, row or path ever runs."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import icesql
+from icesql.engine.spark.scans import FRAGMENTS, Scans
+from tests.security.conftest import Canary
+from tests.writer.table import TableWriter
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+FIELDS = [
+    {"id": 1, "name": "x", "required": False, "type": "long"},
+    {"id": 2, "name": "b", "required": False, "type": "string"},
+]
+# Each quotes the text in an error of Spark's.
+FORMS = [
+    "SELECT CAST({} AS INT)",
+    "SELECT sum(CAST({} AS INT)) FROM t",
+    "SELECT a.x FROM t a JOIN t b ON a.x = CAST({} AS INT)",
+    "SELECT sum(x) OVER (ORDER BY CAST({} AS INT)) FROM t",
+    "SELECT CAST({} AS DATE) FROM t",
+    "SELECT CAST({} AS DECIMAL(10, 2)) FROM t",
+]
+
+
+@pytest.fixture
+def table(spark: Any, tmp_path: Path, canary: Canary) -> str:
+    """``t``, whose rows hold the payload."""
+    made = TableWriter(tmp_path / "t", FIELDS)
+    made.commit([made.data_file([{"x": x, "b": canary.pickled} for x in range(3)])])
+    spark.register_table("t", str(made.metadata_path))
+    return str(made.metadata_path)
+
+
+def test_the_payload_itself_works(canary: Canary) -> None:
+    pickle.loads(pickle.dumps(canary))
+    assert canary.path.exists()
+    canary.path.unlink()
+
+
+@pytest.mark.parametrize(
+    ("door", "form"),
+    [("text", FORMS[0]), ("text", FORMS[1]), ("parameter", FORMS[2]), ("parameter", FORMS[4])]
+    + [("row", form) for form in FORMS[1:]],
+)
+def test_texts_in_errors_of_spark_are_texts(
+    spark: Any, table: str, canary: Canary, door: str, form: str
+) -> None:
+    place = {"text": f"'{canary.pickled}'", "parameter": "?", "row": "b"}[door]
+    if "JOIN" in form and door == "row":
+        place = "b.b"
+    parameters = [canary.pickled] if door == "parameter" else []
+    with pytest.raises(icesql.Error) as caught:
+        spark.execute(form.format(place), parameters).fetchall()
+    assert type(caught.value).__module__ == "icesql.errors"
+    canary.check()
+    # What a message says about Spark is not believed either: the session goes on.
+    assert spark.execute("SELECT count(*) FROM t WHERE x >= 0").fetchall() == [(3,)]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "orc", "avro"])
+@pytest.mark.parametrize("ways", [(), (FRAGMENTS,)], ids=["tasks", "fragments"])
+def test_a_path_in_the_error_of_a_worker_is_a_path(
+    spark: Any,
+    tmp_path: Path,
+    canary: Canary,
+    kind: str,
+    ways: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Scans, "ways", frozenset(ways))
+    made = TableWriter(tmp_path / "t", FIELDS)
+    file = made.data_file([{"x": 1, "b": "v"}], format=kind)
+    path = Path(file.record["file_path"])
+    hostile = path.with_name(canary.pickled.replace("/", "_") + path.suffix)
+    hostile.write_bytes(b"damaged " * 20)
+    file.record["file_path"] = str(hostile)
+    made.commit([file])
+    spark.register_table("hostile", str(made.metadata_path))
+    for sql in ("SELECT * FROM hostile", "SELECT sum(x) FROM hostile WHERE x > 0"):
+        with pytest.raises(icesql.CorruptFileError) as caught:
+            spark.execute(sql).fetchall()
+        assert caught.value.path == str(hostile)
+        canary.check()
+
+
+def test_a_message_about_spark_in_data_is_data(spark: Any, table: str) -> None:
+    session = spark.execute("SELECT x FROM t")._result._frame.sparkSession
+    for text in ("SparkContext was shut down", "java.lang.OutOfMemoryError: Java heap space"):
+        with pytest.raises(icesql.DataError) as caught:
+            spark.execute("SELECT CAST(? AS DATE) FROM t", [text]).fetchall()
+        assert text in str(caught.value)
+    again = spark.execute("SELECT x FROM t")._result._frame.sparkSession
+    assert again is session
