@@ -98,12 +98,12 @@ class Cursor:
         """All further rows."""
         return self._fetch(None)
 
-    def __iter__(self) -> Iterator[Row]:
-        while rows := self._fetch(1024):
-            yield from rows
+    def __iter__(self) -> Cursor:
+        return self
 
     def __next__(self) -> Row:
-        row = self.fetchone()
+        row = self._rows().row()
+        self._ended = time.perf_counter()
         if row is None:
             raise StopIteration
         return row
@@ -219,6 +219,11 @@ class Cursor:
 
     def setoutputsize(self, size: int, column: int | None = None) -> None:
         """Part of PEP 249; does nothing."""
+
+    def __del__(self) -> None:
+        result = self.__dict__.get("_result")
+        if result is not None:
+            result.abandon()
 
     def __enter__(self) -> Cursor:
         return self

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import TypeVar
 
 from icesql.errors import (
     CorruptFileError,
@@ -15,6 +16,8 @@ from icesql.errors import (
     QueryCancelledError,
     ScanLimitError,
 )
+
+E = TypeVar("E", bound=BaseException)
 
 # What DuckDB's Parquet reader says when the file, not the query, is at fault.
 _READING = re.compile(
@@ -28,7 +31,7 @@ def is_fatal(error: BaseException) -> bool:
     """Whether the DuckDB instance cannot be used any more."""
     import duckdb
 
-    return isinstance(error, duckdb.FatalException | duckdb.InternalException)
+    return isinstance(_original(error), duckdb.FatalException | duckdb.InternalException)
 
 
 def translate(error: Exception, file_names: Iterable[str]) -> Error:
@@ -40,7 +43,7 @@ def translate(error: Exception, file_names: Iterable[str]) -> Error:
 
     text = _text(error)
     found: Error
-    match error:
+    match _original(error):
         case duckdb.InterruptException():
             return QueryCancelledError("the query was cancelled")
         case duckdb.OutOfMemoryException():
@@ -65,11 +68,29 @@ def translate(error: Exception, file_names: Iterable[str]) -> Error:
             found.__dict__["while_reading"] = True
             return found
     reading = isinstance(
-        error, duckdb.IOException | duckdb.FatalException | duckdb.InternalException | OSError
+        _original(error),
+        duckdb.IOException | duckdb.FatalException | duckdb.InternalException | OSError,
     )
     reading = reading or isinstance(error, UnicodeDecodeError)
     found.__dict__["while_reading"] = reading or bool(_READING.search(text))
     return found
+
+
+def _original(error: E) -> E | Exception:
+    """DuckDB's own error, of which an Arrow stream passes on the text alone, as an OSError."""
+    import duckdb
+
+    kinds: dict[str, type[Exception]] = {
+        "Conversion": duckdb.ConversionException,
+        "Out of Range": duckdb.OutOfRangeException,
+        "Invalid Input": duckdb.InvalidInputException,
+        "Out of Memory": duckdb.OutOfMemoryException,
+        "INTERRUPT": duckdb.InterruptException,
+        "FATAL": duckdb.FatalException,
+        "INTERNAL": duckdb.InternalException,
+    }
+    kind = str(error).partition(" Error: ")[0] if isinstance(error, OSError) else ""
+    return kinds[kind](str(error)) if kind in kinds else error
 
 
 def _file_error(text: str, file_names: Iterable[str]) -> Error | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 from weakref import WeakSet
@@ -17,6 +17,7 @@ from icesql.engine.folders import folders_read
 from icesql.engine.footer import FooterCache
 from icesql.engine.grouping import FileGroup, group_files
 from icesql.engine.instance import Instance, InstancePool
+from icesql.engine.open_query import OpenQuery
 from icesql.engine.reading import Reading
 from icesql.engine.relation_builder import RelationBuilder
 from icesql.engine.result_schema import (
@@ -31,7 +32,6 @@ from icesql.engine.result_schema import (
     row_expression,
 )
 from icesql.engine.splice import spliced_sql
-from icesql.engine.stream import ArrowSource
 from icesql.engine.swapped_files import refuse_swapped_files
 from icesql.engine.worker import Worker
 from icesql.errors import Error
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 _BATCH_ROWS: Final = 65_536
 _FETCH_ROWS: Final = 2_048
+_CLOSE_SECONDS: Final = 1.0
 
 
 class LocalEngine:
@@ -70,7 +71,10 @@ class LocalEngine:
 
 
 class LocalResult:
-    """One query on one DuckDB cursor in one worker thread. See ``protocol.Result``."""
+    """One query on one DuckDB cursor in one worker thread. See ``protocol.Result``.
+
+    The thread and what DuckDB holds end with the last row, an error, ``close`` or the collection.
+    """
 
     def __init__(
         self,
@@ -83,18 +87,15 @@ class LocalResult:
         self._bound, self._plans, self._query = bound, tuple(plans), query
         self._pool, self._footers = pool, footers
         self._zone = time_zone(query.settings.timezone)
-        self._lock = threading.Lock()
-        self._cursor: Any = None
+        self._open = OpenQuery()
         self._instance: Instance | None = None
-        self._streams: list[ArrowSource] = []
         self._sql, self._parameters = "", dict[str, Any]()
         self._engine_types: list[Any] = []
-        self._closed = False
         self.groups: tuple[str, ...] = ()
         self.notes: tuple[str, ...] = ()
         self.columns: tuple[ResultColumn, ...] = ()
-        self._worker = Worker(self._interrupt)
-        self._reading = Reading(self._chunks, self._batches)
+        self._worker = Worker(self._open.interrupt, self._open.release)
+        self._reading = Reading(self._chunks, self._batches, self._finish)
         try:
             self._start(general=False)
         except BaseException:
@@ -111,9 +112,8 @@ class LocalResult:
             for plan, own in zip(self._plans, groups, strict=True)
             for folder in folders_read(plan, own)
         }
-        self._instance = self._pool.acquire(folders, self._query.settings)
-        self._cursor = self._instance.cursor()
-        self._run(lambda: self._bind(groups))
+        self._instance = instance = self._pool.acquire(folders, self._query.settings)
+        self._run(lambda: self._bind(instance, groups))
 
     def _groups(self, plan: ScanPlan, *, general: bool) -> tuple[FileGroup, ...]:
         if not general:
@@ -121,11 +121,12 @@ class LocalResult:
         reason = "DuckDB could not read the files"
         return (FileGroup(grouping.GENERAL, plan.files, reason),) if plan.files else ()
 
-    def _bind(self, groups: Sequence[tuple[FileGroup, ...]]) -> None:
-        cursor = self._cursor
+    def _bind(self, instance: Instance, groups: Sequence[tuple[FileGroup, ...]]) -> None:
+        self._open.begin(instance)
+        cursor = self._open.cursor
         sources: dict[str, str] = {}
         used: list[str] = []
-        builder = RelationBuilder(cursor, self._footers, self._query, self._streams)
+        builder = RelationBuilder(cursor, self._footers, self._query, self._open.streams)
         for index, (plan, own) in enumerate(zip(self._plans, groups, strict=True)):
             refuse_swapped_files(plan.files, plan.context.storage)
             confirmed = builder.confirm(plan.context, own)
@@ -169,7 +170,7 @@ class LocalResult:
             raise
 
     def _fail(self, error: Exception) -> NoReturn:
-        for stream in self._streams:
+        for stream in self._open.streams:
             if stream.error is not None:
                 raise stream.error from None
         self._query.check()
@@ -182,13 +183,6 @@ class LocalResult:
             task.data_file.path.rsplit("/", 1)[-1] for plan in self._plans for task in plan.files
         ]
 
-    def _interrupt(self) -> None:
-        for stream in self._streams:
-            stream.stop()
-        cursor = self._cursor
-        if cursor is not None:
-            cursor.interrupt()
-
     def _first(self, function: Any) -> Any:
         """``function()``; files that DuckDB stumbles over are read again by ``read/``.
 
@@ -200,7 +194,7 @@ class LocalResult:
             plain = any(name != grouping.GENERAL for name in self.groups)
             if not plain or not is_reading_problem(error):
                 raise
-            self._release()
+            self._run(self._open.release)
             self._start(general=True)
             self.notes = (*self.notes, f"read again without DuckDB's Parquet reader: {error}")
             return self._run(function)
@@ -222,6 +216,15 @@ class LocalResult:
         """See ``protocol.Result``."""
         return self._reading.rows(count)
 
+    def row(self) -> tuple[Any, ...] | None:
+        """See ``protocol.Result``."""
+        return self._reading.row()
+
+    @property
+    def row_count(self) -> int | None:
+        """See ``protocol.Result``."""
+        return self._reading.row_count
+
     def _chunks(self) -> Iterator[list[tuple[Any, ...]]]:
         if any(needs_arrow_rows(column.type) for column in self.columns):
             return self._rows_from_arrow()
@@ -231,7 +234,9 @@ class LocalResult:
         types = [column.type for column in self.columns]
         converters = [row_converter(declared, self._zone) for declared in types]
         self._first(self._execute_rows)
-        while rows := self._later(lambda: self._cursor.fetchmany(_FETCH_ROWS)):
+        while rows := self._later(lambda: self._open.cursor.fetchmany(_FETCH_ROWS)):
+            if len(rows) < _FETCH_ROWS:
+                self._reading.last()
             if any(converters):
                 yield [
                     tuple(
@@ -242,6 +247,8 @@ class LocalResult:
                 ]
             else:
                 yield rows
+            if len(rows) < _FETCH_ROWS:
+                return
 
     def _execute_rows(self) -> None:
         fetched = [
@@ -249,7 +256,7 @@ class LocalResult:
             for expression, column in zip(self._declared(), self.columns, strict=True)
         ]
         sql = self._select(fetched)
-        self._cursor.execute(sql, self._used_parameters(sql))
+        self._open.cursor.execute(sql, self._used_parameters(sql))
 
     def _rows_from_arrow(self) -> Iterator[list[tuple[Any, ...]]]:
         for batch in self._batches():
@@ -268,17 +275,17 @@ class LocalResult:
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         schema = arrow_schema(self.columns)
-        reader = self._first(self._open_reader)
+        self._first(self._open_reader)
         while True:
-            batch = self._later(lambda: next(reader, None))
+            batch = self._later(lambda: next(self._open.reader, None))
             if batch is None:
                 return
             yield cast_batch(batch, schema)
 
-    def _open_reader(self) -> Any:
+    def _open_reader(self) -> None:
         sql = self._select(self._declared())
-        relation = self._cursor.sql(sql, params=self._used_parameters(sql))
-        return iter(_primed(relation.to_arrow_reader(_BATCH_ROWS)))
+        relation = self._open.cursor.sql(sql, params=self._used_parameters(sql))
+        self._open.reader = relation.to_arrow_reader(_BATCH_ROWS)
 
     def _declared(self) -> list[str]:
         return [
@@ -301,32 +308,24 @@ class LocalResult:
     def cancel(self) -> None:
         """See ``protocol.Result``."""
         self._query.cancel.set()
-        self._interrupt()
+        self._open.interrupt()
+
+    def abandon(self) -> None:
+        """See ``protocol.Result``."""
+        if not self._reading.is_arrow:
+            self._reading.close()
 
     def close(self) -> None:
         """See ``protocol.Result``."""
-        with self._lock:
-            if self._closed:
-                return
-            self._closed = True
         self._reading.close()
-        self._interrupt()
-        self._release()
+        end = time.monotonic() + _CLOSE_SECONDS
+        # An interrupt that comes before the engine starts is forgotten by it: repeat.
+        while not self._worker.join(0.0) and time.monotonic() < end:
+            self._open.interrupt()
+            self._worker.join(0.05)
+
+    def _finish(self) -> None:
+        """Nothing more is wanted of DuckDB. Also from a finalizer: it waits for nothing."""
         self._worker.close()
-        # At exit DuckDB must be gone before the interpreter is.
-        self._worker.join(1.0)
-
-    def _release(self) -> None:
-        """Give cursor and streams back, after the call under way in the worker."""
-        cursor, instance, streams = self._cursor, self._instance, self._streams
-        self._cursor, self._instance, self._streams = None, None, []
-        self._parameters, self._engine_types = {}, []
-        for stream in streams:
-            stream.stop()
-        if cursor is not None and instance is not None:
-            self._worker.post(lambda: instance.release(cursor))
-
-
-def _primed(reader: Any) -> Iterator[Any]:
-    with reader:
-        yield from reader
+        # At exit nothing of DuckDB's may be left.
+        self._engine_types = []

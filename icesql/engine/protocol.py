@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 class Result(Protocol):
-    """Rows of one query. Reading begins at the first fetch; rows and Arrow exclude each other."""
+    """Rows of one query. Reading begins at the first fetch; rows and Arrow exclude each other.
+
+    What it holds ends with the last row or an error. Several threads may fetch.
+    """
 
     columns: tuple[ResultColumn, ...]
     groups: tuple[str, ...]
@@ -25,6 +28,13 @@ class Result(Protocol):
     def fetch(self, count: int | None) -> list[tuple[Any, ...]]:
         """At most ``count`` further rows, all of them for None; empty at the end."""
 
+    def row(self) -> tuple[Any, ...] | None:
+        """The next row, None at the end."""
+
+    @property
+    def row_count(self) -> int | None:
+        """How many rows there are in all, None while that is unknown."""
+
     def arrow_reader(self) -> pa.RecordBatchReader:
         """All rows as a stream in the declared Arrow schema."""
 
@@ -32,7 +42,13 @@ class Result(Protocol):
         """Stop, from any thread; whoever waits gets a QueryCancelledError."""
 
     def close(self) -> None:
-        """Give everything back. Harmless when repeated."""
+        """Give everything back; whoever reads is interrupted. Harmless when repeated."""
+
+    def abandon(self) -> None:
+        """Nobody fetches rows any more: give everything back, unless an Arrow reader is out.
+
+        For finalizers: waits for nothing.
+        """
 
 
 class Engine(Protocol):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
+import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from icesql.engine.result_schema import ResultColumn, arrow_schema
 from icesql.errors import InterfaceError, QueryCancelledError
@@ -13,67 +14,129 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Row = tuple[Any, ...]
-Item = TypeVar("Item")
 
 
 class Reading:
-    """Reads one result of an engine; not for several threads at once.
+    """Reads one result of an engine, once; several threads may, and each row comes to one of them.
 
     ``chunks`` and ``batches`` begin the reading as lists of rows and as Arrow batches; one of them
-    is called, once. What ends the rows early is raised again for whoever asks for more: an iterator
-    that has failed would say that there are none.
+    is called, once. ``ended`` is called when nothing more is wanted of the engine: after the last
+    row, an error, or ``close``. What ends the rows early is raised again for whoever asks for more:
+    an iterator that has failed would say that there are none.
     """
 
     def __init__(
         self,
         chunks: Callable[[], Iterator[list[Row]]],
         batches: Callable[[], Iterator[pa.RecordBatch]],
+        ended: Callable[[], None],
     ) -> None:
-        self._chunks, self._batches = chunks, batches
+        self._chunks, self._batches, self._ended = chunks, batches, ended
+        self._lock = threading.RLock()
         self._mode: str | None = None
-        self._rows: Iterator[list[Row]] = iter(())
-        self._pending: list[Row] = []
+        self._items: Iterator[Any] = iter(())
+        # popleft() is atomic: iterating takes rows without the lock.
+        self._pending: deque[Row] = deque()
+        self._received = 0
+        self._complete = False
         self._failure: BaseException | None = None
         self._closed = False
+
+    @property
+    def row_count(self) -> int | None:
+        """How many rows there are in all, None while that is unknown."""
+        return self._received if self._complete else None
+
+    @property
+    def is_arrow(self) -> bool:
+        """Whether somebody reads Arrow batches, whose reader keeps the result alive."""
+        return self._mode == "arrow"
+
+    def row(self) -> Row | None:
+        """The next row, None at the end. Raises as ``rows``."""
+        try:
+            return self._pending.popleft()
+        except IndexError:
+            rows = self.rows(1)
+            return rows[0] if rows else None
 
     def rows(self, count: int | None) -> list[Row]:
         """At most ``count`` further rows, all of them for None; empty at the end.
 
         Raises InterfaceError for a result that is closed or read as Arrow, and the query's errors.
         """
-        if self._enter("rows"):
-            self._rows = self._chunks()
-        rows, self._pending = self._pending, []
+        with self._lock:
+            if self._enter("rows"):
+                self._items = self._chunks()
+            try:
+                rows = self._taken(count)
+            except KeyboardInterrupt:
+                # Rows that were taken already are in nobody's hands.
+                self._failure = QueryCancelledError("the query was cancelled")
+                raise
+            if self._closed:
+                raise InterfaceError("the result is closed")
+            return rows
+
+    def _taken(self, count: int | None) -> list[Row]:
+        pending, rows = self._pending, list[Row]()
         while count is None or len(rows) < count:
-            chunk = self._next(self._rows)
-            if chunk is None:
-                break
-            rows.extend(chunk)
-        if count is not None and len(rows) > count:
-            rows, self._pending = rows[:count], rows[count:]
+            try:
+                rows.append(pending.popleft())
+            except IndexError:
+                chunk = self._next()
+                if chunk is None:
+                    break
+                self._received += len(chunk)
+                if count is None:
+                    rows.extend(chunk)
+                else:
+                    pending.extend(chunk)
         return rows
 
     def arrow(self, columns: Callable[[], Sequence[ResultColumn]]) -> pa.RecordBatchReader:
         """All rows in the declared schema of ``columns``, which is asked once rows are there.
 
-        Raises as ``rows``, also when it is called twice.
+        Raises as ``rows``, also when it is called twice. The engine is done when the reader is
+        read to its end or dropped.
         """
         import pyarrow as pa
 
-        if not self._enter("arrow"):
-            raise self._is_read()
-        batches = self._batches()
-        # The first batch is asked for now, so that errors of the query are icesql's own and not
-        # Arrow's wrapping of them.
-        first = self._next(batches)
-        rest = iter(lambda: self._next(batches), None)
-        return pa.RecordBatchReader.from_batches(
-            arrow_schema(columns()), itertools.chain([] if first is None else [first], rest)
-        )
+        with self._lock:
+            if not self._enter("arrow"):
+                raise self._is_read()
+            self._items = self._batches()
+            # The first batch is asked for now, so that errors of the query are icesql's own and not
+            # Arrow's wrapping of them.
+            first = self._next_batch()
+        return pa.RecordBatchReader.from_batches(arrow_schema(columns()), _Batches(self, first))
+
+    def _next_batch(self) -> pa.RecordBatch | None:
+        with self._lock:
+            if self._closed:
+                raise InterfaceError("the result is closed")
+            batch = self._next()
+            if batch is not None:
+                self._received += batch.num_rows
+            return batch
+
+    def last(self) -> None:
+        """What ``chunks`` or ``batches`` gives next, and has now, is the last of it."""
+        self._complete = True
+        self._end()
 
     def close(self) -> None:
-        """Let nobody begin to read any more."""
+        """Let nobody read any more. Whoever does is not waited for."""
         self._closed = True
+        self._pending.clear()
+        self._end()
+
+    def _end(self) -> None:
+        # Also from a finalizer, in any thread: no lock.
+        ended, self._ended = self._ended, _nothing
+        ended()
+        # The result and its reading refer to each other no more.
+        self._chunks = self._batches = _no_items
 
     def _enter(self, mode: str) -> bool:
         """Whether reading begins; raises when it may not be read so."""
@@ -91,14 +154,50 @@ class Reading:
             f"this result is already being read as {self._mode}; execute the query again"
         )
 
-    def _next(self, items: Iterator[Item]) -> Item | None:
+    def _next(self) -> Any | None:
         if self._failure is not None:
             raise self._failure
         try:
-            return next(items, None)
+            item = next(self._items, None)
         except KeyboardInterrupt:
             self._failure = QueryCancelledError("the query was cancelled")
+            self._end()
             raise
         except BaseException as error:
             self._failure = error
+            self._end()
             raise
+        if item is None:
+            self._items = iter(())
+            self._complete = True
+            self._end()
+        return item
+
+
+class _Batches:
+    """The batches of a reading for an Arrow reader; dropping it ends the reading."""
+
+    def __init__(self, reading: Reading, first: pa.RecordBatch | None) -> None:
+        self._reading, self._first = reading, first
+
+    def __iter__(self) -> _Batches:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        batch, self._first = self._first, None
+        if batch is None:
+            batch = self._reading._next_batch()
+        if batch is None:
+            raise StopIteration
+        return batch
+
+    def __del__(self) -> None:
+        self._reading._end()
+
+
+def _nothing() -> None:
+    pass
+
+
+def _no_items() -> Iterator[Any]:
+    return iter(())

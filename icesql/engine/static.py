@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from icesql.engine.reading import Reading
 from icesql.engine.result_schema import ResultColumn, ResultType, arrow_schema
-from icesql.errors import InterfaceError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,33 +22,44 @@ class StaticResult:
         """``columns`` are (name, kind of ``ResultType``) pairs."""
         self.columns = tuple(ResultColumn(name, ResultType(kind)) for name, kind in columns)
         self._rows = list(rows)
-        self._closed = False
+        self.row_count = len(self._rows)
+        self._reading = Reading(self._chunks, self._batches, self._finish)
 
     def fetch(self, count: int | None) -> list[tuple[Any, ...]]:
         """See ``protocol.Result``."""
-        if self._closed:
-            raise InterfaceError("the result is closed")
-        count = len(self._rows) if count is None else count
-        fetched, self._rows = self._rows[:count], self._rows[count:]
-        return fetched
+        return self._reading.rows(count)
+
+    def row(self) -> tuple[Any, ...] | None:
+        """See ``protocol.Result``."""
+        return self._reading.row()
+
+    def _chunks(self) -> Iterator[list[tuple[Any, ...]]]:
+        return iter([self._rows])
 
     def arrow_reader(self) -> pa.RecordBatchReader:
         """See ``protocol.Result``."""
+        return self._reading.arrow(lambda: self.columns)
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
         schema = arrow_schema(self.columns)
-        rows = self.fetch(None)
-        columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+        columns = list(zip(*self._rows, strict=True)) or [()] * len(schema)
         arrays = [
             pa.array(list(values), field.type)
             for values, field in zip(columns, schema, strict=True)
         ]
-        batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
-        return pa.RecordBatchReader.from_batches(schema, [batch])
+        return iter([pa.RecordBatch.from_arrays(arrays, schema=schema)])
 
     def cancel(self) -> None:
         """See ``protocol.Result``."""
 
     def close(self) -> None:
         """See ``protocol.Result``."""
-        self._closed = True
+        self._reading.close()
+
+    def abandon(self) -> None:
+        """See ``protocol.Result``."""
+
+    def _finish(self) -> None:
+        self._rows = []

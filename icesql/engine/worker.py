@@ -7,13 +7,17 @@ cancellation and the deadline.
 
 from __future__ import annotations
 
+import atexit
 import queue
 import threading
 import time
+import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final, Generic, TypeVar
 
 from icesql.context import QueryContext
+from icesql.errors import InterfaceError, OperationalError
 
 T = TypeVar("T")
 
@@ -37,29 +41,43 @@ class _Call(Generic[T]):
             self.done.set()
 
 
+_Calls = queue.SimpleQueue[_Call[Any] | None]
+
+# The threads that have not ended, how their call is interrupted and where they are told to end.
+_LIVE: Final[dict[threading.Thread, tuple[Callable[[], None], _Calls]]] = {}
+_EXIT_SECONDS: Final = 1.0
+
+
 class Worker:
     """Runs calls one after the other in one daemon thread.
 
     ``interrupt`` stops the call that runs, from any thread, and is harmless when none does.
+    ``at_end`` runs last, in the thread; its errors are dropped. The thread ends when the worker is
+    closed, or when nobody refers to it any more: so neither of the two may refer to the worker's
+    owner.
     """
 
-    def __init__(self, interrupt: Callable[[], None]) -> None:
+    def __init__(self, interrupt: Callable[[], None], at_end: Callable[[], None]) -> None:
         self._interrupt = interrupt
-        self._calls: queue.SimpleQueue[_Call[Any] | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._loop, name="icesql-query", daemon=True)
-        self._thread.start()
-
-    def _loop(self) -> None:
-        while (call := self._calls.get()) is not None:
-            call.run()
-            # Without this the last result lives until the next call.
-            del call
+        self._calls: _Calls = queue.SimpleQueue()
+        self._thread = threading.Thread(
+            target=_loop, args=(self._calls, at_end), name="icesql-query", daemon=True
+        )
+        _LIVE[self._thread] = interrupt, self._calls
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            del _LIVE[self._thread]
+            raise OperationalError(f"cannot start a thread for the query: {error}") from error
+        self._end = weakref.finalize(self, self._calls.put, None)
+        self._end.atexit = False  # _end_all also waits
 
     def call(self, function: Callable[[], T], context: QueryContext) -> T:
         """``function()`` in the thread of this worker; its exceptions are raised here.
 
         Raises QueryCancelledError when the context is cancelled or its deadline passes, at most
-        0.2 s later, even when the call is blocked: its thread then ends by itself.
+        0.2 s later, even when the call is blocked: its thread then ends by itself. Raises
+        InterfaceError when the worker is closed, or stayed behind in another process.
         """
         context.check()
         call = _Call(function)
@@ -67,30 +85,60 @@ class Worker:
         try:
             while not call.done.wait(STEP_SECONDS):
                 context.check()
+                if not self._thread.is_alive() and not call.done.is_set():
+                    raise InterfaceError("the result is closed")
         except BaseException:
             self._stop(call, context)
             raise
         if call.error is not None:
-            raise call.error
+            try:
+                raise call.error
+            finally:
+                # The error refers to this frame, which would keep the error alive.
+                del call
         return call.value  # type: ignore[return-value]
 
     def _stop(self, call: _Call[Any], context: QueryContext) -> None:
         context.cancel.set()
         end = time.monotonic() + GRACE_SECONDS
         # An interrupt that comes before the engine starts is forgotten by it: repeat.
-        while not call.done.is_set() and time.monotonic() < end:
+        while not call.done.is_set() and time.monotonic() < end and self._thread.is_alive():
             self._interrupt()
             call.done.wait(0.005)
 
-    def post(self, function: Callable[[], None]) -> None:
-        """Run ``function`` after the call under way, without waiting; its errors are dropped."""
-        self._calls.put(_Call(function))
-
     def close(self) -> None:
-        """End the thread after what was posted. Returns at once."""
-        self._calls.put(None)
+        """End the thread after the call under way, without waiting. Harmless when repeated."""
+        self._end()
 
-    def join(self, seconds: float) -> None:
-        """Wait until the thread has ended, at most ``seconds``."""
+    def join(self, seconds: float) -> bool:
+        """Wait until the thread has ended, at most ``seconds``; whether it has."""
         if threading.current_thread() is not self._thread:
             self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+
+def _loop(calls: _Calls, at_end: Callable[[], None]) -> None:
+    """The thread: knows no worker, so that it keeps none alive."""
+    try:
+        while (call := calls.get()) is not None:
+            call.run()
+            # Without this the last result lives until the next call.
+            del call
+    finally:
+        _Call(at_end).run()
+        _LIVE.pop(threading.current_thread(), None)
+
+
+@atexit.register
+def _end_all() -> None:
+    """What an engine still holds when the interpreter is gone is reported on standard error."""
+    threads = [thread for thread in list(_LIVE) if thread.is_alive()]
+    for thread in threads:
+        interrupt, calls = _LIVE.get(thread, (None, None))
+        if interrupt is not None and calls is not None:
+            with suppress(Exception):
+                interrupt()
+            calls.put(None)
+    end = time.monotonic() + _EXIT_SECONDS
+    for thread in threads:
+        thread.join(max(0.0, end - time.monotonic()))

@@ -271,3 +271,21 @@ def test_times_in_the_session_zone(tmp_path):
         ((value, text),) = con.execute("SELECT ts, CAST(ts AS VARCHAR) FROM t").fetchall()
         assert value.isoformat() == "1970-01-01T01:00:00+01:00"
         assert text == "1970-01-01 01:00:00+01"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Conversion Error: Could not convert", icesql.DataError),
+        ("Out of Range Error: Overflow", icesql.DataError),
+        ("Out of Memory Error: could not allocate", icesql.ScanLimitError),
+        ("INTERRUPT Error: Interrupted!", icesql.QueryCancelledError),
+        ("FATAL Error: invalidated", icesql.InternalError),
+    ],
+)
+def test_what_duckdb_says_through_an_arrow_stream_is_the_same_error(text, expected):
+    from icesql.engine.errors import is_fatal, translate
+
+    error = OSError(text)
+    assert type(translate(error, ())) is expected
+    assert is_fatal(error) == text.startswith("FATAL")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +17,7 @@ from icesql.errors import DataError, InterfaceError, QueryCancelledError
 COLUMNS = (ResultColumn("x", ResultType("integer")),)
 
 
-def reading(chunks: list[Any]) -> Reading:
+def reading(chunks: Iterable[Any], ended: Callable[[], None] = lambda: None) -> Reading:
     """Of rows and batches from lists of numbers; an exception among them is raised."""
 
     def rows() -> Iterator[list[tuple[int]]]:
@@ -28,7 +30,7 @@ def reading(chunks: list[Any]) -> Reading:
         for chunk in rows():
             yield pa.record_batch([pa.array([x for (x,) in chunk], pa.int32())], names=["x"])
 
-    return Reading(rows, batches)
+    return Reading(rows, batches, ended)
 
 
 def test_rows_come_as_many_as_asked_for_across_chunks() -> None:
@@ -83,5 +85,83 @@ def test_a_result_is_read_in_one_way_and_as_arrow_once() -> None:
 def test_a_closed_result_is_read_no_more() -> None:
     made = reading([[1]])
     made.close()
+    with pytest.raises(InterfaceError, match="closed"):
+        made.rows(None)
+
+
+@pytest.mark.parametrize("last", [[], [DataError("bad")], [KeyboardInterrupt()]])
+@pytest.mark.parametrize("as_arrow", [False, True])
+def test_the_engine_hears_once_that_nothing_more_is_wanted(last: list[Any], as_arrow: bool) -> None:
+    heard: list[int] = []
+    made = reading([[1], *last], lambda: heard.append(1))
+    reader = made.arrow(lambda: COLUMNS) if as_arrow else None
+    assert heard == []
+    with suppress(DataError, KeyboardInterrupt, pa.ArrowInvalid):
+        made.rows(None) if reader is None else reader.read_all()
+    assert heard == [1]
+    made.close()
+    assert heard == [1]
+
+
+def test_an_arrow_reader_that_is_dropped_ends_the_reading() -> None:
+    heard: list[int] = []
+    made = reading([[1], [2]], lambda: heard.append(1))
+    reader = made.arrow(lambda: COLUMNS)
+    reader.read_next_batch()
+    assert heard == []
+    del reader
+    assert heard == [1]
+
+
+def test_rows_are_counted_once_all_are_there() -> None:
+    made = reading([[1, 2], [3]])
+    made.rows(3)
+    assert made.row_count is None
+    assert made.rows(None) == []
+    assert made.row_count == 3
+
+
+def test_rows_come_one_at_a_time_as_well() -> None:
+    made = reading([[1, 2], [3]])
+    assert [made.row(), made.rows(1), made.row(), made.row(), made.row()] == [
+        (1,), [(2,)], (3,), None, None,
+    ]  # fmt: skip
+
+
+def test_ten_threads_get_each_row_once() -> None:
+    made = reading([list(range(start, start + 97)) for start in range(0, 97 * 60, 97)])
+    got: list[tuple[int]] = []
+    failed: list[BaseException] = []
+
+    def one_by_one() -> None:
+        while (row := made.row()) is not None:
+            got.append(row)
+
+    def many() -> None:
+        while rows := made.rows(13):
+            got.extend(rows)
+
+    def run(use: Callable[[], None]) -> None:
+        try:
+            use()
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=run, args=((one_by_one, many)[i % 2],)) for i in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert failed == []
+    assert sorted(got) == [(number,) for number in range(97 * 60)]
+
+
+def test_whoever_reads_while_it_is_closed_hears_of_it() -> None:
+    def chunks() -> Iterator[list[int]]:
+        yield [1]
+        made.close()  # as another thread would
+        yield [2]
+
+    made = reading(chunks())
     with pytest.raises(InterfaceError, match="closed"):
         made.rows(None)

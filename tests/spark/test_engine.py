@@ -240,7 +240,7 @@ def test_the_users_session_keeps_its_settings(spark: Any, all_types: str) -> Non
 def test_no_view_is_left_behind(spark: Any, numbers: TableWriter) -> None:
     spark.register_table("t", numbers.metadata_path)
     cursor = spark.execute("SELECT x FROM t LIMIT 1")
-    session = cursor._result._scans._session
+    session = cursor._result._open.scans._session
     cursor.fetchall()
     cursor.close()
     end = time.monotonic() + 10

@@ -280,7 +280,8 @@ SECRETS = """
     file = replace(file, data_file=replace(file.data_file, path="s3://bucket/a.parquet"))
     job = ScanJob(CombinedScanTask((file,), context))
     with icesql.connect(engine="spark", master="local[1]") as connection:
-        session = connection.execute("SELECT 1 + 1 AS x WHERE 1 = 1")._result._frame.sparkSession
+        cursor = connection.execute("SELECT 1 + 1 AS x WHERE 1 = 1")
+        session = cursor._result._frame.sparkSession
         session.sparkContext.setLogLevel("DEBUG")
         mark = new_mark()
         frame = job_frame(session, [job], spark_schema(context.projection), mark)

@@ -46,7 +46,7 @@ def engines(connect: Any, all_types: str) -> Any:
 def test_the_rest_gives_the_rows_and_types_of_the_local_engine(engines: Any, sql: str) -> None:
     spark, local = engines
     cursor = spark.execute(sql)
-    assert cursor._result._scans.rest is not None
+    assert cursor._result._open.scans.rest is not None
     assert repr(cursor.fetchall()) == repr(local.execute(sql).fetchall())
     assert spark.execute(sql).arrow().schema == local.execute(sql).arrow().schema
     assert str(cursor.description) == str(local.execute(sql).description)
@@ -54,7 +54,7 @@ def test_the_rest_gives_the_rows_and_types_of_the_local_engine(engines: Any, sql
 
 @pytest.mark.parametrize("sql", MORE_ROWS)
 def test_what_gives_more_than_a_row_a_task_stays_with_spark(engines: Any, sql: str) -> None:
-    assert engines[0].execute(sql)._result._scans.rest is None
+    assert engines[0].execute(sql)._result._open.scans.rest is None
 
 
 def test_errors_are_those_of_the_local_engine(engines: Any) -> None:

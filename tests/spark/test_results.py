@@ -65,7 +65,7 @@ def mapped(frame: Any, function: Callable[[Iterator[Any]], Iterator[Any]], schem
 
 
 def tasks_done(cursor: Any) -> int:
-    jobs = cursor._result._jobs
+    jobs = cursor._result._open.jobs
     tracker = jobs._session.sparkContext.statusTracker()
     done = 0
     for job in tracker.getJobIdsForGroup(jobs.tag):
@@ -109,7 +109,7 @@ def test_arrow_batches_stream_too(tasks: icesql.Connection) -> None:
 def test_closing_early_ends_the_jobs(tasks: icesql.Connection) -> None:
     cursor = tasks.execute("SELECT x FROM t")
     cursor.fetchone()
-    jobs = cursor._result._jobs  # type: ignore[union-attr]
+    jobs = cursor._result._open.jobs  # type: ignore[union-attr]
     tracker = jobs._session.sparkContext.statusTracker()
     cursor.close()
 
@@ -145,7 +145,7 @@ def test_order_by_keeps_its_order_over_many_waves(tasks: icesql.Connection) -> N
     try:
         cursor = tasks.execute("SELECT x FROM t ORDER BY k DESC, x")
         rows = cursor.fetchall()
-        jobs = cursor._result._jobs  # type: ignore[union-attr]
+        jobs = cursor._result._open.jobs  # type: ignore[union-attr]
         tracker = session.sparkContext.statusTracker()
         assert len(tracker.getJobIdsForGroup(jobs.tag)) > 4
     finally:

@@ -8,7 +8,6 @@ its own, which measured 0.3 s a scan on two cores: ``format("icesql")`` pays tha
 from __future__ import annotations
 
 import secrets
-import threading
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
@@ -29,7 +28,7 @@ from icesql.engine.spark.scans import Scans
 from icesql.engine.spark.session import SparkSource
 from icesql.engine.spark.types import declared_array
 from icesql.engine.worker import Worker
-from icesql.errors import DataError, Error
+from icesql.errors import DataError, Error, InterfaceError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,8 +75,36 @@ class SparkEngine:
         self._source.close()
 
 
+class _OpenQuery:
+    """What a query holds of Spark. It knows no result, as the worker's thread holds it."""
+
+    def __init__(self) -> None:
+        self.jobs: SparkJobs | None = None
+        self.scans: Scans | None = None
+        self.stream: Generator[pa.RecordBatch, None, None] | None = None
+
+    def interrupt(self) -> None:
+        """Stop the jobs of the query, from any thread."""
+        if self.jobs is not None:
+            self.jobs.cancel()
+
+    def release(self) -> None:
+        """End the jobs and take the views away. For the thread in which Spark is used."""
+        stream, scans = self.stream, self.scans
+        self.stream = self.scans = None
+        try:
+            if stream is not None:
+                stream.close()
+        finally:
+            if scans is not None:
+                scans.drop()
+
+
 class SparkResult:
-    """One query on one Spark session in one worker thread. See ``protocol.Result``."""
+    """One query on one Spark session in one worker thread. See ``protocol.Result``.
+
+    The thread and its jobs end with the last row, an error, ``close`` or the collection.
+    """
 
     def __init__(
         self,
@@ -96,17 +123,14 @@ class SparkResult:
         self._zone = ZoneInfo(query.settings.timezone)
         # Known to the driver and to this query's tasks alone.
         self._mark = new_mark()
-        self._lock = threading.Lock()
-        self._jobs: SparkJobs | None = None
-        self._scans: Scans | None = None
+        self._open = _OpenQuery()
         self._frame: Any = None
-        self._stream: Generator[pa.RecordBatch, None, None] | None = None
-        self._closed = self._busy = False
+        self._busy = False
         self.columns: tuple[ResultColumn, ...] = ()
         self.groups: tuple[str, ...] = ()
         self.notes: tuple[str, ...] = ()
-        self._worker = Worker(self._interrupt)
-        self._reading = Reading(self._row_chunks, self._batches)
+        self._worker = Worker(self._open.interrupt, self._open.release)
+        self._reading = Reading(self._row_chunks, self._batches, self._finish)
         try:
             self._run(self._start, planning=True)
         except BaseException:
@@ -123,8 +147,8 @@ class SparkResult:
             tree, self.columns = declared_columns(self._bound, self._plans, cursor)
             session = self._source.session(settings.timezone)
             nonce = secrets.token_hex(8)
-            self._jobs = SparkJobs(session, f"icesql-{nonce}", self._query)
-            self._scans = Scans(
+            self._open.jobs = jobs = SparkJobs(session, f"icesql-{nonce}", self._query)
+            self._open.scans = scans = Scans(
                 session,
                 self._plans,
                 self._query,
@@ -133,13 +157,12 @@ class SparkResult:
                 self._footers,
                 self._frames,
             )
-            self._jobs.join()
-            self._frame = self._scans.prepare(tree, self.columns, cursor)
+            jobs.join()
+            self._frame = scans.prepare(tree, self.columns, cursor)
         finally:
             instance.release(cursor)
-        self.groups = self._scans.groups
-        self._jobs.own_tasks = self._scans.own_tasks
-        self._jobs.own_bytes = self._scans.own_bytes
+        self.groups = scans.groups
+        jobs.own_tasks, jobs.own_bytes = scans.own_tasks, scans.own_bytes
 
     def _run(self, function: Any, *, planning: bool = False) -> Any:
         """``function()`` in the worker; Spark's exceptions become icesql's."""
@@ -163,15 +186,20 @@ class SparkResult:
         finally:
             self._busy = False
 
-    def _interrupt(self) -> None:
-        if self._jobs is not None:
-            self._jobs.cancel()
-
     # ------------------------------------------------------------------ rows
 
     def fetch(self, count: int | None) -> list[tuple[Any, ...]]:
         """See ``protocol.Result``."""
         return self._reading.rows(count)
+
+    def row(self) -> tuple[Any, ...] | None:
+        """See ``protocol.Result``."""
+        return self._reading.row()
+
+    @property
+    def row_count(self) -> int | None:
+        """See ``protocol.Result``."""
+        return self._reading.row_count
 
     def _row_chunks(self) -> Iterator[list[tuple[Any, ...]]]:
         for batch in self._batches():
@@ -188,21 +216,22 @@ class SparkResult:
         return self._reading.arrow(lambda: self.columns)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        assert self._jobs is not None
-        assert self._scans is not None
-        if (rest := self._scans.rest) is not None:
-            partials = stream(self._frame, self._jobs, expected_bytes=0)
-            self._stream = rest.rows(partials, self._pool, self._query.settings)
+        jobs, scans = self._open.jobs, self._open.scans
+        if jobs is None or scans is None:
+            raise InterfaceError("the result is closed")
+        if (rest := scans.rest) is not None:
+            partials = stream(self._frame, jobs, expected_bytes=0)
+            self._open.stream = rest.rows(partials, self._pool, self._query.settings)
             while (batch := self._run(self._next_batch)) is not None:
                 yield batch
             return
         expected = expected_bytes(self._bound.tree, self._plans)
-        self._stream = stream(self._frame, self._jobs, expected)
+        self._open.stream = stream(self._frame, jobs, expected)
         while (batch := self._run(self._next_batch)) is not None:
             yield self._declared(batch)
 
     def _next_batch(self) -> pa.RecordBatch | None:
-        return None if self._stream is None else next(self._stream, None)
+        return None if self._open.stream is None else next(self._open.stream, None)
 
     def _declared(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         import pyarrow as pa
@@ -221,29 +250,29 @@ class SparkResult:
     def cancel(self) -> None:
         """See ``protocol.Result``."""
         self._query.cancel.set()
-        self._interrupt()
+        self._open.interrupt()
+
+    def abandon(self) -> None:
+        """See ``protocol.Result``."""
+        if not self._reading.is_arrow:
+            self._reading.close()
 
     def close(self) -> None:
         """See ``protocol.Result``."""
-        with self._lock:
-            if self._closed:
-                return
-            self._closed = True
         self._reading.close()
         if self._busy:
-            self._interrupt()
-        if self._stream is not None:
-            self._worker.post(self._stream.close)
-        if self._scans is not None:
-            self._worker.post(self._scans.drop)
+            self._open.interrupt()
+
+    def _finish(self) -> None:
+        """Nothing more is wanted of Spark. Also from a finalizer: it waits for nothing."""
         self._frame = None
         self._worker.close()
 
     def wait(self, seconds: float) -> None:
         """Wait until what a closed result had running was told to end, at most ``seconds``."""
         self._worker.join(seconds)
-        if self._jobs is not None:
-            self._jobs.wait(seconds)
+        if self._open.jobs is not None:
+            self._open.jobs.wait(seconds)
 
 
 def _unsliced(array: pa.Array) -> pa.Array:
