@@ -40,7 +40,7 @@ SELECT * FROM t FOR TIMESTAMP BETWEEN '2026-01-01' AND '2026-01-02';
 SELECT * FROM t FOR SYSTEM_TIME BEFORE '2026-01-01';
 -- refused: the negative version -1
 SELECT * FROM t VERSION AS OF -1;
--- refused: is 499162860 seconds or milliseconds?
+-- refused: ambiguous timestamp 499162860
 SELECT * FROM t TIMESTAMP AS OF 499162860;
 -- refused: a subquery cannot say
 SELECT * FROM t TIMESTAMP AS OF (SELECT max(ts) FROM u);

@@ -20,7 +20,8 @@ calls the foreign code, with ``raise … from``, by what was being done there.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -80,22 +81,30 @@ class InternalError(DatabaseError):
 
 
 class SqlSyntaxError(ProgrammingError):
-    """SQL that does not parse; ``line`` and ``column`` count from 1, None when unknown."""
+    """SQL that does not parse; ``line`` and ``column`` count from 1, None when unknown.
+
+    Whoever raises it knows an ``offset`` into the text at most; ``placing(sql)`` adds the rest.
+    """
 
     def __init__(
         self,
         problem: str,
         *,
+        offset: int | None = None,
         line: int | None = None,
         column: int | None = None,
         expected: Sequence[str] = (),
         sql: str | None = None,
     ) -> None:
-        self.problem, self.line, self.column = problem, line, column
+        self.problem, self.offset, self.line, self.column = problem, offset, line, column
         self.expected, self.sql = tuple(expected), sql
-        where = f" at line {line}, column {column}" if line is not None else ""
+        super().__init__(self._message())
+
+    def _message(self) -> str:
+        where = f" at line {self.line}, column {self.column}" if self.line is not None else ""
         hint = f"; expected {_either(self.expected)}" if self.expected else ""
-        super().__init__(f"syntax error{where}: {problem}{hint}{_snippet(sql, line, column)}")
+        shown = _snippet(self.sql, self.line, self.column)
+        return f"syntax error{where}: {self.problem}{hint}{shown}"
 
 
 class TableNotFoundError(ProgrammingError):
@@ -150,19 +159,27 @@ class SnapshotNotFoundError(ProgrammingError):
 
 
 class UnsupportedSqlError(NotSupportedError):
-    """A construct that icesql refuses by name and, where known, by position."""
+    """A construct that icesql refuses by name and, where known, by position.
+
+    Whoever raises it knows an ``offset`` into the text at most; ``placing(sql)`` adds the rest.
+    """
 
     def __init__(
         self,
         construct: str,
         *,
         hint: str = "",
+        offset: int | None = None,
         line: int | None = None,
         column: int | None = None,
     ) -> None:
-        self.construct, self.hint, self.line, self.column = construct, hint, line, column
-        where = f" (line {line}, column {column})" if line is not None else ""
-        super().__init__(f"not supported: {construct}{where}{_hint(hint)}")
+        self.construct, self.hint = construct, hint
+        self.offset, self.line, self.column = offset, line, column
+        super().__init__(self._message())
+
+    def _message(self) -> str:
+        where = f" (line {self.line}, column {self.column})" if self.line is not None else ""
+        return f"not supported: {self.construct}{where}{_hint(self.hint)}"
 
 
 class UnsupportedTableError(NotSupportedError):
@@ -229,6 +246,29 @@ class MissingExtraError(OperationalError):
         self.what, self.extra = what, extra
         install = f"; install it with: pip install 'icesql[{extra}]'" if extra else ""
         super().__init__(f"{what} is not available{install}{_hint(hint)}")
+
+
+# ------------------------------------------------------------------ positions
+
+
+@contextmanager
+def placing(sql: str) -> Iterator[None]:
+    """Give errors that know an offset in ``sql`` their line, column and source line."""
+    try:
+        yield
+    except (SqlSyntaxError, UnsupportedSqlError) as error:
+        if error.offset is not None and error.line is None:
+            error.line, error.column = position(sql, error.offset)
+            if isinstance(error, SqlSyntaxError):
+                error.sql = sql
+            error.args = (error._message(),)
+        raise
+
+
+def position(sql: str, offset: int) -> tuple[int, int]:
+    """Line and column, from 1, of a character offset."""
+    before = sql[:offset]
+    return before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1
 
 
 # ------------------------------------------------------------------ wording

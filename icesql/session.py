@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from icesql.config import Settings, check_temp_directory
 from icesql.context import Progress, QueryContext
 from icesql.engine.static import StaticResult
-from icesql.errors import ProgrammingError, TableNotFoundError, similar_names
+from icesql.errors import ProgrammingError, TableNotFoundError, placing, similar_names
 from icesql.storage.cache import BoundedCache
 
 if TYPE_CHECKING:
@@ -76,18 +76,11 @@ class Session:
         """The outcome of each statement, one at a time; a later one sees an earlier SET."""
         from icesql.sql.parse import parse
 
-        position, settings = 0, None
-        statements: list[Statement] = []
-        while True:
-            context = self._context(cancel, progress)
-            if settings is not self.settings:
-                # Times are folded while parsing, so a changed zone means parsing again.
-                settings = self.settings
-                statements = parse(sql, dialect=self.dialect, parameters=parameters, query=context)
-            if position >= len(statements):
-                return
-            yield self._execute(statements[position], context)
-            position += 1
+        statements = parse(sql, dialect=self.dialect, parameters=parameters)
+        for statement in statements:
+            with placing(sql):
+                outcome = self._execute(statement, self._context(cancel, progress))
+            yield outcome
 
     def _context(
         self, cancel: threading.Event | None, progress: Callable[[Progress], None] | None

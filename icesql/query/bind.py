@@ -10,7 +10,7 @@ from icesql.query.clock import stop_clock
 from icesql.query.columns import bind_columns
 from icesql.query.names import select_scopes
 from icesql.query.pushdown import push_down
-from icesql.query.snapshot_selection import select_snapshot, snapshot_text
+from icesql.query.snapshot_selection import at_instant, select_snapshot, snapshot_text
 from icesql.query.unnamed import name_nested_queries
 from icesql.scan.table_scan import TableScan
 
@@ -29,10 +29,12 @@ def bind(
     what ``open_table`` raises. Never touches manifests or data.
     """
     tree = query.tree.copy()
+    # A wrong time is an error before any catalog is asked.
+    travels = [at_instant(reference.travel, context) for reference in query.references]
     tables = _open_tables(query.references, open_table, context)
     scans, resolved, notes = [], [], []
-    for reference, table in zip(query.references, tables, strict=True):
-        selected = select_snapshot(table, reference.travel, context)
+    for travel, table in zip(travels, tables, strict=True):
+        selected = select_snapshot(table, travel, context)
         scans.append(
             TableScan(
                 table=table,

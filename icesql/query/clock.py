@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
@@ -35,19 +35,30 @@ def stop_clock(tree: exp.Expr, context: QueryContext) -> None:
         node.replace(constant)
 
 
-def _constant(node: exp.Expr, context: QueryContext) -> exp.Expr | None:
+def clock_time(node: exp.Expr, query: QueryContext) -> datetime | date | None:
+    """The time that a call such as now() means in this statement, None for other expressions.
+
+    An aware datetime is an instant, a naive one a time on the session's clock, a date its day.
+    """
     name = _name(node)
     if name not in _NAMES:
         return None
-    now = context.now if context.now.tzinfo else context.now.replace(tzinfo=UTC)
-    local: datetime = now.astimezone(time_zone(context.settings.timezone))
+    now = query.now if query.now.tzinfo else query.now.replace(tzinfo=UTC)
     if name in _INSTANTS:
-        return _cast(now.astimezone(UTC).isoformat(" "), "TIMESTAMPTZ")
-    if name in _DAYS:
-        return _cast(local.date().isoformat(), "DATE")
-    if name in _CLOCKS:
-        return _cast(local.replace(tzinfo=None).isoformat(" "), "TIMESTAMP")
-    return None
+        return now.astimezone(UTC)
+    local: datetime = now.astimezone(time_zone(query.settings.timezone))
+    return local.date() if name in _DAYS else local.replace(tzinfo=None)
+
+
+def _constant(node: exp.Expr, query: QueryContext) -> exp.Expr | None:
+    match clock_time(node, query):
+        case None:
+            return None
+        case datetime() as moment:
+            kind = "TIMESTAMP" if moment.tzinfo is None else "TIMESTAMPTZ"
+            return _cast(moment.isoformat(" "), kind)
+        case day:
+            return _cast(day.isoformat(), "DATE")
 
 
 def _name(node: exp.Expr) -> str:

@@ -20,6 +20,10 @@ DAY: Final = 24 * HOUR
 EXACT: Final = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 
+class NotConstant(Exception):
+    """Why an expression has no constant value; conditions then stay with the engine."""
+
+
 class Kind(Enum):
     """The SQL type of a constant. TEXT is a quoted literal that adapts to what it meets."""
 
@@ -50,6 +54,9 @@ class Interval:
 
     def __neg__(self) -> Interval:
         return Interval(-self.months, -self.days, -self.micros)
+
+    def __mul__(self, factor: int) -> Interval:
+        return Interval(self.months * factor, self.days * factor, self.micros * factor)
 
     def __add__(self, other: Interval) -> Interval:
         return Interval(

@@ -7,17 +7,17 @@ engine evaluates it alone.
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 from decimal import Decimal
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from icesql.query.casts import cast, to_date, to_timestamp
-from icesql.query.constants import Constant, Interval, Kind, negative, total
+from icesql.query.constants import Constant, Interval, Kind, NotConstant, negative, total
 from icesql.query.session_zone import offset_is_steady, to_instant, to_local
 from icesql.query.time_units import (
-    MICROS,
+    FINER_THAN_DAY,
     bucket_start,
     epoch_days,
     interval_of,
@@ -29,11 +29,6 @@ from icesql.query.time_units import (
 if TYPE_CHECKING:
     from icesql.context import QueryContext
 
-_NOW: Final = frozenset(
-    {"now", "current_timestamp", "get_current_timestamp", "transaction_timestamp"}
-)
-_TODAY: Final = frozenset({"current_date", "today"})
-
 
 def fold(node: exp.Expr | None, context: QueryContext) -> Constant | None:
     """The value of a constant expression, None when it has none or it is not certain."""
@@ -41,7 +36,7 @@ def fold(node: exp.Expr | None, context: QueryContext) -> Constant | None:
         return None
     try:
         return _fold(node, context)
-    except (ValueError, OverflowError, ArithmeticError):
+    except (ValueError, OverflowError, ArithmeticError, NotConstant):
         return None
 
 
@@ -67,14 +62,6 @@ def _fold(node: exp.Expr, context: QueryContext) -> Constant | None:
             return _interval(node, context)
         case exp.Add() | exp.Sub() | exp.Mul():
             return _arithmetic(node, context)
-        case exp.CurrentTimestamp() if node.this is None:
-            return Constant(Kind.TIMESTAMPTZ, _now(context))
-        case exp.CurrentDate() if node.this is None:
-            return to_date(Constant(Kind.TIMESTAMPTZ, _now(context)), context)
-        case exp.Anonymous() if not node.expressions and node.name.lower() in _NOW:
-            return Constant(Kind.TIMESTAMPTZ, _now(context))
-        case exp.Anonymous() if not node.expressions and node.name.lower() in _TODAY:
-            return to_date(Constant(Kind.TIMESTAMPTZ, _now(context)), context)
         case exp.TimestampTrunc() | exp.DateTrunc():
             inner = _fold(node.this, context)
             return None if inner is None else _truncated(inner, unit_of(node), context)
@@ -130,11 +117,7 @@ def _product(left: Constant, right: Constant) -> Constant | None:
     if left.kind is Kind.INTERVAL:
         left, right = right, left
     if left.kind is Kind.INTEGER and right.kind is Kind.INTERVAL:
-        each = right.value
-        factor = left.value
-        return Constant(
-            Kind.INTERVAL, Interval(each.months * factor, each.days * factor, each.micros * factor)
-        )
+        return Constant(Kind.INTERVAL, right.value * left.value)
     if left.kind is right.kind is Kind.INTEGER:
         return Constant(Kind.INTEGER, left.value * right.value)
     return None
@@ -182,11 +165,6 @@ def _moved(moment: Constant, step: Interval, context: QueryContext) -> Constant 
             return None
 
 
-def _now(context: QueryContext) -> int:
-    now = context.now if context.now.tzinfo else context.now.replace(tzinfo=UTC)
-    return (now - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
-
-
 def _interval(node: exp.Interval, context: QueryContext) -> Constant | None:
     unit = node.args.get("unit")
     if node.this is None:
@@ -195,7 +173,7 @@ def _interval(node: exp.Interval, context: QueryContext) -> Constant | None:
     if inner is None:
         return None
     if inner.kind is Kind.TEXT and unit is None:
-        return interval_of_text(inner.value)
+        return Constant(Kind.INTERVAL, interval_of_text(inner.value))
     if not isinstance(unit, exp.Var):
         return None
     if inner.kind is Kind.TEXT:
@@ -206,14 +184,13 @@ def _interval(node: exp.Interval, context: QueryContext) -> Constant | None:
         amount = inner.value
     else:
         return None
-    step = interval_of(amount, unit.name)
-    return None if step is None else Constant(Kind.INTERVAL, step)
+    return Constant(Kind.INTERVAL, interval_of(amount, unit.name))
 
 
 def _truncated(moment: Constant, unit: str, context: QueryContext) -> Constant | None:
     if not moment.is_exact or moment.kind not in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
         return None
-    fine = moment.kind is Kind.TIMESTAMPTZ and unit in MICROS
+    fine = moment.kind is Kind.TIMESTAMPTZ and unit in FINER_THAN_DAY
     if fine and not offset_is_steady(moment, context):
         return None
     local = to_timestamp(moment, context)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from icesql.config import time_zone
 from icesql.errors import InternalError, SnapshotNotFoundError, similar_names
-from icesql.sql.time_travel import AsOf, SnapshotId, VersionText
+from icesql.query.instant import fold_instant
+from icesql.sql.time_travel import AsOf, AtTime, SnapshotId, VersionText
 
 if TYPE_CHECKING:
     from icesql.catalog.open import Table
@@ -41,7 +42,8 @@ def select_snapshot(
 ) -> SelectedSnapshot:
     """The snapshot of ``table`` that ``travel`` means; ``note`` tells it for travelled tables.
 
-    Raises SnapshotNotFoundError with the nearest refs and the oldest and newest snapshot.
+    Raises SnapshotNotFoundError with the nearest refs and the oldest and newest snapshot, and
+    SqlSyntaxError for a time that is not constant.
     """
     metadata = table.metadata
     match travel:
@@ -57,8 +59,17 @@ def select_snapshot(
             return _by_version(table, text, context)
         case AsOf(epoch_us=epoch_us, text=text):
             return _by_instant(table, epoch_us, text, context)
+        case AtTime():
+            return select_snapshot(table, at_instant(travel, context), context)
         case _:
             raise InternalError(f"time travel of an unknown kind: {travel!r}")
+
+
+def at_instant(travel: TimeTravel | None, query: QueryContext) -> TimeTravel | None:
+    """``travel`` with its time, if it has one, folded to an instant. Raises SqlSyntaxError."""
+    if isinstance(travel, AtTime):
+        return AsOf(fold_instant(travel, query), travel.text)
+    return travel
 
 
 def snapshot_text(snapshot: Snapshot, ref: str | None, context: QueryContext) -> str:

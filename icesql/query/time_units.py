@@ -5,30 +5,59 @@ from __future__ import annotations
 import calendar
 import re
 from datetime import date, timedelta
+from decimal import Decimal
 from typing import Final
 
 from sqlglot import exp
 
-from icesql.query.constants import DAY, HOUR, SECOND, Constant, Interval, Kind
+from icesql.query.constants import DAY, HOUR, SECOND, Interval, NotConstant
 
 _EPOCH_DATE: Final = date(1970, 1, 1)
-_INTERVAL_PART = re.compile(r"\s*([+-]?\d+)\s*([A-Za-z]+)\s*", re.ASCII)
-_MONTHS: Final = {"month": 1, "quarter": 3, "year": 12, "decade": 120, "century": 1200}
-_DAYS: Final = {"day": 1, "week": 7}
-MICROS: Final = {
-    "microsecond": 1,
-    "millisecond": 1000,
-    "second": SECOND,
-    "minute": 60 * SECOND,
-    "hour": HOUR,
+# unit → (months, days, microseconds)
+_UNITS: Final[dict[str, tuple[int, int, int]]] = {
+    "microsecond": (0, 0, 1),
+    "millisecond": (0, 0, 1000),
+    "second": (0, 0, SECOND),
+    "minute": (0, 0, 60 * SECOND),
+    "hour": (0, 0, HOUR),
+    "day": (0, 1, 0),
+    "week": (0, 7, 0),
+    "month": (1, 0, 0),
+    "quarter": (3, 0, 0),
+    "year": (12, 0, 0),
+    "decade": (120, 0, 0),
+    "century": (1200, 0, 0),
 }
+FINER_THAN_DAY: Final = frozenset(name for name, (_, _, micros) in _UNITS.items() if micros)
+_SHORT_UNITS: Final = {
+    "us": "microsecond",
+    "ms": "millisecond",
+    "s": "second",
+    "sec": "second",
+    "m": "minute",
+    "min": "minute",
+    "h": "hour",
+    "hr": "hour",
+    "d": "day",
+    "w": "week",
+    "mon": "month",
+    "q": "quarter",
+    "y": "year",
+    "yr": "year",
+    "centurie": "century",
+}
+_INTERVAL_PART: Final = re.compile(
+    r"\s*(?:([+-]?\d+(?:\.\d+)?)\s*([A-Za-zµ]+)|([+-]?)(\d+):(\d\d)(?::(\d\d(?:\.\d+)?))?)\s*,?",
+    re.ASCII,
+)
 
 
 def unit_name(text: str) -> str:
-    """ "DAYS" → "day"; the text itself in lower case for what is no unit of time."""
-    lower = text.lower()
+    """ "DAYS" → "day", "min" → "minute"; the text in lower case for what is no unit of time."""
+    lower = text.lower().replace("µ", "u").replace("μ", "u")
     for name in (lower, lower.removesuffix("s")):
-        if name in _MONTHS or name in _DAYS or name in MICROS:
+        name = _SHORT_UNITS.get(name, name)
+        if name in _UNITS:
             return name
     return lower
 
@@ -39,28 +68,56 @@ def unit_of(node: exp.Expr) -> str:
     return unit_name(unit.name) if isinstance(unit, exp.Var | exp.Literal) else ""
 
 
-def interval_of_text(text: str) -> Constant | None:
-    """INTERVAL '1 month 2 days', None for other spellings."""
-    total, position = Interval(), 0
-    while position < len(text):
+def interval_of(amount: int | Decimal, unit: str) -> Interval:
+    """``amount`` units as an interval: fractions of a day count as a clock.
+
+    Raises NotConstant for what is no unit of time, and for fractions of a month.
+    """
+    parts = _UNITS.get(unit_name(unit))
+    if parts is None:
+        raise NotConstant(f"{unit} is not a unit of time")
+    months, days, micros = (amount * part for part in parts)
+    if months != int(months):
+        raise NotConstant(f"{amount} {unit} is not a whole number of months")
+    whole = int(days)
+    return Interval(int(months), whole, int((days - whole) * DAY + micros))
+
+
+def interval_of_text(text: str) -> Interval:
+    """The interval that a text such as '1 day 02:00:00' writes down. Raises NotConstant."""
+    total, position, found = Interval(), 0, False
+    while position < len(text.rstrip()):
         part = _INTERVAL_PART.match(text, position)
-        step = interval_of(int(part[1]), part[2]) if part else None
-        if part is None or step is None:
-            return None
-        total, position = total + step, part.end()
-    return Constant(Kind.INTERVAL, total) if position else None
+        if not part:
+            raise NotConstant(f"'{text}' is not an interval such as '1 day 2 hours'")
+        if part[1]:
+            step = interval_of(Decimal(part[1]), part[2])
+        else:
+            step = Interval(micros=_clock(part[4], part[5], part[6]))
+            step = -step if part[3] == "-" else step
+        total, position, found = total + step, part.end(), True
+    if not found:
+        raise NotConstant("an empty text is not an interval")
+    return total
 
 
-def interval_of(amount: int, unit: str) -> Interval | None:
-    """``amount`` units as an interval, None for what is no unit of time."""
-    name = unit_name(unit)
-    if name in _MONTHS:
-        return Interval(months=amount * _MONTHS[name])
-    if name in _DAYS:
-        return Interval(days=amount * _DAYS[name])
-    if name in MICROS:
-        return Interval(micros=amount * MICROS[name])
-    return None
+def interval_of_span(text: str, first: str, last: str) -> Interval:
+    """The interval of '1-2' YEAR TO MONTH or '1 02:00:00' DAY TO SECOND. Raises NotConstant."""
+    found = re.fullmatch(r"\s*([+-]?)(\d+)-(\d+)\s*", text, re.ASCII)
+    if found and (unit_name(first), unit_name(last)) == ("year", "month"):
+        span = Interval(int(found[2]) * 12 + int(found[3]))
+        return -span if found[1] == "-" else span
+    found = re.fullmatch(r"\s*([+-]?)(\d+)\s+(\d+):(\d+)(?::(\d+(?:\.\d+)?))?\s*", text, re.ASCII)
+    if found and unit_name(first) == "day":
+        span = Interval(0, int(found[2]), _clock(found[3], found[4], found[5]))
+        return -span if found[1] == "-" else span
+    raise NotConstant(f"'{text}' is not an interval of {first} TO {last}")
+
+
+def _clock(hours: str, minutes: str, seconds: str | None) -> int:
+    """Hours, minutes and seconds in µs."""
+    whole = int(hours) * 60 + int(minutes)
+    return int((Decimal(whole) * 60 + Decimal(seconds or 0)) * SECOND)
 
 
 def bucket_start(micros: int, unit: str) -> int | None:
@@ -68,8 +125,8 @@ def bucket_start(micros: int, unit: str) -> int | None:
 
     Raises OverflowError outside the years 1 to 9999.
     """
-    if unit in ("hour", "minute", "second", "millisecond", "microsecond"):
-        return micros - micros % MICROS[unit]
+    if unit in FINER_THAN_DAY:
+        return micros - micros % _UNITS[unit][2]
     days = micros // DAY
     day = _EPOCH_DATE + timedelta(days=days)
     match unit:
@@ -90,9 +147,7 @@ def bucket_start(micros: int, unit: str) -> int | None:
 
 def next_bucket(start: int, unit: str) -> int:
     """The start of the ``unit`` after the one that starts at ``start``."""
-    step = interval_of(1, unit)
-    assert step is not None
-    return shift(start, step)
+    return shift(start, interval_of(1, unit))
 
 
 def shift(micros: int, step: Interval) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final, cast
 
 from sqlglot import exp
@@ -11,8 +10,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from icesql.context import QueryContext
-from icesql.errors import ProgrammingError, SqlSyntaxError, similar_names
+from icesql.errors import SqlSyntaxError, similar_names
 from icesql.sql.acceptance import (
     COMMAND_WORDS,
     QUERY_WORDS,
@@ -24,7 +22,7 @@ from icesql.sql.dialect import TravelParser, reading, subscript_base, tokenize
 from icesql.sql.parameters import Parameters
 from icesql.sql.references import take_references
 from icesql.sql.source import Source
-from icesql.sql.statement import Query, ResetSetting, SetSetting, Statement
+from icesql.sql.statement import Query, Statement
 from icesql.sql.words import check_comments, check_tokens
 
 _NUMBERS_ARE_SECONDS = ("spark", "spark2", "databricks")
@@ -38,15 +36,12 @@ def parse(
     *,
     dialect: str | None = None,
     parameters: Sequence[Any] | Mapping[str, Any] | None = None,
-    query: QueryContext | None = None,
 ) -> list[Statement]:
     """The statements of a text, in order; none for an empty one.
 
-    ``dialect`` is a sqlglot dialect, None is icesql's own (DuckDB's spelling). ``query`` gives the
-    session's time zone and the instant of ``now()``; a SET of the time zone counts for the
-    statements after it. Raises SqlSyntaxError, UnsupportedSqlError, ProgrammingError, DataError.
+    ``dialect`` is a sqlglot dialect, None is icesql's own (DuckDB's spelling). Raises
+    SqlSyntaxError, UnsupportedSqlError, ProgrammingError, DataError.
     """
-    context = query if query is not None else QueryContext()
     source, reader = Source(sql), reading(dialect)
     tokens = tokenize(sql, reader)
     check_comments(tokens, source)
@@ -54,9 +49,8 @@ def parse(
     seconds = (dialect or "").lower() in _NUMBERS_ARE_SECONDS
     statements: list[Statement] = []
     for chunk in _split(tokens):
-        statement = _Parse(source, reader, values, context, seconds).statement(chunk)
+        statement = _Parse(source, reader, values, seconds).statement(chunk)
         statements.append(statement)
-        context = _after(statement, context)
     values.finish()
     return statements
 
@@ -80,35 +74,16 @@ def _split(tokens: Sequence[Token]) -> list[list[Token]]:
     return [chunk for chunk in chunks if chunk]
 
 
-def _after(statement: Statement, context: QueryContext) -> QueryContext:
-    """The context of the next statement of the same text."""
-    match statement:
-        case SetSetting(name=name, value=value):
-            try:
-                changed = context.settings.with_text(name, value)
-            except ProgrammingError:
-                return context  # the session reports it when it comes to this statement
-            if changed.timezone != context.settings.timezone:
-                return replace(context, settings=changed)
-        case ResetSetting(name=name) if name is None or name.lower().replace("_", "") == "timezone":
-            # What the session falls back to is not known here; "" makes zoneless times an error.
-            return replace(context, settings=replace(context.settings, timezone=""))
-        case _:
-            pass
-    return context
-
-
 class _Parse:
     def __init__(
         self,
         source: Source,
         reader: Dialect,
         values: Parameters,
-        context: QueryContext,
         seconds: bool,
     ) -> None:
         self._source, self._reader, self._values = source, reader, values
-        self._context, self._seconds = context, seconds
+        self._seconds = seconds
 
     def statement(self, tokens: Sequence[Token]) -> Statement:
         first = tokens[0].text.upper()
@@ -135,7 +110,7 @@ class _Parse:
             tree = exp.select("*").from_(tree, copy=False)
         check_tree(tree, source)
         tree = self._values.bind(tree)
-        references = take_references(tree, source, self._context, seconds=self._seconds)
+        references = take_references(tree, source, seconds=self._seconds)
         text = source.sql[tokens[0].start : tokens[-1].end + 1]
         return Query(cast("exp.Expression", tree), references, text)
 

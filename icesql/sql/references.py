@@ -8,12 +8,11 @@ from typing import Final, cast
 
 from sqlglot import exp
 
-from icesql.context import QueryContext
 from icesql.errors import ProgrammingError
 from icesql.sql.acceptance import function_name, offset_of
 from icesql.sql.source import Source
 from icesql.sql.statement import TableReference
-from icesql.sql.time_travel import SnapshotId, TimeTravel, resolve_travel
+from icesql.sql.time_travel import SnapshotId, TimeTravel, read_travel
 
 _LAST: Final = 1 << 60
 
@@ -26,9 +25,7 @@ class _Qualified:
     alias: str
 
 
-def take_references(
-    tree: exp.Expr, source: Source, context: QueryContext, *, seconds: bool
-) -> tuple[TableReference, ...]:
+def take_references(tree: exp.Expr, source: Source, *, seconds: bool) -> tuple[TableReference, ...]:
     """Rewrite ``tree`` in place and return its references, in the order of the text.
 
     A name that a CTE in scope has is no table. Columns written ``namespace.table.column`` are
@@ -39,7 +36,7 @@ def take_references(
     qualified: dict[int, list[_Qualified]] = {}
     references = []
     for index, table in enumerate(found):
-        travel = _travel(table, source, context, seconds)
+        travel = _travel(table, source, seconds)
         path: str | None = None
         parts: tuple[str, ...]
         if not isinstance(table.this, exp.Func):
@@ -103,16 +100,14 @@ def _refuse_travel(table: exp.Table, what: str, source: Source) -> None:
         )
 
 
-def _travel(
-    table: exp.Table, source: Source, context: QueryContext, seconds: bool
-) -> TimeTravel | None:
+def _travel(table: exp.Table, source: Source, seconds: bool) -> TimeTravel | None:
     version, when = table.args.get("version"), table.args.get("when")
     if version is not None and when is not None:
         raise source.unsupported(
             "two time-travel clauses on one table", when.meta.get("start"), "give one of them"
         )
     clause = version or when
-    return None if clause is None else resolve_travel(clause, source, context, seconds=seconds)
+    return None if clause is None else read_travel(clause, source, seconds=seconds)
 
 
 def _scan_path(table: exp.Table, source: Source) -> tuple[str, TimeTravel | None]:

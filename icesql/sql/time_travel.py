@@ -1,4 +1,4 @@
-"""Which snapshot a reference asks for: a travel clause becomes one of three values."""
+"""Which snapshot a reference asks for: a travel clause becomes one of four values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from icesql.errors import SqlSyntaxError, UnsupportedSqlError
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from icesql.context import QueryContext
     from icesql.sql.source import Source
 
 
@@ -39,31 +38,40 @@ class AsOf:
     text: str
 
 
-TimeTravel = SnapshotId | VersionText | AsOf
+@dataclass(frozen=True, slots=True)
+class AtTime:
+    """The snapshot that was current at a time, an expression that binding folds to an instant.
+
+    ``numbers_are_seconds``: a bare number is a time in epoch seconds (Spark's rule).
+    ``offset`` is where the clause begins in the SQL, for errors.
+    """
+
+    expression: exp.Expr
+    text: str
+    numbers_are_seconds: bool = False
+    offset: int | None = None
+
+
+TimeTravel = SnapshotId | VersionText | AsOf | AtTime
 
 _MAX_SNAPSHOT_ID: Final = (1 << 63) - 1
 _REF_KINDS: Final = frozenset({"BRANCH", "TAG", "VERSION_TAG", "VERSION_REF"})
 
 
-def resolve_travel(
-    clause: exp.Expr, source: Source, context: QueryContext, *, seconds: bool
-) -> TimeTravel:
-    """The value of a parsed travel clause, folded without looking at any table.
+def read_travel(clause: exp.Expr, source: Source, *, seconds: bool) -> TimeTravel:
+    """The value of a parsed travel clause.
 
     ``clause`` is sqlglot's Version or HistoricalData as ``sql/dialect.py`` makes them, with
-    parameters already bound. ``seconds`` says that a bare number is a time in epoch seconds
-    (Spark's rule); otherwise it is refused. Raises SqlSyntaxError, UnsupportedSqlError.
+    parameters already bound. Raises SqlSyntaxError, UnsupportedSqlError.
     """
     kind = str(clause.args["this"] if clause.key == "version" else clause.args["kind"]).upper()
     value = clause.args["expression"]
     offset = clause.meta.get("start")
     if kind == "TIMESTAMP":
-        from icesql.sql.fold import fold_instant
-
         written = clause.meta.get("text") or ""
         if not written or clause.meta.get("has_parameter"):
             written = value.sql(dialect="duckdb")
-        return AsOf(fold_instant(value, source, context, offset, seconds=seconds), written)
+        return AtTime(value, written, seconds, offset)
     return _version(value, kind, source, offset)
 
 

@@ -14,7 +14,9 @@ from hypothesis.extra.lark import from_lark
 from lark import Lark
 from lark import logger as lark_logger
 
+from icesql.context import QueryContext
 from icesql.errors import Error, ProgrammingError, SqlSyntaxError, UnsupportedSqlError
+from icesql.query.snapshot_selection import at_instant
 from icesql.sql import grammar
 from icesql.sql.parse import parse, split_statements
 
@@ -60,7 +62,9 @@ def test_an_accepted_statement_passes_both(statement: str) -> None:
 def test_a_rejected_statement_fails_both(message: str, statement: str) -> None:
     assert not takes(statement)
     with pytest.raises(Error) as caught:
-        parse(statement)
+        for parsed in parse(statement):
+            for reference in getattr(parsed, "references", ()):
+                at_instant(reference.travel, QueryContext())
     assert message in str(caught.value)
     assert type(caught.value) in (SqlSyntaxError, UnsupportedSqlError)
 

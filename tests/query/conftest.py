@@ -136,7 +136,7 @@ BindSql = Callable[..., BoundQuery]
 def bind_sql(tables: dict[str, Table]) -> BindSql:
     def bound(sql: str, zone: str = "UTC", **settings: Any) -> BoundQuery:
         context = QueryContext(settings=Settings(timezone=zone, **settings))
-        (query,) = parse(sql, query=context)
+        (query,) = parse(sql)
         assert isinstance(query, Query)
 
         def open_table(reference: TableReference) -> Table:

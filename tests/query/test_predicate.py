@@ -26,6 +26,7 @@ from icesql.iceberg.types import (
     NestedField,
     StructType,
 )
+from icesql.query.clock import stop_clock
 from icesql.query.predicate import translate
 
 SCHEMA = Schema(
@@ -59,6 +60,7 @@ def translated(condition: str, zone: str = "UTC") -> tuple[str, tuple[str, ...]]
         settings=Settings(timezone=zone), now=datetime(2026, 11, 21, 12, tzinfo=UTC)
     )
     tree = sqlglot.parse_one(condition, read="duckdb")
+    stop_clock(tree, context)
     found = translate(tree, lambda column: SCHEMA.find_column(column.name), context)
     return render_predicate(found.predicate, SCHEMA), found.reasons
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from icesql.errors import SnapshotNotFoundError
+from icesql.errors import SnapshotNotFoundError, SqlSyntaxError, placing
 
 
 def at(ms: int) -> str:
@@ -105,3 +105,22 @@ def test_a_table_named_twice_is_one_value(bind_sql):
     assert bound.scans[0].table is bound.scans[1].table
     assert bound.scans[0].table is bound.scans[2].table
     assert [scan.snapshot.snapshot_id for scan in bound.scans if scan.snapshot] == [40, 40, 10]
+
+
+@pytest.mark.parametrize(
+    ("time", "message"),
+    [
+        ("(SELECT max(ts) FROM t)", "subquery"),
+        ("ts", "is a name"),
+        ("'499162860'", "ambiguous timestamp"),
+        ("499162860", "ambiguous timestamp"),
+        ("'yesterday'", "not a time"),
+        ("INTERVAL 1 DAY", "interval"),
+    ],
+)
+def test_a_time_that_is_no_constant_is_an_error_at_its_clause(bind_sql, time, message):
+    # No table is called so: the time is looked at first.
+    sql = f"SELECT * FROM absent\n  TIMESTAMP AS OF {time}"
+    with pytest.raises(SqlSyntaxError, match=message) as caught, placing(sql):
+        bind_sql(sql)
+    assert (caught.value.line, caught.value.column) == (2, 3)

@@ -10,10 +10,12 @@ from typing import Any
 import duckdb
 import pytest
 
+from icesql.context import QueryContext
 from icesql.errors import DataError, ProgrammingError
+from icesql.query.instant import fold_instant
 from icesql.sql.parse import parse
 from icesql.sql.statement import Query
-from icesql.sql.time_travel import AsOf, SnapshotId, VersionText
+from icesql.sql.time_travel import AtTime, SnapshotId, VersionText
 
 VIENNA_SUMMER = dt.timezone(dt.timedelta(hours=2))
 
@@ -170,8 +172,8 @@ def test_an_instant_can_be_a_parameter(value: Any) -> None:
     statement = parse("SELECT * FROM t TIMESTAMP AS OF :at", parameters={"at": value})[0]
     assert isinstance(statement, Query)
     travel = statement.references[0].travel
-    assert isinstance(travel, AsOf)
-    assert travel.epoch_us == 1_769_860_800_000_000
+    assert isinstance(travel, AtTime)
+    assert fold_instant(travel, QueryContext()) == 1_769_860_800_000_000
 
 
 def test_numpy_scalars_are_plain_values() -> None:

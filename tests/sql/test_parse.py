@@ -13,12 +13,9 @@ import duckdb
 import pytest
 from sqlglot import exp
 
-from icesql.config import Settings
-from icesql.context import QueryContext
 from icesql.errors import Error, ProgrammingError, SqlSyntaxError
 from icesql.sql.parse import parse, split_statements
-from icesql.sql.statement import Query, SetSetting
-from icesql.sql.time_travel import AsOf
+from icesql.sql.statement import Query
 
 
 def query(sql: str, **options: Any) -> Query:
@@ -151,26 +148,6 @@ def test_long_flat_statements_are_fine() -> None:
     many = " OR ".join(f"a = {i}" for i in range(3000))
     assert names(f"SELECT * FROM t WHERE {many}") == ["t"]
     assert names(f"SELECT * FROM t WHERE a IN ({', '.join(map(str, range(20000)))})") == ["t"]
-
-
-def test_set_time_zone_counts_for_the_rest_of_the_text() -> None:
-    context = QueryContext(settings=Settings(timezone="UTC"))
-    sql = "SELECT * FROM t TIMESTAMP AS OF '2026-07-01 00:00:00'"
-    found = parse(f"{sql}; SET TIME ZONE 'Europe/Vienna'; {sql}", query=context)
-    first, setting, second = found
-    assert setting == SetSetting("timezone", "Europe/Vienna")
-    assert isinstance(first, Query)
-    assert isinstance(second, Query)
-    times = [statement.references[0].travel for statement in (first, second)]
-    assert all(isinstance(time, AsOf) for time in times)
-    assert times[0].epoch_us - times[1].epoch_us == 2 * 3600 * 1_000_000  # type: ignore[union-attr]
-    assert context.settings.timezone == "UTC"
-
-
-def test_after_reset_of_the_zone_a_time_must_name_its_own() -> None:
-    with pytest.raises(SqlSyntaxError, match="without zone"):
-        parse("RESET timezone; SELECT * FROM t TIMESTAMP AS OF '2026-07-01 00:00:00'")
-    parse("RESET timezone; SELECT * FROM t TIMESTAMP AS OF '2026-07-01 00:00:00Z'")
 
 
 @pytest.mark.parametrize(

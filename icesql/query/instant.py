@@ -1,4 +1,4 @@
-"""A constant time expression becomes an instant, on the tree and without an engine.
+"""A constant time expression becomes the instant to travel to, on the tree and without an engine.
 
 A time without zone is read in the session's zone by Java's rule, which Spark and Trino follow: a
 time that daylight saving skips moves forward by the gap, one that happens twice is the earlier.
@@ -8,56 +8,50 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Final, TypeVar
-from zoneinfo import ZoneInfo
+from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from icesql.context import QueryContext
-from icesql.sql.time_text import (
-    SECOND,
-    TIME_SHAPE,
-    Interval,
-    NotConstant,
-    in_zone,
+from icesql.config import time_zone
+from icesql.errors import SqlSyntaxError
+from icesql.query.clock import clock_time
+from icesql.query.constants import SECOND, Interval, NotConstant
+from icesql.query.time_text import TIME_SHAPE, in_zone, read_time, zone_named
+from icesql.query.time_units import (
+    bucket_start,
     interval_of,
-    read_interval,
-    read_span,
-    read_time,
-    unit_named,
-    zone_named,
+    interval_of_span,
+    interval_of_text,
+    shift,
+    unit_name,
 )
 
 if TYPE_CHECKING:
-    from icesql.sql.source import Source
+    from icesql.context import QueryContext
+    from icesql.sql.time_travel import AtTime
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH: Final = datetime(1970, 1, 1)
+_MICROSECOND: Final = timedelta(microseconds=1)
 # An aware datetime is an instant, a naive one a wall clock, a date midnight of it.
 _Value = datetime | date | Interval | Decimal | str
 
 
-def fold_instant(
-    node: exp.Expr,
-    source: Source,
-    context: QueryContext,
-    offset: int | None = None,
-    *,
-    seconds: bool = False,
-) -> int:
-    """Microseconds since the epoch in UTC of a constant time expression.
+def fold_instant(travel: AtTime, query: QueryContext) -> int:
+    """Microseconds since the epoch in UTC of the constant time expression of a travel clause.
 
     Understands literals, casts, now() and its kin, intervals, arithmetic, AT TIME ZONE,
-    date_trunc and to_timestamp. ``seconds``: a bare number is epoch seconds; otherwise it is
-    refused. Raises SqlSyntaxError at ``offset`` for everything that is not a constant time.
+    date_trunc and to_timestamp. Raises SqlSyntaxError for everything that is not a constant time,
+    and for a bare number where the dialect does not say that it counts seconds.
     """
-    folder = _Folder(context)
+    node = travel.expression
+    folder = _Folder(query)
     try:
         value = folder.fold(node)
         if isinstance(value, Decimal):
-            if not seconds:
+            if not travel.numbers_are_seconds:
                 raise NotConstant(
-                    f"is {node.sql()} seconds or milliseconds? Write to_timestamp({node.sql()}) "
-                    f"for seconds, epoch_ms({node.sql()}) for milliseconds, or TIMESTAMP '…'"
+                    f"ambiguous timestamp {node.sql()}; use to_timestamp({node.sql()}) for seconds "
+                    f"or epoch_ms({node.sql()}) for milliseconds"
                 )
             value = _from_microseconds(value * SECOND)
         if isinstance(value, str):
@@ -66,30 +60,17 @@ def fold_instant(
             raise NotConstant(f"{node.sql()} is an interval, not a point in time")
         instant = folder.instant(value)
     except NotConstant as reason:
-        raise source.syntax_error(str(reason), offset) from None
+        raise SqlSyntaxError(str(reason), offset=travel.offset) from None
     except (OverflowError, ValueError, InvalidOperation) as error:
         problem = f"{node.sql()} lies outside the years 1 to 9999"
-        raise source.syntax_error(problem, offset) from error
-    return (instant - _EPOCH) // timedelta(microseconds=1)
+        raise SqlSyntaxError(problem, offset=travel.offset) from error
+    return (instant.replace(tzinfo=None) - _EPOCH) // _MICROSECOND
 
 
 class _Folder:
-    def __init__(self, context: QueryContext, zone: tzinfo | None = None) -> None:
-        self._now = context.now.astimezone(UTC)
-        self._name = context.settings.timezone
-        self._zone = zone
-
-    @property
-    def zone(self) -> tzinfo:
-        """The session's zone."""
-        if self._zone is None:
-            if not self._name:
-                raise NotConstant(
-                    "a time without zone after RESET of the time zone in the same text; "
-                    "name its zone, as in '2026-01-31 12:00:00 UTC'"
-                )
-            self._zone = ZoneInfo(self._name)
-        return self._zone
+    def __init__(self, query: QueryContext) -> None:
+        self._query = query
+        self.zone = time_zone(query.settings.timezone)
 
     def instant(self, value: datetime | date) -> datetime:
         if not isinstance(value, datetime):
@@ -97,6 +78,9 @@ class _Folder:
         return in_zone(value, self.zone) if value.tzinfo is None else value.astimezone(UTC)
 
     def fold(self, node: exp.Expr) -> _Value:
+        now = clock_time(node, self._query)
+        if now is not None:
+            return now
         match node:
             case exp.Paren():
                 return self.fold(node.this)
@@ -121,12 +105,12 @@ class _Folder:
                 return self._interval(node)
             case exp.AtTimeZone():
                 return self._at_time_zone(node)
-            case exp.CurrentTimestamp() | exp.Systimestamp():
-                return self._now
+            case exp.Systimestamp():
+                return self._query.now
             case exp.CurrentDate():
-                return self._now.astimezone(self._zone_of(node)).date()
-            case exp.Localtimestamp() | exp.CurrentDatetime():
-                return self._now.astimezone(self._zone_of(node)).replace(tzinfo=None)
+                return self._query.now.astimezone(self._zone_of(node)).date()
+            case exp.CurrentTimestamp() | exp.Localtimestamp() | exp.CurrentDatetime():
+                return self._query.now.astimezone(self._zone_of(node)).replace(tzinfo=None)
             case exp.UnixToTime():
                 return self._unix_to_time(node)
             case exp.TimestampTrunc() | exp.DateTrunc():
@@ -140,7 +124,7 @@ class _Folder:
             case exp.Timestamp() | exp.TsOrDsToTimestamp() if node.this is not None:
                 return self._time(self.fold(node.this), node)
             case exp.ToDays():
-                return interval_of(self._number(node.this), "DAY", node.sql())
+                return interval_of(self._number(node.this), "day")
             case exp.Anonymous():
                 return self._function(node)
             case exp.Column() | exp.Identifier():
@@ -155,19 +139,15 @@ class _Folder:
 
     def _function(self, node: exp.Anonymous) -> _Value:
         name = node.name.lower()
-        if name in ("now", "transaction_timestamp", "get_current_timestamp", "systimestamp"):
-            if node.expressions:
-                raise _no_constant(node)
-            return self._now
-        if name in ("today", "current_date") and not node.expressions:
-            return self._now.astimezone(self.zone).date()
+        if name == "systimestamp" and not node.expressions:
+            return self._query.now
         if len(node.expressions) == 1:
             number = node.expressions[0]
             unit = {"timestamp_seconds": 0, "timestamp_millis": 3, "timestamp_micros": 6}.get(name)
             if unit is not None:
                 return _from_microseconds(self._number(number) * 10 ** (6 - unit))
-            if name.startswith("to_") and unit_named(name[3:]):
-                return interval_of(self._number(number), name[3:], node.sql())
+            if name.startswith("to_"):
+                return interval_of(self._number(number), name[3:])
         raise _no_constant(node)
 
     def _number(self, node: exp.Expr) -> Decimal:
@@ -201,7 +181,7 @@ class _Folder:
             if to.is_type(*exp.DataType.NUMERIC_TYPES):
                 return self._number(node.this)
             if to.is_type(exp.DataType.Type.INTERVAL) and isinstance(value, str):
-                return read_interval(value)
+                return interval_of_text(value)
         raise _no_constant(node)
 
     def _time(self, value: _Value, node: exp.Expr) -> datetime:
@@ -238,23 +218,10 @@ class _Folder:
         if aware:
             named = zone_named(str(zone.this)) if isinstance(zone, exp.Literal) else self.zone
             moment = moment.astimezone(named).replace(tzinfo=None)
-        unit = unit_named(str(node.args["unit"].name))
-        match unit:
-            case "YEAR":
-                cut = moment.replace(month=1, day=1)
-            case "QUARTER":
-                cut = moment.replace(month=(moment.month - 1) // 3 * 3 + 1, day=1)
-            case "MONTH":
-                cut = moment.replace(day=1)
-            case "WEEK":
-                cut = moment - timedelta(days=moment.weekday())
-            case "DAY" | "HOUR" | "MINUTE" | "SECOND":
-                cut = moment
-            case _:
-                raise _no_constant(node)
-        kept = {"HOUR": 1, "MINUTE": 2, "SECOND": 3}.get(unit, 0)
-        fields = ("hour", "minute", "second", "microsecond")
-        cut = cut.replace(**dict.fromkeys(fields[kept:], 0))  # type: ignore[arg-type]
+        start = bucket_start(_clock_micros(moment), unit_name(str(node.args["unit"].name)))
+        if start is None:
+            raise _no_constant(node)
+        cut = _EPOCH + timedelta(microseconds=start)
         return in_zone(cut, named) if aware else cut
 
     def _step(self, node: exp.Expr) -> Interval:
@@ -262,26 +229,26 @@ class _Folder:
         if isinstance(amount, exp.Interval):
             return self._interval(amount)
         unit = node.args.get("unit")
-        return interval_of(self._number(amount), unit.name if unit else "DAY", node.sql())
+        return interval_of(self._number(amount), unit.name if unit else "day")
 
     def _interval(self, node: exp.Interval) -> Interval:
         unit, amount = node.args.get("unit"), node.this
         if amount is None:
             raise _no_constant(node)
         if isinstance(unit, exp.IntervalSpan):
-            return read_span(str(amount.name), unit.this.name, unit.expression.name)
+            return interval_of_span(str(amount.name), unit.this.name, unit.expression.name)
         if unit is None:
             value = self.fold(amount)
             if isinstance(value, str):
-                return read_interval(value)
+                return interval_of_text(value)
             raise _no_constant(node)
-        return interval_of(self._number(amount), unit.name, node.sql())
+        return interval_of(self._number(amount), unit.name)
 
     def _scaled(self, value: _Value, factor: Decimal, node: exp.Expr) -> _Value:
         if isinstance(value, Decimal):
             return value * factor
         if isinstance(value, Interval) and factor == int(factor):
-            return value.times(int(factor))
+            return value * int(factor)
         raise _no_constant(node)
 
     def _sum(self, left: _Value, right: _Value, sign: int, node: exp.Expr) -> _Value:
@@ -296,27 +263,32 @@ class _Folder:
         if not isinstance(right, Interval):
             raise _no_constant(node)
         if isinstance(left, Interval):
-            return left.plus(right.times(sign))
+            return left + right * sign
         if isinstance(left, str):
             left = read_time(left)
         if isinstance(left, (datetime, date)):
-            return self._moved(left, right.times(sign))
+            return self._moved(left, right * sign)
         raise _no_constant(node)
 
     def _moved(self, value: datetime | date, step: Interval) -> datetime | date:
         if not isinstance(value, datetime):
-            if not step.us:
-                return _add_months(value, step.months) + timedelta(days=step.days)
-            value = datetime(value.year, value.month, value.day)
+            moved = _shifted(datetime(value.year, value.month, value.day), step)
+            return moved if step.micros else moved.date()
         if value.tzinfo is None:
-            moved = _add_months(value, step.months) + timedelta(days=step.days)
-            return moved + timedelta(microseconds=step.us)
+            return _shifted(value, step)
         if step.months or step.days:
             # Months and days are steps of the calendar on the session's clock, not of 24 hours.
             local = value.astimezone(self.zone).replace(tzinfo=None)
-            local = _add_months(local, step.months) + timedelta(days=step.days)
-            value = in_zone(local, self.zone)
-        return value + timedelta(microseconds=step.us)
+            value = in_zone(_shifted(local, Interval(step.months, step.days)), self.zone)
+        return value + timedelta(microseconds=step.micros)
+
+
+def _shifted(moment: datetime, step: Interval) -> datetime:
+    return _EPOCH + timedelta(microseconds=shift(_clock_micros(moment), step))
+
+
+def _clock_micros(moment: datetime) -> int:
+    return (moment - _EPOCH) // _MICROSECOND
 
 
 def _no_constant(node: exp.Expr) -> NotConstant:
@@ -328,16 +300,5 @@ def _no_constant(node: exp.Expr) -> NotConstant:
 
 
 def _from_microseconds(us: Decimal) -> datetime:
-    return _EPOCH + timedelta(microseconds=int(us.to_integral_value(rounding="ROUND_FLOOR")))
-
-
-_Day = TypeVar("_Day", datetime, date)
-
-
-def _add_months(day: _Day, months: int) -> _Day:
-    if not months:
-        return day
-    index = day.year * 12 + day.month - 1 + months
-    year, month = divmod(index, 12)
-    last = (date(year + (month == 11), (month + 1) % 12 + 1, 1) - timedelta(days=1)).day
-    return day.replace(year=year, month=month + 1, day=min(day.day, last))
+    whole = int(us.to_integral_value(rounding="ROUND_FLOOR"))
+    return _EPOCH.replace(tzinfo=UTC) + timedelta(microseconds=whole)
