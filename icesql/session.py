@@ -9,6 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ from icesql.context import Progress, QueryContext
 from icesql.engine.static import StaticResult
 from icesql.errors import ProgrammingError, TableNotFoundError, placing, similar_names
 from icesql.storage.cache import BoundedCache
+from icesql.storage.clean_errors import without_secrets
+from icesql.storage.credentials import redact_urls
 
 if TYPE_CHECKING:
     from icesql.catalog.open import Catalog, Table
@@ -50,7 +53,9 @@ class Session:
         *,
         dialect: str | None = None,
         spark: Any = None,
+        properties: Mapping[str, Any] | None = None,
     ) -> None:
+        self._secrets: dict[str, Mapping[str, Any]] = {"": dict(properties or {})}
         self.settings, self.dialect = settings, dialect
         self._defaults = settings
         self._open_catalog, self._opened = open_catalog, False
@@ -76,11 +81,16 @@ class Session:
         """The outcome of each statement, one at a time; a later one sees an earlier SET."""
         from icesql.sql.parse import parse
 
-        statements = parse(sql, dialect=self.dialect, parameters=parameters)
+        with self.without_secrets():
+            statements = parse(sql, dialect=self.dialect, parameters=parameters)
         for statement in statements:
-            with placing(sql):
+            with self.without_secrets(), placing(sql):
                 outcome = self._execute(statement, self._context(cancel, progress))
             yield outcome
+
+    def without_secrets(self) -> AbstractContextManager[None]:
+        """A block whose errors tell no secret of this connection's catalogs and stores."""
+        return without_secrets({str(n): each for n, each in enumerate(self._secrets.values())})
 
     def _context(
         self, cancel: threading.Event | None, progress: Callable[[Progress], None] | None
@@ -117,7 +127,8 @@ class Session:
                 from icesql.query.show import show
 
                 columns, rows = show(statement, self, context)
-                return Outcome(StaticResult(columns, rows))
+                notes = () if rows else self._why_empty(statement)
+                return Outcome(StaticResult(columns, rows), notes=notes)
 
     def _set(self, name: str, value: str) -> None:
         changed = self.settings.with_text(name, value)
@@ -182,7 +193,8 @@ class Session:
         name, why = _chosen(plans, context)
         described = describe(bound, plans, labels, context, measured=measured, engine=(name, *why))
         lines = as_json(described) if statement.format == "json" else as_text(described)
-        result = StaticResult([("plan", "varchar")], [(line,) for line in lines])
+        shown = [(redact_urls(line),) for line in lines]
+        result = StaticResult([("plan", "varchar")], shown)
         return Outcome(result, tuple(each.report for each in plans), bound.notes)
 
     # ------------------------------------------------------------------ engines
@@ -219,8 +231,30 @@ class Session:
         """Let ``name`` mean the table at ``path`` in this session, before any catalog's table."""
         self._registered[name] = os.fspath(path)
 
+    def _why_empty(self, statement: Statement) -> tuple[str, ...]:
+        """What to know about a list of tables or namespaces that is empty."""
+        from icesql.sql import statement as kinds
+
+        if not isinstance(statement, kinds.ShowTables | kinds.ShowNamespaces) or statement.like:
+            return ()
+        catalog = self.catalog
+        if catalog is None:
+            return (
+                "there is no catalog; name one with --warehouse, --uri or --catalog "
+                "(in Python: arguments of connect), or read a path with iceberg_scan('path')",
+            )
+        hint = getattr(catalog, "empty_hint", None)  # of catalogs that keep names apart
+        return (hint(),) if hint is not None and not catalog.namespaces() else ()
+
     def open_table(self, reference: TableReference) -> Table:
         """The table that a reference names, freshly loaded. Raises TableNotFoundError."""
+        table = self._opened_table(reference)
+        if table.storage.properties:
+            # Vended credentials may be another table's tomorrow: the last of each name are kept.
+            self._secrets[table.name] = table.storage.properties
+        return table
+
+    def _opened_table(self, reference: TableReference) -> Table:
         from icesql.catalog.open import open_table
 
         if reference.path is not None:

@@ -20,19 +20,24 @@ def matching(
 
 
 def not_found(
-    wanted: Sequence[str], candidates: Iterable[tuple[str, ...]], where: str
+    wanted: Sequence[str], candidates: Iterable[tuple[str, ...]], where: str, hint: str = ""
 ) -> TableNotFoundError:
-    """The error for a name that ``where`` (such as "catalog prod") does not have."""
-    names = [".".join(one) for one in candidates]
+    """The error for a name that ``where`` (such as "catalog prod") does not have.
+
+    ``hint`` is what is known besides; without it, and without near names, it is what is there.
+    """
+    tables = list(candidates)
+    names = [".".join(one) for one in tables]
     text = ".".join(wanted)
     # A forgotten or wrong namespace is the commonest slip: the same last name comes first.
     same = [one for one in names if one.rpartition(".")[2].lower() == wanted[-1].lower()]
     similar = list(dict.fromkeys([*same, *similar_names(text, names)]))[:3]
-    return TableNotFoundError(
-        text,
-        similar=similar,
-        hint="" if similar else f"{where} has {_count(names)}",
-    )
+    if not hint and not similar:
+        space = tuple(wanted[:-1])
+        there = any(one[: len(space)] == space for one in tables)
+        lacks = "" if there or not names else f'has no namespace "{".".join(space)}", it '
+        hint = f"{where} {lacks}has {_count(names)}"
+    return TableNotFoundError(text, similar=similar, hint=hint)
 
 
 def _count(names: list[str]) -> str:

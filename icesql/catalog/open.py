@@ -13,10 +13,10 @@ from icesql.catalog.current_metadata import (
     is_metadata_name,
     read_metadata,
 )
-from icesql.errors import CatalogError, CorruptFileError, StorageError, TableNotFoundError
+from icesql.errors import CatalogError, CorruptFileError, TableNotFoundError
 from icesql.iceberg.metadata import TableMetadata
 from icesql.storage.cache import BoundedCache
-from icesql.storage.open import Storage
+from icesql.storage.open import Storage, storage_error
 from icesql.storage.reroot import Reroot, is_local, local_spellings
 
 Identifier = tuple[str, ...]
@@ -214,7 +214,7 @@ def _looks_like_metadata(path: str) -> bool:
         with open(path, "rb") as file:
             start = file.read(64)
     except OSError as error:
-        raise StorageError(path, (error.strerror or str(error)).lower()) from error
+        raise storage_error(path, error) from error
     if start.strip() == b"":
         raise CorruptFileError(path, "the file is empty", offset=0)
     return start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"\x1f\x8b"))

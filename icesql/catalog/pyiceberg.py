@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final
 
+from icesql.catalog.client_errors import is_foreign, is_missing, translated
 from icesql.catalog.identifiers import matching, not_found
 from icesql.catalog.open import Catalog, Identifier, Table, table_from_metadata
 from icesql.errors import (
     CatalogError,
-    CorruptFileError,
+    Error,
     MissingExtraError,
     NotSupportedError,
     StorageError,
@@ -20,6 +24,7 @@ from icesql.errors import (
 )
 from icesql.iceberg.metadata import parse_metadata
 from icesql.storage.cache import BoundedCache
+from icesql.storage.clean_errors import without_secrets
 from icesql.storage.credentials import redact
 from icesql.storage.open import Storage
 from icesql.storage.reroot import Reroot, is_local
@@ -28,6 +33,8 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog as ForeignCatalog
     from pyiceberg.table import Table as ForeignTable
     from pyiceberg.utils.config import Config
+
+_NO_SUCH_TABLE: Final = ("NoSuchTableError", "NoSuchNamespaceError", "NoSuchIdentifierError")
 
 
 def open_pyiceberg(
@@ -51,6 +58,7 @@ def open_pyiceberg(
         given["warehouse"] = warehouse
     config = _configuration()
     known = config.get_known_catalogs()
+    unnamed = name is None
     name = name or config.get_default_catalog_name()
     configured = config.get_catalog_config(name) or {}
     if not configured and not given:
@@ -70,11 +78,55 @@ def open_pyiceberg(
         file = sqlite_file(merged["uri"]) if "uri" in merged else None
         if file is not None:
             return SqliteCatalog(file, name, properties=merged, cache=cache)
-    with _translated(f"catalog {name}", merged):
+    what = f"catalog {name}"
+    if "uri" in merged and (driven := _with_driver(str(merged["uri"]), what)) != merged["uri"]:
+        given["uri"] = merged["uri"] = driven
+    _quiet()
+    secrets: dict[str, Any] = {**configured, **merged}
+    with _translated(what, secrets):
         from pyiceberg.catalog import load_catalog
 
         foreign = load_catalog(name, **given)
-    return PyIcebergCatalog(foreign, name, merged, cache)
+        held = held_names(foreign) if unnamed else []
+        if held and name not in held:
+            if len(held) > 1:
+                raise CatalogError(
+                    f"the database holds several catalogs: {', '.join(held)}; say which by its "
+                    "name (--catalog NAME)"
+                )
+            foreign.close()
+            name = held[0]
+            foreign = load_catalog(name, **merged)
+    return PyIcebergCatalog(foreign, name, secrets, cache)
+
+
+def held_names(foreign: Any) -> list[str]:
+    """The catalog names that a SQL catalog's database has tables of; none for other kinds."""
+    engine = getattr(foreign, "engine", None)
+    if engine is None:
+        return []
+    with engine.connect() as database:
+        rows = database.exec_driver_sql("SELECT DISTINCT catalog_name FROM iceberg_tables")
+        return sorted(str(row[0]) for row in rows)
+
+
+def _with_driver(uri: str, what: str) -> str:
+    """``postgresql://`` with the driver that is installed: SQLAlchemy's own choice may not be."""
+    found = re.match(r"postgres(?:ql)?://", uri)
+    if found is None:
+        return uri
+    for driver in ("psycopg2", "psycopg"):
+        if find_spec(driver) is not None:
+            return f"postgresql+{driver}://{uri[found.end() :]}"
+    raise MissingExtraError(f"{what}: the package psycopg2 that it needs", extra="sql-postgres")
+
+
+def _quiet() -> None:
+    """Clients that log beside the error they raise do so only where logging is set up."""
+    for client in ("pyiceberg", "thrift"):
+        logger = logging.getLogger(client)
+        if not logger.handlers:
+            logger.addHandler(logging.NullHandler())
 
 
 def is_configured(name: str) -> bool:
@@ -90,7 +142,8 @@ def _configuration() -> Config:
         config = Config()
         config.get_known_catalogs()
     except (YAMLError, ValueError, OSError) as error:
-        raise CatalogError(f".pyiceberg.yaml cannot be read: {error}") from error
+        first = " ".join(redact(str(error), {}).split())
+        raise CatalogError(f".pyiceberg.yaml cannot be read: {first}") from error
     return config
 
 
@@ -101,7 +154,7 @@ class PyIcebergCatalog:
         self,
         foreign: ForeignCatalog,
         name: str,
-        properties: Mapping[str, str] | None = None,
+        properties: Mapping[str, Any] | None = None,
         cache: BoundedCache | None = None,
     ) -> None:
         self.name, self.cache = name, cache
@@ -133,23 +186,17 @@ class PyIcebergCatalog:
 
     def load(self, identifier: Sequence[str]) -> Table:
         """As ``Catalog.load``; the storage has the credentials that the catalog vended."""
-        from pyiceberg.exceptions import NoSuchTableError
-
         wanted = tuple(identifier)
         try:
             with self._calling():
                 table = self._foreign.load_table(wanted)
         except CatalogError as error:
-            if not isinstance(error.__cause__, NoSuchTableError):
+            if not is_missing(error.__cause__, *_NO_SUCH_TABLE):
                 raise
-            found = None
-            try:
-                near = self.tables(wanted[:-1]) if wanted[:-1] else self.tables()
-                found = matching(wanted, near)
-            except CatalogError:
-                near = []  # a catalog that cannot list can still say that there is no such table
+            near, hint = self._near(wanted)
+            found = matching(wanted, near)
             if found is None or found == wanted:
-                raise not_found(wanted, near, f"catalog {self.name}") from error
+                raise not_found(wanted, near, f"catalog {self.name}", hint) from error
             wanted = found
             with self._calling():
                 table = self._foreign.load_table(found)
@@ -161,13 +208,11 @@ class PyIcebergCatalog:
 
     def drop(self, identifier: Sequence[str]) -> None:
         """As ``Catalog.drop``."""
-        from pyiceberg.exceptions import NoSuchTableError
-
         try:
             with self._calling():
                 self._foreign.drop_table(tuple(identifier))
         except CatalogError as error:
-            if isinstance(error.__cause__, NoSuchTableError):
+            if is_missing(error.__cause__, *_NO_SUCH_TABLE):
                 raise TableNotFoundError(".".join(identifier)) from error
             raise
 
@@ -175,6 +220,45 @@ class PyIcebergCatalog:
         """As ``Catalog.close``."""
         with self._calling():
             self._foreign.close()
+
+    def _near(self, wanted: Identifier) -> tuple[list[Identifier], str]:
+        """Tables that a missing one may stand for, and what is wrong with its namespace.
+
+        A catalog that cannot list can still say that there is no such table.
+        """
+        above = wanted[:-1]
+        near: list[Identifier] = []
+        with suppress(CatalogError):
+            near = self.tables(above or None)
+        if near:
+            return near, ""
+        try:
+            known = self.namespaces()
+        except CatalogError:
+            return [], ""
+        if not known:
+            return [], self.empty_hint()
+        if above in known:
+            return [], f'the namespace "{".".join(above)}" has no tables'
+        names = {".".join(each): each for each in known}
+        similar = similar_names(".".join(above), names) if above else ()
+        with suppress(CatalogError):
+            near = [table for name in similar[:1] for table in self.tables(names[name])]
+        hint = f'catalog {self.name} has no namespace "{".".join(above)}"'
+        listed = ", ".join(similar or sorted(names)[:5])
+        return near, f"{hint}; {'near it is' if similar else 'it has'}: {listed}"
+
+    def empty_hint(self) -> str:
+        """Why there may be no tables: a SQL database keeps those of each catalog name apart."""
+        with self._calling():
+            held = held_names(self._foreign)
+        others = [name for name in held if name != self._foreign.name]
+        if not others:
+            return f"catalog {self.name} has no tables"
+        return (
+            f'its database has no tables of a catalog "{self._foreign.name}", but of '
+            f"{', '.join(others)}; pass that name (--catalog {others[0]})"
+        )
 
     def _namespaces_in(self, above: Identifier) -> list[Identifier]:
         try:
@@ -207,38 +291,21 @@ class PyIcebergCatalog:
 
     @contextmanager
     def _calling(self) -> Iterator[None]:
-        with _translated(f"catalog {self.name}", self._properties):
+        # The foreign catalog's properties also have what the server sent along.
+        known = {**self._foreign.properties, **self._properties}
+        with _translated(f"catalog {self.name}", known):
             yield
 
 
 @contextmanager
 def _translated(what: str, properties: Mapping[str, Any]) -> Iterator[None]:
-    """Whatever PyIceberg or the client below it raises, as a CatalogError without secrets."""
-    from pydantic import ValidationError as MalformedReply
-    from pyiceberg import exceptions
-
-    try:
-        yield
-    except (exceptions.NotInstalledError, ImportError) as error:
-        raise MissingExtraError(
-            what, hint=f"PyIceberg lacks a package: {redact(str(error), properties)}"
-        ) from error
-    except MalformedReply as error:
-        raise CorruptFileError(what, f"PyIceberg cannot read it: {error}") from error
-    except Exception as error:
-        if not _is_foreign(error):
+    """Whatever PyIceberg or the client below it raises, as an error of icesql without secrets."""
+    with without_secrets(properties):
+        try:
+            yield
+        except Error:
             raise
-        text = redact(str(error) or type(error).__name__, properties)
-        raise CatalogError(f"{what}: {text}") from error
-
-
-def _is_foreign(error: Exception) -> bool:
-    """True for errors of PyIceberg, of the clients it uses, and of the operating system.
-
-    PyIceberg's exceptions have no common base, nor have those of requests, SQLAlchemy, boto3,
-    thrift and Google's client; a bug of icesql is none of them.
-    """
-    module = type(error).__module__.partition(".")[0]
-    clients = ("pyiceberg", "requests", "urllib3", "sqlalchemy", "botocore", "boto3", "google",
-               "thrift", "hive_metastore", "psycopg2", "tenacity")  # fmt: skip
-    return module in clients or isinstance(error, OSError | ValueError)
+        except Exception as error:
+            if not is_foreign(error):
+                raise
+            raise translated(error, what, properties) from error

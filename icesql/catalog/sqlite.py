@@ -19,6 +19,7 @@ from icesql.errors import (
     UnsupportedTableError,
 )
 from icesql.storage.cache import BoundedCache
+from icesql.storage.open import storage_error
 from icesql.storage.reroot import Reroot, components, is_local, local_spellings, split_path
 
 _HEADER: Final = b"SQLite format 3\0"
@@ -55,7 +56,7 @@ def catalog_files(folder: str) -> list[str]:
             if entry.name.lower().endswith(_SUFFIXES) and entry.is_file()
         )
     except OSError as error:
-        raise StorageError(folder, (error.strerror or str(error)).lower()) from error
+        raise storage_error(folder, error) from error
     return [name for name in names if _holds_catalog(os.path.join(folder, name))]
 
 

@@ -190,4 +190,6 @@ def connect(
         )
 
     source = {"session": spark, "master": master, "remote": remote}
-    return Connection(Session(open_catalog, chosen, dialect=dialect, spark=source))
+    given = {**(properties or {}), "uri": uri, "warehouse": warehouse}
+    session = Session(open_catalog, chosen, dialect=dialect, spark=source, properties=given)
+    return Connection(session)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from icesql.errors import InterfaceError, NotSupportedError, ProgrammingError
+from icesql.storage.credentials import redact_urls
 
 if TYPE_CHECKING:
     import pandas
@@ -111,7 +112,8 @@ class Cursor:
     def _fetch(self, count: int | None) -> list[Row]:
         if count is not None and count < 0:
             raise ProgrammingError(f"cannot fetch {count} rows")
-        rows = self._rows().fetch(count)
+        with self.connection._session().without_secrets():
+            rows = self._rows().fetch(count)
         self._ended = time.perf_counter()
         return rows
 
@@ -119,7 +121,8 @@ class Cursor:
 
     def arrow(self) -> pa.Table:
         """All rows as an Arrow table."""
-        table = self._rows().arrow_reader().read_all()
+        with self.connection._session().without_secrets():
+            table = self._rows().arrow_reader().read_all()
         self._ended = time.perf_counter()
         return table
 
@@ -178,7 +181,7 @@ class Cursor:
         if self._outcome is None:
             return []
         later = self._result.notes if self._result is not None else ()
-        return [*self._outcome.notes, *later]
+        return [redact_urls(note) for note in (*self._outcome.notes, *later)]
 
     @property
     def elapsed(self) -> float:

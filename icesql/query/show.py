@@ -13,6 +13,7 @@ from icesql.context import QueryContext
 from icesql.errors import UnsupportedSqlError
 from icesql.query.snapshot_selection import select_snapshot
 from icesql.sql import statement as kinds
+from icesql.storage.credentials import redact_urls
 
 if TYPE_CHECKING:
     from icesql.catalog.open import Catalog, Table
@@ -107,7 +108,7 @@ def _snapshots(table: Table, context: QueryContext) -> Rows:
                 snapshot.operation,
                 ", ".join(at.get(snapshot.snapshot_id, ())) or None,
                 int(total) if total.lstrip("-").isdigit() else None,
-                json.dumps(dict(snapshot.summary)),
+                redact_urls(json.dumps(dict(snapshot.summary))),
             )
         )
     return rows

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from icesql.errors import CorruptFileError, Error, StorageError, UnsupportedTableError
+from icesql.storage.credentials import redact
+from icesql.storage.open import os_problem
 
 # What pyarrow and fastavro raise when bytes are not what they should be. TypeError is missing on
 # purpose: it would hide bugs of icesql.
@@ -44,7 +46,7 @@ def decoding(path: str) -> Iterator[None]:
         raise UnsupportedTableError(_first_line(error), path=path) from error
     except OSError as error:
         if error.errno is not None or any(word in str(error) for word in _REMOTE_FAILURES):
-            raise StorageError(path, (error.strerror or _first_line(error)).lower()) from error
+            raise StorageError(path, redact(os_problem(error).partition("\n")[0], {})) from error
         raise CorruptFileError(path, _first_line(error)) from error
     except _DECODING as error:
         raise CorruptFileError(path, _first_line(error)) from error

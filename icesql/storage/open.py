@@ -207,4 +207,11 @@ class Storage:
 
 def storage_error(path: str, error: OSError) -> StorageError:
     """An OSError in words: what happened, without the errno and the path twice."""
-    return StorageError(path, (error.strerror or str(error)).lower())
+    return StorageError(path, os_problem(error))
+
+
+def os_problem(error: OSError) -> str:
+    """What went wrong, beginning in lower case where those are the system's own words."""
+    text = error.strerror or str(error)
+    known = error.errno is not None and text == os.strerror(error.errno)
+    return text[:1].lower() + text[1:] if known else text

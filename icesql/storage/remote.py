@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, BinaryIO, cast
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, BinaryIO, Final, cast
 
 from icesql.errors import NotSupportedError, StorageError
+from icesql.storage.clean_errors import without_secrets
 from icesql.storage.credentials import redact
 from icesql.storage.reroot import split_path
 from icesql.storage.sizes import check_size
+
+_S3_REASON: Final = re.compile(
+    r"HTTP status (\d+)\).*?Unable to parse ExceptionName: (\w+) Message: (.*)", re.DOTALL
+)
+_GCS_RETRY_SECONDS: Final = 60
+_AZURE_CREDENTIALS: Final = ("adls.account-key", "adls.sas-token", "adls.client-secret")
 
 
 class RemoteFiles:
@@ -27,10 +36,8 @@ class RemoteFiles:
         scheme, authority, inner = split_path(uri)
         key = scheme, authority
         if key not in self._systems:
-            try:
+            with self._reaching(uri):
                 self._systems[key] = self._connect(uri, scheme, authority)
-            except (OSError, ValueError, ImportError, TypeError) as error:
-                raise self._error(uri, error) from error
         match scheme:
             case "hdfs" | "viewfs":
                 return self._systems[key], inner
@@ -57,44 +64,67 @@ class RemoteFiles:
         Raises ScanLimitError for a file of more than ``most`` bytes.
         """
         system, inner = self.filesystem(uri)
-        try:
-            with system.open_input_file(inner) as file:
-                size = file.size()
-                if most is not None:
-                    check_size(uri, size, most)
-                rest = max(size - offset, 0)
-                return bytes(file.read_at(rest if length is None else min(length, rest), offset))
-        except (OSError, ValueError) as error:
-            raise self._error(uri, error) from error
+        with self._reaching(uri), system.open_input_file(inner) as file:
+            size = file.size()
+            if most is not None:
+                check_size(uri, size, most)
+            rest = max(size - offset, 0)
+            return bytes(file.read_at(rest if length is None else min(length, rest), offset))
 
     def open(self, uri: str) -> BinaryIO:
         """The file as a seekable binary stream."""
         system, inner = self.filesystem(uri)
-        try:
+        with self._reaching(uri):
             return cast(BinaryIO, system.open_input_file(inner))
-        except (OSError, ValueError) as error:
-            raise self._error(uri, error) from error
 
     def list_folder(self, uri: str) -> list[str]:
         """Names of the files directly in a folder, sorted."""
         from pyarrow.fs import FileSelector, FileType
 
         system, inner = self.filesystem(uri)
-        try:
+        with self._reaching(uri):
             found = system.get_file_info(FileSelector(inner.rstrip("/"), allow_not_found=True))
-        except (OSError, ValueError) as error:
-            raise self._error(uri, error) from error
         return sorted(info.base_name for info in found if info.type == FileType.File)
 
     def _info(self, uri: str) -> Any:
         system, inner = self.filesystem(uri)
-        try:
+        with self._reaching(uri):
             return system.get_file_info(inner)
-        except (OSError, ValueError) as error:
-            raise self._error(uri, error) from error
 
-    def _error(self, uri: str, error: Exception) -> StorageError:
-        return StorageError(uri, redact(str(error), self.properties))
+    @contextmanager
+    def _reaching(self, uri: str) -> Iterator[None]:
+        """What pyarrow raises for ``uri`` as a StorageError without secrets."""
+        from pyarrow import ArrowException
+
+        with without_secrets(self.properties):
+            try:
+                yield
+            except (OSError, ValueError, ImportError, TypeError, ArrowException) as error:
+                problem = redact(self._reason(uri, error), self.properties)
+                raise StorageError(uri, problem) from error
+
+    def _reason(self, uri: str, error: Exception) -> str:
+        """What the store says is wrong; it refuses a HEAD without a word, so it is asked again."""
+        text = str(error)
+        scheme, authority, inner = split_path(uri)
+        system = self._systems.get((scheme, authority))
+        if system is not None and "ACCESS_DENIED" in text and "no response body" in text.lower():
+            from pyarrow.fs import FileSelector
+
+            try:  # a listing below the name of a file: nothing, or the reason
+                system.get_file_info(FileSelector(authority + inner, allow_not_found=True))
+            except OSError as told:
+                text = str(told)
+        if "DefaultAzureCredential" in text:
+            return (
+                "no credentials for Azure were found; set adls.account-key, adls.sas-token or "
+                "adls.client-id, adls.client-secret and adls.tenant-id, or log in with az"
+            )
+        if "libjvm" in text:
+            return "HDFS needs Java and Hadoop's native client; set JAVA_HOME and HADOOP_HOME"
+        unknown = _S3_REASON.search(text)
+        text = text.partition("\n")[0]
+        return f"{unknown[2]}: {unknown[3]} (status {unknown[1]})" if unknown else text
 
     def _connect(self, uri: str, scheme: str, authority: str) -> Any:
         match scheme:
@@ -105,7 +135,12 @@ class RemoteFiles:
             case "hdfs" | "viewfs":
                 return self._hdfs(scheme, authority)
             case "abfs" | "abfss" | "wasb" | "wasbs":
-                return self._azure(authority)
+                system = self._azure(authority)
+                if not any(name.startswith(_AZURE_CREDENTIALS) for name in self.properties):
+                    # Opening a file ends the process where the default chain finds nothing;
+                    # asking for its facts raises (pyarrow 26).
+                    system.get_file_info(f"{authority.partition('@')[0]}/metadata")
+                return system
             case _:
                 raise NotSupportedError(f"not supported: storage scheme {scheme}:// ({uri})")
 
@@ -138,12 +173,13 @@ class RemoteFiles:
         return fs.S3FileSystem(**{name: v for name, v in options.items() if v is not None})
 
     def _gcs(self) -> Any:
-        from datetime import UTC, datetime
+        from datetime import UTC, datetime, timedelta
 
         from pyarrow.fs import GcsFileSystem
 
         given: Mapping[str, str] = self.properties
-        options: dict[str, Any] = {}
+        # Left to itself it tries for a quarter of an hour to reach a store that is not there.
+        options: dict[str, Any] = {"retry_time_limit": timedelta(seconds=_GCS_RETRY_SECONDS)}
         if token := given.get("gcs.oauth2.token"):
             options["access_token"] = token
             # pyarrow wants an expiry with a token; without one the store decides.

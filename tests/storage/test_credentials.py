@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+from urllib.parse import quote, quote_plus
+
+import pytest
+
 from icesql.storage.credentials import masked, redact
 
 
@@ -28,3 +33,102 @@ def test_secrets_in_foreign_messages_are_replaced() -> None:
         "403 for key wJalrXUtnFEMI at redis://u:pw@h", {"s3.secret-access-key": "wJalrXUtnFEMI"}
     )
     assert text == "403 for key *** at redis://u:***@h"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("http://h/v1?token=abc123&x=1", "http://h/v1?token=***&x=1"),
+        ("https://b/k?X-Amz-Signature=ab&X-Amz-Date=1", "https://b/k?X-Amz-Signature=***&X-Amz-Date=1"),
+        ("https://b/k?X-Amz-Security-Token=ab", "https://b/k?X-Amz-Security-Token=***"),
+        ("https://b/k?X-Goog-Signature=ab", "https://b/k?X-Goog-Signature=***"),
+        ("abfss://c@a.dfs.core.windows.net/t?sv=1&sig=x%3D", "abfss://c@a.dfs.core.windows.net/t?sv=1&sig=***"),
+        ("s3://AK:SE/CR+T@bucket/key", "s3://AK:***@bucket/key"),
+        ("postgresql://me:p@ss@db:5432/x", "postgresql://me:***@db:5432/x"),
+        ("https://ghp_abcdef@host/x", "https://***@host/x"),
+        ("Authorization: Bearer abc.def-123456", "Authorization: Bearer ***"),
+        ("jwt eyJhbGciOiJI.eyJzdWIiOiIx.abc!", "jwt ***!"),
+        ("to=https%3A%2F%2Fh%3Ftoken%3Dabc%26x", "to=https%3A%2F%2Fh%3Ftoken%3D***%26x"),
+        ("host=h password=hunter2 dbname=x", "host=h password=*** dbname=x"),
+        ('{"client_secret": "abc", "id": 3}', '{"client_secret": "***", "id": 3}'),
+        ("AccountKey=abc123==;Endpoint=x", "AccountKey=***;Endpoint=x"),
+    ],
+)  # fmt: skip
+def test_secrets_are_known_by_their_place(text: str, shown: str) -> None:
+    assert redact(text, {}) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/data/token/part=1/token=5/f.parquet",
+        "s3://b/t/key=abc/password=1/x.parquet",
+        "http://host:80/path/a@b",
+        "abfss://container@account.dfs.core.windows.net/t",
+        'password authentication failed for user "ice"',
+        "Bearer token expired",
+        "key 't/data/x.parquet' in bucket 'b'",
+        "invalid token 'abc'",
+        "key: not found",
+    ],
+)
+def test_what_only_looks_like_a_secret_stays(text: str) -> None:
+    assert redact(text, {}) == text
+
+
+SECRET = "VALUE/of+mine:9"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("credential", f"client-id:{SECRET}"),
+        ("token", SECRET),
+        ("header.Authorization", f"Bearer {SECRET}"),
+        ("header.Authorization", "Basic " + base64.b64encode(f"me:{SECRET}".encode()).decode()),
+        ("header.X-Api", SECRET),
+        ("jdbc.pw", SECRET),
+        ("x.pass", SECRET),
+        ("ssl.passphrase", SECRET),
+        ("ssl.pem", f"-----BEGIN KEY-----\n{SECRET}{SECRET}\n-----END KEY-----"),
+        ("s3.secret-access-key", SECRET),
+        ("s3.session-token", SECRET),
+        ("gcs.oauth2.token", SECRET),
+        ("adls.account-key", SECRET),
+        ("adls.sas-token.a.blob.core.windows.net", f"sv=1&sig={SECRET}"),
+        ("adls.connection-string", f"AccountName=a;AccountKey={SECRET};EndpointSuffix=x"),
+        ("uri", f"thrift://me:{quote(SECRET, safe='')}@h"),
+        ("uri", f"http://h/?token={quote(SECRET, safe='')}"),
+        ("gcs.key-json", f'{{"private_key": "{SECRET}", "type": "service_account"}}'),
+    ],
+)
+def test_every_part_and_form_of_a_secret_is_masked(name: str, value: str) -> None:
+    shown = str(masked({name: value}))
+    encoded = base64.b64encode(SECRET.encode()).decode()
+    for form in (SECRET, SECRET.lower(), quote(SECRET, safe=""), quote_plus(SECRET), encoded):
+        echoed = redact(f"you said <{form}>", {name: value})
+        if name == "ssl.pem":
+            echoed = redact(f"you said <{form}{form}>", {name: value}) if form is SECRET else ""
+        assert form not in echoed
+        assert form not in shown
+
+
+def test_secrets_of_the_environment_are_known_and_paths_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI")
+    monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__CREDENTIAL", "id:halfsecret")
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/home/me/key.json")
+    text = "wJalrXUtnFEMI and halfsecret from /home/me/key.json"
+    assert redact(text, {}) == "*** and *** from /home/me/key.json"
+
+
+def test_settings_about_secrets_are_shown() -> None:
+    public = {
+        "oauth2-server-uri": "https://h/token",
+        "token-refresh-enabled": "true",
+        "auth.type": "oauth2",
+        "header.X-Iceberg-Access-Delegation": "vended-credentials",
+        "gcs.oauth2.token-expires-at": "1700000000000",
+    }
+    assert masked(public) == public

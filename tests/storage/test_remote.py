@@ -6,9 +6,11 @@ import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import pyarrow
 import pytest
 
 from icesql.catalog.open import open_table
@@ -18,7 +20,7 @@ from icesql.errors import (
     StorageError,
     TableNotFoundError,
 )
-from icesql.storage.open import Storage
+from icesql.storage.open import Storage, os_problem
 
 METADATA = {
     "format-version": 2,
@@ -187,3 +189,72 @@ def test_azure_paths_name_account_container_and_key() -> None:
 def test_google_paths_are_bucket_and_object() -> None:
     system, inner = Storage({"gcs.anonymous": "true"}).filesystem("gs://bucket/t/f.parquet")
     assert (type(system).__name__, inner) == ("GcsFileSystem", "bucket/t/f.parquet")
+
+
+class _Refusing(BaseHTTPRequestHandler):
+    """A store whose HEAD says nothing and whose GET says why, as S3's do."""
+
+    def do_HEAD(self) -> None:
+        self._send(b"")
+
+    def do_GET(self) -> None:
+        why = "The provided token has expired. TOKENTOKEN"
+        self._send(f"<Error><Code>ExpiredToken</Code><Message>{why}</Message></Error>".encode())
+
+    def _send(self, body: bytes) -> None:
+        self.send_response(403)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        pass
+
+
+@pytest.mark.parametrize("verb", ["read", "open", "size", "exists", "list_folder"])
+def test_a_refusal_tells_the_reason_of_the_store(verb: str) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Refusing)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    storage = Storage(
+        {
+            "s3.endpoint": f"http://127.0.0.1:{server.server_port}",
+            "s3.access-key-id": "AKIAEXAMPLE",
+            "s3.secret-access-key": SECRET,
+            "s3.session-token": "TOKENTOKEN",
+            "s3.region": "eu-central-1",
+        }
+    )
+    with pytest.raises(StorageError) as caught:
+        getattr(storage, verb)("s3://bucket/t/Data.parquet")
+    server.shutdown()
+    server.server_close()
+    assert str(caught.value) == (
+        "cannot read s3://bucket/t/Data.parquet: ExpiredToken: The provided token has expired. *** "
+        "(status 403)"
+    )
+    assert "TOKENTOKEN" not in repr(caught.value.__cause__) + repr(caught.value.__context__)
+
+
+def test_azure_without_credentials_is_an_error_and_not_the_end_of_the_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """pyarrow 26 ends the process where it opens a file and finds no credentials."""
+
+    class Azure:
+        def get_file_info(self, path: str) -> None:
+            raise pyarrow.ArrowException("Failed to get token from DefaultAzureCredential.")
+
+        def open_input_file(self, path: str) -> None:
+            raise AssertionError("this would end the process")
+
+    monkeypatch.setattr("pyarrow.fs.AzureFileSystem", lambda account, **_: Azure())
+    for verb in ("open", "read", "size"):
+        with pytest.raises(StorageError, match="no credentials for Azure were found"):
+            getattr(Storage(), verb)("abfss://container@account.dfs.core.windows.net/t/f")
+
+
+def test_messages_keep_their_case(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="no such file"):
+        Storage().read(str(tmp_path / "none"))
+    error = OSError("AWS Error on Key 'Data/File.parquet'")
+    assert os_problem(error) == "AWS Error on Key 'Data/File.parquet'"

@@ -1,0 +1,100 @@
+"""Secrets are taken out of an error and of everything it hangs on to before it goes further."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+from icesql.errors import Error
+from icesql.storage.credentials import redact
+
+# Attributes of foreign exceptions that hold a whole request, with its headers.
+_REQUESTS: Final = ("request", "response", "params", "statement", "hide_parameters")
+
+
+@contextmanager
+def without_secrets(properties: Mapping[str, Any]) -> Iterator[None]:
+    """What is raised in the block, and each exception behind it, tells no secret."""
+    try:
+        yield
+    except Exception as error:
+        clean(error, properties)
+        raise
+
+
+def clean(error: BaseException, properties: Mapping[str, Any]) -> None:
+    """Take the secrets of ``properties``, and those in URLs, out of an error in place.
+
+    Message, attributes and notes of icesql's errors are rewritten. A foreign exception behind it
+    that tells a secret gives way to one of the same class name and traceback that does not.
+    """
+    _clean(error, properties, {})
+
+
+def _clean(
+    error: BaseException, properties: Mapping[str, Any], seen: dict[int, BaseException]
+) -> BaseException:
+    if id(error) in seen:
+        return seen[id(error)]
+    cleaned = seen[id(error)] = _own(error, properties)
+    seen[id(cleaned)] = cleaned
+    suppressed = error.__suppress_context__
+    if error.__cause__ is not None:
+        cleaned.__cause__ = _clean(error.__cause__, properties, seen)
+    if error.__context__ is not None:
+        cleaned.__context__ = _clean(error.__context__, properties, seen)
+    cleaned.__suppress_context__ = suppressed
+    return cleaned
+
+
+def _own(error: BaseException, properties: Mapping[str, Any]) -> BaseException:
+    ours = isinstance(error, Error)
+
+    def tell(text: str) -> str:
+        return redact(text, properties, foreign=not ours)
+
+    if ours:
+        error.args = tuple(_told(each, tell) for each in error.args)
+        for name, value in list(vars(error).items()):
+            vars(error)[name] = _told(value, tell)
+        return error
+    for name in _REQUESTS:
+        if name in getattr(error, "__dict__", {}):
+            vars(error)[name] = None
+    if notes := getattr(error, "__notes__", None):
+        error.__notes__ = _told(notes, tell)
+    kind, told = type(error), _text(str, error)
+    if kind.__module__.startswith("pydantic"):
+        # It shows the two ends of what it read, which may be the end of a secret.
+        told = told.partition("\n")[0]
+    else:
+        shown = "\n".join([told, _text(repr, error), _text(repr, _attributes(error))])
+        if tell(shown) == shown:
+            return error
+    stand_in: type[Exception] = type(kind.__name__, (Exception,), {"__module__": kind.__module__})
+    return stand_in(tell(told)).with_traceback(error.__traceback__)
+
+
+def _attributes(error: BaseException) -> dict[str, Any]:
+    return {name: value for name, value in vars(error).items() if name != "__notes__"}
+
+
+def _told(value: Any, tell: Callable[[str], str]) -> Any:
+    match value:
+        case str():
+            return tell(value)
+        case tuple() | list():
+            told = [_told(each, tell) for each in value]
+            return tuple(told) if isinstance(value, tuple) else told
+        case dict():
+            return {key: _told(each, tell) for key, each in value.items()}
+        case _:
+            return value
+
+
+def _text(form: Callable[[Any], str], value: Any) -> str:
+    try:
+        return form(value)
+    except Exception:  # an exception of another library that cannot be shown tells nothing
+        return ""

@@ -1,0 +1,266 @@
+"""No secret leaves the process: kinds of catalogs × statements × every channel of an error."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import logging
+import pickle
+import threading
+import traceback
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import icesql
+
+
+class _Echo(BaseHTTPRequestHandler):
+    """A server that tells its callers everything they told it, as careless ones do."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        self._answer("")
+
+    def do_HEAD(self) -> None:
+        self._answer("")
+
+    def do_POST(self) -> None:
+        self._answer(self.rfile.read(int(self.headers.get("Content-Length", 0))).decode())
+
+    def _answer(self, body: str) -> None:
+        told = f"refused {self.command} {self.path} with {dict(self.headers)} and {body}"
+        data = json.dumps({"error": {"message": told, "type": "NotAuthorized", "code": 401}})
+        if self.headers.get("Host", "").startswith("html.") or "/html/" in self.path:
+            data = f"<html><title>Sign in</title>{told}</html>"
+        self.send_response(401)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data.encode())))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data.encode())
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def echo() -> Iterator[str]:
+    """``host:port`` of the server."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Echo)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+SECRET = "S3CRET/value+of=mine"
+FORMS = (
+    SECRET,
+    "S3CRET%2Fvalue%2Bof%3Dmine",
+    "S3CRET/value%2Bof%3Dmine",
+    base64.b64encode(SECRET.encode()).decode(),
+    base64.b64encode(f"client-id:{SECRET}".encode()).decode(),
+    base64.b64encode(f"me:{SECRET}".encode()).decode(),
+    "S3CRET",
+)
+QUOTED = "S3CRET%2Fvalue%2Bof%3Dmine"
+
+CATALOGS: dict[str, dict[str, Any]] = {
+    "rest token": {"type": "rest", "uri": "http://ECHO", "token": SECRET},
+    "rest credential": {"type": "rest", "uri": "http://ECHO", "credential": f"client-id:{SECRET}"},
+    "rest oauth elsewhere": {
+        "type": "rest",
+        "uri": "http://ECHO",
+        "credential": f"client-id:{SECRET}",
+        "oauth2-server-uri": f"http://ECHO/oauth?sig={QUOTED}",
+    },
+    "rest basic": {
+        "type": "rest",
+        "uri": "http://ECHO",
+        "auth": {"type": "basic", "basic": {"username": "me", "password": SECRET}},
+    },
+    "rest header": {"type": "rest", "uri": "http://ECHO", "header.X-Api": SECRET},
+    "rest user": {"type": "rest", "uri": f"http://me:{QUOTED}@ECHO"},
+    "rest query": {"type": "rest", "uri": f"http://ECHO/?token={QUOTED}"},
+    "rest html": {"type": "rest", "uri": "http://ECHO/html", "token": SECRET},
+    "rest closed": {"type": "rest", "uri": f"http://127.0.0.1:9/?token={QUOTED}", "token": SECRET},
+    "rest vended": {
+        "type": "rest",
+        "uri": "http://ECHO",
+        "token": SECRET,
+        "s3.secret-access-key": SECRET,
+        "s3.session-token": SECRET,
+        "adls.sas-token": f"sv=1&sig={QUOTED}",
+        "gcs.oauth2.token": SECRET,
+    },
+    "postgres": {"type": "sql", "uri": f"postgresql://me:{QUOTED}@127.0.0.1:9/db"},
+    "mysql": {"type": "sql", "uri": f"mysql+none://me:{QUOTED}@127.0.0.1:9/db?password={QUOTED}"},
+    "hive": {"type": "hive", "uri": f"thrift://me:{QUOTED}@127.0.0.1:9"},
+    "glue": {"type": "glue", "glue.secret-access-key": SECRET, "glue.session-token": SECRET},
+    "dynamodb": {"type": "dynamodb", "dynamodb.secret-access-key": SECRET},
+    "bigquery": {
+        "type": "bigquery",
+        "gcp.bigquery.credentials-json": f'{{"private_key": "{SECRET}"}}',
+    },
+    "nonsense": {"type": "nonsense", "password": SECRET, "jdbc.pw": SECRET, "x.pass": SECRET},
+}
+STATEMENTS = (
+    "SELECT * FROM demo.trips",
+    "SHOW TABLES",
+    "SHOW NAMESPACES",
+    "DESCRIBE demo.trips",
+    "EXPLAIN SELECT * FROM demo.trips",
+    "SHOW SNAPSHOTS FROM demo.trips",
+)
+
+
+def channels(error: BaseException) -> Iterator[tuple[str, str]]:
+    """Every text by which an exception can be told."""
+    printed = "".join(traceback.format_exception(error))
+    yield (
+        "traceback",
+        "\n".join(line for line in printed.splitlines() if not line.startswith("    ")),
+    )
+    waiting, seen = [error], set()
+    while waiting:
+        one = waiting.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        name = type(one).__name__
+        yield f"str of {name}", str(one)
+        yield f"repr of {name}", repr(one)
+        yield f"args of {name}", repr(one.args)
+        yield f"attributes of {name}", repr(vars(one))
+        yield f"notes of {name}", repr(getattr(one, "__notes__", ""))
+        for held in vars(one).values():
+            yield f"inside {name}", repr(getattr(held, "__dict__", ""))
+        waiting += [one.__cause__, one.__context__]
+    copy = pickle.loads(pickle.dumps(error))
+    yield "pickle", f"{copy!s} {copy!r} {vars(copy)!r}"
+    yield "pickled bytes", pickle.dumps(error).decode("latin-1")
+
+
+def assert_clean(error: BaseException) -> None:
+    for channel, text in channels(error):
+        for form in FORMS:
+            assert form not in text, f"{form} in {channel}: {text}"
+
+
+@pytest.mark.parametrize("kind", CATALOGS)
+def test_no_channel_of_an_error_tells_a_secret(
+    kind: str,
+    echo: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setenv("PYICEBERG_HOME", str(tmp_path))
+    properties = {
+        key: value.replace("ECHO", echo) if isinstance(value, str) else value
+        for key, value in CATALOGS[kind].items()
+    }
+    uri = properties.pop("uri", None)
+    caplog.set_level(logging.INFO)
+    for statement in STATEMENTS if kind.startswith("rest") else STATEMENTS[:2]:
+        with (
+            icesql.connect("lake", uri=uri, properties=properties) as connection,
+            pytest.raises(icesql.Error) as caught,
+        ):
+            connection.execute(statement).fetchall()
+        assert_clean(caught.value)
+        assert "\n" not in str(caught.value)
+        assert not any(form in caplog.text for form in FORMS)
+
+
+PATHS = (
+    "s3://AKIDEXAMPLE:S3CRETvalue@bucket/table",
+    "https://host/table?X-Amz-Signature=S3CRETvalue&X-Amz-Expires=60",
+    "s3://bucket/t/metadata/v1.metadata.json?X-Amz-Security-Token=S3CRETvalue",
+    "gs://bucket/t?X-Goog-Signature=S3CRETvalue",
+    "abfss://container@account.dfs.core.windows.net/t?sv=2024&sig=S3CRETvalue",
+    "ftp://me:S3CRETvalue@host/t",
+    "/no/such/folder?token=S3CRETvalue",
+)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize(
+    "statement", ["SELECT * FROM iceberg_scan('{}')", "SELECT * FORM iceberg_scan('{}')"]
+)
+def test_secrets_in_the_urls_of_a_statement_are_masked(
+    path: str, statement: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if path.startswith(("s3", "gs", "abfss")) and "FORM" not in statement:
+        # The store itself is not asked: its name is refused before.
+        from icesql.storage.remote import RemoteFiles
+
+        def refuse(self: Any, uri: str, *_: Any) -> Any:
+            raise OSError(f"cannot open {uri}")
+
+        monkeypatch.setattr(RemoteFiles, "_connect", refuse)
+    with icesql.connect() as connection, pytest.raises(icesql.Error) as caught:
+        connection.execute(statement.format(path)).fetchall()
+    assert_clean(caught.value)
+    assert "***" in str(caught.value)
+
+
+def test_notes_and_explain_mask_what_a_url_holds(
+    warehouse: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from icesql.query import explain
+
+    monkeypatch.setattr(explain, "as_text", lambda _: ["skipped s3://b/x?sig=S3CRETvalue by …"])
+    with icesql.connect(warehouse=warehouse) as connection:
+        rows = connection.execute("EXPLAIN SELECT * FROM shop.orders").fetchall()
+    assert rows == [("skipped s3://b/x?sig=*** by …",)]
+
+
+def test_an_error_while_rows_are_fetched_is_clean_too(
+    warehouse: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with icesql.connect(warehouse=warehouse, properties={"s3.session-token": SECRET}) as connection:
+        cursor = connection.execute("SELECT * FROM shop.orders")
+
+        def fail(*_: Any) -> Any:
+            try:
+                raise OSError(f"GET https://b.s3/x?X-Amz-Signature=S3CRETvalue said {SECRET}")
+            except OSError as error:
+                raise icesql.StorageError("s3://b/x", str(error)) from error
+
+        monkeypatch.setattr(cursor._result, "fetch", fail)
+        with pytest.raises(icesql.StorageError) as caught:
+            cursor.fetchall()
+        assert_clean(caught.value)
+
+
+def test_the_command_tells_no_secret(echo: str) -> None:
+    import subprocess
+    import sys
+
+    uri = f"http://me:{QUOTED}@{echo}/?token={QUOTED}"
+    for more in ([], ["--debug"], ["-v"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "icesql", "--catalog", "x", "--uri", uri, *more,
+             "-c", "SHOW TABLES"],
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert done.returncode == 1
+        assert not any(form in done.stdout + done.stderr for form in FORMS), done.stderr
+
+
+def test_ordinary_names_stay_readable() -> None:
+    with icesql.connect(properties={"token": "abc", "password": "tokens"}) as connection:
+        for path in ("/data/token/secret.db/password=1/t", "/keys/sig=5/t"):
+            with pytest.raises(icesql.TableNotFoundError) as caught:
+                connection.execute(f"SELECT * FROM iceberg_scan('{path}')")
+            assert path in str(caught.value)
+        out = io.StringIO()
+        out.write(str(connection.execute("SELECT 'http://h/?token=abc' AS url").fetchall()))
+        assert "token=abc" in out.getvalue()
