@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import TypeVar
 
+from icesql.engine.size_guards import size_error
 from icesql.errors import (
     CorruptFileError,
     DataError,
@@ -42,6 +43,8 @@ def translate(error: Exception, file_names: Iterable[str]) -> Error:
     import duckdb
 
     text = _text(error)
+    if (limit := size_error(text)) is not None:
+        return limit
     found: Error
     match _original(error):
         case duckdb.InterruptException():

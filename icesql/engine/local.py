@@ -31,6 +31,7 @@ from icesql.engine.result_schema import (
     row_converter,
     row_expression,
 )
+from icesql.engine.size_guards import guard_sizes
 from icesql.engine.splice import spliced_sql
 from icesql.engine.swapped_files import refuse_swapped_files
 from icesql.engine.worker import Worker
@@ -137,7 +138,12 @@ class LocalResult:
             sources[f"__scan_{index}"] = relation.sql
             self._parameters.update(relation.parameters)
         tree = self._bound.tree
-        sql = spliced_sql(tree, sources, lambda text: check_calls(text, tree, cursor))
+
+        def check(text: str) -> None:
+            check_calls(text, tree, cursor)
+            guard_sizes(text, tree, cursor, self._query.settings, self._scanned_rows())
+
+        sql = spliced_sql(tree, sources, check)
         self._sql = sql
         self.groups = tuple(used)
         bound = cursor.sql(sql, params=self._used_parameters(sql))
@@ -146,6 +152,11 @@ class LocalResult:
             ResultColumn(name, declare(engine_type))
             for name, engine_type in zip(bound.columns, bound.types, strict=True)
         )
+
+    def _scanned_rows(self) -> int | None:
+        if len(self._plans) != 1:
+            return None
+        return sum(max(task.data_file.record_count, 0) for task in self._plans[0].files)
 
     def _used_parameters(self, sql: str) -> dict[str, Any] | None:
         # A scan that is named by no part of the tree leaves its parameters unused.

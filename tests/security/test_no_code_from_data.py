@@ -242,6 +242,7 @@ SINKS = {
     "local.py: LocalResult._bind: sql": "spliced_sql",
     "local.py: LocalResult._execute_rows: execute": "spliced_sql, columns cast around it",
     "local.py: LocalResult._open_reader: sql": "spliced_sql, columns cast around it",
+    "size_guards.py: guard_sizes: execute": "names of functions that stand in the file, numbers",
     "bind.py: _types: sql": "spliced_sql",
     "fragment_choice.py: FragmentChoice.columns: sql": "spliced_sql",
     "fragment_job.py: FragmentJob._run: sql": "a tree's text with subqueries filled in",
@@ -255,6 +256,7 @@ SINKS = {
 }
 PARSERS = {
     "functions.py: function_keys: parse_one": "an example of grammar/functions.txt",
+    "size_guards.py: guard_sizes: parse_one": "SQL that is about to run anyway; its tree is only looked at",
     "kinds.py: spelled: build": "names of types that stand in the calls",
     "operators.py: _compare_as: build": "names of types that stand in the file",
 }
@@ -285,6 +287,8 @@ BUILT = {
     "relation_builder.py: RelationBuilder.rows": "numbers of rows",
     "result_schema.py: declared_expression": "columns c0, c1 … and types",
     "result_schema.py: engine_sql_type": "numbers; names of fields are quoted",
+    "size_guards.py: _macro": "names of functions and expressions that stand in the file, numbers",
+    "size_guards.py: _format": "names of functions and expressions that stand in the file, numbers",
     "dialect.py: _refusal_sql": "literals that the dialect's generator wrote",
     "fragment_choice.py: _spark_type": "numbers",
     "functions.py: _avg": _TEMPLATES,

@@ -18,6 +18,7 @@ from icesql.engine.grouping import FileGroup, group_files
 from icesql.engine.instance import InstancePool
 from icesql.engine.relation import Relation, union_all
 from icesql.engine.relation_builder import RelationBuilder
+from icesql.engine.size_guards import guard_sizes
 from icesql.engine.splice import filled
 from icesql.engine.stream import ArrowSource
 from icesql.scan.task import CombinedScanTask, FileScanTask, ScanContext
@@ -99,6 +100,7 @@ class FragmentJob:
     ) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
+        guard_sizes(self.sql, None, cursor, query.settings)
         sources, parameters = dict[str, str](), dict[str, Any]()
         for index, (table, task) in enumerate(self.tables):
             relation = _relation(cursor, index, task, query, streams)
