@@ -75,15 +75,11 @@ class PositionDeletes:
                     task.data_file.path,
                     f"{len(vectors)} deletion vectors apply: {', '.join(v.path for v in vectors)}",
                 )
-            found = self._vector(vectors[0])
-            if found is not None:
-                self._check_range(found, task, vectors[0])
-            return found
+            return self._vector(vectors[0])
         parts = []
         for delete in _position_files(task):
             part = self._file(delete, task.data_file.path).get(task.data_file.path)
             if part is not None:
-                self._check_range(part, task, delete)
                 parts.append(part)
         if not parts:
             return None
@@ -111,15 +107,6 @@ class PositionDeletes:
             positions = np.frombuffer(found, np.int64) if len(found) else np.empty(0, np.int64)
             self._keep(key, positions, positions.nbytes)
         return positions if len(positions) else None
-
-    def _check_range(self, positions: Positions, task: FileScanTask, delete: DataFile) -> None:
-        """A position behind the last row says that the delete or the data file is not itself."""
-        count = task.data_file.record_count
-        if 0 <= count <= positions[-1]:
-            raise CorruptFileError(
-                self._context.storage.location(delete.path),
-                f"deletes row {positions[-1]} of {task.data_file.path}, which has {count} rows",
-            )
 
     def _file(self, delete: DataFile, data_path: str) -> dict[str, Positions]:
         with self._lock:

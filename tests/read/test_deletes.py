@@ -333,11 +333,10 @@ def test_spilled_keys_delete_the_same_rows(tmp_path: Path) -> None:
 # ------------------------------------------------------------------ delete files that are not right
 
 
-def test_a_position_behind_the_last_row_is_an_error(tmp_path: Path) -> None:
+def test_a_position_behind_the_last_row_deletes_nothing(tmp_path: Path) -> None:
     file = numbers(tmp_path, 3)
-    deletes = position_deletes(tmp_path, [(file.path, 3)])
-    with pytest.raises(CorruptFileError, match=r"deletes row 3 of .* which has 3 rows"):
-        values(context([column(1, "a")]), whole(file, [deletes]))
+    deletes = position_deletes(tmp_path, [(file.path, 1), (file.path, 3), (file.path, 1 << 40)])
+    assert values(context([column(1, "a")]), whole(file, [deletes])) == [0, 2]
 
 
 def test_a_delete_file_bound_to_one_data_file_names_no_other(tmp_path: Path) -> None:

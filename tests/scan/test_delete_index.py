@@ -196,10 +196,11 @@ def test_verbatim_paths_are_matched_without_asking_the_file_system() -> None:
     assert applying(deletes, data("/t/other.parquet"), never) == []
 
 
-def test_a_position_delete_of_this_file_in_another_partition_is_corrupt() -> None:
-    delete = positions("p", 9, referenced_data_file=LONG_PATH, partition=("us",))
-    with pytest.raises(CorruptFileError, match="but is in partition"):
-        applying([delete], data(LONG_PATH))
+@pytest.mark.parametrize("elsewhere", [{"partition": ("us",)}, {"spec_id": 3}])
+def test_a_position_delete_of_this_file_applies_from_any_partition(elsewhere: Any) -> None:
+    delete = positions("p", 9, referenced_data_file=LONG_PATH, **elsewhere)
+    assert applying([delete], data(LONG_PATH)) == ["p"]
+    assert applying([delete], data("/t/other.parquet")) == []
 
 
 # ------------------------------------------------------------------ deletion vectors
