@@ -16,7 +16,9 @@ from icesql.errors import (
     ProgrammingError,
     QueryCancelledError,
     ScanLimitError,
+    StorageError,
 )
+from icesql.storage.open import VANISHED
 
 E = TypeVar("E", bound=BaseException)
 
@@ -26,6 +28,7 @@ _READING = re.compile(
     r"decompress|TProtocol|Could not read|read past|out of buffer|corrupt|"
     r"Invalid (page|encoding|string)|footer|thrift",
 )
+_MISSING = re.compile(r"No such file|No files found")
 
 
 def is_fatal(error: BaseException) -> bool:
@@ -101,6 +104,8 @@ def _file_error(text: str, file_names: Iterable[str]) -> Error | None:
     if named is None:
         return None
     path = next((part for part in re.findall(r'["\']([^"\']+)["\']', text) if named in part), named)
+    if _MISSING.search(text):
+        return StorageError(path, VANISHED)
     return CorruptFileError(path, text)
 
 

@@ -10,7 +10,7 @@ from weakref import WeakSet
 from icesql.config import time_zone
 from icesql.context import QueryContext
 from icesql.engine import grouping
-from icesql.engine.bad_file import is_reading_problem, name_bad_file
+from icesql.engine.bad_file import ask_named_file, is_reading_problem, name_bad_file
 from icesql.engine.calls import check_calls
 from icesql.engine.errors import is_fatal, translate
 from icesql.engine.folders import folders_read
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from icesql.query.bound import BoundQuery
     from icesql.scan.plan import ScanPlan
+    from icesql.scan.task import CombinedScanTask
 
 _BATCH_ROWS: Final = 65_536
 _FETCH_ROWS: Final = 2_048
@@ -205,6 +206,7 @@ class LocalResult:
             plain = any(name != grouping.GENERAL for name in self.groups)
             if not plain or not is_reading_problem(error):
                 raise
+            ask_named_file(error, self._scans(), self._query)
             self._run(self._open.release)
             self._start(general=True)
             self.notes = (*self.notes, f"read again without DuckDB's Parquet reader: {error}")
@@ -215,11 +217,13 @@ class LocalResult:
         try:
             return self._run(function)
         except Error as error:
-            from icesql.scan.task import CombinedScanTask
-
-            scans = [CombinedScanTask(plan.files, plan.context) for plan in self._plans]
-            name_bad_file(error, scans, self._query)
+            name_bad_file(error, self._scans(), self._query)
             raise
+
+    def _scans(self) -> list[CombinedScanTask]:
+        from icesql.scan.task import CombinedScanTask
+
+        return [CombinedScanTask(plan.files, plan.context) for plan in self._plans]
 
     # ------------------------------------------------------------------ rows
 

@@ -125,6 +125,9 @@ def snapshot_manifests(
     CorruptFileError, UnsupportedTableError for an encrypted list, and what ``read`` raises.
     """
     if snapshot.manifest_list is None:
+        named: dict[str, int] = {}
+        for path in snapshot.manifests or ():
+            _refuse_repeated(path, named, f"of snapshot {snapshot.snapshot_id}")
         return tuple(
             _inline_manifest(path, snapshot, read(path), locate(path) if locate else path)
             for path in snapshot.manifests or ()
@@ -174,18 +177,29 @@ def decode_manifest_list(data: bytes, *, path: str) -> tuple[ManifestFile, ...]:
     except (Malformed, OddSchema) as error:
         raise CorruptFileError(path, f"not a manifest list: {error}") from error
     manifests: list[ManifestFile] = []
+    named: dict[str, int] = {}
     position = 0
     for count, end, offset in file.blocks:
         try:
             for _ in range(count):
                 row, position = read_row(file.data, position)
                 manifests.append(_manifest_file(row))
+                _refuse_repeated(manifests[-1].manifest_path, named, path)
             if position != end:
                 raise BadAvro("a block does not end where its records end")
         except (IndexError, BadAvro, UnicodeDecodeError) as error:
             problem = "a block ends early" if isinstance(error, IndexError) else error
             raise CorruptFileError(path, f"bad Avro block: {problem}", offset=offset) from error
     return tuple(manifests)
+
+
+def _refuse_repeated(manifest: str, named: dict[str, int], path: str) -> None:
+    """Note a manifest of the list at ``path``; named again, all its rows would come twice."""
+    number = len(named) + 1
+    first = named.setdefault(manifest, number)
+    if first != number:
+        problem = f"manifest {manifest} is listed twice, as entries {first} and {number}"
+        raise CorruptFileError(path, problem)
 
 
 def _with_ids(schema: AvroNode, ids: Mapping[str, int]) -> AvroNode:
@@ -202,7 +216,7 @@ def _manifest_file(row: Mapping[Any, Any]) -> ManifestFile:
     if content not in (0, 1):
         raise BadAvro(f"a manifest of content {content}")
     return ManifestFile(
-        manifest_path=_needed(row, 500, str),
+        manifest_path=_path(row),
         manifest_length=_int(row, 501),
         partition_spec_id=_needed(row, 502, int),
         content=ManifestContent(content),
@@ -219,6 +233,13 @@ def _manifest_file(row: Mapping[Any, Any]) -> ManifestFile:
         key_metadata=_optional(row, 519, bytes),
         first_row_id=_int(row, 520),
     )
+
+
+def _path(row: Mapping[Any, Any]) -> str:
+    path: str = _needed(row, 500, str)
+    if not path:
+        raise BadAvro("a manifest with an empty path")
+    return path
 
 
 def _needed(row: Mapping[Any, Any], field_id: int, kind: type) -> Any:
@@ -299,6 +320,8 @@ def _check(columns: ManifestColumns, manifest: ManifestFile, size: int, path: st
     """Raise CorruptFileError where the manifest contradicts itself or its list."""
     if not {EXISTING, ADDED, DELETED}.issuperset(columns.status):
         raise CorruptFileError(path, "an entry is neither existing, added nor deleted")
+    if "" in columns.path:
+        raise CorruptFileError(path, "an entry with an empty file path")
     allowed = {0} if manifest.content is ManifestContent.DATA else {1, 2}
     if not allowed.issuperset(columns.content):
         raise CorruptFileError(

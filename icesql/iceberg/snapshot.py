@@ -113,7 +113,7 @@ def parse_snapshot(fields: Mapping[str, Any]) -> Snapshot:
     summary = text_map(fields, "summary", where)
     manifest_list = optional_text(fields, "manifest-list", where)
     manifests = fields.get("manifests")
-    if manifest_list is None and manifests is None:
+    if manifest_list == "" or (manifest_list is None and manifests is None):
         raise Malformed(f"{where} has neither manifest-list nor manifests")
     parent = optional_int(fields, "parent-snapshot-id", where)
     return Snapshot(

@@ -271,6 +271,7 @@ _PRIMITIVE_NAMES: Final[dict[type[IcebergType], str]] = {
     type(value): name for name, value in _PRIMITIVES.items()
 }
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
+_LONGEST_FIXED: Final = (1 << 31) - 1
 _FIXED = re.compile(r"fixed\[\s*(\d+)\s*\]")
 _GEOMETRY = re.compile(r"geometry(?:\(\s*(.+?)\s*\))?")
 _GEOGRAPHY = re.compile(r"geography(?:\(\s*([^,]+?)\s*(?:,\s*(\w+)\s*)?\))?")
@@ -284,7 +285,10 @@ def parse_primitive(text: str) -> PrimitiveType:
     if found := _DECIMAL.fullmatch(text):
         return DecimalType(int(found[1]), int(found[2]))
     if found := _FIXED.fullmatch(text):
-        return FixedType(int(found[1]))
+        length = int(found[1])
+        if length > _LONGEST_FIXED:
+            raise ValueError(f"fixed of {length} bytes, more than {_LONGEST_FIXED}")
+        return FixedType(length)
     if found := _GEOMETRY.fullmatch(text):
         return GeometryType(found[1] or "OGC:CRS84")
     if found := _GEOGRAPHY.fullmatch(text):

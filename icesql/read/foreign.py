@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from icesql.errors import CorruptFileError, Error, StorageError, UnsupportedTableError
 from icesql.storage.credentials import redact
-from icesql.storage.open import os_problem
+from icesql.storage.open import VANISHED, os_problem
 
 # What pyarrow and fastavro raise when bytes are not what they should be. TypeError is missing on
 # purpose: it would hide bugs of icesql.
@@ -28,6 +28,7 @@ _DECODING = (
     struct.error,
     zlib.error,
 )
+_MISSING = ("NO_SUCH_KEY", "Path does not exist")
 _REMOTE_FAILURES = ("AWS Error", "HTTP", "curl", "CURL", "GetFileInfo", "timed out", "Timeout")
 
 
@@ -45,6 +46,8 @@ def decoding(path: str) -> Iterator[None]:
     except NotImplementedError as error:
         raise UnsupportedTableError(_first_line(error), path=path) from error
     except OSError as error:
+        if isinstance(error, FileNotFoundError) or any(word in str(error) for word in _MISSING):
+            raise StorageError(path, VANISHED) from error
         if error.errno is not None or any(word in str(error) for word in _REMOTE_FAILURES):
             raise StorageError(path, redact(os_problem(error).partition("\n")[0], {})) from error
         raise CorruptFileError(path, _first_line(error)) from error

@@ -98,6 +98,7 @@ class _Walk:
         self._source = ManifestSource(scan.table.storage, query, scan.table.name)
         self._specs: dict[int, SpecScan] = {}
         self._delete_manifests: list[ManifestFile] = []
+        self._places: dict[str, str] = {}  # live data file → the manifest that lists it
 
     def file_tasks(self) -> Iterator[FileScanTask]:
         """The tasks of the files that are left, whole files."""
@@ -121,7 +122,7 @@ class _Walk:
             kept = self._matching_files(entries, spec)
             if rows_wanted is not None:
                 kept, rows_wanted = _until(rows_wanted, kept, entries.record_count)
-            yield from self._tasks_of(entries, kept, spec)
+            yield from self._tasks_of(manifest, entries, kept, spec)
             if rows_wanted is not None and rows_wanted <= 0:
                 self.limit_reached = True
                 return
@@ -229,16 +230,25 @@ class _Walk:
         return [index for index in indexes if mask[index]]
 
     def _tasks_of(
-        self, entries: ManifestEntries, indexes: Sequence[int], spec: SpecScan
+        self,
+        manifest: ManifestFile,
+        entries: ManifestEntries,
+        indexes: Sequence[int],
+        spec: SpecScan,
     ) -> Iterator[FileScanTask]:
         if not indexes:
             return
         encrypted = entries.rare.get("key_metadata")
         counts, index_of_deletes = self.counts, self._deletes
         residual_of, partitions = spec.residuals.residual, entries.partition
+        place, places, paths = manifest.manifest_path, self._places, entries.path
         for index in indexes:
             if encrypted and encrypted.get(index):
                 raise self._encrypted(entries.path[index])
+            known = len(places)
+            first = places.setdefault(paths[index], place)
+            if len(places) == known:
+                raise self._listed_twice(paths[index], first, place)
             data_file = entries.data_file(index)
             size = data_file.file_size_in_bytes
             deletes: tuple[DataFile, ...] = ()
@@ -250,6 +260,13 @@ class _Walk:
             yield FileScanTask(data_file, 0, size, deletes, residual_of(partitions[index]))
         counts.result_data_files += len(indexes)
         self.survivors.append(Survivors(entries, indexes))
+
+    def _listed_twice(self, path: str, first: str, second: str) -> CorruptFileError:
+        """A live file in two places: its rows would come twice."""
+        where = "twice" if first == second else f"as manifest {first} does"
+        return CorruptFileError(
+            self.scan.table.storage.location(second), f"lists the live file {path} {where}"
+        )
 
     def _encrypted(self, path: str) -> UnsupportedTableError:
         return UnsupportedTableError(

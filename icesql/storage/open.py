@@ -205,6 +205,10 @@ class Storage:
         return self._remote
 
 
+# Metadata names files that exist; what is missing has mostly been expired in the meantime.
+VANISHED: Final = "no such file; expired or removed while reading?"
+
+
 def storage_error(path: str, error: OSError) -> StorageError:
     """An OSError in words: what happened, without the errno and the path twice."""
     return StorageError(path, os_problem(error))
@@ -212,6 +216,8 @@ def storage_error(path: str, error: OSError) -> StorageError:
 
 def os_problem(error: OSError) -> str:
     """What went wrong, beginning in lower case where those are the system's own words."""
+    if isinstance(error, FileNotFoundError):
+        return VANISHED
     text = error.strerror or str(error)
     known = error.errno is not None and text == os.strerror(error.errno)
     return text[:1].lower() + text[1:] if known else text

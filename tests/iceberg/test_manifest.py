@@ -101,7 +101,12 @@ def test_old_names_are_found_by_field_id_and_missing_fields_are_unknown() -> Non
         "added_data_files_count": 4,
         "from_the_future": {"a": 1, "b": None},
     }
-    unknown = {**row, "added_data_files_count": None, "added_snapshot_id": None}
+    unknown = {
+        **row,
+        "manifest_path": "/n",
+        "added_data_files_count": None,
+        "added_snapshot_id": None,
+    }
     first, second = decode_manifest_list(write_manifest_list([row, unknown], fields), path="l")
     assert first == ManifestFile("/m", 1, 2, added_snapshot_id=7, added_files_count=4)
     assert second.added_files_count is None
@@ -579,3 +584,8 @@ def test_every_manifest_of_the_corpus_decodes(corpus: Path) -> None:
                 assert len(entries.data_file(index).partition) == len(spec.fields)
                 files += 1
     assert files > 500
+
+
+def test_an_empty_path_is_damage_of_the_file_that_says_so() -> None:
+    with pytest.raises(CorruptFileError, match="an entry with an empty file path"):
+        decode(write_manifest([entry("")]))

@@ -259,6 +259,11 @@ def test_unknown_types_are_refused_by_name() -> None:
     assert caught.value.path == PATH
 
 
+def test_fixed_values_longer_than_any_buffer_are_refused() -> None:
+    with pytest.raises(UnsupportedTableError, match=r"fixed\[999999999999\]"):
+        parse(v2(schemas=[schema(1, (1, "i", "fixed[999999999999]"))]))
+
+
 def _nested(depth: int) -> Any:
     type_: Any = "int"
     for level in range(depth):

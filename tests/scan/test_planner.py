@@ -556,3 +556,40 @@ print(json.dumps(sorted(sys.modules)))
     )
     modules = set(json.loads(done.stdout))
     assert modules & {"numpy", "pyarrow", "fastavro", "pandas", "duckdb", "sqlglot"} == set()
+
+
+# ------------------------------------------------------------------ listed twice
+
+
+def test_a_file_in_two_manifests_is_refused_naming_both(tmp_path: Path) -> None:
+    table = MetadataOnly(tmp_path)
+    first = table.manifest(data_file("a"), data_file("b"))
+    second = table.manifest(data_file("c"), data_file("b", status=EXISTING, sequence_number=1))
+    with pytest.raises(CorruptFileError) as caught:
+        planned(table.table())
+    assert caught.value.path == second
+    assert f"lists the live file b as manifest {first} does" in str(caught.value)
+
+
+def test_a_file_twice_in_one_manifest_is_refused(tmp_path: Path) -> None:
+    table = MetadataOnly(tmp_path)
+    table.manifest(data_file("a"), data_file("a"))
+    with pytest.raises(CorruptFileError, match="lists the live file a twice"):
+        planned(table.table())
+
+
+def test_a_removed_file_may_be_added_again(tmp_path: Path) -> None:
+    table = MetadataOnly(tmp_path)
+    table.manifest(data_file("a", status=DELETED, sequence_number=1), data_file("b"))
+    table.manifest(data_file("a"))
+    assert [task.data_file.path for task in planned(table.table()).files] == ["b", "a"]
+
+
+@pytest.mark.parametrize("times", [2, 300, 20_000])
+def test_a_manifest_listed_again_is_refused_before_it_is_read(tmp_path: Path, times: int) -> None:
+    table = MetadataOnly(tmp_path)
+    path = table.manifest(data_file("a"))
+    Path(path).unlink()
+    table.manifests *= times
+    with pytest.raises(CorruptFileError, match=r"m0\.avro is listed twice, as entries 1 and 2"):
+        planned(table.table())

@@ -72,8 +72,8 @@ def test_reports_travel(tmp_path: Path) -> None:
     assert report.filter == "true"
 
 
-def test_a_file_named_twice_counts_once_as_a_path(tmp_path: Path) -> None:
+def test_files_count_as_often_as_they_are_read_and_once_as_a_path(tmp_path: Path) -> None:
     built = MetadataOnly(tmp_path)
-    built.manifest(data_file("a"), data_file("a"))
+    built.manifest(data_file("a"), data_file("b"))
     report = planned(built.table()).report
-    assert (report.result_data_files, report.distinct_data_files) == (2, 1)
+    assert (report.result_data_files, report.distinct_data_files) == (2, 2)
