@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from icesql.engine.parquet_rows import row_count
+from icesql.engine.relation import escape_glob
+from icesql.read.parquet_footer import RowCounts, SchemaLayout, read_row_counts
+from icesql.read.thrift import BadThrift
 
 _QUERY: Final = (
-    "SELECT file_name, name, type, type_length, repetition_type, num_children, converted_type,"
+    "SELECT name, type, type_length, repetition_type, num_children, converted_type,"
     " logical_type, field_id, scale, precision FROM parquet_schema(?)"
 )
 
@@ -68,58 +69,85 @@ def _by_unique_id(columns: tuple[Element, ...]) -> dict[int, Element] | None:
     return {column.field_id: column for column in columns if column.field_id is not None}
 
 
-class FooterCache:
-    """Footers by location and length; files never change, so nothing is ever stale.
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """What is kept of a footer: its schema, the rows it counts and the length of the file.
 
-    Shared by the results of one connection, safe for threads. Holds one object per distinct
-    schema, so 10,000 files of one table cost 10,000 references.
+    ``problem`` is what is wrong with it: in itself, or in the pages of ``checked`` columns.
+    ``counts`` are kept only of a file whose length is not the recorded one.
+    """
+
+    footer: Footer
+    rows: int
+    length: int
+    problem: str | None
+    checked: frozenset[int]
+    counts: RowCounts | None
+
+
+class FooterCache:
+    """Footers by location and recorded length; files never change, so nothing is ever stale.
+
+    Shared by the results of one connection, safe for threads. Holds one Footer per distinct
+    schema, so 10,000 files of one table cost 10,000 small records.
     """
 
     def __init__(self) -> None:
-        self._footers: dict[tuple[str, int], Footer] = {}
+        self._facts: dict[tuple[str, int], FileFacts] = {}
+        self._footers: dict[bytes, Footer] = {}
         self._interned: dict[tuple[Any, ...], Footer] = {}
-        self._row_counts: dict[tuple[str, int], int] = {}
-        self._lock = threading.Lock()
+        self._layouts: dict[bytes, SchemaLayout] = {}
 
     def get(self, location: str, length: int) -> Footer | None:
         """The footer when it is known."""
-        return self._footers.get((location, length))
+        facts = self._facts.get((location, length))
+        return None if facts is None else facts.footer
 
-    def load(self, cursor: Any, files: Sequence[tuple[str, int]], escaped: Iterable[str]) -> None:
-        """Read the footers of ``files`` (location, length) in one query on a DuckDB cursor.
+    def facts(self, location: str, length: int) -> FileFacts | None:
+        """What is known of a file."""
+        return self._facts.get((location, length))
 
-        ``escaped`` are the same locations with glob characters escaped. DuckDB's errors pass
-        through: a file whose footer cannot be read.
+    def load(
+        self, cursor: Any, files: Sequence[tuple[str, int]], columns: Collection[int] = ()
+    ) -> None:
+        """Look at the footers of ``files`` (location, recorded length) not looked at before.
+
+        Pages of ``columns`` (field ids) are counted too. A file that cannot be read, or has no
+        plain footer, has no facts. ``cursor`` is DuckDB's, which is asked once about each schema;
+        its errors pass through.
         """
-        rows_by_file: dict[str, list[tuple[Any, ...]]] = {}
-        for name, *rest in cursor.execute(_QUERY, [list(escaped)]).fetchall():
-            rows_by_file.setdefault(name, []).append(tuple(rest))
-        with self._lock:
-            for location, length in files:
-                rows = rows_by_file.get(location)
-                if rows is None:
-                    continue
-                signature = tuple(rows)
-                footer = self._interned.get(signature)
-                if footer is None:
-                    footer = self._interned[signature] = Footer(_tree(rows))
-                self._footers[location, length] = footer
+        wanted = frozenset(columns)
+        for key in files:
+            known = self._facts.get(key)
+            checked = frozenset[int]() if known is None else known.checked
+            if known is None or not (known.problem or wanted <= checked):
+                facts = self._look_at(cursor, key, wanted - checked, wanted | checked)
+                if facts is None:
+                    self._facts.pop(key, None)
+                else:
+                    self._facts[key] = facts
 
-    def row_count(self, location: str, length: int) -> int | None:
-        """How many rows a local file has by its footer, None where that is not known."""
-        key = location, length
-        found = self._row_counts.get(key)
-        if found is None:
-            try:
-                found = row_count(location)
-            except OSError:
-                return None
-            if found is not None:
-                self._row_counts[key] = found
-        return found
+    def _look_at(
+        self, cursor: Any, key: tuple[str, int], columns: frozenset[int], checked: frozenset[int]
+    ) -> FileFacts | None:
+        location, length = key
+        try:
+            with open(location, "rb", buffering=0) as file:
+                counts = read_row_counts(file, self._layouts)
+                problem = counts.problem or counts.page_problem(file, columns)
+        except (OSError, BadThrift):
+            return None
+        footer = self._footers.get(counts.schema)
+        if footer is None:
+            rows = tuple(cursor.execute(_QUERY, [[escape_glob(location)]]).fetchall())
+            # Schemas that DuckDB sees no difference in are one.
+            footer = self._interned.setdefault(rows, Footer(_tree(rows)))
+            self._footers[counts.schema] = footer
+        kept = None if counts.length == length else counts
+        return FileFacts(footer, counts.rows, counts.length, problem, checked, kept)
 
 
-def _tree(rows: list[tuple[Any, ...]]) -> tuple[Element, ...]:
+def _tree(rows: Sequence[tuple[Any, ...]]) -> tuple[Element, ...]:
     """The children of the root, from rows in depth-first order."""
     position = 0
 

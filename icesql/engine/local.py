@@ -33,7 +33,6 @@ from icesql.engine.result_schema import (
 )
 from icesql.engine.size_guards import guard_sizes
 from icesql.engine.splice import spliced_sql
-from icesql.engine.swapped_files import refuse_swapped_files
 from icesql.engine.worker import Worker
 from icesql.errors import Error
 
@@ -130,7 +129,6 @@ class LocalResult:
         used: list[str] = []
         builder = RelationBuilder(cursor, self._footers, self._query, self._open.streams)
         for index, (plan, own) in enumerate(zip(self._plans, groups, strict=True)):
-            refuse_swapped_files(plan.files, plan.context.storage)
             confirmed = builder.confirm(plan.context, own)
             used.extend(group.name for group in confirmed for _ in group.tasks)
             relation = builder.relation(index, plan.context, confirmed)

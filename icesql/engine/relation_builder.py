@@ -11,20 +11,22 @@ from icesql.context import QueryContext
 from icesql.engine import grouping
 from icesql.engine.by_name import by_footer
 from icesql.engine.errors import is_fatal
-from icesql.engine.footer import FooterCache
+from icesql.engine.footer import FileFacts, Footer, FooterCache
 from icesql.engine.grouping import FileGroup
 from icesql.engine.plain import footer_problem
 from icesql.engine.relation import (
     PlainFiles,
     Relation,
     empty_relation,
-    escape_glob,
     stream_relation,
     union_all,
 )
 from icesql.engine.stream import ArrowSource, TaskStream
+from icesql.iceberg.data_file import DataFile
 from icesql.iceberg.metadata_columns import POS
 from icesql.iceberg.schema import Schema
+from icesql.iceberg.types import NestedField
+from icesql.scan.file_identity import count_problem
 
 if TYPE_CHECKING:
     from icesql.read.equality_keys import EqualityGroup
@@ -74,36 +76,34 @@ class RelationBuilder:
             (storage.location(task.data_file.path), task.data_file.file_size_in_bytes)
             for task in group.tasks
         ]
-        if not self._load_footers(keys):
-            return ["a footer could not be read"] * len(keys)
         columns = grouping.columns_to_read(context, group.tasks)
+        if not self._load_footers(keys, columns):
+            return ["a footer could not be read"] * len(keys)
         verdicts: dict[tuple[int, int], str | None] = {}
         problems: list[str | None] = []
         for key, task in zip(keys, group.tasks, strict=True):
-            footer = self._footers.get(*key)
-            if footer is None:
-                problems.append("the footer could not be read")
+            facts = self._footers.facts(*key)
+            if problem := _contradiction(facts, task.data_file, context):
+                problems.append(problem)
                 continue
-            counted = task.data_file.record_count
-            if counted >= 0 and self._footers.row_count(*key) != counted:
-                problems.append("the footer has other rows than the manifest counts")
-                continue
-            memo = id(footer), task.spec_id
+            assert facts is not None
+            memo = id(facts.footer), task.spec_id
             if memo not in verdicts:
                 verdicts[memo] = footer_problem(
-                    footer, columns, _identity_sources(context, task.spec_id)
+                    facts.footer, columns, _identity_sources(context, task.spec_id)
                 )
             problems.append(verdicts[memo])
         return problems
 
-    def _load_footers(self, keys: Sequence[tuple[str, int]]) -> bool:
-        """Learn the footers of files (location, length); False when one cannot be read."""
-        unknown = [key for key in keys if self._footers.get(*key) is None]
-        return not unknown or self._asks(
-            lambda: self._footers.load(
-                self._cursor, unknown, [escape_glob(path) for path, _ in unknown]
-            )
-        )
+    def _load_footers(
+        self, keys: Sequence[tuple[str, int]], columns: Sequence[NestedField]
+    ) -> bool:
+        """Learn the footers of files (location, length) and count the pages of columns.
+
+        False when DuckDB cannot read a schema.
+        """
+        field_ids = [column.field_id for column in columns]
+        return self._asks(lambda: self._footers.load(self._cursor, keys, field_ids))
 
     def _asks(self, function: Callable[[], object]) -> bool:
         """Whether DuckDB can answer about some footers."""
@@ -134,17 +134,18 @@ class RelationBuilder:
                 return False
             keys.append((location, file.file_size_in_bytes))
         columns = [key.column for key in group.columns]
-        if any(key.steps for key in group.columns) or not self._load_footers(keys):
+        if any(key.steps for key in group.columns) or not self._load_footers(keys, columns):
             return False
-        for footer in {id(each): each for each in (self._footers.get(*k) for k in keys)}.values():
-            if footer is None or footer_problem(footer, columns, frozenset()):
+        footers: dict[int, Footer] = {}
+        for key, file in zip(keys, group.files, strict=True):
+            facts = self._footers.facts(*key)
+            if facts is None or _contradiction(facts, file, group.context):
                 return False
-            if any(column.field_id not in (footer.by_id or {}) for column in columns):
-                return False
-        counts = [self._footers.row_count(*key) for key in keys]
+            footers[id(facts.footer)] = facts.footer
         return all(
-            count is not None and count >= file.record_count
-            for count, file in zip(counts, group.files, strict=True)
+            not footer_problem(footer, columns, frozenset())
+            and all(column.field_id in (footer.by_id or {}) for column in columns)
+            for footer in footers.values()
         )
 
     def relation(self, index: int, context: ScanContext, groups: Sequence[FileGroup]) -> Relation:
@@ -224,6 +225,17 @@ class RelationBuilder:
         self._streams.append(stream)
         small = sum(task.data_file.file_size_in_bytes for task in tasks) <= SMALL_SCAN_BYTES
         return stream_relation(projection, f"__stream_{index}", stream.table() if small else stream)
+
+
+def _contradiction(facts: FileFacts | None, file: DataFile, context: ScanContext) -> str | None:
+    """Why DuckDB is not to read a file that the reference reader may refuse; None to let it."""
+    if facts is None:
+        return "the footer could not be read"
+    if facts.problem:
+        return facts.problem
+    if facts.counts is not None and (other := facts.counts.other_file(file, context.file_schema)):
+        return other
+    return count_problem(file, facts.rows)
 
 
 def _identity_sources(context: ScanContext, spec_id: int) -> frozenset[int]:

@@ -216,7 +216,7 @@ def _manifest_file(row: Mapping[Any, Any]) -> ManifestFile:
     if content not in (0, 1):
         raise BadAvro(f"a manifest of content {content}")
     return ManifestFile(
-        manifest_path=_path(row),
+        manifest_path=_needed(row, 500, str),
         manifest_length=_int(row, 501),
         partition_spec_id=_needed(row, 502, int),
         content=ManifestContent(content),
@@ -235,16 +235,9 @@ def _manifest_file(row: Mapping[Any, Any]) -> ManifestFile:
     )
 
 
-def _path(row: Mapping[Any, Any]) -> str:
-    path: str = _needed(row, 500, str)
-    if not path:
-        raise BadAvro("a manifest with an empty path")
-    return path
-
-
 def _needed(row: Mapping[Any, Any], field_id: int, kind: type) -> Any:
     value = _optional(row, field_id, kind)
-    if value is None:
+    if value is None or value == "":  # a path
         raise BadAvro(f"a manifest without field {field_id}")
     return value
 
@@ -341,12 +334,9 @@ def _check(columns: ManifestColumns, manifest: ManifestFile, size: int, path: st
         if status == ADDED and snapshot_id is not None
     }
     if adders and manifest.added_snapshot_id not in adders:
-        raise CorruptFileError(
-            path,
-            f"the manifest list says otherwise: {manifest.manifest_length} bytes instead of "
-            f"{size}, files added by snapshot {manifest.added_snapshot_id} instead of "
-            f"{min(adders)}",
-        )
+        listed = f"{manifest.manifest_length} bytes of snapshot {manifest.added_snapshot_id}"
+        problem = f"{listed} by the manifest list, found {size} of snapshot {min(adders)}"
+        raise CorruptFileError(path, problem)
 
 
 def _inherit(columns: ManifestColumns, manifest: ManifestFile, path: str) -> ManifestEntries:

@@ -46,7 +46,7 @@ def decoding(path: str) -> Iterator[None]:
     except NotImplementedError as error:
         raise UnsupportedTableError(_first_line(error), path=path) from error
     except OSError as error:
-        if isinstance(error, FileNotFoundError) or any(word in str(error) for word in _MISSING):
+        if any(word in str(error) for word in _MISSING):
             raise StorageError(path, VANISHED) from error
         if error.errno is not None or any(word in str(error) for word in _REMOTE_FAILURES):
             raise StorageError(path, redact(os_problem(error).partition("\n")[0], {})) from error

@@ -22,8 +22,10 @@ from icesql.read.file_fields import (
     with_field_ids,
 )
 from icesql.read.foreign import decoding
+from icesql.read.parquet_footer import read_row_counts
 from icesql.read.row_groups import RowGroups
 from icesql.read.source import BATCH_ROWS, SourceBatch, check_row_count
+from icesql.read.thrift import BadThrift
 from icesql.scan.task import ScanContext
 
 
@@ -35,6 +37,8 @@ class ParquetSource:
     def __init__(self, file: DataFile, context: ScanContext) -> None:
         self.path = context.storage.location(file.path)
         self._stream = _open_stream(file, context)
+        # Of a file on this machine, where asking costs nothing.
+        self._length = self._stream.size() if isinstance(self._stream, pa.OSFile) else None
         try:
             self._open(file, context)
         except BaseException:
@@ -47,7 +51,7 @@ class ParquetSource:
             self.metadata = self._file.metadata
             arrow = self._file.schema_arrow
             fields = arrow_fields(arrow, FIELD_ID)
-        check_row_count(file, self.metadata.num_rows, self.path)
+        self._check_counts(file)
         self.fields = with_field_ids(
             fields,
             path=self.path,
@@ -58,11 +62,33 @@ class ParquetSource:
         self.missing_is_null = context.name_mapping is not None and not has_field_ids(fields)
         self._schema = context.file_schema
         self._leaves = _leaf_ranges(fields, self.metadata.num_columns, self.path)
+        self._check_identity(file, context)
         self._nano_ids = frozenset(
             field_id
             for field_id, column in context.file_schema.field_by_id.items()
             if isinstance(column.type, TimestampNanoType | TimestamptzNanoType)
         )
+
+    def _check_counts(self, file: DataFile) -> None:
+        metadata = self.metadata
+        groups = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+        if sum(groups) != metadata.num_rows:
+            raise CorruptFileError(
+                self.path, f"row groups of {sum(groups)} rows in a file of {metadata.num_rows}"
+            )
+        check_row_count(file, metadata.num_rows, self.path)
+
+    def _check_identity(self, file: DataFile, context: ScanContext) -> None:
+        """Whether it is the file that the manifest describes, where its length says it is not."""
+        if self._length in (None, file.file_size_in_bytes):
+            return
+        try:
+            with open(self.path, "rb", buffering=0) as opened:
+                problem = read_row_counts(opened, {}).other_file(file, context.file_schema)
+        except (OSError, BadThrift):
+            return  # Arrow could read it
+        if problem is not None:
+            raise CorruptFileError(self.path, problem)
 
     def _parquet_file(self, int96_unit: str) -> Any:
         with decoding(self.path):

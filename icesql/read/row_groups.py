@@ -141,7 +141,7 @@ class RowGroups:
         if statistics.has_min_max:
             lower = _internal(statistics.min_raw, stored, type)
             upper = _internal(statistics.max_raw, stored, type)
-        return ColumnFacts(chunk.num_values, nulls, lower, upper)
+        return ColumnFacts(self.row_counts[group], nulls, lower, upper)
 
 
 def _may_match(leaf: Leaf, facts: ColumnFacts) -> bool:

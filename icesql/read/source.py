@@ -9,9 +9,10 @@ from typing import Protocol
 import pyarrow as pa
 
 from icesql.errors import CorruptFileError, UnsupportedTableError
-from icesql.iceberg.data_file import DataFile, FileContent
+from icesql.iceberg.data_file import DataFile
 from icesql.iceberg.expressions.predicate import Predicate
 from icesql.read.file_fields import FileField
+from icesql.scan.file_identity import count_problem
 from icesql.scan.task import ScanContext
 
 BATCH_ROWS = 65_536
@@ -84,17 +85,10 @@ def open_source(file: DataFile, context: ScanContext) -> Source:
 
 
 def check_row_count(file: DataFile, found: int, path: str) -> None:
-    """Raises CorruptFileError when a file holds other rows than its manifest counts.
-
-    Delete files may hold more: some writers count the keys that they meant to delete.
-    """
-    wrong = found < file.record_count
-    if file.content is FileContent.DATA:
-        wrong = 0 <= file.record_count != found
-    if wrong:
-        raise CorruptFileError(
-            path, f"the file holds {found} rows, the manifest counts {file.record_count}"
-        )
+    """Raises CorruptFileError when a file holds other rows than its manifest counts."""
+    problem = count_problem(file, found)
+    if problem is not None:
+        raise CorruptFileError(path, problem)
 
 
 def sliced(arrays: Sequence[pa.Array], count: int, first: int) -> Iterator[SourceBatch]:

@@ -1,0 +1,64 @@
+"""Whether a file is the one that its manifest describes, by what opening it tells anyway.
+
+Writers record wrong lengths, and some files were written anew with the same rows: one figure alone
+proves nothing where others of the file agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from icesql.iceberg.data_file import DataFile, FileContent
+from icesql.iceberg.schema import Schema
+from icesql.iceberg.types import DateType, IntegerType, LongType, StringType
+
+# Their bounds in a manifest are bytes of the values as Parquet stores them.
+_COMPARED = IntegerType | LongType | DateType | StringType
+
+
+def count_problem(file: DataFile, rows: int) -> str | None:
+    """How a file of so many rows contradicts its manifest, None when it need not.
+
+    Delete files may hold more: some writers count the keys that they meant to delete.
+    """
+    wrong = rows < file.record_count
+    if file.content is FileContent.DATA:
+        wrong = 0 <= file.record_count != rows
+    return f"the file holds {rows} rows, the manifest counts {file.record_count}" if wrong else None
+
+
+def other_file(
+    file: DataFile,
+    length: int,
+    schema: Schema,
+    chunks_of: Callable[[int], Sequence[tuple[int, bytes | None]]],
+) -> str | None:
+    """How a Parquet file of this length is another one than the manifest describes.
+
+    ``chunks_of`` gives size in bytes and least value of the chunks of a column (field id). None
+    when the length is the recorded one, or when a column has the size or the lower bound that is
+    recorded.
+    """
+    if length == file.file_size_in_bytes:
+        return None
+    sizes, bounds = file.column_sizes or {}, file.lower_bounds or {}
+    differing = 0
+    for field_id, bound in bounds.items():
+        column = schema.field_by_id.get(field_id)
+        if column is None or not isinstance(column.type, _COMPARED):
+            continue
+        chunks = chunks_of(field_id)
+        found = [lower for _, lower in chunks if lower is not None]
+        if not found:
+            continue
+        # Text is cut, and an integer that became a long is longer.
+        alike = any(each.startswith(bound) or bound.startswith(each) for each in found)
+        if alike or sizes.get(field_id) == sum(size for size, _ in chunks):
+            return None
+        differing += 1
+    if not differing:
+        return None
+    return (
+        f"{length} bytes long and of other values, where the manifest says "
+        f"{file.file_size_in_bytes} bytes: another file is in its place"
+    )
