@@ -116,6 +116,7 @@ class Settings:
     delete_memory_limit: int = 1 << 30
     spark_threshold: int = 32 << 30
     prune: bool = True
+    verify: str = "normal"
 
     def with_text(self, name: str, text: str) -> Settings:
         """A copy with one setting read from text.
@@ -202,5 +203,6 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "delete_memory_limit": parse_bytes,
     "spark_threshold": parse_bytes,
     "prune": _parse_flag,
+    "verify": _one_of("normal", "full"),
 }
 assert set(_PARSERS) == {setting.name for setting in fields(Settings)}

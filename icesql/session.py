@@ -142,15 +142,21 @@ class Session:
         from icesql.scan.planner import plan
 
         bound = bind(query, self.open_table, context)
-        answer = answer_from_metadata(bound, context)
+        verified = context.settings.verify == "full"
+        answer = None if verified else answer_from_metadata(bound, context)
         if answer is not None:
             columns = [(name, "bigint") for name in answer.names]
             result: Result = StaticResult(columns, [answer.row])
             return Outcome(result, tuple(getattr(answer, "reports", ())), bound.notes)
         plans = [plan(scan, context) for scan in bound.scans]
+        notes = bound.notes
+        if verified:
+            from icesql.read.verification import verify
+
+            notes = (*notes, *verify(plans, context))
         engine, choice = self._engine(plans, context)
         result = engine.execute(bound, plans, context)
-        notes = (*bound.notes, *choice)
+        notes = (*notes, *choice)
         return Outcome(result, tuple(each.report for each in plans), notes)
 
     def _explain(self, statement: Any, context: QueryContext) -> Outcome:

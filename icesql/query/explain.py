@@ -34,6 +34,8 @@ def as_text(described: Mapping[str, Any]) -> list[str]:
         lines.append(f"condition {condition['sql']}: not pushed: {condition['note']}")
     if not described["scans"]:
         lines.append("no table is read")
+    if described["verify"] != "normal":
+        lines.append(f"verify {described['verify']}: every file is first read whole")
     engine = described["engine"]
     if engine["reason"] is not None:
         lines.append(engine["reason"])
@@ -136,6 +138,7 @@ def describe(
     described: dict[str, Any] = {
         "scans": scans,
         "conditions": others,
+        "verify": context.settings.verify,
         "engine": {"name": name, "reason": why[0] if why else None},
     }
     if measured is not None:

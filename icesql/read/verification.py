@@ -1,0 +1,241 @@
+"""``SET verify = 'full'``: every file of a scan is read whole and compared with its manifest.
+
+Reading whole checks what checksums there are: of Parquet pages, of ORC and Avro blocks whose codec
+has one, of deletion vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icesql.context import Progress, QueryContext
+from icesql.errors import CorruptFileError, UnsupportedTableError
+from icesql.iceberg.bounds import decode_bound
+from icesql.iceberg.data_file import DataFile, FileContent
+from icesql.iceberg.schema import Schema
+from icesql.iceberg.types import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    is_floating,
+)
+from icesql.read.delete_relations import DeleteRelations
+from icesql.read.task import read_file
+from icesql.scan.task import FileScanTask, ScanContext, distinct_deletes
+from icesql.scan.verification import verify_snapshot
+
+if TYPE_CHECKING:
+    from icesql.scan.plan import ScanPlan
+
+# Types whose values Arrow orders as bounds do; of floats those that are no NaN.
+_ORDERED = (
+    BooleanType
+    | IntegerType
+    | LongType
+    | DecimalType
+    | DateType
+    | TimeType
+    | TimestampType
+    | TimestamptzType
+    | StringType
+)
+
+
+def verify(plans: Sequence[ScanPlan], query: QueryContext) -> tuple[str, ...]:
+    """Verify the metadata and the files that ``plans`` read; what was done, for people.
+
+    A file is verified once for as long as the connection remembers its version. Raises
+    CorruptFileError for the first that is not what its manifest says, StorageError, and
+    QueryCancelledError.
+    """
+    manifests = sum(verify_snapshot(plan.scan, query) for plan in plans)
+    done = _Done()
+    for plan in plans:
+        _Files(plan.context, query, done).verify(plan.files)
+    known = f", {done.known} known from before" if done.known else ""
+    return (
+        f"verified: {manifests} manifest(s); {done.files} file(s), {done.size:,} bytes: "
+        f"lengths, checksums, counts and bounds{known}",
+        *done.notes,
+    )
+
+
+class _Done:
+    def __init__(self) -> None:
+        self.files = self.known = self.size = 0
+        self.notes: list[str] = []
+
+
+class _Files:
+    """Verifies the files of one scan."""
+
+    def __init__(self, context: ScanContext, query: QueryContext, done: _Done) -> None:
+        self._context, self._query, self._done = context, query, done
+
+    def verify(self, tasks: Sequence[FileScanTask]) -> None:
+        """All files of the tasks."""
+        deletes = distinct_deletes(tasks)
+        relations = DeleteRelations(self._context, tasks, self._query) if deletes else None
+        for number, delete in enumerate(deletes):
+            self._query.check()
+            self._once(delete, ("delete", delete.content_offset), self._delete_file)
+            self._query.report(Progress("verifying deletes", number + 1, len(deletes)))
+        for number, task in enumerate(tasks):
+            self._query.check()
+            self._once(task.data_file, ("data",), self._data_file)
+            if relations is not None:
+                self._positions(task, relations)
+            self._query.report(Progress("verifying", number + 1, len(tasks)))
+
+    def _once(self, file: DataFile, part: tuple[Any, ...], check: Any) -> None:
+        storage, done = self._context.storage, self._done
+        version = storage.version_of(file.path)
+        key = None if version is None else ("verified", version, file.file_size_in_bytes, *part)
+        if key is not None and storage.cache is not None and storage.cache.get(key):
+            done.known += 1
+            return
+        location = storage.location(file.path)
+        length = storage.size(file.path)
+        if length != file.file_size_in_bytes:
+            raise CorruptFileError(
+                location, f"{length} bytes long, the manifest says {file.file_size_in_bytes}"
+            )
+        try:
+            check(file, location)
+        except UnsupportedTableError as error:
+            done.notes.append(f"not verified: {error}")
+            return
+        done.files, done.size = done.files + 1, done.size + length
+        if key is not None and storage.cache is not None:
+            storage.cache.put(key, True, 200)
+
+    # ------------------------------------------------------------------ data files
+
+    def _data_file(self, file: DataFile, location: str) -> None:
+        # The columns as the table has them today: others are never read.
+        context = replace(self._context, projection=self._context.schema)
+        columns = [_Column(field, file) for field in context.projection.fields]
+        rows = 0
+        task = FileScanTask(file, 0, max(file.file_size_in_bytes, 0))
+        for batch in read_file(task, context, self._query):
+            rows += batch.num_rows
+            for column, array in zip(columns, batch.columns, strict=True):
+                column.add(array)
+        if 0 <= file.record_count != rows:
+            raise CorruptFileError(
+                location, f"the file holds {rows} rows, the manifest counts {file.record_count}"
+            )
+        for column in columns:
+            if (problem := column.problem(rows)) is not None:
+                raise CorruptFileError(location, problem)
+
+    # ------------------------------------------------------------------ delete files
+
+    def _delete_file(self, delete: DataFile, location: str) -> None:
+        if delete.content is not FileContent.EQUALITY_DELETES:
+            return  # read with the positions of their data files
+        fields = self._context.file_schema.field_by_id
+        keys = Schema(tuple(fields[key] for key in delete.equality_ids or () if key in fields))
+        context = replace(self._context, projection=keys)
+        task = FileScanTask(delete, 0, max(delete.file_size_in_bytes, 0))
+        for _ in read_file(task, context, self._query):
+            self._query.check()
+
+    def _positions(self, task: FileScanTask, relations: DeleteRelations) -> None:
+        positions, count = relations.position_array(task), task.data_file.record_count
+        if positions is not None and len(positions) and 0 <= count <= positions[-1]:
+            raise CorruptFileError(
+                self._context.storage.location(task.data_file.path),
+                f"row {positions[-1]} is deleted, and the file has {count} rows",
+            )
+
+
+@dataclass
+class _Column:
+    """A column of a file while it is read, and what its manifest says of it."""
+
+    field: NestedField
+    file: DataFile
+    nulls: int = 0
+    nans: int = 0
+    least: Any = None
+    greatest: Any = None
+
+    def add(self, array: Any) -> None:
+        """Count a batch of values."""
+        kind = self.field.type
+        if not isinstance(kind, PrimitiveType) or not self._is_described:
+            return
+        self.nulls += array.null_count
+        if is_floating(kind):
+            nan = pc.is_nan(array).fill_null(False)
+            self.nans += pc.sum(nan).as_py() or 0
+            array = array.filter(pc.invert(nan))
+        elif not isinstance(kind, _ORDERED):
+            return
+        if isinstance(kind, DateType):
+            array = array.cast(pa.int32())
+        elif isinstance(kind, TimeType | TimestampType | TimestamptzType):
+            array = array.cast(pa.int64())
+        found = pc.min_max(array).as_py()
+        if found["min"] is not None:
+            least, greatest = found["min"], found["max"]
+            self.least = least if self.least is None else min(self.least, least)
+            self.greatest = greatest if self.greatest is None else max(self.greatest, greatest)
+
+    @property
+    def _is_described(self) -> bool:
+        file, key = self.file, self.field.field_id
+        return any(
+            key in (metrics or {})
+            for metrics in (file.null_value_counts, file.lower_bounds, file.upper_bounds)
+        )
+
+    def problem(self, rows: int) -> str | None:
+        """How the column contradicts its metrics, None when it does not."""
+        file, key, name = self.file, self.field.field_id, self.field.name
+        if not self._is_described or not isinstance(self.field.type, PrimitiveType):
+            return None
+        nulls = (file.null_value_counts or {}).get(key)
+        if nulls not in (None, self.nulls):
+            return f"column {name} holds {self.nulls} nulls, the manifest counts {nulls}"
+        values = (file.value_counts or {}).get(key)
+        # Some writers leave the nulls out.
+        if values not in (None, rows, rows - self.nulls):
+            return f"column {name} holds {rows} values, the manifest counts {values}"
+        nans = (file.nan_value_counts or {}).get(key)
+        if is_floating(self.field.type) and nans not in (None, self.nans):
+            return f"column {name} holds {self.nans} NaN, the manifest counts {nans}"
+        if self.least is None:
+            return None
+        return self._outside(file, key, name)
+
+    def _outside(self, file: DataFile, key: int, name: str) -> str | None:
+        for bounds, value, word in (
+            (file.lower_bounds, self.least, "below the lower"),
+            (file.upper_bounds, self.greatest, "above the upper"),
+        ):
+            stored = (bounds or {}).get(key)
+            bound = None if stored is None else decode_bound(self.field.type, stored)
+            if bound is None:
+                continue
+            wrong = value < bound if word.startswith("below") else value > bound
+            if isinstance(value, str) and word.startswith("above"):
+                # Bytes of UTF-8 order as code points do; some writers cut an upper bound.
+                wrong = wrong and not value.startswith(str(bound))
+            if wrong:
+                return f"column {name} holds {value!r}, {word} bound {bound!r} of the manifest"
+        return None

@@ -1,0 +1,131 @@
+"""What ``SET verify = 'full'`` finds in metadata: lists, manifests and the snapshot's totals.
+
+Other engines read past all of this, and so does icesql unless it is asked to look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from icesql.context import QueryContext
+from icesql.errors import CorruptFileError
+from icesql.iceberg.data_file import FileContent
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
+from icesql.iceberg.manifest import ManifestContent, ManifestFile
+from icesql.iceberg.manifest_entries import ADDED, DELETED, EXISTING, ManifestEntries
+from icesql.iceberg.partitioning import PartitionSpec
+from icesql.iceberg.snapshot import Snapshot
+from icesql.iceberg.types import IcebergType
+from icesql.scan.manifest_source import ManifestSource
+from icesql.scan.spec_scan import SpecScan
+from icesql.scan.table_scan import TableScan
+
+
+def verify_snapshot(scan: TableScan, query: QueryContext) -> int:
+    """Compare the manifests of a scan's snapshot with their list and the snapshot's summary.
+
+    Every manifest is read. Gives how many there are; raises CorruptFileError for the first that
+    is contradicted, and what planning raises.
+    """
+    snapshot = scan.snapshot
+    if snapshot is None:
+        return 0
+    storage = scan.table.storage
+    source = ManifestSource(storage, query, scan.table.name)
+    manifests = source.manifests_of(snapshot)
+
+    def spec_of(manifest: ManifestFile) -> tuple[PartitionSpec, Sequence[IcebergType]]:
+        metadata = scan.table.metadata
+        spec = metadata.specs.get(manifest.partition_spec_id, PartitionSpec())
+        return spec, SpecScan(spec, ALWAYS_TRUE, scan.schema, metadata).types
+
+    totals = _Totals()
+    for manifest, entries in source.entries_of(manifests, spec_of):
+        path = storage.location(manifest.manifest_path)
+        length = storage.size(manifest.manifest_path)
+        if manifest.manifest_length not in (None, length):
+            raise CorruptFileError(
+                path, f"{length} bytes long, its list says {manifest.manifest_length}"
+            )
+        for problem in (*_miscounts(manifest, entries), *_numbers(manifest, entries, snapshot)):
+            raise CorruptFileError(path, problem)
+        totals.add(path, manifest, entries)
+    place = snapshot.manifest_list or scan.table.metadata_location
+    totals.compare(snapshot, place)
+    return len(manifests)
+
+
+def _miscounts(manifest: ManifestFile, entries: ManifestEntries) -> Iterator[str]:
+    for status, name, files, rows in (
+        (ADDED, "added", manifest.added_files_count, manifest.added_rows_count),
+        (EXISTING, "existing", manifest.existing_files_count, manifest.existing_rows_count),
+        (DELETED, "deleted", manifest.deleted_files_count, manifest.deleted_rows_count),
+    ):
+        counts = [
+            count
+            for each, count in zip(entries.status, entries.record_count, strict=True)
+            if each == status
+        ]
+        if files not in (None, len(counts)):
+            yield f"{len(counts)} {name} files, its list says {files}"
+        if rows not in (None, sum(counts)):
+            yield f"{sum(counts)} {name} rows, its list says {rows}"
+
+
+def _numbers(manifest: ManifestFile, entries: ManifestEntries, snapshot: Snapshot) -> Iterator[str]:
+    number = manifest.sequence_number
+    if 0 < snapshot.sequence_number < number:
+        yield f"sequence number {number}, that of its snapshot is {snapshot.sequence_number}"
+    newest = max(entries.sequence_number, default=0)
+    if 0 < number < newest:
+        yield f"an entry of sequence number {newest}, that of the manifest is {number}"
+    adders = {
+        adder
+        for adder, status in zip(entries.snapshot_id, entries.status, strict=True)
+        if status == ADDED
+    }
+    if manifest.added_snapshot_id is not None and not adders <= {manifest.added_snapshot_id}:
+        yield f"files that snapshot {manifest.added_snapshot_id}, its writer, has not added"
+
+
+class _Totals:
+    """Live files and rows of a snapshot."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, str] = {}
+        self._counts = {
+            "total-data-files": 0,
+            "total-records": 0,
+            "total-delete-files": 0,
+            "total-position-deletes": 0,
+            "total-equality-deletes": 0,
+        }
+
+    def add(self, path: str, manifest: ManifestFile, entries: ManifestEntries) -> None:
+        counts = self._counts
+        for index, live in enumerate(entries.live):
+            if not live:
+                continue
+            rows = entries.record_count[index]
+            if manifest.content is ManifestContent.DELETES:
+                counts["total-delete-files"] += 1
+                by_position = entries.content[index] == FileContent.POSITION_DELETES
+                counts[f"total-{'position' if by_position else 'equality'}-deletes"] += rows
+                continue
+            counts["total-data-files"] += 1
+            counts["total-records"] += rows
+            name = entries.path[index]
+            first = self._places.setdefault(name, path)
+            if len(self._places) < counts["total-data-files"]:
+                raise CorruptFileError(path, f"lists the live file {name}, as does {first}")
+
+    def compare(self, snapshot: Snapshot, place: str) -> None:
+        """Raises CorruptFileError where the summary has another total."""
+        for name, found in self._counts.items():
+            recorded = snapshot.summary.get(name, "")
+            if recorded.isdecimal() and int(recorded) != found:
+                raise CorruptFileError(
+                    place,
+                    f"{name} is {found}, the summary of snapshot {snapshot.snapshot_id} "
+                    f"says {recorded}",
+                )
