@@ -27,6 +27,7 @@ from icesql.dbapi.types import (
     TimestampFromTicks,
 )
 from icesql.errors import (
+    AccessDeniedError,
     AmbiguousColumnError,
     CatalogError,
     ColumnNotFoundError,
@@ -96,6 +97,7 @@ __all__ = [
     "Date", "Time", "Timestamp", "DateFromTicks", "TimeFromTicks", "TimestampFromTicks", "Binary",
     "Warning", "Error", "InterfaceError", "DatabaseError", "ProgrammingError", "SqlSyntaxError",
     "TableNotFoundError", "ColumnNotFoundError", "AmbiguousColumnError", "SnapshotNotFoundError",
+    "AccessDeniedError",
     "NotSupportedError", "UnsupportedSqlError", "UnsupportedTableError",
     "DataError", "TypeMismatchError", "CorruptFileError",
     "OperationalError", "CatalogError", "StorageError", "ScanLimitError", "QueryCancelledError",

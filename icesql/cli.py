@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from icesql.errors import Error, InternalError
 from icesql.repl.render import FORMATS, Style, row_line, write_rows
@@ -99,8 +99,71 @@ def _parser() -> argparse.ArgumentParser:
         "-v", "--verbose", action="store_true", help="rows, time and what each scan read, on stderr"
     )
     how.add_argument("--debug", action="store_true", help="errors with their traceback")
+    _add_access(parser)
     parser.add_argument("--version", action=_Version, nargs=0, help="and exit")
     return parser
+
+
+def _add_access(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``connect`` that say what the SQL may do."""
+    access = parser.add_argument_group("what the SQL may do, for SQL of strangers")
+    access.add_argument(
+        "--service", action="store_true", help="the strict side of all below that is not given"
+    )
+    access.add_argument(
+        "--locked",
+        nargs="?",
+        const=True,
+        metavar="NAME,…",
+        help="settings that SET cannot change; without names, all",
+    )
+    paths = access.add_mutually_exclusive_group()
+    paths.add_argument(
+        "--tables-by-path",
+        action="append",
+        metavar="ROOT",
+        help="read tables by path below this folder or prefix only; may be repeated",
+    )
+    paths.add_argument(
+        "--no-tables-by-path", action="store_const", const=False, dest="tables_by_path"
+    )
+    access.add_argument(
+        "--catalogs", metavar="NAME,…", help="catalogs that SQL may open beside its own; '' is none"
+    )
+    access.add_argument(
+        "--files",
+        action="append",
+        metavar="ROOT",
+        help="local files below this folder may be read; may be repeated",
+    )
+    access.add_argument(
+        "--confine",
+        nargs="?",
+        const=True,
+        action="append",
+        metavar="ROOT",
+        help="paths of tables lie below this folder or prefix; may be repeated; "
+        "without one, below the table's own folder",
+    )
+    access.add_argument("--read-only", action="store_true", default=None, help="refuse changes")
+
+
+def _access(options: argparse.Namespace) -> dict[str, Any]:
+    """These arguments as ``connect`` takes them."""
+    locked, catalogs, confine = options.locked, options.catalogs, options.confine
+    return {
+        "service": options.service,
+        "locked": _listed(locked) if isinstance(locked, str) else locked,
+        "tables_by_path": options.tables_by_path,
+        "catalogs": None if catalogs is None else _listed(catalogs),
+        "files": options.files,
+        "confine": True if confine == [True] else confine,
+        "read_only": options.read_only,
+    }
+
+
+def _listed(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _setting(text: str) -> tuple[str, str]:
@@ -179,6 +242,7 @@ def _connect(options: argparse.Namespace) -> Connection:
         dialect=options.dialect,
         timezone=options.timezone,
         settings=dict(options.settings),
+        **_access(options),
     )
 
 

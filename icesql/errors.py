@@ -6,6 +6,7 @@
     └── DatabaseError
         ├── ProgrammingError    SqlSyntaxError · TableNotFoundError · ColumnNotFoundError
         │                       AmbiguousColumnError · SnapshotNotFoundError
+    │                       AccessDeniedError
         ├── NotSupportedError   UnsupportedSqlError · UnsupportedTableError
         ├── DataError           TypeMismatchError · CorruptFileError
         ├── OperationalError    CatalogError · StorageError · ScanLimitError · QueryCancelledError
@@ -133,6 +134,17 @@ class AmbiguousColumnError(ProgrammingError):
         self.column, self.candidates = column, tuple(candidates)
         names = ", ".join(f'"{name}"' for name in self.candidates)
         super().__init__(f'column "{column}" is ambiguous: it could be {names}; qualify it')
+
+
+class AccessDeniedError(ProgrammingError):
+    """What the owner of the connection does not allow; ``argument`` of ``connect`` says so.
+
+    The text is the same whether what was asked for exists or not.
+    """
+
+    def __init__(self, what: str, *, argument: str) -> None:
+        self.what, self.argument = what, argument
+        super().__init__(f"access denied: {what} ({argument} of this connection)")
 
 
 class SnapshotNotFoundError(ProgrammingError):

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from icesql.access import Access
 from icesql.config import Settings, check_temp_directory
 from icesql.context import Progress, QueryContext
 from icesql.engine.static import StaticResult
@@ -51,12 +52,14 @@ class Session:
         open_catalog: Callable[[BoundedCache], Catalog | None],
         settings: Settings,
         *,
+        access: Access | None = None,
         dialect: str | None = None,
         spark: Any = None,
         properties: Mapping[str, Any] | None = None,
     ) -> None:
         self._secrets: dict[str, Mapping[str, Any]] = {"": dict(properties or {})}
         self.settings, self.dialect = settings, dialect
+        self.access = access or Access()
         self._defaults = settings
         self._open_catalog, self._opened = open_catalog, False
         self._catalog: Catalog | None = None
@@ -115,9 +118,11 @@ class Session:
                 self._set(name, value)
                 return Outcome(None)
             case kinds.ResetSetting(None):
+                # Those that are locked stand at their defaults.
                 self.settings = self._defaults
                 return Outcome(None)
             case kinds.ResetSetting(str() as name):
+                self.access.check_setting(name)
                 self.settings = self.settings.with_default(name, self._defaults)
                 return Outcome(None)
             case kinds.Use(parts):
@@ -131,6 +136,7 @@ class Session:
                 return Outcome(StaticResult(columns, rows), notes=notes)
 
     def _set(self, name: str, value: str) -> None:
+        self.access.check_setting(name)
         changed = self.settings.with_text(name, value)
         if changed.temp_directory != self.settings.temp_directory:
             check_temp_directory(changed.temp_directory)
@@ -261,13 +267,23 @@ class Session:
         return table
 
     def _opened_table(self, reference: TableReference) -> Table:
-        from icesql.catalog.open import open_table
+        from icesql.catalog.open import denied_path, open_table
 
+        confine = self.access.confine
         if reference.path is not None:
-            return open_table(reference.path, name=reference.parts[-1], cache=self._cache)
+            allowed = self.access.tables_by_path
+            if allowed is False:
+                raise denied_path()
+            return open_table(
+                reference.path,
+                name=reference.parts[-1],
+                cache=self._cache,
+                within=None if allowed is True else allowed,
+                confine=confine,
+            )
         path = self._registered_path(reference.parts)
         if path is not None:
-            return open_table(path, name=reference.parts[-1], cache=self._cache)
+            return open_table(path, name=reference.parts[-1], cache=self._cache, confine=confine)
         return self._catalog_table(reference.parts)
 
     def _registered_path(self, parts: Sequence[str]) -> str | None:
@@ -312,9 +328,13 @@ class Session:
         from icesql.catalog.open import open_catalog
         from icesql.errors import CatalogError
 
+        if not self.access.allows_catalog(name):
+            return None  # as if there were none of that name
         if name not in self._other_catalogs:
             try:
-                self._other_catalogs[name] = open_catalog(name, cache=self._cache)
+                self._other_catalogs[name] = open_catalog(
+                    name, cache=self._cache, confine=self.access.confine
+                )
             except CatalogError:
                 return None
         return self._other_catalogs[name]

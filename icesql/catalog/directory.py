@@ -20,6 +20,7 @@ from icesql.errors import (
 )
 from icesql.storage.cache import BoundedCache
 from icesql.storage.open import Storage, storage_error
+from icesql.storage.roots import Roots
 
 _DATABASE: Final = ".db"
 
@@ -41,8 +42,10 @@ class DirectoryCatalog:
         *,
         properties: Mapping[str, str] | None = None,
         cache: BoundedCache | None = None,
+        confine: bool | Roots = False,
     ) -> None:
         self.folder, self.properties, self.cache = folder, dict(properties or {}), cache
+        self.confine = confine
         self.name = name or os.path.basename(folder.rstrip("/")) or "warehouse"
         if _is_table(folder):
             raise CatalogError(
@@ -78,7 +81,9 @@ class DirectoryCatalog:
             if found is None or location is None:
                 raise not_found(wanted, everything, f"warehouse {self.folder}")
             wanted = found
-        return table_from_metadata(wanted, location, properties=self.properties, cache=self.cache)
+        return table_from_metadata(
+            wanted, location, properties=self.properties, cache=self.cache, confine=self.confine
+        )
 
     def commit(self, identifier: Sequence[str], *, expected: str | None, new: str) -> str:
         """As ``Catalog.commit``, for the Hadoop layout: ``new`` becomes v<N+1>.metadata.json.

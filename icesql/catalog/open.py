@@ -13,11 +13,17 @@ from icesql.catalog.current_metadata import (
     is_metadata_name,
     read_metadata,
 )
-from icesql.errors import CatalogError, CorruptFileError, TableNotFoundError
+from icesql.errors import (
+    AccessDeniedError,
+    CatalogError,
+    CorruptFileError,
+    TableNotFoundError,
+)
 from icesql.iceberg.metadata import TableMetadata
 from icesql.storage.cache import BoundedCache
 from icesql.storage.open import Storage, storage_error
 from icesql.storage.reroot import Reroot, is_local, local_spellings
+from icesql.storage.roots import Roots
 
 Identifier = tuple[str, ...]
 
@@ -80,20 +86,39 @@ def open_table(
     name: str | None = None,
     properties: Mapping[str, str] | None = None,
     cache: BoundedCache | None = None,
+    within: Roots | None = None,
+    confine: bool | Roots = False,
 ) -> Table:
     """The table at a path: its folder, its metadata folder, or one metadata file.
 
     Takes plain and ``~`` paths, file: URIs and the URIs of object stores. A table opened from
     this machine is read from the folder it lies in, wherever it was written; one opened from a
     store is read as written. Raises TableNotFoundError saying what was looked for,
-    CorruptFileError for metadata that does not parse, StorageError when reading fails.
+    CorruptFileError for metadata that does not parse, StorageError when reading fails, and
+    AccessDeniedError, with one text for whatever is there, for a path or its metadata outside of
+    ``within``. ``confine``: see ``table_from_metadata``.
     """
     text = os.fspath(path)
+    if within is not None:
+        text = os.path.expanduser(text) if is_local(text) else text
+        if not within.hold(text):
+            raise denied_path()
     storage = Storage(properties, cache=cache)
     location = _metadata_location(text, storage)
+    if within is not None and not within.hold(location):
+        raise denied_path()
     return table_from_metadata(
-        (name or _table_name(location),), location, properties=properties, cache=cache
+        (name or _table_name(location),),
+        location,
+        properties=properties,
+        cache=cache,
+        confine=confine,
     )
+
+
+def denied_path() -> AccessDeniedError:
+    """The one error for a table's path that the connection does not allow."""
+    return AccessDeniedError("no table may be read by this path", argument="tables_by_path")
 
 
 def table_from_metadata(
@@ -102,16 +127,29 @@ def table_from_metadata(
     *,
     properties: Mapping[str, str] | None = None,
     cache: BoundedCache | None = None,
+    confine: bool | Roots = False,
 ) -> Table:
-    """The table of one metadata file, re-rooted to where that lies if it is on this machine."""
-    plain = Storage(properties, cache=cache)
+    """The table of one metadata file, re-rooted to where that lies if it is on this machine.
+
+    ``confine`` are the roots that this file and every path in it must lie under; True stands for
+    the folder that the table lies in, False for no limit. Raises AccessDeniedError.
+    """
+    roots = confining_roots(confine, metadata_location)
+    plain = Storage(properties, cache=cache, confine=roots)
     metadata = read_metadata(metadata_location, plain)
     reroot = None
     if is_local(metadata_location):
         metadata_location = plain.location(metadata_location)
-        reroot = Reroot(metadata.location, table_folder(metadata_location))
-    storage = Storage(properties, reroot, cache=cache)
+        reroot = Reroot(metadata.location, table_folder(metadata_location), confine=roots)
+    storage = Storage(properties, reroot, cache=cache, confine=roots)
     return Table(tuple(identifier), metadata, metadata_location, storage)
+
+
+def confining_roots(confine: bool | Roots, metadata_location: str) -> Roots | None:
+    """The roots of ``confine`` for the table of one metadata file, None for no limit."""
+    if confine is True:
+        return Roots.of([table_folder(metadata_location)])
+    return confine or None
 
 
 def table_folder(metadata_location: str) -> str:
@@ -128,6 +166,7 @@ def open_catalog(
     warehouse: str | os.PathLike[str] | None = None,
     properties: Mapping[str, str] | None = None,
     cache: BoundedCache | None = None,
+    confine: bool | Roots = False,
 ) -> Catalog:
     """The catalog that a name, a URI or a warehouse folder stands for.
 
@@ -138,6 +177,8 @@ def open_catalog(
     - anything else is PyIceberg's: ``name`` is looked up in ``.pyiceberg.yaml`` and PYICEBERG_*
       variables; ``uri``, ``warehouse`` and ``properties`` go on top.
 
+    ``confine`` is for its tables: see ``table_from_metadata``.
+
     Raises CatalogError that says what is configured, MissingExtraError when PyIceberg lacks a
     package for that kind.
     """
@@ -145,14 +186,16 @@ def open_catalog(
 
     place = os.fspath(warehouse) if warehouse is not None else None
     if uri is not None and (file := sqlite_file(uri)) is not None:
-        return SqliteCatalog(file, name, properties=properties, cache=cache)
+        return SqliteCatalog(file, name, properties=properties, cache=cache, confine=confine)
     if uri is None and place is not None and is_local(place) and not _configured(name):
         from icesql.catalog.directory import DirectoryCatalog
 
         folder = _local(place)
         if not os.path.isdir(folder):
             if (file := sqlite_file(folder)) is not None and os.path.isfile(folder):
-                return SqliteCatalog(file, name, properties=properties, cache=cache)
+                return SqliteCatalog(
+                    file, name, properties=properties, cache=cache, confine=confine
+                )
             raise CatalogError(f"warehouse {folder} is not a folder")
         files = catalog_files(folder)
         if len(files) > 1:
@@ -162,11 +205,13 @@ def open_catalog(
             )
         if files:
             file = os.path.join(folder, files[0])
-            return SqliteCatalog(file, name, properties=properties, cache=cache)
-        return DirectoryCatalog(folder, name, properties=properties, cache=cache)
+            return SqliteCatalog(file, name, properties=properties, cache=cache, confine=confine)
+        return DirectoryCatalog(folder, name, properties=properties, cache=cache, confine=confine)
     from icesql.catalog.pyiceberg import open_pyiceberg
 
-    return open_pyiceberg(name, uri=uri, warehouse=place, properties=properties, cache=cache)
+    return open_pyiceberg(
+        name, uri=uri, warehouse=place, properties=properties, cache=cache, confine=confine
+    )
 
 
 def _configured(name: str | None) -> bool:

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icesql.catalog.client_errors import is_foreign, is_missing, translated
 from icesql.catalog.identifiers import matching, not_found
-from icesql.catalog.open import Catalog, Identifier, Table, table_from_metadata
+from icesql.catalog.open import (
+    Catalog,
+    Identifier,
+    Table,
+    confining_roots,
+    table_from_metadata,
+)
 from icesql.errors import (
     CatalogError,
     Error,
@@ -28,6 +34,7 @@ from icesql.storage.clean_errors import without_secrets
 from icesql.storage.credentials import redact
 from icesql.storage.open import Storage
 from icesql.storage.reroot import Reroot, is_local
+from icesql.storage.roots import Roots
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog as ForeignCatalog
@@ -44,6 +51,7 @@ def open_pyiceberg(
     warehouse: str | None = None,
     properties: Mapping[str, str] | None = None,
     cache: BoundedCache | None = None,
+    confine: bool | Roots = False,
 ) -> Catalog:
     """The catalog that PyIceberg's configuration calls ``name``, with the arguments on top.
 
@@ -77,7 +85,7 @@ def open_pyiceberg(
 
         file = sqlite_file(merged["uri"]) if "uri" in merged else None
         if file is not None:
-            return SqliteCatalog(file, name, properties=merged, cache=cache)
+            return SqliteCatalog(file, name, properties=merged, cache=cache, confine=confine)
     what = f"catalog {name}"
     if "uri" in merged and (driven := _with_driver(str(merged["uri"]), what)) != merged["uri"]:
         given["uri"] = merged["uri"] = driven
@@ -97,7 +105,7 @@ def open_pyiceberg(
             foreign.close()
             name = held[0]
             foreign = load_catalog(name, **merged)
-    return PyIcebergCatalog(foreign, name, secrets, cache)
+    return PyIcebergCatalog(foreign, name, secrets, cache, confine)
 
 
 def held_names(foreign: Any) -> list[str]:
@@ -156,8 +164,9 @@ class PyIcebergCatalog:
         name: str,
         properties: Mapping[str, Any] | None = None,
         cache: BoundedCache | None = None,
+        confine: bool | Roots = False,
     ) -> None:
-        self.name, self.cache = name, cache
+        self.name, self.cache, self.confine = name, cache, confine
         self._foreign, self._properties = foreign, dict(properties or {})
 
     def __repr__(self) -> str:
@@ -275,7 +284,11 @@ class PyIcebergCatalog:
         if location:
             try:
                 return table_from_metadata(
-                    identifier, location, properties=properties, cache=self.cache
+                    identifier,
+                    location,
+                    properties=properties,
+                    cache=self.cache,
+                    confine=self.confine,
                 )
             except UnsupportedTableError:
                 raise
@@ -284,10 +297,15 @@ class PyIcebergCatalog:
         data = table.metadata.model_dump_json().encode()
         path = location or f"metadata sent by catalog {self.name}"
         metadata = parse_metadata(data, path)
+        # Without a file the folder that the catalog names is the table's own.
+        roots = confining_roots(self.confine, location or f"{metadata.location}/metadata/x")
         reroot = (
-            Reroot(metadata.location, metadata.location) if is_local(metadata.location) else None
+            Reroot(metadata.location, metadata.location, confine=roots)
+            if is_local(metadata.location)
+            else None
         )
-        return Table(identifier, metadata, path, Storage(properties, reroot, cache=self.cache))
+        storage = Storage(properties, reroot, cache=self.cache, confine=roots)
+        return Table(identifier, metadata, path, storage)
 
     @contextmanager
     def _calling(self) -> Iterator[None]:

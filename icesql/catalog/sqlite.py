@@ -21,6 +21,7 @@ from icesql.errors import (
 from icesql.storage.cache import BoundedCache
 from icesql.storage.open import storage_error
 from icesql.storage.reroot import Reroot, components, is_local, local_spellings, split_path
+from icesql.storage.roots import Roots
 
 _HEADER: Final = b"SQLite format 3\0"
 _SUFFIXES: Final = (".db", ".sqlite", ".sqlite3")
@@ -88,8 +89,10 @@ class SqliteCatalog:
         *,
         properties: Mapping[str, str] | None = None,
         cache: BoundedCache | None = None,
+        confine: bool | Roots = False,
     ) -> None:
         self.file, self.properties, self.cache = file, dict(properties or {}), cache
+        self.confine = confine
         if not os.path.isfile(file):
             raise CatalogError(f"there is no SQLite catalog {file}")
         with _opened(file) as database:
@@ -149,7 +152,11 @@ class SqliteCatalog:
                 + ".".join(wanted)
             )
         return table_from_metadata(
-            wanted, self._find(location), properties=self.properties, cache=self.cache
+            wanted,
+            self._find(location),
+            properties=self.properties,
+            cache=self.cache,
+            confine=self.confine,
         )
 
     def commit(self, identifier: Sequence[str], *, expected: str | None, new: str) -> str:

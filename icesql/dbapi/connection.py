@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import atexit
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+from icesql.access import Access, Place
 from icesql.config import Settings
 from icesql.dbapi.cursor import Cursor
 from icesql.errors import (
@@ -100,6 +101,11 @@ class Connection:
         """The settings as they are now; ``SET`` changes them."""
         return self._session().settings
 
+    @property
+    def access(self) -> Access:
+        """What SQL may do on this connection, as ``connect`` was told; never changes."""
+        return self._session().access
+
     def tables(self) -> list[str]:
         """Names of all tables: registered ones and those of the catalog."""
         return self._session().table_names()
@@ -156,6 +162,13 @@ def connect(
     master: str | None = None,
     remote: str | None = None,
     settings: Mapping[str, Any] | None = None,
+    locked: bool | str | Iterable[str] | None = None,
+    tables_by_path: bool | Place | Iterable[Place] | None = None,
+    catalogs: str | Iterable[str] | None = None,
+    files: bool | Place | Iterable[Place] | None = None,
+    confine: bool | Place | Iterable[Place] | None = None,
+    read_only: bool | None = None,
+    service: bool = False,
 ) -> Connection:
     """Open a connection; nothing is read before the first statement.
 
@@ -164,9 +177,35 @@ def connect(
     ``iceberg_scan('path')`` and ``register_table``. ``dialect`` is sqlglot's name of the SQL that
     is written (default: icesql's own, DuckDB's spelling). ``engine`` is local, spark or auto;
     ``spark`` a SparkSession, else ``master`` or ``remote`` says where one is started.
-    ``settings`` are those of ``SET``, over ``ICESQL_<NAME>`` variables. Raises ProgrammingError
-    for a setting or dialect that does not exist.
+    ``settings`` are those of ``SET``, over ``ICESQL_<NAME>`` variables.
+
+    The last arguments say what SQL may do, for connections that run SQL of strangers; nothing
+    that SQL says changes them, and ``register_table`` and ``settings`` stay the owner's:
+
+    - ``locked``: settings that SET and RESET cannot change; True: all.
+    - ``tables_by_path``: whether ``iceberg_scan('path')`` is allowed (True), or the roots below
+      which it is: folders, or prefixes such as s3://bucket/folder.
+    - ``catalogs``: names of ``.pyiceberg.yaml`` that SQL may open (``other.ns.t``) beside this
+      connection's own catalog; None: all.
+    - ``files``: whether SQL may read local files (``read_parquet``, ``read_csv``, ``read_json``,
+      ``'file.parquet'``), or the roots below which it may. None is False.
+    - ``confine``: roots that a table's metadata file and every path in it must lie below; True:
+      the folder of the table itself. None: paths are opened as the metadata writes them.
+    - ``read_only``: refuses statements that change tables. There are none yet.
+    - ``service``: an argument of this list that is not given (None) stands for its strict side:
+      locked and confine True, tables_by_path False, no other catalogs, no files, read_only.
+
+    Raises ProgrammingError for a setting, dialect or value that does not exist.
     """
+    access = Access.of(
+        locked=locked,
+        tables_by_path=tables_by_path,
+        catalogs=catalogs,
+        files=files,
+        confine=confine,
+        read_only=read_only,
+        service=service,
+    )
     chosen = Settings.from_environment(os.environ)
     for name, value in {
         "timezone": timezone,
@@ -186,10 +225,17 @@ def connect(
         from icesql.catalog import open as door
 
         return door.open_catalog(
-            catalog, uri=uri, warehouse=warehouse, properties=properties, cache=cache
+            catalog,
+            uri=uri,
+            warehouse=warehouse,
+            properties=properties,
+            cache=cache,
+            confine=access.confine,
         )
 
     source = {"session": spark, "master": master, "remote": remote}
     given = {**(properties or {}), "uri": uri, "warehouse": warehouse}
-    session = Session(open_catalog, chosen, dialect=dialect, spark=source, properties=given)
+    session = Session(
+        open_catalog, chosen, access=access, dialect=dialect, spark=source, properties=given
+    )
     return Connection(session)

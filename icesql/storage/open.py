@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 from icesql.errors import CorruptFileError, StorageError
 from icesql.storage.cache import BoundedCache
 from icesql.storage.credentials import masked
-from icesql.storage.reroot import Reroot, components, is_local, local_spellings, split_path
+from icesql.storage.reroot import (
+    Reroot,
+    components,
+    denied,
+    is_local,
+    local_spellings,
+    split_path,
+)
 from icesql.storage.sizes import check_size
 
 # Bytes for which room is made without a look at how long the file is.
@@ -17,6 +24,7 @@ _UNASKED: Final = 1 << 20
 
 if TYPE_CHECKING:
     from icesql.storage.remote import RemoteFiles
+    from icesql.storage.roots import Roots
 
 
 class Storage:
@@ -28,7 +36,8 @@ class Storage:
     ``cache`` is for what outlives a statement, such as decoded manifests; it stays behind when
     the storage is pickled for a worker, as do open connections.
 
-    Every failure of a file or store is a StorageError naming the path.
+    Every failure of a file or store is a StorageError naming the path. What lies outside of
+    ``confine`` is an AccessDeniedError, before anything is touched.
     """
 
     def __init__(
@@ -37,9 +46,10 @@ class Storage:
         reroot: Reroot | None = None,
         *,
         cache: BoundedCache | None = None,
+        confine: Roots | None = None,
     ) -> None:
         self.properties: Mapping[str, str] = dict(properties or {})
-        self.reroot, self.cache = reroot, cache
+        self.reroot, self.cache, self.confine = reroot, cache, confine
         self._remote: RemoteFiles | None = None
 
     def __repr__(self) -> str:
@@ -57,6 +67,11 @@ class Storage:
         """
         if self.reroot is not None:
             return self.reroot.locate(path)
+        if self.confine is not None and not self.confine.hold(path):
+            raise denied(path)
+        return self._as_written(path)
+
+    def _as_written(self, path: str) -> str:
         if not is_local(path):
             return path
         places = local_spellings(path)
@@ -85,7 +100,7 @@ class Storage:
             case "gs" | "gcs":
                 return f"gs://{authority}{inner}"
             case "" | "file":
-                return self.location(path)
+                return self._as_written(path)
             case "hdfs" | "viewfs":
                 return f"hdfs:{inner}"
             case _:
@@ -178,6 +193,8 @@ class Storage:
 
         The folder is taken as written, never re-rooted.
         """
+        if self.confine is not None and not self.confine.hold(path):
+            raise denied(path)
         if not is_local(path):
             return self._remote_files().list_folder(path)
         folder = local_spellings(path)[0]

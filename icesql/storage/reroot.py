@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
-from icesql.errors import StorageError
+from icesql.errors import AccessDeniedError, StorageError
+
+if TYPE_CHECKING:
+    from icesql.storage.roots import Roots
 
 # Two letters at least, so that C:\ stays a path.
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+):(?=/|\.)")
@@ -68,26 +71,30 @@ class Reroot:
     A path is looked for, in this order,
 
     1. as written, if it is absolute (file: or no scheme);
-    2. at the same place relative to the table: ``folder`` stands for ``recorded_location``, the
-       parents of one for the parents of the other. Scheme, authority, slash counts and "./" do
-       not matter;
+    2. at the same place relative to the table: ``folder`` stands for ``recorded_location``, and
+       a parent of one for that of the other where the names below them agree, as they do when a
+       whole warehouse was moved. Scheme, authority, slash counts and "./" do not matter;
     3. as written, if it is relative (to the working directory);
-    4. by its longest suffix that exists under ``folder`` or a parent of it.
+    4. by its longest suffix that exists under ``folder``, never outside of it, also not through
+       a symbolic link.
 
-    A suffix must say enough. The bare file name counts only directly in ``folder`` and only when
-    it holds a UUID or 16 hex digits; a name without these needs two parts under ``folder`` and
-    three under a parent. Two recorded paths that would meet in one file through step 4 and such a
-    name are an error, so ``p=1/000000_0`` never stands in for ``p=2/000000_0``. A remote scheme
-    is never opened: a table that was opened from a folder is read from there.
+    A suffix must say enough. The bare file name counts only when it holds a UUID or 16 hex
+    digits; a name without these needs two parts. Two recorded paths that would meet in one file
+    through step 4 and such a name are an error, so ``p=1/000000_0`` never stands in for
+    ``p=2/000000_0``. A remote scheme is never opened: a table that was opened from a folder is
+    read from there. With ``confine`` no place outside of those roots is looked at in any step.
 
     Picklable; what was learned about prefixes travels along, what was found does not.
     Source: the layout of the tables that other systems published; Iceberg itself has no rule.
     """
 
-    def __init__(self, recorded_location: str, folder: str) -> None:
+    def __init__(
+        self, recorded_location: str, folder: str, *, confine: Roots | None = None
+    ) -> None:
         self.recorded_location, self.folder = recorded_location, os.path.abspath(folder)
+        self.confine = confine
         self._base = components(recorded_location)
-        self._learned: list[tuple[tuple[str, ...], str]] = []
+        self._learned: list[tuple[str, ...]] = []
         self._found: dict[str, tuple[str, bool] | None] = {}
         self._owners: dict[str, tuple[str, bool]] = {}
         # Nearly every path starts like the recorded location, and nothing else has to be tried.
@@ -95,7 +102,7 @@ class Reroot:
         self._gone: str | None = None  # text prefix that no path as written can have and exist
         if is_local(recorded_location) and recorded_location.startswith(("/", "file:/")):
             places = local_spellings(recorded_location)
-            there = next((place for place in places if os.path.exists(place)), None)
+            there = next((place for place in places if self._is_there(place)), None)
             if there is None:
                 self._gone = self._start
             else:
@@ -107,6 +114,12 @@ class Reroot:
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_found": {}, "_owners": {}}
 
+    def _is_there(self, place: str) -> bool:
+        return (self.confine is None or self.confine.hold_place(place)) and os.path.exists(place)
+
+    def _is_file(self, place: str) -> bool:
+        return (self.confine is None or self.confine.hold_place(place)) and os.path.isfile(place)
+
     def find(self, path: str) -> str | None:
         """The absolute local path of the file that ``path`` means, None when there is none."""
         found = self._look(path)
@@ -115,9 +128,13 @@ class Reroot:
     def locate(self, path: str) -> str:
         """As ``find``, but StorageError naming ``path`` when there is no such file.
 
+        With ``confine`` that is an AccessDeniedError, whether there is one outside or not.
+
         StorageError, too, when a guessed place already belongs to another recorded path.
         """
         found = self._look(path)
+        if found is None and self.confine is not None:
+            raise denied(path)
         if found is None:
             raise StorageError(
                 path, f"there is no such file, nor one that ends like it under {self.folder}"
@@ -142,21 +159,21 @@ class Reroot:
         if path.startswith(self._start):
             rest = path[len(self._start) :]
             place = self._start_at + rest
-            if "//" not in rest and "/." not in rest and rest[:1] != "." and os.path.isfile(place):
+            if "//" not in rest and "/." not in rest and rest[:1] != "." and self._is_file(place):
                 return place, False
         scheme, _, rest = split_path(path)
         absolute = scheme == "file" or (scheme == "" and rest.startswith("/"))
         if absolute and (self._gone is None or not path.startswith(self._gone)):
             for place in local_spellings(path):
-                if os.path.isfile(place):
+                if self._is_file(place):
                     return place, False
         names = components(path)
         if not names:
             return None
         for place in self._relative_to_table(names):
-            if os.path.isfile(place):
+            if self._is_file(place):
                 return place, False
-        if scheme == "" and not absolute and os.path.isfile(path):
+        if scheme == "" and not absolute and self._is_file(os.path.abspath(path)):
             return os.path.abspath(path), False
         return self._by_suffix(names)
 
@@ -167,7 +184,7 @@ class Reroot:
                 break
             shared += 1
         up = len(self._base) - shared
-        if up and not shared:
+        if up and (not shared or self._base[-up:] != components(self.folder)[-up:]):
             return []
         base = self.folder
         for _ in range(up):
@@ -178,28 +195,34 @@ class Reroot:
 
     def _by_suffix(self, names: tuple[str, ...]) -> tuple[str, bool] | None:
         telling = _TELLING.search(names[-1]) is not None
-        for prefix, base in self._learned:
+        for prefix in self._learned:
             if names[: len(prefix)] == prefix:
-                for place in _below(base, names[len(prefix) :]):
-                    if os.path.isfile(place):
+                for place in _below(self.folder, names[len(prefix) :]):
+                    if self._is_inside(place):
                         return place, not telling
-        bases = [self.folder]
-        while bases[-1] != os.path.dirname(bases[-1]):
-            bases.append(os.path.dirname(bases[-1]))
         for start in range(len(names)):
             suffix = names[start:]
-            for base in bases:
-                here = base == self.folder
-                whole = start == 0 and here
-                least = (1 if here else 2) if telling else (2 if here else 3)
-                if len(suffix) < least and not whole:
-                    continue
-                for place in _below(base, suffix):
-                    if os.path.isfile(place):
-                        if len(suffix) > 1:
-                            self._learned.append((names[:start], base))
-                        return place, not telling
+            if len(suffix) < (1 if telling else 2) and start:
+                continue
+            for place in _below(self.folder, suffix):
+                if self._is_inside(place):
+                    if len(suffix) > 1:
+                        self._learned.append(names[:start])
+                    return place, not telling
         return None
+
+    def _is_inside(self, place: str) -> bool:
+        """Whether there is such a file, and no link on the way leads out of the folder."""
+        if not self._is_file(place):
+            return False
+        return os.path.realpath(place).startswith(os.path.realpath(self.folder).rstrip("/") + "/")
+
+
+def denied(path: str) -> AccessDeniedError:
+    """The error for a path of a table's metadata that leads outside of the roots."""
+    return AccessDeniedError(
+        f"{path} is no file below the roots that tables are confined to", argument="confine"
+    )
 
 
 def _below(base: str, names: tuple[str, ...]) -> list[str]:

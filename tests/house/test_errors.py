@@ -24,6 +24,7 @@ ARGUMENTS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "TableNotFoundError": (("ordres",), {"similar": ["orders"], "hint": "see SHOW TABLES"}),
     "ColumnNotFoundError": (("regoin",), {"table": "sales.orders", "similar": ["region"]}),
     "AmbiguousColumnError": (("id",), {"candidates": ["a.id", "b.id"]}),
+    "AccessDeniedError": (("no table may be read by this path",), {"argument": "tables_by_path"}),
     "SnapshotNotFoundError": (
         ("snapshot 7",),
         {"table": "t", "similar": ["8"], "oldest": "2026-01-01", "newest": "2026-02-01"},

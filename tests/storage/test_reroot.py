@@ -101,12 +101,36 @@ def test_the_longest_suffix_wins(tmp_path: Path) -> None:
     assert reroot.locate(f"s3://bucket/old/data/{UUID}.parquet") == longer
 
 
-def test_a_suffix_is_looked_for_under_the_parents_too(tmp_path: Path) -> None:
+def test_a_suffix_is_never_looked_for_above_the_folder(tmp_path: Path) -> None:
     folder = tmp_path / "x/meta/t"
     folder.mkdir(parents=True)
-    here = put(tmp_path / f"x/t/data/{UUID}.parquet")
+    put(tmp_path / f"x/t/data/{UUID}.parquet")
     reroot = Reroot("s3://elsewhere/entirely", str(folder))
-    assert reroot.locate(f"s3://bucket/wh/t/data/{UUID}.parquet") == here
+    assert reroot.find(f"s3://bucket/wh/t/data/{UUID}.parquet") is None
+    assert reroot.find(f"t/data/{UUID}.parquet") is None
+
+
+def test_a_suffix_is_not_followed_out_of_the_folder_by_a_link(tmp_path: Path) -> None:
+    folder = tmp_path / "x/t"
+    (folder / "data").mkdir(parents=True)
+    outside, inside = put(tmp_path / "y/p.parquet"), put(folder / "data/q.parquet")
+    (folder / "data/out.parquet").symlink_to(outside)
+    (folder / "data/in.parquet").symlink_to(inside)
+    reroot = Reroot("s3://elsewhere/entirely", str(folder))
+    assert reroot.find("s3://bucket/wh/data/out.parquet") is None
+    assert reroot.find("s3://bucket/wh/data/in.parquet") == f"{folder}/data/in.parquet"
+
+
+def test_what_lies_beside_is_found_where_the_whole_warehouse_was_moved(tmp_path: Path) -> None:
+    folder = tmp_path / "new/db/t"
+    folder.mkdir(parents=True)
+    beside = put(tmp_path / "new/shared/p.parquet")
+    moved = Reroot("s3://bucket/old/db/t", str(folder))
+    assert moved.find("s3://bucket/old/shared/p.parquet") == beside
+    # The names below the common parent differ: nothing says that it is this folder's parent.
+    assert (
+        Reroot("s3://bucket/old/x/y", str(folder)).find("s3://bucket/old/shared/p.parquet") is None
+    )
 
 
 def test_a_bare_name_counts_only_in_the_folder_and_only_if_it_is_unique(tmp_path: Path) -> None:

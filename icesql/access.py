@@ -1,0 +1,136 @@
+"""Access: what the SQL of a connection may do, decided once by who opens it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from icesql.config import Settings, setting_key
+from icesql.errors import AccessDeniedError, ProgrammingError
+from icesql.storage.roots import Roots
+
+Place = str | os.PathLike[str]
+
+_ALL: Final = frozenset(Settings.__dataclass_fields__)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The arguments of ``connect`` that pin a connection, checked and normalised.
+
+    ``locked``: names of the settings that SET and RESET cannot change. ``tables_by_path`` and
+    ``files``: whether SQL may name paths, or the roots below which it may. ``catalogs``: names
+    that SQL may open beside the connection's own catalog, None for all that are configured.
+    ``confine``: the roots that every path in a table's metadata must lie below; True for the
+    table's own folder, False for no limit. ``read_only``: whether statements that change tables
+    are refused; icesql has none yet, so it is kept and shown and nothing more.
+    """
+
+    locked: frozenset[str] = frozenset()
+    tables_by_path: bool | Roots = True
+    catalogs: frozenset[str] | None = None
+    files: bool | Roots = False
+    confine: bool | Roots = False
+    read_only: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        locked: bool | str | Iterable[str] | None = None,
+        tables_by_path: bool | Place | Iterable[Place] | None = None,
+        catalogs: str | Iterable[str] | None = None,
+        files: bool | Place | Iterable[Place] | None = None,
+        confine: bool | Place | Iterable[Place] | None = None,
+        read_only: bool | None = None,
+        service: bool = False,
+    ) -> Access:
+        """From the arguments of ``connect``; None is an argument that was not given.
+
+        ``service`` changes what such an argument stands for to the strict side; one that was
+        given counts as it is. Raises ProgrammingError naming the argument with a bad value.
+        """
+        if not isinstance(service, bool):
+            raise _bad("service", service, "True or False")
+        allowed_catalogs = None if catalogs is None else frozenset(_names("catalogs", catalogs))
+        return cls(
+            locked=_settings(service if locked is None else locked),
+            tables_by_path=_roots(
+                "tables_by_path", not service if tables_by_path is None else tables_by_path
+            ),
+            catalogs=frozenset() if service and catalogs is None else allowed_catalogs,
+            files=_files(False if files is None else files),
+            confine=_confine(service if confine is None else confine),
+            read_only=_flag("read_only", service if read_only is None else read_only),
+        )
+
+    def check_setting(self, name: str) -> None:
+        """Raise AccessDeniedError for a setting that SQL cannot change, in any spelling of it."""
+        key = setting_key(name)
+        if key in self.locked:
+            raise AccessDeniedError(f'setting "{key}" cannot be changed by SQL', argument="locked")
+
+    def allows_catalog(self, name: str) -> bool:
+        """Whether SQL may open the configured catalog ``name``."""
+        return self.catalogs is None or name in self.catalogs
+
+
+def _settings(locked: bool | str | Iterable[str]) -> frozenset[str]:
+    if isinstance(locked, bool):
+        return _ALL if locked else frozenset()
+    names = _names("locked", locked)
+    try:
+        return frozenset(map(setting_key, names))
+    except ProgrammingError as error:
+        raise ProgrammingError(f"locked: {error}") from error
+
+
+def _roots(argument: str, places: bool | Place | Iterable[Place]) -> bool | Roots:
+    if isinstance(places, bool):
+        return places
+    if isinstance(places, str | os.PathLike):
+        places = [places]
+    if not isinstance(places, Iterable):
+        raise _bad(argument, places, "True, False or a list of folders")
+    try:
+        roots = Roots.of(places)
+    except (TypeError, ValueError) as error:
+        raise ProgrammingError(f"{argument}: {error}") from error
+    return roots if roots.texts else False
+
+
+def _files(places: bool | Place | Iterable[Place]) -> bool | Roots:
+    roots = _roots("files", places)
+    if isinstance(roots, Roots) and roots.remote:
+        raise ProgrammingError("files: the engine reads files of this machine only")
+    return roots
+
+
+def _confine(places: bool | Place | Iterable[Place]) -> bool | Roots:
+    roots = _roots("confine", places)
+    if roots is False and places is not False:
+        raise ProgrammingError("confine: an empty list would let no table be read")
+    return roots
+
+
+def _flag(argument: str, value: bool) -> bool:
+    if not isinstance(value, bool):
+        raise _bad(argument, value, "True or False")
+    return value
+
+
+def _names(argument: str, names: str | Iterable[str]) -> Collection[str]:
+    found = [names] if isinstance(names, str) else names
+    if not isinstance(found, Iterable):
+        raise _bad(argument, names, "a list of names")
+    found = list(found)
+    for name in found:
+        if not isinstance(name, str) or not name.strip():
+            raise _bad(argument, name, "a name")
+    return found
+
+
+def _bad(argument: str, value: object, wanted: str) -> ProgrammingError:
+    return ProgrammingError(f"{argument}: {value!r} is not {wanted}")

@@ -1,0 +1,92 @@
+"""Roots: the places below which a connection may open paths, compared after normalising."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import unquote
+
+from icesql.storage.reroot import is_local, local_spellings, split_path
+
+# Schemes that open the same store.
+_ONE_STORE: Final = {
+    "s3a": "s3", "s3n": "s3", "gcs": "gs",
+    "abfss": "abfs", "wasb": "abfs", "wasbs": "abfs", "viewfs": "hdfs",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Roots:
+    """Folders of this machine and prefixes of object stores; picklable.
+
+    A path lies below a root by whole names: ``/data`` does not hold ``/database``. Local paths
+    are compared absolute, once as text and, only then, with symbolic links resolved: what is
+    outside by its text is refused without touching the file system. Of a ``file:`` URI every
+    meaning (percent signs literal or not) must lie below a root. Remote paths must have the
+    root's scheme (s3, s3a and s3n are one), its authority to the letter, and no part that a store
+    could take for ``.`` or ``..``.
+    """
+
+    local: tuple[tuple[str, str], ...]
+    remote: tuple[tuple[str, str, tuple[str, ...]], ...]
+    texts: tuple[str, ...]
+
+    @classmethod
+    def of(cls, roots: Iterable[str | os.PathLike[str]]) -> Roots:
+        """The roots as written by the owner. Raises ValueError naming one that cannot be one."""
+        local, remote, texts = [], [], []
+        for root in roots:
+            text = os.fspath(root)
+            if not isinstance(text, str) or not text.strip() or "\0" in text:
+                raise ValueError(f"{text!r} is no folder")
+            texts.append(text)
+            if is_local(text):
+                place = local_spellings(os.path.expanduser(text))[0]
+                local.append((place, os.path.realpath(place)))
+                continue
+            found = _remote(text)
+            if found is None or (not found[1] and found[0] != "hdfs"):
+                raise ValueError(f"{text!r} is no prefix of a store such as s3://bucket/folder")
+            remote.append(found)
+        return cls(tuple(local), tuple(remote), tuple(texts))
+
+    def hold(self, path: str) -> bool:
+        """Whether everything that ``path`` may mean lies below a root."""
+        if "\0" in path or not path:
+            return False
+        if is_local(path):
+            return all(self.hold_place(place) for place in local_spellings(path))
+        found = _remote(path)
+        return found is not None and any(
+            found[:2] == (scheme, authority) and found[2][: len(names)] == names
+            for scheme, authority, names in self.remote
+        )
+
+    def hold_place(self, place: str) -> bool:
+        """Whether an absolute local path, which may not exist, lies below a root."""
+        place = "/" + os.path.normpath(place).lstrip("/")  # two slashes in front are one
+        if not any(_below(place, root) or _below(place, real) for root, real in self.local):
+            return False
+        resolved = os.path.realpath(place)
+        return any(_below(resolved, real) for _, real in self.local)
+
+
+def _below(place: str, root: str) -> bool:
+    return place == root or place.startswith(root.rstrip("/") + "/")
+
+
+def _remote(path: str) -> tuple[str, str, tuple[str, ...]] | None:
+    """Scheme, authority and names of a remote path; None for one that has several meanings."""
+    scheme, authority, rest = split_path(path)
+    names = rest.strip("/").split("/") if rest.strip("/") else []
+    for name in (authority, *names):
+        plain = unquote(name)
+        if name in ("", ".", "..") and name is not authority:
+            return None
+        if plain in (".", "..") or "/" in plain or "\\" in plain or "\0" in plain:
+            return None
+    if rest.startswith("//"):
+        return None
+    return _ONE_STORE.get(scheme, scheme), authority, tuple(names)

@@ -1,0 +1,311 @@
+"""What the owner of a connection forbids, no SQL of it does."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import icesql
+from icesql.config import Settings
+from icesql.errors import (
+    AccessDeniedError,
+    DatabaseError,
+    Error,
+    ProgrammingError,
+    TableNotFoundError,
+)
+from tests.writer.table import TableWriter
+
+FIELDS = [{"id": 1, "name": "a", "required": False, "type": "long"}]
+NAMES = list(Settings.__dataclass_fields__)
+VALUES = {"engine": "spark", "local_reader": "arrow", "timezone": "Asia/Tokyo", "prune": "off"}
+
+
+def table(folder: Path, value: int) -> str:
+    writer = TableWriter(str(folder), fields=FIELDS)
+    writer.commit([writer.data_file([{"a": value}])])
+    return str(folder)
+
+
+# ---------------------------------------------------------------- settings
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SET {} = '{}'",
+        "SET {} TO {}",
+        "set session {} = '{}'",
+        "SET \"{}\" = '{}'",
+        "RESET {} -- {}",
+    ],
+)
+def test_a_locked_setting_is_not_changed_by_any_statement(name: str, sql: str) -> None:
+    value = VALUES.get(name, "7")
+    with icesql.connect(locked=[name]) as connection:
+        before = connection.settings
+        for spelling in (name, name.upper(), name.replace("_", "-")):
+            with pytest.raises(DatabaseError):
+                connection.execute(sql.format(spelling, value))
+        assert connection.settings == before
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["SET TIME ZONE 'Asia/Tokyo'", "SET time_zone = 'Asia/Tokyo'", "SET TimeZone TO 'Asia/Tokyo'",
+     "SELECT 1; SET timezone = 'Asia/Tokyo'", "SET read.split.target-size = 1"],
+)  # fmt: skip
+def test_another_name_of_a_locked_setting_is_locked(sql: str) -> None:
+    with icesql.connect(locked=["timezone", "split_target_size"]) as connection:
+        before = connection.settings
+        with pytest.raises(AccessDeniedError, match="cannot be changed by SQL"):
+            list(connection.execute_script(sql))
+        assert connection.settings == before
+
+
+def test_all_settings_may_be_locked_and_the_owners_stand() -> None:
+    with icesql.connect(locked=True, settings={"memory_limit": "300MB"}) as connection:
+        for name in NAMES:
+            with pytest.raises(AccessDeniedError):
+                connection.execute(f"SET {name} = '{VALUES.get(name, '7')}'")
+        connection.execute("RESET ALL")
+        assert connection.settings.memory_limit == 300 << 20
+        with pytest.raises(ProgrammingError, match="unknown setting"):
+            connection.execute("SET nonsense = 1")
+
+
+def test_what_is_not_locked_may_be_set() -> None:
+    with icesql.connect(locked="memory_limit") as connection:
+        connection.execute("SET threads = 2")
+        assert connection.settings.threads == 2
+        connection.execute("RESET ALL")
+        assert connection.settings.threads is None
+
+
+# ---------------------------------------------------------------- tables by path
+
+STATEMENTS = [
+    "SELECT * FROM iceberg_scan('{}')",
+    "SELECT * FROM ICEBERG_SCAN('{}') AS t",
+    "SELECT * FROM iceberg_scan('{}') VERSION AS OF 1",
+    "DESCRIBE iceberg_scan('{}')",
+    "EXPLAIN SELECT * FROM iceberg_scan('{}')",
+    "SHOW SNAPSHOTS FROM iceberg_scan('{}')",
+    "SHOW REFS FROM iceberg_scan('{}')",
+    "SELECT count(*) FROM iceberg_scan('{}')",
+    "SELECT (SELECT max(a) FROM iceberg_scan('{}'))",
+    "WITH t AS (SELECT * FROM iceberg_scan('{}')) SELECT * FROM t",
+]
+
+
+@pytest.mark.parametrize("sql", STATEMENTS)
+@pytest.mark.parametrize("allowed", [False, "other"])
+def test_a_refused_path_gives_one_text_whatever_is_there(
+    sql: str, allowed: Any, tmp_path: Path
+) -> None:
+    there = table(tmp_path / "t", 1)
+    (tmp_path / "empty").mkdir()
+    roots = [tmp_path / "other"] if allowed == "other" else False
+    paths = [
+        there, f"{there}/metadata", f"{there}/metadata/v2.metadata.json", f"{tmp_path}/empty",
+        f"{tmp_path}/none", "/etc/shadow", "/etc/passwd", "/proc/self/environ", "/dev/zero", "~root",
+        "relative", "../../x", "file:///etc/passwd", "s3://bucket/t", "abfss://c@a.dfs.core/x",
+        "http://localhost:1/x", "gs://b/x", "hdfs://h/x", "nonsense://x", f"{tmp_path}/other/../t",
+        f"{tmp_path}/other2", f"file:{tmp_path}/other/%2e%2e/t",
+    ]  # fmt: skip
+    texts = set()
+    with icesql.connect(tables_by_path=roots) as connection:
+        for path in paths:
+            with pytest.raises(AccessDeniedError) as caught:
+                connection.execute(sql.format(path)).fetchall()
+            texts.add(str(caught.value))
+    assert len(texts) == 1
+
+
+def test_a_refused_path_is_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    with icesql.connect(tables_by_path=[tmp_path / "x"]) as connection:
+        connection.execute("SELECT 1").fetchall()
+        for module, name in ((os, "stat"), (os, "lstat"), (os, "scandir"), (os.path, "isdir"),
+                             (os.path, "isfile"), (os.path, "exists")):  # fmt: skip
+            monkeypatch.setattr(module, name, lambda path, *_, **__: seen.append(path))
+        with pytest.raises(AccessDeniedError):
+            connection.execute("SELECT * FROM iceberg_scan('/etc/hosts')")
+        monkeypatch.undo()
+    assert [path for path in seen if "etc" in str(path)] == []
+
+
+def test_paths_below_a_root_are_read_and_no_others(tmp_path: Path) -> None:
+    inside, outside = table(tmp_path / "a/t", 1), table(tmp_path / "b/t", 2)
+    os.symlink(outside, tmp_path / "a/link")
+    shutil.copytree(inside, tmp_path / "a/half")
+    shutil.rmtree(tmp_path / "a/half/metadata")
+    os.symlink(f"{outside}/metadata", tmp_path / "a/half/metadata")
+    with icesql.connect(tables_by_path=[tmp_path / "a"]) as connection:
+        for path in (inside, f"file:{inside}", f"{inside}/metadata", f"{tmp_path}/b/../a/t"):
+            rows = connection.execute("SELECT * FROM iceberg_scan(?)", [path]).fetchall()
+            assert rows == [(1,)]
+        for path in (outside, f"{tmp_path}/a/link", f"{tmp_path}/a/half", f"{tmp_path}/a/../b/t"):
+            with pytest.raises(AccessDeniedError):
+                connection.execute("SELECT * FROM iceberg_scan(?)", [path]).fetchall()
+
+
+def test_a_registered_table_is_the_owners(tmp_path: Path) -> None:
+    with icesql.connect(service=True) as connection:
+        connection.register_table("t", table(tmp_path / "t", 5))
+        assert connection.execute("SELECT * FROM t").fetchall() == [(5,)]
+
+
+def test_a_quoted_path_is_no_table(tmp_path: Path) -> None:
+    there = table(tmp_path / "t", 1)
+    with icesql.connect(warehouse=str(tmp_path), service=True) as connection:
+        for name in (there, "../t", f"{tmp_path}/../{tmp_path.name}/t", "t/metadata"):
+            with pytest.raises(TableNotFoundError):
+                connection.execute(f'SELECT * FROM "{name}"').fetchall()
+
+
+# ---------------------------------------------------------------- catalogs
+
+
+@pytest.fixture
+def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two configured catalogs of one folder with a table, and a warehouse of another."""
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    for name in ("one", "two"):
+        folder = tmp_path / name
+        folder.mkdir()
+        uri = f"sqlite:///{folder}/catalog.db"
+        catalog = SqlCatalog(name, uri=uri, warehouse=f"file://{folder}")
+        catalog.create_namespace("ns")
+        writer = TableWriter(str(folder / "t"), fields=FIELDS)
+        writer.commit([writer.data_file([{"a": 1}])])
+        catalog.register_table("ns.t", writer.metadata_path)
+        catalog.close()
+        monkeypatch.setenv(f"PYICEBERG_CATALOG__{name.upper()}__URI", uri)
+    return tmp_path
+
+
+def test_only_named_catalogs_are_opened(configured: Path) -> None:
+    with icesql.connect("one") as connection:
+        assert connection.execute("SELECT * FROM two.ns.t").fetchall() == [(1,)]
+    with icesql.connect("one", catalogs=["two"]) as connection:
+        assert connection.execute("SELECT * FROM two.ns.t").fetchall() == [(1,)]
+    for access in ({"catalogs": []}, {"catalogs": ["three"]}, {"service": True}):
+        with icesql.connect("one", **access) as connection:
+            assert connection.execute("SELECT * FROM ns.t").fetchall() == [(1,)]
+            assert connection.execute("SELECT * FROM one.ns.t").fetchall() == [(1,)]
+            texts = set()
+            for name in ("two", "absent"):
+                with pytest.raises(TableNotFoundError) as caught:
+                    connection.execute(f"SELECT * FROM {name}.ns.t")
+                texts.add(str(caught.value).replace(name, "NAME"))
+            assert len(texts) == 1
+
+
+def test_without_a_catalog_none_is_opened_either(configured: Path) -> None:
+    with icesql.connect(service=True) as connection, pytest.raises(TableNotFoundError):
+        connection.execute("SELECT * FROM two.ns.t")
+
+
+# ---------------------------------------------------------------- the arguments
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"locked": ["nonsense"]}, {"locked": 3}, {"locked": [3]}, {"locked": [""]},
+        {"tables_by_path": [""]}, {"tables_by_path": 3}, {"tables_by_path": ["a\0b"]},
+        {"tables_by_path": [3]}, {"catalogs": 3}, {"catalogs": [None]}, {"catalogs": True},
+        {"files": ["s3://bucket/x"]}, {"files": "https://x/y"}, {"files": 1.5},
+        {"confine": []}, {"confine": ["s3://"]}, {"read_only": "yes"}, {"service": "yes"},
+        {"service": 1},
+    ],
+)  # fmt: skip
+def test_a_bad_value_is_told_with_its_argument(arguments: dict[str, Any]) -> None:
+    with pytest.raises(ProgrammingError, match=next(iter(arguments))):
+        icesql.connect(**arguments)
+
+
+def test_a_service_is_strict_and_what_is_given_counts(tmp_path: Path) -> None:
+    with icesql.connect(service=True) as connection:
+        access = connection.access
+    assert access.locked == frozenset(NAMES)
+    assert (access.tables_by_path, access.files, access.confine) == (False, False, True)
+    assert access.catalogs == frozenset()
+    assert access.read_only
+    given: dict[str, Any] = {"locked": ["threads"], "tables_by_path": [tmp_path], "catalogs": ["x"]}
+    with icesql.connect(service=True, read_only=False, confine=False, **given) as connection:
+        access = connection.access
+    assert access.locked == {"threads"}
+    assert access.catalogs == {"x"}
+    assert not access.read_only
+    assert access.confine is False
+    assert access.tables_by_path.hold(f"{tmp_path}/t")  # type: ignore[union-attr]
+
+
+def test_by_default_nothing_is_forbidden_but_files() -> None:
+    with icesql.connect() as connection:
+        access = connection.access
+    assert (access.locked, access.tables_by_path, access.catalogs) == (frozenset(), True, None)
+    assert (access.files, access.confine, access.read_only) == (False, False, False)
+    with pytest.raises(AttributeError):
+        access.locked = frozenset()  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sql", "code", "message"),
+    [
+        (["--locked"], "SET threads = 1", 1, "access denied"),
+        (["--locked", "memory_limit,threads"], "SET threads = 1", 1, "access denied"),
+        (["--locked", "memory_limit"], "SET threads = 1", 0, ""),
+        (["--no-tables-by-path"], "SELECT * FROM iceberg_scan('/x')", 1, "access denied"),
+        (["--tables-by-path", "/y"], "SELECT * FROM iceberg_scan('/x')", 1, "access denied"),
+        (["--tables-by-path", "/x"], "SELECT * FROM iceberg_scan('/x')", 1, "not found"),
+        (["--service"], "SET threads = 1", 1, "access denied"),
+        (["--service", "--locked", "prune"], "SET threads = 1", 0, ""),
+        (["--catalogs", ""], "SELECT * FROM a.b.c", 1, "not found"),
+        (["--confine", "--read-only"], "SELECT 1", 0, ""),
+        (["--confine", "/x", "--confine", "/y"], "SELECT 1", 0, ""),
+        (["--locked", "nonsense"], "SELECT 1", 1, "unknown setting"),
+    ],
+)  # fmt: skip
+def test_the_command_line_says_the_same(
+    arguments: list[str], sql: str, code: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from icesql.cli import main
+
+    assert main([*arguments, "-c", sql]) == code
+    assert message in capsys.readouterr().err
+
+
+def test_no_statement_of_a_service_leaves_something_behind(tmp_path: Path) -> None:
+    script = "\n".join(
+        [
+            "import icesql",
+            "connection = icesql.connect(service=True)",
+            "for sql in ('SELECT 1', \"SET temp_directory = 'left'\", \"SELECT getenv('HOME')\",",
+            "            \"SELECT * FROM iceberg_scan('x')\", \"COPY t TO 'left'\"):",
+            "    try:",
+            "        print(connection.execute(sql).fetchall())",
+            "    except icesql.Error as error:",
+            "        print(type(error).__name__)",
+        ]
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True,
+        env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])},
+    )  # fmt: skip
+    assert done.stdout.split() == [
+        "[(1,)]", "AccessDeniedError", "UnsupportedSqlError", "AccessDeniedError",
+        "UnsupportedSqlError",
+    ]  # fmt: skip
+    assert not (tmp_path / "left").exists()
+    assert issubclass(AccessDeniedError, Error)
