@@ -13,6 +13,7 @@ from icesql.engine import grouping
 from icesql.engine.bad_file import ask_named_file, is_reading_problem, name_bad_file
 from icesql.engine.calls import check_calls
 from icesql.engine.errors import is_fatal, translate
+from icesql.engine.finer_types import adapted_types
 from icesql.engine.folders import folders_read
 from icesql.engine.footer import FooterCache
 from icesql.engine.grouping import FileGroup, group_files
@@ -136,7 +137,7 @@ class LocalResult:
                 cursor.register(name, source)
             sources[f"__scan_{index}"] = relation.sql
             self._parameters.update(relation.parameters)
-        tree = self._bound.tree
+        tree = adapted_types(self._bound.tree, [scan.projection for scan in self._bound.scans])
 
         def check(text: str) -> None:
             check_calls(text, tree, cursor)

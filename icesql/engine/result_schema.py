@@ -257,7 +257,9 @@ def needs_arrow_rows(declared: ResultType) -> bool:
     """Whether the engine's own Python values would lose something of this type."""
     if declared.kind in ("interval", "timestamptz_ns", "map"):
         return True
-    inner_lossy = ("timestamptz", "timestamp_ns", "timestamptz_ns", "interval", "map")
+    inner_lossy = (
+        "date", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns", "interval", "map"
+    )  # fmt: skip
     return any(
         child.kind in inner_lossy or needs_arrow_rows(child) for _, child in declared.children
     )
@@ -267,11 +269,27 @@ def row_expression(column: str, declared: ResultType) -> str:
     """SQL that fetches a declared column without loss; ``row_converter`` undoes it."""
     match declared.kind:
         case "timestamptz":
-            return f"epoch_us({column})"
+            problem = _no_python_value(declared)
+            return f"CASE WHEN isinf({column}) THEN error({problem}) ELSE epoch_us({column}) END"
+        case "date" | "timestamp":
+            # Beyond these the engine gives the last moment of 9999 for infinity, and text.
+            kind, last = declared.kind.upper(), "9999-12-31"
+            last += " 23:59:59.999999" if kind == "TIMESTAMP" else ""
+            return (
+                f"CASE WHEN {column} NOT BETWEEN {kind} '0001-01-01' AND {kind} '{last}' "
+                f"THEN error({_no_python_value(declared)}) ELSE {column} END"
+            )
         case "timestamp_ns":
             return f"epoch_ns({column})"
         case _:
             return column
+
+
+def _no_python_value(declared: ResultType) -> str:
+    return (
+        f"'a {declared.name} beyond the years 1 to 9999 has no Python value; "
+        "CAST it to VARCHAR or read it through arrow()'"
+    )
 
 
 def row_converter(declared: ResultType, zone: tzinfo) -> Converter | None:
@@ -325,11 +343,8 @@ def python_values(array: pa.Array, declared: ResultType, zone: tzinfo) -> list[A
         case _:
             try:
                 values_: list[Any] = array.to_pylist()
-            except OverflowError as error:
-                raise DataError(
-                    f"a {declared.name} beyond the years 1 to 9999 has no Python value; "
-                    "CAST it to VARCHAR or read it through arrow()"
-                ) from error
+            except (OverflowError, ValueError) as error:
+                raise DataError(_no_python_value(declared).strip("'")) from error
             return values_
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Final
 
 from icesql.errors import DataError
 
 _EPOCH: Final = datetime(1970, 1, 1)
+# The digits of a fraction that a datetime has no room for.
+_FINE: Final = re.compile(r"([.,][0-9]{6})([0-9]{1,3})(?![0-9])")
 _EPOCH_UTC: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -27,19 +30,66 @@ class Timestamp(datetime):
             whole = _EPOCH + timedelta(microseconds=micros)
         else:
             whole = microseconds_to_datetime(micros, zone)
+        return cls._of(whole, nanos)
+
+    @classmethod
+    def _of(cls, base: datetime, nanosecond: int) -> Timestamp:
+        # combine() forgets the fold of a class of its own.
         made = cls(
-            whole.year,
-            whole.month,
-            whole.day,
-            whole.hour,
-            whole.minute,
-            whole.second,
-            whole.microsecond,
-            tzinfo=whole.tzinfo,
-            fold=whole.fold,
+            base.year,
+            base.month,
+            base.day,
+            base.hour,
+            base.minute,
+            base.second,
+            base.microsecond,
+            base.tzinfo,
+            fold=base.fold,
         )
-        made.nanosecond = nanos
+        made.nanosecond = nanosecond
         return made
+
+    @classmethod
+    def fromisoformat(cls, text: str) -> Timestamp:
+        """The reverse of ``isoformat``; a fraction of seven to nine digits gives nanoseconds."""
+        found = _FINE.search(text)
+        if found is None:
+            return cls._of(datetime.fromisoformat(text), 0)
+        base = datetime.fromisoformat(text[: found.start(2)] + text[found.end(2) :])
+        return cls._of(base, int(found[2].ljust(3, "0")))
+
+    def replace(self, *args: Any, nanosecond: int | None = None, **changes: Any) -> Timestamp:
+        """With other fields; ``nanosecond`` stays unless it is given, also beside a microsecond."""
+        if nanosecond is None:
+            nanosecond = self.nanosecond
+        elif not 0 <= nanosecond <= 999:
+            raise ValueError("nanosecond must be in 0..999")
+        return self._of(super().replace(*args, **changes), nanosecond)
+
+    def astimezone(self, tz: tzinfo | None = None) -> Timestamp:
+        """The same instant in another zone, to the nanosecond."""
+        return self._of(super().astimezone(tz), self.nanosecond)
+
+    def __add__(self, other: timedelta) -> Timestamp:
+        moved = super().__add__(other)
+        return moved if moved is NotImplemented else self._of(moved, self.nanosecond)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        """A Timestamp less a timedelta; the whole microseconds (rounded down) between two."""
+        if isinstance(other, timedelta):
+            return self._of(super().__sub__(other), self.nanosecond)
+        between = super().__sub__(other)
+        if between is NotImplemented or self.nanosecond >= getattr(other, "nanosecond", 0):
+            return between
+        return between - timedelta(microseconds=1)
+
+    def __rsub__(self, other: Any) -> Any:
+        if not isinstance(other, datetime):
+            return NotImplemented
+        between = other - datetime.combine(self.date(), self.timetz())
+        return between - timedelta(microseconds=1) if self.nanosecond else between
 
     def isoformat(self, sep: str = "T", timespec: str = "auto") -> str:
         """ISO 8601 with nine fraction digits when there are nanoseconds."""
@@ -49,6 +99,10 @@ class Timestamp(datetime):
         head, tail = text[:19], text[26:] if self.microsecond else text[19:]
         return f"{head}.{self.microsecond:06d}{self.nanosecond:03d}{tail}"
 
+    def __repr__(self) -> str:
+        text = super().__repr__()
+        return f"{text[:-1]}, nanosecond={self.nanosecond})" if self.nanosecond else text
+
     def __str__(self) -> str:
         return self.isoformat(" ")
 
@@ -57,6 +111,10 @@ class Timestamp(datetime):
         if same is not True:
             return same
         return self.nanosecond == getattr(other, "nanosecond", 0)
+
+    def __ne__(self, other: object) -> bool:
+        same = self.__eq__(other)
+        return same if same is NotImplemented else not same
 
     def __hash__(self) -> int:
         return (
@@ -83,16 +141,17 @@ class Timestamp(datetime):
         mine, others = self.nanosecond, getattr(other, "nanosecond", 0)
         return mine < others if below else mine > others
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         # datetime pickles its own bytes, which have no room for nanoseconds.
         base = datetime.combine(self.date(), self.timetz())
         return _restore, (base, self.nanosecond)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self.__reduce_ex__(2)
+
 
 def _restore(base: datetime, nanosecond: int) -> Timestamp:
-    made = Timestamp.combine(base.date(), base.timetz())
-    made.nanosecond = nanosecond
-    return made
+    return Timestamp._of(base, nanosecond)
 
 
 def microseconds_to_datetime(epoch_us: int, zone: tzinfo) -> datetime:

@@ -23,6 +23,8 @@ from icesql.iceberg.expressions.predicate import (
 )
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import (
+    BinaryType,
+    FixedType,
     GeographyType,
     GeometryType,
     IcebergType,
@@ -103,6 +105,9 @@ def _leaf(leaf: Leaf, array: pa.Array, type: IcebergType) -> pa.Array | bool:
         return leaf.operation is Operation.IS_NULL
     if isinstance(type, UUIDType):
         array = array.storage
+    elif isinstance(type, FixedType) and not _fits(leaf.literal, type.length):
+        # Bytes of another length are compared as bytes, and no fixed array can hold them.
+        array, type = array.cast(pa.binary()), BinaryType()
     match leaf.operation:
         case Operation.IS_NULL:
             return array.is_null()
@@ -134,6 +139,11 @@ _COMPARE: dict[Operation, Callable[[pa.Array, pa.Scalar], pa.Array]] = {
     Operation.EQ: pc.equal,
     Operation.NOT_EQ: pc.not_equal,
 }
+
+
+def _fits(literal: Any, length: int) -> bool:
+    values = (literal,) if isinstance(literal, bytes) else literal or ()
+    return all(len(value) == length for value in values)
 
 
 def _among(leaf: Leaf, array: pa.Array, type: IcebergType) -> pa.Array:

@@ -210,6 +210,15 @@ class TravelParser(parser.Parser):
             interval.set("unit", None)
         return interval
 
+    def _parse_type(self, *args: Any, **options: Any) -> exp.Expr | None:
+        literal = self._next.token_type == TokenType.STRING
+        if literal and self._curr.text.upper() == "TIMESTAMPTZ_NS":
+            # A type that sqlglot does not know by name, before a literal as the others stand.
+            to = exp.DataType.build("TIMESTAMPTZ_NS", udt=True)
+            self._advance()
+            return self.expression(exp.Cast(this=self._parse_string(), to=to))
+        return super()._parse_type(*args, **options)
+
     def _parse_join(self, *args: Any, **options: Any) -> exp.Join | None:
         comma, start = self._curr.token_type == TokenType.COMMA, self._curr.start
         join = super()._parse_join(*args, **options)

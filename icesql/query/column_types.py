@@ -1,0 +1,156 @@
+"""The Iceberg type of an expression, as far as columns, casts and what keeps a type decide it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from sqlglot import exp
+
+from icesql.iceberg.schema import Schema
+from icesql.iceberg.types import (
+    DATE,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NS,
+    TIMESTAMPTZ,
+    TIMESTAMPTZ_NS,
+    UUID,
+    IcebergType,
+    NestedField,
+    StructType,
+)
+from icesql.query.column_access import column_of
+from icesql.query.names import SelectScope, Source, meaning_of
+
+_Type = exp.DataType.Type
+_CASTS: Final[dict[Any, IcebergType]] = {
+    _Type.DATE: DATE,
+    _Type.TIMESTAMP: TIMESTAMP,
+    _Type.TIMESTAMPNTZ: TIMESTAMP,
+    _Type.DATETIME: TIMESTAMP,
+    _Type.TIMESTAMPTZ: TIMESTAMPTZ,
+    _Type.TIMESTAMPLTZ: TIMESTAMPTZ,
+    _Type.TIMESTAMP_NS: TIMESTAMP_NS,
+    _Type.TEXT: STRING,
+    _Type.VARCHAR: STRING,
+    _Type.UUID: UUID,
+}
+# What gives back one of its arguments, or one of many rows of it.
+_KEEPING: Final = (
+    exp.Paren, exp.Alias, exp.Min, exp.Max, exp.AnyValue, exp.First, exp.Last, exp.FirstValue,
+    exp.LastValue, exp.Lag, exp.Lead, exp.Window, exp.IgnoreNulls, exp.RespectNulls, exp.Nullif,
+    exp.Filter, exp.ArgMax, exp.ArgMin, exp.Distinct,
+)  # fmt: skip
+_INSTANTS: Final = frozenset({"to_timestamp", "make_timestamptz", "now"})
+_DEEPEST: Final = 100
+
+
+class ColumnTypes:
+    """The types of expressions in the SELECTs of one tree; ``schemas`` are those of its scans."""
+
+    def __init__(self, scopes: Sequence[SelectScope], schemas: Sequence[Schema]) -> None:
+        self._schemas = schemas
+        self._scope_of = {id(each.select): each for each in scopes}
+
+    def of(self, node: exp.Expr | None, scope: SelectScope, depth: int = 0) -> IcebergType | None:
+        """The type of ``node`` inside ``scope``; None where it is not known."""
+        if node is None or depth > _DEEPEST:
+            return None
+        match node:
+            case exp.Column() | exp.Dot() | exp.Bracket():
+                found = column_of(node, lambda column: self._column(column, scope, depth))
+                return None if found is None else found.type
+            case exp.Cast():
+                return cast_type(node.to)
+            case exp.Subquery():
+                return self._first_output(node.this, depth)
+            case exp.Add() | exp.Sub():
+                return self._shifted(node, scope, depth)
+            case exp.TimestampTrunc() | exp.DateTrunc():
+                inner = self.of(node.this, scope, depth + 1)
+                return inner if inner in (TIMESTAMP, TIMESTAMPTZ) else None
+            case exp.UnixToTime() if node.sql_name().lower() in _INSTANTS:
+                return TIMESTAMPTZ
+            case exp.Anonymous() if node.name.lower() in _INSTANTS:
+                return TIMESTAMPTZ
+            case exp.Coalesce() | exp.Greatest() | exp.Least():
+                return self._any((node.this, *node.expressions), scope, depth)
+            case exp.Case():
+                branches = [each.args.get("true") for each in node.args.get("ifs") or ()]
+                return self._any((*branches, node.args.get("default")), scope, depth)
+            case exp.If():
+                return self._any((node.args.get("true"), node.args.get("false")), scope, depth)
+            case _ if isinstance(node, _KEEPING):
+                return self.of(node.this, scope, depth + 1)
+        return None
+
+    def _any(
+        self, nodes: Sequence[exp.Expr | None], scope: SelectScope, depth: int
+    ) -> IcebergType | None:
+        found = (self.of(each, scope, depth + 1) for each in nodes)
+        return next((each for each in found if each is not None), None)
+
+    def _shifted(self, node: exp.Binary, scope: SelectScope, depth: int) -> IcebergType | None:
+        left = self.of(node.this, scope, depth + 1)
+        right = self.of(node.expression, scope, depth + 1)
+        if left is not None and right is not None:
+            return None  # a length of time
+        moment = left or right
+        if moment == DATE and not node.find(exp.Interval):
+            return DATE
+        return TIMESTAMP if moment == DATE else moment
+
+    def _column(self, column: exp.Column, scope: SelectScope, depth: int) -> NestedField | None:
+        meaning = meaning_of(column, scope)
+        if not meaning.sources or (len(meaning.sources) > 1 and len(column.parts) > 1):
+            return None
+        found = self._output(meaning.sources[0], meaning.path[0], depth)
+        for name in meaning.path[1:]:
+            if found is None or not isinstance(found.type, StructType):
+                return None
+            found = find_field(found.type.fields, name)
+        return found
+
+    def _output(self, source: Source, name: str, depth: int) -> NestedField | None:
+        if source.scan is not None:
+            return find_field(self._schemas[source.scan].fields, name)
+        query = source.query
+        while isinstance(query, exp.SetOperation):
+            query = query.this.unnest()
+        scope = self._scope_of.get(id(query))
+        if scope is None or depth > _DEEPEST:
+            return None
+        for node in scope.select.expressions:
+            if isinstance(node, exp.Star):
+                inner = [each for each in scope.sources if each.has(name)]
+                if len(inner) == 1:
+                    return self._output(inner[0], name, depth + 1)
+            elif node.alias_or_name.lower() == name.lower():
+                type = self.of(node, scope, depth + 1)
+                return None if type is None else NestedField(0, name, type)
+        return None
+
+    def _first_output(self, query: exp.Expr, depth: int) -> IcebergType | None:
+        while isinstance(query, exp.SetOperation):
+            query = query.this.unnest()
+        scope = self._scope_of.get(id(query))
+        if scope is None or len(scope.select.expressions) != 1:
+            return None
+        return self.of(scope.select.expressions[0], scope, depth + 1)
+
+
+def cast_type(to: exp.DataType) -> IcebergType | None:
+    """The Iceberg type of a cast's target, None where there is none or it does not matter here."""
+    if to.this == _Type.USERDEFINED and str(to.args.get("kind")).upper() == "TIMESTAMPTZ_NS":
+        return TIMESTAMPTZ_NS
+    if to.expressions:
+        return None
+    return _CASTS.get(to.this)
+
+
+def find_field(fields: Sequence[NestedField], name: str) -> NestedField | None:
+    """The field of this name: the one that is spelled so, else the only one up to case."""
+    exact = [each for each in fields if each.name == name]
+    same = exact or [each for each in fields if each.name.lower() == name.lower()]
+    return same[0] if len(same) == 1 else None

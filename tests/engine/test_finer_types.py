@@ -1,0 +1,283 @@
+"""Nanoseconds and UUIDs beside other types: answers by integers in Python, on both readers."""
+
+from __future__ import annotations
+
+import operator
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import pytest
+
+import icesql
+from icesql import Timestamp
+from tests.writer.table import TableWriter
+
+NANOS = [
+    -(2**63) + 1,
+    -1,
+    0,
+    1,
+    999,
+    1_000,
+    1_577_836_800_000_000_000,
+    1_577_836_800_000_000_001,
+    1_577_923_199_999_999_999,
+    2**63 - 1,
+    None,
+]
+UUIDS = ["00000000-0000-0000-0000-000000000001", "12345678-1234-1234-1234-1234567890ab",
+         "fedcba98-0000-4000-8000-000000000000", None]  # fmt: skip
+FIELDS = [
+    {"id": 1, "name": "id", "required": False, "type": "int"},
+    {"id": 2, "name": "nz", "required": False, "type": "timestamptz_ns"},
+    {"id": 3, "name": "n", "required": False, "type": "timestamp_ns"},
+    {"id": 4, "name": "z", "required": False, "type": "timestamptz"},
+    {"id": 5, "name": "u", "required": False, "type": "uuid"},
+    {"id": 6, "name": "f", "required": False, "type": "fixed[4]"},
+]
+FIXED = [b"\x00\x00\x00\x00", b"\x0a\x0b\x00\x00", b"\x0a\x0b\xff\xff", None]
+COMPARE = {"<": operator.lt, "<=": operator.le, "=": operator.eq, ">": operator.gt,
+           ">=": operator.ge, "<>": operator.ne}  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=["auto", "arrow"])
+def connection(request, tmp_path_factory):
+    table = TableWriter(tmp_path_factory.mktemp("finer"), FIELDS, version=3)
+    rows = [
+        {
+            "id": index,
+            "nz": value,
+            "n": value,
+            "z": None if value is None else value // 1000,
+            "u": UUIDS[index] and UUID(UUIDS[index]).bytes if index < 4 else None,
+            "f": FIXED[index] if index < 4 else None,
+        }
+        for index, value in enumerate(NANOS)
+    ]
+    table.commit([table.data_file(rows[:6]), table.data_file(rows[6:])])
+    with icesql.connect(settings={"local_reader": request.param}) as opened:
+        opened.register_table("t", table.metadata_path)
+        yield opened
+
+
+def ids(connection, condition, **parameters):
+    sql = f"SELECT id FROM t WHERE {condition} ORDER BY id"
+    return [row[0] for row in connection.execute(sql, parameters or None).fetchall()]
+
+
+def expected(test):
+    return [index for index, value in enumerate(NANOS) if value is not None and test(value)]
+
+
+INSTANTS = {
+    "TIMESTAMPTZ '2020-01-01 00:00:00+00'": 1_577_836_800_000_000_000,
+    "TIMESTAMPTZ '1970-01-01 00:00:00.000001+00'": 1_000,
+    "TIMESTAMPTZ '1500-01-01 00:00:00+00'": -(10**19),
+    "TIMESTAMPTZ '9000-01-01 00:00:00+00'": 10**20,
+    "TIMESTAMPTZ 'infinity'": 10**30,
+    "TIMESTAMPTZ '-infinity'": -(10**30),
+    "TIMESTAMPTZ_NS '2020-01-01 00:00:00.000000001+00'": 1_577_836_800_000_000_001,
+    "'2020-01-01 00:00:00.000000001+00'": 1_577_836_800_000_000_001,
+    "DATE '2020-01-01'": 1_577_836_800_000_000_000,
+    "DATE '1500-01-01'": -(10**19),
+    "TIMESTAMP '2020-01-01 00:00:00'": 1_577_836_800_000_000_000,
+    "TIMESTAMP '1500-01-01 00:00:00'": -(10**19),
+    "date_trunc('day', TIMESTAMPTZ '2020-01-01 12:00:00+00')": 1_577_836_800_000_000_000,
+    "(TIMESTAMPTZ '2020-01-02 00:00:00+00' - INTERVAL 1 DAY)": 1_577_836_800_000_000_000,
+}
+
+
+@pytest.mark.parametrize("column", ["nz", "n"])
+@pytest.mark.parametrize("literal", INSTANTS)
+def test_comparisons_are_exact(connection, column, literal):
+    instant = INSTANTS[literal]
+    for condition, test in (
+        (f"{column} < {literal}", operator.lt),
+        (f"{literal} <= {column}", operator.ge),
+    ):
+        assert ids(connection, condition) == expected(lambda value, test=test: test(value, instant))
+    signs = ", ".join(f"{column} {sign} {literal}" for sign in COMPARE)
+    rows = connection.execute(f"SELECT {signs} FROM t ORDER BY id").fetchall()
+    assert rows == [
+        tuple(None if value is None else test(value, instant) for test in COMPARE.values())
+        for value in NANOS
+    ]
+
+
+def test_lists_ranges_and_nulls(connection):
+    instants = "TIMESTAMPTZ '2020-01-01 00:00:00+00', TIMESTAMPTZ '1970-01-01 00:00:00+00'"
+    assert ids(connection, f"nz IN ({instants})") == [2, 6]
+    assert ids(connection, f"nz NOT IN ({instants})") == [0, 1, 3, 4, 5, 7, 8, 9]
+    assert ids(connection, f"nz IN ({instants}, NULL)") == [2, 6]
+    assert ids(connection, "nz IN (SELECT z FROM t)") == [2, 5, 6]
+    assert ids(connection, "n IN (SELECT z FROM t)") == [2, 5, 6]
+    assert ids(connection, "nz NOT IN (SELECT z FROM t WHERE z IS NOT NULL)") == [
+        0,
+        1,
+        3,
+        4,
+        7,
+        8,
+        9,
+    ]
+    assert ids(
+        connection, "nz BETWEEN TIMESTAMPTZ '1600-01-01 00:00:00+00' AND TIMESTAMPTZ 'epoch'"
+    ) == [0, 1, 2]
+    assert ids(connection, "nz IS DISTINCT FROM z") == [0, 1, 3, 4, 7, 8, 9]
+    assert ids(connection, "nz = n") == list(range(10))
+    assert ids(connection, "nz < now() AND nz < current_timestamp") == list(range(9))
+    assert ids(connection, "nz < ?".replace("?", "$at"), at=datetime(2020, 1, 1, tzinfo=UTC)) == [
+        0, 1, 2, 3, 4, 5,
+    ]  # fmt: skip
+
+
+def test_joins_and_derived_tables(connection):
+    sql = "SELECT a.id, b.id FROM t a JOIN t b ON a.nz = b.z ORDER BY 1, 2"
+    assert connection.execute(sql).fetchall() == [(2, 2), (2, 3), (2, 4), (5, 5), (6, 6), (6, 7)]
+    sql = "WITH a AS (SELECT *, nz AS m FROM t) SELECT max(id) FROM a WHERE m < now() - INTERVAL 1 DAY"
+    assert connection.execute(sql).fetchall() == [(8,)]
+    sql = "SELECT count(*) FROM (SELECT max(nz) AS x FROM t) WHERE x > TIMESTAMPTZ '2200-01-01'"
+    assert connection.execute(sql).fetchall() == [(1,)]
+
+
+def test_functions_see_the_microsecond_that_a_time_lies_in(connection):
+    sql = (
+        "SELECT year(nz), year(n), extract(day FROM nz), date_trunc('day', nz), nz::DATE, "
+        "CAST(nz AS TIMESTAMP), CAST(n AS TIMESTAMP), nz::TIME, date_part('hour', nz) "
+        "FROM t WHERE id = 1"
+    )
+    cursor = connection.execute(sql)
+    assert [each[0] for each in cursor.description][:2] == ["year(nz)", "year(n)"]
+    last = datetime(1969, 12, 31, 23, 59, 59, 999_999)
+    day = datetime(1969, 12, 31, tzinfo=UTC)
+    assert cursor.fetchall() == [(1969, 1969, 31, day, day.date(), last, last, last.time(), 23)]
+
+
+def test_sums_with_intervals_keep_nanoseconds(connection):
+    sql = "SELECT nz + INTERVAL 1 MONTH, n - INTERVAL 1 DAY, nz - z, INTERVAL 1 HOUR + nz FROM t WHERE id = 7"
+    ((zoned, local, between, later),) = connection.execute(sql).fetchall()
+    assert str(zoned) == "2020-02-01 00:00:00.000000001+00:00"
+    assert str(local) == "2019-12-31 00:00:00.000000001"
+    assert between == timedelta(0)
+    assert str(later) == "2020-01-01 01:00:00.000000001+00:00"
+    assert ids(
+        connection,
+        "nz + INTERVAL 1 DAY > TIMESTAMPTZ '2020-01-02 00:00:00+00' AND id > 5 AND id < 9",
+    ) == [7, 8]
+    with pytest.raises(icesql.DataError):
+        connection.execute("SELECT nz + INTERVAL 1 DAY FROM t WHERE id = 9").fetchall()
+
+
+def test_days_are_steps_on_the_calendar_of_the_session(tmp_path):
+    with icesql.connect(settings={"timezone": "Europe/Vienna"}) as connection:
+        sql = "SELECT TIMESTAMPTZ_NS '2026-03-28 12:00:00.000000007+01' + INTERVAL 1 DAY"
+        ((later,),) = connection.execute(sql).fetchall()
+    assert later == Timestamp(2026, 3, 29, 12, tzinfo=ZoneInfo("Europe/Vienna")).replace(
+        nanosecond=7
+    )
+
+
+def test_instants_of_two_precisions_unite(connection):
+    sql = (
+        "SELECT coalesce(nz, z), CASE WHEN id = 7 THEN nz ELSE z END, greatest(nz, z), "
+        "if(id = 8, z, nz) FROM t WHERE id = 7"
+    )
+    ((*found,),) = connection.execute(sql).fetchall()
+    assert [each.nanosecond for each in found] == [1, 1, 1, 1]
+
+
+def test_literals_of_nanoseconds(connection):
+    sql = "SELECT TIMESTAMPTZ_NS '2020-01-01 00:00:00.000000001+00', TIMESTAMP_NS '2020-01-01 00:00:00.123456789'"
+    ((zoned, local),) = connection.execute(sql).fetchall()
+    assert (zoned.nanosecond, zoned.tzinfo, local.nanosecond) == (1, UTC, 789)
+
+
+# ------------------------------------------------------------------ uuid
+
+
+@pytest.mark.parametrize("prune", ["on", "off"])
+def test_uuids_are_read_as_text_where_text_is_meant(connection, prune):
+    cursor = connection.cursor()
+    for condition, found in {
+        "u LIKE '12%'": [1],
+        "u NOT LIKE '12%'": [0, 2],
+        "u ILIKE '%AB'": [1],
+        "u LIKE '%'": [0, 1, 2],
+        "u ~ '^f'": [2],
+        "starts_with(u, 'fe')": [2],
+        "upper(u) = 'FEDCBA98-0000-4000-8000-000000000000'": [2],
+        "substr(u, 1, 2) = '12'": [1],
+        "length(u) = 36": [0, 1, 2],
+        "u || 'x' LIKE '%1x'": [0],
+        "CAST(u AS VARCHAR) = 'malformed'": [],
+        "u > '12345678-1234-1234-1234-1234567890ab'": [2],
+        "u IN ('12345678-1234-1234-1234-1234567890AB')": [1],
+    }.items():
+        cursor.execute(f"SET prune = '{prune}'")
+        cursor.execute(f"SELECT id FROM t WHERE {condition} ORDER BY id")
+        assert [row[0] for row in cursor.fetchall()] == found, condition
+    cursor.execute("RESET prune")
+
+
+def test_a_malformed_uuid_is_an_error_that_names_it(connection):
+    with pytest.raises(icesql.DataError, match="malformed"):
+        connection.execute("SELECT id FROM t WHERE u = 'malformed'").fetchall()
+
+
+# ------------------------------------------------------------------ fixed
+
+
+@pytest.mark.parametrize(
+    "literal",
+    [b"", b"\x0a", b"\x0a\x0b", b"\x0a\x0b\x00\x00", b"\x0a\x0b\x00\x00\x00", b"\xff" * 9],
+)
+def test_fixed_meets_bytes_of_any_length(connection, literal):
+    text = "".join(f"\\x{each:02X}" for each in literal)
+    for sign, test in COMPARE.items():
+        found = [i for i, value in enumerate(FIXED) if value is not None and test(value, literal)]
+        assert ids(connection, f"f {sign} '{text}'::BLOB") == found
+    wanted = [i for i, value in enumerate(FIXED) if value in (literal, FIXED[0])]
+    assert ids(connection, f"f IN ('{text}'::BLOB, '\\x00\\x00\\x00\\x00'::BLOB)") == [
+        each for each in wanted if FIXED[each] is not None
+    ]
+
+
+# ------------------------------------------------------------------ moments without a Python value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "'infinity'::DATE",
+        "'-infinity'::TIMESTAMP",
+        "'infinity'::TIMESTAMPTZ",
+        "DATE '9999-12-31' + 1",
+        "DATE '0001-01-01' - 1",
+        "TIMESTAMP '9999-12-31' + INTERVAL 1 DAY",
+    ],
+)
+def test_a_moment_that_python_lacks_is_an_error_and_never_another_moment(connection, value):
+    for sql in (f"SELECT {value}", f"SELECT [{value}]", f"SELECT {{'a': {value}}}"):
+        with pytest.raises(icesql.DataError, match="years 1 to 9999"):
+            connection.execute(sql).fetchall()
+    assert connection.execute(f"SELECT ({value})::VARCHAR").fetchall()
+    assert connection.execute(f"SELECT {value}").arrow().num_rows == 1
+
+
+def test_the_first_and_the_last_moments_are_values(connection):
+    sql = (
+        "SELECT DATE '9999-12-31', DATE '0001-01-01', TIMESTAMP '9999-12-31 23:59:59.999999', "
+        "TIMESTAMP '0001-01-01 00:00:00', NULL::DATE, NULL::TIMESTAMP, NULL::TIMESTAMPTZ"
+    )
+    assert connection.execute(sql).fetchall() == [
+        (
+            datetime.max.date(),
+            datetime.min.date(),
+            datetime.max,
+            datetime.min,
+            None,
+            None,
+            None,
+        )
+    ]
