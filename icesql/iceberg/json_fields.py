@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 _INT_LIMIT: Final = {32: 1 << 31, 64: 1 << 63}
+
+
+_EXACT_FLOATS: Final = 1 << 53
+_INTEGER: Final = re.compile(r"-?[0-9]{1,40}", re.ASCII)
+# How writers spell "no snapshot": -1, also as a number without sign.
+_NO_ID: Final = (-1, (1 << 64) - 1)
 
 
 class Malformed(ValueError):
@@ -49,13 +56,35 @@ def as_list(value: Any, where: str) -> list[Any]:
 
 
 def as_int(value: Any, where: str, bits: int = 64) -> int:
-    """``value`` as an integer of ``bits`` bits. Raises Malformed."""
-    if type(value) is not int:
-        raise Malformed(f"{where} is {_kind(value)}, not an integer")
+    """``value`` as an integer of ``bits`` bits. Raises Malformed.
+
+    Writers in other languages give 7 as 7.0 or, for want of 64-bit numbers, as "7".
+    """
+    value = as_number(value, where)
     limit = _INT_LIMIT[bits]
     if not -limit <= value < limit:
         raise Malformed(f"{where} is {value}, which does not fit {bits} bits")
     return value
+
+
+def as_number(value: Any, where: str) -> int:
+    """``value`` as an integer of any size. Raises Malformed."""
+    if type(value) is float and value.is_integer() and abs(value) <= _EXACT_FLOATS:
+        return int(value)
+    if isinstance(value, str) and _INTEGER.fullmatch(value):
+        return int(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise Malformed(f"{where} is {_kind(value)}, not an integer")
+
+
+def as_id(value: Any, where: str) -> int:
+    """A snapshot id; -1 stands for none. Raises Malformed.
+
+    Java's are 63 bits long, but other writers take random numbers of 64 bits, or of 128, and an id
+    is only ever compared.
+    """
+    return as_number(value, where)
 
 
 def as_text(value: Any, where: str) -> str:
@@ -89,6 +118,18 @@ def optional_int(fields: Mapping[str, Any], key: str, where: str, bits: int = 64
     return None if value is None else as_int(value, f"{where} {key}", bits)
 
 
+def required_id(fields: Mapping[str, Any], key: str, where: str) -> int:
+    """The snapshot id of a key that must be there. Raises Malformed."""
+    return as_id(required(fields, key, where), f"{where} {key}")
+
+
+def optional_id(fields: Mapping[str, Any], key: str, where: str) -> int | None:
+    """The snapshot id of a key, None when it is absent, null or -1. Raises Malformed."""
+    value = fields.get(key)
+    found = None if value is None else as_id(value, f"{where} {key}")
+    return None if found in _NO_ID else found
+
+
 def optional_text(fields: Mapping[str, Any], key: str, where: str) -> str | None:
     """The string of a key, None when it is absent or null. Raises Malformed."""
     value = fields.get(key)
@@ -100,6 +141,8 @@ def optional_flag(fields: Mapping[str, Any], key: str, where: str, default: bool
     value = fields.get(key)
     if value is None:
         return default
+    if isinstance(value, str) and value.lower() in ("true", "false"):
+        return value.lower() == "true"
     if not isinstance(value, bool):
         raise Malformed(f"{where} {key} is {_kind(value)}, not true or false")
     return value

@@ -20,7 +20,7 @@ from icesql.iceberg.manifest_columns import ManifestColumns
 from icesql.iceberg.manifest_entries import ADDED, DELETED, EXISTING, ManifestEntries
 from icesql.iceberg.manifest_reader import read_columns
 from icesql.iceberg.manifest_schema import by_field_id
-from icesql.iceberg.snapshot import Snapshot
+from icesql.iceberg.snapshot import Snapshot, has_files
 from icesql.iceberg.types import IcebergType
 
 # The first bytes of a file under Iceberg's AES GCM stream encryption.
@@ -135,18 +135,11 @@ def snapshot_manifests(
     shown = locate(snapshot.manifest_list) if locate else snapshot.manifest_list
     data = read(snapshot.manifest_list)
     manifests = decode_manifest_list(data, path=shown)
-    if not manifests and _has_files(snapshot):
+    if not manifests and has_files(snapshot.summary):
         raise CorruptFileError(
             shown, f"an empty manifest list, yet snapshot {snapshot.snapshot_id} has files"
         )
     return manifests
-
-
-def _has_files(snapshot: Snapshot) -> bool:
-    return any(
-        snapshot.summary.get(key, "0") not in ("0", "")
-        for key in ("total-data-files", "added-data-files")
-    )
 
 
 def _inline_manifest(path: str, snapshot: Snapshot, data: bytes, shown: str) -> ManifestFile:

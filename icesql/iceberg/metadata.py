@@ -20,9 +20,11 @@ from icesql.iceberg.json_fields import (
     as_text,
     load_json,
     objects,
+    optional_id,
     optional_int,
     optional_text,
     required,
+    required_id,
     required_int,
     required_text,
     text_map,
@@ -224,7 +226,7 @@ def _parse(node: Mapping[str, Any], path: str) -> TableMetadata:
         format_version=version,
         table_uuid=optional_text(node, "table-uuid", "metadata"),
         location=_location(required_text(node, "location", "metadata")),
-        last_updated_ms=required_int(node, "last-updated-ms", "metadata"),
+        last_updated_ms=optional_int(node, "last-updated-ms", "metadata") or 0,
         last_sequence_number=optional_int(node, "last-sequence-number", "metadata") or 0,
         schemas=schemas,
         current_schema_id=current_schema_id,
@@ -258,6 +260,8 @@ def _schemas(node: Mapping[str, Any]) -> tuple[dict[int, Schema], int]:
         if current not in schemas:
             raise Malformed(f"current-schema-id {current} is not among the schemas")
         return schemas, current
+    if len(schemas) == 1 and node.get("schema") is None:
+        return schemas, next(iter(schemas))
     # v1 keeps the current schema under "schema", beside or instead of the list.
     alone = parse_schema(required(node, "schema", "metadata"))
     return {**schemas, alone.schema_id: alone}, alone.schema_id
@@ -272,6 +276,8 @@ def _specs(node: Mapping[str, Any]) -> tuple[dict[int, PartitionSpec], int]:
         if default not in specs:
             raise Malformed(f"default-spec-id {default} is not among the partition-specs")
         return specs, default
+    if specs and node.get("partition-spec") is None:
+        return specs, max(specs)  # only writers need to know which one is the default
     fields = parse_spec_fields(required(node, "partition-spec", "metadata"))
     return {**specs, 0: PartitionSpec(0, fields)}, 0
 
@@ -279,9 +285,7 @@ def _specs(node: Mapping[str, Any]) -> tuple[dict[int, PartitionSpec], int]:
 def _current(
     node: Mapping[str, Any], snapshots: LazySnapshots
 ) -> tuple[int | None, dict[str, SnapshotRef]]:
-    current = optional_int(node, "current-snapshot-id", "metadata")
-    if current == -1:
-        current = None
+    current = optional_id(node, "current-snapshot-id", "metadata")
     listed = node.get("refs")
     refs = {
         name: parse_ref(name, each)
@@ -301,12 +305,20 @@ def _current(
 
 def _metadata_log(node: Mapping[str, Any]) -> tuple[MetadataLogEntry, ...]:
     where = "metadata-log"
-    return tuple(
-        MetadataLogEntry(
-            required_int(each, "timestamp-ms", where), required_text(each, "metadata-file", where)
-        )
-        for each in objects(node, "metadata-log", "metadata")
-    )
+    listed = node.get("metadata-log")
+    entries = []
+    for each in listed if isinstance(listed, list) else ():
+        try:
+            fields = as_object(each, where)
+            entries.append(
+                MetadataLogEntry(
+                    required_int(fields, "timestamp-ms", where),
+                    required_text(fields, "metadata-file", where),
+                )
+            )
+        except Malformed:
+            continue  # no answer depends on it
+    return tuple(entries)
 
 
 def _statistics(node: Mapping[str, Any]) -> tuple[StatisticsFile, ...]:
@@ -317,7 +329,7 @@ def _statistics(node: Mapping[str, Any]) -> tuple[StatisticsFile, ...]:
             fields = as_object(each, "statistics")
             files.append(
                 StatisticsFile(
-                    required_int(fields, "snapshot-id", "statistics"),
+                    required_id(fields, "snapshot-id", "statistics"),
                     as_text(fields.get("statistics-path"), "statistics-path"),
                     optional_int(fields, "file-size-in-bytes", "statistics"),
                     optional_int(fields, "file-footer-size-in-bytes", "statistics"),

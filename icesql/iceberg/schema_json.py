@@ -107,7 +107,7 @@ def _parse_field(node: Mapping[str, Any], depth: int) -> NestedField:
         optional_flag(node, "required", where, False),
         optional_text(node, "doc", where),
         _default(node, "initial-default", type, where),
-        _default(node, "write-default", type, where),
+        _write_default(node, type, where),
     )
 
 
@@ -118,6 +118,13 @@ def _default(node: Mapping[str, Any], key: str, type: IcebergType, where: str) -
         return parse_single_value(type, node[key])
     except Malformed as error:
         raise Malformed(f"{where} {key}: {error}") from error
+
+
+def _write_default(node: Mapping[str, Any], type: IcebergType, where: str) -> Any:
+    try:
+        return _default(node, "write-default", type, where)
+    except Malformed:
+        return MISSING  # no reader needs it
 
 
 def _check_distinct_ids(fields: tuple[NestedField, ...]) -> None:

@@ -9,14 +9,16 @@ from typing import Any, Literal
 from icesql.errors import CorruptFileError
 from icesql.iceberg.json_fields import (
     Malformed,
+    as_id,
     as_int,
     as_list,
     as_object,
     as_text,
+    optional_id,
     optional_int,
     optional_text,
+    required_id,
     required_int,
-    required_text,
     text_map,
 )
 
@@ -78,7 +80,7 @@ class LazySnapshots(Mapping[int, Snapshot]):
         self._parsed: dict[int, Snapshot] = {}
         for index, each in enumerate(raw):
             fields = as_object(each, f"snapshots[{index}]")
-            self._raw[required_int(fields, "snapshot-id", f"snapshots[{index}]")] = fields
+            self._raw[required_id(fields, "snapshot-id", f"snapshots[{index}]")] = fields
 
     def __getitem__(self, snapshot_id: int) -> Snapshot:
         found = self._parsed.get(snapshot_id)
@@ -108,17 +110,18 @@ class LazySnapshots(Mapping[int, Snapshot]):
 
 def parse_snapshot(fields: Mapping[str, Any]) -> Snapshot:
     """A snapshot from its JSON object. Raises Malformed."""
-    snapshot_id = required_int(fields, "snapshot-id", "snapshot")
+    snapshot_id = required_id(fields, "snapshot-id", "snapshot")
     where = f"snapshot {snapshot_id}"
     summary = text_map(fields, "summary", where)
-    manifest_list = optional_text(fields, "manifest-list", where)
+    manifest_list = optional_text(fields, "manifest-list", where) or None
     manifests = fields.get("manifests")
-    if manifest_list == "" or (manifest_list is None and manifests is None):
+    if fields.get("manifest-list") == "" and manifests is None and not has_files(summary):
+        manifests = []  # how some writers spell a snapshot without files
+    if manifest_list is None and manifests is None:
         raise Malformed(f"{where} has neither manifest-list nor manifests")
-    parent = optional_int(fields, "parent-snapshot-id", where)
     return Snapshot(
         snapshot_id=snapshot_id,
-        parent_snapshot_id=None if parent == -1 else parent,
+        parent_snapshot_id=optional_id(fields, "parent-snapshot-id", where),
         sequence_number=optional_int(fields, "sequence-number", where) or 0,
         timestamp_ms=required_int(fields, "timestamp-ms", where),
         manifest_list=manifest_list,
@@ -136,15 +139,22 @@ def parse_snapshot(fields: Mapping[str, Any]) -> Snapshot:
     )
 
 
+def has_files(summary: Mapping[str, str]) -> bool:
+    """Whether a summary tells of data files."""
+    return any(
+        summary.get(key, "0") not in ("0", "") for key in ("total-data-files", "added-data-files")
+    )
+
+
 def parse_ref(name: str, value: Any) -> SnapshotRef:
     """A branch or tag from its JSON object. Raises Malformed."""
     where = f"ref {name!r}"
     fields = as_object(value, where)
-    kind = required_text(fields, "type", where).lower()
+    kind = (optional_text(fields, "type", where) or "branch").lower()
     if kind not in ("branch", "tag"):
         raise Malformed(f"{where} is neither branch nor tag but {kind!r}")
     return SnapshotRef(
-        snapshot_id=required_int(fields, "snapshot-id", where),
+        snapshot_id=required_id(fields, "snapshot-id", where),
         kind="tag" if kind == "tag" else "branch",
         max_ref_age_ms=optional_int(fields, "max-ref-age-ms", where),
         min_snapshots_to_keep=optional_int(fields, "min-snapshots-to-keep", where),
@@ -162,7 +172,7 @@ def parse_snapshot_log(entries: Any) -> tuple[SnapshotLogEntry, ...]:
         log.append(
             SnapshotLogEntry(
                 as_int(fields.get("timestamp-ms"), "snapshot-log timestamp-ms"),
-                as_int(fields.get("snapshot-id"), "snapshot-log snapshot-id"),
+                as_id(fields.get("snapshot-id"), "snapshot-log snapshot-id"),
             )
         )
     return tuple(log)

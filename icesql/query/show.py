@@ -47,13 +47,35 @@ def show(statement: Statement, names: Names, context: QueryContext) -> tuple[Col
         case kinds.ShowNamespaces(parent, like):
             return [("namespace", "varchar")], _namespaces(names, parent, like)
         case kinds.ShowSnapshots(reference):
-            return _SNAPSHOT_COLUMNS, _snapshots(names.open_table(reference), context)
+            return _wide(_SNAPSHOT_COLUMNS, _snapshots(names.open_table(reference), context))
         case kinds.ShowRefs(reference):
-            return _REF_COLUMNS, _refs(names.open_table(reference))
+            return _wide(_REF_COLUMNS, _refs(names.open_table(reference)))
         case kinds.Describe(reference):
             return _DESCRIBE_COLUMNS, _describe(names.open_table(reference), reference, context)
         case _:
             raise UnsupportedSqlError(type(statement).__name__)
+
+
+def _wide(columns: Columns, rows: Rows) -> tuple[Columns, Rows]:
+    """The same with ids as text where one of them has more than 63 bits."""
+    far = {
+        index
+        for row in rows
+        for index, value in enumerate(row)
+        if columns[index][1] == "bigint" and value is not None and value.bit_length() > 63
+    }
+    if not far:
+        return columns, rows
+    told = [
+        (name, "varchar" if index in far else kind) for index, (name, kind) in enumerate(columns)
+    ]
+    return told, [
+        tuple(
+            str(value) if index in far and value is not None else value
+            for index, value in enumerate(row)
+        )
+        for row in rows
+    ]
 
 
 def _tables(names: Names, namespace: tuple[str, ...] | None, like: str | None) -> Rows:

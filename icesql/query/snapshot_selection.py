@@ -91,7 +91,7 @@ def instant_text(timestamp_ms: int, context: QueryContext) -> str:
 
 def _by_version(table: Table, text: str, context: QueryContext) -> SelectedSnapshot:
     metadata = table.metadata
-    if text.isascii() and text.isdigit():
+    if text.isascii() and text.removeprefix("-").isdigit():
         snapshot = metadata.snapshot(int(text))
         if snapshot is not None:
             return _by_snapshot(table, snapshot, None, context)

@@ -92,11 +92,12 @@ def added_files(table: Table, snapshot: Snapshot, query: QueryContext) -> tuple[
     added more than its manifests name, StorageError, and UnsupportedTableError for encrypted files.
     """
     source = ManifestSource(table.storage, query, table.name)
+    stored_id = _in_manifests(snapshot.snapshot_id)
     own = [
         manifest
         for manifest in source.manifests_of(snapshot)
         if manifest.content is ManifestContent.DATA
-        and manifest.added_snapshot_id in (snapshot.snapshot_id, None)
+        and manifest.added_snapshot_id in (stored_id, None)
     ]
 
     def spec_of(manifest: ManifestFile) -> tuple[PartitionSpec, Sequence[IcebergType]]:
@@ -114,7 +115,7 @@ def added_files(table: Table, snapshot: Snapshot, query: QueryContext) -> tuple[
         entries.data_file(index)
         for _, entries in source.entries_of(own, spec_of)
         for index in range(entries.count)
-        if entries.status[index] == _ADDED and entries.snapshot_id[index] == snapshot.snapshot_id
+        if entries.status[index] == _ADDED and entries.snapshot_id[index] == stored_id
     )
     told = snapshot.summary.get("added-data-files", "0")
     if told.isascii() and told.isdigit() and int(told) > len(added):
@@ -129,3 +130,8 @@ def added_files(table: Table, snapshot: Snapshot, query: QueryContext) -> tuple[
                 "encryption (a file is encrypted)", table=table.name, path=file.path
             )
     return added
+
+
+def _in_manifests(snapshot_id: int) -> int:
+    """A snapshot id as Avro has it: with a sign, in 64 bits."""
+    return (snapshot_id + (1 << 63)) % (1 << 64) - (1 << 63)

@@ -54,7 +54,8 @@ class AtTime:
 
 TimeTravel = SnapshotId | VersionText | AsOf | AtTime
 
-_MAX_SNAPSHOT_ID: Final = (1 << 63) - 1
+# Java's ids have 63 bits, those of other writers up to 128.
+_LONGEST_ID: Final = 40
 _REF_KINDS: Final = frozenset({"BRANCH", "TAG", "VERSION_TAG", "VERSION_REF"})
 
 
@@ -88,10 +89,9 @@ def _version(value: exp.Expr, kind: str, source: Source, offset: int | None) -> 
                 raise _wrong(source, offset, "an empty text names no branch or tag")
             return VersionText(text)
         case exp.Literal() if str(value.this).isdigit() and not only_refs:
-            number = int(value.this)
-            if number > _MAX_SNAPSHOT_ID:
-                raise _wrong(source, offset, f"{number} is too large for a snapshot id")
-            return SnapshotId(number)
+            if len(str(value.this)) > _LONGEST_ID:
+                raise _wrong(source, offset, f"{value.this} is too large for a snapshot id")
+            return SnapshotId(int(value.this))
         case exp.Column() if isinstance(value.this, exp.Identifier) and not value.table:
             return VersionText(value.name)
         case exp.Identifier():

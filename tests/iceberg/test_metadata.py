@@ -275,7 +275,7 @@ def _nested(depth: int) -> Any:
     ("changes", "problem"),
     [
         ({"format-version": ...}, "format-version"),
-        ({"format-version": "2"}, "format-version"),
+        ({"format-version": "two"}, "format-version"),
         ({"format-version": 0}, "format-version"),
         ({"location": ...}, "location"),
         ({"location": 5}, "location"),
@@ -287,7 +287,7 @@ def _nested(depth: int) -> Any:
         ({"default-spec-id": 9}, "default-spec-id"),
         ({"partition-specs": ...}, "partition-spec"),
         ({"current-snapshot-id": 99}, "current-snapshot-id"),
-        ({"current-snapshot-id": "20"}, "current-snapshot-id"),
+        ({"current-snapshot-id": "x20"}, "current-snapshot-id"),
         (
             {"current-snapshot-id": 10, "refs": {"main": {"snapshot-id": 20, "type": "branch"}}},
             "main",
@@ -297,7 +297,8 @@ def _nested(depth: int) -> Any:
             "main",
         ),
         ({"current-snapshot-id": ...}, "not set"),
-        ({"current-snapshot-id": 1 << 70}, "64 bits"),
+        ({"current-snapshot-id": 1 << 70}, "not among"),
+        ({"last-sequence-number": 1 << 70}, "64 bits"),
         ({"snapshots": [{"timestamp-ms": 1}]}, "snapshot-id"),
         ({"snapshots": [[]]}, "snapshots"),
         ({"refs": []}, "refs"),
