@@ -92,10 +92,62 @@ def test_a_path_in_the_error_of_a_worker_is_a_path(
 
 
 def test_a_message_about_spark_in_data_is_data(spark: Any, table: str) -> None:
-    session = spark.execute("SELECT x FROM t")._result._frame.sparkSession
+    cursor = spark.execute("SELECT x FROM t")
+    session = cursor._result._frame.sparkSession
     for text in ("SparkContext was shut down", "java.lang.OutOfMemoryError: Java heap space"):
         with pytest.raises(icesql.DataError) as caught:
             spark.execute("SELECT CAST(? AS DATE) FROM t", [text]).fetchall()
         assert text in str(caught.value)
-    again = spark.execute("SELECT x FROM t")._result._frame.sparkSession
-    assert again is session
+    again = spark.execute("SELECT x FROM t")
+    assert again._result._frame.sparkSession is session
+
+
+@pytest.mark.parametrize("ways", [(), (FRAGMENTS,)], ids=["tasks", "fragments"])
+def test_names_and_values_stay_what_they_are(
+    spark: Any,
+    tmp_path: Path,
+    canary: Canary,
+    ways: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Scans, "ways", frozenset(ways))
+    texts = list(canary.payloads.values())
+    fields = [FIELDS[0]]
+    fields += [
+        {"id": 10 + at, "name": text, "required": False, "type": "string"}
+        for at, text in enumerate(texts)
+    ]
+    inner = [each | {"id": each["id"] + 100} for each in fields[1:]]
+    struct = {"type": "struct", "fields": inner}
+    fields.append({"id": 5, "name": "s", "required": False, "type": struct})
+    made = TableWriter(tmp_path / "t", fields)
+    row = {"x": 1, **{text: text for text in texts}, "s": {text: text for text in texts}}
+    made.commit([made.data_file([row]), made.data_file([row | {"x": 2}])])
+    spark.register_table("odd", str(made.metadata_path))
+    cursor = spark.execute("SELECT * FROM odd WHERE x = 1")
+    assert [each[0] for each in cursor.description] == [each["name"] for each in fields]
+    assert cursor.fetchall() == [tuple(row.values())]
+    quoted = ['"' + text.replace('"', '""') + '"' for text in texts]
+    literals = ["'" + text.replace("'", "''") + "'" for text in texts]
+    found = spark.execute(
+        f"SELECT {', '.join(f'min({each})' for each in quoted)},"
+        f" {', '.join(f's.{each}' for each in quoted)}, {', '.join(literals)},"
+        f" {', '.join('?' for _ in texts)} FROM odd"
+        f" WHERE {' AND '.join(f'{q} = {v}' for q, v in zip(quoted, literals, strict=True))}"
+        f" GROUP BY {', '.join(f's.{each}' for each in quoted)}",
+        texts,
+    ).fetchall()
+    assert found == [tuple(texts * 4)]
+
+
+def test_an_error_that_a_row_raises_is_the_querys_own(spark: Any, tmp_path: Path) -> None:
+    """What Spark is told to raise for a row crosses behind the mark as well."""
+    made = TableWriter(tmp_path / "t", FIELDS)
+    odd = ["1_000", "\\'; x", "{0}"]
+    made.commit([made.data_file([{"x": at, "b": text} for at, text in enumerate(odd)])])
+    spark.register_table("odd", str(made.metadata_path))
+    with pytest.raises(icesql.NotSupportedError, match="a CAST of such text to INT on Spark"):
+        spark.execute("SELECT CAST(b AS INT) FROM odd WHERE x = 0").fetchall()
+    for at in (1, 2):
+        with pytest.raises(icesql.DataError):
+            spark.execute("SELECT CAST(b AS INT) FROM odd WHERE x = ?", [at]).fetchall()
