@@ -13,16 +13,20 @@ def run() -> NoReturn:
     # A run mostly imports; collecting garbage meanwhile finds none and takes a tenth of it. The
     # collector is on again when rows are shown.
     gc.disable()
-    from icesql.cli import main
+    try:
+        from icesql.cli import main
 
-    code = main()
+        code = main()
+    except KeyboardInterrupt:  # while it was still being imported
+        os._exit(130)
     if "pyspark" in sys.modules or "prompt_toolkit" in sys.modules:
         sys.exit(code)
     # Everything is closed by now. Freeing what was imported, object by object, would only take
     # time.
     try:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
     finally:
         os._exit(code)
 

@@ -8,15 +8,19 @@ Start-up is a feature: what a run does not need is not imported.
 from __future__ import annotations
 
 import argparse
+import errno
 import gc
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stderr, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from icesql.errors import Error, InternalError
+from icesql.config import unknown_variables
+from icesql.errors import Error, InternalError, OperationalError
 from icesql.repl.render import FORMATS, Style, row_line, write_rows
+from icesql.repl.terminal import Messages, Output, cannot_write, one_line, say
 
 if TYPE_CHECKING:
     from icesql.dbapi.connection import Connection
@@ -39,24 +43,49 @@ examples:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; never raises for a failing statement."""
+    _fill_closed_streams()
+    with redirect_stderr(cast(TextIO, Messages(sys.stderr))):
+        try:
+            try:
+                code = _run(_options(arguments))
+            except SystemExit as end:  # argparse: help, version, a wrong command line
+                code = end.code if isinstance(end.code, int) else USAGE
+            Output(sys.stdout).flush()
+        except BrokenPipeError:
+            _abandon_output()  # the reader (`| head`) has what it wanted
+            return OK
+        except (OperationalError, OSError) as error:  # the help, or the end of a result
+            say(f"error: {error if isinstance(error, Error) else cannot_write(error)}")
+            _abandon_output()
+            return FAILED
+        except KeyboardInterrupt:
+            say("interrupted")
+            return INTERRUPTED
+        return code
+
+
+def _fill_closed_streams() -> None:
+    """Give the numbers of closed streams to nothing, before a file that is opened takes them."""
+    if sys.stdin is None or sys.stdout is None or sys.stderr is None:
+        while (number := os.open(os.devnull, os.O_RDWR)) < 3:
+            pass
+        os.close(number)
+
+
+def _abandon_output() -> None:
+    """Python would write once more what could not be written: let it, into nothing."""
+    with suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.command is None and options.directory is not None:
         parser.error(f"unexpected argument {options.directory!r}")
     if options.command == "demo" and (options.statements or options.file):
         parser.error("demo takes neither -c nor -f")
-    try:
-        code = _run(options)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader (`| head`) has what it wanted. Python would flush once more at exit and
-        # complain, so the stream is pointed at nothing first.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return INTERRUPTED
-    return code
+    return options
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -206,35 +235,54 @@ def _run(options: argparse.Namespace) -> int:
         raise
     except Exception as error:
         if options.debug:
-            raise
-        if not isinstance(error, Error) or isinstance(error, InternalError):
+            import traceback
+
+            say(traceback.format_exc())
+        elif not isinstance(error, Error) or isinstance(error, InternalError):
             # The last door: a bug is told as one, in the place where errors are looked for.
-            print(f"error: {type(error).__name__}: {error}", file=sys.stderr)
-            print("this is a bug in icesql; --debug shows where", file=sys.stderr)
+            say(f"error: {type(error).__name__}: {error}")
+            say("this is a bug in icesql; --debug shows where")
         else:
-            print(f"error: {error}", file=sys.stderr)
+            say(f"error: {error}")
         return FAILED
 
 
 def _script(options: argparse.Namespace) -> str | None:
     """The statements to run; None for the shell."""
-    if options.statements:
-        return ";\n".join(options.statements)
-    if options.file is None and sys.stdin.isatty():
+    name = "-c" if options.statements else options.file or "-"
+    if name == "-" and options.file is None and sys.stdin is not None and sys.stdin.isatty():
         return None
-    if options.file in (None, "-"):
-        return sys.stdin.read()
     try:
-        return Path(options.file).read_text(encoding="utf-8")
+        if options.statements:
+            return ";\n".join(map(_utf8, options.statements))
+        if name != "-":
+            return Path(name).read_text(encoding="utf-8")
+        if sys.stdin is None:
+            raise OSError(errno.EBADF, "standard input is closed")
+        return _utf8(sys.stdin.read())
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        print(f"icesql: cannot read {options.file}: {reason}", file=sys.stderr)
+        say(f"icesql: cannot read {name}: {reason}")
         raise SystemExit(USAGE) from None
+
+
+def _utf8(text: str) -> str:
+    """Text whose bytes Python could not read in the locale's encoding, read as UTF-8."""
+    if text.isascii() or not any("\udc80" <= each <= "\udcff" for each in text):
+        return text
+    return text.encode(sys.getfilesystemencoding(), "surrogateescape").decode("utf-8")
 
 
 def _connect(options: argparse.Namespace) -> Connection:
     import icesql
 
+    unknown = unknown_variables(os.environ)
+    for each in unknown:
+        say(f"warning: {each}")
+    if unknown:  # connect would say it again, with a line of this file
+        import warnings
+
+        warnings.simplefilter("ignore", icesql.Warning)
     return icesql.connect(
         options.catalog,
         uri=options.uri,
@@ -247,30 +295,54 @@ def _connect(options: argparse.Namespace) -> Connection:
 
 
 def _run_script(connection: Connection, script: str, options: argparse.Namespace) -> int:
-    for number, cursor in enumerate(connection.execute_script(script)):
-        if number and cursor.description and options.format in ("table", "markdown"):
-            sys.stdout.write("\n")
-        _show(cursor, options)
+    number, cursors = 1, iter(connection.execute_script(script))  # of the statement that runs
+    try:
+        while (cursor := next(cursors, None)) is not None:
+            if number > 1 and cursor.description and options.format in ("table", "markdown"):
+                Output(sys.stdout).write("\n")
+            _show(cursor, options)
+            number += 1
+    except Error as error:
+        if options.file in (None, "-") or options.debug or isinstance(error, InternalError):
+            raise
+        say(f"error: {_place(script, number, error, options)}: {error}")
+        return FAILED
     return OK
+
+
+def _place(script: str, number: int, error: Error, options: argparse.Namespace) -> str:
+    """Where in a file the statement is that failed; an error with a line needs only the file."""
+    from icesql.sql.parse import split_statements
+
+    if getattr(error, "line", None) is not None:
+        return str(options.file)
+    texts = split_statements(script, dialect=options.dialect)
+    position = 0
+    for text in texts[:number]:
+        start = script.index(text, position)
+        position = start + len(text)
+    line = script.count("\n", 0, start) + 1
+    return f"{options.file}, line {line}, statement {number} of {len(texts)}"
 
 
 def _show(cursor: Cursor, options: argparse.Namespace) -> None:
     for note in cursor.notes:
-        print(f"note: {note}", file=sys.stderr)
+        say(f"note: {one_line(note)}")
     count = None
+    out = Output(sys.stdout, options.format)
     if cursor.description:
         gc.enable()
         columns = [column[0] for column in cursor.description]
-        count = write_rows(sys.stdout, options.format, columns, cursor, _style())
+        count = write_rows(out, options.format, columns, cursor, _style(out))
     if options.verbose:
         from icesql.repl.render import scan_lines
 
-        sys.stdout.flush()
+        out.flush()
         if count is not None:
-            print(row_line(count, cursor.elapsed), file=sys.stderr)
+            say(row_line(count, cursor.elapsed))
         for line in scan_lines(cursor.scan_reports):
-            print(line, file=sys.stderr)
+            say(line)
 
 
-def _style() -> Style:
-    return Style(colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+def _style(out: Output) -> Style:
+    return Style(colour=out.isatty() and "NO_COLOR" not in os.environ)

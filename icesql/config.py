@@ -12,6 +12,14 @@ from typing import Any, Final
 
 from icesql.errors import ProgrammingError, similar_names
 
+_PREFIX: Final = "ICESQL_"
+# Of icesql and of its tests, which are no settings.
+_OTHER_VARIABLES: Final = frozenset(
+    ("JVM_ARCHIVE", "CORPUS", "HISTORIES", "PREDICATES", "DAMAGES", "HALTS")
+)
+# What every pod is given beside a service that is called icesql.
+_OF_KUBERNETES: Final = r"(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT\w*|PORT(?:_\d+_\w+)?)"
+
 _UNITS: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
@@ -141,13 +149,31 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Settings:
-        """Defaults changed by ICESQL_<SETTING> variables. Raises ProgrammingError."""
+        """Defaults changed by ICESQL_<SETTING> variables; an empty one is as good as none.
+
+        Raises ProgrammingError that names the setting. ``unknown_variables`` has the others.
+        """
         settings = cls()
-        for key in _PARSERS:
-            text = environment.get(f"ICESQL_{key.upper()}")
-            if text is not None:
+        for variable, text in sorted(environment.items()):
+            key = _key(variable.removeprefix(_PREFIX))
+            if variable.startswith(_PREFIX) and text and key in _PARSERS:
                 settings = settings.with_text(key, text)
         return settings
+
+
+def unknown_variables(environment: Mapping[str, str]) -> list[str]:
+    """One sentence for each ICESQL_ variable that is no setting, with the nearest that is."""
+    unknown = []
+    for variable, text in sorted(environment.items()):
+        name = variable.removeprefix(_PREFIX)
+        if name == variable or not text or name in _OTHER_VARIABLES or _key(name) in _PARSERS:
+            continue
+        if re.fullmatch(_OF_KUBERNETES, name):
+            continue
+        near = similar_names(_key(name), _PARSERS)
+        hint = f"; did you mean {_PREFIX}{near[0].upper()}?" if near else ""
+        unknown.append(f"the environment variable {variable} is no setting of icesql{hint}")
+    return unknown
 
 
 def check_temp_directory(folder: str) -> None:

@@ -6,11 +6,12 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final
 
 import icesql
 from icesql.errors import ProgrammingError
 from icesql.repl.render import Style, bytes_text, write_rows
+from icesql.repl.terminal import Output, Writer
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,10 +37,10 @@ ORDER BY city"""
 
 def run(directory: str | None) -> int:
     """``icesql demo [DIR]``; the exit code."""
-    return run_demo(Path(directory) if directory else None, sys.stdout)
+    return run_demo(Path(directory) if directory else None, Output(sys.stdout))
 
 
-def run_demo(directory: Path | None, out: TextIO) -> int:
+def run_demo(directory: Path | None, out: Writer) -> int:
     """Build the demo warehouse in ``directory`` (``./icesql-demo``), query its past, print both.
 
     A folder that already holds the demo is queried as it is. Returns 0. Raises ProgrammingError
@@ -199,13 +200,13 @@ def _current(table: Table) -> int:
     return snapshot.snapshot_id
 
 
-def _show_history(connection: Connection, out: TextIO) -> None:
+def _show_history(connection: Connection, out: Writer) -> None:
     print("\ndemo.trips, partitioned by day(pickup_at), has this history:\n", file=out)
     with connection.execute("SHOW SNAPSHOTS FROM demo.trips") as cursor:
         _write(cursor, out, ("committed_at", "snapshot_id", "operation", "refs", "total_records"))
 
 
-def _write(cursor: Cursor, out: TextIO, only: Sequence[str] | None = None) -> None:
+def _write(cursor: Cursor, out: Writer, only: Sequence[str] | None = None) -> None:
     columns = [str(column[0]) for column in cursor.description or ()]
     places = [columns.index(name) for name in only or columns]
     rows = ([row[place] for place in places] for row in cursor)

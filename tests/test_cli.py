@@ -192,3 +192,114 @@ def test_version_and_help_say_so() -> None:
     assert "time travel" in icesql("--help").stdout
     version = icesql("--version")
     assert (version.returncode, version.stdout.split()[0].rstrip(",")) == (0, "icesql")
+
+
+def shell(line: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        ["bash", "-o", "pipefail", "-c", line.replace("icesql", f"{sys.executable} -m icesql")],
+        cwd=ROOT,
+        capture_output=True,
+        timeout=60,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, **environment},
+    )
+
+
+def test_what_the_encoding_lacks_is_spelled_out_or_refused() -> None:
+    latin = {"PYTHONIOENCODING": "latin-1"}
+    done = shell("icesql -c \"SELECT 'é日' AS x\"", **latin)
+    assert (done.returncode, done.stdout.splitlines()[2].strip()) == (0, b"\xe9\\u65e5")
+    done = shell("icesql --format json -c \"SELECT 'é日🦆' AS x\"", **latin)
+    assert json.loads(done.stdout.decode("latin-1")) == [{"x": "é日🦆"}]
+    done = shell("icesql --format csv -c \"SELECT 'é日' AS x\"", **latin)
+    assert done.returncode == 1
+    assert b"in latin-1, the encoding of standard output; set PYTHONIOENCODING" in done.stderr
+    assert b"bug" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "icesql --format csv -c 'SELECT * FROM range(30000)' > /dev/full",
+        "icesql -c 'SELECT 1' > /dev/full",
+        "icesql --version > /dev/full",
+        "icesql --help > /dev/full",
+        "icesql -c 'SELECT 1' >&-",
+    ],
+)
+def test_a_result_that_cannot_be_written_is_an_error_of_ours(line: str) -> None:
+    done = shell(line)
+    if "help" in line and not done.stderr:
+        return  # argparse itself gives up silently in newer versions of Python
+    reason = b"standard output is closed" if "&-" in line else b"No space left on device"
+    assert done.returncode == 1
+    assert done.stderr == b"error: cannot write the result: " + reason + b"\n"
+
+
+@pytest.mark.parametrize("where", ["2>&-", "2>/dev/full"])
+def test_messages_that_cannot_be_written_change_nothing(where: str) -> None:
+    done = shell(f"icesql --format csv -v -c 'SELECT 1 AS a; SELECT b' {where}")
+    assert (done.returncode, done.stdout) == (1, b"a\n1\n")
+
+
+def test_a_closed_standard_input_is_a_wrong_command_line() -> None:
+    done = shell("icesql <&-")
+    assert (done.returncode, done.stderr) == (
+        2, b"icesql: cannot read -: standard input is closed\n"
+    )  # fmt: skip
+
+
+def test_text_is_read_as_utf8_in_any_locale() -> None:
+    plain = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    done = shell("icesql --format json -c \"SELECT 'é日' AS x\"", **plain)
+    assert json.loads(done.stdout) == [{"x": "é日"}], done.stderr
+    done = shell("echo \"SELECT 'é日' AS x\" | icesql --format json", **plain)
+    assert json.loads(done.stdout) == [{"x": "é日"}], done.stderr
+    done = shell("icesql -c $'SELECT \\xff AS x'", **plain)
+    assert (done.returncode, b"not UTF-8" in done.stderr) == (2, True), done.stderr
+
+
+def test_an_error_in_a_file_says_where(tmp_path: Path) -> None:
+    script = tmp_path / "report.sql"
+    script.write_text("SELECT 1 AS a;\n\nSELECT 2 AS a;\n-- last\nSELECT * FROM nowhere;\n")
+    done = icesql("-f", script, "--format", "csv")
+    assert (done.returncode, done.stdout) == (1, "a\n1\na\n2\n")
+    assert done.stderr.startswith(f"error: {script}, line 5, statement 3 of 3: ")
+    script.write_text("SELECT 1 AS a;\nSELECT FROM WHERE;\n")
+    assert icesql("-f", script).stderr.startswith(f"error: {script}: syntax error at line 2")
+    script.write_text("SELECT CAST('x' AS INT);\nSELECT 1;")
+    assert icesql("-f", script).stderr.startswith(f"error: {script}, line 1, statement 1 of 2: ")
+
+
+def test_an_unknown_variable_of_the_environment_is_told_once() -> None:
+    done = shell("icesql -c 'SELECT 1'", ICESQL_MEMORY_LIMT="1GB", ICESQL_PORT="tcp://10.0.0.1:80",
+                 ICESQL_CORPUS="/x", ICESQL_THREADS="", ICESQL_SERVICE_HOST="10.0.0.1",
+                 PYTHONWARNINGS="error")  # fmt: skip
+    assert done.returncode == 0
+    assert done.stderr.decode() == (
+        "warning: the environment variable ICESQL_MEMORY_LIMT is no setting of icesql; "
+        "did you mean ICESQL_MEMORY_LIMIT?\n"
+    )
+
+
+def test_nothing_is_printed_at_exit_where_warnings_are_errors(warehouse: Path) -> None:
+    for sql in ("SELECT * FROM shop.orders", "SELECT count(*) FROM shop.orders", "SELECT nope"):
+        done = subprocess.run(
+            [sys.executable, "-X", "dev", "-W", "error", "-m", "icesql", "--warehouse",
+             str(warehouse), "--format", "csv", "-c", sql],
+            cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        lines = [line for line in done.stderr.splitlines() if not line.startswith("error: ")]
+        assert lines == [], done.stderr
+
+
+def test_sigterm_ends_a_query_silently() -> None:
+    sql = "SELECT count(*) FROM range(100000000) a, range(1000) b WHERE a.range * b.range % 7 = 3"
+    running = subprocess.Popen(
+        [*COMMAND, "-c", sql], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    time.sleep(1)
+    running.terminate()
+    output, errors = running.communicate(timeout=30)
+    assert (running.returncode, output, errors) == (-signal.SIGTERM, "", "")

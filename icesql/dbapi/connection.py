@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from icesql.access import Access, Place
-from icesql.config import Settings
+from icesql.config import Settings, unknown_variables
 from icesql.dbapi.cursor import Cursor
 from icesql.errors import (
     DatabaseError,
@@ -149,6 +149,21 @@ class Connection:
         self.close()
 
 
+def _warn_of_unknown_variables() -> None:
+    """A misspelt ICESQL_ variable does nothing, so it is told; it never fails a connection.
+
+    Where warnings are errors (``-W error``) it is logged instead.
+    """
+    for unknown in unknown_variables(os.environ):
+        import logging
+        import warnings
+
+        try:
+            warnings.warn(unknown, Warning, stacklevel=3)
+        except Warning:
+            logging.getLogger("icesql").warning(unknown)
+
+
 def connect(
     catalog: str | None = None,
     *,
@@ -197,6 +212,7 @@ def connect(
 
     Raises ProgrammingError for a setting, dialect or value that does not exist.
     """
+    _warn_of_unknown_variables()
     access = Access.of(
         locked=locked,
         tables_by_path=tables_by_path,

@@ -125,7 +125,8 @@ def _matching(word: str, offered: Iterable[Suggestion]) -> list[Suggestion]:
     starts, holds = [], []
     seen = set()
     for suggestion in offered:
-        if suggestion.text in seen:
+        # A name that would steer the terminal is not put on it.
+        if suggestion.text in seen or not suggestion.text.isprintable():
             continue
         seen.add(suggestion.text)
         text = suggestion.text.lower().lstrip('"')

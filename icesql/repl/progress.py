@@ -8,6 +8,7 @@ from typing import TextIO
 
 from icesql.context import Progress
 from icesql.repl.render import bytes_text
+from icesql.repl.terminal import spelled_out, styled
 
 _QUIET_SECONDS = 0.5  # an answer that comes at once needs no progress line
 _BETWEEN_SECONDS = 0.1
@@ -27,14 +28,14 @@ class ProgressLine:
         if now < self._next:
             return
         self._next = now + _BETWEEN_SECONDS
-        self._out.write(f"\r\x1b[2K{progress_text(progress)}")
+        styled(self._out)(f"\r\x1b[2K{spelled_out(progress_text(progress))}")
         self._out.flush()
         self._drawn = True
 
     def clear(self) -> None:
         """Take the line away, so that what follows starts at the margin."""
         if self._drawn:
-            self._out.write("\r\x1b[2K")
+            styled(self._out)("\r\x1b[2K")
             self._out.flush()
             self._drawn = False
 

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final
+
+from icesql.repl.terminal import Writer, styled
 
 if TYPE_CHECKING:
     from icesql.scan.report import ScanReport
@@ -105,7 +107,7 @@ def json_of(value: Any) -> str:
 
 
 def write_rows(
-    out: TextIO, output_format: str, columns: Sequence[str], rows: Iterable[Row], style: Style
+    out: Writer, output_format: str, columns: Sequence[str], rows: Iterable[Row], style: Style
 ) -> int:
     """Write every row in the named format and return how many there were.
 
@@ -126,7 +128,7 @@ class _Counted:
             yield row
 
 
-def _write_csv(out: TextIO, columns: Sequence[str], rows: Iterable[Row], style: Style) -> None:
+def _write_csv(out: Writer, columns: Sequence[str], rows: Iterable[Row], style: Style) -> None:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns)
     for row in rows:
@@ -148,7 +150,7 @@ def _csv_cell(value: Any) -> str:
     return text
 
 
-def _write_json(out: TextIO, columns: Sequence[str], rows: Iterable[Row], style: Style) -> None:
+def _write_json(out: Writer, columns: Sequence[str], rows: Iterable[Row], style: Style) -> None:
     keys = _json_keys(columns)
     between = "[\n"
     for row in rows:
@@ -157,7 +159,7 @@ def _write_json(out: TextIO, columns: Sequence[str], rows: Iterable[Row], style:
     out.write("\n]\n" if between != "[\n" else "[]\n")
 
 
-def _write_jsonl(out: TextIO, columns: Sequence[str], rows: Iterable[Row], style: Style) -> None:
+def _write_jsonl(out: Writer, columns: Sequence[str], rows: Iterable[Row], style: Style) -> None:
     keys = _json_keys(columns)
     for row in rows:
         out.write(_json_object(keys, row) + "\n")
@@ -184,7 +186,7 @@ def _json_object(keys: Sequence[str], row: Row) -> str:
     )
 
 
-def _write_markdown(out: TextIO, columns: Sequence[str], rows: Iterable[Row], style: Style) -> None:
+def _write_markdown(out: Writer, columns: Sequence[str], rows: Iterable[Row], style: Style) -> None:
     rows = iter(rows)
     measured = list(islice(rows, 1))
     right = _right_aligned(measured, len(columns))
@@ -201,7 +203,8 @@ def _markdown_cell(text: str) -> str:
 # ------------------------------------------------------------------ table
 
 
-def _write_table(out: TextIO, columns: Sequence[str], rows: Iterable[Row], style: Style) -> None:
+def _write_table(out: Writer, columns: Sequence[str], rows: Iterable[Row], style: Style) -> None:
+    write = styled(out)
     rows = iter(rows)
     measured = list(islice(rows, ROWS_MEASURED))
     right = _right_aligned(measured, len(columns))
@@ -228,13 +231,13 @@ def _write_table(out: TextIO, columns: Sequence[str], rows: Iterable[Row], style
             parts.append(padding + text if right[index] else text + padding)
         return (" " + " | ".join(parts)).rstrip() + more + "\n"
 
-    out.write(line(headings, None))
+    write(line(headings, None))
     rule = "-" + "-+-".join("-" * width for width in widths)
-    out.write((rule if len(columns) > 1 else rule[:_WIDEST_RULE]) + "\n")
+    write((rule if len(columns) > 1 else rule[:_WIDEST_RULE]) + "\n")
     for texts, row in zip(cells, measured, strict=True):
-        out.write(line(texts, row))
+        write(line(texts, row))
     for row in rows:
-        out.write(line([_printable(text_of(value)) for value in row], row))
+        write(line([_printable(text_of(value)) for value in row], row))
 
 
 def _fitted(widths: list[int], room: int) -> tuple[list[int], bool]:
@@ -309,7 +312,7 @@ def _printable(text: str) -> str:
     )
 
 
-FORMATS: Final[Mapping[str, Callable[[TextIO, Sequence[str], Iterable[Row], Style], None]]] = {
+FORMATS: Final[Mapping[str, Callable[[Writer, Sequence[str], Iterable[Row], Style], None]]] = {
     "table": _write_table,
     "csv": _write_csv,
     "json": _write_json,

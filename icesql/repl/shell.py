@@ -22,6 +22,8 @@ from icesql.repl.commands import Command, help_text, is_complete, parse_command,
 from icesql.repl.completer import Names, SqlCompleter
 from icesql.repl.progress import ProgressLine
 from icesql.repl.render import FORMATS, Style, row_line, scan_lines, write_rows
+from icesql.repl.terminal import Output, one_line, spelled_out
+from icesql.storage.credentials import redact_urls
 
 if TYPE_CHECKING:
     from icesql.dbapi.connection import Connection
@@ -123,7 +125,7 @@ class Shell:
 
     def _show(self, cursor: Cursor, clear: Callable[[], None]) -> None:
         for note in cursor.notes:
-            self._say(f"note: {note}")
+            self._say(f"note: {one_line(note)}")
         if not cursor.description:
             self._say("ok")
             return
@@ -133,13 +135,15 @@ class Shell:
         first = cursor.fetchmany(1)  # may take all the time there is
         clear()
         rows = chain(first, cursor)
-        count = write_rows(self._out, self._format, columns, rows, Style(width, colour))
+        out = Output(self._out, self._format)
+        count = write_rows(out, self._format, columns, rows, Style(width, colour))
         self._say(row_line(count, cursor.elapsed if self._timing else None))
         for line in scan_lines(cursor.scan_reports):
             self._say(line)
 
     def _say(self, text: str) -> None:
-        self._out.write(text + "\n")
+        out = Output(self._out)
+        out.write(spelled_out(redact_urls(text)) + "\n")
         self._out.flush()
 
 

@@ -140,6 +140,8 @@ def literal(value: Any) -> exp.Expr:
         case bool():
             return exp.Boolean(this=value)
         case str():
+            if not value.isascii() and any("\ud800" <= each <= "\udfff" for each in value):
+                raise DataError("a text with half of a character (a lone surrogate) is no value")
             return exp.Literal.string(value)
         case bytes() | bytearray() | memoryview():
             return exp.Unhex(this=exp.Literal.string(bytes(value).hex().upper()))

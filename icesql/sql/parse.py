@@ -43,6 +43,7 @@ def parse(
     SqlSyntaxError, UnsupportedSqlError, ProgrammingError, DataError.
     """
     source, reader = Source(sql), reading(dialect)
+    _check_encodable(sql)
     tokens = tokenize(sql, reader)
     check_comments(tokens, source)
     values = Parameters(parameters)
@@ -53,6 +54,21 @@ def parse(
         statements.append(statement)
     values.finish()
     return statements
+
+
+def _check_encodable(sql: str) -> None:
+    """Halves of characters come from bytes that were read in a wrong encoding."""
+    if sql.isascii():
+        return
+    try:
+        sql.encode()
+    except UnicodeEncodeError as error:
+        line, column = Source(sql).position(error.start)
+        raise SqlSyntaxError(
+            f"{sql[error.start]!a} is half of a character (a lone surrogate)",
+            line=line,
+            column=column,
+        ) from None
 
 
 def split_statements(sql: str, *, dialect: str | None = None) -> list[str]:

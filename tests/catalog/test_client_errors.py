@@ -238,3 +238,11 @@ def test_a_text_that_is_cut_keeps_no_half_of_a_secret(before: int) -> None:
     )
     found = translated(error, "catalog lake", {"token": "SECRETSECRETSECRET"})
     assert "SECRET" not in str(found)
+
+
+@pytest.mark.parametrize("statement", ["SHOW TABLES", "SHOW NAMESPACES"])
+def test_a_list_of_nothing_says_that_there_is_no_catalog(statement: str) -> None:
+    with icesql.connect() as connection:
+        cursor = connection.execute(statement)
+        assert cursor.fetchall() == []
+        assert "there is no catalog; name one with --warehouse" in cursor.notes[0]

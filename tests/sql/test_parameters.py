@@ -180,3 +180,9 @@ def test_numpy_scalars_are_plain_values() -> None:
     numpy = pytest.importorskip("numpy")
     assert sql_of("SELECT ?, ?", [numpy.int64(5), numpy.bool_(True)]) == "SELECT 5, TRUE"
     assert sql_of("SELECT ?", [numpy.float32(0.5)]) == "SELECT CAST('0.5' AS DOUBLE)"
+
+
+@pytest.mark.parametrize("values", [["a\ud800"], {"x": "\udfff"}])
+def test_half_of_a_character_is_no_value(values: Any) -> None:
+    with pytest.raises(DataError, match="lone surrogate"):
+        parse("SELECT ?" if isinstance(values, list) else "SELECT :x", parameters=values)

@@ -218,3 +218,10 @@ def test_reading_sql_imports_no_lark_and_nothing_heavy() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_half_of_a_character_is_a_syntax_error_at_its_place() -> None:
+    with pytest.raises(SqlSyntaxError, match="lone surrogate") as caught:
+        parse("SELECT 1,\n '\udcc3'")
+    assert (caught.value.line, caught.value.column) == (2, 3)
+    str(caught.value).encode()

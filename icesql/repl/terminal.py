@@ -1,0 +1,171 @@
+"""Where the command's text leaves the process: fit for a terminal, an encoding and a full disk.
+
+Results pass through ``Output``, everything else through ``Messages``. What a table, a file or a
+server is called is a stranger's text: a terminal must not obey it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final, Protocol, TextIO
+
+from icesql.errors import OperationalError
+from icesql.storage.credentials import redact_urls
+
+# Controls (C0 but for tab and newline, DEL, C1), what turns the direction of text or ends a line,
+# what cannot be seen, and halves of characters.
+_CONTROLS: Final = (
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+)
+
+
+class Writer(Protocol):
+    """What text is written to."""
+
+    def write(self, text: str, /) -> object:
+        """Write the text."""
+
+
+def spelled_out(text: str, spell: Callable[[str], str] | None = None) -> str:
+    """The text with its control characters written as escapes; tabs and line ends stay."""
+    if text.isascii() and text.isprintable():
+        return text
+    spelled = spell or _escape
+    return re.sub(_CONTROLS, lambda found: spelled(found[0]), text)
+
+
+def one_line(text: str) -> str:
+    """The text on one line: what is told beside others must not pass for one of them."""
+    return text.replace("\\", "\\\\").replace("\n", "\\n") if "\n" in text else text
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def _json_escape(character: str) -> str:
+    return json.dumps(character)[1:-1]
+
+
+class Output:
+    """Standard output, for results in one format; ``stream`` None is one that is closed.
+
+    On a terminal control characters are spelled out, elsewhere the text is exact. What the
+    encoding lacks is spelled out as well: json has escapes of its own for it, table and markdown
+    are for people, but csv would say something else, so there it is an error. A failed write is
+    an OperationalError, a closed pipe a BrokenPipeError.
+    """
+
+    def __init__(self, stream: TextIO | None, output_format: str = "table") -> None:
+        self._stream = stream
+        self._terminal = stream is not None and stream.isatty()
+        self._spell = _json_escape if output_format in ("json", "jsonl") else _escape
+        self._exact = output_format == "csv" and not self._terminal
+
+    def isatty(self) -> bool:
+        """Whether a terminal shows it."""
+        return self._terminal
+
+    def write(self, text: str, /) -> int:
+        """Write text that may hold anything."""
+        return self.styled(spelled_out(text, self._spell) if self._terminal else text)
+
+    def styled(self, text: str) -> int:
+        """Write text with colours, whose cells are spelled out already."""
+        try:
+            return self._open().write(text)
+        except UnicodeEncodeError as error:
+            if self._exact:
+                raise OperationalError(_cannot_encode(error)) from error
+        except (OSError, ValueError) as error:
+            raise cannot_write(error) from error
+        encoding = self._open().encoding or "ascii"
+        return self.styled("".join(self._encodable(each, encoding) for each in text))
+
+    def flush(self) -> None:
+        """Write what is held back."""
+        try:
+            if self._stream is not None:
+                self._stream.flush()
+        except (OSError, ValueError) as error:
+            raise cannot_write(error) from error
+
+    def _open(self) -> TextIO:
+        if self._stream is None:
+            raise OperationalError("cannot write the result: standard output is closed")
+        return self._stream
+
+    def _encodable(self, character: str, encoding: str) -> str:
+        try:
+            character.encode(encoding)
+        except UnicodeEncodeError:
+            return self._spell(character)
+        return character
+
+
+def cannot_write(error: OSError | ValueError) -> Exception:
+    """The error for a write to standard output that failed; a closed pipe stays one."""
+    if isinstance(error, BrokenPipeError):
+        return error
+    reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    return OperationalError(f"cannot write the result: {reason}")
+
+
+def _cannot_encode(error: UnicodeEncodeError) -> str:
+    character = error.object[error.start]
+    named = ascii(character) if 0xD800 <= ord(character) <= 0xDFFF else f"{character!r}"
+    return (
+        f"cannot write {named} in {error.encoding}, the encoding of standard output; "
+        "set PYTHONIOENCODING=utf-8, or use --format json"
+    )
+
+
+class Messages:
+    """Standard error: notes, errors and whatever else is printed there, secrets aside.
+
+    Control characters are spelled out wherever it goes, as it is read on a terminal in the end.
+    Nothing fails because a message cannot be written.
+    """
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def isatty(self) -> bool:
+        """Whether a terminal shows it."""
+        return self._stream is not None and self._stream.isatty()
+
+    def write(self, text: str, /) -> int:
+        """Write text that may hold anything."""
+        return self.styled(spelled_out(redact_urls(text)))
+
+    def styled(self, text: str) -> int:
+        """Write text with icesql's own control sequences."""
+        if self._stream is not None:
+            encoding = self._stream.encoding or "ascii"
+            with suppress(OSError, ValueError):  # there would be nowhere left to say so
+                self._stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        return len(text)
+
+    def flush(self) -> None:
+        """Write what is held back."""
+        if self._stream is not None:
+            with suppress(OSError, ValueError):
+                self._stream.flush()
+
+
+def say(text: str) -> None:
+    """One message on standard error."""
+    sys.stderr.write(text + "\n")
+
+
+def styled(out: Writer) -> Callable[[str], object]:
+    """How text with colours is written to ``out``, which need not know of them."""
+    return getattr(out, "styled", out.write)

@@ -1,0 +1,152 @@
+"""No name, path or value of a stranger steers a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pexpect
+import pytest
+
+RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+EVIL = "rel\x1b[2J\x9b31m\x07\u202e\u2066\u2028"
+# What a terminal and prompt-toolkit exchange by themselves.
+OWN = re.compile(r"\r|\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\x1b\][^\x07]*\x07|\x08")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A warehouse folder whose table, tag, column and namespace steer terminals."""
+    from tests.writer.table import TableWriter
+
+    return hostile_warehouse(tmp_path_factory.mktemp("evil"), TableWriter)
+
+
+def hostile_warehouse(folder: Path, _: Any) -> Path:
+    import pyarrow as pa
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    catalog = SqlCatalog("evil", uri=f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
+    catalog.create_namespace("n")
+    rows = pa.table({"id": [1, 2], f"c{EVIL}": ["x", EVIL]})
+    for name in ("evil", f"t{EVIL}"):
+        table = catalog.create_table(("n", name), rows.schema, location=f"{folder}/{len(name)}")
+        table.append(rows)
+        snapshot = table.current_snapshot()
+        assert snapshot is not None
+        table.manage_snapshots().create_tag(snapshot.snapshot_id, EVIL).commit()
+    catalog.close()
+    return folder
+
+
+def run(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "icesql", "--warehouse", str(place), *arguments],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+STATEMENTS = (
+    "SELECT * FROM n.evil VERSION AS OF 'rel'",  # did you mean
+    f"SELECT * FROM n.evil VERSION AS OF '{EVIL}'",  # a note
+    f"SELECT * FROM n.evil AT (VERSION => '{EVIL}x')",
+    f'SELECT * FROM n."nope{EVIL}"',
+    f'SELECT "nope{EVIL}" FROM n.evil',
+    f'SELECT * FROM "s{EVIL}".x',
+    f"SELECT * FROM iceberg_scan('/no/{EVIL}')",
+    f"SELECT {EVIL} FROM",
+    f'SELECT 1 AS "a{EVIL}"',
+    f"SET no{EVIL} = 1",
+    "SHOW TABLES",
+    "SHOW REFS FROM n.evil",
+    "SHOW SNAPSHOTS FROM n.evil",
+    "DESCRIBE n.evil",
+    "EXPLAIN SELECT * FROM n.evil",
+    f'EXPLAIN SELECT * FROM n."t{EVIL}"',
+)
+
+
+def test_no_statement_puts_a_control_character_on_stderr_or_into_a_table(place: Path) -> None:
+    for statement in STATEMENTS:
+        done = run(place, "-v", "-c", statement)
+        assert not RAW.search(done.stdout + done.stderr), (statement, done.stdout, done.stderr)
+    done = run(place, "--debug", "-c", STATEMENTS[3])
+    assert "Traceback" in done.stderr
+    assert not RAW.search(done.stderr)
+
+
+def test_the_command_line_itself_is_told_harmlessly() -> None:
+    for arguments in (
+        [EVIL],
+        ["--" + EVIL],
+        ["-f", f"/no/{EVIL}"],
+        ["--set", EVIL],
+        ["--format", EVIL],
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", "icesql", *arguments],
+            capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        assert done.returncode != 0
+        assert not RAW.search(done.stdout + done.stderr), arguments
+
+
+def test_a_pipe_gets_the_exact_text_and_a_terminal_none_of_it(place: Path) -> None:
+    sql = "SELECT * FROM n.evil ORDER BY id DESC LIMIT 1"
+    assert EVIL in run(place, "--format", "csv", "-c", sql).stdout
+    assert EVIL in json.loads(run(place, "--format", "json", "-c", sql).stdout)[0].values()
+    for output_format in ("csv", "json", "jsonl", "table", "markdown"):
+        shown = pexpect.run(
+            f"{sys.executable} -m icesql --warehouse {place} --format {output_format} -c '{sql}'",
+            timeout=60, env={**os.environ, "NO_COLOR": "1"}, encoding="utf-8",
+        )  # fmt: skip
+        assert "rel" in shown
+        assert not RAW.search(shown.replace("\r\n", "\n")), (output_format, shown)
+
+
+def test_the_shell_and_its_completion_menu_show_none(place: Path, tmp_path: Path) -> None:
+    shell = pexpect.spawn(
+        sys.executable,
+        ["-m", "icesql", "--warehouse", str(place)],
+        env={
+            **os.environ,
+            "XDG_STATE_HOME": str(tmp_path),
+            "TERM": "xterm",
+            "PROMPT_TOOLKIT_NO_CPR": "1",
+        },
+        encoding="utf-8",
+        timeout=30,
+        dimensions=(60, 200),
+    )
+    seen = []
+
+    def then(words: str) -> None:
+        shell.expect_exact(words)
+        seen.append(shell.before)
+
+    then("icesql>")
+    for line, answer in (
+        ("SELECT * FROM n.evil VERSION AS OF 'rel';", "not found in table"),
+        ("\\refs n.evil", "(2 rows"),
+        ("\\format csv", "icesql>"),
+        ("SELECT * FROM n.evil;", "(2 rows"),
+        ("\\nonsense", "unknown command"),
+    ):
+        shell.send(line + "\r")
+        then(answer)
+        then("icesql>")
+    shell.send("SELECT * FROM n.\t")
+    then("evil")
+    shell.sendintr()
+    then("icesql>")
+    shell.sendeof()
+    shell.expect(pexpect.EOF)
+    seen.append(shell.before)
+    text = OWN.sub("", "".join(seen))
+    assert not RAW.search(text), RAW.findall(text)
+    assert "rel\x1b" not in "".join(seen)  # and not among the sequences of the shell itself
