@@ -5,7 +5,6 @@ The only place that names concrete engines.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,10 +13,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from icesql.access import Access
+from icesql.catalog.search_path import SearchPath
 from icesql.config import Settings, check_temp_directory
 from icesql.context import Progress, QueryContext
 from icesql.engine.static import StaticResult
-from icesql.errors import ProgrammingError, TableNotFoundError, placing, similar_names
+from icesql.errors import placing
 from icesql.storage.cache import BoundedCache
 from icesql.storage.clean_errors import without_secrets
 from icesql.storage.credentials import redact_urls
@@ -57,16 +57,10 @@ class Session:
         spark: Any = None,
         properties: Mapping[str, Any] | None = None,
     ) -> None:
-        self._secrets: dict[str, Mapping[str, Any]] = {"": dict(properties or {})}
+        self._properties = dict(properties or {})
         self.settings, self.dialect = settings, dialect
-        self.access = access or Access()
+        self.names = SearchPath(open_catalog, BoundedCache(_CACHE_BYTES), access or Access())
         self._defaults = settings
-        self._open_catalog, self._opened = open_catalog, False
-        self._catalog: Catalog | None = None
-        self._other_catalogs: dict[str, Catalog] = {}
-        self._registered: dict[str, str] = {}
-        self.namespace: tuple[str, ...] = ()
-        self._cache = BoundedCache(_CACHE_BYTES)
         self._spark = spark
         self._engines: dict[str, Engine] = {}
         self._lock = threading.Lock()
@@ -93,7 +87,8 @@ class Session:
 
     def without_secrets(self) -> AbstractContextManager[None]:
         """A block whose errors tell no secret of this connection's catalogs and stores."""
-        return without_secrets({str(n): each for n, each in enumerate(self._secrets.values())})
+        sources = [self._properties, *self.names.storage_properties]
+        return without_secrets({str(number): each for number, each in enumerate(sources)})
 
     def _context(
         self, cancel: threading.Event | None, progress: Callable[[Progress], None] | None
@@ -122,21 +117,23 @@ class Session:
                 self.settings = self._defaults
                 return Outcome(None)
             case kinds.ResetSetting(str() as name):
-                self.access.check_setting(name)
+                self.names.access.check_setting(name)
                 self.settings = self.settings.with_default(name, self._defaults)
                 return Outcome(None)
             case kinds.Use(parts):
-                self._use(parts)
+                self.names.use(parts)
                 return Outcome(None)
             case _:
                 from icesql.query.show import show
 
-                columns, rows = show(statement, self, context)
-                notes = () if rows else self._why_empty(statement)
+                columns, rows, notes = show(statement, self.names, context)
                 return Outcome(StaticResult(columns, rows), notes=notes)
 
+    def _open_table(self, reference: TableReference) -> Table:
+        return self.names.open_table(reference.parts, reference.path)
+
     def _set(self, name: str, value: str) -> None:
-        self.access.check_setting(name)
+        self.names.access.check_setting(name)
         changed = self.settings.with_text(name, value)
         if changed.temp_directory != self.settings.temp_directory:
             check_temp_directory(changed.temp_directory)
@@ -147,7 +144,7 @@ class Session:
         from icesql.query.metadata_answers import answer_from_metadata
         from icesql.scan.planner import plan
 
-        bound = bind(query, self.open_table, context)
+        bound = bind(query, self._open_table, context)
         verified = context.settings.verify == "full"
         answer = None if verified else answer_from_metadata(bound, context)
         if answer is not None:
@@ -174,7 +171,7 @@ class Session:
         from icesql.scan.planner import plan
 
         started = time.perf_counter()
-        bound: BoundQuery = bind(statement.query, self.open_table, context)
+        bound: BoundQuery = bind(statement.query, self._open_table, context)
         bound_at = time.perf_counter()
         plans: list[ScanPlan] = [plan(replace(scan, explain=True), context) for scan in bound.scans]
         planned_at = time.perf_counter()
@@ -230,147 +227,12 @@ class Session:
 
         return LocalEngine()
 
-    # ------------------------------------------------------------------ names
-
-    @property
-    def catalog(self) -> Catalog | None:
-        """The catalog of the connection, opened when first asked for; None without one."""
-        if not self._opened:
-            self._catalog, self._opened = self._open_catalog(self._cache), True
-        return self._catalog
-
-    def register_table(self, name: str, path: str | os.PathLike[str]) -> None:
-        """Let ``name`` mean the table at ``path`` in this session, before any catalog's table."""
-        self._registered[name] = os.fspath(path)
-
-    def _why_empty(self, statement: Statement) -> tuple[str, ...]:
-        """What to know about a list of tables or namespaces that is empty."""
-        from icesql.sql import statement as kinds
-
-        if not isinstance(statement, kinds.ShowTables | kinds.ShowNamespaces) or statement.like:
-            return ()
-        catalog = self.catalog
-        if catalog is None:
-            return (
-                "there is no catalog; name one with --warehouse, --uri or --catalog "
-                "(in Python: arguments of connect), or read a path with iceberg_scan('path')",
-            )
-        hint = getattr(catalog, "empty_hint", None)  # of catalogs that keep names apart
-        return (hint(),) if hint is not None and not catalog.namespaces() else ()
-
-    def open_table(self, reference: TableReference) -> Table:
-        """The table that a reference names, freshly loaded. Raises TableNotFoundError."""
-        table = self._opened_table(reference)
-        if table.storage.properties:
-            # Vended credentials may be another table's tomorrow: the last of each name are kept.
-            self._secrets[table.name] = table.storage.properties
-        return table
-
-    def _opened_table(self, reference: TableReference) -> Table:
-        from icesql.catalog.open import denied_path, open_table
-
-        confine = self.access.confine
-        if reference.path is not None:
-            allowed = self.access.tables_by_path
-            if allowed is False:
-                raise denied_path()
-            return open_table(
-                reference.path,
-                name=reference.parts[-1],
-                cache=self._cache,
-                within=None if allowed is True else allowed,
-                confine=confine,
-            )
-        path = self._registered_path(reference.parts)
-        if path is not None:
-            return open_table(path, name=reference.parts[-1], cache=self._cache, confine=confine)
-        return self._catalog_table(reference.parts)
-
-    def _registered_path(self, parts: Sequence[str]) -> str | None:
-        if len(parts) != 1:
-            return None
-        if parts[0] in self._registered:
-            return self._registered[parts[0]]
-        lower = {name.lower(): path for name, path in self._registered.items()}
-        return lower.get(parts[0].lower())
-
-    def _catalog_table(self, parts: tuple[str, ...]) -> Table:
-        catalog = self.catalog
-        name = ".".join(parts)
-        if catalog is None:
-            other = self._catalog_named(parts[0]) if len(parts) > 2 else None
-            if other is not None:
-                return other.load(parts[1:])
-            raise TableNotFoundError(
-                name,
-                similar=similar_names(name, self._registered),
-                hint="connect with a catalog or a warehouse, register_table(name, path), "
-                "or read a path with iceberg_scan('path')",
-            )
-        candidates = [parts]
-        if self.namespace:
-            candidates.insert(0, (*self.namespace, *parts))
-        if len(parts) > 1 and parts[0].lower() == catalog.name.lower():
-            candidates.append(parts[1:])
-        first: TableNotFoundError | None = None
-        for candidate in candidates:
-            try:
-                return catalog.load(candidate)
-            except TableNotFoundError as error:
-                first = first or error
-        if len(parts) > 2 and (other := self._catalog_named(parts[0])) is not None:
-            return other.load(parts[1:])
-        assert first is not None
-        raise first
-
-    def _catalog_named(self, name: str) -> Catalog | None:
-        """Another catalog of the user's PyIceberg configuration, None without such a name."""
-        from icesql.catalog.open import open_catalog
-        from icesql.errors import CatalogError
-
-        if not self.access.allows_catalog(name):
-            return None  # as if there were none of that name
-        if name not in self._other_catalogs:
-            try:
-                self._other_catalogs[name] = open_catalog(
-                    name, cache=self._cache, confine=self.access.confine
-                )
-            except CatalogError:
-                return None
-        return self._other_catalogs[name]
-
-    def table_names(self) -> list[str]:
-        """Every name that a query may use: registered tables and those of the catalog."""
-        catalog = self.catalog
-        listed = catalog.tables(None) if catalog is not None else []
-        return [*self._registered, *(".".join(identifier) for identifier in listed)]
-
-    def _use(self, parts: tuple[str, ...]) -> None:
-        catalog = self.catalog
-        if catalog is None:
-            raise ProgrammingError("USE needs a catalog; connect with one")
-        known = catalog.namespaces()
-        by_lower = {tuple(part.lower() for part in each): each for each in known}
-        found = by_lower.get(tuple(part.lower() for part in parts))
-        if found is None and parts and parts[0].lower() == catalog.name.lower():
-            parts = parts[1:]
-            found = by_lower.get(tuple(part.lower() for part in parts))
-        if parts and found is None:
-            name = ".".join(parts)
-            near = similar_names(name, (".".join(each) for each in known))
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise ProgrammingError(f'namespace "{name}" not found{hint}')
-        self.namespace = found or ()
-
     def close(self) -> None:
         """End open results, engines and catalogs."""
         for engine in self._engines.values():
             engine.close()
         self._engines.clear()
-        for catalog in (self._catalog, *self._other_catalogs.values()):
-            if catalog is not None:
-                catalog.close()
-        self._catalog, self._opened = None, True
+        self.names.close()
 
 
 def _chosen(plans: Sequence[ScanPlan], context: QueryContext) -> tuple[str, tuple[str, ...]]:

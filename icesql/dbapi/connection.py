@@ -89,12 +89,12 @@ class Connection:
 
     def register_table(self, name: str, path: str | os.PathLike[str]) -> None:
         """Let ``name`` mean the table at ``path``: a table folder or a metadata file."""
-        self._session().register_table(name, path)
+        self._session().names.register(name, path)
 
     @property
     def catalog(self) -> Catalog | None:
         """The catalog this connection was opened with."""
-        return self._session().catalog
+        return self._session().names.catalog
 
     @property
     def settings(self) -> Settings:
@@ -104,11 +104,11 @@ class Connection:
     @property
     def access(self) -> Access:
         """What SQL may do on this connection, as ``connect`` was told; never changes."""
-        return self._session().access
+        return self._session().names.access
 
     def tables(self) -> list[str]:
         """Names of all tables: registered ones and those of the catalog."""
-        return self._session().table_names()
+        return self._session().names.table_names()
 
     def columns(self, table: str) -> list[str]:
         """Names of the columns of a table, as ``DESCRIBE`` lists them."""

@@ -6,7 +6,7 @@ import fnmatch
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from icesql.config import time_zone
 from icesql.context import QueryContext
@@ -16,42 +16,33 @@ from icesql.sql import statement as kinds
 from icesql.storage.credentials import redact_urls
 
 if TYPE_CHECKING:
-    from icesql.catalog.open import Catalog, Table
+    from icesql.catalog.open import Table
+    from icesql.catalog.search_path import SearchPath
     from icesql.sql.statement import Statement, TableReference
 
 Columns = Sequence[tuple[str, str]]
 Rows = list[tuple[Any, ...]]
 
 
-class Names(Protocol):
-    """Where names come from: the session."""
-
-    namespace: tuple[str, ...]
-
-    @property
-    def catalog(self) -> Catalog | None:
-        """The catalog of the connection."""
-
-    def open_table(self, reference: TableReference) -> Table:
-        """The table of a reference."""
-
-    def table_names(self) -> list[str]:
-        """Every table name."""
-
-
-def show(statement: Statement, names: Names, context: QueryContext) -> tuple[Columns, Rows]:
-    """Columns (name, kind) and rows that answer a SHOW or DESCRIBE statement."""
+def show(
+    statement: Statement, names: SearchPath, context: QueryContext
+) -> tuple[Columns, Rows, tuple[str, ...]]:
+    """Columns (name, kind), rows and notes that answer a SHOW or DESCRIBE statement."""
     match statement:
         case kinds.ShowTables(namespace, like):
-            return [("table", "varchar")], _tables(names, namespace, like)
+            rows = _tables(names, namespace, like)
+            return [("table", "varchar")], rows, _why_empty(rows, names, like)
         case kinds.ShowNamespaces(parent, like):
-            return [("namespace", "varchar")], _namespaces(names, parent, like)
+            rows = _namespaces(names, parent, like)
+            return [("namespace", "varchar")], rows, _why_empty(rows, names, like)
         case kinds.ShowSnapshots(reference):
-            return _wide(_SNAPSHOT_COLUMNS, _snapshots(names.open_table(reference), context))
+            rows = _snapshots(_table(reference, names), context)
+            return *_wide(_SNAPSHOT_COLUMNS, rows), ()
         case kinds.ShowRefs(reference):
-            return _wide(_REF_COLUMNS, _refs(names.open_table(reference)))
+            return *_wide(_REF_COLUMNS, _refs(_table(reference, names))), ()
         case kinds.Describe(reference):
-            return _DESCRIBE_COLUMNS, _describe(names.open_table(reference), reference, context)
+            rows = _describe(_table(reference, names), reference, context)
+            return _DESCRIBE_COLUMNS, rows, ()
         case _:
             raise UnsupportedSqlError(type(statement).__name__)
 
@@ -78,7 +69,25 @@ def _wide(columns: Columns, rows: Rows) -> tuple[Columns, Rows]:
     ]
 
 
-def _tables(names: Names, namespace: tuple[str, ...] | None, like: str | None) -> Rows:
+def _table(reference: TableReference, names: SearchPath) -> Table:
+    return names.open_table(reference.parts, reference.path)
+
+
+def _why_empty(rows: Rows, names: SearchPath, like: str | None) -> tuple[str, ...]:
+    """What to know about a list of tables or namespaces that is empty."""
+    if rows or like:
+        return ()
+    catalog = names.catalog
+    if catalog is None:
+        return (
+            "there is no catalog; name one with --warehouse, --uri or --catalog "
+            "(in Python: arguments of connect), or read a path with iceberg_scan('path')",
+        )
+    hint = getattr(catalog, "empty_hint", None)  # of catalogs that keep names apart
+    return (hint(),) if hint is not None and not catalog.namespaces() else ()
+
+
+def _tables(names: SearchPath, namespace: tuple[str, ...] | None, like: str | None) -> Rows:
     catalog = names.catalog
     wanted = namespace if namespace is not None else names.namespace or None
     if wanted is not None and catalog is not None:
@@ -88,7 +97,7 @@ def _tables(names: Names, namespace: tuple[str, ...] | None, like: str | None) -
     return [(name,) for name in found if _like(name.rpartition(".")[2], like)]
 
 
-def _namespaces(names: Names, parent: tuple[str, ...] | None, like: str | None) -> Rows:
+def _namespaces(names: SearchPath, parent: tuple[str, ...] | None, like: str | None) -> Rows:
     catalog = names.catalog
     known = catalog.namespaces() if catalog is not None else []
     inside = [each for each in known if parent is None or each[: len(parent)] == parent]
