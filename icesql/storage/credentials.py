@@ -7,15 +7,11 @@ its place is masked without being known, such as ``user:password@`` and ``?X-Amz
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final
-from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
 MASK: Final = "***"
 
@@ -134,6 +130,10 @@ def _masked_pair(found: re.Match[str]) -> str:
 
 def _forms(properties: Mapping[str, Any], shortest: int) -> set[str]:
     """Every text by which a secret may be told again, none shorter than ``shortest``."""
+    import base64
+    import json
+    from urllib.parse import quote, quote_plus, unquote, unquote_plus
+
     forms: set[str] = set()
     for secret in {*_secrets(properties), *_of_environment()}:
         if len(secret) < shortest:
@@ -165,6 +165,9 @@ def _of_environment() -> Iterator[str]:
 
 def _parts(name: str, value: str) -> Iterator[str]:
     """The secret texts of one property: the whole value, and what it is made of."""
+    import json
+    from urllib.parse import unquote
+
     value = value.strip()
     if is_secret(name) and not re.fullmatch(_NO_SECRET, value):
         yield value
@@ -193,6 +196,8 @@ def _parts(name: str, value: str) -> Iterator[str]:
 
 
 def _after_colon(value: str) -> Iterator[str]:
+    import base64
+
     user, colon, secret = value.partition(":")
     if colon and secret:
         yield secret
@@ -200,7 +205,9 @@ def _after_colon(value: str) -> Iterator[str]:
 
 
 def _decoded(text: str) -> str:
+    import base64
+
     try:
         return base64.b64decode(text, validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:  # no base64, or no text
         return ""

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO, Final, cast
 from icesql.errors import NotSupportedError, StorageError
 from icesql.storage.clean_errors import without_secrets
 from icesql.storage.credentials import redact
+from icesql.storage.open import VANISHED
 from icesql.storage.reroot import split_path
 from icesql.storage.sizes import check_size
 
@@ -105,6 +106,8 @@ class RemoteFiles:
 
     def _reason(self, uri: str, error: Exception) -> str:
         """What the store says is wrong; it refuses a HEAD without a word, so it is asked again."""
+        if isinstance(error, FileNotFoundError):
+            return VANISHED
         text = str(error)
         scheme, authority, inner = split_path(uri)
         system = self._systems.get((scheme, authority))

@@ -137,7 +137,9 @@ class Reroot:
             raise denied(path)
         if found is None:
             raise StorageError(
-                path, f"there is no such file, nor one that ends like it under {self.folder}"
+                path,
+                f"no such file, nor one that ends like it under {self.folder}; "
+                "expired or removed while reading?",
             )
         location, guessed = found
         owner, owner_guessed = self._owners.setdefault(location, (path, guessed))

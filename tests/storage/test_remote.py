@@ -258,3 +258,9 @@ def test_messages_keep_their_case(tmp_path: Path) -> None:
         Storage().read(str(tmp_path / "none"))
     error = OSError("AWS Error on Key 'Data/File.parquet'")
     assert os_problem(error) == "AWS Error on Key 'Data/File.parquet'"
+
+
+def test_a_file_that_vanished_is_told_as_one(storage: Storage) -> None:
+    for verb in (storage.read, storage.open):
+        with pytest.raises(StorageError, match="no such file; expired or removed while reading"):
+            verb("s3://bucket/none")
