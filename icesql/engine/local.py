@@ -12,12 +12,14 @@ from icesql.context import QueryContext
 from icesql.engine import grouping
 from icesql.engine.bad_file import ask_named_file, is_reading_problem, name_bad_file
 from icesql.engine.calls import check_calls
+from icesql.engine.chunk_sizes import MOST_ROWS, ChunkSize, batch_rows
 from icesql.engine.errors import is_fatal, translate
 from icesql.engine.finer_types import adapted_types
 from icesql.engine.folders import folders_read
 from icesql.engine.footer import FooterCache
 from icesql.engine.grouping import FileGroup, group_files
 from icesql.engine.instance import Instance, InstancePool
+from icesql.engine.memory_watch import MemoryWatch
 from icesql.engine.open_query import OpenQuery
 from icesql.engine.reading import Reading
 from icesql.engine.relation_builder import RelationBuilder
@@ -44,8 +46,6 @@ if TYPE_CHECKING:
     from icesql.scan.plan import ScanPlan
     from icesql.scan.task import CombinedScanTask
 
-_BATCH_ROWS: Final = 65_536
-_FETCH_ROWS: Final = 2_048
 _CLOSE_SECONDS: Final = 1.0
 
 
@@ -96,8 +96,11 @@ class LocalResult:
         self.groups: tuple[str, ...] = ()
         self.notes: tuple[str, ...] = ()
         self.columns: tuple[ResultColumn, ...] = ()
-        self._worker = Worker(self._open.interrupt, self._open.release)
-        self._reading = Reading(self._chunks, self._batches, self._finish)
+        self._watch = watch = MemoryWatch(query.settings.memory_limit, id(pool))
+        self._worker = Worker(self._open.interrupt, self._open.release, watch)
+        self._reading = Reading(
+            lambda: watch.over(self._chunks()), lambda: watch.over(self._batches()), self._finish
+        )
         try:
             self._start(general=False)
         except BaseException:
@@ -248,9 +251,12 @@ class LocalResult:
         types = [column.type for column in self.columns]
         converters = [row_converter(declared, self._zone) for declared in types]
         self._first(self._execute_rows)
-        while rows := self._later(lambda: self._open.cursor.fetchmany(_FETCH_ROWS)):
-            if len(rows) < _FETCH_ROWS:
+        size = ChunkSize(types)
+        while rows := self._later(lambda: self._open.cursor.fetchmany(size.rows)):
+            is_last = len(rows) < size.rows
+            if is_last:
                 self._reading.last()
+            size.measure(rows)
             if any(converters):
                 yield [
                     tuple(
@@ -261,7 +267,7 @@ class LocalResult:
                 ]
             else:
                 yield rows
-            if len(rows) < _FETCH_ROWS:
+            if is_last:
                 return
 
     def _execute_rows(self) -> None:
@@ -274,11 +280,12 @@ class LocalResult:
 
     def _rows_from_arrow(self) -> Iterator[list[tuple[Any, ...]]]:
         for batch in self._batches():
-            columns = [
-                python_values(array, column.type, self._zone)
-                for array, column in zip(batch.columns, self.columns, strict=True)
-            ]
-            if batch.num_rows:
+            for start in range(0, batch.num_rows, MOST_ROWS):
+                part = batch.slice(start, MOST_ROWS)
+                columns = [
+                    python_values(array, column.type, self._zone)
+                    for array, column in zip(part.columns, self.columns, strict=True)
+                ]
                 yield list(zip(*columns, strict=True))
 
     # ------------------------------------------------------------------ Arrow
@@ -299,7 +306,8 @@ class LocalResult:
     def _open_reader(self) -> None:
         sql = self._select(self._declared())
         relation = self._open.cursor.sql(sql, params=self._used_parameters(sql))
-        self._open.reader = relation.to_arrow_reader(_BATCH_ROWS)
+        rows = batch_rows([column.type for column in self.columns], self._plans)
+        self._open.reader = relation.to_arrow_reader(rows)
 
     def _declared(self) -> list[str]:
         return [

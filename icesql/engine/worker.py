@@ -17,11 +17,13 @@ from contextlib import suppress
 from typing import Any, Final, Generic, TypeVar
 
 from icesql.context import QueryContext
+from icesql.engine.memory_watch import MemoryWatch
 from icesql.errors import InterfaceError, OperationalError
 
 T = TypeVar("T")
 
-STEP_SECONDS: Final = 0.05
+# Memory grows by some 20 MB in a step.
+STEP_SECONDS: Final = 0.01
 # How long a cancelled call may take to come back before its thread is left to itself.
 GRACE_SECONDS: Final = 0.12
 
@@ -57,8 +59,10 @@ class Worker:
     owner.
     """
 
-    def __init__(self, interrupt: Callable[[], None], at_end: Callable[[], None]) -> None:
-        self._interrupt = interrupt
+    def __init__(
+        self, interrupt: Callable[[], None], at_end: Callable[[], None], watch: MemoryWatch
+    ) -> None:
+        self._interrupt, self._watch = interrupt, watch
         self._calls: _Calls = queue.SimpleQueue()
         self._thread = threading.Thread(
             target=_loop, args=(self._calls, at_end), name="icesql-query", daemon=True
@@ -77,14 +81,20 @@ class Worker:
 
         Raises QueryCancelledError when the context is cancelled or its deadline passes, at most
         0.2 s later, even when the call is blocked: its thread then ends by itself. Raises
-        InterfaceError when the worker is closed, or stayed behind in another process.
+        InterfaceError when the worker is closed, or stayed behind in another process, and
+        ScanLimitError when the process takes more memory than the query may have.
         """
+        with self._watch:
+            return self._call(function, context)
+
+    def _call(self, function: Callable[[], T], context: QueryContext) -> T:
         context.check()
         call = _Call(function)
         self._calls.put(call)
         try:
             while not call.done.wait(STEP_SECONDS):
                 context.check()
+                self._watch.check()
                 if not self._thread.is_alive() and not call.done.is_set():
                     raise InterfaceError("the result is closed")
         except BaseException:

@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 from icesql.context import QueryContext
 from icesql.engine.footer import FooterCache
 from icesql.engine.instance import InstancePool
+from icesql.engine.memory_watch import MemoryWatch
 from icesql.engine.reading import Reading
 from icesql.engine.result_schema import ResultColumn, arrow_schema, python_values
 from icesql.engine.spark.batches import expected_bytes, stream
@@ -129,7 +130,8 @@ class SparkResult:
         self.columns: tuple[ResultColumn, ...] = ()
         self.groups: tuple[str, ...] = ()
         self.notes: tuple[str, ...] = ()
-        self._worker = Worker(self._open.interrupt, self._open.release)
+        watch = MemoryWatch(query.settings.memory_limit, id(pool))
+        self._worker = Worker(self._open.interrupt, self._open.release, watch)
         self._reading = Reading(self._row_chunks, self._batches, self._finish)
         try:
             self._run(self._start, planning=True)

@@ -1,0 +1,198 @@
+"""A query stays within its memory limit, however its bytes come together."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import icesql
+from icesql.engine import memory_watch
+from icesql.engine.chunk_sizes import ChunkSize
+from icesql.engine.memory_watch import MemoryWatch
+from icesql.engine.result_schema import ResultType
+from icesql.errors import ScanLimitError
+
+MIB = 1 << 20
+
+GROWN = """
+import resource, sys, icesql
+import pyarrow
+limit, how, sql = sys.argv[1:]
+with icesql.connect(settings={"memory_limit": limit, "threads": "2"}) as connection:
+    connection.execute("SELECT 1").arrow()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    told = "no error"
+    try:
+        cursor = connection.execute(sql)
+        if how == "rows":
+            cursor.fetchall()
+        elif how == "arrow":
+            cursor.arrow()
+        else:
+            for _ in cursor:
+                pass
+    except icesql.Error as error:
+        told = type(error).__name__
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    print(told, "/", grown >> 10, "/", connection.execute("SELECT 42").fetchall())
+"""
+
+
+def run(limit: str, how: str, sql: str) -> tuple[str, int]:
+    """What a query in a process of its own told, and by how many MiB the process grew."""
+    done = subprocess.run(
+        [sys.executable, "-c", GROWN, limit, how, sql], capture_output=True, text=True, check=True
+    )
+    told, grown, rest = done.stdout.split("/")
+    assert rest.strip() == "[(42,)]", "the connection works on"
+    return told.strip(), int(grown)
+
+
+@pytest.mark.parametrize("how", ["rows", "arrow", "iterated"])
+def test_many_wide_rows_are_stopped_near_the_limit(how: str) -> None:
+    told, grown = run("150MB", how, "SELECT repeat('x', 1000000) FROM range(2000)")
+    assert told == "ScanLimitError" or how == "iterated"
+    assert grown < 350, "MiB; 2 GB without a limit"
+
+
+def test_many_narrow_rows_are_stopped_near_the_limit() -> None:
+    sql = "SELECT x, repeat('x', 100) FROM range(5000000) AS r(x)"
+    told, grown = run("100MB", "rows", sql)
+    assert told == "ScanLimitError"
+    assert grown < 300
+
+
+def test_rows_that_are_let_go_are_no_growth() -> None:
+    told, grown = run("200MB", "iterated", "SELECT x, repeat('x', 200) FROM range(1000000) AS r(x)")
+    assert told == "no error"
+    assert grown < 300
+
+
+def test_a_sort_that_spills_is_not_stopped() -> None:
+    sql = "SELECT sum(length(s)) FROM (SELECT s FROM (SELECT hash(x)::VARCHAR AS s FROM range(3000000) AS r(x)) ORDER BY s LIMIT 2999999)"
+    told, grown = run("100MB", "rows", sql)
+    assert told == "no error"
+    assert grown < 300
+
+
+# ---------------------------------------------------------------------------- the account
+
+
+class Memory:
+    """Stands for the process: bytes that it says it has."""
+
+    def __init__(self) -> None:
+        self.bytes = 100 * MIB
+
+
+@pytest.fixture
+def memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Memory]:
+    fake = Memory()
+    monkeypatch.setattr(memory_watch, "taken", lambda: fake.bytes)
+    yield fake
+    assert not memory_watch._at_work
+
+
+def test_what_the_program_had_or_takes_between_does_not_count(memory: Memory) -> None:
+    memory.bytes = 5000 * MIB
+    watch = MemoryWatch(1000 * MIB, "one")
+    with watch:
+        memory.bytes += 900 * MIB
+    memory.bytes += 9000 * MIB
+    with watch:
+        memory.bytes += 100 * MIB
+        watch.check()
+    with (
+        pytest.raises(ScanLimitError, match="1,121 MiB of memory, more than memory_limit = 1,000"),
+        watch,
+    ):
+        memory.bytes += 121 * MIB
+
+
+def test_what_is_freed_between_counts_for_the_query(memory: Memory) -> None:
+    watch = MemoryWatch(1000 * MIB, "one")
+    for _ in range(100):
+        with watch:
+            memory.bytes += 900 * MIB
+        memory.bytes -= 900 * MIB
+
+
+def test_limits_of_connections_that_work_together_are_added(memory: Memory) -> None:
+    small, large = MemoryWatch(100 * MIB, "small"), MemoryWatch(1000 * MIB, "large")
+    other = MemoryWatch(1000 * MIB, "large")
+    small.__enter__()
+    with large, other:
+        memory.bytes += 1090 * MIB
+        small.check()
+        large.check()
+        memory.bytes += 300 * MIB
+        with pytest.raises(ScanLimitError):
+            large.check()
+        memory.bytes -= 300 * MIB
+    with pytest.raises(ScanLimitError):
+        small.__exit__(None)
+
+
+def test_an_error_inside_is_the_error(memory: Memory) -> None:
+    watch = MemoryWatch(100 * MIB, "one")
+
+    def grow() -> None:
+        memory.bytes += 1000 * MIB
+        raise KeyError
+
+    with pytest.raises(KeyError), watch:
+        grow()
+
+
+def test_no_thread_watches() -> None:
+    with icesql.connect() as connection:
+        before = threading.active_count()
+        cursor = connection.execute("SELECT x FROM range(100000) AS r(x)")
+        cursor.fetchone()
+        assert threading.active_count() <= before + 1
+
+
+def test_the_process_knows_what_it_has() -> None:
+    before = memory_watch.taken()
+    block = b"x" * (64 * MIB)
+    assert memory_watch.taken() - before > 60 * MIB
+    del block
+
+
+def test_away_from_linux_the_most_that_it_had_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere(*_: object) -> int:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(memory_watch.os, "open", nowhere)
+    assert memory_watch.taken() > 10 * MIB
+
+
+# ---------------------------------------------------------------------------- chunks
+
+
+def test_chunks_are_as_long_as_their_rows_are_narrow() -> None:
+    text, number = ResultType("varchar"), ResultType("bigint")
+    assert ChunkSize([number]).rows == 2048
+    size = ChunkSize([number, text])
+    assert size.rows == 64
+    size.measure([(1, "x")] * 64)
+    assert size.rows == 2048
+    size.measure([(1, "x" * 100_000)] * 64)
+    assert 64 <= size.rows <= 100
+    size.measure([(1, "x" * (1 << 30))])
+    assert size.rows == 1
+    size.measure([(1, None)])
+    assert size.rows == 2048
+
+
+def test_rows_of_changing_width_all_come(tmp_path: Path) -> None:
+    sql = "SELECT x, repeat('y', CASE WHEN x % 500 = 7 THEN 200000 ELSE 3 END) FROM range(5000) AS r(x)"
+    with icesql.connect() as connection:
+        rows = connection.execute(sql).fetchall()
+    assert [row[0] for row in rows] == list(range(5000))
+    assert sum(len(row[1]) for row in rows) == 10 * 200000 + 4990 * 3
