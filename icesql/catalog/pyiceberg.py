@@ -310,9 +310,18 @@ class PyIcebergCatalog:
     @contextmanager
     def _calling(self) -> Iterator[None]:
         # The foreign catalog's properties also have what the server sent along.
-        known = {**self._foreign.properties, **self._properties}
+        known = {**self._foreign.properties, **self._properties, **_tokens(self._foreign)}
         with _translated(f"catalog {self.name}", known):
             yield
+
+
+def _tokens(foreign: Any) -> dict[str, Any]:
+    """The tokens that a REST catalog was given for its credential; none for other kinds."""
+    adapter = getattr(getattr(foreign, "_session", None), "auth", None)
+    manager = getattr(adapter, "auth_manager", None)
+    holders = (manager, getattr(manager, "token_provider", None))
+    tokens = [getattr(holder, "_token", None) for holder in holders]
+    return {f"token-{n}": token for n, token in enumerate(tokens) if isinstance(token, str)}
 
 
 @contextmanager

@@ -246,3 +246,28 @@ def test_a_list_of_nothing_says_that_there_is_no_catalog(statement: str) -> None
         cursor = connection.execute(statement)
         assert cursor.fetchall() == []
         assert "there is no catalog; name one with --warehouse" in cursor.notes[0]
+
+
+class _Issuing(_Rest):
+    """Gives a token for the credential, and tells it to everybody afterwards."""
+
+    def do_GET(self) -> None:
+        if self.path.endswith("/config"):
+            self._send(200, json.dumps({"defaults": {}, "overrides": {}}))
+        else:
+            said = self.headers["Authorization"].removeprefix("Bearer ")
+            self._send(403, refusal(f"token {said} may not list"))
+
+    do_HEAD = do_GET
+
+    def do_POST(self) -> None:
+        self._send(200, json.dumps({"access_token": "opaquetoken", "token_type": "bearer"}))
+
+
+def test_a_token_that_the_catalog_gave_is_a_secret_too() -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Issuing)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    text = told(f"http://127.0.0.1:{server.server_port}", credential="id:secret")
+    server.shutdown()
+    server.server_close()
+    assert "token *** may not list" in text
