@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from icesql.access import Access
@@ -17,7 +17,7 @@ from icesql.catalog.search_path import SearchPath
 from icesql.config import Settings, check_temp_directory
 from icesql.context import Progress, QueryContext
 from icesql.engine.static import StaticResult
-from icesql.errors import placing
+from icesql.errors import UnsupportedSqlError, placing
 from icesql.storage.cache import BoundedCache
 from icesql.storage.clean_errors import without_secrets
 from icesql.storage.credentials import redact_urls
@@ -79,7 +79,12 @@ class Session:
         from icesql.sql.parse import parse
 
         with self.without_secrets():
-            statements = parse(sql, dialect=self.dialect, parameters=parameters)
+            statements = parse(
+                sql,
+                dialect=self.dialect,
+                parameters=parameters,
+                files=self.names.access.files is not False,
+            )
         for statement in statements:
             with self.without_secrets(), placing(sql):
                 outcome = self._execute(statement, self._context(cancel, progress))
@@ -139,12 +144,29 @@ class Session:
             check_temp_directory(changed.temp_directory)
         self.settings = changed
 
-    def _query(self, query: Query, context: QueryContext) -> Outcome:
+    def _bind(self, query: Query, context: QueryContext) -> BoundQuery:
         from icesql.query.bind import bind
+
+        bound = bind(query, self._open_table, context)
+        if not query.files:
+            return bound
+        from icesql.query.files import bind_files
+
+        if context.settings.engine != "local":
+            first = query.files[0]
+            raise UnsupportedSqlError(
+                f"{first.function}() where engine = '{context.settings.engine}'",
+                hint="files are read with engine = 'local'",
+                line=first.line,
+                column=first.column,
+            )
+        return replace(bound, files=bind_files(query.files, self.names.access.files, context))
+
+    def _query(self, query: Query, context: QueryContext) -> Outcome:
         from icesql.query.metadata_answers import answer_from_metadata
         from icesql.scan.planner import plan
 
-        bound = bind(query, self._open_table, context)
+        bound = self._bind(query, context)
         verified = context.settings.verify == "full"
         answer = None if verified else answer_from_metadata(bound, context)
         if answer is not None:
@@ -163,15 +185,13 @@ class Session:
         return Outcome(result, tuple(each.report for each in plans), notes)
 
     def _explain(self, statement: Any, context: QueryContext) -> Outcome:
-        from dataclasses import replace
 
         from icesql.engine.grouping import group_files
-        from icesql.query.bind import bind
         from icesql.query.explain import as_json, as_text, describe
         from icesql.scan.planner import plan
 
         started = time.perf_counter()
-        bound: BoundQuery = bind(statement.query, self._open_table, context)
+        bound = self._bind(statement.query, context)
         bound_at = time.perf_counter()
         plans: list[ScanPlan] = [plan(replace(scan, explain=True), context) for scan in bound.scans]
         planned_at = time.perf_counter()

@@ -22,6 +22,7 @@ from icesql.engine.instance import Instance, InstancePool
 from icesql.engine.memory_watch import MemoryWatch
 from icesql.engine.open_query import OpenQuery
 from icesql.engine.reading import Reading
+from icesql.engine.relation import file_relation
 from icesql.engine.relation_builder import RelationBuilder
 from icesql.engine.result_schema import (
     ResultColumn,
@@ -117,6 +118,7 @@ class LocalResult:
             for plan, own in zip(self._plans, groups, strict=True)
             for folder in folders_read(plan, own)
         }
+        folders.update(*(files.folders for files in self._bound.files))
         self._instance = instance = self._pool.acquire(folders, self._query.settings)
         self._run(lambda: self._bind(instance, groups))
 
@@ -139,6 +141,10 @@ class LocalResult:
             for name, source in relation.registered.items():
                 cursor.register(name, source)
             sources[f"__scan_{index}"] = relation.sql
+            self._parameters.update(relation.parameters)
+        for files in self._bound.files:
+            relation = file_relation(files)
+            sources[files.name] = relation.sql
             self._parameters.update(relation.parameters)
         tree = adapted_types(self._bound.tree, [scan.projection for scan in self._bound.scans])
 

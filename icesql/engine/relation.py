@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from icesql.engine.duckdb_types import duckdb_type, literal, quoted
 from icesql.iceberg import metadata_columns
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import MISSING, DateType, IcebergType, NestedField, is_floating
 from icesql.scan.task import FileScanTask, ScanContext
+
+if TYPE_CHECKING:
+    from icesql.query.bound import FileScan
 
 # A scan of no columns still has rows, and SQL has no SELECT of nothing.
 _NO_COLUMNS: Final = '1 AS "__row"'
@@ -173,6 +176,16 @@ class PlainFiles:
             f"SELECT {columns or _NO_COLUMNS} FROM {self.function} AS f{suffix}",
             self.parameters,
         )
+
+
+def file_relation(scan: FileScan) -> Relation:
+    """The files that a query names itself, with the options it gives."""
+    parameter = f"{scan.name.strip('_')}_paths"
+    options = "".join(f", {name} = {value}" for name, value in scan.options)
+    return Relation(
+        f"SELECT * FROM {scan.function}(${parameter}{options})",
+        {parameter: [escape_glob(location) for location in scan.locations]},
+    )
 
 
 def _default(column: NestedField) -> str:

@@ -42,6 +42,20 @@ class ScanNote:
     note: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class FileScan:
+    """Local files that the table ``name`` of a tree stands for, read by a function of the engine.
+
+    ``options`` are names and literals in SQL; ``folders`` hold all of the files.
+    """
+
+    name: str
+    function: str
+    locations: tuple[str, ...]
+    options: tuple[tuple[str, str], ...]
+    folders: frozenset[str]
+
+
 @dataclass(frozen=True)
 class BoundQuery:
     """A query tree over ``"__scan_<i>"`` tables and one TableScan for each of them, in order.
@@ -58,3 +72,4 @@ class BoundQuery:
     notes: tuple[str, ...] = ()
     pushed: tuple[PushedConjunct, ...] = ()
     resolved: tuple[ScanNote, ...] = field(default=())
+    files: tuple[FileScan, ...] = ()

@@ -12,7 +12,7 @@ from typing import Final
 from sqlglot import exp
 
 from icesql.errors import similar_names
-from icesql.sql.engine_functions import is_known, known_names, refusal
+from icesql.sql.engine_functions import is_file_function, is_known, known_names, refusal
 from icesql.sql.source import Source
 
 QUERY_WORDS: Final = ("SELECT", "WITH", "FROM", "VALUES", "(")
@@ -102,6 +102,9 @@ _TABLE_FUNCTIONS: Final = frozenset(
     | {"iceberg_scan", "posexplode"}
 )
 
+# What the tables of a tree are called once they were taken out.
+_RESERVED: Final = ("__scan_", "__file_")
+
 _REFUSED_NODES: Final[dict[type[exp.Expr], str]] = {
     exp.Command: "this statement",
     exp.Into: "SELECT INTO",
@@ -124,11 +127,16 @@ _REFUSED_NODES: Final[dict[type[exp.Expr], str]] = {
 }
 
 
-def check_tree(tree: exp.Expr, source: Source) -> None:
-    """Refuse what icesql does not run. Raises UnsupportedSqlError, SqlSyntaxError."""
+def check_tree(tree: exp.Expr, source: Source, *, files: bool = False) -> None:
+    """Refuse what icesql does not run. Raises UnsupportedSqlError, SqlSyntaxError.
+
+    ``files``: whether functions that read files may stand in FROM.
+    """
     if not isinstance(tree, exp.Query):
         raise source.unsupported(_statement_name(tree), offset_of(tree, source))
     for node in tree.walk():
+        if files and _reads_files(node):
+            continue
         refused = _REFUSED_NODES.get(type(node))
         if refused:
             hint = "write sum(x) FILTER (WHERE …)" if isinstance(node, exp.Pivot) else ""
@@ -137,13 +145,13 @@ def check_tree(tree: exp.Expr, source: Source) -> None:
             case exp.Select():
                 _check_select(node, source)
             case exp.Table():
-                _check_table(node, source)
+                _check_table(node, source, files=files)
             case exp.From() | exp.Join():
                 _check_source(node, source)
             case exp.Lateral():
                 _check_lateral(node, source)
             case exp.CTE():
-                if node.alias.lower().startswith("__scan_"):
+                if node.alias.lower().startswith(_RESERVED):
                     raise source.unsupported(
                         f'the name "{node.alias}"', offset_of(node, source), "it is reserved"
                     )
@@ -168,7 +176,13 @@ def _check_select(node: exp.Select, source: Source) -> None:
         raise source.syntax_error("SELECT without a column", offset_of(node, source), ("a column",))
 
 
-def _check_table(node: exp.Table, source: Source) -> None:
+def _reads_files(node: exp.Expr) -> bool:
+    """Whether a node is a function in FROM that reads files."""
+    in_from = isinstance(node.parent, exp.Table) and node.arg_key == "this"
+    return in_from and isinstance(node, exp.Func) and is_file_function(function_name(node))
+
+
+def _check_table(node: exp.Table, source: Source, *, files: bool) -> None:
     for name, value in node.args.items():
         if value and name not in _TABLE_PARTS:
             label = _TABLE_PART_NAMES.get(name, name.upper())
@@ -180,7 +194,10 @@ def _check_table(node: exp.Table, source: Source) -> None:
     if isinstance(inner, exp.Dot):
         _check_parts(node, source)
     elif isinstance(inner, exp.Func):
-        name = _check_table_function(inner, node, source)
+        if files and _reads_files(inner):
+            name = function_name(inner)
+        else:
+            name = _check_table_function(inner, node, source)
         if node.args.get("db") is not None:
             raise source.unsupported(f"a qualified function {name}()", offset_of(node, source))
     elif not isinstance(inner, exp.Identifier):
@@ -205,7 +222,7 @@ def _check_alias(node: exp.Table, alias: exp.TableAlias, source: Source) -> None
             offset_of(node, source),
             f"write {table} FOR VERSION AS OF '{shown}', or quote the name",
         )
-    if name.name.lower().startswith("__scan_"):
+    if name.name.lower().startswith(_RESERVED):
         raise source.unsupported(
             f'the name "{name.name}"', offset_of(node, source), "it is reserved"
         )

@@ -18,6 +18,7 @@ from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from icesql.errors import ProgrammingError, similar_names
+from icesql.sql.files import reader_of
 from icesql.sql.source import ENDS_CLAUSE, Source, unfinished
 
 DEFAULT_DIALECT: Final = "icesql"
@@ -58,6 +59,8 @@ _ONE_AMOUNT: Final = re.compile(r"\s*[+-]?[0-9]+(\.[0-9]*)?\s*[A-Za-z]+\s*")
 class TravelParser(parser.Parser):
     """What every reading dialect's parser gets on top of sqlglot's own."""
 
+    # Whether 'data.parquet' may be a table.
+    files = False
     # Offsets of the travel clauses consumed, so that ``parse`` can prove that none was dropped.
     travel_offsets: set[int]
 
@@ -169,7 +172,15 @@ class TravelParser(parser.Parser):
 
     def _parse_table_part(self, schema: bool = False) -> exp.Expr | None:
         if self._curr.token_type == TokenType.STRING:
-            text = self._curr.text
+            text, start = self._curr.text, self._curr.start
+            reader = reader_of(text) if self.files else None
+            if reader is not None:
+                self._advance()
+                table = exp.Anonymous(this=reader, expressions=[exp.Literal.string(text)])
+                # As DuckDB has it: the file's name up to its first dot.
+                stem = text.rsplit("/", 1)[-1].partition(".")[0] or text
+                table.meta.update(start=start, alias=stem)
+                return table
             self._refuse(
                 f"a file as a table: '{text}'",
                 self._curr.start,

@@ -66,6 +66,11 @@ def is_known(name: str) -> bool:
     return _class_of(name, table=False) is not None
 
 
+def is_file_function(name: str) -> bool:
+    """Whether a table function reads the files that its arguments name, and nothing else."""
+    return classes().get(("table", name.lower())) == "files"
+
+
 def known_names() -> list[str]:
     """The names of all functions that an expression may call, for "did you mean"."""
     return [

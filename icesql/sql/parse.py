@@ -19,6 +19,7 @@ from icesql.sql.acceptance import (
 )
 from icesql.sql.commands import read_command
 from icesql.sql.dialect import TravelParser, reading, subscript_base, tokenize
+from icesql.sql.files import take_files
 from icesql.sql.parameters import Parameters
 from icesql.sql.references import take_references
 from icesql.sql.source import Source
@@ -36,10 +37,12 @@ def parse(
     *,
     dialect: str | None = None,
     parameters: Sequence[Any] | Mapping[str, Any] | None = None,
+    files: bool = False,
 ) -> list[Statement]:
     """The statements of a text, in order; none for an empty one.
 
-    ``dialect`` is a sqlglot dialect, None is icesql's own (DuckDB's spelling). Raises
+    ``dialect`` is a sqlglot dialect, None is icesql's own (DuckDB's spelling). ``files``: whether
+    a query may read files (``read_csv('x')``, ``'x.csv'``). Raises
     SqlSyntaxError, UnsupportedSqlError, ProgrammingError, DataError.
     """
     source, reader = Source(sql), reading(dialect)
@@ -50,7 +53,7 @@ def parse(
     seconds = (dialect or "").lower() in _NUMBERS_ARE_SECONDS
     statements: list[Statement] = []
     for chunk in _split(tokens):
-        statement = _Parse(source, reader, values, seconds).statement(chunk)
+        statement = _Parse(source, reader, values, seconds, files).statement(chunk)
         statements.append(statement)
     values.finish()
     return statements
@@ -97,9 +100,10 @@ class _Parse:
         reader: Dialect,
         values: Parameters,
         seconds: bool,
+        files: bool,
     ) -> None:
         self._source, self._reader, self._values = source, reader, values
-        self._seconds = seconds
+        self._seconds, self._files = seconds, files
 
     def statement(self, tokens: Sequence[Token]) -> Statement:
         first = tokens[0].text.upper()
@@ -124,15 +128,17 @@ class _Parse:
         tree = self._tree(list(tokens))
         if isinstance(tree, exp.Values):
             tree = exp.select("*").from_(tree, copy=False)
-        check_tree(tree, source)
+        check_tree(tree, source, files=self._files)
         tree = self._values.bind(tree)
         references = take_references(tree, source, seconds=self._seconds)
+        files = take_files(tree, source) if self._files else ()
         text = source.sql[tokens[0].start : tokens[-1].end + 1]
-        return Query(cast("exp.Expression", tree), references, text)
+        return Query(cast("exp.Expression", tree), references, text, files)
 
     def _tree(self, tokens: list[Token]) -> exp.Expr:
         source, parser = self._source, self._reader.parser()
         assert isinstance(parser, TravelParser)
+        parser.files = self._files
         try:
             trees = parser.parse(tokens, source.sql)
         except ParseError as error:

@@ -34,16 +34,35 @@ class TableReference:
 
 
 @dataclass(frozen=True, slots=True)
+class FileReference:
+    """Files as one table: the function that reads them, paths or globs, and its options in SQL."""
+
+    index: int
+    function: str
+    paths: tuple[str, ...]
+    options: tuple[tuple[str, str], ...] = ()
+    line: int | None = None
+    column: int | None = None
+
+    @property
+    def name(self) -> str:
+        """What the tree calls it."""
+        return f"__file_{self.index}"
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """A SELECT, set operation, WITH or VALUES.
 
     Every Iceberg table in ``tree`` is a Table named ``"__scan_<i>"`` with an alias and stands
-    at ``references[i]``; parameters are literal or cast nodes. ``text`` is the source.
+    at ``references[i]``, likewise ``"__file_<i>"`` in ``files``; parameters are literal or cast
+    nodes. ``text`` is the source.
     """
 
     tree: exp.Expression
     references: tuple[TableReference, ...]
     text: str = ""
+    files: tuple[FileReference, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

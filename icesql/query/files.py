@@ -1,0 +1,34 @@
+"""Files that a query names become the files that are read: globs expanded, every one allowed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from icesql.query.bound import FileScan
+from icesql.storage.local_files import local_files
+from icesql.storage.roots import Roots
+
+if TYPE_CHECKING:
+    from icesql.context import QueryContext
+    from icesql.sql.statement import FileReference
+
+
+def bind_files(
+    references: Iterable[FileReference], allowed: bool | Roots, context: QueryContext
+) -> tuple[FileScan, ...]:
+    """What each reference reads. Raises AccessDeniedError, StorageError, QueryCancelledError."""
+    scans = []
+    for reference in references:
+        found = [
+            file for path in reference.paths for file in local_files(path, allowed, context.check)
+        ]
+        if isinstance(allowed, Roots):
+            folders = frozenset(real for _, real in allowed.local)
+        else:
+            folders = frozenset(os.path.dirname(file) for file in found)
+        scans.append(
+            FileScan(reference.name, reference.function, tuple(found), reference.options, folders)
+        )
+    return tuple(scans)

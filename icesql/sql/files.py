@@ -1,0 +1,153 @@
+"""Take the files out of a tree: ``read_csv('x')`` and ``'x.csv'`` become ``"__file_<i>"``.
+
+Paths and options are literals and cross as values; nothing here looks at a file.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlglot import exp
+
+from icesql.sql.acceptance import function_name, offset_of
+from icesql.sql.engine_functions import is_file_function
+from icesql.sql.source import Source
+from icesql.sql.statement import FileReference
+
+_SUFFIXES: Final = {
+    ".parquet": "read_parquet", ".parq": "read_parquet",
+    ".csv": "read_csv_auto", ".tsv": "read_csv_auto",
+    ".json": "read_json_auto", ".jsonl": "read_json_auto", ".ndjson": "read_json_auto",
+}  # fmt: skip
+
+_COMMON: Final = frozenset(
+    ["filename", "hive_partitioning", "hive_types", "hive_types_autocast", "union_by_name"]
+)
+_PARQUET: Final = _COMMON | {"binary_as_string", "file_row_number"}
+_CSV: Final = _COMMON | frozenset(
+    [
+        "all_varchar",
+        "allow_quoted_nulls",
+        "auto_detect",
+        "auto_type_candidates",
+        "columns",
+        "column_names",
+        "column_types",
+        "comment",
+        "compression",
+        "dateformat",
+        "date_format",
+        "decimal_separator",
+        "delim",
+        "delimiter",
+        "dtypes",
+        "encoding",
+        "escape",
+        "force_not_null",
+        "header",
+        "ignore_errors",
+        "names",
+        "new_line",
+        "normalize_names",
+        "null",
+        "null_padding",
+        "nullstr",
+        "parallel",
+        "quote",
+        "sample_size",
+        "sep",
+        "skip",
+        "strict_mode",
+        "thousands",
+        "timestampformat",
+        "timestamp_format",
+        "types",
+    ]
+)
+_JSON: Final = _COMMON | frozenset(
+    [
+        "auto_detect",
+        "columns",
+        "compression",
+        "convert_strings_to_integers",
+        "dateformat",
+        "date_format",
+        "field_appearance_threshold",
+        "format",
+        "ignore_errors",
+        "map_inference_threshold",
+        "maximum_depth",
+        "records",
+        "sample_size",
+        "timestampformat",
+        "timestamp_format",
+    ]
+)
+_LITERALS: Final = (
+    exp.Literal, exp.Boolean, exp.Null, exp.Neg, exp.Array, exp.Struct, exp.PropertyEQ,
+    exp.Identifier, exp.Paren,
+)  # fmt: skip
+
+
+def reader_of(path: str) -> str | None:
+    """The function that reads a file by its suffix, also a compressed one; None if none does."""
+    name = path.lower()
+    if not name.endswith((".parquet", ".parq")):
+        name = name.removesuffix(".gz").removesuffix(".zst")
+    return next((reader for suffix, reader in _SUFFIXES.items() if name.endswith(suffix)), None)
+
+
+def take_files(tree: exp.Expr, source: Source) -> tuple[FileReference, ...]:
+    """Rewrite ``tree`` in place and return the files that it reads.
+
+    Raises SqlSyntaxError for a path that is no text, UnsupportedSqlError for an option that is
+    not known to be harmless or whose value is no literal.
+    """
+    found: list[FileReference] = []
+    for table in list(tree.find_all(exp.Table)):
+        inner = table.this
+        if not isinstance(inner, exp.Func) or not is_file_function(function_name(inner)):
+            continue
+        reference = _reference(len(found), table, inner, source)
+        found.append(reference)
+        alias = table.args.get("alias") or exp.TableAlias()
+        if alias.this is None:
+            name = inner.meta.get("alias") or function_name(inner)
+            alias.set("this", exp.to_identifier(name, quoted=True))
+        table.set("this", exp.to_identifier(reference.name, quoted=True))
+        table.set("alias", alias)
+    return tuple(found)
+
+
+def _reference(index: int, table: exp.Table, inner: exp.Func, source: Source) -> FileReference:
+    name, offset = function_name(inner), offset_of(table, source)
+    arguments = [each for each in (inner.args.get("this"),) if isinstance(each, exp.Expr)]
+    if isinstance(inner, exp.Anonymous):
+        arguments = []
+    arguments += inner.expressions
+    if not arguments:
+        raise source.syntax_error(f"{name}() needs a path", offset, ("a text",))
+    first = arguments[0]
+    paths = first.expressions if isinstance(first, exp.Array) else [first]
+    if not paths or not all(isinstance(p, exp.Literal) and p.is_string and p.this for p in paths):
+        raise source.syntax_error(
+            f"the path of {name}() is a text in single quotes, a list of them or a parameter",
+            offset,
+        )
+    options = tuple(_option(name, each, offset, source) for each in arguments[1:])
+    line, column = source.position(offset)
+    return FileReference(index, name, tuple(str(p.this) for p in paths), options, line, column)
+
+
+def _option(name: str, given: exp.Expr, offset: int | None, source: Source) -> tuple[str, str]:
+    allowed = _CSV if "csv" in name else _PARQUET if "parquet" in name else _JSON
+    named = isinstance(given, exp.Kwarg | exp.PropertyEQ | exp.EQ)
+    option = given.this.name.lower() if named else given.sql(dialect="duckdb")
+    if not named or option not in allowed:
+        raise source.unsupported(f"the option {option} of {name}()", offset)
+    value = given.expression
+    if not all(isinstance(node, _LITERALS) for node in value.walk()):
+        raise source.unsupported(
+            f"the option {option} of {name}()", offset, "its value has to be a literal"
+        )
+    return option, value.sql(dialect="duckdb", comments=False)
