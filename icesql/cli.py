@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from icesql.config import unknown_variables
-from icesql.errors import Error, InternalError, OperationalError
+from icesql.errors import Error, InternalError, OperationalError, ProgrammingError
 from icesql.repl.render import FORMATS, Style, row_line, write_rows
 from icesql.repl.terminal import Messages, Output, cannot_write, one_line, say
 
@@ -276,6 +276,13 @@ def _utf8(text: str) -> str:
 def _connect(options: argparse.Namespace) -> Connection:
     import icesql
 
+    for name in ("catalog", "warehouse", "uri"):
+        with suppress(UnicodeDecodeError):  # a name of other bytes is the system's to judge
+            if (given := getattr(options, name)) and (text := _utf8(given)) != given:
+                raise ProgrammingError(
+                    f"--{name} {text} cannot be opened in a locale of "
+                    f"{sys.getfilesystemencoding()} names; set PYTHONUTF8=1"
+                )
     unknown = unknown_variables(os.environ)
     for each in unknown:
         say(f"warning: {each}")

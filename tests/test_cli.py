@@ -256,6 +256,8 @@ def test_text_is_read_as_utf8_in_any_locale() -> None:
     assert json.loads(done.stdout) == [{"x": "é日"}], done.stderr
     done = shell("echo \"SELECT 'é日' AS x\" | icesql --format json", **plain)
     assert json.loads(done.stdout) == [{"x": "é日"}], done.stderr
+    done = shell("icesql --warehouse /no/dé -c 'SHOW TABLES'", **plain)
+    assert (done.returncode, b"set PYTHONUTF8=1" in done.stderr) == (1, True), done.stderr
     done = shell("icesql -c $'SELECT \\xff AS x'", **plain)
     assert (done.returncode, b"not UTF-8" in done.stderr) == (2, True), done.stderr
 
