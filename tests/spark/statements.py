@@ -196,6 +196,8 @@ f % i
 d % 0
 -wide
 abs(wide)
+u LIKE '0000%5'
+u ILIKE '80%'
 wide + i
 CASE WHEN id > 1 THEN wide * dec END
 ceil(big)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from icesql.engine.calls import check_calls
 from icesql.engine.errors import translate
+from icesql.engine.finer_types import adapted_types
 from icesql.engine.relation import empty_relation
 from icesql.engine.result_schema import ResultColumn, declare
 from icesql.engine.spark.dialect import qualified
@@ -39,6 +40,7 @@ def declared_columns(
 def _types(tree: exp.Expr, plans: Sequence[ScanPlan], cursor: Any) -> list[tuple[str, Any]]:
     import duckdb
 
+    tree = adapted_types(tree, [plan.scan.projection for plan in plans])
     empty = {
         f"__scan_{index}": empty_relation(plan.scan.projection).sql
         for index, plan in enumerate(plans)

@@ -30,7 +30,7 @@ _SYNTAX: Final = (
     exp.AtTimeZone, exp.Explode, exp.CurrentDate, exp.CurrentTimestamp, exp.Unnest, exp.Map,
     exp.ToMap, exp.Coalesce, exp.ArrayConcat, exp.Bracket, exp.Like, exp.RegexpLike, exp.Concat,
 )  # fmt: skip
-_CARRIED: Final = frozenset({"time", "timestamp_ns", "uuid"})
+_CARRIED: Final = frozenset({"time", "timestamp_ns", "timestamptz_ns", "uuid"})
 # Where a value that Spark holds as another type may stand: its equality and order are the same.
 _CARRIED_MAY_STAND: Final = (
     exp.Select, exp.Alias, exp.Paren, exp.Group, exp.Ordered, exp.EQ, exp.NEQ, exp.LT, exp.LTE,
@@ -243,6 +243,9 @@ def _check_carried(node: exp.Expr) -> None:
         return
     parent = node.parent
     if isinstance(parent, exp.Query | exp.Expression) and isinstance(parent, _CARRIED_MAY_STAND):
+        return
+    if found == "uuid" and isinstance(parent, exp.Like | exp.ILike):
+        # A UUID is held as its text.
         return
     if isinstance(parent, exp.Query | exp.From | exp.CTE | exp.With | exp.TableAlias):
         return

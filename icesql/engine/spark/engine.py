@@ -11,8 +11,8 @@ import secrets
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
-from zoneinfo import ZoneInfo
 
+from icesql.config import time_zone
 from icesql.context import QueryContext
 from icesql.engine.footer import FooterCache
 from icesql.engine.instance import InstancePool
@@ -121,7 +121,7 @@ class SparkResult:
         self._query, self._source = query, source
         self._bound, self._plans = bound, tuple(plans)
         self._pool, self._footers = pool, footers
-        self._zone = ZoneInfo(query.settings.timezone)
+        self._zone = time_zone(query.settings.timezone)
         # Known to the driver and to this query's tasks alone.
         self._mark = new_mark()
         self._open = _OpenQuery()

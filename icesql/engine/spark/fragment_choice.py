@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
 
+from icesql.engine.finer_types import adapted_types
 from icesql.engine.relation import empty_relation
 from icesql.engine.result_schema import declare
 from icesql.engine.spark.tasks import SparkTasks
@@ -73,8 +74,9 @@ class FragmentChoice:
             f"__scan_{scan}": empty_relation(self._plans[scan].scan.projection).sql
             for scan in scans
         }
+        adapted = adapted_types(tree, [plan.scan.projection for plan in self._plans])
         try:
-            relation = self._cursor.sql(spliced_sql(tree, empty))
+            relation = self._cursor.sql(spliced_sql(adapted, empty))
         except duckdb.Error:
             # It names a column of a query around it, say: the whole is for Spark.
             return None

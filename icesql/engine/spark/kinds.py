@@ -61,6 +61,8 @@ def kind_of_type(node: exp.DataType | None) -> str:
     """The kind of a sqlglot type; "unknown" when it is not known."""
     if node is None or not isinstance(node, exp.DataType):
         return "unknown"
+    if node.this == T.USERDEFINED and str(node.args.get("kind")).upper() == "TIMESTAMPTZ_NS":
+        return "timestamptz_ns"
     return _KINDS.get(node.this, "unknown")
 
 

@@ -20,6 +20,7 @@ from icesql.engine.spark.kinds import (
     refuse,
     spelled,
 )
+from icesql.engine.spark.nanos import NANOS, compare, micros, nanoseconds
 from icesql.engine.spark.numbers import decimal_of_double, float_of_double, single_precision
 from icesql.engine.spark.texts import integer_of_text, number_of_text, time_of_text
 from icesql.engine.spark.zones import at_time_zone, instant_of_local
@@ -39,7 +40,6 @@ _FROM_TEXT: Final = {
     "timestamptz": "TIMESTAMPTZ",
     "timestamp": "TIMESTAMP",
     "date": "DATE",
-    "timestamp_ns": "TIMESTAMP_NS",
 }
 _RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank, exp.Ntile, exp.Lag, exp.Lead, exp.PercentRank,
           exp.CumeDist)  # fmt: skip
@@ -72,9 +72,13 @@ def rewrite_operator(node: exp.Expr, timezone: str) -> exp.Expr:
             return node
         case exp.AtTimeZone():
             return at_time_zone(node, timezone)
+        case exp.In() if node.expressions and compare([node.this, *node.expressions], timezone):
+            return node
         case exp.In() if node.expressions:
             for each in list(node.expressions):
                 _compare_as(kind(node.this), each, timezone)
+            return node
+        case exp.Between() if compare([node.this, node.args["low"], node.args["high"]], timezone):
             return node
         case exp.Between():
             for name in ("low", "high"):
@@ -82,6 +86,8 @@ def rewrite_operator(node: exp.Expr, timezone: str) -> exp.Expr:
                 _widen(node.this, node.args[name])
             return node
         case _ if isinstance(node, _COMPARISONS):
+            if compare([node.this, node.expression], timezone):
+                return node
             _compare_as(kind(node.this), node.expression, timezone)
             _compare_as(kind(node.expression), node.this, timezone)
             _widen(node.this, node.expression)
@@ -98,6 +104,8 @@ def _check_mixed(node: exp.Expr, timezone: str) -> None:
     else:
         values = [node.this, node.expression, *node.expressions]
     kinds = {kind(each) for each in values if isinstance(each, exp.Expr)}
+    if kinds & NANOS and len(kinds - {"null"}) > 1:
+        raise refuse("a mix of nanoseconds and other times", "CAST them to one type")
     if timezone != "UTC" and "timestamptz" in kinds and kinds & {"timestamp", "date"}:
         raise refuse("a mix of instants and local times", "CAST one of them")
 
@@ -128,11 +136,7 @@ def _compare_as(other: str, node: exp.Expr, timezone: str) -> None:
         node.replace(_cast(cast, timezone))
     elif other == "timestamptz" and own in ("timestamp", "date") and timezone != "UTC":
         node.replace(instant_of_local(node, exp.Literal.string(timezone), timezone))
-    elif (
-        own != other
-        and {own, other} & {"time", "timestamp_ns"}
-        and not {own, other} & {"unknown", "null"}
-    ):
+    elif own != other and "time" in (own, other) and not {own, other} & {"unknown", "null"}:
         raise refuse(f"a comparison of a {own} with a {other}")
 
 
@@ -180,7 +184,7 @@ def _add(node: exp.Add | exp.Sub, timezone: str) -> exp.Expr:
             )
         case ("interval", _) | (_, "interval"):
             raise refuse("arithmetic of intervals")
-        case _ if {left, right} & {"time", "timestamp_ns", "uuid"}:
+        case _ if {left, right} & {"time", "uuid", *NANOS}:
             raise refuse("arithmetic of a time, uuid or nanosecond timestamp")
     return single_precision(node)
 
@@ -259,6 +263,12 @@ def _cast(node: exp.Cast, timezone: str) -> exp.Expr:
     match source, target:
         case "timestamp" | "date", "timestamptz" if timezone != "UTC":
             return instant_of_local(inner, exp.Literal.string(timezone), timezone)
+        case _, "timestamp_ns" | "timestamptz_ns" if source not in ("null", target):
+            return nanoseconds(node, word, timezone)
+        case "timestamp_ns" | "timestamptz_ns", "date" | "timestamp" | "timestamptz":
+            node = node.copy()
+            node.set("this", micros(node.this))
+            return _cast(node, timezone)
         case "unknown", "integer" | "text":
             raise refuse("a CAST of an expression whose type is not known")
         case "decimal", "integer":
@@ -274,7 +284,7 @@ def _cast(node: exp.Cast, timezone: str) -> exp.Expr:
             return float_of_double(node)
         case "float" | "double", "text":
             raise refuse("text of a floating-point number", "CAST it to a DECIMAL first")
-        case "blob" | "list" | "struct" | "map" | "interval" | "time" | "timestamp_ns", "text":
+        case "blob" | "list" | "struct" | "map" | "interval" | "time", "text":
             raise refuse(f"text of a {source}")
         case "timestamptz", "text":
             return _instant_text(inner, node)
@@ -298,13 +308,11 @@ def _cast(node: exp.Cast, timezone: str) -> exp.Expr:
             return time_of_text(inner, node, word, target)
         case "text", "float" | "double" | "decimal":
             return number_of_text(node, word, _type_name(node.to))
-        case "text", "timestamp_ns":
-            raise refuse("a CAST to TIMESTAMP_NS")
         case "text", "interval" | "list" | "struct" | "map":
             raise refuse(f"a CAST of text to {target}")
-        case "time" | "timestamp_ns", _ if source != target:
+        case "time" | "timestamp_ns" | "timestamptz_ns", _ if source != target:
             raise refuse(f"a CAST of a {source}")
-        case _, "time" | "timestamp_ns" | "interval" if source != target:
+        case _, "time" | "interval" if source != target:
             raise refuse(f"a CAST to {target}")
         case "integer" | "decimal" | "float" | "double", "date" | "timestamp" | "timestamptz":
             raise refuse("a CAST of a number to a time")
@@ -330,7 +338,7 @@ def _type_name(node: exp.DataType) -> str:
             return "TIMESTAMP_LTZ"
         case "blob":
             return "BINARY"
-        case "time" | "timestamp_ns":
+        case "time" | "timestamp_ns" | "timestamptz_ns":
             return "BIGINT"
         case "list":
             return f"ARRAY<{_type_name(node.expressions[0])}>"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import icesql.errors
 from icesql.context import QueryContext
+from icesql.engine.finer_types import adapted_types
 from icesql.engine.footer import FooterCache
 from icesql.engine.spark.dialect import check_functions, spark_sql
 from icesql.engine.spark.fragment import Fragment
@@ -43,7 +44,7 @@ SPARK_READER: Final = "spark's parquet reader"
 class Scans:
     """Views ``__scan_<i>_<nonce>`` over the scans of one query; ``drop`` takes them away.
 
-    ``nonce`` shows in Spark's plans and messages, ``mark`` never does: errors cross behind it.
+    ``nonce`` is in names that Spark's messages show; errors of the query cross behind ``mark``.
     ``ways`` are those that may be chosen besides TASKS, which reads everything.
     """
 
@@ -124,7 +125,8 @@ class Scans:
         tables = {
             i: f"__scan_{i}_{secrets.token_hex(16)}" for i in (fragment.scan, *fragment.whole)
         }
-        sql = renamed_sql(fragment.tree, {f"__scan_{i}": name for i, name in tables.items()})
+        tree = adapted_types(fragment.tree, [plan.scan.projection for plan in self._plans])
+        sql = renamed_sql(tree, {f"__scan_{i}": name for i, name in tables.items()})
         whole = tuple((tables[i], tasks.whole(i)) for i in fragment.whole)
         jobs = [
             FragmentJob(

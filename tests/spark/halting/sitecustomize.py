@@ -43,8 +43,14 @@ def _halting(unpack):
         from pyspark import TaskContext
 
         found, context = unpack(data), TaskContext.get()
-        # What plans for Spark unpacks too, and it is no job.
-        return found if context is None else lambda: _watched(found, folder, context)
+        if context is None:
+            # What plans for Spark unpacks too, and it is no job.
+            return found
+        if isinstance(found, tuple):
+            # Tasks of queries come with the mark behind which their errors cross.
+            mark, job = found
+            return mark, lambda: _watched(job, folder, context)
+        return lambda: _watched(found, folder, context)
 
     return halting
 
