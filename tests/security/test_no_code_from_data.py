@@ -259,6 +259,8 @@ PARSERS = {
     "size_guards.py: guard_sizes: parse_one": "SQL that is about to run anyway; its tree is only looked at",
     "kinds.py: spelled: build": "names of types that stand in the calls",
     "operators.py: _compare_as: build": "names of types that stand in the file",
+    "nanos.py: _of_text: build": "names of types that stand in the function",
+    "finer_types.py: _parsed: parse_one": "texts of the file, whose gaps take expressions",
 }
 _TEMPLATES = "a template of spelled(): its gaps take expressions, the rest are words of the file"
 BUILT = {
@@ -276,6 +278,10 @@ BUILT = {
     "file_facts.py: FileFacts.join": "names of icesql's own relations",
     "instance.py: Instance.__init__": "folders as literals",
     "local.py: LocalResult._select": "expressions over columns c0, c1 … and the query itself",
+    "finer_types.py: _micros": "words of the file; its gaps take expressions",
+    "finer_types.py: _nanos": "words of the file; its gaps take expressions",
+    "finer_types.py: _key": "words of the file; its gaps take expressions",
+    "finer_types.py: _cast_to": "words of the file; its gaps take expressions",
     "relation.py: parquet_function": "ids as numbers, names, types and defaults as literals",
     "relation.py: empty_relation": "types, and quoted names",
     "relation.py: stream_relation": "quoted names",
@@ -286,6 +292,8 @@ BUILT = {
     "relation.py: union_all": "subqueries made here",
     "relation_builder.py: RelationBuilder.rows": "numbers of rows",
     "result_schema.py: declared_expression": "columns c0, c1 … and types",
+    "result_schema.py: row_expression": "columns c0, c1 … and names of types without children",
+    "result_schema.py: _no_python_value": "the name of a type without children",
     "result_schema.py: engine_sql_type": "numbers; names of fields are quoted",
     "size_guards.py: _macro": "names of functions and expressions that stand in the file, numbers",
     "size_guards.py: _format": "names of functions and expressions that stand in the file, numbers",
@@ -297,6 +305,7 @@ BUILT = {
     "functions.py: _percentile.rewrite": _TEMPLATES,
     "functions.py: _concatenated_lists": _TEMPLATES,
     "functions.py: _list_sum": _TEMPLATES,
+    "nanos.py: nanoseconds": _TEMPLATES,
     "numbers.py: remainder": _TEMPLATES,
     "numbers.py: decimal_of_double": _TEMPLATES,
     "numbers.py: float_of_double": _TEMPLATES,
