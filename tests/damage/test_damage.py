@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import selectors
-import subprocess
-import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,53 +15,18 @@ import pyarrow.parquet as pq
 import pytest
 
 import icesql
+from tests.damage import campaign
+from tests.damage.process import Process
 from tests.writer.table import TableWriter
 
 WANTED = int(os.environ.get("ICESQL_DAMAGES", "200"))
 SERIES = 2000
-SECONDS = 60
+WANTED_STRUCTURED = int(os.environ.get("ICESQL_STRUCTURED_DAMAGES", "500"))
 BIGGEST = 3 << 20
 WORKERS = 2
 # Values of a page that no checksum covers may change, and a delete file deletes by its values.
 NO_CHECKSUM = ("data", "delete")
 NUMBERS = [{"id": 1, "name": "a", "required": False, "type": "long"}]
-
-
-class Process:
-    """A worker process that is started again after a crash or a hang."""
-
-    def __init__(self):
-        self.process = None
-
-    def ask(self, job):
-        if self.process is None:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "tests.damage.worker"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                cwd=Path(__file__).parents[2],
-                text=True,
-            )
-        self.process.stdin.write(json.dumps(job) + "\n")
-        self.process.stdin.flush()
-        with selectors.DefaultSelector() as selector:
-            selector.register(self.process.stdout, selectors.EVENT_READ)
-            ready = selector.select(SECONDS)
-        line = self.process.stdout.readline() if ready else ""
-        if line:
-            return json.loads(line)
-        verdict = "crash" if ready else "hang"
-        self.close()
-        return {"damage": str(job), "results": [[verdict, f"exit code {self.code}", "", ""]]}
-
-    def close(self):
-        if self.process is not None:
-            self.process.stdin.close()
-            self.process.kill()
-            self.code = self.process.wait()
-            self.process.stdout.close()
-            self.process = None
 
 
 def jobs(corpus):
@@ -133,6 +95,58 @@ def test_damage_is_found_or_harmless(corpus, record_property):
     # Most damage must be found, and what a reader cannot know must stay rare.
     assert counts["named"] > counts.total() * 0.4
     assert counts["other content"] < counts.total() * 0.05
+
+
+@pytest.fixture(scope="module")
+def small_tables(tmp_path_factory):
+    """Tables of each format and version, some with deletes; their metadata files."""
+    fields = [*NUMBERS, {"id": 2, "name": "s", "required": False, "type": "string"}]
+    made = []
+    for version, format, by in (
+        (2, "parquet", "none"),
+        (2, "parquet", "positions"),
+        (2, "parquet", "keys"),
+        (2, "orc", "positions"),
+        (2, "avro", "keys"),
+        (3, "parquet", "vectors"),
+        (1, "parquet", "none"),
+    ):
+        name = f"{format}-{by}-v{version}"
+        # The copies that are damaged must not find the originals where the metadata says.
+        folder, location = tmp_path_factory.mktemp(name), f"s3://warehouse/{name}"
+        table = TableWriter(folder, fields, version=version, location=location)
+        rows = [{"a": n, "s": "abc"[n % 3] * (n % 7) if n % 5 else None} for n in range(40)]
+        options = {"row_group_size": 16} if format == "parquet" else {}
+        files = [table.data_file(part, format=format, **options) for part in (rows, rows[:9])]
+        table.commit(files)
+        table.commit([table.data_file(rows[3:7], format=format)])
+        if by == "positions":
+            table.commit([table.position_deletes([(files[0], 3), (files[1], 1)])])
+        elif by == "keys":
+            table.commit([table.equality_deletes([{"a": 4}, {"a": 30}], [1])])
+        elif by == "vectors":
+            table.commit(table.deletion_vectors([(files[0], [1, 2]), (files[1], [5])]))
+        made.append(str(table.metadata_path))
+    return made
+
+
+@pytest.mark.timeout(600)
+def test_damage_that_keeps_its_form_is_seen_or_harmless(small_tables):
+    counts = campaign.Counts(None)
+    todo = campaign.jobs(small_tables, small_tables[0], range(WANTED_STRUCTURED))
+    campaign.run(todo, WORKERS, None, counts.add)
+    problems = [
+        f"{verdict}: {outcome['damage']}: {outcome['results']}"
+        for verdict, _, outcome in counts.problems
+        if verdict != "slow"  # a busy machine is slow
+    ]
+    assert problems == [], "\n".join(problems)
+    assert counts.damages == WANTED_STRUCTURED
+    found = campaign.Counter()
+    for (_, verdict), count in counts.by_kind.items():
+        found[verdict] += count
+    assert found["named"] > WANTED_STRUCTURED // 2
+    assert found["unnamed"] < WANTED_STRUCTURED // 30
 
 
 def test_a_bug_in_read_is_not_called_a_corrupt_file(tmp_path, monkeypatch):

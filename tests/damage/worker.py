@@ -10,11 +10,13 @@ import os
 import resource
 import sys
 import tempfile
+import time
 import traceback
 from pathlib import Path
 
 import icesql
 from tests.damage.damages import copy_table, random_damage, says_something_else
+from tests.damage.structured import structured_damage
 from tests.writer.model import seen_rows
 
 MEMORY = 8 << 30
@@ -46,14 +48,19 @@ class Worker:
             with connect() as connection:
                 answer = ask(connection, job["healthy"], "auto", "SELECT * FROM t")
             self.healthy = job["healthy"], answer
-        damage = random_damage(job["seed"], table)
+        make = structured_damage if job.get("structured") else random_damage
+        damage = make(job["seed"], table)
         damage.apply()
+        forget_peak()
+        seconds = []
         try:
             with connect() as connection:
-                results = [
-                    self.judge(connection, damage, table, want, *query)
-                    for query, want in zip(QUERIES, expected, strict=True)
-                ]
+                results = []
+                for query, want in zip(QUERIES, expected, strict=True):
+                    started = time.perf_counter()
+                    results.append(self.judge(connection, damage, table, want, *query))
+                    seconds.append(time.perf_counter() - started)
+                self.check_alive(connection, results[-1])
         finally:
             damage.undo()
         whole = any(each[0] == "wrong" for each in results) and says_something_else(damage)
@@ -61,6 +68,9 @@ class Worker:
             "damage": str(damage),
             "kind": damage.kind,
             "role": damage.role,
+            "what": damage.detail,
+            "seconds": max(seconds),
+            "peak": peak_bytes(),
             "whole": whole,
             # A swap that neither lengths nor counts of rows can tell.
             "hidden": len(damage.before) == len(damage.after)
@@ -82,7 +92,6 @@ class Worker:
             result = ["right", ""]
             if rows != expected:
                 result = ["wrong", f"{len(expected)} rows expected, {len(rows)} read"]
-        self.check_alive(connection, result)
         return [*result, reader, sql]
 
     def check_alive(self, connection, result):
@@ -91,10 +100,28 @@ class Worker:
         try:
             rows = ask(connection, metadata, "auto", "SELECT * FROM t")
         except Exception as error:
-            result[:] = ["dead", f"after {result[1]}: {type(error).__name__}: {error}"]
+            result[:2] = ["dead", f"after {result[1]}: {type(error).__name__}: {error}"]
         else:
             if rows != expected:
-                result[:] = ["dead", f"after {result[1]}: other rows of another table"]
+                result[:2] = ["dead", f"after {result[1]}: other rows of another table"]
+
+
+def forget_peak():
+    """Let ``peak_bytes`` begin anew; only Linux can."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return
+
+
+def peak_bytes():
+    """The most memory held since ``forget_peak``, 0 where that is not known."""
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return 0
+    line = next(each for each in status.splitlines() if each.startswith("VmHWM"))
+    return int(line.split()[1]) * 1024
 
 
 def connect():
