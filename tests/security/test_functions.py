@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import duckdb
 import pytest
 from hypothesis import given, settings
@@ -12,6 +15,7 @@ import icesql
 from icesql.errors import DatabaseError, SqlSyntaxError, UnsupportedSqlError
 from icesql.sql.engine_functions import calls, classes, refusal
 from icesql.sql.parse import parse
+from tests.writer.table import TableWriter
 
 DIALECTS = sorted(each.value for each in Dialects if each.value and each.value != "athena")
 QUOTES = [("", ""), ('"', '"'), ("`", "`"), ("[", "]")]
@@ -195,3 +199,47 @@ def test_an_engine_with_a_new_function_refuses_it(monkeypatch: pytest.MonkeyPatc
         connection.execute("SELECT median(x) FROM range(3) t(x)").fetchall()
     with icesql.connect() as connection, pytest.raises(UnsupportedSqlError, match="median"):
         connection.execute('SELECT "median"(x) FROM range(3) t(x)').fetchall()
+
+
+# Of these the instant of the statement is known: tests/query/test_clock.py.
+CLOCKS = {"now", "today", "current_date", "transaction_timestamp", "get_current_timestamp"}
+VOLATILE = sorted(
+    name
+    for (kind, name), found in classes().items()
+    if (kind, found) == ("value", "volatile") and name not in CLOCKS
+)
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Iterator[icesql.Connection]:
+    """A table ``t`` of a thousand rows in two files."""
+    fields = [{"id": 1, "name": "a", "required": False, "type": "double"}]
+    writer = TableWriter(str(tmp_path / "t"), fields=fields)
+    for start in (0, 500):
+        writer.commit([writer.data_file([{"a": (start + i) / 1000} for i in range(500)])])
+    with icesql.connect(warehouse=str(tmp_path)) as connection:
+        yield connection
+
+
+def test_a_random_value_is_drawn_for_each_row_and_prunes_nothing(rows: icesql.Connection) -> None:
+    assert rows.execute("SELECT count(DISTINCT random()) > 900 FROM t").fetchall() == [(True,)]
+    assert rows.execute("SELECT count(DISTINCT uuid()) FROM t").fetchall() == [(1000,)]
+    cursor = rows.execute("SELECT count(*) FROM t WHERE a < random()")
+    ((count,),) = cursor.fetchall()
+    assert 300 < count < 700
+    assert cursor.scan_reports[0].skipped_data_files == 0
+    # A filter that no row passes by its bounds alone must not be taken for a constant.
+    cursor = rows.execute("SELECT count(*) FROM t WHERE a >= random() + 0.999")
+    cursor.fetchall()
+    assert cursor.scan_reports[0].skipped_data_files == 0
+
+
+@pytest.mark.parametrize("name", VOLATILE)
+def test_a_volatile_function_is_never_a_reason_to_skip_a_file(
+    rows: icesql.Connection, name: str
+) -> None:
+    argument = {"setseed": "0.5", "ago": "INTERVAL 1 DAY", "age": "TIMESTAMP '2020-01-01'"}
+    sql = f"SELECT count(*) FROM t WHERE CAST({name}({argument.get(name, '')}) AS VARCHAR) > 'zzzz'"
+    cursor = rows.execute(sql)
+    cursor.fetchall()
+    assert cursor.scan_reports[0].skipped_data_files == 0
