@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from icesql.engine.struct_names import engine_names
 from icesql.iceberg.types import (
     BinaryType,
     BooleanType,
@@ -79,7 +80,11 @@ def duckdb_type(node: IcebergType) -> str:
         case UnknownType():
             return '"NULL"'
         case StructType(fields):
-            inner = ", ".join(f"{quoted(f.name)} {duckdb_type(f.type)}" for f in fields)
+            names = engine_names(each.name for each in fields)
+            inner = ", ".join(
+                f"{quoted(name)} {duckdb_type(each.type)}"
+                for name, each in zip(names, fields, strict=True)
+            )
             return f"STRUCT({inner})"
         case ListType():
             return f"{duckdb_type(node.element)}[]"

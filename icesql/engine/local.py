@@ -20,6 +20,7 @@ from icesql.engine.footer import FooterCache
 from icesql.engine.grouping import FileGroup, group_files
 from icesql.engine.instance import Instance, InstancePool
 from icesql.engine.memory_watch import MemoryWatch
+from icesql.engine.named_apart import named_apart
 from icesql.engine.open_query import OpenQuery
 from icesql.engine.reading import Reading
 from icesql.engine.relation import file_relation
@@ -37,6 +38,7 @@ from icesql.engine.result_schema import (
 )
 from icesql.engine.size_guards import guard_sizes
 from icesql.engine.splice import spliced_sql
+from icesql.engine.struct_names import true_name
 from icesql.engine.worker import Worker
 from icesql.errors import Error
 
@@ -146,7 +148,8 @@ class LocalResult:
             relation = file_relation(files)
             sources[files.name] = relation.sql
             self._parameters.update(relation.parameters)
-        tree = adapted_types(self._bound.tree, [scan.projection for scan in self._bound.scans])
+        schemas = [scan.projection for scan in self._bound.scans]
+        tree = named_apart(adapted_types(self._bound.tree, schemas), schemas)
 
         def check(text: str) -> None:
             check_calls(text, tree, cursor)
@@ -158,7 +161,7 @@ class LocalResult:
         bound = cursor.sql(sql, params=self._used_parameters(sql))
         self._engine_types = list(bound.types)
         self.columns = tuple(
-            ResultColumn(name, declare(engine_type))
+            ResultColumn(true_name(name), declare(engine_type))
             for name, engine_type in zip(bound.columns, bound.types, strict=True)
         )
 

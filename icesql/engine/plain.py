@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 
 from icesql.engine.footer import Element, Footer
+from icesql.engine.struct_names import has_alike
 from icesql.iceberg.types import (
     MISSING,
     BinaryType,
@@ -65,6 +66,8 @@ def type_problem(column: NestedField) -> str | None:
     """Why a column of this declaration is never plain; None when the footer may decide."""
     if not _plain_type(column.type):
         return f"column {column.name} is {column.type}"
+    if children(column.type) and has_alike((column,)):
+        return f"column {column.name} has fields that differ only in case"
     if column.initial_default is not MISSING and column.initial_default is not None:
         if not isinstance(column.type, _DEFAULTS_AS_TEXT):
             return f"column {column.name} has a default of type {column.type}"

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any, Final
 
+from icesql.engine.struct_names import are_alike, engine_names, renamed, true_name
 from icesql.engine.values import Timestamp, microseconds_to_datetime
 from icesql.errors import DataError
 
@@ -121,7 +122,9 @@ def declare(engine_type: Any) -> ResultType:
         case "list" | "array":
             return ResultType("list", children=(("element", declare(engine_type.children[0][1])),))
         case "struct" | "map":
-            inner = tuple((str(name), declare(child)) for name, child in engine_type.children)
+            inner = tuple(
+                (true_name(str(name)), declare(child)) for name, child in engine_type.children
+            )
             return ResultType(kind, children=inner)
     # A type outside the contract (union, geometry, …) is shown as text.
     return ResultType(_KINDS.get(kind, "varchar"))
@@ -148,8 +151,10 @@ def engine_sql_type(declared: ResultType) -> str:
         case "list":
             return f"{engine_sql_type(declared.children[0][1])}[]"
         case "struct":
+            names = engine_names(name for name, _ in declared.children)
             inner = ", ".join(
-                f"{_quoted(name)} {engine_sql_type(child)}" for name, child in declared.children
+                f"{_quoted(name)} {engine_sql_type(child)}"
+                for name, (_, child) in zip(names, declared.children, strict=True)
             )
             return f"STRUCT({inner})"
         case "map":
@@ -233,7 +238,7 @@ def cast_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     import pyarrow as pa
 
     arrays = [
-        column if column.type == wanted.type else _cast(column, wanted.type)
+        column if column.type == wanted.type else _cast(renamed(column, wanted.type), wanted.type)
         for column, wanted in zip(batch.columns, schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -256,6 +261,8 @@ def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array:
 def needs_arrow_rows(declared: ResultType) -> bool:
     """Whether the engine's own Python values would lose something of this type."""
     if declared.kind in ("interval", "timestamptz_ns", "map"):
+        return True
+    if declared.kind == "struct" and are_alike([name for name, _ in declared.children]):
         return True
     inner_lossy = (
         "date", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns", "interval", "map"

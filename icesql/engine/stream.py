@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.context import QueryContext
+from icesql.engine.struct_names import engine_arrow_type, renamed
 from icesql.errors import QueryCancelledError
 
 if TYPE_CHECKING:
@@ -89,7 +90,11 @@ class TaskStream(ArrowSource):
         import pyarrow as pa
 
         for batch in self._read_ahead():
-            yield pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)
+            columns = [
+                renamed(column, wanted.type)
+                for column, wanted in zip(batch.columns, self.schema, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _read_ahead(self) -> Iterator[pa.RecordBatch]:
         results: queue.Queue[Any] = queue.Queue(_QUEUED_BATCHES)
@@ -166,4 +171,9 @@ def _stream_schema(context: ScanContext) -> pa.Schema:
 
     names = [f"c{column.field_id}" for column in context.projection.fields]
     schema = arrow_schema(context.projection)
-    return pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)])
+    return pa.schema(
+        [
+            field.with_name(name).with_type(engine_arrow_type(field.type))
+            for field, name in zip(schema, names, strict=True)
+        ]
+    )

@@ -60,11 +60,11 @@ def as_int(value: Any, where: str, bits: int = 64) -> int:
 
     Writers in other languages give 7 as 7.0 or, for want of 64-bit numbers, as "7".
     """
-    value = as_number(value, where)
+    number = as_number(value, where)
     limit = _INT_LIMIT[bits]
-    if not -limit <= value < limit:
-        raise Malformed(f"{where} is {value}, which does not fit {bits} bits")
-    return value
+    if not -limit <= number < limit:
+        raise Malformed(f"{where} is {number}, which does not fit {bits} bits")
+    return number
 
 
 def as_number(value: Any, where: str) -> int:

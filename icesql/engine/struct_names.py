@@ -1,0 +1,111 @@
+"""Names of struct fields inside DuckDB, which cannot tell names apart that differ only in case.
+
+A field whose name an earlier one has up to case gets a mark behind its name. Results lose the mark
+again, so nothing outside the engine sees it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from icesql.iceberg.types import NestedField, StructType, walk
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# From Unicode's private use area: no name of a real table has it.
+_MARK: Final = "\ue0c5"
+_SUFFIX: Final = re.compile(f"{_MARK}[0-9]+{_MARK}$")
+
+
+def engine_names(names: Iterable[str]) -> list[str]:
+    """The names of one struct's fields as the engine has them."""
+    given, taken = list(names), set[str]()
+    made = []
+    for position, name in enumerate(given):
+        clashes = name.lower() in taken or name.endswith(_MARK)
+        taken.add(name.lower())
+        made.append(f"{name}{_MARK}{position}{_MARK}" if clashes else name)
+    return made
+
+
+def true_name(name: str) -> str:
+    """The name of a field behind its name in the engine."""
+    return _SUFFIX.sub("", name) if name.endswith(_MARK) else name
+
+
+def are_alike(names: Sequence[str]) -> bool:
+    """Whether some of the names have another name in the engine."""
+    return engine_names(names) != list(names)
+
+
+def has_alike(fields: tuple[NestedField, ...]) -> bool:
+    """Whether a struct at any depth below ``fields`` has fields that the engine confuses."""
+    return any(
+        are_alike([child.name for child in each.type.fields])
+        for each in walk(fields)
+        if isinstance(each.type, StructType)
+    )
+
+
+def engine_arrow_type(given: pa.DataType) -> pa.DataType:
+    """An Arrow type with the engine's names in its structs."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(given):
+        names = engine_names(field.name for field in given)
+        return pa.struct(
+            [
+                field.with_name(name).with_type(engine_arrow_type(field.type))
+                for field, name in zip(given, names, strict=True)
+            ]
+        )
+    if pa.types.is_map(given):
+        return pa.map_(
+            given.key_field.with_type(engine_arrow_type(given.key_type)),
+            given.item_field.with_type(engine_arrow_type(given.item_type)),
+        )
+    if pa.types.is_list(given):
+        return pa.list_(given.value_field.with_type(engine_arrow_type(given.value_type)))
+    return given
+
+
+def renamed(array: Any, wanted: pa.DataType) -> Any:
+    """``array`` with the names of ``wanted`` in its structs, field by field in order."""
+    import pyarrow as pa
+
+    given = array.type
+    if given == wanted:
+        return array
+    if pa.types.is_struct(given) and pa.types.is_struct(wanted):
+        if given.num_fields != wanted.num_fields or not given.num_fields:
+            return array
+        children = [renamed(array.field(i), wanted[i].type) for i in range(given.num_fields)]
+        fields = [
+            wanted[i].with_type(child.type).with_nullable(True) for i, child in enumerate(children)
+        ]
+        return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
+    if pa.types.is_map(given) and pa.types.is_map(wanted):
+        keys, items = renamed(array.keys, wanted.key_type), renamed(array.items, wanted.item_type)
+        made = pa.map_(
+            wanted.key_field.with_type(keys.type), wanted.item_field.with_type(items.type)
+        )
+        return pa.MapArray.from_arrays(_offsets(array), keys, items, type=made)
+    if pa.types.is_list(given) and pa.types.is_list(wanted):
+        values = renamed(array.values, wanted.value_type)
+        made = pa.list_(wanted.value_field.with_type(values.type))
+        return pa.ListArray.from_arrays(_offsets(array), values, type=made)
+    return array
+
+
+def _offsets(array: Any) -> Any:
+    """The offsets of a list or map, null where the list is."""
+    import numpy as np
+    import pyarrow as pa
+
+    if not array.null_count:
+        return array.offsets
+    mask = np.append(array.is_null().to_numpy(zero_copy_only=False), False)
+    return pa.array(array.offsets.to_numpy(), mask=mask, type=pa.int32())
