@@ -348,8 +348,17 @@ def _inherit(columns: ManifestColumns, manifest: ManifestFile, path: str) -> Man
         record_count=columns.record_count,
         file_size_in_bytes=columns.file_size_in_bytes,
         maps=columns.maps,
-        rare={**columns.rare, "first_row_id": _first_row_ids(columns, manifest)},
+        rare={
+            **columns.rare,
+            "key_metadata": _keys(columns.rare.get("key_metadata", {})),
+            "first_row_id": _first_row_ids(columns, manifest),
+        },
     )
+
+
+def _keys(given: Mapping[int, bytes]) -> Mapping[int, bytes]:
+    """Without empty ones, which is how some writers say that a file is not encrypted."""
+    return {index: key for index, key in given.items() if key}
 
 
 def _sequence_numbers(columns: ManifestColumns, manifest: ManifestFile, path: str) -> list[int]:
