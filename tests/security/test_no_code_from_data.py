@@ -289,6 +289,7 @@ BUILT = {
     "relation.py: PlainFiles.expression": "names of icesql's own parameters, types, quoted names",
     "relation.py: PlainFiles._reference": "a default as a literal, types",
     "relation.py: PlainFiles.select": "quoted names",
+    "relation.py: file_relation": "functions and options of fixed lists, values of literals alone",
     "relation.py: union_all": "subqueries made here",
     "relation_builder.py: RelationBuilder.rows": "numbers of rows",
     "result_schema.py: declared_expression": "columns c0, c1 … and types",
