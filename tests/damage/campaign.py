@@ -55,10 +55,19 @@ def tables_of(corpus):
     """Metadata files of the small tables of a corpus that can be read in full."""
     rows = [json.loads(line) for line in (corpus / "tables.jsonl").read_text().splitlines()]
     return [
-        str(corpus / row["metadata"])
+        str(newest_metadata(corpus, row))
         for row in rows
         if row.get("usability", "full") == "full" and size(corpus / row["table"]) <= BIGGEST
     ]
+
+
+def newest_metadata(corpus, row):
+    """The metadata file that a row of tables.jsonl names, else the last of the table's."""
+    if "metadata" in row:
+        return corpus / row["metadata"]
+    from icesql.catalog.open import open_table
+
+    return open_table(str(corpus / row["table"])).metadata_location
 
 
 def size(folder):
