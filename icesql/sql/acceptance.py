@@ -102,6 +102,11 @@ _TABLE_FUNCTIONS: Final = frozenset(
     | {"iceberg_scan", "posexplode"}
 )
 
+# Functions whose second argument is the name of an aggregate, as a text.
+_CALL_BY_TEXT: Final = frozenset(
+    {"list_aggregate", "list_aggr", "array_aggregate", "array_aggr", "aggregate"}
+)
+
 # What the tables of a tree are called once they were taken out.
 _RESERVED: Final = ("__scan_", "__file_")
 
@@ -157,6 +162,8 @@ def check_tree(tree: exp.Expr, source: Source, *, files: bool = False) -> None:
                     )
             case exp.Anonymous() | exp.AnonymousAggFunc():
                 _check_function(node.name, node, source)
+                if node.name.lower() in _CALL_BY_TEXT:
+                    _check_named_aggregate(node, source)
             case exp.Func():
                 # A class of sqlglot's own; what it is called in the engine is checked there.
                 if is_known(node.sql_name()):
@@ -285,6 +292,21 @@ def _check_function(name: str, node: exp.Expr, source: Source) -> None:
         near = () if is_known(name) else similar_names(name, known_names(), 1)
         hint = f"did you mean {near[0]}()?" if near else reason
         raise source.unsupported(f"the function {name.lower()}()", offset_of(node, source), hint)
+
+
+def _check_named_aggregate(node: exp.Expr, source: Source) -> None:
+    """The aggregate of ``list_aggregate(l, 'sum')``, also ``l.list_aggregate('sum')``."""
+    dot = node.parent if isinstance(node.parent, exp.Dot) else None
+    is_method = dot is not None and dot.expression is node and dot.this.name.lower() != "main"
+    arguments = node.expressions[0 if is_method else 1 :]
+    name = arguments[0] if arguments else None
+    if not (isinstance(name, exp.Literal) and name.is_string):
+        raise source.unsupported(
+            "an aggregate that is not named by a text",
+            offset_of(node, source),
+            "write list_aggregate(a_list, 'sum')",
+        )
+    _check_function(name.name, node, source)
 
 
 def function_name(node: exp.Expr) -> str:

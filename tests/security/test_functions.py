@@ -174,7 +174,8 @@ def test_calls_are_found_where_they_stand(sql: str, names: list[str]) -> None:
         "SELECT grouping(a), a FROM range(2) AS t(a) GROUP BY GROUPING SETS ((a), ())",
         "SELECT * EXCLUDE (a) FROM (SELECT 1 AS a, 2 AS b) WHERE (b) IN (2) AND (b) NOT IN (3)",
         "SELECT coalesce(1), nullif(1, 2), greatest(1), if(true, 1, 2), try_cast('x' AS INT)",
-        "SELECT list_aggregate([1, 2], 'sum')",
+        "SELECT list_aggregate([1, 2], 'sum'), [1, 2].list_aggr('max')",
+        "SELECT l.list_aggregate('sum'), main.array_aggr(l, 'min') FROM (SELECT [1] AS l)",
         "SELECT quantile_cont(0.5) WITHIN GROUP (ORDER BY range) FROM range(3)",
     ],
 )
@@ -188,6 +189,23 @@ def test_a_function_that_is_not_there_is_refused_with_its_place() -> None:
         parse("SELECT 1,\n  uper('a')")
     assert (caught.value.line, caught.value.column) == (2, 3)
     assert "did you mean upper()?" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT list_aggregate([1], 'combine_aggr')",
+        "SELECT \"list_aggr\"([1], 'Combine_Aggr')",
+        "SELECT [1].array_aggregate('combine_aggr')",
+        "SELECT main.list_aggregate([1], 'combine_aggr')",
+        "SELECT array_aggr([1], 'comb' || 'ine_aggr')",
+        "SELECT aggregate([1], 'no_such_aggregate')",
+        "SELECT list_aggregate([1], ?)",
+    ],
+)
+def test_an_aggregate_that_is_named_by_a_text_is_asked_about(sql: str) -> None:
+    with pytest.raises(UnsupportedSqlError):
+        parse(sql, parameters=["combine_aggr"] if "?" in sql else None)
 
 
 def test_an_engine_with_a_new_function_refuses_it(monkeypatch: pytest.MonkeyPatch) -> None:
