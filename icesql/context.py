@@ -5,11 +5,86 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any, Final, Generic, TypeVar
 
 from icesql.config import Settings
-from icesql.errors import QueryCancelledError
+from icesql.errors import OperationalError, QueryCancelledError
+
+T = TypeVar("T")
+
+_STEP_SECONDS: Final = 0.02
+# Errands that nobody waits for any more, in the whole process; more mean that something hangs.
+_MOST_LEFT: Final = 256
+_left: Final[set[Errand[Any]]] = set()
+_lock: Final = threading.Lock()
+
+
+class Errand(Generic[T]):
+    """A call in a thread of its own, for what blocks and knows no cancelling: stores, catalogs.
+
+    Who waits for it may leave it: what comes then is dropped, and closed if it can be. The thread
+    is a daemon, so it keeps no process alive. Raises OperationalError when too many were left.
+    """
+
+    def __init__(self, function: Callable[[], T]) -> None:
+        if len(_left) >= _MOST_LEFT:
+            raise OperationalError(
+                f"{len(_left)} requests that were given up still wait for a store or a catalog "
+                "that does not answer; try again when it does"
+            )
+        self._function: Callable[[], T] | None = function
+        self._value: T | None = None
+        self._error: BaseException | None = None
+        self._done = threading.Event()
+        try:
+            threading.Thread(target=self._run, name="icesql-errand", daemon=True).start()
+        except RuntimeError as error:
+            raise OperationalError(f"cannot start a thread for a request: {error}") from error
+
+    def _run(self) -> None:
+        assert self._function is not None
+        try:
+            self._value = self._function()
+        except BaseException as error:
+            self._error = error
+        self._function = None
+        with _lock:
+            self._done.set()
+            was_left = self in _left
+            _left.discard(self)
+        if was_left:
+            self._drop()
+
+    def result(self, query: QueryContext) -> T:
+        """What the call gives or raises; leaves it when ``query`` ends first."""
+        try:
+            while not self._done.wait(_STEP_SECONDS):
+                query.check()
+        except BaseException:
+            query.cancel.set()
+            self.leave()
+            raise
+        if self._error is not None:
+            raise self._error
+        return self._value  # type: ignore[return-value]
+
+    def leave(self) -> None:
+        """Wait no more."""
+        with _lock:
+            if not self._done.is_set():
+                _left.add(self)
+                return
+        self._drop()
+
+    def _drop(self) -> None:
+        close = getattr(self._value, "close", None)
+        self._value = self._error = None
+        if close is not None:
+            with suppress(Exception):
+                close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +120,14 @@ class QueryContext:
                 "the query ran into its time limit "
                 f"(query_timeout = {self.settings.query_timeout} s)"
             )
+
+    def wait_for(self, function: Callable[[], T]) -> T:
+        """``function()``, left to itself when this query is cancelled or its time is over.
+
+        For calls that may block. Raises what it raises, and what ``check`` does.
+        """
+        self.check()
+        return Errand(function).result(self)
 
     def report(self, progress: Progress) -> None:
         """Pass progress to whoever asked for it."""

@@ -126,16 +126,27 @@ class Session:
                 self.settings = self.settings.with_default(name, self._defaults)
                 return Outcome(None)
             case kinds.Use(parts):
-                self.names.use(parts)
+                found = context.wait_for(lambda: self.names.find_namespace(parts))
+                self.names.namespace = found
                 return Outcome(None)
             case _:
                 from icesql.query.show import show
 
-                columns, rows, notes = show(statement, self.names, context)
+                columns, rows, notes = context.wait_for(
+                    lambda: show(statement, self.names, context)
+                )
                 return Outcome(StaticResult(columns, rows), notes=notes)
 
-    def _open_table(self, reference: TableReference) -> Table:
-        return self.names.open_table(reference.parts, reference.path)
+    def _opener(self, context: QueryContext) -> Callable[[TableReference], Table]:
+        """Opens tables; what may wait for another machine is left when the query ends."""
+
+        def open_table(reference: TableReference) -> Table:
+            name = reference.parts, reference.path
+            if self.names.is_near(*name):
+                return self.names.open_table(*name)
+            return context.wait_for(lambda: self.names.open_table(*name))
+
+        return open_table
 
     def _set(self, name: str, value: str) -> None:
         self.names.access.check_setting(name)
@@ -147,7 +158,7 @@ class Session:
     def _bind(self, query: Query, context: QueryContext) -> BoundQuery:
         from icesql.query.bind import bind
 
-        bound = bind(query, self._open_table, context)
+        bound = bind(query, self._opener(context), context)
         if not query.files:
             return bound
         from icesql.query.files import bind_files

@@ -35,6 +35,9 @@ class DirectoryCatalog:
     Source: semantics 14.3, HadoopCatalog in Iceberg's Java sources.
     """
 
+    # Nobody is asked but this machine's file system.
+    may_wait = False
+
     def __init__(
         self,
         folder: str,

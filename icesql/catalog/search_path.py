@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -35,14 +36,25 @@ class SearchPath:
         self._other_catalogs: dict[str, Catalog] = {}
         self._registered: dict[str, str] = {}
         self._cache = cache
+        self._lock = threading.Lock()
         self._properties: dict[str, Mapping[str, Any]] = {}
 
     @property
     def catalog(self) -> Catalog | None:
         """The catalog of the connection; None without one. Raises CatalogError."""
         if not self._opened:
-            self._catalog, self._opened = self._open_catalog(self._cache), True
+            made = self._open_catalog(self._cache)
+            # A query that was given up may come late, when it is open or closed again.
+            if not self._take(made) and made is not None:
+                made.close()
         return self._catalog
+
+    def _take(self, made: Catalog | None) -> bool:
+        with self._lock:
+            if self._opened:
+                return False
+            self._catalog, self._opened = made, True
+            return True
 
     @property
     def storage_properties(self) -> list[Mapping[str, Any]]:
@@ -64,14 +76,23 @@ class SearchPath:
             self._properties[table.name] = table.storage.properties
         return table
 
+    def is_near(self, parts: Sequence[str], path: str | None = None) -> bool:
+        """Whether this machine's files alone tell which table is meant and what is in it."""
+        from icesql.storage.reroot import is_local
+
+        place = path or self._registered_path(parts)
+        if place is not None:
+            return is_local(place)
+        return self._opened and not getattr(self._catalog, "may_wait", True)
+
     def table_names(self) -> list[str]:
         """Every name that a query may use: registered tables and those of the catalog."""
         catalog = self.catalog
         listed = catalog.tables(None) if catalog is not None else []
         return [*self._registered, *(".".join(identifier) for identifier in listed)]
 
-    def use(self, parts: tuple[str, ...]) -> None:
-        """Make a namespace the current one. Raises ProgrammingError with the nearest name."""
+    def find_namespace(self, parts: tuple[str, ...]) -> tuple[str, ...]:
+        """The namespace of a name, to become ``namespace``. Raises ProgrammingError."""
         catalog = self.catalog
         if catalog is None:
             raise ProgrammingError("USE needs a catalog; connect with one")
@@ -86,14 +107,15 @@ class SearchPath:
             near = similar_names(name, (".".join(each) for each in known))
             hint = f"; did you mean {near[0]}?" if near else ""
             raise ProgrammingError(f'namespace "{name}" not found{hint}')
-        self.namespace = found or ()
+        return found or ()
 
     def close(self) -> None:
         """Close the catalogs; none is opened again."""
         for catalog in (self._catalog, *self._other_catalogs.values()):
             if catalog is not None:
                 catalog.close()
-        self._catalog, self._opened = None, True
+        with self._lock:
+            self._catalog, self._opened = None, True
 
     def _table(self, parts: tuple[str, ...], path: str | None) -> Table:
         from icesql.catalog.open import denied_path, open_table

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
-from icesql.context import Progress, QueryContext
+from icesql.context import Errand, Progress, QueryContext
 from icesql.errors import UnsupportedTableError
 from icesql.iceberg.manifest import ManifestFile, decode_manifest, snapshot_manifests
 from icesql.iceberg.manifest_entries import ManifestEntries
@@ -21,6 +21,9 @@ from icesql.storage.open import Storage
 _AHEAD: Final = 16
 # Decoded entries keep the inflated bytes, and a few Python objects for each file.
 _INFLATED, _BYTES_PER_ENTRY = 4, 600
+
+# Bytes of a manifest that is decoded beside the thread of the query.
+_LONG: Final = 4 << 20
 
 SpecOf = Callable[[ManifestFile], tuple[PartitionSpec, Sequence[IcebergType]]]
 
@@ -49,8 +52,7 @@ class ManifestSource:
         key = None if path is None else self._cache_key("manifest list", path)
         found = self._cached(key)
         if found is None:
-            read = partial(storage.read, most=sizes.MANIFEST_LIST)
-            found = snapshot_manifests(snapshot, read, storage.location)
+            found = snapshot_manifests(snapshot, self._read_list, storage.location)
             self._keep(key, found, 500 * len(found))
         manifests: tuple[ManifestFile, ...] = found
         return manifests
@@ -82,44 +84,44 @@ class ManifestSource:
     def _ahead_of_store(
         self, manifests: Sequence[ManifestFile]
     ) -> Iterator[tuple[ManifestFile, Callable[[], bytes]]]:
-        from concurrent.futures import Future, ThreadPoolExecutor
-
-        pool = ThreadPoolExecutor(min(_AHEAD, len(manifests)), "icesql-manifests")
-        asked: deque[tuple[ManifestFile, Future[bytes] | None]] = deque()
+        asked: deque[tuple[ManifestFile, Errand[bytes] | None]] = deque()
 
         def ask(manifest: ManifestFile) -> None:
             known = self._cached(self._manifest_key(manifest)) is not None
-            asked.append((manifest, None if known else pool.submit(self._read, manifest)))
+            read = partial(self._read_file, manifest)
+            asked.append((manifest, None if known else Errand(read)))
 
         try:
             for manifest in manifests[:_AHEAD]:
                 ask(manifest)
             for position in range(len(manifests)):
-                manifest, future = asked.popleft()
+                manifest, errand = asked.popleft()
                 if position + _AHEAD < len(manifests):
                     ask(manifests[position + _AHEAD])
-                if future is None:
+                if errand is None:
                     yield manifest, partial(self._read, manifest)
                 else:
-                    yield manifest, partial(self._wait, future)
+                    yield manifest, partial(errand.result, self._query)
         finally:
             # A walk that stops early, or is cancelled, does not wait for what is under way.
-            pool.shutdown(wait=False, cancel_futures=True)
+            for _, errand in asked:
+                if errand is not None:
+                    errand.leave()
+
+    def _read_list(self, path: str) -> bytes:
+        read = partial(self._storage.read, path, most=sizes.MANIFEST_LIST)
+        return read() if self._is_near(path) else self._query.wait_for(read)
 
     def _read(self, manifest: ManifestFile) -> bytes:
+        read = partial(self._read_file, manifest)
+        return read() if self._is_near(manifest.manifest_path) else self._query.wait_for(read)
+
+    def _read_file(self, manifest: ManifestFile) -> bytes:
         most = sizes.most_of_manifest(manifest.manifest_length)
         return self._storage.read(manifest.manifest_path, most=most)
 
-    def _wait(self, future: Any) -> bytes:
-        while True:
-            self._query.check()
-            try:
-                data: bytes = future.result(timeout=0.05)
-            except TimeoutError:
-                if future.done():
-                    raise  # the store's own time-out
-                continue
-            return data
+    def _is_near(self, path: str) -> bool:
+        return self._storage.local_path(path) is not None
 
     def _decoded(
         self, manifest: ManifestFile, read: Callable[[], bytes], spec_of: SpecOf
@@ -137,13 +139,16 @@ class ManifestSource:
         found = self._cached(key)
         if found is None:
             data = read()
-            found = decode_manifest(
+            decode = partial(
+                decode_manifest,
                 data,
                 manifest,
                 path=self._storage.location(manifest.manifest_path),
                 partition_types=types,
                 partition_fields=tuple((each.field_id, each.name) for each in spec.fields),
             )
+            # A long one takes seconds, in which a caller may want to leave.
+            found = self._query.wait_for(decode) if len(data) > _LONG else decode()
             self._keep(key, found, _INFLATED * len(data) + _BYTES_PER_ENTRY * found.count)
             if manifest_key is not None:
                 self._keep(manifest_key, True, 1)
