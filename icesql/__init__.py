@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from icesql.scan.task import CombinedScanTask
 
 apilevel: Final = "2.0"
-threadsafety: Final = 1
+threadsafety: Final = 2
 paramstyle: Final = "qmark"
 
 

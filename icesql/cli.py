@@ -302,8 +302,9 @@ def _connect(options: argparse.Namespace) -> Connection:
 
 
 def _run_script(connection: Connection, script: str, options: argparse.Namespace) -> int:
-    number, cursors = 1, iter(connection.execute_script(script))  # of the statement that runs
+    number = 1  # of the statement that runs
     try:
+        cursors = connection.execute_script(script)
         while (cursor := next(cursors, None)) is not None:
             if number > 1 and cursor.description and options.format in ("table", "markdown"):
                 Output(sys.stdout).write("\n")

@@ -5,9 +5,10 @@ The only place that names concrete engines.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from icesql.catalog.search_path import SearchPath
 from icesql.config import Settings, check_temp_directory
 from icesql.context import Progress, QueryContext
 from icesql.engine.static import StaticResult
-from icesql.errors import UnsupportedSqlError, placing
+from icesql.errors import InterfaceError, UnsupportedSqlError
 from icesql.storage.cache import BoundedCache
 from icesql.storage.clean_errors import without_secrets
 from icesql.storage.credentials import redact_urls
@@ -42,6 +43,7 @@ class Outcome:
     result: Result | None
     reports: tuple[ScanReport, ...] = field(default=())
     notes: tuple[str, ...] = field(default=())
+    bound: BoundQuery | None = None
 
 
 class Session:
@@ -64,40 +66,41 @@ class Session:
         self._spark = spark
         self._engines: dict[str, Engine] = {}
         self._lock = threading.Lock()
+        self._closed, self._process = False, os.getpid()
 
     # ------------------------------------------------------------------ the pipeline
 
-    def run(
-        self,
-        sql: str,
-        parameters: Parameters = None,
-        *,
-        cancel: threading.Event | None = None,
-        progress: Callable[[Progress], None] | None = None,
-    ) -> Iterator[Outcome]:
-        """The outcome of each statement, one at a time; a later one sees an earlier SET."""
-        from icesql.sql.parse import parse
-
-        with self.without_secrets():
-            statements = parse(
-                sql,
-                dialect=self.dialect,
-                parameters=parameters,
-                files=self.names.access.files is not False,
+    def check_open(self) -> None:
+        """Raises InterfaceError once the session is closed, and in a process that was forked."""
+        if self._closed:
+            raise InterfaceError("the connection is closed")
+        if not self.is_here:
+            raise InterfaceError(
+                f"the connection belongs to process {self._process}, of which this one is a fork; "
+                "connect again here"
             )
-        for statement in statements:
-            with self.without_secrets(), placing(sql):
-                outcome = self._execute(statement, self._context(cancel, progress))
-            yield outcome
+
+    @property
+    def closed(self) -> bool:
+        """Whether ``close`` was called."""
+        return self._closed
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this is the process that opened the session: no engine survives a fork."""
+        return os.getpid() == self._process
 
     def without_secrets(self) -> AbstractContextManager[None]:
         """A block whose errors tell no secret of this connection's catalogs and stores."""
         sources = [self._properties, *self.names.storage_properties]
         return without_secrets({str(number): each for number, each in enumerate(sources)})
 
-    def _context(
-        self, cancel: threading.Event | None, progress: Callable[[Progress], None] | None
+    def context(
+        self,
+        cancel: threading.Event | None = None,
+        progress: Callable[[Progress], None] | None = None,
     ) -> QueryContext:
+        """What one statement carries, from now on."""
         limit = self.settings.query_timeout
         return QueryContext(
             settings=self.settings,
@@ -106,7 +109,8 @@ class Session:
             progress=progress,
         )
 
-    def _execute(self, statement: Statement, context: QueryContext) -> Outcome:
+    def execute(self, statement: Statement, context: QueryContext) -> Outcome:
+        """Run one statement."""
         from icesql.sql import statement as kinds
 
         match statement:
@@ -183,7 +187,7 @@ class Session:
         if answer is not None:
             columns = [(name, "bigint") for name in answer.names]
             result: Result = StaticResult(columns, [answer.row])
-            return Outcome(result, tuple(getattr(answer, "reports", ())), bound.notes)
+            return Outcome(result, tuple(getattr(answer, "reports", ())), bound.notes, bound)
         plans = [plan(scan, context) for scan in bound.scans]
         notes = bound.notes
         if verified:
@@ -193,7 +197,7 @@ class Session:
         engine, choice = self._engine(plans, context)
         result = engine.execute(bound, plans, context)
         notes = (*notes, *choice)
-        return Outcome(result, tuple(each.report for each in plans), notes)
+        return Outcome(result, tuple(each.report for each in plans), notes, bound)
 
     def _explain(self, statement: Any, context: QueryContext) -> Outcome:
 
@@ -245,6 +249,7 @@ class Session:
         """The engine that a query runs on, and why when it was chosen for it."""
         name, why = _chosen(plans, context)
         with self._lock:
+            self.check_open()
             if name not in self._engines:
                 self._engines[name] = self._start_engine(name)
             return self._engines[name], why
@@ -258,9 +263,23 @@ class Session:
 
         return LocalEngine()
 
+    def columns(self, name: str) -> list[str]:
+        """The columns of a table by its name, which is never read as other SQL."""
+        from icesql.query.snapshot_selection import select_snapshot
+        from icesql.sql.table_name import name_parts
+
+        self.check_open()
+        with self.without_secrets():
+            table = self.names.open_table(name_parts(name))
+            schema = select_snapshot(table, None, self.context()).schema
+        return [column.name for column in schema.fields]
+
     def close(self) -> None:
-        """End open results, engines and catalogs."""
-        for engine in self._engines.values():
+        """End open results, engines and catalogs; nobody is waited for. Harmless when repeated."""
+        closed, self._closed = self._closed, True
+        if closed or not self.is_here:
+            return
+        for engine in list(self._engines.values()):
             engine.close()
         self._engines.clear()
         self.names.close()

@@ -8,7 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from icesql.access import Access
-from icesql.errors import CatalogError, ProgrammingError, TableNotFoundError, similar_names
+from icesql.errors import (
+    CatalogError,
+    InterfaceError,
+    ProgrammingError,
+    TableNotFoundError,
+    similar_names,
+)
 
 if TYPE_CHECKING:
     from icesql.catalog.open import Catalog, Table
@@ -33,6 +39,7 @@ class SearchPath:
         self.namespace: tuple[str, ...] = ()
         self._open_catalog, self._opened = open_catalog, False
         self._catalog: Catalog | None = None
+        self._closed = False
         self._other_catalogs: dict[str, Catalog] = {}
         self._registered: dict[str, str] = {}
         self._cache = cache
@@ -42,6 +49,8 @@ class SearchPath:
     @property
     def catalog(self) -> Catalog | None:
         """The catalog of the connection; None without one. Raises CatalogError."""
+        if self._closed:
+            raise InterfaceError("the connection is closed")
         if not self._opened:
             made = self._open_catalog(self._cache)
             # A query that was given up may come late, when it is open or closed again.
@@ -110,7 +119,8 @@ class SearchPath:
         return found or ()
 
     def close(self) -> None:
-        """Close the catalogs; none is opened again."""
+        """Close the catalogs; none is opened again. Whoever opens one is not waited for."""
+        self._closed = True
         for catalog in (self._catalog, *self._other_catalogs.values()):
             if catalog is not None:
                 catalog.close()

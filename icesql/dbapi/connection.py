@@ -10,7 +10,8 @@ from weakref import WeakSet
 
 from icesql.access import Access, Place
 from icesql.config import Settings, unknown_variables
-from icesql.dbapi.cursor import Cursor
+from icesql.dbapi.cursor import Cursor, script_cursors
+from icesql.dbapi.script import Script
 from icesql.errors import (
     DatabaseError,
     DataError,
@@ -43,7 +44,11 @@ def _close_all() -> None:
 
 
 class Connection:
-    """PEP 249 connection; made by ``icesql.connect``. Closing it closes its cursors."""
+    """PEP 249 connection; made by ``icesql.connect``. Closing it closes its cursors.
+
+    Threads may share it, each with a cursor of its own. It belongs to the process that opened it:
+    in a fork of that process every use raises InterfaceError.
+    """
 
     # PEP 249's optional extension: the exceptions as attributes.
     Warning = Warning
@@ -58,7 +63,7 @@ class Connection:
     NotSupportedError = NotSupportedError
 
     def __init__(self, session: Session) -> None:
-        self._opened: Session | None = session
+        self._session = session
         self._cursors: WeakSet[Cursor] = WeakSet()
         _OPEN.add(self)
         # What new cursors tell of their progress, None for nobody.
@@ -66,9 +71,8 @@ class Connection:
 
     def cursor(self) -> Cursor:
         """A new cursor."""
-        self._session()
-        cursor = Cursor(self)
-        cursor.progress = self.progress
+        self._session.check_open()
+        cursor = Cursor(self, self._session)
         self._cursors.add(cursor)
         return cursor
 
@@ -79,45 +83,48 @@ class Connection:
     def execute_script(self, sql: str, parameters: Parameters = None) -> Iterator[Cursor]:
         """Several statements separated by ``;``: a cursor for each, run as they are asked for.
 
-        The cursor before is closed when the next statement starts.
+        Each cursor holds its own result, to be read at any time. The whole text is parsed first,
+        in this call: an error of syntax in the last statement means that none ran.
         """
-        cursor = self.cursor()
-        for outcome in cursor._outcomes(sql, parameters):
-            cursor._take(outcome)
-            yield cursor
-            cursor._release()
+        return script_cursors(self.cursor, Script(self._session, sql, parameters))
 
     def register_table(self, name: str, path: str | os.PathLike[str]) -> None:
         """Let ``name`` mean the table at ``path``: a table folder or a metadata file."""
-        self._session().names.register(name, path)
+        self._session.check_open()
+        self._session.names.register(name, path)
 
     @property
     def catalog(self) -> Catalog | None:
         """The catalog this connection was opened with."""
-        return self._session().names.catalog
+        self._session.check_open()
+        return self._session.names.catalog
 
     @property
     def settings(self) -> Settings:
         """The settings as they are now; ``SET`` changes them."""
-        return self._session().settings
+        self._session.check_open()
+        return self._session.settings
 
     @property
     def access(self) -> Access:
         """What SQL may do on this connection, as ``connect`` was told; never changes."""
-        return self._session().names.access
+        return self._session.names.access
 
     def tables(self) -> list[str]:
         """Names of all tables: registered ones and those of the catalog."""
-        return self._session().names.table_names()
+        self._session.check_open()
+        return self._session.names.table_names()
 
     def columns(self, table: str) -> list[str]:
-        """Names of the columns of a table, as ``DESCRIBE`` lists them."""
-        with self.execute(f"DESCRIBE {table}") as cursor:
-            return [row[0] for row in cursor]
+        """Names of the columns of a table, as ``DESCRIBE`` lists them.
+
+        ``table`` is a name as ``tables()`` gives it; parts with a dot in them stand in ``"``.
+        """
+        return self._session.columns(table)
 
     def commit(self) -> None:
         """Does nothing: icesql reads, and every read is of a committed snapshot."""
-        self._session()
+        self._session.check_open()
 
     def rollback(self) -> None:
         """Refused: there is no transaction to take back."""
@@ -128,19 +135,24 @@ class Connection:
         for cursor in list(self._cursors):
             cursor.cancel()
 
-    def close(self) -> None:
-        """Close the cursors, engines and catalogs. Harmless when repeated."""
-        if self._opened is None:
-            return
-        for cursor in list(self._cursors):
-            cursor.close()
-        self._opened.close()
-        self._opened = None
+    @property
+    def closed(self) -> bool:
+        """Whether ``close`` was called."""
+        return self._session.closed
 
-    def _session(self) -> Session:
-        if self._opened is None:
-            raise InterfaceError("the connection is closed")
-        return self._opened
+    def close(self) -> None:
+        """Close the cursors, engines and catalogs. Harmless when repeated, and in a fork.
+
+        Threads that use a cursor of this connection get InterfaceError or QueryCancelledError.
+        """
+        if self._session.is_here:
+            for cursor in list(self._cursors):
+                cursor.close()
+        self._session.close()
+
+    def __repr__(self) -> str:
+        # Where it leads may hold secrets: addresses, options of catalogs.
+        return f"<icesql.Connection: {'closed' if self.closed else 'open'}>"
 
     def __enter__(self) -> Connection:
         return self

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from icesql.errors import InterfaceError, NotSupportedError, ProgrammingError
+from icesql.dbapi.script import Script
+from icesql.errors import (
+    InterfaceError,
+    NotSupportedError,
+    ProgrammingError,
+    QueryCancelledError,
+)
 from icesql.storage.credentials import redact_urls
 
 if TYPE_CHECKING:
@@ -18,30 +27,37 @@ if TYPE_CHECKING:
     from icesql.dbapi.connection import Connection
     from icesql.engine.protocol import Result
     from icesql.scan.report import ScanReport
-    from icesql.session import Outcome, Parameters
+    from icesql.session import Outcome, Parameters, Session
 
 Row = tuple[Any, ...]
 # (name, type_code, display_size, internal_size, precision, scale, null_ok)
-ColumnDescription = tuple[str, str, None, None, int | None, int | None, bool]
+ColumnDescription = tuple[str, str, None, None, int | None, int | None, bool | None]
 
 
 class Cursor:
     """PEP 249 cursor. Rows are tuples of Python values; see the README for what each type becomes.
 
     A result is read once, either through ``fetch*`` or through ``arrow``, ``arrow_reader``, ``df``.
-    One thread at a time; ``cancel`` may come from any thread.
+    Several threads may fetch: each row comes to one of them. ``cancel`` and ``close`` may come from
+    any thread; whoever waits for rows gets QueryCancelledError or InterfaceError. What a result
+    holds ends with its last row, with an error, and with the cursor.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, session: Session) -> None:
+        """Made by ``Connection.cursor``."""
         self.connection = connection
         self.arraysize = 1
-        self.progress: Callable[[Progress], None] | None = None
+        self.progress: Callable[[Progress], None] | None = connection.progress
+        self._session = session
         self._result: Result | None = None
         self._outcome: Outcome | None = None
-        self._rowcount = -1
+        self._ready: deque[Row] = deque()
+        self._process = os.getpid()
         self._closed = False
         self._cancel = threading.Event()
         self._started = self._ended = 0.0
+        # One statement at a time; nobody who fetches, cancels or closes waits for it.
+        self._running = threading.RLock()
 
     # ------------------------------------------------------------------ execute
 
@@ -50,46 +66,50 @@ class Cursor:
 
         ``parameters`` is a sequence for ``?`` and ``$1``, a mapping for ``:name`` and ``$name``.
         Errors of binding and planning are raised here, errors of single rows when they are fetched.
+        What is refused before it runs (no statement or several, an error of syntax, parameters that
+        do not fit) changes nothing: the result before it can still be read.
         """
-        outcomes = self._outcomes(sql, parameters)
-        self._take(next(outcomes, None))
-        if self._outcome is None:
-            raise ProgrammingError("there is no statement to execute")
-        if next(outcomes, None) is not None:
-            self._release()
-            raise ProgrammingError(
-                "execute() takes one statement; use execute_script() for several"
-            )
+        with self._running:
+            self._check_open()
+            started = time.perf_counter()
+            script = Script(self._session, sql, parameters)
+            if len(script) == 0:
+                raise ProgrammingError("there is no statement to execute")
+            if len(script) > 1:
+                raise ProgrammingError(
+                    f"execute() takes one statement, not {len(script)}; none of them ran; "
+                    "use execute_script() for several"
+                )
+            self._run(script, started)
         return self
 
     def executemany(
         self, sql: str, parameters: Iterable[Sequence[Any] | Mapping[str, Any]]
     ) -> None:
-        """Refused, as PEP 249 leaves it for statements that give rows."""
+        """Refused, as PEP 249 leaves it for statements that give rows; nothing runs."""
+        self._check_open()
         raise NotSupportedError(
             "executemany() is for writing; run execute() for each set of values"
         )
 
-    def _outcomes(self, sql: str, parameters: Parameters) -> Iterator[Outcome]:
-        self._open()
+    def _run(self, script: Script, started: float) -> None:
+        """Run the next statement of a script."""
         self._release()
-        self._cancel = threading.Event()
-        self._started = time.perf_counter()
-        return self.connection._session().run(
-            sql, parameters, cancel=self._cancel, progress=self.progress
-        )
-
-    def _take(self, outcome: Outcome | None) -> None:
-        self._outcome = outcome
-        self._result = outcome.result if outcome is not None else None
-        self._ended = time.perf_counter()
+        self._cancel, self._started = threading.Event(), started
+        with self._at_work():
+            outcome = script.run(self._cancel, self.progress)
+        self._outcome, self._result = outcome, outcome.result
+        if outcome.result is not None:
+            self._ready = outcome.result.ready
+        if self._closed or self._session.closed:
+            self._release()
+            self._check_open()
 
     # ------------------------------------------------------------------ rows
 
     def fetchone(self) -> Row | None:
         """The next row, None at the end."""
-        rows = self._fetch(1)
-        return rows[0] if rows else None
+        return next(self, None)
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
         """At most ``size`` (``arraysize``) further rows; empty at the end."""
@@ -103,32 +123,37 @@ class Cursor:
         return self
 
     def __next__(self) -> Row:
-        row = self._rows().row()
-        self._ended = time.perf_counter()
-        if row is None:
+        # For each row of a result, so it is short: `ready` is empty once this was closed.
+        if os.getpid() == self._process:
+            try:
+                return self._ready.popleft()
+            except IndexError:
+                pass
+        rows = self._fetch(1)
+        if not rows:
             raise StopIteration
-        return row
+        return rows[0]
 
     def _fetch(self, count: int | None) -> list[Row]:
         if count is not None and count < 0:
             raise ProgrammingError(f"cannot fetch {count} rows")
-        with self.connection._session().without_secrets():
-            rows = self._rows().fetch(count)
-        self._ended = time.perf_counter()
-        return rows
+        with self._at_work():
+            return self._rows().fetch(count)
 
     # ------------------------------------------------------------------ Arrow
 
     def arrow(self) -> pa.Table:
         """All rows as an Arrow table."""
-        with self.connection._session().without_secrets():
-            table = self._rows().arrow_reader().read_all()
-        self._ended = time.perf_counter()
-        return table
+        with self._at_work():
+            return self._rows().arrow_reader().read_all()
 
     def arrow_reader(self) -> pa.RecordBatchReader:
-        """All rows as a stream of record batches; memory stays bounded."""
-        return self._rows().arrow_reader()
+        """All rows as a stream of record batches; memory stays bounded.
+
+        The stream outlives this cursor and its connection, unless they are closed.
+        """
+        with self._at_work():
+            return self._rows().arrow_reader()
 
     def df(self) -> pandas.DataFrame:
         """All rows as a pandas DataFrame. Raises MissingExtraError without pandas."""
@@ -144,9 +169,20 @@ class Cursor:
 
     @property
     def description(self) -> list[ColumnDescription] | None:
-        """Name and type of each column, None without rows; the type code is its SQL name."""
-        if self._result is None:
+        """Name and type of each column, None without rows; the type code is its SQL name.
+
+        ``null_ok`` is False for a required column of a table that no outer join can have filled
+        with NULL, True for one that is optional or that a join may fill, None for expressions.
+        """
+        result, outcome = self._result, self._outcome
+        if result is None or outcome is None:
             return None
+        from icesql.query.nullability import nullable_columns
+
+        columns = result.columns
+        nullable: list[bool | None] = [None] * len(columns)
+        if outcome.bound is not None:
+            nullable = nullable_columns(outcome.bound, len(columns))
         return [
             (
                 column.name,
@@ -155,15 +191,21 @@ class Cursor:
                 None,
                 column.type.precision or None,
                 column.type.scale if column.type.kind == "decimal" else None,
-                True,
+                null_ok,
             )
-            for column in self._result.columns
+            for column, null_ok in zip(columns, nullable, strict=True)
         ]
 
     @property
     def rowcount(self) -> int:
-        """-1: how many rows a query gives is known when they are all fetched."""
-        return self._rowcount
+        """How many rows the query gave, once all of them were fetched; -1 before that.
+
+        Of SHOW, DESCRIBE, EXPLAIN and answers from metadata alone it is known at once. After a
+        statement without rows it is -1.
+        """
+        result = self._result
+        count = result.row_count if result is not None else None
+        return -1 if count is None else count
 
     @property
     def scan_reports(self) -> list[ScanReport]:
@@ -193,29 +235,53 @@ class Cursor:
     def cancel(self) -> None:
         """Stop what runs, from any thread: whoever waits gets QueryCancelledError."""
         self._cancel.set()
-        if self._result is not None:
-            self._result.cancel()
+        result = self._result
+        if result is not None:
+            result.cancel()
+
+    @property
+    def closed(self) -> bool:
+        """Whether the cursor or its connection was closed."""
+        return self._closed or self._session.closed
 
     def close(self) -> None:
-        """Give everything back; the cursor cannot be used afterwards."""
-        self._release()
+        """Give everything back; the cursor cannot be used afterwards. Harmless when repeated."""
         self._closed = True
+        self._cancel.set()
+        self._release()
 
     def _release(self) -> None:
-        if self._result is not None:
-            self._result.close()
-        self._result = self._outcome = None
+        result, self._result, self._outcome = self._result, None, None
+        self._ready = deque()
+        if result is not None:
+            result.close()
 
-    def _open(self) -> None:
+    def _check_open(self) -> None:
         if self._closed:
             raise InterfaceError("the cursor is closed")
-        self.connection._session()
+        self._session.check_open()
+
+    @contextmanager
+    def _at_work(self) -> Iterator[None]:
+        """Whatever fails because this was closed meanwhile is an InterfaceError."""
+        try:
+            with self._session.without_secrets():
+                yield
+        except (InterfaceError, QueryCancelledError):
+            raise
+        except Exception as error:
+            if self.closed:
+                raise InterfaceError("the cursor was closed while it was used") from error
+            raise
+        finally:
+            self._ended = time.perf_counter()
 
     def _rows(self) -> Result:
-        self._open()
-        if self._result is None:
+        self._check_open()
+        result = self._result
+        if result is None:
             raise ProgrammingError("there is no result; execute a query first")
-        return self._result
+        return result
 
     def setinputsizes(self, sizes: Sequence[Any]) -> None:
         """Part of PEP 249; does nothing."""
@@ -228,8 +294,21 @@ class Cursor:
         if result is not None:
             result.abandon()
 
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else "no result" if self._result is None else "a result"
+        return f"<icesql.Cursor: {state}>"
+
     def __enter__(self) -> Cursor:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def script_cursors(new_cursor: Callable[[], Cursor], script: Script) -> Iterator[Cursor]:
+    """A cursor for each statement of a script, which runs when the cursor is asked for."""
+    for _ in range(len(script)):
+        cursor = new_cursor()
+        cursor._run(script, time.perf_counter())
+        yield cursor
+        del cursor

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Iterable
 from typing import Any, Final
+from weakref import WeakSet
 
 from icesql.config import Settings
 from icesql.engine.duckdb_types import literal
-from icesql.errors import OperationalError
+from icesql.engine.forked import keep_in_forks
+from icesql.errors import InterfaceError, OperationalError
 from icesql.storage.temporary import make_temporary_folder
 
 _CLOSED_OFF: Final = {
@@ -20,6 +23,9 @@ _CLOSED_OFF: Final = {
     "allow_persistent_secrets": False,
     "arrow_lossless_conversion": True,
 }
+
+
+_CLOSE_SECONDS: Final = 1.0
 
 
 class Instance:
@@ -51,6 +57,8 @@ class Instance:
             raise OperationalError(f"cannot start the local engine: {error}") from error
         self._open = 1
         self._lock = threading.Lock()
+        self.ended = threading.Event()
+        keep_in_forks(self)
 
     def cursor(self) -> Any:
         """A connection of its own to this instance; give it back with ``release``."""
@@ -74,6 +82,7 @@ class Instance:
             self._open -= 1
             if self._open == 0:
                 self._root.close()
+                self.ended.set()
 
 
 class InstancePool:
@@ -85,25 +94,43 @@ class InstancePool:
 
     def __init__(self) -> None:
         self._current: Instance | None = None
+        self._started: WeakSet[Instance] = WeakSet()
+        self._closed = False
         self._lock = threading.Lock()
 
-    def acquire(self, folders: Iterable[str], settings: Settings) -> Instance:
-        """The instance for a query that reads below ``folders``. Raises OperationalError."""
-        wanted = frozenset(folders)
+    def cursor(self, folders: Iterable[str], settings: Settings) -> tuple[Instance, Any]:
+        """A cursor for a query that reads below ``folders``, and the instance that takes it back.
+
+        Raises OperationalError, and InterfaceError once the pool is closed.
+        """
+        # In one step: another query could let the instance go before it has the cursor.
         with self._lock:
-            current = self._current
-            if (
-                current is not None
-                and not current.discarded
-                and wanted <= current.folders
-                and _same_limits(current.settings, settings)
-            ):
-                return current
-            if current is not None:
-                wanted |= current.folders
-                current.let_go()
-            self._current = Instance(wanted, settings)
-            return self._current
+            instance = self._acquire(folders, settings)
+            return instance, instance.cursor()
+
+    def acquire(self, folders: Iterable[str], settings: Settings) -> Instance:
+        """The instance of ``cursor``, for as long as no other is asked for."""
+        with self._lock:
+            return self._acquire(folders, settings)
+
+    def _acquire(self, folders: Iterable[str], settings: Settings) -> Instance:
+        if self._closed:
+            raise InterfaceError("the connection is closed")
+        wanted = frozenset(folders)
+        current = self._current
+        if (
+            current is not None
+            and not current.discarded
+            and wanted <= current.folders
+            and _same_limits(current.settings, settings)
+        ):
+            return current
+        if current is not None:
+            wanted |= current.folders
+            current.let_go()
+        self._current = Instance(wanted, settings)
+        self._started.add(self._current)
+        return self._current
 
     def discard(self, instance: Instance) -> None:
         """Never hand this instance out again: a fatal error broke it."""
@@ -113,11 +140,18 @@ class InstancePool:
                 self._current = None
 
     def close(self) -> None:
-        """Let the current instance go."""
+        """Let the current instance go, and start no other.
+
+        Returns when cursors that are just being given back are, at most a second later.
+        """
         with self._lock:
+            self._closed = True
             if self._current is not None:
                 self._current.let_go()
                 self._current = None
+        end = time.monotonic() + _CLOSE_SECONDS
+        for instance in list(self._started):
+            instance.ended.wait(max(0.0, end - time.monotonic()))
 
 
 def _same_limits(one: Settings, other: Settings) -> bool:

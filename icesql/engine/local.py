@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 from weakref import WeakSet
@@ -121,8 +122,7 @@ class LocalResult:
             for folder in folders_read(plan, own)
         }
         folders.update(*(files.folders for files in self._bound.files))
-        self._instance = instance = self._pool.acquire(folders, self._query.settings)
-        self._run(lambda: self._bind(instance, groups))
+        self._run(lambda: self._bind(folders, groups))
 
     def _groups(self, plan: ScanPlan, *, general: bool) -> tuple[FileGroup, ...]:
         if not general:
@@ -130,9 +130,9 @@ class LocalResult:
         reason = "DuckDB could not read the files"
         return (FileGroup(grouping.GENERAL, plan.files, reason),) if plan.files else ()
 
-    def _bind(self, instance: Instance, groups: Sequence[tuple[FileGroup, ...]]) -> None:
-        self._open.begin(instance)
-        cursor = self._open.cursor
+    def _bind(self, folders: set[str], groups: Sequence[tuple[FileGroup, ...]]) -> None:
+        self._instance, cursor = self._pool.cursor(folders, self._query.settings)
+        self._open.begin(self._instance, cursor)
         sources: dict[str, str] = {}
         used: list[str] = []
         builder = RelationBuilder(cursor, self._footers, self._query, self._open.streams)
@@ -242,9 +242,10 @@ class LocalResult:
         """See ``protocol.Result``."""
         return self._reading.rows(count)
 
-    def row(self) -> tuple[Any, ...] | None:
+    @property
+    def ready(self) -> deque[tuple[Any, ...]]:
         """See ``protocol.Result``."""
-        return self._reading.row()
+        return self._reading.ready
 
     @property
     def row_count(self) -> int | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from icesql.engine.forked import keep_in_forks
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -23,10 +25,11 @@ class OpenQuery:
         self.streams: list[ArrowSource] = []
         self.reader: Iterator[pa.RecordBatch] = iter(())
         self._instance: Instance | None = None
+        keep_in_forks(self)
 
-    def begin(self, instance: Instance) -> None:
-        """Open a cursor of ``instance``."""
-        self.cursor, self._instance = instance.cursor(), instance
+    def begin(self, instance: Instance, cursor: Any) -> None:
+        """Hold a cursor of ``instance``."""
+        self.cursor, self._instance = cursor, instance
 
     def interrupt(self) -> None:
         """Stop what the cursor runs, from any thread; harmless when it runs nothing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -28,8 +29,9 @@ class Result(Protocol):
     def fetch(self, count: int | None) -> list[tuple[Any, ...]]:
         """At most ``count`` further rows, all of them for None; empty at the end."""
 
-    def row(self) -> tuple[Any, ...] | None:
-        """The next row, None at the end."""
+    @property
+    def ready(self) -> deque[tuple[Any, ...]]:
+        """The next rows, as far as they have come: take them with ``popleft``, else ``fetch``."""
 
     @property
     def row_count(self) -> int | None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakSet
 
 from icesql.engine.result_schema import ResultColumn, arrow_schema
 from icesql.errors import InterfaceError, QueryCancelledError
@@ -14,6 +17,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Row = tuple[Any, ...]
+
+
+# When the interpreter ends Arrow leaves Python alone: what its reader holds then is never freed.
+_READ_AS_ARROW: Final[WeakSet[Reading]] = WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for reading in list(_READ_AS_ARROW):
+        reading.close()
 
 
 class Reading:
@@ -35,8 +48,8 @@ class Reading:
         self._lock = threading.RLock()
         self._mode: str | None = None
         self._items: Iterator[Any] = iter(())
-        # popleft() is atomic: iterating takes rows without the lock.
-        self._pending: deque[Row] = deque()
+        # Rows that have come and that nobody has yet. popleft() is atomic: it needs no lock.
+        self.ready: deque[Row] = deque()
         self._received = 0
         self._complete = False
         self._failure: BaseException | None = None
@@ -51,14 +64,6 @@ class Reading:
     def is_arrow(self) -> bool:
         """Whether somebody reads Arrow batches, whose reader keeps the result alive."""
         return self._mode == "arrow"
-
-    def row(self) -> Row | None:
-        """The next row, None at the end. Raises as ``rows``."""
-        try:
-            return self._pending.popleft()
-        except IndexError:
-            rows = self.rows(1)
-            return rows[0] if rows else None
 
     def rows(self, count: int | None) -> list[Row]:
         """At most ``count`` further rows, all of them for None; empty at the end.
@@ -75,14 +80,15 @@ class Reading:
                 self._failure = QueryCancelledError("the query was cancelled")
                 raise
             if self._closed:
+                self.ready.clear()
                 raise InterfaceError("the result is closed")
             return rows
 
     def _taken(self, count: int | None) -> list[Row]:
-        pending, rows = self._pending, list[Row]()
+        ready, rows = self.ready, list[Row]()
         while count is None or len(rows) < count:
             try:
-                rows.append(pending.popleft())
+                rows.append(ready.popleft())
             except IndexError:
                 chunk = self._next()
                 if chunk is None:
@@ -91,7 +97,7 @@ class Reading:
                 if count is None:
                     rows.extend(chunk)
                 else:
-                    pending.extend(chunk)
+                    ready.extend(chunk)
         return rows
 
     def arrow(self, columns: Callable[[], Sequence[ResultColumn]]) -> pa.RecordBatchReader:
@@ -109,6 +115,7 @@ class Reading:
             # The first batch is asked for now, so that errors of the query are icesql's own and not
             # Arrow's wrapping of them.
             first = self._next_batch()
+        _READ_AS_ARROW.add(self)
         return pa.RecordBatchReader.from_batches(arrow_schema(columns()), _Batches(self, first))
 
     def _next_batch(self) -> pa.RecordBatch | None:
@@ -128,15 +135,17 @@ class Reading:
     def close(self) -> None:
         """Let nobody read any more. Whoever does is not waited for."""
         self._closed = True
-        self._pending.clear()
+        self.ready.clear()
         self._end()
 
     def _end(self) -> None:
         # Also from a finalizer, in any thread: no lock.
         ended, self._ended = self._ended, _nothing
         ended()
-        # The result and its reading refer to each other no more.
+        # The result and its reading refer to each other no more. An iterator that is just running
+        # ends with its step.
         self._chunks = self._batches = _no_items
+        self._items = iter(())
 
     def _enter(self, mode: str) -> bool:
         """Whether reading begins; raises when it may not be read so."""
@@ -166,9 +175,12 @@ class Reading:
         except BaseException as error:
             self._failure = error
             self._end()
+            own = isinstance(error, InterfaceError | QueryCancelledError)
+            if self._closed and isinstance(error, Exception) and not own:
+                # It was taken apart while it was read.
+                raise InterfaceError("the result is closed") from error
             raise
         if item is None:
-            self._items = iter(())
             self._complete = True
             self._end()
         return item
@@ -179,11 +191,15 @@ class _Batches:
 
     def __init__(self, reading: Reading, first: pa.RecordBatch | None) -> None:
         self._reading, self._first = reading, first
+        self._process = os.getpid()
 
     def __iter__(self) -> _Batches:
         return self
 
     def __next__(self) -> pa.RecordBatch:
+        if os.getpid() != self._process:
+            # Whoever reads in the other process may hold the lock for ever.
+            raise InterfaceError("the result belongs to the process that this one was forked from")
         batch, self._first = self._first, None
         if batch is None:
             batch = self._reading._next_batch()

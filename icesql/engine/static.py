@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -29,9 +30,10 @@ class StaticResult:
         """See ``protocol.Result``."""
         return self._reading.rows(count)
 
-    def row(self) -> tuple[Any, ...] | None:
+    @property
+    def ready(self) -> deque[tuple[Any, ...]]:
         """See ``protocol.Result``."""
-        return self._reading.row()
+        return self._reading.ready
 
     def _chunks(self) -> Iterator[list[tuple[Any, ...]]]:
         return iter([self._rows])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from icesql.config import time_zone
 from icesql.context import QueryContext
 from icesql.errors import UnsupportedSqlError
+from icesql.query.like import is_like
 from icesql.query.snapshot_selection import select_snapshot
 from icesql.sql import statement as kinds
 from icesql.storage.credentials import redact_urls
@@ -107,7 +107,7 @@ def _namespaces(names: SearchPath, parent: tuple[str, ...] | None, like: str | N
 def _like(name: str, pattern: str | None) -> bool:
     if pattern is None:
         return True
-    return fnmatch.fnmatch(name.lower(), pattern.lower().replace("%", "*").replace("_", "?"))
+    return is_like(name.lower(), pattern.lower())
 
 
 _SNAPSHOT_COLUMNS: Columns = (

@@ -179,7 +179,7 @@ def test_the_engine_keeps_no_view_and_no_table_of_a_query(connection: Any) -> No
         way(connection.cursor())
     gc.collect()
     assert settle(query_threads, 0) == 0
-    instance = connection._session()._engines["local"]._pool._current
+    instance = connection._session._engines["local"]._pool._current
     assert instance._open == 1
     found = instance._root.execute(
         "SELECT (SELECT count(*) FROM duckdb_tables()) + "
@@ -206,4 +206,4 @@ def test_temporary_files_end_with_the_query(connection: Any, tmp_path: Path) -> 
         del cursor, held
         assert settle(spilled, 0) == 0
     connection.close()
-    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+    assert settle(lambda: sum(path.is_file() for path in tmp_path.rglob("*")), 0) == 0

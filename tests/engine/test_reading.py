@@ -121,11 +121,13 @@ def test_rows_are_counted_once_all_are_there() -> None:
     assert made.row_count == 3
 
 
-def test_rows_come_one_at_a_time_as_well() -> None:
-    made = reading([[1, 2], [3]])
-    assert [made.row(), made.rows(1), made.row(), made.row(), made.row()] == [
-        (1,), [(2,)], (3,), None, None,
-    ]  # fmt: skip
+def test_rows_that_are_ready_come_first() -> None:
+    made = reading([[1, 2, 3], [4]])
+    assert made.rows(1) == [(1,)]
+    assert made.ready.popleft() == (2,)
+    assert made.rows(None) == [(3,), (4,)]
+    made.close()
+    assert not made.ready
 
 
 def test_ten_threads_get_each_row_once() -> None:
@@ -134,8 +136,13 @@ def test_ten_threads_get_each_row_once() -> None:
     failed: list[BaseException] = []
 
     def one_by_one() -> None:
-        while (row := made.row()) is not None:
-            got.append(row)
+        while True:
+            try:
+                got.append(made.ready.popleft())
+            except IndexError:
+                if not (rows := made.rows(1)):
+                    return
+                got.extend(rows)
 
     def many() -> None:
         while rows := made.rows(13):

@@ -8,6 +8,7 @@ its own, which measured 0.3 s a scan on two cores: ``format("icesql")`` pays tha
 from __future__ import annotations
 
 import secrets
+from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
@@ -143,8 +144,8 @@ class SparkResult:
 
     def _start(self) -> None:
         settings = self._query.settings
-        instance = self._pool.acquire(readable_folders(self._plans, settings), settings)
-        cursor = instance.cursor()
+        folders = readable_folders(self._plans, settings)
+        instance, cursor = self._pool.cursor(folders, settings)
         try:
             tree, self.columns = declared_columns(self._bound, self._plans, cursor)
             session = self._source.session(settings.timezone)
@@ -194,9 +195,10 @@ class SparkResult:
         """See ``protocol.Result``."""
         return self._reading.rows(count)
 
-    def row(self) -> tuple[Any, ...] | None:
+    @property
+    def ready(self) -> deque[tuple[Any, ...]]:
         """See ``protocol.Result``."""
-        return self._reading.row()
+        return self._reading.ready
 
     @property
     def row_count(self) -> int | None:

@@ -72,8 +72,7 @@ class FragmentJob:
             for each in (file.data_file, *file.deletes)
             if (path := task.context.storage.local_path(each.path)) is not None
         }
-        instance = _instances().acquire(folders, settings)
-        cursor = instance.cursor()
+        instance, cursor = _instances().cursor(folders, settings)
         streams: list[ArrowSource] = []
         try:
             yield from self._run(cursor, query, streams)

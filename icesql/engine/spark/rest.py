@@ -74,8 +74,7 @@ class Rest:
             table = pa.Table.from_batches(partials, self._schema)
         finally:
             partials.close()
-        instance = pool.acquire((), settings)
-        cursor = instance.cursor()
+        instance, cursor = pool.cursor((), settings)
         try:
             cursor.register(self._name, table)
             schema = arrow_schema(self._columns)

@@ -1,0 +1,50 @@
+"""The statements of one text: all parsed before one of them runs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from icesql.errors import placing
+
+if TYPE_CHECKING:
+    from icesql.context import Progress
+    from icesql.session import Outcome, Parameters, Session
+
+
+class Script:
+    """The statements of one text, run one after the other; a later one sees an earlier SET.
+
+    All are parsed before the first one runs: a text that is refused has done nothing. Raises
+    InterfaceError when the session is closed, and what parsing raises.
+    """
+
+    def __init__(self, session: Session, sql: str, parameters: Parameters) -> None:
+        from icesql.sql.parse import parse
+
+        session.check_open()
+        self._session, self._sql, self._position = session, sql, 0
+        with session.without_secrets():
+            self._statements = parse(
+                sql,
+                dialect=session.dialect,
+                parameters=parameters,
+                files=session.names.access.files is not False,
+            )
+
+    def __len__(self) -> int:
+        return len(self._statements)
+
+    def run(
+        self,
+        cancel: threading.Event | None = None,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> Outcome:
+        """The outcome of the next statement. Raises IndexError after the last."""
+        session = self._session
+        session.check_open()
+        statement = self._statements[self._position]
+        self._position += 1
+        with session.without_secrets(), placing(self._sql):
+            return session.execute(statement, session.context(cancel, progress))

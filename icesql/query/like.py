@@ -1,0 +1,27 @@
+"""SQL's LIKE over names: ``%`` is any text, ``_`` any character, everything else itself."""
+
+from __future__ import annotations
+
+
+def is_like(text: str, pattern: str) -> bool:
+    """Whether ``text LIKE pattern``, in time of the product of their lengths at most.
+
+    >>> is_like("orders", "ord%"), is_like("orders", "[o]rders"), is_like("a", "_%_")
+    (True, False, False)
+    """
+    at = place = 0
+    # Where the last % stands, and up to where the text was taken for it.
+    any_text, taken = -1, 0
+    while at < len(text):
+        if place < len(pattern) and pattern[place] == "%":
+            any_text, taken = place, at
+            place += 1
+        elif place < len(pattern) and pattern[place] in ("_", text[at]):
+            at += 1
+            place += 1
+        elif any_text >= 0:
+            taken += 1
+            at, place = taken, any_text + 1
+        else:
+            return False
+    return all(each == "%" for each in pattern[place:])

@@ -1,0 +1,92 @@
+"""Which columns of a result can be NULL, as far as schemas and joins tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from icesql.iceberg.schema import Schema
+from icesql.query.bound import BoundQuery
+from icesql.query.joins import OuterJoins
+from icesql.query.names import SelectScope, Source, meaning_of, select_scopes
+
+
+def nullable_columns(bound: BoundQuery, count: int) -> list[bool | None]:
+    """For each of the ``count`` columns whether it can be NULL; None when that is not known.
+
+    Known are bare columns of tables in a SELECT; everything else is not looked into.
+    """
+    unknown: list[bool | None] = [None] * count
+    select = bound.tree
+    if not isinstance(select, exp.Select) or _may_add_null(select):
+        return unknown
+    schemas = [scan.schema for scan in bound.scans]
+    scope = next(each for each in select_scopes(select, schemas) if each.select is select)
+    joins = OuterJoins(scope)
+    if joins.opaque:
+        return unknown
+    filled = {id(source): may_be_null for source, may_be_null in joins.seen_by_where()}
+    found: list[bool | None] = []
+    for node in select.expressions:
+        if isinstance(node, exp.Star):
+            found.extend(_all_columns(node, scope, schemas, filled))
+        else:
+            found.append(_column(node.unalias(), scope, schemas, filled))
+    # Another number means that an expression stands for several columns.
+    return found if len(found) == count else unknown
+
+
+def _may_add_null(select: exp.Select) -> bool:
+    """Whether grouping sets, which leave columns out, or a ``SELECT * EXCLUDE`` stand here."""
+    group = select.args.get("group")
+    if select.args.get("exclude"):
+        return True
+    if group is None:
+        return False
+    others = any(value for name, value in group.args.items() if name not in ("expressions", "all"))
+    return others or group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None
+
+
+def _all_columns(
+    star: exp.Star, scope: SelectScope, schemas: Sequence[Schema], filled: dict[int, bool]
+) -> list[bool | None]:
+    if any(star.args.values()) or _merges(scope):
+        return []
+    found: list[bool | None] = []
+    for source in scope.sources:
+        if source.is_filter_only:
+            continue
+        if source.scan is None:
+            return []
+        found.extend(
+            _field_nullable(source, column.required, filled)
+            for column in schemas[source.scan].fields
+        )
+    return found
+
+
+def _merges(scope: SelectScope) -> bool:
+    """Whether USING or NATURAL gives one column for two."""
+    joins = scope.select.args.get("joins") or ()
+    return any(join.args.get("using") or join.method == "NATURAL" for join in joins)
+
+
+def _column(
+    node: exp.Expr, scope: SelectScope, schemas: Sequence[Schema], filled: dict[int, bool]
+) -> bool | None:
+    if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
+        return None
+    meaning = meaning_of(node, scope)
+    if not meaning.certain or len(meaning.sources) != 1 or len(meaning.path) != 1:
+        return None
+    (source,) = meaning.sources
+    if source.scan is None:
+        return None
+    column = schemas[source.scan].find_column(meaning.path[0])
+    return None if column is None else _field_nullable(source, column.required, filled)
+
+
+def _field_nullable(source: Source, required: bool, filled: dict[int, bool]) -> bool | None:
+    may_be_null = filled.get(id(source))
+    return None if may_be_null is None else not required or may_be_null
