@@ -14,7 +14,7 @@ MOST_ROWS: Final = 2_048
 _FIRST_ROWS: Final = 64
 _CHUNK_BYTES: Final = 8 << 20
 # Of a long chunk so many rows are measured.
-_SAMPLE: Final = 64
+_SAMPLE: Final = 16
 
 _MOST_BATCH_ROWS: Final = 65_536
 _BATCH_BYTES: Final = 64 << 20

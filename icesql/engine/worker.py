@@ -18,7 +18,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from icesql.context import QueryContext
 from icesql.engine.memory_watch import MemoryWatch
-from icesql.errors import InterfaceError, OperationalError
+from icesql.errors import InterfaceError, OperationalError, ScanLimitError
 
 T = TypeVar("T")
 
@@ -26,6 +26,7 @@ T = TypeVar("T")
 STEP_SECONDS: Final = 0.01
 # How long a cancelled call may take to come back before its thread is left to itself.
 GRACE_SECONDS: Final = 0.12
+LIMIT_SECONDS: Final = 2.0
 
 
 class _Call(Generic[T]):
@@ -97,8 +98,12 @@ class Worker:
                 self._watch.check()
                 if not self._thread.is_alive() and not call.done.is_set():
                     raise InterfaceError("the result is closed")
+        except ScanLimitError:
+            # What it took is free once it has ended; until then the next query would be blamed.
+            self._stop(call, context, LIMIT_SECONDS)
+            raise
         except BaseException:
-            self._stop(call, context)
+            self._stop(call, context, GRACE_SECONDS)
             raise
         if call.error is not None:
             try:
@@ -108,9 +113,9 @@ class Worker:
                 del call
         return call.value  # type: ignore[return-value]
 
-    def _stop(self, call: _Call[Any], context: QueryContext) -> None:
+    def _stop(self, call: _Call[Any], context: QueryContext, seconds: float) -> None:
         context.cancel.set()
-        end = time.monotonic() + GRACE_SECONDS
+        end = time.monotonic() + seconds
         # An interrupt that comes before the engine starts is forgotten by it: repeat.
         while not call.done.is_set() and time.monotonic() < end and self._thread.is_alive():
             self._interrupt()
