@@ -18,6 +18,8 @@ _MOST_GROWTH: Final = 1024
 _ROW_MAKERS: Final = (
     exp.Join, exp.Lateral, exp.Unnest, exp.Explode, exp.Values, exp.Lambda, exp.SetOperation,
 )  # fmt: skip
+# Computed once where they are constant, but copied into each row of a result.
+_TEXTS: Final = frozenset({"repeat", "lpad", "rpad", "format", "printf"})
 _NUMBER: Final = re.compile(r"\d+")
 _PRINTF_WIDTH: Final = re.compile(r"%[-+ #0]*(\d+)")
 _FORMAT_WIDTH: Final = re.compile(r"\{[^{}]*:[^{}]*?(\d+)")
@@ -72,7 +74,7 @@ def _named(node: exp.Expr) -> tuple[str, tuple[exp.Expr | None, ...]] | None:
             return None
 
 
-def small_calls(calls: list[Call], *, row_limit: int, limit: int) -> dict[str, int]:
+def small_calls(calls: list[Call], *, rows: int, row_limit: int, limit: int) -> dict[str, int]:
     """How many calls of each function need no check.
 
     ``row_limit`` is the most bytes of a value that each of many rows may have, ``limit`` of one
@@ -84,7 +86,8 @@ def small_calls(calls: list[Call], *, row_limit: int, limit: int) -> dict[str, i
     for call in calls:
         size = 0 if call.makes_rows else _size(call)
         if size is not None:
-            if size <= (max(limit, row_limit) if _is_constant(call) else row_limit):
+            once = _is_constant(call) and (rows == 1 or call.name not in _TEXTS)
+            if size <= (max(limit, row_limit) if once else row_limit):
                 small[call.name] = small.get(call.name, 0) + 1
             continue
         factor = _growth(call)

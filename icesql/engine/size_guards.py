@@ -103,7 +103,7 @@ def guard_sizes(
     threads = (settings.threads or os.cpu_count() or 1) if rows == _VECTOR else 1
     row_limit = max(limit // (2 * rows * threads), min(_SMALL, limit))
     found = list(calls_in(tree, GUARDED))
-    small = small_calls(found, row_limit=row_limit, limit=limit // 4)
+    small = small_calls(found, rows=rows, row_limit=row_limit, limit=limit // 4)
     arguments = max((len(call.arguments) for call in found), default=0)
     for name, count in counted.items():
         if count > small.get(name, 0):
