@@ -110,7 +110,19 @@ class Session:
         )
 
     def execute(self, statement: Statement, context: QueryContext) -> Outcome:
-        """Run one statement."""
+        """Run one statement, also where the caller's stack is nearly full."""
+        from icesql.errors import OperationalError
+        from icesql.stack import with_room
+
+        try:
+            return with_room(lambda: self._execute(statement, context))
+        except RecursionError as error:
+            raise OperationalError(
+                "the statement is nested too deeply for the stack of this program; name its inner "
+                "parts in a WITH clause, or call from less deep in recursion"
+            ) from error
+
+    def _execute(self, statement: Statement, context: QueryContext) -> Outcome:
         from icesql.sql import statement as kinds
 
         match statement:

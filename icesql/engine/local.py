@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 from weakref import WeakSet
 
@@ -20,6 +20,7 @@ from icesql.engine.folders import folders_read
 from icesql.engine.footer import FooterCache
 from icesql.engine.grouping import FileGroup, group_files
 from icesql.engine.instance import Instance, InstancePool
+from icesql.engine.literal_lists import with_lists
 from icesql.engine.memory_watch import MemoryWatch
 from icesql.engine.named_apart import named_apart
 from icesql.engine.open_query import OpenQuery
@@ -150,20 +151,28 @@ class LocalResult:
             self._parameters.update(relation.parameters)
         schemas = [scan.projection for scan in self._bound.scans]
         tree = named_apart(adapted_types(self._bound.tree, schemas), schemas)
-
-        def check(text: str) -> None:
-            check_calls(text, tree, cursor)
-            guard_sizes(text, tree, cursor, self._query.settings, self._scanned_rows())
-
-        sql = spliced_sql(tree, sources, check)
-        self._sql = sql
         self.groups = tuple(used)
-        bound = cursor.sql(sql, params=self._used_parameters(sql))
+        if self._bound.has_lists:
+            bound = with_lists(lambda tree, lists: self._relation(tree, lists, sources), tree)
+        else:
+            bound = self._relation(tree, {}, sources)
         self._engine_types = list(bound.types)
         self.columns = tuple(
             ResultColumn(true_name(name), declare(engine_type))
             for name, engine_type in zip(bound.columns, bound.types, strict=True)
         )
+
+    def _relation(self, tree: Any, lists: Mapping[str, Any], sources: Mapping[str, str]) -> Any:
+        """The bound tree over the SQL of its scans, with the values of its long lists."""
+        cursor = self._open.cursor
+
+        def check(text: str) -> None:
+            check_calls(text, tree, cursor)
+            guard_sizes(text, tree, cursor, self._query.settings, self._scanned_rows())
+
+        self._parameters.update(lists)
+        self._sql = spliced_sql(tree, sources, check)
+        return cursor.sql(self._sql, params=self._used_parameters(self._sql))
 
     def _scanned_rows(self) -> int | None:
         if len(self._plans) != 1:

@@ -35,13 +35,14 @@ def spliced_sql(
 def renamed_sql(tree: exp.Expr, names: Mapping[str, str]) -> str:
     """The tree in DuckDB's dialect, its tables called by other ``names``; aliases stay."""
     from sqlglot import exp
-    from sqlglot.errors import ErrorLevel
+
+    from icesql.sql.writing import write_sql
 
     tree = tree.copy()
     for table in tree.find_all(exp.Table):
         if table.name in names:
             table.set("this", exp.to_identifier(names[table.name], quoted=True))
-    return str(tree.sql(dialect="duckdb", unsupported_level=ErrorLevel.IGNORE, comments=False))
+    return write_sql(tree, "duckdb")
 
 
 def filled(sql: str, sources: Mapping[str, str]) -> str:

@@ -19,6 +19,7 @@ from typing import Any, Final, Generic, TypeVar
 from icesql.context import QueryContext
 from icesql.engine.memory_watch import MemoryWatch
 from icesql.errors import InterfaceError, OperationalError, ScanLimitError
+from icesql.stack import start
 
 T = TypeVar("T")
 
@@ -70,7 +71,7 @@ class Worker:
         )
         _LIVE[self._thread] = interrupt, self._calls
         try:
-            self._thread.start()
+            start(self._thread)
         except RuntimeError as error:
             del _LIVE[self._thread]
             raise OperationalError(f"cannot start a thread for the query: {error}") from error

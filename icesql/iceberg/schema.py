@@ -78,6 +78,20 @@ class Schema:
             ids[name.lower()] = (*ids.get(name.lower(), ()), field_id)
         return ids
 
+    @cached_property
+    def _columns_by_name(self) -> Mapping[str, list[NestedField]]:
+        columns: dict[str, list[NestedField]] = {}
+        for column in self.fields:
+            columns.setdefault(column.name, []).append(column)
+        return columns
+
+    @cached_property
+    def _columns_by_lower_name(self) -> Mapping[str, list[NestedField]]:
+        columns: dict[str, list[NestedField]] = {}
+        for column in self.fields:
+            columns.setdefault(column.name.lower(), []).append(column)
+        return columns
+
     def find_field(self, name: str, *, case_sensitive: bool = True) -> NestedField:
         """The field of a full dotted name.
 
@@ -97,9 +111,9 @@ class Schema:
 
     def find_column(self, name: str, *, case_sensitive: bool = False) -> NestedField | None:
         """The top-level column of that name, None if there is none; exact spelling first."""
-        matches = [column for column in self.fields if column.name == name]
+        matches = self._columns_by_name.get(name, ())
         if not matches and not case_sensitive:
-            matches = [column for column in self.fields if column.name.lower() == name.lower()]
+            matches = self._columns_by_lower_name.get(name.lower(), ())
         if len(matches) > 1:
             raise AmbiguousColumnError(name, candidates=[column.name for column in matches])
         return matches[0] if matches else None

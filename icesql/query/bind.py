@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from icesql.query.bound import BoundQuery, ScanNote
 from icesql.query.clock import stop_clock
 from icesql.query.columns import bind_columns
+from icesql.query.listed_values import type_lists
 from icesql.query.names import select_scopes
 from icesql.query.pushdown import push_down
 from icesql.query.snapshot_selection import at_instant, select_snapshot, snapshot_text
@@ -58,6 +59,7 @@ def bind(
     name_nested_queries(tree, query.references)
     stop_clock(tree, context)
     scopes = select_scopes(tree, [scan.schema for scan in scans])
+    has_lists = type_lists(scopes, scans)
     filtered, pushed = push_down(tree, scopes, tuple(scans), context)
     projected = bind_columns(tree, scopes, filtered)
     return BoundQuery(
@@ -67,6 +69,7 @@ def bind(
         notes=tuple(notes),
         pushed=pushed,
         resolved=tuple(resolved),
+        has_lists=has_lists,
     )
 
 

@@ -63,6 +63,7 @@ class BoundQuery:
     A scan exposes exactly the columns of its ``projection`` under their names, which are
     unique up to case within it. ``tree`` keeps every condition: what was pushed into a scan
     is implied by it, so evaluating the tree over the scans' rows gives the answer.
+    ``has_lists``: the tree holds IN lists that ``sql.literal_list`` keeps as one value.
     ``notes`` say how travelled tables were resolved.
     """
 
@@ -73,3 +74,4 @@ class BoundQuery:
     pushed: tuple[PushedConjunct, ...] = ()
     resolved: tuple[ScanNote, ...] = field(default=())
     files: tuple[FileScan, ...] = ()
+    has_lists: bool = False

@@ -63,6 +63,8 @@ FLIPPED: Final = {
     Operation.EQ: Operation.EQ,
     Operation.NOT_EQ: Operation.NOT_EQ,
 }
+# Each part is looked at once for every file: a condition of more parts prunes slower than it helps.
+_MOST_PARTS: Final = 2_000
 _NUMBERS: Final = (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.DOUBLE)
 _TIMES: Final = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 _COMPARABLE: Final[dict[type[IcebergType], tuple[Kind, ...]]] = {
@@ -186,15 +188,17 @@ def compare_any(
 def any_of(parts: Iterable[Predicate]) -> Predicate:
     """The OR of ``parts``, with equalities on one column gathered into an IN."""
     values: dict[Term, set[Any]] = {}
-    others: list[Predicate] = []
+    others: dict[Predicate, None] = {}
     for part in parts:
         match part:
             case Leaf(Operation.EQ, term, literal):
                 values.setdefault(term, set()).add(literal)
             case Leaf(Operation.IN, term, literals):
                 values.setdefault(term, set()).update(literals)
-            case _ if part not in others:
-                others.append(part)
+            case _:
+                others[part] = None
+    if len(others) > _MOST_PARTS:
+        return ALWAYS_TRUE
     sets: list[Predicate] = [
         Leaf(Operation.EQ, term, *literals)
         if len(literals) == 1
@@ -207,13 +211,18 @@ def any_of(parts: Iterable[Predicate]) -> Predicate:
 def all_of(parts: Iterable[Predicate]) -> Predicate:
     """The AND of ``parts``, with inequalities on one column gathered into a NOT IN."""
     values: dict[Term, set[Any]] = {}
-    others: list[Predicate] = []
+    others: dict[Predicate, None] = {}
     for part in parts:
         match part:
             case Leaf(Operation.NOT_EQ, term, literal):
                 values.setdefault(term, set()).add(literal)
-            case _ if part not in others:
-                others.append(part)
+            case Leaf(Operation.NOT_IN, term, literals):
+                values.setdefault(term, set()).update(literals)
+            case _:
+                others[part] = None
+    if len(others) > _MOST_PARTS:
+        # Fewer conditions let more rows pass, which the engine filters.
+        others = dict.fromkeys(list(others)[:_MOST_PARTS])
     sets: list[Predicate] = [
         Leaf(Operation.NOT_EQ, term, *literals)
         if len(literals) == 1

@@ -36,7 +36,7 @@ def fold(node: exp.Expr | None, context: QueryContext) -> Constant | None:
         return None
     try:
         return _fold(node, context)
-    except (ValueError, OverflowError, ArithmeticError, NotConstant):
+    except (ValueError, OverflowError, ArithmeticError, NotConstant, RecursionError):
         return None
 
 
@@ -96,9 +96,22 @@ def _negated(inner: Constant | None) -> Constant | None:
 
 
 def _arithmetic(node: exp.Binary, context: QueryContext) -> Constant | None:
-    left, right = _fold(node.this, context), _fold(node.expression, context)
-    if left is None or right is None:
-        return None
+    # A sum of 900 terms is as deep on its left.
+    spine: list[exp.Expr] = [node]
+    while isinstance(spine[-1].this, exp.Add | exp.Sub | exp.Mul):
+        spine.append(spine[-1].this)
+    result = _fold(spine[-1].this, context)
+    for each in reversed(spine):
+        right = None if result is None else _fold(each.expression, context)
+        if result is None or right is None:
+            return None
+        result = _combined(each, result, right, context)
+    return result
+
+
+def _combined(
+    node: exp.Expr, left: Constant, right: Constant, context: QueryContext
+) -> Constant | None:
     if Kind.NULL in (left.kind, right.kind):
         return Constant(Kind.NULL, None)
     match node:

@@ -109,13 +109,14 @@ def meaning_of(column: exp.Column, scope: SelectScope) -> Meaning:
     """What a column of ``scope`` refers to; no sources when nothing that is known has it."""
     parts = tuple(part.name for part in column.parts)
     certain = True
-    inside = column.find_ancestor(exp.Join, exp.Select)
     for each in scope.around():
-        visible = [
-            source
-            for source in each.sources
-            if not source.is_filter_only or source.join is inside or each is not scope
-        ]
+        visible = each.sources
+        if each is scope and any(source.is_filter_only for source in visible):
+            # Asked for only here: a column in an OR of 10,000 terms has as many ancestors.
+            inside = column.find_ancestor(exp.Join, exp.Select)
+            visible = [
+                source for source in visible if not source.is_filter_only or source.join is inside
+            ]
         if len(parts) > 1:
             named = [source for source in visible if source.name == parts[0].lower()]
             found = [source for source in named if source.has(parts[1])]
@@ -141,20 +142,24 @@ def scan_index(node: exp.Expr) -> int | None:
 
 
 def _own(node: exp.Expr) -> Iterator[exp.Expr]:
-    if isinstance(node, exp.Select | exp.SetOperation):
-        return
-    yield node
-    for child in node.iter_expressions():
-        yield from _own(child)
+    # With a stack of its own: an OR of 10,000 terms is a tree 10,000 deep.
+    stack = [node]
+    while stack:
+        each = stack.pop()
+        if not isinstance(each, exp.Select | exp.SetOperation):
+            yield each
+            stack.extend(each.iter_expressions(reverse=True))
 
 
 def nested_queries(node: exp.Expr) -> Iterator[exp.Query]:
     """The SELECTs and set operations directly below ``node``."""
-    for child in node.iter_expressions():
-        if isinstance(child, exp.Select | exp.SetOperation):
-            yield child
+    stack = list(node.iter_expressions(reverse=True))
+    while stack:
+        each = stack.pop()
+        if isinstance(each, exp.Select | exp.SetOperation):
+            yield each
         else:
-            yield from nested_queries(child)
+            stack.extend(each.iter_expressions(reverse=True))
 
 
 @dataclass(slots=True)
@@ -165,14 +170,7 @@ class _Builder:
 
     def visit(self, query: exp.Expr, parent: SelectScope | None) -> None:
         if not isinstance(query, exp.Select):
-            for cte in query.ctes if isinstance(query, exp.Query) else ():
-                self.visit(cte.this, parent)
-            for nested in nested_queries(query):
-                if not isinstance(nested.parent, exp.CTE):
-                    self.visit(nested, parent)
-            if isinstance(query, exp.SetOperation):
-                left = query.this.unnest()
-                self.outputs[id(query)] = self.outputs.get(id(left))
+            self._visit_operation(query, parent)
             return
         scope = SelectScope(query, parent)
         for cte in query.ctes:
@@ -190,6 +188,25 @@ class _Builder:
         scope.sources = list(self._sources(query))
         self.outputs[id(query)] = self._output(scope)
         self.scopes.append(scope)
+
+    def _visit_operation(self, query: exp.Expr, parent: SelectScope | None) -> None:
+        """A set operation; those on its left, which a long UNION has many of, one after another."""
+        spine = [query]
+        while isinstance(spine[-1], exp.SetOperation):
+            left = spine[-1].this.unnest()
+            if not isinstance(left, exp.SetOperation):
+                break
+            spine.append(left)
+        for node in spine:
+            for cte in node.ctes if isinstance(node, exp.Query) else ():
+                self.visit(cte.this, parent)
+        visited = {id(node) for node in spine}
+        for node in reversed(spine):
+            for nested in nested_queries(node):
+                if not isinstance(nested.parent, exp.CTE) and id(nested) not in visited:
+                    self.visit(nested, parent)
+            if isinstance(node, exp.SetOperation):
+                self.outputs[id(node)] = self.outputs.get(id(node.this.unnest()))
 
     def _sources(self, select: exp.Select) -> Iterator[Source]:
         plain = not select.args.get("sample") and not select.args.get("pivots")

@@ -8,7 +8,7 @@ under AND and OR alike, so the predicate only ever lets more rows pass than the 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -42,7 +42,9 @@ from icesql.query.comparison import (
 )
 from icesql.query.constants import Constant, Kind
 from icesql.query.folding import fold
+from icesql.query.membership import membership
 from icesql.query.prefixes import like, starts_with
+from icesql.query.short_sql import short_sql
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
@@ -57,6 +59,8 @@ _COMPARISONS: Final[dict[type[exp.Expr], Operation]] = {
     exp.GT: Operation.GT,
     exp.GTE: Operation.GT_EQ,
 }
+# A condition of 10,000 terms has as many reasons, and nobody reads them.
+_MOST_REASONS: Final = 20
 _HOLDS: Final = {
     Operation.EQ: operator.eq,
     Operation.NOT_EQ: operator.ne,
@@ -87,13 +91,15 @@ def to_predicate(condition: exp.Expr, resolve: Resolve, context: QueryContext) -
 
 def translate(condition: exp.Expr, resolve: Resolve, context: QueryContext) -> Translation:
     """Like ``to_predicate``, and why parts of the condition could not be used."""
-    translator = _Translator(resolve, context)
+    translator = Translator(resolve, context)
     predicate = translator.implied(condition, negated=False)
     return Translation(predicate, tuple(dict.fromkeys(translator.reasons)))
 
 
 @dataclass(slots=True)
-class _Translator:
+class Translator:
+    """Walks one condition; ``reasons`` gathers what of it is left to the engine."""
+
     resolve: Resolve
     context: QueryContext
     reasons: list[str] = field(default_factory=list)
@@ -110,7 +116,7 @@ class _Translator:
                 return all_of(parts) if isinstance(node, exp.And) != negated else any_of(parts)
             case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
                 operation = _COMPARISONS[type(node)]
-                return self._comparison(
+                return self.comparison(
                     NEGATED[operation] if negated else operation, node.this, node.expression, node
                 )
             case exp.NullSafeEQ():
@@ -120,7 +126,7 @@ class _Translator:
             case exp.Between():
                 return self._between(node, negated=negated != bool(node.args.get("negate")))
             case exp.In():
-                return self._in(node, negated=negated != bool(node.args.get("negate")))
+                return membership(self, node, negated=negated != bool(node.args.get("negate")))
             case exp.Is():
                 return self._is(node, negated=negated != bool(node.args.get("negate")))
             case exp.Escape():
@@ -150,32 +156,31 @@ class _Translator:
         found = self.column(node)
         if found is not None:
             if not is_pushable_type(found.type) or isinstance(found.type, VariantType):
-                return self._engine(node, f"{found.type} columns have no bounds")
+                return self.left_to_engine(node, f"{found.type} columns have no bounds")
             predicate = compare_constant(
                 operation, _term(found), found.type, constant, self.context
             )
             if predicate is ALWAYS_TRUE:
                 kind = constant.kind.name.lower()
-                return self._engine(node, f"a {found.type} column is not compared with {kind}")
+                return self.left_to_engine(
+                    node, f"a {found.type} column is not compared with {kind}"
+                )
             return predicate
         from icesql.query.unwrap import unwrap
 
         inverted = unwrap(operation, node, constant, self.column, self.compare, self.context)
-        return inverted if inverted is not None else self._opaque(node)
+        return inverted if inverted is not None else self.opaque(node)
 
     # -------------------------------------------------------------- leaves
 
-    def _comparison(
-        self,
-        operation: Operation,
-        left: exp.Expr,
-        right: exp.Expr,
-        node: exp.Expr,
+    def comparison(
+        self, operation: Operation, left: exp.Expr, right: exp.Expr, node: exp.Expr
     ) -> Predicate:
+        """``left operation right``, part by part for tuples; ``node`` is the whole condition."""
         lefts, rights = tuple_parts(left), tuple_parts(right)
         if lefts and rights and len(lefts) == len(rights) and operation is Operation.EQ:
             return all_of(
-                self._comparison(operation, each, other, node)
+                self.comparison(operation, each, other, node)
                 for each, other in zip(lefts, rights, strict=True)
             )
         return self._meet(
@@ -198,8 +203,8 @@ class _Translator:
         if other is not None:
             return self.compare(FLIPPED[operation], right, other)
         if left.find(exp.Column) and right.find(exp.Column):
-            return self._engine(node, "it compares columns with each other")
-        return self._opaque(left if not left.find(exp.Column) else right)
+            return self.left_to_engine(node, "it compares columns with each other")
+        return self.opaque(left if not left.find(exp.Column) else right)
 
     def _constants(self, operation: Operation, left: Constant, right: Constant) -> Predicate:
         if Kind.NULL in (left.kind, right.kind):
@@ -221,25 +226,25 @@ class _Translator:
             left, right = right, left
             constant = fold(right, self.context)
         if constant is None:
-            return self._engine(node, "it compares columns with each other")
+            return self.left_to_engine(node, "it compares columns with each other")
         if constant.kind is Kind.NULL:
             return self._null(left, node, negated=distinct)
         if not distinct:
             return self.compare(Operation.EQ, left, constant)
         found = self.column(left)
         if found is None or not is_pushable_type(found.type):
-            return self._opaque(node)
+            return self.opaque(node)
         differs = self.compare(Operation.NOT_EQ, left, constant)
         return any_of([Leaf(Operation.IS_NULL, _term(found)), differs])
 
     def _between(self, node: exp.Between, *, negated: bool) -> Predicate:
         sides = (node.this, node.args["low"], node.args["high"])
         if node.args.get("symmetric"):
-            return self._opaque(node)
+            return self.opaque(node)
         folded = [fold(each, self.context) for each in sides]
         united = unify([each for each in folded if each is not None], self.context)
         if united is None:
-            return self._engine(node, "the bounds mix types")
+            return self.left_to_engine(node, "the bounds mix types")
         following = iter(united)
         operand, low, high = (None if each is None else next(following) for each in folded)
         parts = (
@@ -253,46 +258,6 @@ class _Translator:
         )
         return any_of(parts) if negated else all_of(parts)
 
-    def _in(self, node: exp.In, *, negated: bool) -> Predicate:
-        if node.args.get("query") is not None:
-            return self._engine(node, "the list comes from a subquery")
-        if node.args.get("unnest") is not None or node.args.get("field") is not None:
-            return self._opaque(node)
-        items = [fold(each, self.context) for each in node.expressions]
-        constants = [each for each in items if each is not None]
-        lefts = tuple_parts(node.this)
-        if len(constants) < len(items) or not constants:
-            if lefts and not negated and items:
-                return self._tuples_in(node, lefts)
-            return self._engine(node, "the list holds more than constants")
-        if negated and any(each.kind is Kind.NULL for each in constants):
-            return ALWAYS_FALSE
-        constants = [each for each in constants if each.kind is not Kind.NULL]
-        united = unify(constants, self.context)
-        if united is None:
-            return self._engine(node, "the list mixes types")
-        if negated:
-            return all_of(self.compare(Operation.NOT_EQ, node.this, each) for each in united)
-        return any_of(self.compare(Operation.EQ, node.this, each) for each in united)
-
-    def _tuples_in(self, node: exp.In, lefts: Sequence[exp.Expr]) -> Predicate:
-        rows = [tuple_parts(each) for each in node.expressions]
-        if not all(len(row) == len(lefts) for row in rows):
-            return self._opaque(node)
-        # Each column of the rows has one type: a list that mixes them is converted by the engine.
-        for position in range(len(lefts)):
-            folded = [fold(row[position], self.context) for row in rows]
-            kinds = {each.kind if each else None for each in folded} - {Kind.NULL}
-            if None in kinds or len(kinds) > 1:
-                return self._engine(node, "the list holds more than constants of one type")
-        return any_of(
-            all_of(
-                self._comparison(Operation.EQ, left, value, node)
-                for left, value in zip(lefts, row, strict=True)
-            )
-            for row in rows
-        )
-
     def _is(self, node: exp.Is, *, negated: bool) -> Predicate:
         match node.expression:
             case exp.Null():
@@ -302,26 +267,26 @@ class _Translator:
                     return self.implied(node.this, negated=not wanted.this)
                 found = self.column(node.this)
                 if found is None or not isinstance(found.type, BooleanType):
-                    return self._opaque(node)
+                    return self.opaque(node)
                 other = Leaf(Operation.EQ, _term(found), not wanted.this)
                 return any_of([Leaf(Operation.IS_NULL, _term(found)), other])
             case _:
-                return self._opaque(node)
+                return self.opaque(node)
 
     def _null(self, operand: exp.Expr, node: exp.Expr, *, negated: bool) -> Predicate:
         found = self.column(operand)
         if found is None:
-            return self._opaque(node)
+            return self.opaque(node)
         if isinstance(found.type, UnknownType):
             return ALWAYS_FALSE if negated else ALWAYS_TRUE
         if not is_pushable_type(found.type) or isinstance(found.type, VariantType):
-            return self._engine(node, f"{found.type} columns have no null counts")
+            return self.left_to_engine(node, f"{found.type} columns have no null counts")
         return Leaf(Operation.NOT_NULL if negated else Operation.IS_NULL, _term(found))
 
     def _is_nan(self, node: exp.IsNan, *, negated: bool) -> Predicate:
         found = self.column(node.this)
         if found is None or not is_floating(found.type):
-            return self._opaque(node)
+            return self.opaque(node)
         return Leaf(Operation.NOT_NAN if negated else Operation.IS_NAN, _term(found))
 
     def _boolean(self, node: exp.Expr, *, negated: bool) -> Predicate:
@@ -333,10 +298,10 @@ class _Translator:
                     return ALWAYS_FALSE
                 case Kind.BOOLEAN:
                     return ALWAYS_TRUE if constant.value != negated else ALWAYS_FALSE
-            return self._opaque(node)
+            return self.opaque(node)
         found = self.column(node)
         if found is None or not isinstance(found.type, BooleanType):
-            return self._opaque(node)
+            return self.opaque(node)
         return Leaf(Operation.EQ, _term(found), not negated)
 
     # -------------------------------------------------------------- LIKE and prefixes
@@ -347,9 +312,9 @@ class _Translator:
         if isinstance(like, exp.Not):
             like, negate = like.this, True
         if not isinstance(like, exp.Like) or escape is None or escape.kind is not Kind.TEXT:
-            return self._opaque(node)
+            return self.opaque(node)
         if len(escape.value) > 1:
-            return self._opaque(node)
+            return self.opaque(node)
         negate = negate != bool(like.args.get("negate"))
         return self._like(like, escape.value or None, negated=negated != negate)
 
@@ -359,11 +324,11 @@ class _Translator:
         if pattern is not None and pattern.kind is Kind.NULL:
             return ALWAYS_FALSE
         if found is None or not isinstance(found.type, StringType) or pattern is None:
-            return self._opaque(node)
+            return self.opaque(node)
         if pattern.kind not in (Kind.TEXT, Kind.STRING):
-            return self._opaque(node)
+            return self.opaque(node)
         found_like = like(_term(found), pattern.value, escape, negated=negated)
-        return self._opaque(node) if found_like is None else found_like
+        return self.opaque(node) if found_like is None else found_like
 
     def _starts_with(
         self,
@@ -378,18 +343,23 @@ class _Translator:
         if constant is not None and constant.kind is Kind.NULL:
             return ALWAYS_FALSE
         if found is None or not isinstance(found.type, StringType) or constant is None:
-            return self._opaque(node)
+            return self.opaque(node)
         if constant.kind not in (Kind.TEXT, Kind.STRING):
-            return self._opaque(node)
+            return self.opaque(node)
         return starts_with(_term(found), constant.value, negated=negated)
 
     # -------------------------------------------------------------- what is left to the engine
 
-    def _opaque(self, node: exp.Expr) -> Predicate:
-        return self._engine(node, why_not(node))
+    def opaque(self, node: exp.Expr) -> Predicate:
+        """True: the condition has no form as a predicate, for the reason that ``why_not`` tells."""
+        return self.left_to_engine(node, "")
 
-    def _engine(self, node: exp.Expr, reason: str) -> Predicate:
-        self.reasons.append(f"{node.sql(dialect='duckdb')}: {reason}")
+    def left_to_engine(self, node: exp.Expr, reason: str) -> Predicate:
+        """True, and the reason; that of ``why_not`` for an empty one."""
+        if len(self.reasons) < _MOST_REASONS:
+            self.reasons.append(f"{short_sql(node)}: {reason or why_not(node)}")
+        elif len(self.reasons) == _MOST_REASONS:
+            self.reasons.append("…")
         return ALWAYS_TRUE
 
 

@@ -21,6 +21,7 @@ from icesql.iceberg.types import NestedField, StructType
 from icesql.query.bound import PushedConjunct
 from icesql.query.joins import OuterJoins
 from icesql.query.names import SelectScope, Source, meaning_of
+from icesql.query.short_sql import short_sql
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
@@ -33,6 +34,9 @@ _PLAIN_PARTS: Final = frozenset(
 _LIMIT_PARTS: Final = frozenset(
     {"kind", "hint", "expressions", "operation_modifiers", "from_", "limit", "offset"}
 )
+# Conditions that EXPLAIN tells of.
+_MOST_TOLD: Final = 200
+_UNION_PARTS: Final = frozenset({"this", "expression", "distinct", "with_"})
 # A select list of these gives one row for each row that comes in.
 _ROW_BY_ROW: Final = (
     exp.Column, exp.Identifier, exp.Star, exp.Alias, exp.Literal, exp.Boolean, exp.Null, exp.Cast,
@@ -114,7 +118,11 @@ class _Pusher:
                 continue
             concerned.append(source.scan)
             resolve = _resolver(scope, source, self.scans[source.scan].schema)
-            translation = translate(conjunct, resolve, self.context)
+            try:
+                translation = translate(conjunct, resolve, self.context)
+            except RecursionError:
+                reasons.append("it is nested too deeply")
+                continue
             reasons += translation.reasons
             predicate = translation.predicate
             if predicate is ALWAYS_TRUE:
@@ -124,13 +132,16 @@ class _Pusher:
                 continue
             found = True
             self.filters.setdefault(source.scan, []).append(predicate)
-            named = _with_names(predicate, self.scans[source.scan].schema)
-            note = "; ".join(dict.fromkeys(translation.reasons))
-            self.pushed.append(PushedConjunct(source.scan, _sql(conjunct), named, note))
+            if len(self.pushed) < _MOST_TOLD:
+                named = _with_names(predicate, self.scans[source.scan].schema)
+                note = "; ".join(dict.fromkeys(translation.reasons))
+                self.pushed.append(PushedConjunct(source.scan, short_sql(conjunct), named, note))
+        if len(self.pushed) >= _MOST_TOLD:
+            return
         if not found and (reasons or conjunct.find(exp.Column)):
             scan = concerned[0] if len(concerned) == 1 else None
             why = "; ".join(dict.fromkeys(reasons)) or "it does not belong to one scan alone"
-            self.pushed.append(PushedConjunct(scan, _sql(conjunct), None, why))
+            self.pushed.append(PushedConjunct(scan, short_sql(conjunct), None, why))
 
     # -------------------------------------------------------------- derived tables
 
@@ -293,11 +304,15 @@ def _branches(query: exp.Expr) -> Iterator[exp.Expr]:
     match query:
         case exp.Select():
             yield query
-        case exp.Union() if _has_only(
-            query, frozenset({"this", "expression", "distinct", "with_"})
-        ):
-            yield from _branches(query.this)
-            yield from _branches(query.expression)
+        case exp.Union() if _has_only(query, _UNION_PARTS):
+            # A long UNION is as deep on its left as it has branches.
+            rights = [query.expression]
+            left = query.this
+            while isinstance(left, exp.Union) and _has_only(left, _UNION_PARTS):
+                rights.append(left.expression)
+                left = left.this
+            for each in (left, *reversed(rights)):
+                yield from _branches(each)
         case exp.Subquery() if _has_only(query, frozenset({"this"})):
             yield from _branches(query.this)
         case _:
@@ -350,10 +365,6 @@ def _with_names(predicate: Predicate, schema: Schema) -> Predicate:
             return Or(_with_names(left, schema), _with_names(right, schema))
         case _:
             return predicate
-
-
-def _sql(node: exp.Expr) -> str:
-    return node.sql(dialect="duckdb")
 
 
 # ------------------------------------------------------------------ LIMIT

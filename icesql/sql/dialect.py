@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 from sqlglot import exp, parser, tokens
 from sqlglot.dialects.dialect import Dialect
@@ -19,6 +19,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from icesql.errors import ProgrammingError, similar_names
 from icesql.sql.files import reader_of
+from icesql.sql.open_parser import open_class
 from icesql.sql.source import ENDS_CLAUSE, Source, unfinished
 
 DEFAULT_DIALECT: Final = "icesql"
@@ -53,16 +54,22 @@ _AT_KINDS: Final = {
 }
 
 
+if TYPE_CHECKING:
+    _Parser = parser.Parser
+else:
+    _Parser = open_class(parser.Parser)
+
 _ONE_AMOUNT: Final = re.compile(r"\s*[+-]?[0-9]+(\.[0-9]*)?\s*[A-Za-z]+\s*")
 
 
-class TravelParser(parser.Parser):
+class TravelParser(_Parser):
     """What every reading dialect's parser gets on top of sqlglot's own."""
 
     # Whether 'data.parquet' may be a table.
     files = False
     # Offsets of the travel clauses consumed, so that ``parse`` can prove that none was dropped.
     travel_offsets: set[int]
+    reads_duckdb: ClassVar[bool] = False
 
     def reset(self) -> None:
         """Forget the statement before."""
@@ -233,7 +240,7 @@ class TravelParser(parser.Parser):
     def _parse_join(self, *args: Any, **options: Any) -> exp.Join | None:
         comma, start = self._curr.token_type == TokenType.COMMA, self._curr.start
         join = super()._parse_join(*args, **options)
-        if join is not None and not comma and isinstance(self, DuckDB.Parser):
+        if join is not None and not comma and self.reads_duckdb:
             # sqlglot turns a JOIN without a condition into a comma: acceptance refuses it.
             join.meta["join_at"] = start
         return join
@@ -242,11 +249,11 @@ class TravelParser(parser.Parser):
         # DuckDB's prefix alias (a: expression) takes any word for a name, also SELECT in
         # "SELECT :parameter"; only a name can be one.
         if (
-            isinstance(self, DuckDB.Parser)
+            self.reads_duckdb
             and self._next.token_type == TokenType.COLON
             and self._curr.token_type not in (TokenType.VAR, TokenType.IDENTIFIER)
         ):
-            return parser.Parser._parse_expression(self)
+            return _Parser._parse_expression(self)
         return super()._parse_expression()
 
 
@@ -278,17 +285,19 @@ def _subclass(base: type[Dialect], name: str) -> type[Dialect]:
         "COMMANDS": set(),
     }
     parsing: dict[str, Any] = {}
+    base_parser: Any = open_class(base.parser_class)
     if issubclass(base, DuckDB):
         # "?::" would be one operator: a parameter and a cast could not stand together.
         keywords = base.tokenizer_class.KEYWORDS
         additions["KEYWORDS"] = {word: kind for word, kind in keywords.items() if word != "?::"}
         additions["HEX_STRINGS"] = [("x'", "'"), ("X'", "'")]
         parsing["PRIMARY_PARSERS"] = {
-            **base.parser_class.PRIMARY_PARSERS,
+            **base_parser.PRIMARY_PARSERS,
             TokenType.HEX_STRING: _hexadecimal,
         }
+        parsing["reads_duckdb"] = True
     tokenizer = type("Tokenizer", (base.tokenizer_class,), additions)
-    own_parser = type("Parser", (TravelParser, base.parser_class), parsing)
+    own_parser = type("Parser", (TravelParser, base_parser), parsing)
     # sqlglot counts subscripts from 0 in its trees, by adding to integers as far as it can tell
     # that they are: a parameter, or a map once its type is known, comes back as another element.
     # Here they stay as written, and ``parse`` marks each with what it counts from.
@@ -303,6 +312,9 @@ Icesql = _subclass(DuckDB, "Icesql")
 def _reading(name: str) -> type[Dialect]:
     if name in ("", "icesql", "duckdb"):
         return Icesql
+    # Athena's queries are Trino's; sqlglot's own class hands each statement to a parser of Trino
+    # or Hive that it makes itself.
+    name = "trino" if name == "athena" else name
     try:
         base = type(Dialect.get_or_raise(name))
     except ValueError as error:

@@ -15,6 +15,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from icesql.errors import DataError, ProgrammingError
+from icesql.sql.literal_list import SHORTEST, hold, list_of
 
 _TYPE: Final = exp.DType
 _EPOCH: Final = dt.datetime(1970, 1, 1)
@@ -44,11 +45,35 @@ class Parameters:
         """
         found = [node for node in tree.dfs() if _is_parameter(node)]
         for node in found:
+            if isinstance(node.parent, exp.In) and self._bind_list(node, node.parent):
+                continue
             value = literal(self._value_of(node))
             if node is tree:
                 return value
             node.replace(value)
         return tree
+
+    def _bind_list(self, node: exp.Expr, parent: exp.In) -> bool:
+        """Give ``IN ?`` its list, or ``IN (?, ?, …)`` its values where one ``?`` stands for all."""
+        count = parent.args.get("parameters")
+        if count is not None and node.arg_key == "expressions":
+            parent.set("parameters", None)
+            values = [self._value_of(node) for _ in range(count)]
+        elif node.arg_key == "field":
+            given = self._value_of(node)
+            if not isinstance(given, list | tuple | set | frozenset) or not given:
+                node.replace(literal(given))
+                return True
+            values = list(given)
+            parent.set("field", None)
+        else:
+            return False
+        found = list_of(values) if len(values) >= SHORTEST else None
+        if found is not None:
+            hold(parent, found)
+        else:
+            parent.set("expressions", [literal(each) for each in values])
+        return True
 
     def finish(self) -> None:
         """Raises ProgrammingError if values were given that no statement asked for."""

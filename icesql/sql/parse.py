@@ -18,13 +18,24 @@ from icesql.sql.acceptance import (
     check_tree,
 )
 from icesql.sql.commands import read_command
-from icesql.sql.dialect import TravelParser, reading, subscript_base, tokenize
+from icesql.sql.depth import (
+    check_brackets,
+    check_depth,
+    deepest_token,
+    is_shallow,
+    nesting,
+    too_deep,
+)
+from icesql.sql.dialect import Icesql, TravelParser, reading, subscript_base, tokenize
 from icesql.sql.files import take_files
+from icesql.sql.gathering import gather
+from icesql.sql.literal_list import Lists, take_lists
 from icesql.sql.parameters import Parameters
 from icesql.sql.references import take_references
 from icesql.sql.source import Source
 from icesql.sql.statement import Query, Statement
 from icesql.sql.words import check_comments, check_tokens
+from icesql.stack import with_room
 
 _NUMBERS_ARE_SECONDS = ("spark", "spark2", "databricks")
 
@@ -45,15 +56,29 @@ def parse(
     a query may read files (``read_csv('x')``, ``'x.csv'``). Raises
     SqlSyntaxError, UnsupportedSqlError, ProgrammingError, DataError.
     """
-    source, reader = Source(sql), reading(dialect)
-    _check_encodable(sql)
-    tokens = tokenize(sql, reader)
+    source = Source(sql)
+    try:
+        return with_room(lambda: _parse_all(source, dialect, parameters, files))
+    except RecursionError:
+        raise too_deep(source, None) from None
+
+
+def _parse_all(
+    source: Source,
+    dialect: str | None,
+    parameters: Sequence[Any] | Mapping[str, Any] | None,
+    files: bool,
+) -> list[Statement]:
+    reader = reading(dialect)
+    _check_encodable(source.sql)
+    check_brackets(source, duckdb=isinstance(reader, Icesql))
+    lists, tokens = _tokens(source.sql, reader)
     check_comments(tokens, source)
     values = Parameters(parameters)
     seconds = (dialect or "").lower() in _NUMBERS_ARE_SECONDS
     statements: list[Statement] = []
     for chunk in _split(tokens):
-        statement = _Parse(source, reader, values, seconds, files).statement(chunk)
+        statement = _Parse(source, reader, values, seconds, lists, files).statement(chunk)
         statements.append(statement)
     values.finish()
     return statements
@@ -72,6 +97,20 @@ def _check_encodable(sql: str) -> None:
             line=line,
             column=column,
         ) from None
+
+
+def _tokens(sql: str, reader: Dialect) -> tuple[Lists, list[Token]]:
+    """The tokens of a text and its long lists of literals, for which one token stands each."""
+    lists = take_lists(sql, duckdb=isinstance(reader, Icesql))
+    if lists.lists:
+        try:
+            tokens = tokenize(lists.text, reader)
+        except SqlSyntaxError:
+            pass  # what looks like a list is part of a text or comment
+        else:
+            if lists.are_lists(tokens):
+                return lists, tokens
+    return Lists(sql, {}, {}), tokenize(sql, reader)
 
 
 def split_statements(sql: str, *, dialect: str | None = None) -> list[str]:
@@ -100,10 +139,11 @@ class _Parse:
         reader: Dialect,
         values: Parameters,
         seconds: bool,
+        lists: Lists,
         files: bool,
     ) -> None:
         self._source, self._reader, self._values = source, reader, values
-        self._seconds, self._files = seconds, files
+        self._seconds, self._lists, self._files = seconds, lists, files
 
     def statement(self, tokens: Sequence[Token]) -> Statement:
         first = tokens[0].text.upper()
@@ -129,7 +169,9 @@ class _Parse:
         if isinstance(tree, exp.Values):
             tree = exp.select("*").from_(tree, copy=False)
         check_tree(tree, source, files=self._files)
+        check_depth(tree, source)
         tree = self._values.bind(tree)
+        gather(tree)
         references = take_references(tree, source, seconds=self._seconds)
         files = take_files(tree, source) if self._files else ()
         text = source.sql[tokens[0].start : tokens[-1].end + 1]
@@ -139,17 +181,17 @@ class _Parse:
         source, parser = self._source, self._reader.parser()
         assert isinstance(parser, TravelParser)
         parser.files = self._files
+        deep = not is_shallow(nesting(tokens, source))
         try:
-            trees = parser.parse(tokens, source.sql)
+            trees = with_room(lambda: parser.parse(tokens, source.sql), deep=deep)
         except ParseError as error:
             raise self._syntax_error(error, tokens) from error
         except RecursionError:
-            raise source.syntax_error(
-                "the statement is nested too deeply", tokens[0].start
-            ) from None
+            raise too_deep(source, deepest_token(tokens)) from None
         tree = trees[0] if len(trees) == 1 else None
         if tree is None:
             raise source.syntax_error("this is no statement", tokens[0].start)
+        self._put_back(tree, tokens)
         for bracket in tree.find_all(exp.Bracket):
             # The subscript stays as written and says from what it counts; see dialect.py.
             if bracket.args.get("offset") is None:
@@ -165,6 +207,12 @@ class _Parse:
         _check_travel_words(tokens, kept, source)
         return tree
 
+    def _put_back(self, tree: exp.Expr, tokens: Sequence[Token]) -> None:
+        first, last = tokens[0].start, tokens[-1].end
+        own = [start for start in self._lists.lists if first <= start <= last]
+        if own and self._lists.put_back(tree) != len(own):
+            raise self._source.unsupported("a long list of literals at this place", own[0])
+
     def _syntax_error(self, error: ParseError, tokens: list[Token]) -> SqlSyntaxError:
         details: dict[str, Any] = dict(error.errors[0]) if error.errors else {}
         offset, token = details.get("icesql_offset"), details.get("icesql_token")
@@ -178,7 +226,7 @@ class _Parse:
 
         expected = expected_after(self._source.sql[tokens[0].start : offset])
         near = similar_names(token.text, expected, 1) if token else ()
-        if near and near[0].isupper():
+        if near and near[0].isupper() and token and near[0] != token.text.upper():
             problem += f"; did you mean {near[0]}?"
             expected = ()
         description = str(details.get("description") or "")

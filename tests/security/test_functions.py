@@ -17,7 +17,7 @@ from icesql.sql.engine_functions import calls, classes, refusal
 from icesql.sql.parse import parse
 from tests.writer.table import TableWriter
 
-DIALECTS = sorted(each.value for each in Dialects if each.value and each.value != "athena")
+DIALECTS = sorted(each.value for each in Dialects if each.value)
 QUOTES = [("", ""), ('"', '"'), ("`", "`"), ("[", "]")]
 REFUSED = sorted(
     {

@@ -1,0 +1,154 @@
+"""How deep SQL is nested, measured before anything walks it by recursion.
+
+sqlglot's parser takes 20 to 30 Python frames for a level of brackets, DuckDB gives up at 1,000
+levels of an expression. What is too deep for them is a syntax error at its place in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
+
+from icesql.sql.source import Source
+
+# Levels of brackets and CASE that are parsed at all: far more than Python's default of 1,000
+# frames has room for, and few enough for the stack of ``with_room`` when a program raised that.
+MOST_LEVELS: Final = 300
+# Levels that every thread has room for.
+_SHALLOW: Final = 6
+# DuckDB's own limit is 1,000 with what it puts around an expression.
+MOST_TERMS: Final = 950
+MOST_BRANCHES: Final = 1_000
+MOST_CTES: Final = 900
+
+_LONG_TEXT: Final = 100_000
+# Quoted text, comments, and brackets outside of them.
+_BRACKETS: Final = re.compile(
+    r"\b[eE]'(?:[^'\\]|\\.|'')*+'|'[^']*+'|\"[^\"]*+\"|--[^\n]*+|/\*.*?\*/"
+    r"|(\$[A-Za-z_]*\$).*?\1|[()\[\]{}]",
+    re.DOTALL,
+)
+
+_OPENING: Final = frozenset(
+    {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
+)
+_CLOSING: Final = frozenset(
+    {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
+)
+_PREFIXES: Final = frozenset({TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE})
+_WITHOUT_DEPTH: Final = (exp.And, exp.Or)
+
+
+def check_brackets(source: Source, *, duckdb: bool) -> None:
+    """Refuse a long text of ``duckdb``'s spelling by its brackets, before it is split into tokens.
+
+    Raises SqlSyntaxError.
+    """
+    if not duckdb or len(source.sql) < _LONG_TEXT:
+        return
+    depth = 0
+    for found in _BRACKETS.finditer(source.sql):
+        kind = found[0]
+        if kind in ("(", "[", "{"):
+            depth += 1
+            if depth > MOST_LEVELS:
+                raise too_deep(source, found.start())
+        elif kind in (")", "]", "}"):
+            depth = max(depth - 1, 0)
+
+
+def nesting(tokens: Sequence[Token], source: Source) -> int:
+    """How many levels deep brackets and CASE are nested, prefixes such as NOT NOT included.
+
+    Raises SqlSyntaxError where they are more than any part of the way takes.
+    """
+    deepest = depth = prefixes = 0
+    for token in tokens:
+        kind = token.token_type
+        if kind in _PREFIXES:
+            prefixes += 1
+        else:
+            prefixes = 0
+        if kind in _OPENING:
+            depth += 1
+        elif kind in _CLOSING:
+            depth = max(depth - 1, 0)
+        if depth > MOST_LEVELS or prefixes > MOST_LEVELS:
+            raise too_deep(source, token.start)
+        deepest = max(deepest, depth, prefixes)
+    return deepest
+
+
+def too_deep(source: Source, offset: int | None) -> Exception:
+    """The error for brackets, functions, CASE or subqueries that are nested too deeply."""
+    return source.syntax_error(
+        "the statement is nested too deeply here; name its inner parts in a WITH clause", offset
+    )
+
+
+def deepest_token(tokens: Sequence[Token]) -> int:
+    """The offset at which the nesting is first as deep as it gets."""
+    depth = deepest = 0
+    offset = tokens[0].start
+    for token in tokens:
+        if token.token_type in _OPENING:
+            depth += 1
+            if depth > deepest:
+                deepest, offset = depth, token.start
+        elif token.token_type in _CLOSING:
+            depth -= 1
+    return offset
+
+
+def check_depth(tree: exp.Expr, source: Source) -> None:
+    """Refuse chains that are deeper than the engine takes: of ``||``, ``+``, UNION, and CTEs.
+
+    AND and OR are flat to the engine, however many terms they have. Raises SqlSyntaxError.
+    """
+    stack: list[tuple[exp.Expr, int, int]] = [(tree, 0, 0)]
+    while stack:
+        node, terms, branches = stack.pop()
+        if isinstance(node, exp.SetOperation):
+            terms, branches = 0, branches + 1
+            if branches >= MOST_BRANCHES:
+                raise _too_long(
+                    node, source, "UNION, EXCEPT or INTERSECT", MOST_BRANCHES,
+                    "read the values from one table or VALUES, or run several statements",
+                )  # fmt: skip
+        elif isinstance(node, exp.Query):
+            terms = branches = 0
+        elif isinstance(node, exp.With) and len(node.expressions) > MOST_CTES:
+            raise _too_long(
+                node, source, "WITH", MOST_CTES, "name parts of the statement only where it helps"
+            )
+        elif isinstance(node, exp.Condition) and not isinstance(node, _WITHOUT_DEPTH):
+            terms += 1
+            if terms > MOST_TERMS:
+                raise _too_long(
+                    node, source, f"an expression ({_operator(node)})", MOST_TERMS,
+                    "join texts with concat(…), add numbers with list_sum([…]), "
+                    "and compare with many values by IN (…)",
+                )  # fmt: skip
+        stack.extend((child, terms, branches) for child in node.iter_expressions())
+
+
+def _operator(node: exp.Expr) -> str:
+    while node.parent is not None and not isinstance(node, exp.Binary | exp.Func):
+        node = node.parent
+    return {"DPipe": "||", "Add": "+", "Sub": "-", "Mul": "*", "Div": "/"}.get(
+        type(node).__name__, type(node).__name__.upper()
+    )
+
+
+def _too_long(node: exp.Expr, source: Source, what: str, most: int, cure: str) -> Exception:
+    offset = next((int(each.meta["start"]) for each in node.walk() if "start" in each.meta), None)
+    return source.syntax_error(f"{what} of more than {most} parts; {cure}", offset)
+
+
+def is_shallow(levels: int) -> bool:
+    """Whether so many levels need no stack of their own."""
+    return levels <= _SHALLOW
