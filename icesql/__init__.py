@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from icesql.context import QueryContext
-    from icesql.scan.task import CombinedScanTask
+    from icesql.scan.tasks.task import CombinedScanTask
 
 apilevel: Final = "2.0"
 threadsafety: Final = 2
@@ -85,7 +85,7 @@ def register_spark(session: Any, **connect: Any) -> None:
     as in ``connect()``; it stays out of plans and logs. ``session`` is a SparkSession. Raises
     ProgrammingError for another name.
     """
-    from icesql.engine.spark.source import register
+    from icesql.datasource.source import register
 
     register(session, **connect)
 

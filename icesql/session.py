@@ -213,7 +213,7 @@ class Session:
 
     def _explain(self, statement: Any, context: QueryContext) -> Outcome:
 
-        from icesql.engine.grouping import group_files
+        from icesql.engine.duckdb.relations.grouping import group_files
         from icesql.query.explain import as_json, as_text, describe
         from icesql.scan.planner import plan
 
@@ -271,7 +271,7 @@ class Session:
             from icesql.engine.spark.engine import SparkEngine
 
             return SparkEngine(self._spark)
-        from icesql.engine.local import LocalEngine
+        from icesql.engine.duckdb.engine import LocalEngine
 
         return LocalEngine()
 

@@ -1,4 +1,4 @@
-"""DOOR: names in, Tables (metadata and storage) out.
+"""Open catalogs and tables: names in, Tables (metadata and storage) out.
 
 May import: storage, iceberg, context, config, errors.
 """

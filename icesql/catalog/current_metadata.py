@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from icesql.errors import ScanLimitError, StorageError
-from icesql.iceberg.metadata import TableMetadata, parse_metadata
+from icesql.iceberg.metadata.table_metadata import TableMetadata, parse_metadata
 from icesql.storage import sizes
 from icesql.storage.open import Storage
 

@@ -19,7 +19,7 @@ from icesql.errors import (
     CorruptFileError,
     TableNotFoundError,
 )
-from icesql.iceberg.metadata import TableMetadata
+from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.storage.cache import BoundedCache
 from icesql.storage.open import Storage, storage_error
 from icesql.storage.reroot import Reroot, is_local, local_spellings

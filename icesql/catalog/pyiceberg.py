@@ -28,7 +28,7 @@ from icesql.errors import (
     UnsupportedTableError,
     similar_names,
 )
-from icesql.iceberg.metadata import parse_metadata
+from icesql.iceberg.metadata.table_metadata import parse_metadata
 from icesql.storage.cache import BoundedCache
 from icesql.storage.clean_errors import without_secrets
 from icesql.storage.credentials import redact

@@ -1,4 +1,4 @@
-"""FRONT DOOR: PEP 249 connections and cursors over a session.
+"""PEP 249: connections and cursors over a session.
 
 May import: session and everything below it.
 """

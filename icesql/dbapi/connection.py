@@ -243,7 +243,7 @@ def connect(
         if value is not None:
             chosen = chosen.with_text(name, str(value))
     if dialect is not None:
-        from icesql.sql.dialect import reading
+        from icesql.sql.parser.dialect import reading
 
         reading(dialect)  # a name that does not exist is told here, not at the first statement
 

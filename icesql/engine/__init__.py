@@ -1,4 +1,5 @@
-"""MACHINE ROOM: a BoundQuery and its ScanPlans in, rows in the declared result schema out.
+"""Run a bound query: a BoundQuery and its ScanPlans in, rows in the declared result schema out.
 
-May import: query and what it may import. duckdb and pyspark are named here and nowhere above.
+Holds the contract of results and of engines; ``duckdb/`` and ``spark/`` fulfil it. May import:
+query, read, scan and below. duckdb and pyspark are imported here and in ``datasource`` only.
 """

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from icesql.engine.reading import Reading
+from icesql.engine.result_reader import Reading
 from icesql.engine.result_schema import ResultColumn, ResultType, arrow_schema
 
 if TYPE_CHECKING:

@@ -1,5 +1,5 @@
-"""FORMAT ROOM: the Iceberg format as values.
+"""The Iceberg format as values, after the Iceberg table specification.
 
-In: bytes of metadata, manifests, Puffin blobs. Out: frozen values (TableMetadata, ManifestEntries,
-DataFile, Predicate). May import: context, config, errors.
+In: bytes of metadata, manifests and Puffin blobs. Out: frozen values (TableMetadata,
+ManifestEntries, DataFile, Predicate). May import: context, config, errors.
 """

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from icesql.iceberg.json_fields import (
+from icesql.iceberg.metadata.json_fields import (
     Malformed,
     as_int,
     as_list,

@@ -11,7 +11,7 @@ from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
-from icesql.iceberg.json_fields import Malformed, as_int, as_list, as_object, as_text
+from icesql.iceberg.metadata.json_fields import Malformed, as_int, as_list, as_object, as_text
 from icesql.iceberg.types import (
     BinaryType,
     BooleanType,

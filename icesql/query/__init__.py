@@ -1,5 +1,4 @@
-"""MEETING ROOM: a Statement in, a BoundQuery out: names become tables at a snapshot, and filters,
-columns and limits are pushed into each TableScan.
+"""Bind a statement: names become tables at a snapshot; filters, columns and limits move into scans.
 
-May import: read, scan, sql and what they may import.
+In: a Statement. Out: a BoundQuery. May import: sql, scan and what they may import.
 """

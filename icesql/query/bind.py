@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from icesql.query.bound import BoundQuery, ScanNote
-from icesql.query.clock import stop_clock
 from icesql.query.columns import bind_columns
-from icesql.query.listed_values import type_lists
+from icesql.query.constants.current_time import stop_clock
 from icesql.query.names import select_scopes
-from icesql.query.pushdown import push_down
+from icesql.query.nested_names import name_nested_queries
+from icesql.query.pushdown.listed_values import type_lists
+from icesql.query.pushdown.push_down import push_down
 from icesql.query.snapshot_selection import at_instant, select_snapshot, snapshot_text
-from icesql.query.unnamed import name_nested_queries
 from icesql.scan.table_scan import TableScan
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from icesql.iceberg.types import (
     NestedField,
     StructType,
 )
-from icesql.query.column_access import column_of
 from icesql.query.names import SelectScope, Source, meaning_of
+from icesql.query.pushdown.column_access import column_of
 
 _Type = exp.DataType.Type
 _CASTS: Final[dict[Any, IcebergType]] = {

@@ -34,7 +34,7 @@ def answer_from_metadata(bound: BoundQuery, context: QueryContext) -> MetadataAn
     names = _counts(bound)
     if names is None:
         return None
-    from icesql.scan.metadata_count import count_rows
+    from icesql.scan.pruning.metadata_count import count_rows
 
     rows = count_rows(bound.scans[0], context)
     return None if rows is None else MetadataAnswer(names, (rows,) * len(names))

@@ -8,8 +8,8 @@ from sqlglot import exp
 
 from icesql.iceberg.schema import Schema
 from icesql.query.bound import BoundQuery
-from icesql.query.joins import OuterJoins
 from icesql.query.names import SelectScope, Source, meaning_of, select_scopes
+from icesql.query.pushdown.joins import OuterJoins
 
 
 def nullable_columns(bound: BoundQuery, count: int) -> list[bool | None]:

@@ -7,7 +7,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from icesql.sql.literal_list import shown
+from icesql.sql.parser.literal_list import shown
 
 _MOST_NODES: Final = 1_000
 _MOST_PARTS: Final = 5

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 from icesql.config import time_zone
 from icesql.errors import InternalError, SnapshotNotFoundError, similar_names
-from icesql.query.instant import fold_instant
+from icesql.query.constants.instant import fold_instant
 from icesql.sql.time_travel import AsOf, AtTime, SnapshotId, VersionText
 
 if TYPE_CHECKING:
     from icesql.catalog.open import Table
     from icesql.context import QueryContext
+    from icesql.iceberg.metadata.snapshot import Snapshot
     from icesql.iceberg.schema import Schema
-    from icesql.iceberg.snapshot import Snapshot
     from icesql.sql.time_travel import TimeTravel
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -34,7 +34,7 @@ from icesql.iceberg.types import (
     VariantType,
     is_floating,
 )
-from icesql.read.values import one_value
+from icesql.read.columns.values import one_value
 
 _UNORDERED = (VariantType, GeometryType, GeographyType)
 

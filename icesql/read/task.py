@@ -14,16 +14,16 @@ from icesql.context import QueryContext
 from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE, Leaf
 from icesql.iceberg.metadata_columns import DELETED, METADATA_IDS
 from icesql.iceberg.types import IcebergType, NestedField
-from icesql.read.arrow_schema import arrow_schema
-from icesql.read.constants import partition_constants
-from icesql.read.delete_relations import DeleteRelations
-from icesql.read.equality_keys import EqualityGroup, KeyColumn, leaf_column
-from icesql.read.foreign import converting
-from icesql.read.metadata_values import MetadataColumn, metadata_column
-from icesql.read.projection import ColumnReader, column_reader
+from icesql.read.columns.arrow_schema import arrow_schema
+from icesql.read.columns.metadata_values import MetadataColumn, metadata_column
+from icesql.read.columns.partition_constants import partition_constants
+from icesql.read.columns.projection import ColumnReader, column_reader
+from icesql.read.deletes.delete_relations import DeleteRelations
+from icesql.read.deletes.equality_keys import EqualityGroup, KeyColumn, leaf_column
+from icesql.read.formats.decode_errors import converting
+from icesql.read.formats.source import Source, SourceBatch, open_source
 from icesql.read.residual_filter import evaluable, leaves, matching
-from icesql.read.source import Source, SourceBatch, open_source
-from icesql.scan.task import CombinedScanTask, FileScanTask, ScanContext
+from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, ScanContext
 
 _NO_END = 1 << 62
 

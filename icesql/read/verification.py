@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from icesql.context import Progress, QueryContext
 from icesql.errors import CorruptFileError, UnsupportedTableError
 from icesql.iceberg.bounds import decode_bound
-from icesql.iceberg.data_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import (
     BooleanType,
@@ -32,9 +32,9 @@ from icesql.iceberg.types import (
     TimeType,
     is_floating,
 )
-from icesql.read.delete_relations import DeleteRelations
+from icesql.read.deletes.delete_relations import DeleteRelations
 from icesql.read.task import read_file
-from icesql.scan.task import FileScanTask, ScanContext, distinct_deletes
+from icesql.scan.tasks.task import FileScanTask, ScanContext, distinct_deletes
 from icesql.scan.verification import verify_snapshot
 
 if TYPE_CHECKING:

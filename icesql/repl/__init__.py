@@ -1,4 +1,4 @@
-"""LIVING ROOM: the interactive shell and how results are shown.
+"""The interactive shell, and how results are shown.
 
 May import: dbapi and everything below it.
 """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from icesql.iceberg.data_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import DateType, IntegerType, LongType, StringType
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from icesql.context import QueryContext
 from icesql.errors import CorruptFileError, SnapshotNotFoundError, UnsupportedTableError
-from icesql.iceberg.data_file import DataFile
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
-from icesql.iceberg.manifest import ManifestContent, ManifestFile
-from icesql.iceberg.snapshot import Snapshot
+from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
+from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.scan.manifest_source import ManifestSource
 from icesql.scan.spec_scan import SpecScan
 

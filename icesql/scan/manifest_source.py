@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from icesql.context import Errand, Progress, QueryContext
 from icesql.errors import UnsupportedTableError
-from icesql.iceberg.manifest import ManifestFile, decode_manifest, snapshot_manifests
-from icesql.iceberg.manifest_entries import ManifestEntries
+from icesql.iceberg.manifest.entries import ManifestEntries
+from icesql.iceberg.manifest.manifest import ManifestFile, decode_manifest, snapshot_manifests
+from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.partitioning import PartitionSpec
-from icesql.iceberg.snapshot import Snapshot
 from icesql.iceberg.types import IcebergType
 from icesql.storage import sizes
 from icesql.storage.open import Storage

@@ -8,15 +8,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from icesql.config import Settings
-from icesql.iceberg.manifest_entries import ManifestEntries
+from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import PrimitiveType, walk
 from icesql.scan.report import ScanCounts, ScanReport
 from icesql.scan.table_scan import TableScan
-from icesql.scan.task import CombinedScanTask, FileScanTask, ScanContext, without_metrics
+from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, ScanContext, without_metrics
 
 if TYPE_CHECKING:
-    from icesql.scan.packing import Packing
+    from icesql.scan.tasks.packing import Packing
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class ScanPlan:
 
         Raises ProgrammingError for a property that is not a usable number.
         """
-        from icesql.scan.packing import Packing
+        from icesql.scan.tasks.packing import Packing
 
         return Packing.choose(self.settings, self.scan.table.metadata.properties)
 
@@ -90,7 +90,7 @@ class ScanPlan:
 
         Their data files are without the metrics that only planning looks at.
         """
-        from icesql.scan.packing import pack_files
+        from icesql.scan.tasks.packing import pack_files
 
         bare = (replace(task, data_file=without_metrics(task.data_file)) for task in self.files)
         return tuple(

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 from icesql.context import QueryContext
 from icesql.errors import CorruptFileError, UnsupportedTableError
-from icesql.iceberg.data_file import DataFile, FileContent
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
     Predicate,
     keep_columns,
 )
-from icesql.iceberg.manifest import ManifestContent, ManifestFile
-from icesql.iceberg.manifest_entries import ManifestEntries
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.iceberg.manifest.entries import ManifestEntries
+from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.types import IcebergType
 from icesql.scan.manifest_source import ManifestSource
@@ -25,12 +25,12 @@ from icesql.scan.plan import ScanPlan, SkipRecord, Survivors
 from icesql.scan.report import ScanCounts
 from icesql.scan.spec_scan import SpecScan
 from icesql.scan.table_scan import TableScan
-from icesql.scan.task import FileScanTask, ScanContext, content_bytes
+from icesql.scan.tasks.task import FileScanTask, ScanContext, content_bytes
 
 # What pruning and deletes need is imported where a scan first needs it: most have neither.
 if TYPE_CHECKING:
-    from icesql.scan import skip_reasons
-    from icesql.scan.delete_index import DeleteIndex
+    from icesql.scan.deletes.delete_index import DeleteIndex
+    from icesql.scan.pruning import skip_reasons
 
 
 def plan(scan: TableScan, query: QueryContext) -> ScanPlan:
@@ -164,7 +164,7 @@ class _Walk:
         spec = self._spec(manifest)
         if spec.predicate is ALWAYS_TRUE:
             return True
-        from icesql.scan.manifest_evaluator import manifest_may_match
+        from icesql.scan.pruning.manifest_evaluator import manifest_may_match
 
         if manifest_may_match(manifest, spec.predicate, spec.types_by_id):
             return True
@@ -173,7 +173,7 @@ class _Walk:
         else:
             self.counts.skipped_delete_manifests += 1
         if self.scan.explain:
-            from icesql.scan import skip_reasons
+            from icesql.scan.pruning import skip_reasons
 
             self.skipped.append(skip_reasons.skipped_manifest(manifest, spec))
         return False
@@ -189,7 +189,7 @@ class _Walk:
         live = _live(entries)
         kept = self._in_partition(entries, live, spec, "file")
         if self._filter is not ALWAYS_TRUE:
-            from icesql.scan.metrics_evaluator import metrics_mask
+            from icesql.scan.pruning.metrics_evaluator import metrics_mask
 
             chosen: list[int] = []
             for residual, members in _by_residual(entries, kept, spec).items():
@@ -199,7 +199,7 @@ class _Walk:
                 mask = metrics_mask(entries, residual, self.scan.schema, members)
                 chosen += [index for index in members if mask[index]]
                 if self.scan.explain:
-                    from icesql.scan import skip_reasons
+                    from icesql.scan.pruning import skip_reasons
 
                     failing = [index for index in members if not mask[index]]
                     self.skipped += skip_reasons.skipped_by_metrics(
@@ -219,11 +219,11 @@ class _Walk:
     ) -> Sequence[int]:
         if spec.predicate is ALWAYS_TRUE:
             return indexes
-        from icesql.scan.partition_evaluator import partition_mask
+        from icesql.scan.pruning.partition_evaluator import partition_mask
 
         mask = partition_mask(entries, spec.predicate, spec.spec, indexes)
         if self.scan.explain:
-            from icesql.scan import skip_reasons
+            from icesql.scan.pruning import skip_reasons
 
             failing = [index for index in indexes if not mask[index]]
             self.skipped += skip_reasons.skipped_by_partition(entries, failing, spec, kind)
@@ -281,7 +281,7 @@ class _Walk:
         manifests = [each for each in self._delete_manifests if self._opens(each)]
         if not manifests:
             return None
-        from icesql.scan.delete_index import DeleteIndex
+        from icesql.scan.deletes.delete_index import DeleteIndex
 
         metadata = self.scan.table.metadata
         return DeleteIndex(
@@ -317,11 +317,11 @@ class _Walk:
                 yield delete
 
     def _with_matching_keys(self, entries: ManifestEntries, indexes: Sequence[int]) -> list[int]:
-        from icesql.scan.delete_pruning import may_delete_matching_rows
+        from icesql.scan.deletes.delete_pruning import may_delete_matching_rows
 
         kept = may_delete_matching_rows(entries, indexes, self._filter, self.scan.schema)
         if self.scan.explain:
-            from icesql.scan import skip_reasons
+            from icesql.scan.pruning import skip_reasons
 
             remaining = set(kept)
             self.skipped += skip_reasons.skipped_by_metrics(

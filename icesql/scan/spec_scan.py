@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
-from icesql.iceberg.metadata import TableMetadata
+from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.partitioning import PartitionSpec, partition_types
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import IcebergType, NestedField
-from icesql.scan.residual import ResidualEvaluator
+from icesql.scan.pruning.residual import ResidualEvaluator
 
 
 class SpecScan:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from icesql.catalog.open import Table
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
+from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.schema import Schema
-from icesql.iceberg.snapshot import Snapshot
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 
 from icesql.context import QueryContext
 from icesql.errors import CorruptFileError
-from icesql.iceberg.data_file import FileContent
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
-from icesql.iceberg.manifest import ManifestContent, ManifestFile
-from icesql.iceberg.manifest_entries import ADDED, DELETED, EXISTING, ManifestEntries
+from icesql.iceberg.manifest.data_file import FileContent
+from icesql.iceberg.manifest.entries import ADDED, DELETED, EXISTING, ManifestEntries
+from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
+from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.partitioning import PartitionSpec
-from icesql.iceberg.snapshot import Snapshot
 from icesql.iceberg.types import IcebergType
 from icesql.scan.manifest_source import ManifestSource
 from icesql.scan.spec_scan import SpecScan

@@ -15,7 +15,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from icesql.errors import DataError, ProgrammingError
-from icesql.sql.literal_list import SHORTEST, hold, list_of
+from icesql.sql.parser.literal_list import SHORTEST, hold, list_of
 
 _TYPE: Final = exp.DType
 _EPOCH: Final = dt.datetime(1970, 1, 1)

@@ -18,7 +18,9 @@ from icesql.sql.acceptance import (
     check_tree,
 )
 from icesql.sql.commands import read_command
-from icesql.sql.depth import (
+from icesql.sql.files import take_files
+from icesql.sql.parameters import Parameters
+from icesql.sql.parser.depth import (
     check_brackets,
     check_depth,
     deepest_token,
@@ -26,15 +28,13 @@ from icesql.sql.depth import (
     nesting,
     too_deep,
 )
-from icesql.sql.dialect import Icesql, TravelParser, reading, subscript_base, tokenize
-from icesql.sql.files import take_files
-from icesql.sql.gathering import gather
-from icesql.sql.literal_list import Lists, take_lists
-from icesql.sql.parameters import Parameters
+from icesql.sql.parser.dialect import Icesql, TravelParser, reading, subscript_base, tokenize
+from icesql.sql.parser.gathering import gather
+from icesql.sql.parser.literal_list import Lists, take_lists
+from icesql.sql.parser.words import check_comments, check_tokens
 from icesql.sql.references import take_references
 from icesql.sql.source import Source
 from icesql.sql.statement import Query, Statement
-from icesql.sql.words import check_comments, check_tokens
 from icesql.stack import with_room
 
 _NUMBERS_ARE_SECONDS = ("spark", "spark2", "databricks")

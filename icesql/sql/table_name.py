@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot.tokenizer_core import TokenType
 
 from icesql.errors import SqlSyntaxError
-from icesql.sql.dialect import reading, tokenize
+from icesql.sql.parser.dialect import reading, tokenize
 
 
 def name_parts(name: str) -> tuple[str, ...]:

@@ -1,4 +1,5 @@
-"""STORE ROOM: paths in, bytes out; re-rooting of moved tables happens here.
+"""Read bytes by path: local files and object stores; moved tables are re-rooted here.
 
-May import: iceberg, context, config, errors.
+In: paths as metadata spells them. Out: bytes and open files. May import: iceberg, context, config,
+errors.
 """

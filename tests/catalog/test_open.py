@@ -17,7 +17,7 @@ from icesql.catalog.open import Table, open_catalog, open_table
 from icesql.catalog.sqlite import SqliteCatalog
 from icesql.demo import build
 from icesql.errors import CatalogError, CorruptFileError, StorageError, TableNotFoundError
-from icesql.iceberg.manifest import snapshot_manifests
+from icesql.iceberg.manifest.manifest import snapshot_manifests
 
 
 @pytest.fixture

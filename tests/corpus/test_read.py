@@ -11,9 +11,9 @@ import pytest
 
 from icesql.catalog.open import Table, open_table
 from icesql.context import QueryContext
+from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.schema import Schema
-from icesql.iceberg.snapshot import Snapshot
-from icesql.read.arrow_schema import arrow_schema
+from icesql.read.columns.arrow_schema import arrow_schema
 from icesql.read.task import read_task
 from icesql.scan.planner import plan
 from icesql.scan.table_scan import TableScan

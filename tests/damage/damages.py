@@ -50,7 +50,7 @@ def files_of(metadata):
     """The local files that reading a table touches, by role, and those of a wrong length."""
     from icesql.catalog.open import open_table
     from icesql.context import QueryContext
-    from icesql.iceberg.manifest import snapshot_manifests
+    from icesql.iceberg.manifest.manifest import snapshot_manifests
     from icesql.scan.planner import plan
     from icesql.scan.table_scan import TableScan
 

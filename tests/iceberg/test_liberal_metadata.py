@@ -9,7 +9,7 @@ import pytest
 
 import icesql
 from icesql.errors import CorruptFileError
-from icesql.iceberg.metadata import parse_metadata
+from icesql.iceberg.metadata.table_metadata import parse_metadata
 from tests.writer.table import TableWriter
 
 FIELDS = [{"id": 1, "name": "a", "required": False, "type": "long"}]

@@ -14,13 +14,14 @@ import fastavro
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.iceberg.test_manifest_decoder import plain
 
 from icesql.errors import CorruptFileError
-from icesql.iceberg.avro_file import read_avro_file
-from icesql.iceberg.manifest import ManifestFile, decode_manifest, decode_manifest_list
-from icesql.iceberg.manifest_reader import read_columns
-from icesql.iceberg.manifest_reference import read_with_fastavro
-from icesql.iceberg.partition_values import UNSTORED
+from icesql.iceberg.avro.container import read_avro_file
+from icesql.iceberg.manifest.manifest import ManifestFile, decode_manifest, decode_manifest_list
+from icesql.iceberg.manifest.partition_values import UNSTORED
+from icesql.iceberg.manifest.reader import read_columns
+from icesql.iceberg.manifest.record_reader import read_with_fastavro
 from icesql.iceberg.types import BINARY, DOUBLE, LONG, STRING
 from tests.iceberg.manifest_files import (
     IDS,
@@ -37,7 +38,6 @@ from tests.iceberg.manifest_files import (
     write_manifest,
     write_manifest_list,
 )
-from tests.iceberg.test_manifest_decoder import plain
 
 Node = dict[str, Any]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from icesql.iceberg.json_fields import Malformed
+from icesql.iceberg.metadata.json_fields import Malformed
 from icesql.iceberg.partitioning import (
     PartitionField,
     PartitionSpec,

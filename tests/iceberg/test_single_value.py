@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from icesql.iceberg.json_fields import Malformed
+from icesql.iceberg.metadata.json_fields import Malformed
 from icesql.iceberg.single_value import parse_single_value
 from icesql.iceberg.types import (
     BINARY,

@@ -12,7 +12,7 @@ from icesql.catalog.open import Table
 from icesql.config import Settings
 from icesql.context import QueryContext
 from icesql.errors import TableNotFoundError
-from icesql.iceberg.metadata import parse_metadata
+from icesql.iceberg.metadata.table_metadata import parse_metadata
 from icesql.query.bind import bind
 from icesql.query.bound import BoundQuery
 from icesql.sql.parse import parse

@@ -32,7 +32,7 @@ from icesql.iceberg.types import (
     DecimalType,
     NestedField,
 )
-from icesql.query.predicate import to_predicate
+from icesql.query.pushdown.predicate import to_predicate
 
 ZONES = ("UTC", "Europe/Berlin", "America/New_York")
 DAY = 86_400_000_000

@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from icesql.context import QueryContext
-from icesql.iceberg.data_file import DataFile, FileContent
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Leaf, Operation, Predicate, Term
-from icesql.iceberg.name_mapping import NameMapping
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.iceberg.metadata.name_mapping import NameMapping
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import LONG, NestedField
 from icesql.read.task import read_task
-from icesql.scan.task import CombinedScanTask, FileScanTask, ScanContext
+from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, ScanContext
 from icesql.storage.open import Storage
 
 _numbers = itertools.count()

@@ -14,11 +14,11 @@ import pytest
 from icesql.config import Settings
 from icesql.context import QueryContext
 from icesql.errors import CorruptFileError, UnsupportedTableError
-from icesql.iceberg.data_file import DataFile, FileContent
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata_columns import DELETED, POS
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec
 from icesql.iceberg.types import DOUBLE, LONG, STRING, DecimalType, StructType
-from icesql.read.delete_relations import DeleteRelations
+from icesql.read.deletes.delete_relations import DeleteRelations
 from icesql.storage.open import Storage
 from icesql.storage.reroot import Reroot
 from tests.read.read_tables import (
@@ -371,7 +371,7 @@ def test_a_delete_file_of_fewer_rows_than_counted_is_an_error_but_of_more_is_not
 def test_an_upsert_stream_reads_each_delete_file_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import icesql.read.equality_keys as equality_keys
+    import icesql.read.deletes.equality_keys as equality_keys
 
     opened: list[str] = []
     genuine = equality_keys.open_source

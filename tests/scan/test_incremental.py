@@ -10,7 +10,7 @@ import pytest
 from icesql.catalog.open import Table, open_table
 from icesql.context import QueryContext
 from icesql.errors import CorruptFileError, SnapshotNotFoundError, UnsupportedTableError
-from icesql.iceberg.snapshot import Snapshot
+from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.scan.incremental import added_files, ancestors, operation_of, snapshots_after
 from tests.writer.table import TableWriter
 

@@ -11,8 +11,8 @@ from icesql.context import QueryContext
 from icesql.errors import ProgrammingError
 from icesql.iceberg.metadata_columns import FILE, POS
 from icesql.iceberg.schema import Schema
-from icesql.scan.packing import TARGET_SIZE
 from icesql.scan.plan import projected_leaves
+from icesql.scan.tasks.packing import TARGET_SIZE
 from tests.scan.metadata_only import (
     MetadataOnly,
     column,

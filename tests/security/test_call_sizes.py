@@ -12,8 +12,8 @@ import pytest
 import sqlglot
 
 import icesql
-from icesql.engine.call_sizes import calls_in
-from icesql.engine.size_guards import GUARDED, guard_sizes
+from icesql.engine.duckdb.sql.call_sizes import calls_in
+from icesql.engine.duckdb.sql.size_guards import GUARDED, guard_sizes
 from icesql.errors import DataError, ScanLimitError, UnsupportedSqlError
 
 ROWS = "(SELECT CAST(x AS VARCHAR) AS s, x AS n FROM range(4000) AS r(x))"

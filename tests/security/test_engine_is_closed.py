@@ -11,7 +11,7 @@ import pytest
 
 import icesql
 from icesql.config import Settings
-from icesql.engine.instance import Instance, InstancePool
+from icesql.engine.duckdb.instance import Instance, InstancePool
 from icesql.errors import OperationalError, ProgrammingError
 
 SPILLS = "SELECT count(*) FROM (SELECT DISTINCT i, i::VARCHAR || repeat('x', 30) FROM range(300000) t(i))"

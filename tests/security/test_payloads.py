@@ -10,8 +10,9 @@ import pytest
 
 import icesql
 from icesql.errors import repr_name
-from icesql.iceberg import manifest_decoder, manifest_walk
-from icesql.iceberg.avro_file import AvroFile
+from icesql.iceberg.avro.container import AvroFile
+from icesql.iceberg.manifest import compiled_walk as manifest_decoder
+from icesql.iceberg.manifest import walk_source as manifest_walk
 from icesql.iceberg.types import LONG, STRING
 from tests.iceberg import manifest_files
 from tests.security.conftest import Canary

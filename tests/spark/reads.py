@@ -39,7 +39,7 @@ def two_snapshots(folder: Path) -> TableWriter:
 
 
 def source(table: TableWriter | str, **options: Any) -> Any:
-    from icesql.engine.spark.table import TableSource
+    from icesql.datasource.table import TableSource
 
     path = table if isinstance(table, str) else table.folder
     named = {name.replace("_", "-"): str(value) for name, value in options.items()}
@@ -48,7 +48,7 @@ def source(table: TableWriter | str, **options: Any) -> Any:
 
 def planned(table: TableWriter | str, **options: Any) -> Any:
     """The plan of a read that was just loaded."""
-    from icesql.engine.spark.planning import BatchPlanning
+    from icesql.datasource.batch_read import BatchPlanning
 
     return BatchPlanning(loaded(table, **options))
 
@@ -84,8 +84,8 @@ class Query:
         self.restart()
 
     def restart(self, **options: Any) -> Query:
-        from icesql.engine.spark.stream import StreamPlanning
-        from icesql.engine.spark.table import TableSource
+        from icesql.datasource.stream_read import StreamPlanning
+        from icesql.datasource.table import TableSource
 
         self.options |= options
         named = {name.replace("_", "-"): str(value) for name, value in self.options.items()}

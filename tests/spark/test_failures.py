@@ -267,7 +267,7 @@ SECRETS = """
     from icesql.engine.spark.scans import job_frame
     from icesql.engine.spark.types import spark_schema
     from icesql.engine.spark.worker import ScanJob
-    from icesql.scan.task import CombinedScanTask
+    from icesql.scan.tasks.task import CombinedScanTask
     from icesql.storage.open import Storage
     secret = sys.argv[2]
     with icesql.connect() as local:

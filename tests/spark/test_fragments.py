@@ -14,11 +14,11 @@ from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 
 import icesql
-from icesql.engine.spark.fragment_cut import cut_fragments
-from icesql.engine.spark.kinds import Spelled
-from icesql.engine.spark.row_fragments import filtered
+from icesql.engine.duckdb.sql.splice import renamed_sql
+from icesql.engine.spark.fragments.cut import cut_fragments
+from icesql.engine.spark.fragments.row_fragments import filtered
 from icesql.engine.spark.scans import FRAGMENTS
-from icesql.engine.splice import renamed_sql
+from icesql.engine.spark.sql.kinds import Spelled
 from tests.writer.table import TableWriter
 
 SCHEMA = {

@@ -65,7 +65,7 @@ def test_options_are_checked(
 def test_options_of_other_readers_are_refused_by_name(
     spark_here: None, name: str, text: str
 ) -> None:
-    from icesql.engine.spark.options import read_options
+    from icesql.datasource.options import read_options
 
     with pytest.raises(UnsupportedSqlError, match=f"{name}.*{text}"):
         read_options({"path": "a/b", name: "1"})
@@ -86,7 +86,7 @@ def test_values_of_unknown_options_are_not_repeated(spark_here: None, table: Tab
 
 
 def test_options_win_over_what_was_registered(spark_here: None, warehouse: Path) -> None:
-    from icesql.engine.spark.table import TableSource
+    from icesql.datasource.table import TableSource
 
     options = {"path": "shop.customers", "warehouse": str(warehouse)}
     found = TableSource.of(options, {"warehouse": "/nowhere", "name": "x"})

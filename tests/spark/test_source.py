@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from icesql.engine.spark.source import register
+from icesql.datasource.source import register
 from icesql.errors import ProgrammingError, UnsupportedSqlError
 from tests.spark.conftest import FIELDS as ALL_FIELDS
 from tests.spark.conftest import ROWS as ALL_ROWS

@@ -317,8 +317,8 @@ def test_options_are_checked(query: Any, options: dict[str, Any], text: str) -> 
 
 
 def test_limits_that_spark_would_not_keep_are_refused(query: Any, table: TableWriter) -> None:
-    from icesql.engine.spark.stream import StreamPlanning
-    from icesql.engine.spark.table import TableSource
+    from icesql.datasource.stream_read import StreamPlanning
+    from icesql.datasource.table import TableSource
 
     options = {"path": table.folder, "streaming-max-rows-per-micro-batch": "5"}
     with pytest.raises(UnsupportedSqlError, match=r"max-rows-per-batch.*4\.2"):
@@ -327,7 +327,7 @@ def test_limits_that_spark_would_not_keep_are_refused(query: Any, table: TableWr
 
 def test_before_spark_4_2_the_newest_snapshot_ends_a_batch(query: Any, table: TableWriter) -> None:
     """There ``latestOffset`` is told neither the start nor limits."""
-    from icesql.engine.spark.stream import Limits
+    from icesql.datasource.stream_read import Limits
 
     for start, expected in (("earliest", [1, 2, 3, 4, 5]), ("latest", [5]), ("1001", [4, 5])):
         stream, found, added = query(stream_from=start), [], 0

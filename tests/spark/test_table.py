@@ -36,7 +36,7 @@ def table(tmp_path: Path) -> TableWriter:
 
 
 def test_names_with_and_without_the_catalog(spark_here: None, warehouse: Path) -> None:
-    from icesql.engine.spark.table import TableSource
+    from icesql.datasource.table import TableSource
 
     def table_of(path: str, **connect: Any) -> str:
         return str(TableSource.of({"path": path}, connect).table().name)
@@ -60,7 +60,7 @@ def test_names_with_and_without_the_catalog(spark_here: None, warehouse: Path) -
 def test_another_configured_catalog_is_found_by_its_name(
     spark_here: None, warehouse: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from icesql.engine.spark.table import TableSource
+    from icesql.datasource.table import TableSource
 
     monkeypatch.setenv("PYICEBERG_CATALOG__SHOP__URI", f"sqlite:///{warehouse}/catalog.db")
     for connect in ({}, {"warehouse": str(warehouse)}):
@@ -119,8 +119,8 @@ def test_a_name_with_a_comma_stands_in_backticks(spark_here: None, tmp_path: Pat
 
 
 def test_the_partition_column_is_there(spark_here: None, warehouse: Path) -> None:
-    from icesql.engine.spark.planning import BatchPlanning
-    from icesql.engine.spark.table import TableSource
+    from icesql.datasource.batch_read import BatchPlanning
+    from icesql.datasource.table import TableSource
 
     options = {"path": "shop.orders", "columns": "_partition, id"}
     found = TableSource.of(options, {"warehouse": str(warehouse)})
@@ -135,7 +135,7 @@ def test_columns_are_those_of_load_whatever_becomes_of_the_table(
     required = [{**FIELDS[0], "name": "y"}]
     table.set_fields(required)
     table.commit([table.data_file([{"y": 5}])])
-    from icesql.engine.spark.planning import BatchPlanning
+    from icesql.datasource.batch_read import BatchPlanning
 
     found = sorted((row["x"], row["s"]) for row in values(BatchPlanning(kept)))
     assert found[-2:] == [(4, "row 4"), (5, None)]
@@ -146,7 +146,7 @@ def test_another_table_of_that_name_is_not_read_by_its_columns(
 ) -> None:
     import json
 
-    from icesql.engine.spark.planning import BatchPlanning
+    from icesql.datasource.batch_read import BatchPlanning
 
     kept = loaded(table)
     path = Path(table.write_metadata())

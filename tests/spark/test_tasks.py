@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from icesql.config import Settings
 from icesql.engine.spark.tasks import SparkTasks
-from icesql.iceberg.data_file import DataFile, FileContent
-from icesql.scan.packing import OPEN_FILE_COST, TARGET_SIZE
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.scan.plan import ScanPlan
-from icesql.scan.task import FileScanTask
+from icesql.scan.tasks.packing import OPEN_FILE_COST, TARGET_SIZE
+from icesql.scan.tasks.task import FileScanTask
 from tests.scan.metadata_only import MetadataOnly, data_file, planned
 
 

@@ -1,5 +1,6 @@
-"""The Spark engine: in comes a bound query with its plans, out go Arrow batches as declared.
+"""The Spark engine: a BoundQuery and its ScanPlans in, Arrow batches in the declared schema out.
 
-Spark runs the tree in its own dialect; scans, and the fragments of the tree that can run beside
-them, run in its Python workers. May import what ``engine`` may, and PySpark inside functions.
+Spark runs the query in its own dialect (``sql/``); scans, and the parts of the query that can run
+beside them (``fragments/``), run in its Python workers. May import: what ``engine`` may, and
+PySpark inside functions.
 """

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from icesql.engine.calls import check_calls
-from icesql.engine.errors import translate
-from icesql.engine.finer_types import adapted_types
-from icesql.engine.relation import empty_relation
+from icesql.engine.duckdb.errors import translate
+from icesql.engine.duckdb.relations.relation import empty_relation
+from icesql.engine.duckdb.sql.calls import check_calls
+from icesql.engine.duckdb.sql.finer_types import adapted_types
+from icesql.engine.duckdb.sql.splice import spliced_sql
 from icesql.engine.result_schema import ResultColumn, declare
-from icesql.engine.spark.dialect import qualified
-from icesql.engine.spark.kinds import refuse
-from icesql.engine.splice import spliced_sql
+from icesql.engine.spark.sql.dialect import qualified
+from icesql.engine.spark.sql.kinds import refuse
 
 if TYPE_CHECKING:
     from sqlglot import exp

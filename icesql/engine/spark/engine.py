@@ -15,10 +15,11 @@ from weakref import WeakSet
 
 from icesql.config import time_zone
 from icesql.context import QueryContext
-from icesql.engine.footer import FooterCache
-from icesql.engine.instance import InstancePool
+from icesql.engine.duckdb.instance import InstancePool
+from icesql.engine.duckdb.relations.footer import FooterCache
 from icesql.engine.memory_watch import MemoryWatch
-from icesql.engine.reading import Reading
+from icesql.engine.query_thread import Worker
+from icesql.engine.result_reader import Reading
 from icesql.engine.result_schema import ResultColumn, arrow_schema, python_values
 from icesql.engine.spark.batches import expected_bytes, stream
 from icesql.engine.spark.bind import declared_columns
@@ -29,7 +30,6 @@ from icesql.engine.spark.reader import ReaderFrames, readable_folders
 from icesql.engine.spark.scans import Scans
 from icesql.engine.spark.session import SparkSource
 from icesql.engine.spark.types import declared_array
-from icesql.engine.worker import Worker
 from icesql.errors import DataError, Error, InterfaceError
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icesql.config import Settings
 from icesql.context import QueryContext
-from icesql.engine import grouping
-from icesql.engine.folders import folders_read
-from icesql.engine.footer import FooterCache
-from icesql.engine.grouping import group_files
-from icesql.engine.relation_builder import RelationBuilder
+from icesql.engine.duckdb.allowed_folders import folders_read
+from icesql.engine.duckdb.relations import grouping
+from icesql.engine.duckdb.relations.footer import FooterCache
+from icesql.engine.duckdb.relations.grouping import group_files
+from icesql.engine.duckdb.relations.relation_builder import RelationBuilder
 from icesql.iceberg.metadata_columns import METADATA_IDS
 from icesql.iceberg.types import (
     MISSING,

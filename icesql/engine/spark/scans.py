@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING, Any, Final
 
 import icesql.errors
 from icesql.context import QueryContext
-from icesql.engine.finer_types import adapted_types
-from icesql.engine.footer import FooterCache
-from icesql.engine.spark.dialect import check_functions, spark_sql
-from icesql.engine.spark.fragment import Fragment
-from icesql.engine.spark.fragment_choice import FragmentChoice
-from icesql.engine.spark.fragment_cut import cut_fragments
-from icesql.engine.spark.fragment_job import FragmentJob
+from icesql.engine.duckdb.relations.footer import FooterCache
+from icesql.engine.duckdb.sql.finer_types import adapted_types
+from icesql.engine.duckdb.sql.splice import renamed_sql
+from icesql.engine.spark.fragments.choice import FragmentChoice
+from icesql.engine.spark.fragments.cut import cut_fragments
+from icesql.engine.spark.fragments.driver_aggregate import Rest, rest_of
+from icesql.engine.spark.fragments.fragment import Fragment
+from icesql.engine.spark.fragments.job import FragmentJob
+from icesql.engine.spark.fragments.row_fragments import filtered
 from icesql.engine.spark.reader import ReaderFrames, is_spark_readable
-from icesql.engine.spark.rest import Rest, rest_of
-from icesql.engine.spark.row_fragments import filtered
+from icesql.engine.spark.sql.dialect import check_functions, spark_sql
 from icesql.engine.spark.tasks import SparkTasks, parallelism
 from icesql.engine.spark.types import quoted, spark_schema
 from icesql.engine.spark.worker import ScanJob, pack
-from icesql.engine.splice import renamed_sql
 from icesql.iceberg.metadata_columns import POS
 from icesql.iceberg.schema import Schema
-from icesql.scan.task import CombinedScanTask
+from icesql.scan.tasks.task import CombinedScanTask
 
 if TYPE_CHECKING:
     from sqlglot import exp

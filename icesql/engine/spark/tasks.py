@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from icesql.scan.packing import adjust_split_size, pack_files, weight
-from icesql.scan.task import CombinedScanTask, FileScanTask, without_metrics
+from icesql.scan.tasks.packing import adjust_split_size, pack_files, weight
+from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, without_metrics
 
 if TYPE_CHECKING:
     from icesql.scan.plan import ScanPlan

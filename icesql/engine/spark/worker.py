@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from icesql.iceberg.schema import Schema
-    from icesql.scan.task import CombinedScanTask
+    from icesql.scan.tasks.task import CombinedScanTask
 
 
 def pack(value: Any) -> bytes:

@@ -14,7 +14,7 @@ from icesql.iceberg.expressions.predicate import (
     Or,
     Predicate,
 )
-from icesql.iceberg.partition_values import UNSTORED
+from icesql.iceberg.manifest.partition_values import UNSTORED
 from icesql.iceberg.transforms import parse_transform
 from icesql.iceberg.types import IcebergType
 

@@ -1,0 +1,85 @@
+"""A batch read of ``format("icesql")``: filters taken in, a scan planned into packed tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from icesql.datasource.table import TableSource, predicate_of
+from icesql.engine.spark.worker import ScanJob, pack
+from icesql.errors import ProgrammingError, SnapshotNotFoundError
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
+from icesql.scan.incremental import ancestors, snapshots_after
+from icesql.scan.planner import plan
+from icesql.scan.table_scan import TableScan
+
+if TYPE_CHECKING:
+    from icesql.catalog.open import Table
+    from icesql.iceberg.metadata.snapshot import Snapshot
+    from icesql.scan.tasks.task import CombinedScanTask
+
+
+class BatchPlanning:
+    """Plans one read of a table; the table is looked up once, so it is one moment in time."""
+
+    def __init__(self, source: TableSource) -> None:
+        source.options.check_batch()
+        self._source = source
+        self._filter: Predicate = ALWAYS_TRUE
+
+    @cached_property
+    def _table(self) -> Table:
+        return self._source.table()
+
+    def push(self, filters: Sequence[Any]) -> None:
+        """Prune by these filters of PySpark, all of which Spark evaluates again.
+
+        Only where the option push-filters says so: to 4.3 Spark keeps the partitions that a
+        filter left for every other scan of the DataFrame, in the same query and in later ones, so
+        ``df.where("x = 1").union(df.where("x = 2"))`` would lose rows.
+        """
+        if self._source.options.push_filters and self._source.fixed is not None:
+            self._filter = predicate_of(filters, self._source.fixed.projection)
+
+    def partitions(self) -> list[bytes]:
+        """One packed job for each combined task."""
+        return [pack(ScanJob(task)) for task in self._tasks()]
+
+    def _tasks(self) -> Sequence[CombinedScanTask]:
+        source, table = self._source, self._table
+        if source.options.start_snapshot_id is not None:
+            columns = source.columns_now(table, table.metadata.schema)
+            end = self._end(source.options.end_snapshot_id)
+            snapshots = snapshots_after(table, source.options.start_snapshot_id, end)
+            files = [file for each in snapshots for file in source.appended(table, each)]
+            return source.whole_files(table, files, columns)
+        snapshot, schema = source.selected(table)
+        columns = source.columns_now(table, schema)
+        scan = TableScan(table, snapshot, columns.schema, columns.projection, self._filter)
+        return plan(scan, source.query()).tasks
+
+    def _end(self, snapshot_id: int | None) -> Snapshot:
+        """The last snapshot of an incremental read: the one that was asked for, or the newest."""
+        table = self._table
+        head = self._source.head(table)
+        if head is None:
+            raise SnapshotNotFoundError(
+                f"snapshot {self._source.options.start_snapshot_id}",
+                table=table.name,
+                hint="the table has no snapshot yet",
+            )
+        if snapshot_id is None:
+            return head
+        end = table.metadata.snapshot(snapshot_id)
+        if end is None:
+            raise SnapshotNotFoundError(
+                f"snapshot {snapshot_id} (end-snapshot-id)",
+                table=table.name,
+                newest=str(head.snapshot_id),
+            )
+        if self._source.options.branch is not None and end not in ancestors(table, head):
+            raise ProgrammingError(
+                f"snapshot {snapshot_id} is not in branch {self._source.options.branch}"
+            )
+        return end

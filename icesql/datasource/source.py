@@ -1,0 +1,233 @@
+"""``spark.read.format("icesql")`` and ``readStream``: a Python Data Source over scan tasks.
+
+PySpark's classes are nested here, so that they travel by value to where icesql must be found; what
+they do is in ``planning`` and ``stream``. The options are those of ``options``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import icesql.errors
+from icesql.datasource.options import CONNECT
+from icesql.errors import ProgrammingError
+
+if TYPE_CHECKING:
+    from icesql.datasource.stream_read import Json
+
+_CONNECT = (*CONNECT, "properties")
+
+
+def register(session: Any, **connect: Any) -> None:
+    """Let ``session.read.format("icesql")`` and ``readStream`` read Iceberg tables.
+
+    ``connect`` says where names are looked up, as in ``icesql.connect``: catalog, uri, warehouse,
+    properties. It travels inside the source, not in options, so no plan or log shows it. Raises
+    ProgrammingError for another name.
+    """
+    unknown = set(connect) - set(_CONNECT)
+    if unknown:
+        raise ProgrammingError(
+            f"register() knows {', '.join(_CONNECT)}, not {', '.join(sorted(unknown))}"
+        )
+    chosen = {name: value for name, value in connect.items() if value is not None}
+    if "warehouse" in chosen:
+        chosen["warehouse"] = str(chosen["warehouse"])
+    if "catalog" in chosen:
+        chosen["name"] = chosen.pop("catalog")
+    folder = str(Path(icesql.errors.__file__).resolve().parent.parent)
+    session.dataSource.register(_source(_finder(folder), chosen))
+
+
+def _finder(folder: str) -> Callable[[], None]:
+    def find() -> None:
+        """Let this process, which Spark started, import icesql."""
+        import sys
+
+        if folder not in sys.path:
+            sys.path.append(folder)
+
+    return find
+
+
+def _source(find: Callable[[], None], connect: dict[str, Any]) -> Any:
+    """The DataSource class."""
+    from pyspark.sql.datasource import DataSource
+
+    batch, stream = _batch_reader(find), _stream_reader(find)
+
+    class IcesqlDataSource(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "icesql"
+
+        def __init__(self, options: dict[str, str]) -> None:
+            super().__init__(options)
+            # Of load(): Spark keeps this object, as bytes until icesql can be imported.
+            self._columns: bytes | None = None
+
+        def _source(self) -> Any:
+            find()
+            from icesql.datasource.table import TableSource
+            from icesql.engine.spark.worker import unpack
+
+            columns = None if self._columns is None else unpack(self._columns)
+            return TableSource.of(dict(self.options), connect, columns)
+
+        def schema(self) -> str:
+            source = self._source()
+            from icesql.engine.spark.types import spark_schema
+            from icesql.engine.spark.worker import pack
+
+            columns = source.columns()
+            self._columns = pack(columns)
+            return spark_schema(columns.projection)
+
+        def reader(self, schema: Any) -> Any:
+            source = self._source()
+            from icesql.datasource.batch_read import BatchPlanning
+
+            return batch(BatchPlanning(source))
+
+        def streamReader(self, schema: Any) -> Any:
+            def planning() -> Any:
+                source = self._source()
+                from icesql.datasource.stream_read import StreamPlanning
+
+                return StreamPlanning(source, takes_limits=stream.takes_limits)
+
+            return stream(planning)
+
+        def writer(self, schema: Any, overwrite: bool) -> Any:
+            find()
+            from icesql.errors import UnsupportedSqlError
+
+            raise UnsupportedSqlError('writing by format("icesql")', hint="icesql only reads")
+
+        def streamWriter(self, schema: Any, overwrite: bool) -> Any:
+            return self.writer(schema, overwrite)
+
+    return IcesqlDataSource
+
+
+def _rows(find: Callable[[], None]) -> Callable[[Any], Iterator[Any]]:
+    def read(partition: Any) -> Iterator[Any]:
+        """The batches of a packed job; of an empty one, which Spark makes when there are none."""
+        if partition is None or partition.value is None:
+            return iter(())
+        find()
+        from icesql.engine.spark.worker import unpack
+
+        batches: Iterator[Any] = unpack(partition.value)()
+        return batches
+
+    return read
+
+
+def _batch_reader(find: Callable[[], None]) -> Any:
+    from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+    rows = _rows(find)
+
+    class Pushing:
+        """``pushFilters`` as something that PySpark takes for the inherited one.
+
+        PySpark refuses to run a reader that implements it while
+        ``spark.sql.python.filterPushdown.enabled`` is off, and does not tell the reader.
+        """
+
+        def __init__(self, push: Callable[[list[Any]], None]) -> None:
+            self.__func__ = DataSourceReader.pushFilters
+            self._push = push
+
+        def __call__(self, filters: list[Any]) -> Iterable[Any]:
+            self._push(filters)
+            # Pruning only leaves out what cannot match: Spark evaluates all of them again.
+            return filters
+
+    class IcesqlReader(DataSourceReader):
+        def __init__(self, planning: Any) -> None:
+            self._planning = planning
+
+        def __getstate__(self) -> dict[str, Any]:
+            # Planning is done before the reader travels to the workers.
+            return {}
+
+        @property
+        def pushFilters(self) -> Pushing:
+            return Pushing(self._planning.push)
+
+        def partitions(self) -> list[InputPartition]:
+            return [InputPartition(job) for job in self._planning.partitions()]
+
+        def read(self, partition: Any) -> Iterator[Any]:
+            return rows(partition)
+
+    return IcesqlReader
+
+
+def _stream_reader(find: Callable[[], None]) -> Any:
+    from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+
+    rows = _rows(find)
+
+    class IcesqlStreamReader(DataSourceStreamReader):
+        takes_limits = False
+
+        def __init__(self, planning: Callable[[], Any]) -> None:
+            self._start, self._planned = planning, None
+
+        def __getstate__(self) -> dict[str, Any]:
+            return {}
+
+        @property
+        def _planning(self) -> Any:
+            # What is raised before there is a reader PySpark hides behind an error of its own.
+            if self._planned is None:
+                self._planned = self._start()
+            return self._planned
+
+        def initialOffset(self) -> Json:
+            offset: Json = self._planning.initial()
+            return offset
+
+        def latestOffset(self, start: Json | None = None, limit: Any = None) -> Json:
+            planning = self._planning
+            from icesql.datasource.stream_read import Limits
+
+            everything = limit is None or type(limit).__name__ == "ReadAllAvailable"
+            offset: Json = planning.latest(start, Limits() if everything else planning.limits)
+            return offset
+
+        def getDefaultReadLimit(self) -> Any:
+            from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, ReadMaxRows
+
+            limits = self._planning.limits
+            if limits.files is not None:
+                return ReadMaxFiles(limits.files)
+            if limits.rows is not None:
+                return ReadMaxRows(limits.rows)
+            return ReadAllAvailable()
+
+        def prepareForTriggerAvailableNow(self) -> None:
+            self._planning.stop_at_newest()
+
+        def partitions(self, start: Json, end: Json) -> list[InputPartition]:
+            return [InputPartition(job) for job in self._planning.partitions(start, end)]
+
+        def read(self, partition: Any) -> Iterator[Any]:
+            return rows(partition)
+
+    try:
+        from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+    except ImportError:  # before PySpark 4.2
+        return IcesqlStreamReader
+
+    class IcesqlLimitedReader(IcesqlStreamReader, SupportsTriggerAvailableNow):
+        """One that PySpark asks for limits, and to stop at what is newest when it starts."""
+
+        takes_limits = True
+
+    return IcesqlLimitedReader

@@ -1,0 +1,291 @@
+"""A table as a stream: the files that each new snapshot appends, exactly once.
+
+Where a stream stands is a snapshot and how many of its files are done; what came before it is done.
+Spark asks again for the first position when it repeats a first batch, and by then a table may have
+lost or won snapshots. So a stream starts at START, whatever the options say, and the end of
+its first batch remembers what that turned out to be.
+Source: Iceberg Java ``SparkMicroBatchStream`` and ``InitialOffsetStore``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from icesql.datasource.table import MAIN, TableSource
+from icesql.engine.spark.worker import ScanJob, pack
+from icesql.errors import (
+    ProgrammingError,
+    SnapshotNotFoundError,
+    UnsupportedSqlError,
+    UnsupportedTableError,
+)
+from icesql.scan.incremental import APPEND, added_files, ancestors, operation_of
+
+if TYPE_CHECKING:
+    from icesql.catalog.open import Table
+    from icesql.iceberg.manifest.data_file import DataFile
+    from icesql.iceberg.metadata.snapshot import Snapshot
+
+# How offsets are written; Spark keeps them as JSON in the checkpoint.
+Json = dict[str, int]
+
+
+@dataclass(frozen=True)
+class Offset:
+    """``files`` of ``snapshot_id`` are done, and all of its ancestors.
+
+    ``first`` is where the stream began, in the end of its first batch.
+    """
+
+    snapshot_id: int
+    files: int
+    first: Offset | None = None
+
+    def json(self) -> Json:
+        """What Spark keeps."""
+        found = {"snapshot_id": self.snapshot_id, "files": self.files}
+        if self.first is not None:
+            found |= {
+                "first_snapshot_id": self.first.snapshot_id,
+                "first_files": self.first.files,
+            }
+        return found
+
+    @classmethod
+    def of(cls, json: Mapping[str, int]) -> Offset:
+        """The offset that ``json`` wrote. Raises ProgrammingError for one of another reader."""
+        if not {"snapshot_id", "files"} <= json.keys():
+            raise ProgrammingError(
+                "the checkpoint was written by another reader than icesql; give the stream one of "
+                'its own, and option("stream-from", …) where the other stopped'
+            )
+        first = None
+        if "first_snapshot_id" in json:
+            first = cls(json["first_snapshot_id"], json["first_files"])
+        return cls(json["snapshot_id"], json["files"], first)
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """The offset without what it remembers."""
+        return self.snapshot_id, self.files
+
+
+# More than any snapshot has: where the end of one is known without reading its manifests.
+ALL: Final = 2**31 - 1
+# Before anybody looked; and before the first snapshot of a table that had none.
+START: Final = Offset(-1, -1)
+EMPTY: Final = Offset(-1, 0)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much a batch may read; one file may have more rows."""
+
+    files: int | None = None
+    rows: int | None = None
+
+    def exceeded(self, files: int, rows: int) -> bool:
+        """Whether a batch of so much is too large."""
+        return (self.files is not None and files > self.files) or (
+            self.rows is not None and rows > self.rows and files > 1
+        )
+
+
+class StreamPlanning:
+    """Plans the micro batches of one stream.
+
+    ``takes_limits`` says whether Spark asks for batches within limits. Raises ProgrammingError for
+    options of batch reads, UnsupportedSqlError for limits that Spark would not keep.
+    """
+
+    def __init__(self, source: TableSource, *, takes_limits: bool = True) -> None:
+        source.options.check_stream()
+        self._source = source
+        self._target: Offset | None = None
+        if not takes_limits and self.limits != Limits():
+            raise UnsupportedSqlError(
+                "max-files-per-batch and max-rows-per-batch on this PySpark",
+                hint="they need PySpark 4.2",
+            )
+
+    @property
+    def limits(self) -> Limits:
+        """What the options allow a batch."""
+        return Limits(self._source.options.max_files, self._source.options.max_rows)
+
+    # ------------------------------------------------------------------ offsets
+
+    def initial(self) -> Json:
+        """Where a new query starts; a restarted one goes on from its checkpoint."""
+        return START.json()
+
+    def latest(self, start: Json | None, limits: Limits) -> Json:
+        """The offset up to which the next batch may read; ``start`` when there is nothing new.
+
+        ``start`` is None for a PySpark before 4.2, which neither says it nor knows limits.
+        """
+        table = self._source.table()
+        self._source.columns_now(table, table.metadata.schema)
+        history = self._history(table)
+        if start is None:
+            return self._newest(table, history).json()
+        at = Offset.of(start)
+        if at.place != START.place:
+            end = self._advanced(table, history, at, limits)
+            return start if end.place == at.place else end.json()
+        begin = self._begin(table, history)
+        if begin is None:
+            return start
+        return replace(self._advanced(table, history, begin, limits), first=begin).json()
+
+    def stop_at_newest(self) -> None:
+        """What is there now is all that this run reads."""
+        table = self._source.table()
+        self._target = self._end_of(ancestors(table, self._source.head(table)))
+
+    def _begin(self, table: Table, history: Sequence[Snapshot]) -> Offset | None:
+        """Where the options start; None while no snapshot is as new as asked for."""
+        options = self._source.options
+        if options.stream_from_timestamp is not None:
+            for snapshot in history:
+                if snapshot.timestamp_ms >= options.stream_from_timestamp:
+                    return Offset(snapshot.snapshot_id, 0)
+            return None
+        if isinstance(options.stream_from, int):
+            if all(each.snapshot_id != options.stream_from for each in history):
+                raise SnapshotNotFoundError(
+                    f"snapshot {options.stream_from} (stream-from) in the history of "
+                    f"{options.branch or MAIN}",
+                    table=table.name,
+                    **_reach(history),
+                )
+            return Offset(options.stream_from, 0)
+        if options.stream_from == "latest":
+            return self._end_of(history)
+        return Offset(history[0].snapshot_id, 0) if history else EMPTY
+
+    def _newest(self, table: Table, history: Sequence[Snapshot]) -> Offset:
+        try:
+            begin = self._begin(table, history)
+        except SnapshotNotFoundError:
+            # A stream that is long past it does not need it.
+            return self._end_of(history)
+        return START if begin is None else replace(self._end_of(history), first=begin)
+
+    def _end_of(self, history: Sequence[Snapshot]) -> Offset:
+        """After all that is there."""
+        return Offset(history[-1].snapshot_id, ALL) if history else EMPTY
+
+    def _advanced(
+        self, table: Table, history: Sequence[Snapshot], start: Offset, limits: Limits
+    ) -> Offset:
+        """The end of a batch that starts at ``start``.
+
+        A snapshot that may not be read ends a batch that has something; the next one raises.
+        """
+        files = rows = 0
+        end = start
+        for snapshot in history[self._position(table, history, start) :]:
+            at = start.files if snapshot.snapshot_id == start.snapshot_id else 0
+            try:
+                if at == 0:
+                    self._source.takes(table, snapshot)
+            except UnsupportedTableError:
+                if end.place == start.place:
+                    raise
+                return end
+            if limits != Limits():
+                for file in self._left(table, snapshot, at):
+                    files, rows = files + 1, rows + max(0, file.record_count)
+                    if limits.exceeded(files, rows):
+                        return end
+                    at += 1
+                    end = Offset(snapshot.snapshot_id, at)
+            end = Offset(snapshot.snapshot_id, ALL)
+        return end
+
+    # ------------------------------------------------------------------ batches
+
+    def partitions(self, start: Json, end: Json) -> list[bytes]:
+        """The files after ``start`` up to ``end``, as packed jobs."""
+        first, last = Offset.of(start), Offset.of(end)
+        if first.place == last.place:
+            return []
+        table = self._source.table()
+        columns = self._source.columns_now(table, table.metadata.schema)
+        files = list(self._between(table, first, last))
+        return [pack(ScanJob(task)) for task in self._source.whole_files(table, files, columns)]
+
+    def _between(self, table: Table, start: Offset, end: Offset) -> Iterator[DataFile]:
+        history = ancestors(table, self._source.head(table))
+        if start.place == START.place:
+            begin = end.first or self._begin(table, history)
+            if begin is None or begin.place == end.place:
+                return
+            start = begin
+        if end.place == EMPTY.place:
+            return
+        first, last = (self._position(table, history, each) for each in (start, end))
+        if end.place == START.place or (first, start.files) > (last, end.files):
+            # What would come next was read already.
+            raise self._lost(f"snapshot {start.snapshot_id}", table, history, start.snapshot_id)
+        for snapshot in history[first : last + 1]:
+            at = start.files if snapshot.snapshot_id == start.snapshot_id else 0
+            upto = end.files if snapshot.snapshot_id == end.snapshot_id else ALL
+            yield from self._left(table, snapshot, at)[: upto - at]
+
+    def _left(self, table: Table, snapshot: Snapshot, done: int) -> tuple[DataFile, ...]:
+        """The appended files of a snapshot that come after the first ``done``."""
+        if done == 0:
+            return self._source.appended(table, snapshot)
+        if done == ALL or operation_of(snapshot, table.name) != APPEND:
+            # The stream began after this snapshot, or left it out.
+            return ()
+        return added_files(table, snapshot, self._source.query())[done:]
+
+    # ------------------------------------------------------------------ history
+
+    def _history(self, table: Table) -> tuple[Snapshot, ...]:
+        """The snapshots that a batch may reach, oldest first."""
+        history = ancestors(table, self._source.head(table))
+        if self._target is None:
+            return history
+        if self._target.place == EMPTY.place:
+            return ()
+        return history[: self._position(table, history, self._target) + 1]
+
+    def _position(self, table: Table, history: Sequence[Snapshot], offset: Offset) -> int:
+        """Where the snapshot of an offset stands; raises when the history has lost it."""
+        if offset.snapshot_id == EMPTY.snapshot_id:
+            if history and history[0].parent_snapshot_id is not None:
+                raise self._lost("the first snapshot", table, history)
+            return 0
+        for at, snapshot in enumerate(history):
+            if snapshot.snapshot_id == offset.snapshot_id:
+                return at
+        raise self._lost(f"snapshot {offset.snapshot_id}", table, history, offset.snapshot_id)
+
+    def _lost(
+        self, what: str, table: Table, history: Sequence[Snapshot], snapshot_id: int | None = None
+    ) -> SnapshotNotFoundError:
+        branch = self._source.options.branch or MAIN
+        is_cut = bool(history) and history[0].parent_snapshot_id is not None
+        if snapshot_id in table.metadata.snapshots and not is_cut:
+            why = "the table was rolled back or replaced, so what was read after that is not in it"
+        else:
+            why = "it is expired, and with it perhaps rows that were not read yet"
+        return SnapshotNotFoundError(
+            f"{what}, where the stream stands, in the history of {branch}",
+            table=table.name,
+            **_reach(history),
+            hint=f'{why}; start anew with another checkpoint and option("stream-from", …)',
+        )
+
+
+def _reach(history: Sequence[Snapshot]) -> dict[str, str]:
+    """The ends of a history, for errors."""
+    if not history:
+        return {}
+    return {"oldest": str(history[0].snapshot_id), "newest": str(history[-1].snapshot_id)}

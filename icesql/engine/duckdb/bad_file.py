@@ -1,0 +1,86 @@
+"""Find the file that DuckDB failed on, which it does not always name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from icesql.context import QueryContext
+from icesql.errors import CorruptFileError, DatabaseError, Error, StorageError
+
+if TYPE_CHECKING:
+    from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, ScanContext
+
+# What is read again only to name the file that is bad.
+_MOST_FILES: Final = 100
+_MOST_BYTES: Final = 256 << 20
+_NAMED: Final = 3
+
+
+def is_reading_problem(error: Error) -> bool:
+    """Whether another reader of the same files might fare better, or know more."""
+    return bool(getattr(error, "while_reading", False))
+
+
+def ask_named_file(cause: Error, scans: Sequence[CombinedScanTask], query: QueryContext) -> None:
+    """Read the file that ``cause`` names by ``read/`` and raise what that says.
+
+    Returns when no file is named or when it can be read.
+    """
+    name = _file_name(getattr(cause, "path", ""))
+    if not name:
+        return
+    alike = (each for each in _files(scans) if _file_name(each[1].data_file.path) == name)
+    _read(islice(alike, _NAMED), cause, query)
+
+
+def name_bad_file(cause: Error, scans: Sequence[CombinedScanTask], query: QueryContext) -> None:
+    """Read files of scans by ``read/``, whose errors name the file; raise the first of them.
+
+    Where all that were read are whole, the error says among which files the bad one is. Returns
+    when ``cause`` is no problem of reading or names its file. At most 100 files and 256 MB.
+    """
+    if isinstance(cause, CorruptFileError | StorageError) or not is_reading_problem(cause):
+        return
+    _read(_first_files(scans), cause, query)
+    names = [_file_name(task.data_file.path) for _, task in islice(_files(scans), _NAMED + 1)]
+    if names:
+        many = f"{', '.join(names[:_NAMED])}, …" if len(names) > _NAMED else ", ".join(names)
+        raise _class_of(cause)(f"{cause} (while reading {many})") from cause
+
+
+def _class_of(error: Error) -> type[Error]:
+    """The class of an error where it takes a message alone, else the class for a bad table."""
+    plain = type(error).__init__ is Exception.__init__
+    return type(error) if plain else DatabaseError
+
+
+def _first_files(scans: Sequence[CombinedScanTask]) -> Iterator[tuple[ScanContext, FileScanTask]]:
+    size = 0
+    for context, task in islice(_files(scans), _MOST_FILES):
+        size += task.data_file.file_size_in_bytes
+        if size > _MOST_BYTES:
+            return
+        yield context, task
+
+
+def _files(scans: Sequence[CombinedScanTask]) -> Iterator[tuple[ScanContext, FileScanTask]]:
+    return ((scan.context, task) for scan in scans for task in scan.tasks)
+
+
+def _read(
+    files: Iterable[tuple[ScanContext, FileScanTask]], cause: Error, query: QueryContext
+) -> None:
+    from icesql.read.task import read_file
+
+    for context, task in files:
+        try:
+            for _ in read_file(task, context, query):
+                pass
+        except Error as error:
+            raise error from cause
+
+
+def _file_name(path: str) -> str:
+    return path.rpartition("/")[2]

@@ -1,0 +1,372 @@
+"""The local engine: DuckDB evaluates the query tree over plain Parquet and Arrow streams."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+from weakref import WeakSet
+
+from icesql.config import time_zone
+from icesql.context import QueryContext
+from icesql.engine.chunk_sizes import MOST_ROWS, ChunkSize, batch_rows
+from icesql.engine.duckdb.allowed_folders import folders_read
+from icesql.engine.duckdb.bad_file import ask_named_file, is_reading_problem, name_bad_file
+from icesql.engine.duckdb.errors import is_fatal, translate
+from icesql.engine.duckdb.instance import Instance, InstancePool
+from icesql.engine.duckdb.open_query import OpenQuery
+from icesql.engine.duckdb.relations import grouping
+from icesql.engine.duckdb.relations.footer import FooterCache
+from icesql.engine.duckdb.relations.grouping import FileGroup, group_files
+from icesql.engine.duckdb.relations.relation import file_relation
+from icesql.engine.duckdb.relations.relation_builder import RelationBuilder
+from icesql.engine.duckdb.sql.calls import check_calls
+from icesql.engine.duckdb.sql.finer_types import adapted_types
+from icesql.engine.duckdb.sql.literal_lists import with_lists
+from icesql.engine.duckdb.sql.named_apart import named_apart
+from icesql.engine.duckdb.sql.size_guards import guard_sizes
+from icesql.engine.duckdb.sql.splice import spliced_sql
+from icesql.engine.memory_watch import MemoryWatch
+from icesql.engine.query_thread import Worker
+from icesql.engine.result_reader import Reading
+from icesql.engine.result_schema import (
+    ResultColumn,
+    arrow_schema,
+    cast_batch,
+    declare,
+    declared_expression,
+    needs_arrow_rows,
+    python_values,
+    row_converter,
+    row_expression,
+)
+from icesql.engine.struct_names import true_name
+from icesql.errors import Error
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from icesql.query.bound import BoundQuery
+    from icesql.scan.plan import ScanPlan
+    from icesql.scan.tasks.task import CombinedScanTask
+
+_CLOSE_SECONDS: Final = 1.0
+
+
+class LocalEngine:
+    """Runs bound queries on this machine; one for each icesql connection, safe for threads."""
+
+    def __init__(self) -> None:
+        self._pool = InstancePool()
+        self._footers = FooterCache()
+        self._open: WeakSet[LocalResult] = WeakSet()
+
+    def execute(
+        self, bound: BoundQuery, plans: Sequence[ScanPlan], query: QueryContext
+    ) -> LocalResult:
+        """Bind a query and return its result; nothing is read but footers and small scans."""
+        result = LocalResult(bound, plans, query, self._pool, self._footers)
+        self._open.add(result)
+        return result
+
+    def close(self) -> None:
+        """End every open result and the DuckDB instance."""
+        for result in list(self._open):
+            result.close()
+        self._pool.close()
+
+
+class LocalResult:
+    """One query on one DuckDB cursor in one worker thread. See ``protocol.Result``.
+
+    The thread and what DuckDB holds end with the last row, an error, ``close`` or the collection.
+    """
+
+    def __init__(
+        self,
+        bound: BoundQuery,
+        plans: Sequence[ScanPlan],
+        query: QueryContext,
+        pool: InstancePool,
+        footers: FooterCache,
+    ) -> None:
+        self._bound, self._plans, self._query = bound, tuple(plans), query
+        self._pool, self._footers = pool, footers
+        self._zone = time_zone(query.settings.timezone)
+        self._open = OpenQuery()
+        self._instance: Instance | None = None
+        self._sql, self._parameters = "", dict[str, Any]()
+        self._engine_types: list[Any] = []
+        self.groups: tuple[str, ...] = ()
+        self.notes: tuple[str, ...] = ()
+        self.columns: tuple[ResultColumn, ...] = ()
+        self._watch = watch = MemoryWatch(query.settings.memory_limit, id(pool))
+        self._worker = Worker(self._open.interrupt, self._open.release, watch)
+        self._reading = Reading(
+            lambda: watch.over(self._chunks()), lambda: watch.over(self._batches()), self._finish
+        )
+        try:
+            self._start(general=False)
+        except BaseException:
+            self.close()
+            raise
+
+    # ------------------------------------------------------------------ start
+
+    def _start(self, *, general: bool) -> None:
+        """Bind the query, all files read by ``read/`` when ``general``."""
+        groups = [self._groups(plan, general=general) for plan in self._plans]
+        folders = {
+            folder
+            for plan, own in zip(self._plans, groups, strict=True)
+            for folder in folders_read(plan, own)
+        }
+        folders.update(*(files.folders for files in self._bound.files))
+        self._run(lambda: self._bind(folders, groups))
+
+    def _groups(self, plan: ScanPlan, *, general: bool) -> tuple[FileGroup, ...]:
+        if not general:
+            return group_files(plan.files, plan.context, self._query.settings)
+        reason = "DuckDB could not read the files"
+        return (FileGroup(grouping.GENERAL, plan.files, reason),) if plan.files else ()
+
+    def _bind(self, folders: set[str], groups: Sequence[tuple[FileGroup, ...]]) -> None:
+        self._instance, cursor = self._pool.cursor(folders, self._query.settings)
+        self._open.begin(self._instance, cursor)
+        sources: dict[str, str] = {}
+        used: list[str] = []
+        builder = RelationBuilder(cursor, self._footers, self._query, self._open.streams)
+        for index, (plan, own) in enumerate(zip(self._plans, groups, strict=True)):
+            confirmed = builder.confirm(plan.context, own)
+            used.extend(group.name for group in confirmed for _ in group.tasks)
+            relation = builder.relation(index, plan.context, confirmed)
+            for name, source in relation.registered.items():
+                cursor.register(name, source)
+            sources[f"__scan_{index}"] = relation.sql
+            self._parameters.update(relation.parameters)
+        for files in self._bound.files:
+            relation = file_relation(files)
+            sources[files.name] = relation.sql
+            self._parameters.update(relation.parameters)
+        schemas = [scan.projection for scan in self._bound.scans]
+        tree = named_apart(adapted_types(self._bound.tree, schemas), schemas)
+        self.groups = tuple(used)
+        if self._bound.has_lists:
+            bound = with_lists(lambda tree, lists: self._relation(tree, lists, sources), tree)
+        else:
+            bound = self._relation(tree, {}, sources)
+        self._engine_types = list(bound.types)
+        self.columns = tuple(
+            ResultColumn(true_name(name), declare(engine_type))
+            for name, engine_type in zip(bound.columns, bound.types, strict=True)
+        )
+
+    def _relation(self, tree: Any, lists: Mapping[str, Any], sources: Mapping[str, str]) -> Any:
+        """The bound tree over the SQL of its scans, with the values of its long lists."""
+        cursor = self._open.cursor
+
+        def check(text: str) -> None:
+            check_calls(text, tree, cursor)
+            guard_sizes(text, tree, cursor, self._query.settings, self._scanned_rows())
+
+        self._parameters.update(lists)
+        self._sql = spliced_sql(tree, sources, check)
+        return cursor.sql(self._sql, params=self._used_parameters(self._sql))
+
+    def _scanned_rows(self) -> int | None:
+        if len(self._plans) != 1:
+            return None
+        return sum(max(task.data_file.record_count, 0) for task in self._plans[0].files)
+
+    def _used_parameters(self, sql: str) -> dict[str, Any] | None:
+        # A scan that is named by no part of the tree leaves its parameters unused.
+        used = {name: value for name, value in self._parameters.items() if f"${name}" in sql}
+        return used or None
+
+    # ------------------------------------------------------------------ running in the worker
+
+    def _run(self, function: Any) -> Any:
+        """``function()`` in the worker; foreign exceptions become icesql's."""
+        import duckdb
+
+        try:
+            return self._worker.call(function, self._query)
+        except Error:
+            raise
+        except (duckdb.Error, UnicodeDecodeError, OSError) as error:
+            self._fail(error)
+        except RuntimeError as error:
+            if self._query.cancel.is_set():
+                self._fail(error)
+            raise
+
+    def _fail(self, error: Exception) -> NoReturn:
+        for stream in self._open.streams:
+            if stream.error is not None:
+                raise stream.error from None
+        self._query.check()
+        if is_fatal(error) and self._instance is not None:
+            self._pool.discard(self._instance)
+        raise translate(error, self._locations()) from error
+
+    def _locations(self) -> list[str]:
+        return [
+            task.data_file.path.rsplit("/", 1)[-1] for plan in self._plans for task in plan.files
+        ]
+
+    def _first(self, function: Any) -> Any:
+        """``function()``; files that DuckDB stumbles over are read again by ``read/``.
+
+        A result is read once and this comes first, so no row comes twice.
+        """
+        try:
+            return self._run(function)
+        except Error as error:
+            plain = any(name != grouping.GENERAL for name in self.groups)
+            if not plain or not is_reading_problem(error):
+                raise
+            ask_named_file(error, self._scans(), self._query)
+            self._run(self._open.release)
+            self._start(general=True)
+            self.notes = (*self.notes, f"read again without DuckDB's Parquet reader: {error}")
+            return self._run(function)
+
+    def _later(self, function: Any) -> Any:
+        """``function()`` once rows may be out; DuckDB does not always say which file is bad."""
+        try:
+            return self._run(function)
+        except Error as error:
+            name_bad_file(error, self._scans(), self._query)
+            raise
+
+    def _scans(self) -> list[CombinedScanTask]:
+        from icesql.scan.tasks.task import CombinedScanTask
+
+        return [CombinedScanTask(plan.files, plan.context) for plan in self._plans]
+
+    # ------------------------------------------------------------------ rows
+
+    def fetch(self, count: int | None) -> list[tuple[Any, ...]]:
+        """See ``protocol.Result``."""
+        return self._reading.rows(count)
+
+    @property
+    def ready(self) -> deque[tuple[Any, ...]]:
+        """See ``protocol.Result``."""
+        return self._reading.ready
+
+    @property
+    def row_count(self) -> int | None:
+        """See ``protocol.Result``."""
+        return self._reading.row_count
+
+    def _chunks(self) -> Iterator[list[tuple[Any, ...]]]:
+        if any(needs_arrow_rows(column.type) for column in self.columns):
+            return self._rows_from_arrow()
+        return self._rows_from_engine()
+
+    def _rows_from_engine(self) -> Iterator[list[tuple[Any, ...]]]:
+        types = [column.type for column in self.columns]
+        converters = [row_converter(declared, self._zone) for declared in types]
+        self._first(self._execute_rows)
+        size = ChunkSize(types)
+        while rows := self._later(lambda: self._open.cursor.fetchmany(size.rows)):
+            is_last = len(rows) < size.rows
+            if is_last:
+                self._reading.last()
+            size.measure(rows)
+            if any(converters):
+                yield [
+                    tuple(
+                        value if convert is None else convert(value)
+                        for convert, value in zip(converters, row, strict=True)
+                    )
+                    for row in rows
+                ]
+            else:
+                yield rows
+            if is_last:
+                return
+
+    def _execute_rows(self) -> None:
+        fetched = [
+            row_expression(expression, column.type)
+            for expression, column in zip(self._declared(), self.columns, strict=True)
+        ]
+        sql = self._select(fetched)
+        self._open.cursor.execute(sql, self._used_parameters(sql))
+
+    def _rows_from_arrow(self) -> Iterator[list[tuple[Any, ...]]]:
+        for batch in self._batches():
+            for start in range(0, batch.num_rows, MOST_ROWS):
+                part = batch.slice(start, MOST_ROWS)
+                columns = [
+                    python_values(array, column.type, self._zone)
+                    for array, column in zip(part.columns, self.columns, strict=True)
+                ]
+                yield list(zip(*columns, strict=True))
+
+    # ------------------------------------------------------------------ Arrow
+
+    def arrow_reader(self) -> pa.RecordBatchReader:
+        """See ``protocol.Result``."""
+        return self._reading.arrow(lambda: self.columns)
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        schema = arrow_schema(self.columns)
+        self._first(self._open_reader)
+        while True:
+            batch = self._later(lambda: next(self._open.reader, None))
+            if batch is None:
+                return
+            yield cast_batch(batch, schema)
+
+    def _open_reader(self) -> None:
+        sql = self._select(self._declared())
+        relation = self._open.cursor.sql(sql, params=self._used_parameters(sql))
+        rows = batch_rows([column.type for column in self.columns], self._plans)
+        self._open.reader = relation.to_arrow_reader(rows)
+
+    def _declared(self) -> list[str]:
+        return [
+            declared_expression(f"q.c{index}", engine_type)
+            for index, engine_type in enumerate(self._engine_types)
+        ]
+
+    def _select(self, expressions: Sequence[str]) -> str:
+        """The query with its columns cast; the bare query when there is nothing to cast."""
+        names = [f"c{index}" for index in range(len(expressions))]
+        if all(e == f"q.{name}" for e, name in zip(expressions, names, strict=True)):
+            return self._sql
+        selected = ", ".join(
+            f"{expression} AS {name}" for expression, name in zip(expressions, names, strict=True)
+        )
+        return f"SELECT {selected} FROM ({self._sql}) AS q({', '.join(names)})"
+
+    # ------------------------------------------------------------------ ends
+
+    def cancel(self) -> None:
+        """See ``protocol.Result``."""
+        self._query.cancel.set()
+        self._open.interrupt()
+
+    def abandon(self) -> None:
+        """See ``protocol.Result``."""
+        if not self._reading.is_arrow:
+            self._reading.close()
+
+    def close(self) -> None:
+        """See ``protocol.Result``."""
+        self._reading.close()
+        end = time.monotonic() + _CLOSE_SECONDS
+        # An interrupt that comes before the engine starts is forgotten by it: repeat.
+        while not self._worker.join(0.0) and time.monotonic() < end:
+            self._open.interrupt()
+            self._worker.join(0.05)
+
+    def _finish(self) -> None:
+        """Nothing more is wanted of DuckDB. Also from a finalizer: it waits for nothing."""
+        self._worker.close()
+        # At exit nothing of DuckDB's may be left.
+        self._engine_types = []

@@ -1,0 +1,115 @@
+"""DuckDB's errors as icesql's, by what was being done rather than by DuckDB's classes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TypeVar
+
+from icesql.engine.duckdb.sql.size_guards import size_error
+from icesql.errors import (
+    CorruptFileError,
+    DataError,
+    Error,
+    InternalError,
+    OperationalError,
+    ProgrammingError,
+    QueryCancelledError,
+    ScanLimitError,
+    StorageError,
+)
+from icesql.storage.open import VANISHED
+
+E = TypeVar("E", bound=BaseException)
+
+# What DuckDB's Parquet reader says when the file, not the query, is at fault.
+_READING = re.compile(
+    r"magic bytes|Failed to read file|parquet|Parquet|[Ss]nappy|ZSTD|zstd|gzip|GZip|GZIP|LZ4|"
+    r"decompress|TProtocol|Could not read|read past|out of buffer|corrupt|"
+    r"Invalid (page|encoding|string)|footer|thrift",
+)
+_MISSING = re.compile(r"No such file|No files found")
+
+
+def is_fatal(error: BaseException) -> bool:
+    """Whether the DuckDB instance cannot be used any more."""
+    import duckdb
+
+    return isinstance(_original(error), duckdb.FatalException | duckdb.InternalException)
+
+
+def translate(error: Exception, file_names: Iterable[str]) -> Error:
+    """The icesql error for something that DuckDB raised while it ran a query.
+
+    ``while_reading`` is set on errors that another reader of the same files might not have.
+    """
+    import duckdb
+
+    text = _text(error)
+    if (limit := size_error(text)) is not None:
+        return limit
+    found: Error
+    match _original(error):
+        case duckdb.InterruptException():
+            return QueryCancelledError("the query was cancelled")
+        case duckdb.OutOfMemoryException():
+            return ScanLimitError(
+                f"out of memory: {text}; raise memory_limit or read fewer columns and rows"
+            )
+        case duckdb.ParserException() | duckdb.BinderException() | duckdb.CatalogException():
+            return ProgrammingError(text)
+        case duckdb.PermissionException():
+            return ProgrammingError(f"refused: {text}")
+        case duckdb.ConversionException() | duckdb.OutOfRangeException():
+            found = DataError(text)
+        case duckdb.FatalException() | duckdb.InternalException():
+            found = InternalError(f"the local engine failed: {text}")
+        case duckdb.IOException() | OSError():
+            found = _file_error(text, file_names) or OperationalError(text)
+        case UnicodeDecodeError():
+            found = DataError("the local engine failed on a value that is not text")
+        case _:
+            # What DuckDB's decoders meet in a damaged file has no class and no wording of its own.
+            found = _file_error(text, file_names) or DataError(text)
+            found.__dict__["while_reading"] = True
+            return found
+    reading = isinstance(
+        _original(error),
+        duckdb.IOException | duckdb.FatalException | duckdb.InternalException | OSError,
+    )
+    reading = reading or isinstance(error, UnicodeDecodeError)
+    found.__dict__["while_reading"] = reading or bool(_READING.search(text))
+    return found
+
+
+def _original(error: E) -> E | Exception:
+    """DuckDB's own error, of which an Arrow stream passes on the text alone, as an OSError."""
+    import duckdb
+
+    kinds: dict[str, type[Exception]] = {
+        "Conversion": duckdb.ConversionException,
+        "Out of Range": duckdb.OutOfRangeException,
+        "Invalid Input": duckdb.InvalidInputException,
+        "Out of Memory": duckdb.OutOfMemoryException,
+        "INTERRUPT": duckdb.InterruptException,
+        "FATAL": duckdb.FatalException,
+        "INTERNAL": duckdb.InternalException,
+    }
+    kind = str(error).partition(" Error: ")[0] if isinstance(error, OSError) else ""
+    return kinds[kind](str(error)) if kind in kinds else error
+
+
+def _file_error(text: str, file_names: Iterable[str]) -> Error | None:
+    named = next((name for name in file_names if name and name in text), None)
+    if named is None:
+        return None
+    path = next((part for part in re.findall(r'["\']([^"\']+)["\']', text) if named in part), named)
+    if _MISSING.search(text):
+        return StorageError(path, VANISHED)
+    return CorruptFileError(path, text)
+
+
+def _text(error: Exception) -> str:
+    """The message without DuckDB's class prefix and source excerpt."""
+    text = re.split(r"\n\n(?:LINE |Stack Trace)", str(error), maxsplit=1)[0].strip()
+    return re.sub(r"^[A-Z][A-Za-z ]* Error: ", "", text)

@@ -1,0 +1,173 @@
+"""DuckDB instances: one per icesql connection, closed off from everything but the scanned files."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterable
+from typing import Any, Final
+from weakref import WeakSet
+
+from icesql.config import Settings
+from icesql.engine.duckdb.types import literal
+from icesql.engine.forked import keep_in_forks
+from icesql.errors import InterfaceError, OperationalError
+from icesql.storage.temporary import make_temporary_folder
+
+_CLOSED_OFF: Final = {
+    "python_enable_replacements": False,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "allow_community_extensions": False,
+    "allow_persistent_secrets": False,
+    "arrow_lossless_conversion": True,
+}
+
+
+_CLOSE_SECONDS: Final = 1.0
+
+
+class Instance:
+    """One DuckDB instance that may read below ``folders`` and nothing else.
+
+    Its configuration, time zone included, is locked once it has started.
+    """
+
+    def __init__(self, folders: frozenset[str], settings: Settings) -> None:
+        import duckdb
+
+        self.folders, self.settings = folders, settings
+        self.discarded = False
+        config: dict[str, Any] = {
+            **_CLOSED_OFF,
+            "memory_limit": f"{settings.memory_limit}B",
+            "temp_directory": _own_temp_directory(settings.temp_directory),
+        }
+        if settings.threads is not None:
+            config["threads"] = settings.threads
+        try:
+            self._root = duckdb.connect(config=config)
+            allowed = ", ".join(map(literal, sorted(folders)))
+            self._root.execute(f"SET allowed_directories = [{allowed}]")
+            self._root.execute("SET enable_external_access = false")
+            self._root.execute("SET GLOBAL TimeZone = ?", [settings.timezone])
+            self._root.execute("SET lock_configuration = true")
+        except duckdb.Error as error:
+            raise OperationalError(f"cannot start the local engine: {error}") from error
+        self._open = 1
+        self._lock = threading.Lock()
+        self.ended = threading.Event()
+        keep_in_forks(self)
+
+    def cursor(self) -> Any:
+        """A connection of its own to this instance; give it back with ``release``."""
+        with self._lock:
+            self._open += 1
+            return self._root.cursor()
+
+    def release(self, cursor: Any) -> None:
+        """Close a cursor; the instance ends with its last one once it was let go."""
+        cursor.close()
+        self._drop()
+
+    def let_go(self) -> None:
+        """The connection does not need this instance any more."""
+        if not self.discarded:
+            self.discarded = True
+            self._drop()
+
+    def _drop(self) -> None:
+        with self._lock:
+            self._open -= 1
+            if self._open == 0:
+                self._root.close()
+                self.ended.set()
+
+
+class InstancePool:
+    """The instance of an icesql connection.
+
+    What an instance may read is fixed when it starts, so a query that needs a folder more gets
+    a new one; results that are still open keep theirs.
+    """
+
+    def __init__(self) -> None:
+        self._current: Instance | None = None
+        self._started: WeakSet[Instance] = WeakSet()
+        self._closed = False
+        self._lock = threading.Lock()
+
+    def cursor(self, folders: Iterable[str], settings: Settings) -> tuple[Instance, Any]:
+        """A cursor for a query that reads below ``folders``, and the instance that takes it back.
+
+        Raises OperationalError, and InterfaceError once the pool is closed.
+        """
+        # In one step: another query could let the instance go before it has the cursor.
+        with self._lock:
+            instance = self._acquire(folders, settings)
+            return instance, instance.cursor()
+
+    def acquire(self, folders: Iterable[str], settings: Settings) -> Instance:
+        """The instance of ``cursor``, for as long as no other is asked for."""
+        with self._lock:
+            return self._acquire(folders, settings)
+
+    def _acquire(self, folders: Iterable[str], settings: Settings) -> Instance:
+        if self._closed:
+            raise InterfaceError("the connection is closed")
+        wanted = frozenset(folders)
+        current = self._current
+        if (
+            current is not None
+            and not current.discarded
+            and wanted <= current.folders
+            and _same_limits(current.settings, settings)
+        ):
+            return current
+        if current is not None:
+            wanted |= current.folders
+            current.let_go()
+        self._current = Instance(wanted, settings)
+        self._started.add(self._current)
+        return self._current
+
+    def discard(self, instance: Instance) -> None:
+        """Never hand this instance out again: a fatal error broke it."""
+        with self._lock:
+            instance.let_go()
+            if self._current is instance:
+                self._current = None
+
+    def close(self) -> None:
+        """Let the current instance go, and start no other.
+
+        Returns when cursors that are just being given back are, at most a second later.
+        """
+        with self._lock:
+            self._closed = True
+            if self._current is not None:
+                self._current.let_go()
+                self._current = None
+        end = time.monotonic() + _CLOSE_SECONDS
+        for instance in list(self._started):
+            instance.ended.wait(max(0.0, end - time.monotonic()))
+
+
+def _same_limits(one: Settings, other: Settings) -> bool:
+    return _fixed(one) == _fixed(other)
+
+
+def _fixed(settings: Settings) -> tuple[object, ...]:
+    """What an instance is started with and keeps."""
+    return settings.memory_limit, settings.temp_directory, settings.threads, settings.timezone
+
+
+def _own_temp_directory(folder: str) -> str:
+    """A name of its own below ``folder``, which is made.
+
+    DuckDB lets itself into the folder that it spills to, so it is never one that holds other
+    files; it makes it when it first spills and removes it at the end.
+    """
+    make_temporary_folder(folder)
+    return os.path.join(os.path.abspath(folder), f"{os.getpid()}-{os.urandom(6).hex()}")

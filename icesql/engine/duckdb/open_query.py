@@ -1,0 +1,55 @@
+"""What a query holds of DuckDB while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from icesql.engine.forked import keep_in_forks
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from icesql.engine.duckdb.arrow_source import ArrowSource
+    from icesql.engine.duckdb.instance import Instance
+
+
+class OpenQuery:
+    """A DuckDB cursor, the streams that it scans and the reader of its rows.
+
+    It knows no result: the thread that gives it back holds it, and must not hold the result.
+    """
+
+    def __init__(self) -> None:
+        self.cursor: Any = None
+        self.streams: list[ArrowSource] = []
+        self.reader: Iterator[pa.RecordBatch] = iter(())
+        self._instance: Instance | None = None
+        keep_in_forks(self)
+
+    def begin(self, instance: Instance, cursor: Any) -> None:
+        """Hold a cursor of ``instance``."""
+        self.cursor, self._instance = cursor, instance
+
+    def interrupt(self) -> None:
+        """Stop what the cursor runs, from any thread; harmless when it runs nothing."""
+        import duckdb
+
+        for stream in list(self.streams):
+            stream.stop()
+        cursor = self.cursor
+        if cursor is not None:
+            try:
+                cursor.interrupt()
+            except duckdb.Error:
+                return  # it was closed in this moment
+
+    def release(self) -> None:
+        """Give everything back. For the thread in which the cursor is used."""
+        self.interrupt()
+        cursor, instance, reader = self.cursor, self._instance, self.reader
+        self.cursor, self._instance, self.reader, self.streams = None, None, iter(()), []
+        if cursor is not None and instance is not None:
+            # DuckDB must have ended before the reader goes: it waits for what the reader reads.
+            instance.release(cursor)
+        del reader

@@ -1,0 +1,112 @@
+"""When the columns of plain files may be named instead of matched by field id.
+
+DuckDB counts a ``read_parquet`` with a schema of field ids as one row and so joins in the wrong
+order. Files of one and the same footer whose columns have exactly the table's types are read by
+the names they were written with, and DuckDB then knows how many rows there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from icesql.engine.duckdb.relations.footer import Element, Footer
+from icesql.iceberg.types import (
+    DecimalType,
+    DoubleType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+from icesql.scan.tasks.task import FileScanTask
+
+# Each footer is a read_parquet of its own.
+_MOST_FOOTERS: Final = 4
+_VIRTUAL: Final = frozenset(
+    {"filename", "file_index", "file_row_number", "file_size", "file_last_modified"}
+)
+
+
+def by_footer(
+    tasks: Sequence[FileScanTask],
+    footers: Iterable[Footer | None],
+    columns: Sequence[NestedField],
+) -> list[tuple[list[FileScanTask], Mapping[int, str]]] | None:
+    """The tasks by footer, each with the stored names by field id; None when ids must decide.
+
+    ``footers`` are those of the tasks, in order, already found plain for ``columns``. A column
+    that a footer lacks is left out of its names.
+    """
+    grouped: dict[int, tuple[Footer, list[FileScanTask]]] = {}
+    for task, footer in zip(tasks, footers, strict=True):
+        if footer is None:
+            return None
+        grouped.setdefault(id(footer), (footer, []))[1].append(task)
+        if len(grouped) > _MOST_FOOTERS:
+            return None
+    found: list[tuple[list[FileScanTask], Mapping[int, str]]] = []
+    for footer, members in grouped.values():
+        names = _stored_names(footer, columns)
+        if names is None:
+            return None
+        found.append((members, names))
+    return found
+
+
+def _stored_names(footer: Footer, columns: Sequence[NestedField]) -> Mapping[int, str] | None:
+    by_id = footer.by_id
+    if by_id is None:
+        return None
+    # Names meet without regard to case, and those of virtual columns are taken.
+    lower = [element.name.lower() for element in footer.columns]
+    if len(set(lower)) < len(lower) or _VIRTUAL.intersection(lower):
+        return None
+    names: dict[int, str] = {}
+    for column in columns:
+        element = by_id.get(column.field_id)
+        if element is None:
+            continue
+        if not _same_type(column.type, element):
+            return None
+        names[column.field_id] = element.name
+    return names
+
+
+def _same_type(node: IcebergType, element: Element) -> bool:
+    """Whether DuckDB reads a stored column, already found plain, as exactly this type."""
+    match node:
+        case StructType(fields):
+            return all(
+                _same_type(field.type, child)
+                for field, child in zip(fields, element.children, strict=True)
+            )
+        case ListType():
+            return _same_type(node.element, element.children[0].children[0])
+        case MapType():
+            key, value = element.children[0].children
+            return _same_type(node.key, key) and _same_type(node.value, value)
+        case IntegerType():
+            return element.converted in (None, "INT_32")
+        case LongType():
+            return element.physical == "INT64"
+        case DoubleType():
+            return element.physical == "DOUBLE"
+        case DecimalType(precision, _):
+            return element.precision == precision
+        case TimestampType() | TimestamptzType() | TimeType():
+            return element.physical == "INT64" and "MICROS=Micro" in (element.logical or "")
+        case TimestampNanoType():
+            return "NANOS=Nano" in (element.logical or "")
+        case UUIDType():
+            return element.logical == "UUIDType()"
+        case _:
+            return True

@@ -1,0 +1,140 @@
+"""Deletes of plain files as anti joins: positions by file and row, keys by sequence number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from icesql.engine.duckdb.arrow_source import ArrowSource
+from icesql.engine.duckdb.relations.file_facts import FileFacts, of_unknown_size
+from icesql.engine.duckdb.relations.relation import (
+    PlainFiles,
+    Relation,
+    escape_glob,
+    parquet_function,
+)
+from icesql.engine.duckdb.types import quoted
+from icesql.iceberg.manifest.data_file import DataFile
+
+if TYPE_CHECKING:
+    from icesql.read.deletes.delete_relations import DeleteRelations
+    from icesql.read.deletes.equality_keys import EqualityGroup
+    from icesql.scan.tasks.task import FileScanTask
+
+
+def live_rows(
+    files: PlainFiles, relations: DeleteRelations, is_plain: Callable[[EqualityGroup], bool]
+) -> Relation:
+    """The relation of ``files`` without their deleted rows.
+
+    Positions count for a file by its number in the list, keys when their greatest sequence number
+    is above the file's. DuckDB reads the keys of groups that are plain itself; position deletes
+    are read here and checked on the way, and errors about them are icesql's own.
+    """
+    suffix: list[str] = []
+    parameters: dict[str, Any] = {}
+    registered: dict[str, Any] = {}
+    positions = _positions(files.tasks, relations)
+    if positions is not None:
+        name = f"__positions_{files.prefix}"
+        registered[name] = positions
+        suffix.append(
+            f' ANTI JOIN "{name}" AS p ON f.file_index = p.file AND f.file_row_number = p.pos'
+        )
+    facts = FileFacts(len(files.tasks), "f", f"__files_{files.prefix}")
+    for number, group in enumerate(relations.equality_groups):
+        keys = _Keys(group, files.tasks, facts, f"keys_{files.prefix}_{number}")
+        suffix.append(keys.anti_join(f"e{number}", plain=is_plain(group)))
+        parameters.update(keys.parameters)
+        registered.update(keys.registered)
+    registered.update(facts.registered)
+    plain = files.select("".join([facts.join, *suffix]))
+    return Relation(plain.sql, {**plain.parameters, **parameters}, registered)
+
+
+def _positions(tasks: Sequence[FileScanTask], relations: DeleteRelations) -> ArrowSource | None:
+    import pyarrow as pa
+
+    parts = []
+    for number, task in enumerate(tasks):
+        rows = relations.positions(task)
+        if rows is not None and len(rows):
+            parts.append((number, rows))
+    if not parts:
+        return None
+    files = pa.chunked_array(
+        [pa.repeat(pa.scalar(number, pa.uint64()), len(rows)) for number, rows in parts]
+    )
+    rows = pa.chunked_array([rows for _, rows in parts])
+    return of_unknown_size(pa.table({"file": files, "pos": rows}).combine_chunks())
+
+
+class _Keys:
+    """The keys of one group as SQL, and what the SQL needs."""
+
+    def __init__(
+        self, group: EqualityGroup, tasks: Sequence[FileScanTask], facts: FileFacts, name: str
+    ) -> None:
+        self._group, self._tasks, self._facts, self._name = group, tasks, facts, name
+        self._columns = [quoted(column.name) for column in group.columns]
+        if not group.is_global:
+            self._columns.append("partition")
+        numbers = [file.sequence_number for file in group.files]
+        # Deletes that are newer than all data need no comparing.
+        self._compared = max(task.sequence_number for task in tasks) >= min(numbers)
+        self._numbers = len(set(numbers))
+        self.parameters: dict[str, Any] = {}
+        self.registered: dict[str, Any] = {}
+
+    def anti_join(self, alias: str, *, plain: bool) -> str:
+        source = self._read_by_duckdb() if plain else self._streamed()
+        if self._compared and self._numbers > 1:
+            # One row a key, however many commits deleted it: cost stays linear in the keys.
+            columns = ", ".join(self._columns)
+            source = (
+                f"SELECT {columns}, max(sequence_number) AS sequence_number "
+                f"FROM ({source}) GROUP BY {columns}"
+            )
+        group, facts = self._group, self._facts
+        conditions = [
+            f"f.{name} IS NOT DISTINCT FROM {alias}.{name}"
+            for name in (quoted(column.name) for column in group.columns)
+        ]
+        if not group.is_global:
+            ordinals = [group.partition_of(task.data_file) for task in self._tasks]
+            conditions.append(f"{alias}.partition = {facts.expression(ordinals)}")
+        if self._compared:
+            numbers = [task.sequence_number for task in self._tasks]
+            conditions.append(f"{alias}.sequence_number > {facts.expression(numbers)}")
+        return f" ANTI JOIN ({source}) AS {alias} ON {' AND '.join(conditions)}"
+
+    def _streamed(self) -> str:
+        name = f"__{self._name}"
+        self.registered[name] = ArrowSource(self._group.schema, self._group.batches)
+        return f'SELECT * FROM "{name}"'
+
+    def _read_by_duckdb(self) -> str:
+        group = self._group
+        ordered = sorted(group.files, key=self._place)
+        facts = FileFacts(len(ordered), "k", f"__files_{self._name}")
+        selected = [f"k.{quoted(column.name)}" for column in group.columns]
+        if not group.is_global:
+            ordinals = [group.partition_of(file) for file in ordered]
+            selected.append(f"{facts.expression(ordinals)} AS partition")
+        if self._compared:
+            numbers = [file.sequence_number for file in ordered]
+            selected.append(f"{facts.expression(numbers)} AS sequence_number")
+        storage = group.context.storage
+        parameter = f"{self._name}_files"
+        self.parameters[parameter] = [escape_glob(storage.location(f.path)) for f in ordered]
+        self.registered.update(facts.registered)
+        function = parquet_function(parameter, [column.leaf for column in group.columns])
+        return f"SELECT {', '.join(selected)} FROM {function} AS k{facts.join}"
+
+    def _place(self, file: DataFile) -> tuple[int, int]:
+        return self._group.partition_of(file) or 0, file.sequence_number
+
+
+def by_sequence_number(tasks: Sequence[FileScanTask]) -> list[FileScanTask]:
+    """The tasks ordered so that files of one sequence number and partition are neighbours."""
+    return sorted(tasks, key=lambda task: (task.sequence_number, repr(task.data_file.partition)))

@@ -1,0 +1,174 @@
+"""Parquet footers as DuckDB reports them: the facts that decide whether a file is plain."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from icesql.engine.duckdb.relations.relation import escape_glob
+from icesql.read.formats.parquet_footer import RowCounts, SchemaLayout, read_row_counts
+from icesql.read.formats.thrift import BadThrift
+
+_QUERY: Final = (
+    "SELECT name, type, type_length, repetition_type, num_children, converted_type,"
+    " logical_type, field_id, scale, precision FROM parquet_schema(?)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One node of a Parquet schema; ``physical`` is None for groups, texts are DuckDB's."""
+
+    name: str
+    physical: str | None
+    length: int | None
+    repetition: str | None
+    converted: str | None
+    logical: str | None
+    field_id: int | None
+    scale: int | None
+    precision: int | None
+    children: tuple[Element, ...] = field(default=())
+
+
+@dataclass(frozen=True)
+class Footer:
+    """The top-level columns of a file. Equal schemas share one Footer."""
+
+    columns: tuple[Element, ...]
+
+    @property
+    def by_id(self) -> dict[int, Element] | None:
+        """Top-level columns by field id; None unless every element has an id of its own."""
+        if "_by_id" not in self.__dict__:
+            self.__dict__["_by_id"] = _by_unique_id(self.columns)
+        found: dict[int, Element] | None = self.__dict__["_by_id"]
+        return found
+
+
+def _by_unique_id(columns: tuple[Element, ...]) -> dict[int, Element] | None:
+    seen: set[int] = set()
+
+    def unique(element: Element, *, needs_id: bool = True) -> bool:
+        if element.field_id is None:
+            if needs_id:
+                return False
+        elif element.field_id in seen:
+            return False
+        else:
+            seen.add(element.field_id)
+        # The repeated group inside a list or map carries no id of its own.
+        repeated = element.converted in ("LIST", "MAP", "MAP_KEY_VALUE") or (
+            element.logical in ("ListType()", "MapType()")
+        )
+        return all(unique(child, needs_id=not repeated) for child in element.children)
+
+    if not all(unique(column) for column in columns):
+        return None
+    return {column.field_id: column for column in columns if column.field_id is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """What is kept of a footer: its schema, the rows it counts and the length of the file.
+
+    ``problem`` is what is wrong with it: in itself, or in the pages of ``checked`` columns.
+    ``counts`` are kept only of a file whose length is not the recorded one.
+    """
+
+    footer: Footer
+    rows: int
+    length: int
+    problem: str | None
+    checked: frozenset[int]
+    counts: RowCounts | None
+
+
+class FooterCache:
+    """Footers by location and recorded length; files never change, so nothing is ever stale.
+
+    Shared by the results of one connection, safe for threads. Holds one Footer per distinct
+    schema, so 10,000 files of one table cost 10,000 small records.
+    """
+
+    def __init__(self) -> None:
+        self._facts: dict[tuple[str, int], FileFacts] = {}
+        self._footers: dict[bytes, Footer] = {}
+        self._interned: dict[tuple[Any, ...], Footer] = {}
+        self._layouts: dict[bytes, SchemaLayout] = {}
+
+    def get(self, location: str, length: int) -> Footer | None:
+        """The footer when it is known."""
+        facts = self._facts.get((location, length))
+        return None if facts is None else facts.footer
+
+    def facts(self, location: str, length: int) -> FileFacts | None:
+        """What is known of a file."""
+        return self._facts.get((location, length))
+
+    def load(
+        self, cursor: Any, files: Sequence[tuple[str, int]], columns: Collection[int] = ()
+    ) -> None:
+        """Look at the footers of ``files`` (location, recorded length) not looked at before.
+
+        Pages of ``columns`` (field ids) are counted too. A file that cannot be read, or has no
+        plain footer, has no facts. ``cursor`` is DuckDB's, which is asked once about each schema;
+        its errors pass through.
+        """
+        wanted = frozenset(columns)
+        for key in files:
+            known = self._facts.get(key)
+            checked = frozenset[int]() if known is None else known.checked
+            if known is None or not (known.problem or wanted <= checked):
+                facts = self._look_at(cursor, key, wanted - checked, wanted | checked)
+                if facts is None:
+                    self._facts.pop(key, None)
+                else:
+                    self._facts[key] = facts
+
+    def _look_at(
+        self, cursor: Any, key: tuple[str, int], columns: frozenset[int], checked: frozenset[int]
+    ) -> FileFacts | None:
+        location, length = key
+        try:
+            with open(location, "rb", buffering=0) as file:
+                counts = read_row_counts(file, self._layouts)
+                problem = counts.problem or counts.page_problem(file, columns)
+        except (OSError, BadThrift):
+            return None
+        footer = self._footers.get(counts.schema)
+        if footer is None:
+            rows = tuple(cursor.execute(_QUERY, [[escape_glob(location)]]).fetchall())
+            # Schemas that DuckDB sees no difference in are one.
+            footer = self._interned.setdefault(rows, Footer(_tree(rows)))
+            self._footers[counts.schema] = footer
+        kept = None if counts.length == length else counts
+        return FileFacts(footer, counts.rows, counts.length, problem, checked, kept)
+
+
+def _tree(rows: Sequence[tuple[Any, ...]]) -> tuple[Element, ...]:
+    """The children of the root, from rows in depth-first order."""
+    position = 0
+
+    def build() -> Element:
+        nonlocal position
+        name, physical, length, repetition, count, converted, logical, field_id, scale, digits = (
+            rows[position]
+        )
+        position += 1
+        inner = tuple(build() for _ in range(count or 0))
+        return Element(
+            name,
+            physical,
+            None if length is None else int(length),
+            repetition,
+            converted,
+            logical,
+            field_id,
+            scale,
+            digits,
+            inner,
+        )
+
+    return build().children if rows else ()

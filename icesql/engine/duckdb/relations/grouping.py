@@ -1,0 +1,138 @@
+"""Sort the files of a scan into groups by who reads them, from metadata alone.
+
+plain             DuckDB's Parquet reader, if the footers agree
+plain + deletes   the same, anti-joined with the delete relations
+general           ``read/``
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from icesql.config import Settings
+from icesql.engine.duckdb.relations.plain import type_problem
+from icesql.iceberg import metadata_columns
+from icesql.iceberg.types import NestedField, is_floating
+from icesql.scan.tasks.task import FileScanTask, ScanContext, distinct_deletes
+
+PLAIN: Final = "plain"
+PLAIN_WITH_DELETES: Final = "plain + deletes"
+GENERAL: Final = "general"
+
+# Metadata columns that DuckDB can give: constants of the file and the position in it.
+_PLAIN_METADATA: Final = frozenset(
+    column.field_id
+    for column in (
+        metadata_columns.FILE,
+        metadata_columns.POS,
+        metadata_columns.SPEC_ID,
+        metadata_columns.SNAPSHOT_ID,
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FileGroup:
+    """Files that are read the same way; ``reason`` says why they are general."""
+
+    name: str
+    tasks: tuple[FileScanTask, ...]
+    reason: str = ""
+
+    @property
+    def label(self) -> str:
+        """What EXPLAIN prints before any footer was read."""
+        return (
+            f"{self.name}: {self.reason}" if self.reason else f"{self.name}, if the footers agree"
+        )
+
+
+def group_files(
+    files: Sequence[FileScanTask], context: ScanContext, settings: Settings
+) -> tuple[FileGroup, ...]:
+    """The groups of a scan's files; every file is in exactly one. Touches no file."""
+    grouped: dict[tuple[str, str], list[FileScanTask]] = {}
+    for_all = _problem_of_scan(context, settings)
+    of_keys = {} if for_all else _problems_of_keys(files, context)
+    for task in files:
+        if for_all is not None:
+            key = GENERAL, for_all
+        elif problem := _problem_of_file(context, task, of_keys):
+            key = GENERAL, problem
+        else:
+            key = (PLAIN_WITH_DELETES if task.deletes else PLAIN), ""
+        grouped.setdefault(key, []).append(task)
+    return tuple(FileGroup(name, tuple(tasks), reason) for (name, reason), tasks in grouped.items())
+
+
+def columns_to_read(
+    context: ScanContext, tasks: Sequence[FileScanTask] = ()
+) -> tuple[NestedField, ...]:
+    """The table columns a reader needs: projected ones and the keys of equality deletes."""
+    projected = [
+        column
+        for column in context.projection.fields
+        if column.field_id not in metadata_columns.METADATA_IDS
+    ]
+    known = {column.field_id for column in projected}
+    fields = context.file_schema.field_by_id
+    for delete in distinct_deletes(tasks):
+        for field_id in delete.equality_ids or ():
+            if field_id not in known:
+                known.add(field_id)
+                projected.append(fields[field_id])
+    return tuple(projected)
+
+
+def _problem_of_scan(context: ScanContext, settings: Settings) -> str | None:
+    if settings.local_reader == "arrow":
+        return "local_reader = arrow"
+    for column in context.projection.fields:
+        if column.field_id in metadata_columns.METADATA_IDS:
+            if column.field_id not in _PLAIN_METADATA:
+                return f"column {column.name} is computed row by row"
+        elif problem := type_problem(column):
+            return problem
+    return None
+
+
+def _problem_of_file(
+    context: ScanContext, task: FileScanTask, of_keys: Mapping[tuple[int, ...], str]
+) -> str | None:
+    data_file = task.data_file
+    if data_file.file_format != "PARQUET":
+        return f"{data_file.file_format} data"
+    if data_file.key_metadata is not None:
+        return "the file is encrypted"
+    if context.storage.local_path(data_file.path) is None:
+        return "the file is in an object store"
+    if not of_keys:
+        return None
+    ids = (tuple(delete.equality_ids or ()) for delete in task.deletes)
+    return next((of_keys[each] for each in ids if each in of_keys), None)
+
+
+def _problems_of_keys(
+    files: Sequence[FileScanTask], context: ScanContext
+) -> dict[tuple[int, ...], str]:
+    """What keeps files with some equality deletes from being plain, by the equality ids."""
+    sets = {tuple(delete.equality_ids or ()) for delete in distinct_deletes(files)}
+    problems = ((ids, _problem_of_keys(context, ids)) for ids in sets)
+    return {ids: problem for ids, problem in problems if problem}
+
+
+def _problem_of_keys(context: ScanContext, field_ids: Sequence[int]) -> str | None:
+    columns = {column.field_id: column for column in context.schema.fields}
+    known = context.file_schema.field_by_id
+    for field_id in field_ids:
+        if field_id not in columns:
+            return f"equality deletes by column {field_id}, which the schema has not at its top"
+        if known[field_id].type != columns[field_id].type:
+            return f"equality deletes by column {columns[field_id].name}, whose type has changed"
+        if is_floating(columns[field_id].type):
+            return "equality deletes by floats, where -0.0 is not 0.0"
+        if problem := type_problem(columns[field_id]):
+            return problem
+    return None

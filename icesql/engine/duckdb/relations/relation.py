@@ -1,0 +1,203 @@
+"""The SQL by which DuckDB sees one TableScan: plain files by field id, the rest as streams."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from icesql.engine.duckdb.types import duckdb_type, literal, quoted
+from icesql.iceberg import metadata_columns
+from icesql.iceberg.schema import Schema
+from icesql.iceberg.types import MISSING, DateType, IcebergType, NestedField, is_floating
+from icesql.scan.tasks.task import FileScanTask, ScanContext
+
+if TYPE_CHECKING:
+    from icesql.query.bound import FileScan
+
+# A scan of no columns still has rows, and SQL has no SELECT of nothing.
+_NO_COLUMNS: Final = '1 AS "__row"'
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A subquery, its named parameters, and the objects that must be registered for it."""
+
+    sql: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    registered: Mapping[str, Any] = field(default_factory=dict)
+
+
+def stored_name(field_id: int) -> str:
+    """What a column is called below its own name; ids may be negative, so quote it in SQL."""
+    return f"c{field_id}"
+
+
+def escape_glob(path: str) -> str:
+    """A path that DuckDB's file functions take literally: no character is a wildcard."""
+    return "".join(f"[{c}]" if c in "*?[" else c for c in path)
+
+
+def parquet_function(files: str, columns: Sequence[NestedField]) -> str:
+    """``read_parquet`` of the parameter ``files``; columns by field id, called ``c<field id>``."""
+    entries = ", ".join(
+        f"{column.field_id}: {{name: {literal(stored_name(column.field_id))}, "
+        f"type: {literal(duckdb_type(column.type))}, "
+        f"default_value: {_default(column)}}}"
+        for column in columns
+    )
+    # A field id that no file has: DuckDB then reads nothing but counts the rows.
+    entries = entries or "2147483000: {name: 'none', type: 'INTEGER', default_value: NULL::VARCHAR}"
+    return f"read_parquet(${files}, schema = MAP {{{entries}}}, hive_partitioning = false)"
+
+
+def empty_relation(projection: Schema) -> Relation:
+    """No rows, with the columns of the scan."""
+    columns = ", ".join(
+        f"CAST(NULL AS {duckdb_type(column.type)}) AS {quoted(column.name)}"
+        for column in projection.fields
+    )
+    return Relation(f"SELECT {columns or _NO_COLUMNS} WHERE false")
+
+
+def union_all(relations: Sequence[Relation]) -> Relation:
+    """All rows of several relations of the same columns."""
+    if len(relations) == 1:
+        return relations[0]
+    parameters: dict[str, Any] = {}
+    registered: dict[str, Any] = {}
+    for each in relations:
+        parameters.update(each.parameters)
+        registered.update(each.registered)
+    return Relation(" UNION ALL ".join(f"({r.sql})" for r in relations), parameters, registered)
+
+
+def stream_relation(projection: Schema, name: str, source: Any) -> Relation:
+    """Rows of a registered Arrow source whose columns are called ``c<field id>``."""
+    columns = ", ".join(
+        f"{quoted(stored_name(column.field_id))} AS {quoted(column.name)}"
+        for column in projection.fields
+    )
+    return Relation(
+        f"SELECT {columns or _NO_COLUMNS} FROM {quoted(name)}", registered={name: source}
+    )
+
+
+@dataclass(frozen=True)
+class PlainFiles:
+    """How ``read_parquet`` is called for some files of a scan.
+
+    ``function`` yields columns ``c<field id>``, or those that ``names`` gives by field id, where a
+    missing one is NULL or its default. ``file_index`` and ``file_row_number`` name the position of
+    a row. ``prefix`` keeps the parameters of several calls apart.
+    """
+
+    context: ScanContext
+    tasks: Sequence[FileScanTask]
+    prefix: str
+    columns: Sequence[NestedField]
+    names: Mapping[int, str] | None = None
+
+    @property
+    def function(self) -> str:
+        """The call, to stand in a FROM clause."""
+        if self.names is not None:
+            return f"read_parquet(${self.prefix}_files, hive_partitioning = false)"
+        return parquet_function(f"{self.prefix}_files", self.columns)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The named parameters of the call and of ``expression``."""
+        storage = self.context.storage
+        found: dict[str, Any] = {
+            f"{self.prefix}_files": [
+                escape_glob(storage.location(task.data_file.path)) for task in self.tasks
+            ]
+        }
+        for column in self.context.projection.fields:
+            values = self._constants(column)
+            if values is not None:
+                found[self._parameter(column)] = values
+        return found
+
+    def _constants(self, column: NestedField) -> list[Any] | None:
+        match column.field_id:
+            case metadata_columns.FILE.field_id:
+                return [task.data_file.path for task in self.tasks]
+            case metadata_columns.SPEC_ID.field_id:
+                return [task.data_file.spec_id for task in self.tasks]
+            case metadata_columns.SNAPSHOT_ID.field_id:
+                return [task.data_file.snapshot_id for task in self.tasks]
+            case _:
+                return None
+
+    def expression(self, column: NestedField) -> str:
+        """SQL for a projected column over ``function``."""
+        if column.field_id == metadata_columns.POS.field_id:
+            return "file_row_number"
+        if self._constants(column) is not None:
+            sql_type = duckdb_type(column.type)
+            values = f"(${self._parameter(column)})[CAST(file_index AS BIGINT) + 1]"
+            return f"CAST({values} AS {sql_type})"
+        name = self._reference(column)
+        if is_floating(column.type) and not self._known_free_of_nan(column.field_id):
+            # DuckDB prunes row groups by bounds that leave NaN out, and so loses NaN rows. A bare
+            # column is pruned, an expression of a row's position is not.
+            return f"CASE WHEN file_row_number >= 0 THEN {name} END"
+        return name
+
+    def _parameter(self, column: NestedField) -> str:
+        # By id: a name is whatever a table calls it.
+        return f"{self.prefix}_c{column.field_id}"
+
+    def _reference(self, column: NestedField) -> str:
+        if self.names is None:
+            return quoted(stored_name(column.field_id))
+        stored = self.names.get(column.field_id)
+        if stored is not None:
+            return f"f.{quoted(stored)}"
+        return f"CAST({_default(column)} AS {duckdb_type(column.type)})"
+
+    def _known_free_of_nan(self, field_id: int) -> bool:
+        return all(
+            task.data_file.nan_value_counts is not None
+            and task.data_file.nan_value_counts.get(field_id) == 0
+            for task in self.tasks
+        )
+
+    def select(self, suffix: str = "") -> Relation:
+        """The relation of these files; ``suffix`` follows the FROM clause (aliased ``f``)."""
+        columns = ", ".join(
+            f"{self.expression(column)} AS {quoted(column.name)}"
+            for column in self.context.projection.fields
+        )
+        return Relation(
+            f"SELECT {columns or _NO_COLUMNS} FROM {self.function} AS f{suffix}",
+            self.parameters,
+        )
+
+
+def file_relation(scan: FileScan) -> Relation:
+    """The files that a query names itself, with the options it gives."""
+    parameter = f"{scan.name.strip('_')}_paths"
+    options = "".join(f", {name} = {value}" for name, value in scan.options)
+    return Relation(
+        f"SELECT * FROM {scan.function}(${parameter}{options})",
+        {parameter: [escape_glob(location) for location in scan.locations]},
+    )
+
+
+def _default(column: NestedField) -> str:
+    if column.initial_default is MISSING or column.initial_default is None:
+        return "NULL::VARCHAR"
+    return literal(default_text(column.type, column.initial_default))
+
+
+def default_text(node: IcebergType, value: Any) -> str:
+    """A default in the text that DuckDB casts back to the same value."""
+    match node:
+        case DateType():
+            return str(date(1970, 1, 1) + timedelta(days=value))
+        case _:
+            return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,248 @@
+"""From a scan's groups to what DuckDB reads: footers are asked, deletes and streams made."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from icesql.context import QueryContext
+from icesql.engine.duckdb.arrow_source import ArrowSource, TaskStream
+from icesql.engine.duckdb.errors import is_fatal
+from icesql.engine.duckdb.relations import grouping
+from icesql.engine.duckdb.relations.by_name import by_footer
+from icesql.engine.duckdb.relations.footer import FileFacts, Footer, FooterCache
+from icesql.engine.duckdb.relations.grouping import FileGroup
+from icesql.engine.duckdb.relations.plain import footer_problem
+from icesql.engine.duckdb.relations.relation import (
+    PlainFiles,
+    Relation,
+    empty_relation,
+    stream_relation,
+    union_all,
+)
+from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.metadata_columns import POS
+from icesql.iceberg.schema import Schema
+from icesql.iceberg.types import NestedField
+from icesql.scan.file_identity import count_problem
+
+if TYPE_CHECKING:
+    from icesql.read.deletes.equality_keys import EqualityGroup
+    from icesql.scan.tasks.task import FileScanTask, ScanContext
+
+# General scans up to this many bytes of files are read at once, which tells DuckDB their size.
+SMALL_SCAN_BYTES: Final = 64 << 20
+
+
+class RelationBuilder:
+    """Makes the relations of one query's scans, in the worker thread of that query.
+
+    Every Arrow source that it makes is added to ``streams``, whose owner stops them.
+    """
+
+    def __init__(
+        self, cursor: Any, footers: FooterCache, query: QueryContext, streams: list[ArrowSource]
+    ) -> None:
+        self._cursor, self._footers, self._query = cursor, footers, query
+        self._streams = streams
+
+    def confirm(self, context: ScanContext, groups: Sequence[FileGroup]) -> list[FileGroup]:
+        """The groups once footers were looked at: what does not agree becomes general."""
+        confirmed: list[FileGroup] = []
+        moved: dict[str, list[FileScanTask]] = {}
+        for group in groups:
+            if group.name == grouping.GENERAL:
+                moved.setdefault(group.reason, []).extend(group.tasks)
+                continue
+            problems = self._footer_problems(context, group)
+            kept = tuple(
+                task for task, problem in zip(group.tasks, problems, strict=True) if not problem
+            )
+            for task, problem in zip(group.tasks, problems, strict=True):
+                if problem:
+                    moved.setdefault(problem, []).append(task)
+            if kept:
+                confirmed.append(FileGroup(group.name, kept))
+        confirmed.extend(
+            FileGroup(grouping.GENERAL, tuple(tasks), reason) for reason, tasks in moved.items()
+        )
+        return confirmed
+
+    def _footer_problems(self, context: ScanContext, group: FileGroup) -> list[str | None]:
+        storage = context.storage
+        keys = [
+            (storage.location(task.data_file.path), task.data_file.file_size_in_bytes)
+            for task in group.tasks
+        ]
+        columns = grouping.columns_to_read(context, group.tasks)
+        if not self._load_footers(keys, columns):
+            return ["a footer could not be read"] * len(keys)
+        verdicts: dict[tuple[int, int], str | None] = {}
+        problems: list[str | None] = []
+        for key, task in zip(keys, group.tasks, strict=True):
+            facts = self._footers.facts(*key)
+            if problem := _contradiction(facts, task.data_file, context):
+                problems.append(problem)
+                continue
+            assert facts is not None
+            memo = id(facts.footer), task.spec_id
+            if memo not in verdicts:
+                verdicts[memo] = footer_problem(
+                    facts.footer, columns, _identity_sources(context, task.spec_id)
+                )
+            problems.append(verdicts[memo])
+        return problems
+
+    def _load_footers(
+        self, keys: Sequence[tuple[str, int]], columns: Sequence[NestedField]
+    ) -> bool:
+        """Learn the footers of files (location, length) and count the pages of columns.
+
+        False when DuckDB cannot read a schema.
+        """
+        field_ids = [column.field_id for column in columns]
+        return self._asks(lambda: self._footers.load(self._cursor, keys, field_ids))
+
+    def _asks(self, function: Callable[[], object]) -> bool:
+        """Whether DuckDB can answer about some footers."""
+        import duckdb
+
+        try:
+            function()
+        except (duckdb.Error, UnicodeDecodeError) as error:
+            if is_fatal(error) or self._query.cancel.is_set():
+                raise
+            # Some file is not what it should be: the reference reader says which and why.
+            return False
+        return True
+
+    def _is_plain_group(self, group: EqualityGroup) -> bool:
+        """Whether DuckDB's Parquet reader gives all keys of a group exactly.
+
+        False also for files that ``read/`` would refuse, so that it says why.
+        """
+        keys = []
+        for file in group.files:
+            location = group.context.storage.local_path(file.path)
+            if (
+                location is None
+                or file.file_format.upper() != "PARQUET"
+                or file.key_metadata is not None
+            ):
+                return False
+            keys.append((location, file.file_size_in_bytes))
+        columns = [key.column for key in group.columns]
+        if any(key.steps for key in group.columns) or not self._load_footers(keys, columns):
+            return False
+        footers: dict[int, Footer] = {}
+        for key, file in zip(keys, group.files, strict=True):
+            facts = self._footers.facts(*key)
+            if facts is None or _contradiction(facts, file, group.context):
+                return False
+            footers[id(facts.footer)] = facts.footer
+        return all(
+            not footer_problem(footer, columns, frozenset())
+            and all(column.field_id in (footer.by_id or {}) for column in columns)
+            for footer in footers.values()
+        )
+
+    def relation(self, index: int, context: ScanContext, groups: Sequence[FileGroup]) -> Relation:
+        """The live rows of confirmed groups; ``index`` keeps the names of several scans apart."""
+        relations: list[Relation] = []
+        general = [task for g in groups if g.name == grouping.GENERAL for task in g.tasks]
+        for number, group in enumerate(groups):
+            if group.name == grouping.PLAIN:
+                relations.extend(self._plain(context, group.tasks, f"s{index}_{number}"))
+            elif group.name == grouping.PLAIN_WITH_DELETES:
+                relations.append(self._without_deleted(context, group, f"s{index}_{number}"))
+        if general:
+            relations.append(self._stream(index, context, general))
+        return union_all(relations) if relations else empty_relation(context.projection)
+
+    def _plain(
+        self, context: ScanContext, tasks: Sequence[FileScanTask], prefix: str
+    ) -> Iterator[Relation]:
+        columns = grouping.columns_to_read(context)
+        storage = context.storage
+        footers = (
+            self._footers.get(
+                storage.location(task.data_file.path), task.data_file.file_size_in_bytes
+            )
+            for task in tasks
+        )
+        named = by_footer(tasks, footers, columns)
+        if named is None:
+            yield PlainFiles(context, tasks, prefix, columns).select()
+            return
+        for number, (members, names) in enumerate(named):
+            yield PlainFiles(context, members, f"{prefix}_{number}", columns, names).select()
+
+    def rows(
+        self, context: ScanContext, task: FileScanTask, prefix: str, first: int, end: int
+    ) -> Relation:
+        """The rows of a plain file from number ``first`` to before ``end``."""
+        columns = grouping.columns_to_read(context)
+        location = context.storage.location(task.data_file.path)
+        footer = self._footers.get(location, task.data_file.file_size_in_bytes)
+        named = by_footer((task,), (footer,), columns)
+        names = named[0][1] if named is not None else None
+        return PlainFiles(context, (task,), prefix, columns, names).select(
+            f" WHERE f.file_row_number >= {first} AND f.file_row_number < {end}"
+        )
+
+    def _without_deleted(self, context: ScanContext, group: FileGroup, prefix: str) -> Relation:
+        from icesql.engine.duckdb.relations.deletes import by_sequence_number, live_rows
+        from icesql.read.deletes.delete_relations import DeleteRelations
+
+        tasks = by_sequence_number(group.tasks)
+        files = PlainFiles(context, tasks, prefix, grouping.columns_to_read(context, tasks))
+        relation = live_rows(
+            files, DeleteRelations(context, tasks, self._query), self._is_plain_group
+        )
+        self._streams.extend(
+            source for source in relation.registered.values() if isinstance(source, ArrowSource)
+        )
+        return relation
+
+    def _stream(self, index: int, context: ScanContext, tasks: list[FileScanTask]) -> Relation:
+        from icesql.read.deletes.delete_relations import DeleteRelations
+
+        projection = context.projection
+        if not projection.fields:
+            context = replace(context, projection=Schema((POS,)))
+        relations = None
+        if any(task.deletes for task in tasks):
+            relations = DeleteRelations(context, tasks, self._query)
+        stream = TaskStream(
+            tasks,
+            context,
+            self._query,
+            relations=relations,
+            threads=self._query.settings.threads or os.cpu_count() or 1,
+        )
+        self._streams.append(stream)
+        small = sum(task.data_file.file_size_in_bytes for task in tasks) <= SMALL_SCAN_BYTES
+        return stream_relation(projection, f"__stream_{index}", stream.table() if small else stream)
+
+
+def _contradiction(facts: FileFacts | None, file: DataFile, context: ScanContext) -> str | None:
+    """Why DuckDB is not to read a file that the reference reader may refuse; None to let it."""
+    if facts is None:
+        return "the footer could not be read"
+    if facts.problem:
+        return facts.problem
+    if facts.counts is not None and (other := facts.counts.other_file(file, context.file_schema)):
+        return other
+    return count_problem(file, facts.rows)
+
+
+def _identity_sources(context: ScanContext, spec_id: int) -> frozenset[int]:
+    spec = context.specs.get(spec_id)
+    return frozenset(
+        source
+        for each in (spec.fields if spec else ())
+        if each.transform.lower() == "identity"
+        for source in each.source_ids
+    )

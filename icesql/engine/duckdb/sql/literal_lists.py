@@ -1,0 +1,121 @@
+"""Long IN lists as DuckDB reads them fast: one bound value instead of 100,000 literals.
+
+DuckDB takes 50 µs and 5 KB for a literal of an IN list, and next to nothing for an element of a
+list that a subquery unnests. Both convert the operand and the list to one type; where the two are
+known to choose the same, or types in which every value compares the same, the list is bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any, Final, TypeVar
+
+from sqlglot import exp
+
+from icesql.engine.duckdb.types import duckdb_type
+from icesql.iceberg.types import (
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+    UUIDType,
+)
+from icesql.sql.parser.literal_list import LiteralList, held
+
+T = TypeVar("T")
+
+_DIGITS: Final[dict[type[IcebergType], int]] = {IntegerType: 10, LongType: 19}
+_MOST_DIGITS: Final = 38
+_READ_FROM_TEXT: Final = (
+    StringType, DateType, TimestampType, TimestamptzType, UUIDType, IntegerType, LongType,
+)  # fmt: skip
+
+
+def with_lists(bind: Callable[[Any, Mapping[str, Any]], T], tree: exp.Expr) -> T:
+    """``bind(tree, parameters)`` with the long lists as parameters, with literals where DuckDB
+    takes no subquery.
+    """
+    import duckdb
+
+    with_parameters = tree.copy()
+    parameters = bind_lists(with_parameters)
+    try:
+        return bind(with_parameters, parameters)
+    except duckdb.Error:
+        # The error that counts is the one that the text as written gives.
+        if not parameters:
+            raise
+        return bind(tree, {})
+
+
+def bind_lists(tree: exp.Expr) -> Mapping[str, Any]:
+    """Replace the long lists of ``tree`` by named parameters, and return their values."""
+    names: dict[LiteralList, str] = {}
+    parameters: dict[str, Any] = {}
+    for node in list(tree.find_all(exp.In)):
+        values = held(node)
+        operand = node.args.get("operand")
+        if values is None or operand is None or node.find_ancestor(exp.Lambda, exp.Join):
+            continue
+        name = names.get(values, f"icesql_list_{len(names)}")
+        bound = _bound(values, operand, f"${name}")
+        if bound is None:
+            continue
+        sql, value = bound
+        names[values], parameters[name] = name, value
+        node.set("expressions", [exp.Var(this=f"SELECT unnest({sql})")])
+    return parameters
+
+
+def _bound(values: LiteralList, operand: IcebergType, parameter: str) -> tuple[str, Any] | None:
+    """The list as SQL, and the value of its parameter; None where only literals will do."""
+    match values.kind, operand:
+        case "text", _ if isinstance(operand, _READ_FROM_TEXT):
+            texts = f"CAST({parameter} AS VARCHAR[])"
+            if not isinstance(operand, StringType):
+                # A text beside a column of another type is a value of that type.
+                texts = f"CAST({texts} AS {duckdb_type(operand)}[])"
+            return texts, list(values.values)
+        case "date", DateType() | TimestampType() | TimestamptzType():
+            return _from_text(values, "DATE", parameter)
+        case "integer", IntegerType() | LongType():
+            return _from_text(values, "BIGINT", parameter)
+        case "integer", FloatType() | DoubleType():
+            return _from_text(values, duckdb_type(operand), parameter)
+        case "integer" | "decimal", IntegerType() | LongType() | DecimalType():
+            size = _decimal_size(values, operand)
+            return None if size is None else _from_text(values, size, parameter)
+        case _:
+            return None
+
+
+def _from_text(values: LiteralList, kind: str, parameter: str) -> tuple[str, str]:
+    # One text is converted faster than as many Python values.
+    text = ", ".join("NULL" if each is None else str(each) for each in values.values)
+    return f"CAST(CAST({parameter} AS VARCHAR) AS {kind}[])", f"[{text}]"
+
+
+def _decimal_size(values: LiteralList, operand: IcebergType) -> str | None:
+    """The DECIMAL of the list; None where one that holds the operand too has over 38 digits."""
+    whole, scale = 1, 0
+    for each in values.values:
+        if each is None:
+            continue
+        _, digits, exponent = Decimal(each).as_tuple()
+        assert isinstance(exponent, int)
+        scale = max(scale, -exponent)
+        whole = max(whole, len(digits) + exponent)
+    if isinstance(operand, DecimalType):
+        own_whole, own_scale = operand.precision - operand.scale, operand.scale
+    else:
+        own_whole, own_scale = _DIGITS[type(operand)], 0
+    if max(whole, own_whole) + max(scale, own_scale) > _MOST_DIGITS:
+        return None
+    return f"DECIMAL({whole + scale}, {scale})"

@@ -1,0 +1,202 @@
+"""Calls that allocate their result at once are asked how large it will be before they run.
+
+The engine's own memory limit does not see the bytes of texts and lists, and no interrupt comes
+between two rows of one vector. So each function whose result has a size that an argument gives is
+hidden behind a macro of the same name, on the cursor of one query and only where the query's text
+does not show that the size is small:
+
+    repeat(s, n)  →  list_transform([{'s': s, 'n': n}], lambda v: system.main.repeat(v.s,
+                         CASE WHEN v.n * strlen(v.s) > … THEN error('…') ELSE v.n END))[1]
+
+The list of one row computes each argument once, whether it is nested ten deep or random.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from typing import Any, Final
+
+from icesql.config import Settings
+from icesql.errors import ScanLimitError, UnsupportedSqlError
+from icesql.sql.engine_functions import calls
+
+# Rows that the engine computes at once.
+_VECTOR: Final = 2048
+# A value of so few bytes is never refused: a vector of them takes 32 MiB.
+_SMALL: Final = 16 << 10
+_MARK: Final = re.compile(r"icesql:limit:(\w+):(\d+)")
+
+# A size in a body is in bytes, as DOUBLE because it may pass 64 bits. Elements of lists take 8
+# bytes for each character of their text at most.
+_TEXT: Final = "strlen(v.s::VARCHAR)::DOUBLE * CASE WHEN typeof(v.s) LIKE '%]' THEN 8 ELSE 1 END"
+_WIDE: Final = "CASE WHEN strlen(v.p) > length(v.p) THEN 4 ELSE 1 END"
+_FOUND: Final = "(strlen(v.s) - strlen(system.main.replace(v.s, v.p, ''))) / nullif(strlen(v.p), 0)"
+
+# name → overloads of (parameters, size in bytes, the parameter that is checked); parameters have
+# a type where the engine chooses its function by it.
+_Overload = tuple[tuple[str, ...], str, str]
+_SERIES: Final[tuple[_Overload, ...]] = (
+    (("b BIGINT",), "v.b::DOUBLE * 8", "b"),
+    (("a BIGINT", "b BIGINT"), "(v.b::DOUBLE - v.a) * 8", "b"),
+    (("a BIGINT", "b BIGINT", "s BIGINT"), "(v.b::DOUBLE - v.a) / nullif(v.s, 0) * 8", "b"),
+    *(
+        (
+            (f"a {kind}", f"b {kind}", "s INTERVAL"),
+            "(epoch(v.b) - epoch(v.a)) / nullif(epoch(v.s), 0) * 8",
+            "b",
+        )
+        for kind in ("TIMESTAMP", "TIMESTAMPTZ")
+    ),
+)
+_RESIZE: Final[tuple[_Overload, ...]] = (
+    (("s", "n"), "v.n::DOUBLE * 16", "n"),
+    (("s", "n", "p"), "v.n::DOUBLE * greatest(16, strlen(v.p::VARCHAR))", "n"),
+)
+_PAD: Final[tuple[_Overload, ...]] = ((("s", "n INTEGER", "p"), f"v.n::DOUBLE * {_WIDE}", "n"),)
+_OVERLOADS: Final[dict[str, tuple[_Overload, ...]]] = {
+    "repeat": ((("s", "n BIGINT"), f"v.n * greatest({_TEXT}, 1)", "n"),),
+    "lpad": _PAD,
+    "rpad": _PAD,
+    "range": _SERIES,
+    "generate_series": _SERIES,
+    "list_resize": _RESIZE,
+    "array_resize": _RESIZE,
+    "bitstring": ((("s", "n INTEGER"), "v.n / 8", "n"),),
+    "equi_width_bins": ((("a", "b", "n BIGINT", "s"), "v.n * 16.0", "n"),),
+    "replace": ((("s", "p", "r"), f"{_FOUND} * strlen(v.r)::DOUBLE", "r"),),
+}
+_FORMATS: Final = {
+    "printf": (r"%[-+ #0]*([0-9]{4,})", r"%[-+ #0]*\*"),
+    "format": (r"\{[^{}]*:[^{}]*?([0-9]{4,})", r"\{[^{}]*\{"),
+}
+GUARDED: Final = frozenset({*_OVERLOADS, *_FORMATS, "regexp_replace"})
+_ANY: Final = re.compile("|".join(sorted(GUARDED)), re.IGNORECASE)
+
+
+def guard_sizes(
+    sql: str, tree: Any, cursor: Any, settings: Settings, scanned: int | None = None
+) -> None:
+    """Let ``cursor`` refuse, while it runs ``sql``, calls that make too large a value.
+
+    ``tree`` is what ``sql`` was written from, None where only the text is left; ``scanned`` how
+    many rows its one table has at most, None for several tables. Raises UnsupportedSqlError for a
+    call that names the engine's own schema, ScanLimitError for a type that is too large. What is
+    refused later raises an error of the engine that ``size_error`` knows.
+    """
+    limit = settings.memory_limit
+    if "[" not in sql and _ANY.search(sql) is None:
+        return
+    if tree is None:
+        import sqlglot
+
+        tree = sqlglot.parse_one(sql, dialect="duckdb")
+    _check_arrays(tree, limit)
+    counted = {name: count for name, count in Counter(calls(sql)).items() if name in GUARDED}
+    if not counted:
+        return
+    from icesql.engine.duckdb.sql.call_sizes import calls_in, rows_at_once, small_calls
+
+    _refuse_schemas(tree)
+    rows = rows_at_once(tree, scanned, _VECTOR)
+    threads = (settings.threads or os.cpu_count() or 1) if rows == _VECTOR else 1
+    row_limit = max(limit // (2 * rows * threads), min(_SMALL, limit))
+    found = list(calls_in(tree, GUARDED))
+    small = small_calls(found, rows=rows, row_limit=row_limit, limit=limit // 4)
+    arguments = max((len(call.arguments) for call in found), default=0)
+    for name, count in counted.items():
+        if count > small.get(name, 0):
+            cursor.execute(_macro(name, row_limit, limit // 8, arguments))
+
+
+def size_error(text: str) -> ScanLimitError | None:
+    """The error that a refused call is told by, None for another text of the engine."""
+    found = _MARK.fullmatch(text)
+    if found is None or found[1] not in GUARDED:
+        return None
+    return ScanLimitError(
+        f"{found[1]}() would make a value of more than {int(found[2]):,} bytes, more than "
+        "memory_limit leaves for one of the values that are computed together; "
+        "make it smaller or raise memory_limit"
+    )
+
+
+def _check_arrays(tree: Any, limit: int) -> None:
+    from icesql.engine.duckdb.sql.call_sizes import largest_array
+
+    found = largest_array(tree)
+    if found is not None and 8 * found[1] * _VECTOR > limit and found[1] > _SMALL // 8:
+        raise ScanLimitError(
+            f"the type {found[0]} has {found[1]:,} elements in each value, more than memory_limit "
+            "leaves for the values that are computed together; use a list (INTEGER[]) instead"
+        )
+
+
+def _refuse_schemas(tree: Any) -> None:
+    """The engine's own function, past the macro of its name, is not called by its schema."""
+    from sqlglot import exp
+
+    for dot in tree.find_all(exp.Dot):
+        if not isinstance(dot.expression, exp.Func):
+            continue
+        first = dot
+        while isinstance(first, exp.Dot):
+            first = first.this
+        if first.name.lower() == "system" and dot.expression.name.lower() in GUARDED:
+            raise UnsupportedSqlError(
+                "a function by its schema", hint=f"write {dot.expression.name}(…)"
+            )
+
+
+def _macro(name: str, row_limit: int, text_limit: int, arguments: int) -> str:
+    """The statement that hides a function behind a checked one."""
+    error = f"error('icesql:limit:{name}:{row_limit}')"
+    if name in _FORMATS:
+        bodies = [_format(name, count, row_limit) for count in range(1, max(arguments, 8) + 1)]
+    elif name == "regexp_replace":
+        # Pattern and options must stay constants, so matches are not counted but bounded.
+        size = "(strlen(v.s) + 1.0) * strlen(v.r) * 2"
+        error = f"error('icesql:limit:{name}:{text_limit}')"
+        checked = f"CASE WHEN {size} > {text_limit} THEN {error} ELSE v.r END"
+        bodies = [
+            f"(s, p, r{more}) AS list_transform([{{'s': s, 'r': r}}], lambda v: "
+            f"system.main.regexp_replace(v.s, p, {checked}{more}))[1]"
+            for more in ("", ", o")
+        ]
+    else:
+        bodies = []
+        for parameters, size, checked in _OVERLOADS[name]:
+            names = [parameter.split()[0] for parameter in parameters]
+            packed = ", ".join(f"'{each}': {each}" for each in names)
+            condition = f"CASE WHEN {size} > {row_limit} THEN {error} ELSE v.{checked} END"
+            passed = ", ".join(condition if each == checked else f"v.{each}" for each in names)
+            bodies.append(
+                f"({', '.join(parameters)}) AS list_transform([{{{packed}}}], "
+                f"lambda v: system.main.{name}({passed}))[1]"
+            )
+    return f"CREATE OR REPLACE TEMP MACRO {name}{', '.join(bodies)}"
+
+
+def _format(name: str, count: int, row_limit: int) -> str:
+    """A format of ``count`` parameters: widths in its text, or in arguments where it says so."""
+    width, dynamic = _FORMATS[name]
+    names = ["f", *(f"a{number}" for number in range(1, count))]
+    packed = ", ".join(f"'{each}': {each}" for each in names)
+    numbers = ", ".join(f"TRY_CAST(v.{each}::VARCHAR AS DOUBLE)" for each in names[1:])
+    written = (
+        f"list_sum(list_transform(regexp_extract_all(v.f, '{width}', 1), lambda w: w::DOUBLE))"
+    )
+    size = f"coalesce({written}, 0)"
+    if numbers:
+        size += (
+            f" + CASE WHEN regexp_matches(v.f, '{dynamic}') "
+            f"THEN coalesce(list_sum([{numbers}]), 0) ELSE 0 END"
+        )
+    error = f"error('icesql:limit:{name}:{row_limit}')"
+    passed = ", ".join(f"v.{each}" for each in names[1:])
+    return (
+        f"({', '.join(names)}) AS list_transform([{{{packed}}}], lambda v: "
+        f"system.main.{name}(CASE WHEN {size} > {row_limit} THEN {error} ELSE v.f END"
+        f"{', ' if passed else ''}{passed}))[1]"
+    )

@@ -1,0 +1,56 @@
+"""Subqueries in the place of a tree's tables.
+
+Names, literals and paths are strangers' texts. So a table is found in the tree, and stands in the
+SQL under a name that no text can know until its subquery takes its place.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from icesql.engine.duckdb.types import quoted
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+
+def spliced_sql(
+    tree: exp.Expr, sources: Mapping[str, str], check: Callable[[str], None] | None = None
+) -> str:
+    """The tree in DuckDB's dialect, tables named in ``sources`` replaced by their subqueries.
+
+    ``check`` is shown the text of the tree alone.
+    """
+    nonce = os.urandom(16).hex()
+    names = {name: f"{name}_{nonce}" for name in sources}
+    text = renamed_sql(tree, names)
+    if check is not None:
+        check(text)
+    return filled(text, {names[name]: sql for name, sql in sources.items()})
+
+
+def renamed_sql(tree: exp.Expr, names: Mapping[str, str]) -> str:
+    """The tree in DuckDB's dialect, its tables called by other ``names``; aliases stay."""
+    from sqlglot import exp
+
+    from icesql.sql.parser.writing import write_sql
+
+    tree = tree.copy()
+    for table in tree.find_all(exp.Table):
+        if table.name in names:
+            table.set("this", exp.to_identifier(names[table.name], quoted=True))
+    return write_sql(tree, "duckdb")
+
+
+def filled(sql: str, sources: Mapping[str, str]) -> str:
+    """``sql`` with its tables of these names replaced by subqueries, in one pass.
+
+    The names hold what no other text in ``sql`` can know; subqueries are not looked at again.
+    """
+    if not sources:
+        return sql
+    places = {quoted(name): f"({subquery})" for name, subquery in sources.items()}
+    return re.sub("|".join(map(re.escape, places)), lambda found: places[found[0]], sql)

@@ -1,0 +1,127 @@
+"""The rest of a query above partial results of a row each, run by DuckDB where the rows arrive.
+
+    SELECT sum(a0), sum(a1) / sum(a2) FROM partials
+
+Without GROUP BY each task gives one row. Spark would plan a shuffle and two stages for as many
+rows as there were tasks, which takes longer than the tasks of a short query.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Generator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import ErrorLevel
+from sqlglot.generators.duckdb import DuckDBGenerator
+
+from icesql.engine.duckdb.errors import translate
+from icesql.engine.result_schema import (
+    ResultColumn,
+    arrow_schema,
+    cast_batch,
+    declare,
+    declared_expression,
+)
+from icesql.engine.spark.fragments.fragment import Fragment
+from icesql.engine.spark.fragments.job import arrow_type
+from icesql.engine.spark.sql.dialect import spelled_sql
+from icesql.engine.spark.sql.kinds import Spelled
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from icesql.config import Settings
+    from icesql.engine.duckdb.instance import InstancePool
+
+_BATCH_ROWS: Final = 65_536
+
+
+def _merged_sql(generator: Any, node: Spelled) -> str:
+    text, engine_type = spelled_sql(generator, node), node.args.get("engine_type")
+    return f"CAST({text} AS {engine_type})" if engine_type else text
+
+
+class _DuckDBOverPartials(DuckDB):
+    """DuckDB's dialect with the merging of partial results in it; it is never read."""
+
+    class Generator(DuckDBGenerator):
+        """DuckDB's generator, for text that means the same in Spark's SQL and in DuckDB's."""
+
+        TRANSFORMS: ClassVar = {**DuckDBGenerator.TRANSFORMS, Spelled: _merged_sql}
+
+
+class Rest:
+    """SQL over the rows of one fragment, the table ``name`` in it; it gives ``columns``."""
+
+    def __init__(self, sql: str, name: str, schema: pa.Schema, columns: Sequence[ResultColumn]):
+        self._sql, self._name, self._schema = sql, name, schema
+        self._columns = tuple(columns)
+
+    def rows(
+        self,
+        partials: Generator[pa.RecordBatch, None, None],
+        pool: InstancePool,
+        settings: Settings,
+    ) -> Generator[pa.RecordBatch, None, None]:
+        """The result, once all of ``partials`` are here; they are closed. Raises icesql errors."""
+        import duckdb
+        import pyarrow as pa
+
+        try:
+            table = pa.Table.from_batches(partials, self._schema)
+        finally:
+            partials.close()
+        instance, cursor = pool.cursor((), settings)
+        try:
+            cursor.register(self._name, table)
+            schema = arrow_schema(self._columns)
+            with cursor.sql(self._sql).to_arrow_reader(_BATCH_ROWS) as reader:
+                for batch in reader:
+                    yield cast_batch(batch, schema)
+        except duckdb.Error as error:
+            raise translate(error, ()) from error
+        finally:
+            instance.release(cursor)
+
+
+def rest_of(
+    tree: exp.Expr, fragments: Sequence[Fragment], columns: Sequence[ResultColumn], cursor: Any
+) -> Rest | None:
+    """What is left of a cut tree, where it reads nothing but one row of each task; else None.
+
+    ``columns`` are those of the query, which the rest has to give.
+    """
+    import duckdb
+    import pyarrow as pa
+
+    if len(fragments) != 1 or not fragments[0].is_one_row:
+        return None
+    (fragment,) = fragments
+    if {table.name for table in tree.find_all(exp.Table)} != {fragment.name}:
+        return None
+    name = f"{fragment.name}_{secrets.token_hex(4)}"
+    renamed = tree.copy()
+    for table in renamed.find_all(exp.Table):
+        table.set("this", exp.to_identifier(name, quoted=True))
+    sql = renamed.sql(dialect=_DuckDBOverPartials, unsupported_level=ErrorLevel.IGNORE)
+    schema = pa.schema([(each, arrow_type(kind)) for each, kind in fragment.columns])
+    cursor.register(name, schema.empty_table())
+    try:
+        kinds = cursor.sql(sql).types
+    except duckdb.Error:
+        # Its meaning was DuckDB's before it was cut; the reasons against are Spark's to tell.
+        return None
+    finally:
+        cursor.unregister(name)
+    if [declare(kind) for kind in kinds] != [column.type for column in columns]:
+        return None
+    names = [f"c{at}" for at in range(len(columns))]
+    casts = [
+        f"{declared_expression(f'q.{each}', kind)} AS {each}"
+        for each, kind in zip(names, kinds, strict=True)
+    ]
+    sql = f"SELECT {', '.join(casts)} FROM ({sql}) AS q({', '.join(names)})"
+    return Rest(sql, name, schema, columns)

@@ -1,0 +1,192 @@
+"""A fragment run inside a Spark task: DuckDB over the files of one combined task."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from icesql.config import Settings
+from icesql.context import QueryContext
+from icesql.engine.duckdb.arrow_source import ArrowSource
+from icesql.engine.duckdb.bad_file import name_bad_file
+from icesql.engine.duckdb.errors import translate
+from icesql.engine.duckdb.instance import InstancePool
+from icesql.engine.duckdb.relations import grouping
+from icesql.engine.duckdb.relations.footer import FooterCache
+from icesql.engine.duckdb.relations.grouping import FileGroup, group_files
+from icesql.engine.duckdb.relations.relation import Relation, union_all
+from icesql.engine.duckdb.relations.relation_builder import RelationBuilder
+from icesql.engine.duckdb.sql.size_guards import guard_sizes
+from icesql.engine.duckdb.sql.splice import filled
+from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, ScanContext
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_BATCH_ROWS: Final = 65_536
+_MEMORY_LIMIT: Final = 1 << 30
+
+
+@functools.cache
+def _instances() -> InstancePool:
+    """DuckDB is kept for the next task of this worker process."""
+    return InstancePool()
+
+
+@functools.cache
+def _footers() -> FooterCache:
+    return FooterCache()
+
+
+@dataclass(frozen=True)
+class FragmentJob:
+    """``sql`` over the rows of ``tables``, in the session zone ``timezone``.
+
+    ``tables`` are names in it and the tasks they stand for; ``columns`` the names of what comes
+    out and its types, as Spark calls them.
+    """
+
+    sql: str
+    tables: tuple[tuple[str, CombinedScanTask], ...]
+    timezone: str
+    columns: tuple[tuple[str, str], ...]
+
+    def __call__(self) -> Iterator[pa.RecordBatch]:
+        """The rows of the fragment. Raises icesql errors."""
+        import duckdb
+
+        settings = replace(
+            Settings(),
+            timezone=self.timezone,
+            threads=1,
+            memory_limit=_MEMORY_LIMIT,
+        )
+        query = QueryContext(settings=settings)
+        folders = {
+            os.path.dirname(path)
+            for _, task in self.tables
+            for file in task.tasks
+            for each in (file.data_file, *file.deletes)
+            if (path := task.context.storage.local_path(each.path)) is not None
+        }
+        instance, cursor = _instances().cursor(folders, settings)
+        streams: list[ArrowSource] = []
+        try:
+            yield from self._run(cursor, query, streams)
+        except (duckdb.Error, UnicodeDecodeError, OSError) as error:
+            for stream in streams:
+                if stream.error is not None:
+                    raise stream.error from None
+            names = [
+                file.data_file.path.rsplit("/", 1)[-1]
+                for _, task in self.tables
+                for file in task.tasks
+            ]
+            found = translate(error, names)
+            # DuckDB does not always say which file is bad.
+            name_bad_file(found, [task for _, task in self.tables], query)
+            raise found from error
+        finally:
+            for stream in streams:
+                stream.stop()
+            instance.release(cursor)
+
+    def _run(
+        self, cursor: Any, query: QueryContext, streams: list[ArrowSource]
+    ) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        guard_sizes(self.sql, None, cursor, query.settings)
+        sources, parameters = dict[str, str](), dict[str, Any]()
+        for index, (table, task) in enumerate(self.tables):
+            relation = _relation(cursor, index, task, query, streams)
+            for name, source in relation.registered.items():
+                cursor.register(name, source)
+            sources[table] = relation.sql
+            parameters |= relation.parameters
+        sql = filled(self.sql, sources)
+        used = {name: value for name, value in parameters.items() if f"${name}" in sql}
+        schema = pa.schema([(name, arrow_type(kind)) for name, kind in self.columns])
+        reader = cursor.sql(sql, params=used or None).to_arrow_reader(_BATCH_ROWS)
+        with reader:
+            for batch in reader:
+                arrays = [
+                    array.cast(field.type) if array.type != field.type else array
+                    for array, field in zip(batch.columns, schema, strict=True)
+                ]
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _relation(
+    cursor: Any, index: int, task: CombinedScanTask, query: QueryContext, streams: list[ArrowSource]
+) -> Relation:
+    context = task.context
+    builder = RelationBuilder(cursor, _footers(), query, streams)
+    relations: list[Relation] = []
+    rest: list[FileGroup] = []
+    for group in builder.confirm(context, group_files(task.tasks, context, query.settings)):
+        whole = tuple(each for each in group.tasks if each.is_whole_file)
+        parts = tuple(each for each in group.tasks if not each.is_whole_file)
+        if group.name == grouping.PLAIN:
+            for number, part in enumerate(parts):
+                first, end = _row_range(part, context)
+                relations.append(builder.rows(context, part, f"p{index}_{number}", first, end))
+        elif parts:
+            # Splits of files with deletes: the reference reader knows their rows.
+            rest.append(FileGroup(grouping.GENERAL, parts, "a split with deletes"))
+        if whole:
+            rest.append(FileGroup(group.name, whole, group.reason))
+    if rest or not relations:
+        relations.append(builder.relation(index, context, _one_general(rest)))
+    return union_all(relations)
+
+
+def _one_general(groups: Sequence[FileGroup]) -> list[FileGroup]:
+    general = tuple(t for g in groups if g.name == grouping.GENERAL for t in g.tasks)
+    kept = [g for g in groups if g.name != grouping.GENERAL]
+    return [*kept, FileGroup(grouping.GENERAL, general)] if general else kept
+
+
+def _row_range(task: FileScanTask, context: ScanContext) -> tuple[int, int]:
+    """First row and end of a split: the row groups whose midpoint lies in its bytes."""
+    import pyarrow.parquet as pq
+
+    from icesql.read.formats.row_groups import RowGroups
+    from icesql.read.task import byte_range
+
+    path = context.storage.location(task.data_file.path)
+    metadata = pq.read_metadata(path)
+    groups = RowGroups(metadata, (), (), context.schema)
+    start, stop = byte_range(task)
+    rows = first = last = 0
+    found = False
+    for number, count in enumerate(groups.row_counts):
+        if start <= groups.midpoint(number) < stop:
+            first, last, found = (first if found else rows), rows + count, True
+        rows += count
+    return first, last
+
+
+def arrow_type(name: str) -> pa.DataType:
+    """The Arrow type of a column of a fragment, from what Spark calls it."""
+    import pyarrow as pa
+
+    if name.startswith("DECIMAL("):
+        precision, scale = name[8:-1].split(",")
+        return pa.decimal128(int(precision), int(scale))
+    return {
+        "BOOLEAN": pa.bool_(),
+        "TINYINT": pa.int8(),
+        "SMALLINT": pa.int16(),
+        "INT": pa.int32(),
+        "BIGINT": pa.int64(),
+        "FLOAT": pa.float32(),
+        "DOUBLE": pa.float64(),
+        "STRING": pa.string(),
+        "DATE": pa.date32(),
+        "TIMESTAMP_NTZ": pa.timestamp("us"),
+        "TIMESTAMP_LTZ": pa.timestamp("us", tz="UTC"),
+    }[name]

@@ -1,0 +1,235 @@
+"""Aggregations that read partial results of the tasks.
+
+    SELECT k, sum(x), avg(y) FROM t JOIN s ON … WHERE c GROUP BY k
+
+becomes, in each task,  SELECT k AS k0, sum(x) AS a0, sum(y) AS a1, count(y) AS a2 … GROUP BY k
+and in Spark            SELECT k0, sum(a0), sum(a1) / sum(a2) FROM partials GROUP BY k0
+
+What does not have this form is left to Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from sqlglot import exp
+
+from icesql.engine.spark.fragments.division import divisible_scans, sources
+from icesql.engine.spark.fragments.fragment import Choice, Fragment, below, fragment, read_instead
+from icesql.engine.spark.sql.kinds import kind, spelled
+
+# Kinds whose values cross to Spark as they are.
+VALUES: Final = frozenset(
+    {"integer", "decimal", "double", "float", "text", "date", "boolean", "timestamp", "timestamptz"}
+)
+_SUMMED: Final = frozenset({"integer", "decimal", "double", "float"})
+_PARTS: Final = frozenset(
+    {"expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset",
+     "with_", "distinct", "qualify", "kind", "hint"}
+)  # fmt: skip
+
+
+def cut_aggregate(select: exp.Select, name: str, choice: Choice) -> Fragment | None:
+    """Let an aggregation read partial results, columns ``k<n>`` and ``a<n>``, of a fragment.
+
+    None, and nothing changed, where it has not that form or ``choice`` is against it.
+    """
+    if any(value and part not in _PARTS for part, value in select.args.items()):
+        return None
+    distinct = select.args.get("distinct")
+    if distinct is not None and distinct.args.get("on"):
+        return None
+    keys = _keys(select)
+    aggregates = list(_aggregates(select))
+    if keys is None or (not keys and not aggregates):
+        return None
+    candidates = divisible_scans(select)
+    aliases = frozenset(sources(select))
+    if not candidates or not all(_is_local(each, aliases) for each in [*keys, *aggregates]):
+        return None
+    if not all(kind(key) in VALUES for key in keys) or not all(map(_splits, aggregates)):
+        return None
+    partials: list[exp.Expr] = []
+    changes: list[tuple[exp.Expr, exp.Expr]] = []
+    changes += [(node, _final(node, name, partials)) for node in aggregates]
+    for node, at in list(_key_places(select, keys)):
+        column = exp.column(f"k{at}", table=name, quoted=True)
+        column.type = keys[at].type
+        changes.append((node, column))
+    if not _all_covered(select, aliases, {id(node) for node, _ in changes}):
+        return None
+    columns = [exp.alias_(key.copy(), f"k{at}", quoted=True) for at, key in enumerate(keys)]
+    columns += [exp.alias_(each, f"a{at}", quoted=True) for at, each in enumerate(partials)]
+    inner = below(select, columns)
+    if keys:
+        inner.set("group", exp.Group(expressions=[key.copy() for key in keys]))
+    made = fragment(name, inner, candidates, keys, choice)
+    if made is None:
+        return None
+    made = replace(made, is_one_row=not keys)
+    for node, new in changes:
+        if isinstance(node.parent, exp.Select) and node.arg_key == "expressions":
+            # A bare column of the list gave its name; its stand-in has another.
+            new = exp.alias_(new, node.alias_or_name, quoted=True) if node.alias_or_name else new
+        node.replace(new)
+    read_instead(select, name)
+    if keys:
+        grouped = [exp.column(f"k{at}", table=name, quoted=True) for at in range(len(keys))]
+        select.set("group", exp.Group(expressions=grouped))
+    return made
+
+
+def _keys(select: exp.Select) -> list[exp.Expr] | None:
+    group = select.args.get("group")
+    if group is None:
+        return []
+    if any(value for name, value in group.args.items() if name not in ("expressions", "all")):
+        return None
+    if group.args.get("all"):
+        listed = [each.unalias() for each in select.expressions if not _has_aggregate(each)]
+    else:
+        listed = list(group.expressions)
+    keys: list[exp.Expr] = []
+    for each in listed:
+        if isinstance(each, exp.Literal | exp.Tuple):
+            return None
+        if each not in keys:
+            keys.append(each)
+    return keys
+
+
+def _outside(select: exp.Select) -> Iterator[exp.Expr]:
+    """The nodes of a SELECT that are computed after grouping, nested queries whole."""
+    for each in _after_grouping(select):
+        yield from each.walk(prune=lambda node: isinstance(node, exp.Query))
+
+
+def _is_aggregate(node: exp.Expr) -> bool:
+    if not isinstance(node, exp.AggFunc):
+        return False
+    parent = node.parent
+    while isinstance(parent, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
+        parent = parent.parent
+    return not (isinstance(parent, exp.Window) and parent.this.find(type(node)) is node)
+
+
+def _has_aggregate(node: exp.Expr) -> bool:
+    return any(_is_aggregate(each) for each in node.find_all(exp.AggFunc))
+
+
+def _aggregates(select: exp.Select) -> Iterator[exp.Expr]:
+    """The aggregate calls, with their FILTER if they have one."""
+    for node in _outside(select):
+        if _is_aggregate(node):
+            parent = node.parent
+            if isinstance(parent, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+                yield parent
+            else:
+                yield node
+
+
+def _is_local(node: exp.Expr, aliases: frozenset[str]) -> bool:
+    if node.find(exp.Query) is not None:
+        return False
+    return all(column.table in aliases for column in node.find_all(exp.Column))
+
+
+def _splits(node: exp.Expr) -> bool:
+    """Whether partial results of an aggregate can be put together to the exact whole."""
+    call = node.this if isinstance(node, exp.Filter) else node
+    argument = call.this
+    if isinstance(argument, exp.Distinct | exp.Order) or _has_nested_aggregate(call):
+        return False
+    match call:
+        case exp.Count():
+            return not call.expressions
+        case exp.Sum() | exp.Avg():
+            return kind(argument) in _SUMMED
+        case exp.Min() | exp.Max():
+            return kind(argument) in VALUES and not call.expressions
+        case _:
+            return False
+
+
+def _has_nested_aggregate(call: exp.Expr) -> bool:
+    return any(node is not call for node in call.find_all(exp.AggFunc))
+
+
+def _final(node: exp.Expr, alias: str, partials: list[exp.Expr]) -> exp.Expr:
+    """What stands for an aggregate above; what the tasks compute for it goes to ``partials``."""
+    condition = node.expression if isinstance(node, exp.Filter) else None
+    call = node.this if isinstance(node, exp.Filter) else node
+
+    def partial(inner: exp.Expr, type_: exp.DataType | None = None) -> exp.Column:
+        made: exp.Expr = inner
+        if condition is not None:
+            made = exp.Filter(this=inner, expression=condition.copy())
+        if type_ is not None:
+            made = exp.cast(made, type_)
+        if made not in partials:
+            partials.append(made)
+        return exp.column(f"a{partials.index(made)}", table=alias, quoted=True)
+
+    whole = exp.DataType.build("DECIMAL(38, 0)")
+    match call:
+        case exp.Count():
+            column = partial(call.copy())
+            made = spelled("COALESCE(SUM({0}), 0)", column, like="BIGINT")
+            made.set("engine_type", "BIGINT")
+            return made
+        case exp.Sum():
+            # A HUGEINT has no equal in Spark; its sum is checked to fit a BIGINT at the end.
+            integer = kind(call.this) == "integer"
+            made = spelled("SUM({0})", partial(call.copy(), whole if integer else None), like=call)
+            made.set("engine_type", "HUGEINT" if integer else None)
+            return made
+        case exp.Avg():
+            integer = kind(call.this) == "integer"
+            total = partial(exp.Sum(this=call.this.copy()), whole if integer else None)
+            count = partial(exp.Count(this=call.this.copy()))
+            return spelled(
+                "(CAST(SUM({0}) AS DOUBLE) / NULLIF(SUM({1}), 0))", total, count, like="DOUBLE"
+            )
+        case _:
+            word = "MIN" if isinstance(call, exp.Min) else "MAX"
+            return spelled(f"{word}({{0}})", partial(call.copy()), like=call)
+
+
+def _key_places(select: exp.Select, keys: list[exp.Expr]) -> Iterator[tuple[exp.Expr, int]]:
+    """Where the grouping keys stand outside of aggregates, outermost first."""
+
+    def visit(node: exp.Expr) -> Iterator[tuple[exp.Expr, int]]:
+        if node in keys:
+            yield node, keys.index(node)
+            return
+        if _is_aggregate(node) or isinstance(node, exp.Query):
+            return
+        for child in node.iter_expressions():
+            yield from visit(child)
+
+    for each in _after_grouping(select):
+        yield from visit(each)
+
+
+def _all_covered(select: exp.Select, aliases: frozenset[str], replaced: set[int]) -> bool:
+    """Whether nothing of the table is needed but keys and aggregates, nested queries included."""
+
+    def visit(node: exp.Expr) -> bool:
+        if id(node) in replaced:
+            return True
+        if isinstance(node, exp.Column) and node.table in aliases:
+            return False
+        return all(visit(child) for child in node.iter_expressions())
+
+    return all(map(visit, _after_grouping(select)))
+
+
+def _after_grouping(select: exp.Select) -> Iterator[exp.Expr]:
+    """The expressions of a SELECT that are computed after grouping."""
+    for part in ("expressions", "having", "order", "qualify"):
+        value = select.args.get(part)
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, exp.Expr):
+                yield each

@@ -1,0 +1,156 @@
+"""Rows that the tasks leave out: filtered away, beyond a LIMIT, or the same again.
+
+    SELECT x, y FROM t WHERE c ORDER BY z LIMIT 10
+
+becomes, in each task,  SELECT x AS c0, y AS c1, z AS o0 FROM t WHERE c ORDER BY z LIMIT 10
+and in Spark            SELECT c0, c1 FROM parts ORDER BY o0 LIMIT 10
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from sqlglot import exp
+
+from icesql.engine.spark.fragments.division import (
+    divisible_scans,
+    is_computed_per_row,
+    scan_number,
+    sources,
+)
+from icesql.engine.spark.fragments.fragment import Choice, Fragment, below, fragment, read_instead
+from icesql.engine.spark.sql.kinds import literal_integer
+
+# Rows that each task may send for a LIMIT; beyond, the whole is sorted where it is joined.
+MOST_ROWS: Final = 100_000
+_PARTS: Final = frozenset(
+    {"expressions", "from_", "joins", "where", "order", "limit", "offset", "with_", "distinct",
+     "kind", "hint"}
+)  # fmt: skip
+
+
+def cut_rows(select: exp.Select, name: str, choice: Choice) -> Fragment | None:
+    """Let a SELECT with DISTINCT or LIMIT read the first or the distinct rows of each task.
+
+    None, and nothing changed, where it has not that form or ``choice`` is against it.
+    """
+    if any(value and part not in _PARTS for part, value in select.args.items()):
+        return None
+    distinct, count = select.args.get("distinct"), _rows_of_limit(select)
+    if count is None and (distinct is None or select.args.get("limit") is not None):
+        return None
+    if distinct is not None and distinct.args.get("on"):
+        return None
+    aliases = frozenset(sources(select))
+    listed = [each.unalias() for each in select.expressions]
+    order = select.args.get("order")
+    ordered = list(order.expressions) if order is not None else []
+    places = [_place(each.this, select) for each in ordered]
+    extra = [each.this for each, place in zip(ordered, places, strict=True) if place is None]
+    if extra and distinct is not None:
+        return None
+    if not all(_is_of(each, aliases) for each in [*listed, *extra]):
+        return None
+    columns = [exp.alias_(each.copy(), f"c{at}", quoted=True) for at, each in enumerate(listed)]
+    columns += [exp.alias_(each.copy(), f"o{at}", quoted=True) for at, each in enumerate(extra)]
+    names = iter(f"o{at}" for at in range(len(extra)))
+    keys = [next(names) if place is None else f"c{place}" for place in places]
+    inner = below(select, columns)
+    if distinct is not None:
+        inner.set("distinct", exp.Distinct())
+    if count is not None:
+        inner.set("limit", exp.Limit(expression=exp.Literal.number(count)))
+        if order is not None:
+            inner.set("order", _by_names(order, keys))
+    made = fragment(name, inner, divisible_scans(select), listed if count is None else (), choice)
+    if made is None:
+        return None
+    for at, each in enumerate(select.expressions):
+        column = exp.column(f"c{at}", table=name, quoted=True)
+        column.type = listed[at].type
+        each.replace(exp.alias_(column, each.alias_or_name or f"c{at}", quoted=True))
+    read_instead(select, name)
+    if order is not None:
+        for each, key in zip(order.expressions, keys, strict=True):
+            column = exp.column(key, table=name, quoted=True)
+            column.type = each.this.type
+            each.set("this", column)
+    return made
+
+
+def _rows_of_limit(select: exp.Select) -> int | None:
+    """LIMIT and OFFSET together; None without a LIMIT, or with one that is no small number."""
+    limit, offset = select.args.get("limit"), select.args.get("offset")
+    if not isinstance(limit, exp.Limit) or limit.expressions or limit.args.get("offset"):
+        return None
+    rows = literal_integer(limit.expression)
+    skipped = 0 if offset is None else literal_integer(offset.expression)
+    if rows is None or skipped is None or not 0 <= rows + skipped <= MOST_ROWS:
+        return None
+    return rows + skipped
+
+
+def _place(key: exp.Expr, select: exp.Select) -> int | None:
+    """Which column of the list an ORDER BY key is; None when it is none of them."""
+    number = literal_integer(key)
+    if number is not None and 1 <= number <= len(select.expressions):
+        return number - 1
+    for at, each in enumerate(select.expressions):
+        if key == each.unalias():
+            return at
+    if isinstance(key, exp.Column) and not key.table:
+        names = [each.alias_or_name.lower() for each in select.expressions]
+        if names.count(key.name.lower()) == 1:
+            return names.index(key.name.lower())
+    return None
+
+
+def _is_of(node: exp.Expr, aliases: frozenset[str]) -> bool:
+    return (
+        is_computed_per_row(node)
+        and node.find(exp.Query, exp.Explode, exp.Unnest, exp.Star) is None
+        and all(column.table in aliases for column in node.find_all(exp.Column))
+    )
+
+
+def _by_names(order: exp.Order, names: list[str]) -> exp.Order:
+    made = order.copy()
+    for each, name in zip(made.expressions, names, strict=True):
+        each.set("this", exp.column(name, quoted=True))
+    return made
+
+
+def filtered(
+    tree: exp.Expr, scan: int, names: list[str], name: str, choice: Choice
+) -> Fragment | None:
+    """A fragment of the columns ``names`` of a scan with the conditions on it alone.
+
+    The tree stays as it is: it asks the same conditions of the rows that are left. None where
+    there are no such conditions.
+    """
+    table = next((each for each in tree.find_all(exp.Table) if scan_number(each) == scan), None)
+    select = table.find_ancestor(exp.Select) if table is not None else None
+    if table is None or select is None or scan not in divisible_scans(select):
+        return None
+    alias = table.alias_or_name
+    where = select.args.get("where")
+    own = [each.copy() for each in _conjuncts(where) if _is_of(each, frozenset({alias}))]
+    if not own:
+        return None
+    columns = [
+        exp.alias_(exp.column(each, table=alias, quoted=True), each, quoted=True) for each in names
+    ]
+    inner = exp.Select(
+        expressions=columns,
+        from_=exp.From(this=table.copy()),
+        where=exp.Where(this=exp.and_(*own, copy=False)),
+    )
+    return fragment(name, inner, (scan,), (), choice)
+
+
+def _conjuncts(where: exp.Expr | None) -> Iterator[exp.Expr]:
+    if where is None:
+        return
+    inner = where.this.unnest()
+    yield from inner.flatten() if isinstance(inner, exp.And) else [inner]

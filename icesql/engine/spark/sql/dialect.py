@@ -1,0 +1,252 @@
+"""A bound tree as Spark SQL that means what DuckDB means by it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ErrorLevel, SqlglotError, UnsupportedError
+from sqlglot.generators.spark import SparkGenerator
+from sqlglot.optimizer.annotate_types import annotate_types
+from sqlglot.optimizer.qualify import qualify
+
+from icesql.engine.duckdb.types import duckdb_type
+from icesql.engine.spark.crossing import marked
+from icesql.engine.spark.sql.functions import rewrite_function
+from icesql.engine.spark.sql.kinds import Refusal, Spelled, kind, refuse
+from icesql.engine.spark.sql.operators import rewrite_operator
+from icesql.engine.spark.sql.qualify_clause import filter_windows
+from icesql.errors import UnsupportedSqlError
+from icesql.sql.functions import function_key, function_keys
+
+if TYPE_CHECKING:
+    from icesql.scan.table_scan import TableScan
+
+# Functions of sqlglot's tree that are no functions of SQL.
+_SYNTAX: Final = (
+    exp.Cast, exp.Case, exp.If, exp.Connector, exp.Exists, exp.Array, exp.Struct, exp.Interval,
+    exp.AtTimeZone, exp.Explode, exp.CurrentDate, exp.CurrentTimestamp, exp.Unnest, exp.Map,
+    exp.ToMap, exp.Coalesce, exp.ArrayConcat, exp.Bracket, exp.Like, exp.RegexpLike, exp.Concat,
+)  # fmt: skip
+_CARRIED: Final = frozenset({"time", "timestamp_ns", "timestamptz_ns", "uuid"})
+# Where a value that Spark holds as another type may stand: its equality and order are the same.
+_CARRIED_MAY_STAND: Final = (
+    exp.Select, exp.Alias, exp.Paren, exp.Group, exp.Ordered, exp.EQ, exp.NEQ, exp.LT, exp.LTE,
+    exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Is, exp.In, exp.Between, exp.Count,
+    exp.Min, exp.Max, exp.Coalesce, exp.Nullif, exp.Distinct, exp.Tuple, exp.Subquery, exp.Case,
+    exp.If, exp.AnyValue, exp.First, exp.Last, exp.ArrayAgg, exp.Order, exp.Window, exp.Bracket,
+    exp.Lag, exp.Lead, exp.IgnoreNulls, exp.FirstValue, exp.LastValue, exp.Join, exp.Dot,
+    exp.Cast, exp.Column, exp.Explode, exp.Array, exp.ArgMax, exp.ArgMin, exp.Filter, exp.Add,
+    exp.Sub, exp.ArrayContains,
+)  # fmt: skip
+
+
+def spelled_sql(generator: Any, node: Spelled) -> str:
+    """The text of a Spelled node in the dialect of a generator."""
+    return "".join(
+        part if isinstance(part, str) else generator.sql(part) for part in node.args["parts"]
+    )
+
+
+def _refusal_sql(generator: Any, node: Refusal) -> str:
+    """RAISE_ERROR of a marked error. The mark stands apart: Spark quotes SQL in its messages."""
+    error, mark = refuse(node.args["construct"]), node.args["mark"]
+    parts = f"{error}\n{mark}", marked(error, mark).removeprefix(mark)
+    texts = ", ".join(generator.sql(exp.Literal.string(part)) for part in parts)
+    return f"RAISE_ERROR(CONCAT({texts}))"
+
+
+def _timestamp_types() -> dict[Any, str]:
+    kinds = exp.DataType.Type
+    return {
+        **SparkGenerator.TYPE_MAPPING,
+        **dict.fromkeys((kinds.TIMESTAMP, kinds.DATETIME, kinds.TIMESTAMPNTZ), "TIMESTAMP_NTZ"),
+        **dict.fromkeys((kinds.TIMESTAMPTZ, kinds.TIMESTAMPLTZ), "TIMESTAMP_LTZ"),
+    }
+
+
+class IcesqlSpark(Spark):
+    """Spark's dialect as icesql writes it; it is never read."""
+
+    class Generator(SparkGenerator):
+        """Spark's generator with text of Spark's own in it."""
+
+        TRANSFORMS: ClassVar = {
+            **SparkGenerator.TRANSFORMS,
+            Spelled: spelled_sql,
+            Refusal: _refusal_sql,
+        }
+        TYPE_MAPPING: ClassVar = _timestamp_types()
+
+
+def qualified(tree: exp.Expr, scans: Sequence[TableScan]) -> exp.Expr:
+    """A copy of the tree whose columns are qualified, stars expanded and types annotated.
+
+    Raises UnsupportedSqlError where sqlglot cannot place a name.
+    """
+    schema: Mapping[str, Any] = {
+        f"__scan_{index}": {
+            column.name: duckdb_type(column.type) for column in scan.projection.fields
+        }
+        or {"__row": "INTEGER"}
+        for index, scan in enumerate(scans)
+    }
+    for node in tree.find_all(exp.Columns):
+        raise refuse(f"COLUMNS({node.this.sql(dialect='duckdb')})")
+    try:
+        made = qualify(
+            tree.copy(), dialect="duckdb", schema=dict(schema), validate_qualify_columns=False
+        )
+        return annotate_types(made, schema=dict(schema), dialect="duckdb")
+    except SqlglotError as error:
+        raise refuse(f"this statement ({error})") from error
+
+
+def spark_sql(tree: exp.Expr, names: Mapping[str, str], timezone: str, mark: str) -> str:
+    """A qualified tree in Spark's SQL, its scans called by ``names``.
+
+    Rows that it refuses end the query by an error behind ``mark``.
+
+    Raises UnsupportedSqlError naming what has no equal there.
+    """
+    tree = tree.copy()
+    for select in tree.find_all(exp.Select):
+        _order_distinct(select)
+    filter_windows(tree)
+    for node in reversed(list(tree.dfs())):
+        made = rewrite_operator(node, timezone)
+        if made is node:
+            made = rewrite_function(node)
+        if made is not node:
+            node.replace(made)
+    for refusal in tree.find_all(Refusal):
+        refusal.set("mark", mark)
+    for table in tree.find_all(exp.Table):
+        if table.name in names:
+            table.set("this", exp.to_identifier(names[table.name], quoted=True))
+    try:
+        return str(tree.sql(dialect=IcesqlSpark, unsupported_level=ErrorLevel.RAISE))
+    except UnsupportedError as error:
+        raise refuse(str(error)) from error
+
+
+def _order_distinct(select: exp.Select) -> None:
+    """ORDER BY of a SELECT DISTINCT by the names of its columns, the only ones Spark sees there."""
+    order = select.args.get("order")
+    if order is None or select.args.get("distinct") is None:
+        return
+    names = {
+        each.unalias().unnest(): each.alias_or_name
+        for each in select.expressions
+        if each.alias_or_name
+    }
+    for ordered in order.expressions:
+        name = names.get(ordered.this)
+        if name is not None and isinstance(ordered.this, exp.Column):
+            made = exp.column(name, quoted=True)
+            made.type = ordered.this.type
+            ordered.set("this", made)
+
+
+def check_functions(tree: exp.Expr) -> None:
+    """Raises UnsupportedSqlError for a function outside the table, or a misplaced carried value."""
+    known = function_keys()
+    for node in tree.walk():
+        if isinstance(node, exp.Join) and str(node.args.get("method") or "").upper() == "ASOF":
+            raise refuse("ASOF JOIN")
+        _check_unnest(node)
+        _check_nested_order(node)
+        _check_in(node)
+        if not isinstance(node, exp.Func) or isinstance(node, _SYNTAX):
+            pass
+        elif function_key(node) not in known:
+            raise UnsupportedSqlError(
+                f"the function {_written(node)}() on Spark",
+                hint="it is not in the function table; run it with engine = 'local'",
+            )
+        _check_carried(node)
+
+
+def _written(node: exp.Func) -> str:
+    if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):
+        return node.name.lower()
+    text = node.sql(dialect="duckdb")
+    name = text.partition("(")[0]
+    return name.lower() if name.isidentifier() else node.sql_name().lower()
+
+
+def _check_unnest(node: exp.Expr) -> None:
+    """What would become another number of rows in Spark's LATERAL VIEW and explode()."""
+    match node:
+        case exp.Join() if isinstance(node.this, exp.Unnest):
+            on = node.args.get("on")
+            always = on is None or (isinstance(on, exp.Boolean) and on.this)
+            if node.side or node.kind not in ("", "CROSS", "INNER") or not always:
+                raise refuse("a JOIN with unnest() that has a side or a condition")
+        case exp.Select() if sum(each.find(exp.Explode, exp.Unnest) is not None
+                                 for each in node.expressions) > 1:  # fmt: skip
+            raise refuse("several unnest() in one SELECT")
+        case exp.Array() if not node.expressions:
+            raise refuse("an empty list, which has no type there,")
+
+
+def _check_in(node: exp.Expr) -> None:
+    """``x IN (SELECT …)`` is false in Spark where it is NULL, unless it is a whole condition."""
+    if not isinstance(node, exp.In) or node.args.get("query") is None:
+        return
+    child: exp.Expr = node
+    negated = False
+    while (parent := child.parent) is not None:
+        match parent:
+            case exp.Where() | exp.Having() | exp.Qualify() | exp.Filter():
+                return
+            case exp.Join() if child.arg_key == "on":
+                return
+            case exp.If() if child.arg_key == "this" and not negated:
+                return
+            case exp.Paren() | exp.And():
+                pass
+            case exp.Or() if not negated:
+                pass
+            case exp.Not() if child is node or (isinstance(child, exp.Paren) and not negated):
+                negated = True
+            case _:
+                break
+        child = parent
+    raise refuse("IN (SELECT …) as a value", "it may be NULL; write EXISTS or a JOIN")
+
+
+def _check_nested_order(node: exp.Expr) -> None:
+    """NULLs inside lists and structs are greatest in the local engine, least in Spark."""
+    match node:
+        case exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
+            compared = [node.this, node.expression]
+        case exp.Between():
+            compared = [node.this]
+        case exp.Ordered() | exp.Min() | exp.Max():
+            compared = [node.this]
+        case exp.Greatest() | exp.Least():
+            compared = [node.this, *node.expressions]
+        case exp.ArgMax() | exp.ArgMin():
+            compared = [node.expression]
+        case _:
+            return
+    if any(kind(each) in ("list", "struct") for each in compared):
+        raise refuse("an order of lists or structs")
+
+
+def _check_carried(node: exp.Expr) -> None:
+    found = kind(node)
+    if found not in _CARRIED or node.parent is None:
+        return
+    parent = node.parent
+    if isinstance(parent, exp.Query | exp.Expression) and isinstance(parent, _CARRIED_MAY_STAND):
+        return
+    if found == "uuid" and isinstance(parent, exp.Like | exp.ILike):
+        # A UUID is held as its text.
+        return
+    if isinstance(parent, exp.Query | exp.From | exp.CTE | exp.With | exp.TableAlias):
+        return
+    raise refuse(f"{parent.key} of a {found}")

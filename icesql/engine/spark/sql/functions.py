@@ -1,0 +1,215 @@
+"""Functions in Spark's spelling, where sqlglot's own translation would change a value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from sqlglot import exp
+
+from icesql.engine.spark.sql.kinds import (
+    NUMBERS,
+    kind,
+    kind_of_type,
+    refuse,
+    spelled,
+)
+from icesql.engine.spark.sql.numbers import NUMBER_REWRITES, is_finite
+from icesql.engine.spark.sql.texts import TEXT_REWRITES
+from icesql.engine.spark.sql.times import TIME_REWRITES, epoch, part_of
+
+
+def rewrite_function(node: exp.Expr) -> exp.Expr:
+    """The node, or what stands for it in Spark. Raises UnsupportedSqlError."""
+    rewrite = _REWRITES.get(type(node))
+    if rewrite is not None:
+        return rewrite(node)
+    match node:
+        case exp.TimeToUnix():
+            return epoch(node)
+        case exp.Anonymous():
+            return _anonymous(node)
+        case _:
+            return node
+
+
+# ------------------------------------------------------------------ aggregates
+
+
+def _avg(node: exp.Avg) -> exp.Expr:
+    if isinstance(node.this, exp.Distinct):
+        if kind(node.this.expressions[0]) in ("float", "double"):
+            return node
+        raise refuse("avg(DISTINCT) of exact numbers")
+    if kind(node.this) in ("decimal", "integer") and _is_bare(node):
+        # Exactly summed, then one division: DuckDB's average is a double of that.
+        exact = "{0}" if kind(node.this) == "decimal" else "CAST({0} AS DECIMAL(20,0))"
+        return spelled(f"(CAST(SUM({exact}) AS DOUBLE) / COUNT({{0}}))", node.this, like="DOUBLE")
+    return spelled("AVG(CAST({0} AS DOUBLE))", node.this, like="DOUBLE")
+
+
+def _is_bare(node: exp.Expr) -> bool:
+    """Whether the aggregate carries no FILTER and no OVER, which belong to one function."""
+    return not isinstance(node.parent, exp.Filter | exp.Window | exp.IgnoreNulls | exp.RespectNulls)
+
+
+def _sum(node: exp.Sum) -> exp.Expr:
+    if kind(node.this) == "boolean":
+        return spelled("SUM(CAST({0} AS INT))", node.this, like="BIGINT")
+    return node
+
+
+def _array_agg(node: exp.ArrayAgg) -> exp.Expr:
+    inner = node.this
+    if isinstance(inner, exp.Distinct):
+        raise refuse("list(DISTINCT …)")
+    if not _is_bare(node):
+        raise refuse("list() with FILTER or OVER")
+    orders = inner.expressions if isinstance(inner, exp.Order) else []
+    value = inner.this if isinstance(inner, exp.Order) else inner
+    if not orders:
+        # collect_list drops NULLs and gives [] for no rows; list() keeps them and gives NULL.
+        return spelled(
+            "TRANSFORM(NULLIF(COLLECT_LIST(NAMED_STRUCT('v', {0})), ARRAY()), x -> x.v)",
+            value,
+            like=node,
+        )
+    keys = ", ".join(f"'k{at}', {{{at + 1}}}" for at in range(len(orders)))
+    comparisons = []
+    for at, each in enumerate(orders):
+        down = bool(each.args.get("desc"))
+        nulls_first = bool(each.args.get("nulls_first"))
+        low, high = ("1", "-1") if down else ("-1", "1")
+        null = ("-1", "1") if nulls_first else ("1", "-1")
+        comparisons.append(
+            f"WHEN a.k{at} IS NULL AND b.k{at} IS NOT NULL THEN {null[0]} "
+            f"WHEN a.k{at} IS NOT NULL AND b.k{at} IS NULL THEN {null[1]} "
+            f"WHEN a.k{at} < b.k{at} THEN {low} WHEN a.k{at} > b.k{at} THEN {high}"
+        )
+    return spelled(
+        f"TRANSFORM(ARRAY_SORT(NULLIF(COLLECT_LIST(NAMED_STRUCT('v', {{0}}, {keys})), ARRAY()),"
+        f" (a, b) -> CASE {' '.join(comparisons)} ELSE 0 END), x -> x.v)",
+        value,
+        *(each.this for each in orders),
+        like=node,
+    )
+
+
+def _arg_extreme(name: str) -> Callable[[Any], exp.Expr]:
+    def rewrite(node: exp.ArgMax | exp.ArgMin) -> exp.Expr:
+        if node.args.get("count") is not None or not _is_bare(node):
+            raise refuse(f"{node.sql_name().lower()} with a count, FILTER or OVER")
+        # Rows whose value is NULL do not count.
+        return spelled(
+            f"{name}({{0}}, {{1}}) FILTER (WHERE ({{0}}) IS NOT NULL)",
+            node.this,
+            node.expression,
+            like=node,
+        )
+
+    return rewrite
+
+
+def _percentile(name: str) -> Callable[[Any], exp.Expr]:
+    def rewrite(node: exp.PercentileCont | exp.PercentileDisc) -> exp.Expr:
+        if kind(node.this) not in NUMBERS and not isinstance(node.parent, exp.WithinGroup):
+            raise refuse("a quantile of something that is no number")
+        if isinstance(node.parent, exp.WithinGroup):
+            return node
+        return spelled(
+            f"{name}({{1}}) WITHIN GROUP (ORDER BY {{0}})", node.this, node.expression, like=node
+        )
+
+    return rewrite
+
+
+def _grouping(node: exp.Grouping) -> exp.Expr:
+    """grouping(): Spark knows it only beside ROLLUP, CUBE and GROUPING SETS; else it is 0."""
+    select = node.find_ancestor(exp.Select)
+    group = select.args.get("group") if select is not None else None
+    if group is None or group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None:
+        return node
+    return spelled("0L", like="BIGINT")
+
+
+def _median(node: exp.Median) -> exp.Expr:
+    if kind(node.this) not in NUMBERS:
+        raise refuse("median() of something that is no number")
+    return node
+
+
+# ------------------------------------------------------------------ lists
+
+
+def _concatenated_lists(node: exp.ArrayConcat) -> exp.Expr:
+    """list_concat() takes NULL for an empty list."""
+    if any(kind(each) != "list" for each in (node.this, *node.expressions)):
+        raise refuse("list_concat() of something that is no list")
+    lists = (node.this, *node.expressions)
+    inner = ", ".join(f"COALESCE({{{at}}}, ARRAY())" for at in range(len(lists)))
+    return spelled(f"CONCAT({inner})", *lists, like=node)
+
+
+def _contains(node: exp.ArrayContains) -> exp.Expr:
+    return spelled(
+        "IF({0} IS NULL OR {1} IS NULL, CAST(NULL AS BOOLEAN),"
+        " COALESCE(ARRAY_CONTAINS({0}, {1}), FALSE))",
+        node.this,
+        node.expression,
+        like="BOOLEAN",
+    )
+
+
+def _list_sum(node: exp.Anonymous) -> exp.Expr:
+    (values,) = node.expressions
+    if values.type is None or not values.type.expressions:
+        raise refuse("list_sum() of a list whose type is not known")
+    element = _element_kind(values)
+    start = {"integer": "0L", "float": "0D", "double": "0D"}.get(element)
+    if start is None:
+        raise refuse(f"list_sum() of {element}")
+    return spelled(
+        "IF(SIZE(FILTER({0}, x -> x IS NOT NULL)) > 0,"
+        f" AGGREGATE(FILTER({{0}}, x -> x IS NOT NULL), {start}, (a, x) -> a + x), NULL)",
+        values,
+        like="BIGINT" if element == "integer" else "DOUBLE",
+    )
+
+
+def _element_kind(values: exp.Expr) -> str:
+    assert values.type is not None
+    return kind_of_type(values.type.expressions[0])
+
+
+def _anonymous(node: exp.Anonymous) -> exp.Expr:
+    match node.name.lower(), node.expressions:
+        case (("list_sum" | "array_sum"), [_]):
+            return _list_sum(node)
+        case (("date_part" | "datepart"), [exp.Literal() as part, value]):
+            return part_of(part.name, value, node)
+        case "isfinite", [value]:
+            return is_finite(value)
+        case "isoyear", [value]:
+            return part_of("ISOYEAR", value, node)
+        case "bit_count", [value]:
+            return spelled("BIT_COUNT({0})", value, like=node)
+        case _:
+            return node
+
+
+_REWRITES: Final[dict[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
+    **TIME_REWRITES,
+    **NUMBER_REWRITES,
+    **TEXT_REWRITES,
+    exp.Avg: _avg,
+    exp.Sum: _sum,
+    exp.ArrayAgg: _array_agg,
+    exp.ArgMax: _arg_extreme("MAX_BY"),
+    exp.ArgMin: _arg_extreme("MIN_BY"),
+    exp.Grouping: _grouping,
+    exp.Median: _median,
+    exp.PercentileCont: _percentile("PERCENTILE_CONT"),
+    exp.PercentileDisc: _percentile("PERCENTILE_DISC"),
+    exp.ArrayConcat: _concatenated_lists,
+    exp.ArrayContains: _contains,
+}

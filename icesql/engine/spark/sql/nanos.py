@@ -1,0 +1,109 @@
+"""Times in nanoseconds, which Spark holds as whole nanoseconds since 1970: compared and cast.
+
+Beside any other time all become such numbers, of 38 digits, so that nothing is rounded and no
+year is too far. A time without a zone is one of the session's zone where the other has one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from sqlglot import exp
+
+from icesql.engine.spark.sql.kinds import kind, literal_text, refuse, spelled
+from icesql.engine.spark.sql.texts import time_of_text
+from icesql.engine.spark.sql.zones import instant_of_local, micros_of_naive
+
+NANOS: Final = frozenset({"timestamp_ns", "timestamptz_ns"})
+_ZONED: Final = frozenset({"timestamptz", "timestamptz_ns"})
+# A text with digits that only nanoseconds have room for: what is before them, they, the offset.
+_FINE: Final = re.compile(r"(.*:\d\d[.,]\d{6})(\d{1,3})(?!\d)(.*)", re.DOTALL)
+
+
+def compare(operands: Sequence[exp.Expr], timezone: str) -> bool:
+    """Make the operands of a comparison meet; False, and nothing done, where none has nanoseconds.
+
+    Raises UnsupportedSqlError for what is no time.
+    """
+    kinds = [kind(each) for each in operands]
+    if not NANOS.intersection(kinds):
+        return False
+    if len({*kinds} - {"null"}) > 1:
+        zoned = bool(_ZONED.intersection(kinds))
+        for each, found in zip(operands, kinds, strict=True):
+            if found != "null":
+                each.replace(_key(each, zoned, timezone))
+    return True
+
+
+def nanoseconds(node: exp.Cast, word: str, timezone: str) -> exp.Expr:
+    """CAST to a time in nanoseconds."""
+    zoned = str(node.to.args.get("kind") or "").upper() == "TIMESTAMPTZ_NS"
+    key = _key(node.this, zoned, timezone)
+    return spelled(f"{word}({{0}} AS BIGINT)", key, like=node)
+
+
+def micros(node: exp.Expr) -> exp.Expr:
+    """The microsecond that a time in nanoseconds lies in, as a time of Spark's own."""
+    number = spelled(
+        "CAST(FLOOR(CAST({0} AS DECIMAL(19,0)) / 1000) AS BIGINT)", node, like="BIGINT"
+    )
+    if kind(node) == "timestamptz_ns":
+        return spelled("TIMESTAMP_MICROS({0})", number, like="TIMESTAMPTZ")
+    return spelled(
+        "(TIMESTAMP_NTZ '1970-01-01 00:00:00' + MAKE_DT_INTERVAL(0, 0, 0,"
+        " CAST({0} / CAST(1000000 AS DECIMAL(7,0)) AS DECIMAL(18,6))))",
+        number,
+        like="TIMESTAMP",
+    )
+
+
+def _key(node: exp.Expr, zoned: bool, timezone: str) -> exp.Expr:
+    """Nanoseconds since 1970, of a naive time as if it were UTC unless ``zoned``."""
+    found = kind(node)
+    if found == "timestamptz_ns" or (found == "timestamp_ns" and (not zoned or timezone == "UTC")):
+        return spelled("CAST({0} AS DECIMAL(38,0))", node, like="HUGEINT")
+    match found:
+        case "timestamp_ns":
+            return _scaled(micros(node), spelled("PMOD({0}, 1000L)", node), zoned, timezone)
+        case "date":
+            midnight = spelled("CAST({0} AS TIMESTAMP_NTZ)", node, like="TIMESTAMP")
+            return _scaled(midnight, exp.Literal.number(0), zoned, timezone)
+        case "timestamp" | "timestamptz":
+            return _scaled(node, exp.Literal.number(0), zoned, timezone)
+        case "text":
+            return _of_text(node, zoned, timezone)
+        case _:
+            raise refuse(f"a comparison of a time in nanoseconds with a {found}", "CAST it")
+
+
+def _of_text(node: exp.Expr, zoned: bool, timezone: str) -> exp.Expr:
+    text = literal_text(node)
+    if text is None:
+        raise refuse("a comparison of a time in nanoseconds with text", "CAST the text")
+    fine = _FINE.fullmatch(text)
+    rest = fine[2].ljust(3, "0") if fine else "0"
+    target = "timestamptz" if zoned else "timestamp"
+    to = exp.DataType.build("TIMESTAMPTZ" if zoned else "TIMESTAMP", dialect="duckdb")
+    whole = exp.Cast(this=exp.Literal.string(fine[1] + fine[3] if fine else text), to=to)
+    whole.type = to
+    moment = time_of_text(whole.this, whole, "CAST", target)
+    return _scaled(moment, exp.Literal.number(int(rest)), zoned, timezone)
+
+
+def _scaled(moment: exp.Expr, rest: exp.Expr, zoned: bool, timezone: str) -> exp.Expr:
+    """Nanoseconds of a time in microseconds and what it leaves."""
+    if not zoned:
+        number = micros_of_naive(moment)
+    else:
+        if kind(moment) != "timestamptz":
+            moment = instant_of_local(moment, exp.Literal.string(timezone), timezone)
+        number = spelled("UNIX_MICROS({0})", moment, like="BIGINT")
+    return spelled(
+        "CAST(CAST({0} AS DECIMAL(19,0)) * 1000BD + {1} AS DECIMAL(38,0))",
+        number,
+        rest,
+        like="HUGEINT",
+    )

@@ -1,0 +1,241 @@
+"""Arithmetic and functions of numbers in Spark's spelling, exact where Spark rounds or refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from sqlglot import exp
+
+from icesql.engine.spark.sql.kinds import kind, literal_integer, refuse, spelled
+
+_FLOATS: Final = ("float", "double")
+# A double holds that many decimal digits; how engines cut further ones is their own.
+_EXACT_DIGITS: Final = 15
+
+
+def divide(node: exp.Div) -> exp.Expr:
+    """``/``: a double, of a FLOAT and another exact number a FLOAT; x/0 is an infinity or NaN."""
+    kinds = {kind(node.this), kind(node.expression)}
+    if "interval" in kinds:
+        raise refuse("a division of intervals")
+    result = "FLOAT" if "float" in kinds and "double" not in kinds else "DOUBLE"
+    over, under = node.this, node.expression
+    if result == "FLOAT":
+        over, under = as_float(over), as_float(under)
+    value = literal_integer(node.expression)
+    if value:
+        made = spelled("(CAST({0} AS DOUBLE) / {1}D)", over, node.expression, like=result)
+    else:
+        # 1/0 is an infinity, 0/0 is NaN, and a negative zero turns the sign.
+        made = spelled(
+            "(CASE WHEN CAST({1} AS DOUBLE) = 0 THEN CAST({0} AS DOUBLE) * "
+            "IF(CAST(CAST({1} AS DOUBLE) AS STRING) = '-0.0', DOUBLE('-Infinity'),"
+            " DOUBLE('Infinity')) "
+            "ELSE CAST({0} AS DOUBLE) / CAST({1} AS DOUBLE) END)",
+            over,
+            under,
+            like=result,
+        )
+    return made if result == "DOUBLE" else spelled("CAST({0} AS FLOAT)", made, like="FLOAT")
+
+
+def as_float(node: exp.Expr) -> exp.Expr:
+    """A number as a FLOAT."""
+    if kind(node) == "float":
+        return node
+    # Spark takes casts of casts together, and the digits that FLOAT lacks would stay.
+    return spelled("(CAST({0} AS FLOAT) * FLOAT(1))", node, like="FLOAT")
+
+
+def single_precision(node: exp.Add | exp.Sub | exp.Mul) -> exp.Expr:
+    """``+``, ``-`` and ``*`` of a FLOAT and another exact number are a FLOAT's, not a double's."""
+    kinds = {kind(node.this), kind(node.expression)}
+    if "float" in kinds and kinds & {"integer", "decimal"}:
+        for name in ("this", "expression"):
+            node.set(name, as_float(node.args[name]))
+        node.type = exp.DataType.build("FLOAT")
+    return node
+
+
+def whole_division(node: exp.IntDiv) -> exp.Expr:
+    """``//`` of integers; of others the local engine divides, each version in its own way."""
+    if {kind(node.this), kind(node.expression)} - {"integer"}:
+        raise refuse("// of numbers that are no integers")
+    return spelled("(({0}) DIV ({1}))", node.this, node.expression, like=node)
+
+
+def remainder(node: exp.Mod) -> exp.Expr:
+    """``%``: of floating-point numbers NaN for a divisor of zero, of others an error."""
+    left, right = node.this, node.expression
+    kinds = {kind(left), kind(right)}
+    if not kinds & set(_FLOATS):
+        return node
+    type_ = "DOUBLE" if "double" in kinds else "FLOAT"
+    return spelled(
+        f"(CASE WHEN CAST({{1}} AS {type_}) = 0 THEN CAST({{0}} AS {type_}) * {type_}('NaN')"
+        f" ELSE CAST({{0}} AS {type_}) % CAST({{1}} AS {type_}) END)",
+        left,
+        right,
+        like=type_,
+    )
+
+
+def negated(node: exp.Neg) -> exp.Expr:
+    """``-x``; Spark's own rounds decimals to 34 digits."""
+    if kind(node.this) != "decimal" or isinstance(node.this, exp.Literal):
+        return node
+    return spelled("(0 - ({0}))", node.this, like=node)
+
+
+def decimal_of_double(node: exp.Cast, word: str, precision: int, scale: int) -> exp.Expr:
+    """CAST of a floating-point number to a DECIMAL, rounded as the local engine rounds: the product
+    with the power of ten, half away from zero."""
+    if precision > _EXACT_DIGITS:
+        raise refuse(
+            f"a CAST of a floating-point number to a DECIMAL of {precision} digits",
+            f"more than {_EXACT_DIGITS} are not exact",
+        )
+    power, unit = f"1E{scale}D", f"CAST(1E-{scale} AS DECIMAL({scale + 1},{scale}))"
+    scaled = f"CAST({{0}} AS DOUBLE) * {power}"
+    return spelled(
+        f"CAST({word}(ROUND({scaled}) AS DECIMAL({precision},0))"
+        f" * {unit} AS DECIMAL({precision},{scale}))",
+        node.this,
+        like=node,
+    )
+
+
+def float_of_double(node: exp.Cast) -> exp.Expr:
+    """CAST of a double to FLOAT: what does not fit is an error, NULL in TRY_CAST."""
+    wrong = "CAST(CAST({0} AS TINYINT) AS FLOAT)"
+    if isinstance(node, exp.TryCast):
+        wrong = "CAST(NULL AS FLOAT)"
+    return spelled(
+        "IF(ABS(CAST({0} AS FLOAT)) = FLOAT('Infinity') AND ABS({0}) <> DOUBLE('Infinity'),"
+        f" {wrong}, CAST({{0}} AS FLOAT))",
+        node.this,
+        like="FLOAT",
+    )
+
+
+# ------------------------------------------------------------------ functions
+
+
+def _logarithm(name: str, node: exp.Expr) -> exp.Expr:
+    """Of zero -Infinity, of less NaN; Spark gives NULL for both."""
+    return spelled(
+        f"(CASE WHEN {{0}} > 0 THEN {name}({{0}}) WHEN {{0}} = 0 THEN DOUBLE('-Infinity')"
+        " WHEN {0} < 0 THEN DOUBLE('NaN') END)",
+        spelled("CAST({0} AS DOUBLE)", node, like="DOUBLE"),
+        like="DOUBLE",
+    )
+
+
+def _log(node: exp.Log) -> exp.Expr:
+    if node.expression is None:
+        return _logarithm("LOG10", node.this)
+    base = literal_integer(node.this)
+    names = {2: "LOG2", 10: "LOG10"}
+    if base in names:
+        return _logarithm(names[base], node.expression)
+    if base is None or base < 2:
+        raise refuse("log() to a base that is no literal greater than 1")
+    return spelled(f"({{0}} / LN({base}D))", _logarithm("LN", node.expression), like="DOUBLE")
+
+
+def _absolute(node: exp.Abs) -> exp.Expr:
+    if kind(node.this) != "decimal":
+        return node
+    return spelled("IF({0} < 0, 0 - {0}, {0})", node.this, like=node)
+
+
+def _sign(node: exp.Sign) -> exp.Expr:
+    if kind(node.this) not in _FLOATS:
+        return spelled("CAST(SIGN({0}) AS TINYINT)", node.this, like="TINYINT")
+    return spelled("CAST(IF(ISNAN({0}), 0D, SIGN({0})) AS TINYINT)", node.this, like="TINYINT")
+
+
+def _round(node: exp.Round) -> exp.Expr:
+    digits = literal_integer(node.args.get("decimals")) if node.args.get("decimals") else 0
+    if kind(node.this) not in _FLOATS:
+        return node
+    if digits is None:
+        raise refuse("round() to a computed number of digits")
+    if digits <= 0:
+        return spelled(f"ROUND({{0}}, {digits})", node.this, like=node)
+    scale = f"1E{digits}D"
+    return spelled(
+        f"IF(ABS(({{0}}) * {scale}) = DOUBLE('Infinity'), {{0}},"
+        f" ROUND(({{0}}) * {scale}) / {scale})",
+        node.this,
+        like=node,
+    )
+
+
+def _trunc(node: exp.Trunc) -> exp.Expr:
+    if kind(node.this) in _FLOATS and not node.args.get("decimals"):
+        return _whole("IF({0} < 0, CEIL({0}), FLOOR({0}))", node)
+    raise refuse("trunc() of an exact number")
+
+
+def _whole(template: str, node: exp.Expr) -> exp.Expr:
+    """Rounded to a whole double; Spark gives a BIGINT, which infinities and NaN do not fit."""
+    if kind(node.this) == "integer":
+        return spelled("CAST({0} AS DOUBLE)", node.this, like="DOUBLE")
+    if kind(node.this) not in _FLOATS:
+        return node
+    return spelled(
+        f"IF(ABS({{0}}) >= 9.0E15D, CAST({{0}} AS DOUBLE), CAST({template} AS DOUBLE))",
+        node.this,
+        like="DOUBLE",
+    )
+
+
+def is_finite(node: exp.Expr) -> exp.Expr:
+    """isfinite() of a number."""
+    return spelled(
+        "(NOT ISNAN(CAST({0} AS DOUBLE)) AND ABS(CAST({0} AS DOUBLE)) <> DOUBLE('Infinity'))",
+        node,
+        like="BOOLEAN",
+    )
+
+
+def _is_nan(node: exp.IsNan) -> exp.Expr:
+    return spelled("IF({0} IS NULL, CAST(NULL AS BOOLEAN), ISNAN({0}))", node.this, like="BOOLEAN")
+
+
+def _is_infinite(node: exp.IsInf) -> exp.Expr:
+    return spelled("(ABS(CAST({0} AS DOUBLE)) = DOUBLE('Infinity'))", node.this, like="BOOLEAN")
+
+
+def _correlation(node: exp.Corr) -> exp.Expr:
+    """NaN where a side does not vary; Spark gives NULL, as it does without rows."""
+    if isinstance(node.parent, exp.Filter | exp.Window):
+        raise refuse("corr() with FILTER or OVER")
+    return spelled(
+        "IF(COUNT({0}, {1}) = 0, CAST(NULL AS DOUBLE), COALESCE(CORR({0}, {1}), DOUBLE('NaN')))",
+        node.this,
+        node.expression,
+        like="DOUBLE",
+    )
+
+
+NUMBER_REWRITES: Final[dict[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
+    exp.Div: divide,
+    exp.IntDiv: whole_division,
+    exp.Mod: remainder,
+    exp.Mul: single_precision,
+    exp.Neg: negated,
+    exp.Abs: _absolute,
+    exp.Sign: _sign,
+    exp.Ln: lambda node: _logarithm("LN", node.this),
+    exp.Log: _log,
+    exp.Floor: lambda node: _whole("FLOOR({0})", node),
+    exp.Ceil: lambda node: _whole("CEIL({0})", node),
+    exp.Round: _round,
+    exp.Trunc: _trunc,
+    exp.IsNan: _is_nan,
+    exp.IsInf: _is_infinite,
+    exp.Corr: _correlation,
+}

@@ -1,0 +1,395 @@
+"""Operators and casts in Spark's spelling, where the same text would mean something else there.
+
+DuckDB's meaning wins: ``/`` gives a double and x/0 an infinity, CAST rounds, ``date - date`` counts
+days, lists count from 1 and from their end, text of a timestamptz has its offset.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Final
+from uuid import UUID
+
+from sqlglot import exp
+
+from icesql.engine.spark.sql.kinds import (
+    kind,
+    kind_of_type,
+    literal_integer,
+    literal_text,
+    refuse,
+    spelled,
+)
+from icesql.engine.spark.sql.nanos import NANOS, compare, micros, nanoseconds
+from icesql.engine.spark.sql.numbers import decimal_of_double, float_of_double, single_precision
+from icesql.engine.spark.sql.texts import integer_of_text, number_of_text, time_of_text
+from icesql.engine.spark.sql.zones import at_time_zone, instant_of_local
+
+_INTEGERS: Final = {
+    "TINYINT": "TINYINT",
+    "SMALLINT": "SMALLINT",
+    "INT": "INT",
+    "BIGINT": "BIGINT",
+    "INT128": "DECIMAL(38,0)",
+}
+_UNSIGNED: Final = frozenset({"UTINYINT", "USMALLINT", "UINT", "UBIGINT", "UINT128"})
+# Text compared with these is read as one of them.
+_FROM_TEXT: Final = {
+    "time": "TIME",
+    "uuid": "UUID",
+    "timestamptz": "TIMESTAMPTZ",
+    "timestamp": "TIMESTAMP",
+    "date": "DATE",
+}
+_RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank, exp.Ntile, exp.Lag, exp.Lead, exp.PercentRank,
+          exp.CumeDist)  # fmt: skip
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
+
+
+def rewrite_operator(node: exp.Expr, timezone: str) -> exp.Expr:
+    """The node, or what stands for it in Spark. Raises UnsupportedSqlError."""
+    match node:
+        case exp.Cast():
+            return _cast(node, timezone)
+        case exp.Add() | exp.Sub():
+            return _add(node, timezone)
+        case exp.Bracket():
+            return _subscript(node)
+        case exp.Like() | exp.ILike():
+            return _like(node)
+        case exp.DPipe() | exp.Concat() | exp.ConcatWs():
+            return _concatenated(node)
+        case exp.Collate():
+            raise refuse("COLLATE")
+        case exp.Window() if isinstance(node.this, _RANKS) and node.args.get("order") is None:
+            # Without an order any numbering is right, but Spark wants one.
+            node.set("order", exp.Order(expressions=[exp.Ordered(this=exp.Null())]))
+            return node
+        case (
+            exp.Coalesce() | exp.Greatest() | exp.Least() | exp.Nullif() | exp.Case() | exp.Array()
+        ):
+            _check_mixed(node, timezone)
+            return node
+        case exp.AtTimeZone():
+            return at_time_zone(node, timezone)
+        case exp.In() if node.expressions and compare([node.this, *node.expressions], timezone):
+            return node
+        case exp.In() if node.expressions:
+            for each in list(node.expressions):
+                _compare_as(kind(node.this), each, timezone)
+            return node
+        case exp.Between() if compare([node.this, node.args["low"], node.args["high"]], timezone):
+            return node
+        case exp.Between():
+            for name in ("low", "high"):
+                _compare_as(kind(node.this), node.args[name], timezone)
+                _widen(node.this, node.args[name])
+            return node
+        case _ if isinstance(node, _COMPARISONS):
+            if compare([node.this, node.expression], timezone):
+                return node
+            _compare_as(kind(node.this), node.expression, timezone)
+            _compare_as(kind(node.expression), node.this, timezone)
+            _widen(node.this, node.expression)
+            _widen(node.expression, node.this)
+            return node
+        case _:
+            return node
+
+
+def _check_mixed(node: exp.Expr, timezone: str) -> None:
+    """Spark takes the earlier of two instants of a local time, the local engine the later one."""
+    if isinstance(node, exp.Case):
+        values = [*(each.args["true"] for each in node.args["ifs"]), node.args.get("default")]
+    else:
+        values = [node.this, node.expression, *node.expressions]
+    kinds = {kind(each) for each in values if isinstance(each, exp.Expr)}
+    if kinds & NANOS and len(kinds - {"null"}) > 1:
+        raise refuse("a mix of nanoseconds and other times", "CAST them to one type")
+    if timezone != "UTC" and "timestamptz" in kinds and kinds & {"timestamp", "date"}:
+        raise refuse("a mix of instants and local times", "CAST one of them")
+
+
+def _widen(node: exp.Expr, literal: exp.Expr) -> None:
+    """Keep Spark from calling ``NULL < 9223372036854775808`` true, as it does for integers."""
+    while isinstance(literal, exp.Paren | exp.Neg):
+        literal = literal.this
+    if not isinstance(literal, exp.Literal) or literal.is_string or kind(node) != "integer":
+        return
+    if Decimal(literal.name) >= 2**63:
+        node.replace(spelled("CAST({0} AS DECIMAL(38,0))", node, like="HUGEINT"))
+
+
+def _compare_as(other: str, node: exp.Expr, timezone: str) -> None:
+    """Make a comparison with something of kind ``other`` mean what it means in DuckDB."""
+    own = kind(node)
+    if other == "float" and own in ("decimal", "integer"):
+        # A FLOAT with a decimal or an integer is a comparison of FLOATs.
+        node.replace(spelled("CAST({0} AS FLOAT)", node, like="FLOAT"))
+    elif own == "text" and other in _FROM_TEXT:
+        if literal_text(node) is None:
+            raise refuse(f"a comparison of a {other} with text", "CAST the text")
+        target = exp.DataType.build(_FROM_TEXT[other], dialect="duckdb")
+        cast = exp.Cast(this=node.copy(), to=target)
+        cast.this.type = exp.DataType.build("VARCHAR")
+        cast.type = cast.args["to"]
+        node.replace(_cast(cast, timezone))
+    elif other == "timestamptz" and own in ("timestamp", "date") and timezone != "UTC":
+        node.replace(instant_of_local(node, exp.Literal.string(timezone), timezone))
+    elif own != other and "time" in (own, other) and not {own, other} & {"unknown", "null"}:
+        raise refuse(f"a comparison of a {own} with a {other}")
+
+
+def _concatenated(node: exp.DPipe | exp.Concat | exp.ConcatWs) -> exp.Expr:
+    for each in node.expressions or [node.this, node.expression]:
+        match kind(each):
+            case "text" | "null" | "uuid" | "unknown":
+                pass
+            case "list" if isinstance(node, exp.DPipe):
+                pass
+            case "integer" | "decimal" | "date" | "boolean" | "timestamp":
+                # Spark would read the text beside it as a number.
+                each.replace(spelled("CAST({0} AS STRING)", each, like="VARCHAR"))
+            case "float" | "double" | "timestamptz":
+                raise refuse("text of a floating-point number or instant by concatenation")
+            case other:
+                raise refuse(f"text of a {other} by concatenation")
+    return node
+
+
+def _add(node: exp.Add | exp.Sub, timezone: str) -> exp.Expr:
+    left, right = kind(node.this), kind(node.expression)
+    sign = "+" if isinstance(node, exp.Add) else "-"
+    match left, right:
+        case "date", "interval":
+            return _shift(node.this, sign, node.expression, "date")
+        case "timestamp" | "timestamptz", "interval":
+            return _shift(node.this, sign, node.expression, left)
+        case "interval", "date" | "timestamp" | "timestamptz" if sign == "+":
+            return _shift(node.expression, sign, node.this, right)
+        case "date", "date":
+            return spelled("DATEDIFF({0}, {1})", node.this, node.expression, like="BIGINT")
+        case "date", "integer":
+            return spelled(f"DATE_ADD({{0}}, {'' if sign == '+' else '-'}({{1}}))",
+                           node.this, node.expression, like="DATE")  # fmt: skip
+        case "timestamp" | "timestamptz" | "date", "timestamp" | "timestamptz" | "date":
+            if "timestamptz" in (left, right) and timezone != "UTC":
+                # The local engine counts days by the session's calendar.
+                raise refuse("a difference of instants", "use date_diff() or epoch()")
+            return spelled(
+                "(CAST({0} AS TIMESTAMP_NTZ) - CAST({1} AS TIMESTAMP_NTZ))",
+                node.this,
+                node.expression,
+                like="INTERVAL",
+            )
+        case ("interval", _) | (_, "interval"):
+            raise refuse("arithmetic of intervals")
+        case _ if {left, right} & {"time", "uuid", *NANOS}:
+            raise refuse("arithmetic of a time, uuid or nanosecond timestamp")
+    return single_precision(node)
+
+
+def _shift(base: exp.Expr, sign: str, interval: exp.Expr, base_kind: str) -> exp.Expr:
+    start = "CAST({0} AS TIMESTAMP_NTZ)" if base_kind == "date" else "{0}"
+    result = "TIMESTAMPTZ" if base_kind == "timestamptz" else "TIMESTAMP"
+    while isinstance(interval, exp.Paren):
+        interval = interval.this
+    if not isinstance(interval, exp.Interval):
+        raise refuse("arithmetic with an interval that is no INTERVAL literal")
+    unit = str(interval.args.get("unit") or "").upper().rstrip("S")
+    amount = interval.this
+    if unit not in ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND"):
+        raise refuse(f"INTERVAL … {unit}".strip())
+    text = literal_text(amount)
+    number = str(amount.this) if isinstance(amount, exp.Literal) else None
+    if (text or number or "").lstrip("-").isdigit():
+        return spelled(f"({start} {sign} INTERVAL '{text or number}' {unit})", base, like=result)
+    if text is not None:
+        raise refuse(f"INTERVAL '{text}' {unit}")
+    place = ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND").index(unit)
+    zeros = ", ".join("0" if at != place else "CAST({1} AS INT)" for at in range(7))
+    return spelled(f"({start} {sign} MAKE_INTERVAL({zeros}))", base, amount, like=result)
+
+
+def _subscript(node: exp.Bracket) -> exp.Expr:
+    if len(node.expressions) != 1:
+        raise refuse("several subscripts")
+    (index,) = node.expressions
+    whole = node.this
+    match kind(whole):
+        case "map":
+            return spelled("TRY_ELEMENT_AT({0}, {1})", whole, index, like=node)
+        case "struct":
+            name = literal_text(index)
+            if name is None:
+                raise refuse("a struct field by its number")
+            return exp.Dot(this=whole.copy(), expression=exp.to_identifier(name, quoted=True))
+        case "list":
+            pass
+        case _:
+            raise refuse("a subscript of something that is no list, map or struct column")
+    if isinstance(index, exp.Slice):
+        first = 1 if index.this is None else literal_integer(index.this)
+        last = literal_integer(index.expression)
+        if first is None or first < 1 or last is None or last < 0 or index.args.get("step"):
+            raise refuse("a list slice without positive literal bounds")
+        return spelled(f"SLICE({{0}}, {first}, {max(0, last - first + 1)})", whole, like=node)
+    if int(node.args.get("offset") or 0) != 1:
+        index = spelled("({0} + 1)", index, like=index)
+    return spelled("TRY_ELEMENT_AT({0}, CAST(NULLIF({1}, 0) AS INT))", whole, index, like=node)
+
+
+def _like(node: exp.Like | exp.ILike) -> exp.Expr:
+    pattern = node.expression
+    if isinstance(node.parent, exp.Escape) or node.args.get("escape"):
+        return node
+    text = literal_text(pattern)
+    if text is not None:
+        if "\\" in text:
+            # DuckDB's LIKE has no escape character unless one is named.
+            node.set("expression", exp.Literal.string(text.replace("\\", "\\\\")))
+        return node
+    node.set("expression", spelled("REPLACE({0}, '\\\\', '\\\\\\\\')", pattern, like="VARCHAR"))
+    return node
+
+
+# ------------------------------------------------------------------ casts
+
+
+def _cast(node: exp.Cast, timezone: str) -> exp.Expr:
+    source, target = kind(node.this), kind_of_type(node.to)
+    word = "TRY_CAST" if isinstance(node, exp.TryCast) else "CAST"
+    inner = node.this
+    match source, target:
+        case "timestamp" | "date", "timestamptz" if timezone != "UTC":
+            return instant_of_local(inner, exp.Literal.string(timezone), timezone)
+        case _, "timestamp_ns" | "timestamptz_ns" if source not in ("null", target):
+            return nanoseconds(node, word, timezone)
+        case "timestamp_ns" | "timestamptz_ns", "date" | "timestamp" | "timestamptz":
+            node = node.copy()
+            node.set("this", micros(node.this))
+            return _cast(node, timezone)
+        case "unknown", "integer" | "text":
+            raise refuse("a CAST of an expression whose type is not known")
+        case "decimal", "integer":
+            inner = spelled("ROUND({0})", inner, like=inner)
+        case "float" | "double", "integer":
+            inner = spelled("RINT({0})", inner, like=inner)
+        case "text", "integer":
+            return integer_of_text(node, word, _type_name(node.to))
+        case "float" | "double", "decimal":
+            precision, scale = _decimal_parts(node.to)
+            return decimal_of_double(node, word, precision, scale)
+        case "double", "float":
+            return float_of_double(node)
+        case "float" | "double", "text":
+            raise refuse("text of a floating-point number", "CAST it to a DECIMAL first")
+        case "blob" | "list" | "struct" | "map" | "interval" | "time", "text":
+            raise refuse(f"text of a {source}")
+        case "timestamptz", "text":
+            return _instant_text(inner, node)
+        case "text", "blob":
+            text = literal_text(inner)
+            if text is None:
+                raise refuse("CAST of text to BLOB")
+            return spelled(f"X'{_blob(text).hex()}'", like=node)
+        case _, "blob" if source not in ("blob", "null"):
+            raise refuse("a CAST to BLOB")
+        case "text", "uuid":
+            return exp.Literal.string(_uuid_text(inner))
+        case _, "uuid" if source not in ("uuid", "null"):
+            raise refuse(f"a CAST of a {source} to UUID")
+        case "text", "time":
+            text = literal_text(inner)
+            if text is None:
+                raise refuse("a CAST of text to TIME")
+            return spelled(str(_time_micros(text)), like=node)
+        case "text", "date" | "timestamp" | "timestamptz":
+            return time_of_text(inner, node, word, target)
+        case "text", "float" | "double" | "decimal":
+            return number_of_text(node, word, _type_name(node.to))
+        case "text", "interval" | "list" | "struct" | "map":
+            raise refuse(f"a CAST of text to {target}")
+        case "time" | "timestamp_ns" | "timestamptz_ns", _ if source != target:
+            raise refuse(f"a CAST of a {source}")
+        case _, "time" | "interval" if source != target:
+            raise refuse(f"a CAST to {target}")
+        case "integer" | "decimal" | "float" | "double", "date" | "timestamp" | "timestamptz":
+            raise refuse("a CAST of a number to a time")
+    spelling = _type_name(node.to)
+    return spelled(f"{word}({{0}} AS {spelling})", inner, like=node)
+
+
+def _type_name(node: exp.DataType) -> str:
+    name = node.this.name if hasattr(node.this, "name") else str(node.this)
+    if name in _INTEGERS:
+        return _INTEGERS[name]
+    if name in _UNSIGNED:
+        raise refuse("a CAST to an unsigned integer")
+    match kind_of_type(node):
+        case "decimal":
+            precision, scale = _decimal_parts(node)
+            return f"DECIMAL({precision}, {scale})"
+        case "text" | "uuid":
+            return "STRING"
+        case "timestamp":
+            return "TIMESTAMP_NTZ"
+        case "timestamptz":
+            return "TIMESTAMP_LTZ"
+        case "blob":
+            return "BINARY"
+        case "time" | "timestamp_ns" | "timestamptz_ns":
+            return "BIGINT"
+        case "list":
+            return f"ARRAY<{_type_name(node.expressions[0])}>"
+        case "map":
+            key, value = node.expressions
+            return f"MAP<{_type_name(key)}, {_type_name(value)}>"
+        case "unknown" | "interval" | "struct":
+            raise refuse(f"a CAST to {node.sql(dialect='duckdb')}")
+        case kind_name:
+            return kind_name.upper()
+
+
+def _decimal_parts(node: exp.DataType) -> tuple[int, int]:
+    parts = [int(each.name) for each in node.expressions] or [18, 3]
+    return parts[0], parts[1] if len(parts) == 2 else 0
+
+
+def _instant_text(inner: exp.Expr, node: exp.Expr) -> exp.Expr:
+    """``2024-01-01 08:00:00.5-05``: local time, then hours of the offset, minutes if there are."""
+    return spelled(
+        "CONCAT(CAST({0} AS STRING), REGEXP_REPLACE(DATE_FORMAT({0}, 'xxx'), ':00$', ''))",
+        inner,
+        like=node,
+    )
+
+
+def _blob(text: str) -> bytes:
+    made, at = bytearray(), 0
+    while at < len(text):
+        if text.startswith("\\x", at) and at + 4 <= len(text):
+            made.append(int(text[at + 2 : at + 4], 16))
+            at += 4
+        else:
+            made += text[at].encode()
+            at += 1
+    return bytes(made)
+
+
+def _uuid_text(node: exp.Expr) -> str:
+    text = literal_text(node)
+    try:
+        return str(UUID(text))
+    except (TypeError, ValueError) as error:
+        raise refuse("a CAST of text to UUID") from error
+
+
+def _time_micros(text: str) -> int:
+    from datetime import time
+
+    try:
+        value = time.fromisoformat(text)
+    except ValueError as error:
+        raise refuse(f"TIME '{text}'") from error
+    return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond

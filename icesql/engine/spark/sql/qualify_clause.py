@@ -1,0 +1,137 @@
+"""QUALIFY and DISTINCT ON as a filter over a subquery, which every Spark understands.
+
+    SELECT a, b FROM t QUALIFY rank() OVER (ORDER BY c) = 1 ORDER BY d LIMIT 2
+
+becomes  SELECT c0 AS a, c1 AS b FROM (SELECT a AS c0, b AS c1, rank() OVER (…) AS w, d AS o FROM t)
+WHERE w = 1 ORDER BY o LIMIT 2. (sqlglot's own rewriting limits before it filters, and takes a
+column for the alias of its name.)
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlglot import exp
+
+from icesql.engine.spark.sql.kinds import refuse
+
+_OUTSIDE: Final = ("with_", "distinct", "order", "limit", "offset")
+
+
+def filter_windows(tree: exp.Expr) -> None:
+    """Rewrite every SELECT of a qualified tree that has QUALIFY or DISTINCT ON, in place."""
+    for select in list(tree.find_all(exp.Select)):
+        distinct = select.args.get("distinct")
+        if any(isinstance(each, exp.Star) for each in select.expressions):
+            continue
+        if select.args.get("qualify") is not None:
+            _qualify(select)
+        if distinct is not None and distinct.args.get("on") is not None:
+            _distinct_on(select, distinct.args["on"])
+
+
+class _Inner:
+    """The subquery of a SELECT in the making: its columns, and the names they have outside."""
+
+    def __init__(self, select: exp.Select) -> None:
+        self.select = select
+        self.name = "__qualified"
+        self.columns: list[exp.Expr] = []
+        self._aliases = {
+            each.alias_or_name.lower(): at
+            for at, each in enumerate(select.expressions)
+            if each.alias_or_name
+        }
+        self.outputs = [self.column(each.unalias(), f"c{at}") for at, each in
+                        enumerate(select.expressions)]  # fmt: skip
+
+    def column(self, node: exp.Expr, name: str) -> exp.Column:
+        """``node`` computed inside; the column that holds it."""
+        self.columns.append(exp.alias_(node.copy(), name, quoted=True))
+        made = exp.column(name, table=self.name, quoted=True)
+        made.type = node.type
+        return made
+
+    def place(self, node: exp.Expr, name: str) -> exp.Expr:
+        """What stands outside for ``node``, maybe an alias of the select list or its place."""
+        if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
+            at: int | None = int(node.name) - 1
+        else:
+            bare = isinstance(node, exp.Column) and not node.table
+            at = self._aliases.get(node.name.lower()) if bare else None
+        if at is not None and at < len(self.outputs):
+            return self.outputs[at].copy()
+        return self.column(node, name)
+
+    def wrap(self) -> exp.Subquery:
+        """The subquery; what the SELECT keeps outside is taken from it."""
+        inner = exp.Select(expressions=self.columns)
+        for part, value in list(self.select.args.items()):
+            if part not in (*_OUTSIDE, "expressions", "qualify"):
+                inner.set(part, value)
+                self.select.set(part, None)
+        return exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(self.name)))
+
+
+def _outside(select: exp.Select, inner: _Inner, source: exp.Subquery) -> None:
+    names = [each.alias_or_name for each in select.expressions]
+    select.set("expressions", [
+        exp.alias_(column, name, quoted=True) if name else column
+        for column, name in zip(inner.outputs, names, strict=True)
+    ])  # fmt: skip
+    select.set("from_", exp.From(this=source))
+
+
+def _move_order(select: exp.Select, inner: _Inner) -> list[exp.Ordered]:
+    order = select.args.get("order")
+    ordered = list(order.expressions) if order is not None else []
+    for at, each in enumerate(ordered):
+        if each.this.name.upper() != "ALL":
+            each.set("this", inner.place(each.this, f"o{at}"))
+    return ordered
+
+
+def _qualify(select: exp.Select) -> None:
+    condition = select.args["qualify"].this
+    inner = _Inner(select)
+    if select.args.get("distinct") is None:
+        _move_order(select, inner)
+    holder = exp.Paren(this=condition)
+    _move_condition(holder, inner)
+    select.set("qualify", None)
+    _outside(select, inner, inner.wrap())
+    select.set("where", exp.Where(this=holder.this))
+
+
+def _move_condition(node: exp.Expr, inner: _Inner) -> None:
+    for child in list(node.iter_expressions()):
+        if isinstance(child, exp.Window | exp.AggFunc | exp.Filter | exp.Column):
+            child.replace(inner.place(child, f"w{len(inner.columns)}"))
+        elif not isinstance(child, exp.Query):
+            _move_condition(child, inner)
+
+
+def _distinct_on(select: exp.Select, on: exp.Expr) -> None:
+    keys = list(on.expressions) if isinstance(on, exp.Tuple) else [on]
+    inner = _Inner(select)
+    places = [inner.place(each, f"k{at}") for at, each in enumerate(keys)]
+    ordered = _move_order(select, inner)
+    if any(each.this.name.upper() == "ALL" for each in ordered):
+        raise refuse("DISTINCT ON with ORDER BY ALL", "write the columns of ORDER BY")
+    source = inner.wrap()
+    number = exp.Window(
+        this=exp.RowNumber(),
+        partition_by=places,
+        order=exp.Order(expressions=[each.copy() for each in ordered]) if ordered else None,
+    )
+    numbered = exp.Select(
+        expressions=[exp.Star(), exp.alias_(number, "w", quoted=True)], from_=exp.From(this=source)
+    )
+    select.set("distinct", None)
+    _outside(select, inner, exp.Subquery(
+        this=numbered, alias=exp.TableAlias(this=exp.to_identifier(inner.name))
+    ))  # fmt: skip
+    first = exp.EQ(
+        this=exp.column("w", table=inner.name, quoted=True), expression=exp.Literal.number(1)
+    )
+    select.set("where", exp.Where(this=first))

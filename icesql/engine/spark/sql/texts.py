@@ -1,0 +1,227 @@
+"""Functions of text in Spark's spelling: letters map to letters, positions are the dialect's."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from sqlglot import exp
+
+from icesql.engine.spark.sql import regexps
+from icesql.engine.spark.sql.kinds import (
+    kind,
+    literal_integer,
+    literal_text,
+    refuse,
+    refuse_rows,
+    spelled,
+)
+
+# Code points that make one character with another before or after them.
+_COMBINING: Final = (
+    r"[\p{M}\r\x{200D}\x{0E33}\x{0EB3}\x{1100}-\x{11FF}\x{1F1E6}-\x{1F1FF}\x{1F3FB}-\x{1F3FF}]"
+)
+
+
+def _upper(node: exp.Upper) -> exp.Expr:
+    """Letter by letter: Java makes SS of ß. Such letters step aside while Java works."""
+    letters, aside, results = _many_lettered()
+    return spelled(
+        "TRANSLATE(UPPER(TRANSLATE({0}, {1}, {2})), {2}, {3})",
+        node.this,
+        exp.Literal.string(letters),
+        exp.Literal.string(aside),
+        exp.Literal.string(results),
+        like=node,
+    )
+
+
+@functools.cache
+def _many_lettered() -> tuple[str, str, str]:
+    """Letters whose capitals are several, stand-ins for private use, and their single capitals."""
+    letters = [chr(code) for code in range(0x80, 0x10000) if len(chr(code).upper()) > 1]
+    results = [title if len(title := each.title()) == 1 else each for each in letters]
+    results[letters.index("ß")] = "ẞ"
+    aside = map(chr, range(0x10F000, 0x10F000 + len(letters)))
+    return "".join(letters), "".join(aside), "".join(results)
+
+
+def _lower(node: exp.Lower) -> exp.Expr:
+    """Letter by letter: Java ends words with ς and gives İ a dot above."""
+    return spelled("LOWER(TRANSLATE({0}, 'İΣ', 'iσ'))", node.this, like=node)
+
+
+def _substring(node: exp.Substring) -> exp.Expr:
+    start, length = node.args.get("start"), node.args.get("length")
+    if start is None:
+        return node
+    if length is None:
+        # Far below zero Spark's arithmetic turns round.
+        low = (
+            start
+            if literal_integer(start) is not None
+            else spelled("GREATEST({0}, -1000000000 + 0 * {0})", start)
+        )
+        return spelled("SUBSTRING({0}, CAST({1} AS INT))", node.this, low, like=node)
+    # Position 0 lies before the text and takes one of the length.
+    forward = "SUBSTRING({0}, {1}, IF({1} = 0, {2} - 1, {2}))"
+    literal = literal_integer(length)
+    if literal is not None and literal >= 0:
+        return spelled(forward, node.this, start, length, like=node)
+    # A negative length takes what stands before the position.
+    first = "IF({1} < 0, LENGTH({0}) + {1} + 1, {1})"
+    begin = f"GREATEST({first} + {{2}}, 1)"
+    return spelled(
+        f"(CASE WHEN {{2}} >= 0 THEN {forward} WHEN {{2}} IS NULL OR {{1}} IS NULL THEN NULL"
+        f" ELSE SUBSTRING({{0}}, CAST({begin} AS INT),"
+        f" CAST(GREATEST({first} - {begin}, 0) AS INT)) END)",
+        node.this,
+        start,
+        length,
+        like=node,
+    )
+
+
+def _left(node: exp.Left) -> exp.Expr:
+    return spelled(
+        "(CASE WHEN {1} >= 0 THEN LEFT({0}, {1})"
+        " WHEN {1} < 0 THEN SUBSTR({0}, 1, GREATEST(LENGTH({0}) + {1}, 0)) END)",
+        node.this,
+        node.expression,
+        like=node,
+    )
+
+
+def _right(node: exp.Right) -> exp.Expr:
+    return spelled(
+        "(CASE WHEN {1} >= 0 THEN RIGHT({0}, {1}) ELSE SUBSTR({0}, CAST(1 - {1} AS INT)) END)",
+        node.this,
+        node.expression,
+        like=node,
+    )
+
+
+def _length(node: exp.Length) -> exp.Expr:
+    match kind(node.this):
+        case "text":
+            return spelled("CAST(LENGTH({0}) AS BIGINT)", node.this, like="BIGINT")
+        case "list" | "map":
+            return spelled("CAST(SIZE({0}) AS BIGINT)", node.this, like="BIGINT")
+        case _:
+            raise refuse("length() of something that is no text, list or map")
+
+
+def _reverse(node: exp.Reverse) -> exp.Expr:
+    """Characters of several code points stay whole in the local engine, so they are refused."""
+    if kind(node.this) != "text":
+        raise refuse("reverse() of something that is no text")
+    return spelled(
+        "IF({0} RLIKE {1}, {2}, REVERSE({0}))",
+        node.this,
+        exp.Literal.string(_COMBINING),
+        refuse_rows("reverse() of combined characters"),
+        like=node,
+    )
+
+
+def _split_part(node: exp.SplitPart) -> exp.Expr:
+    text, separator, part = node.this, node.args["delimiter"], node.args["part_index"]
+    if not literal_text(separator):
+        raise refuse("split_part() by a separator that is empty or no literal")
+    return spelled(
+        "IF({2} = 0, IF({0} IS NULL, NULL, ''),"
+        " SPLIT_PART({0}, {1}, CAST(IF({2} = 0, 1, {2}) AS INT)))",
+        text,
+        separator,
+        part,
+        like=node,
+    )
+
+
+def _split(node: exp.Split) -> exp.Expr:
+    separator = literal_text(node.expression)
+    if not separator:
+        raise refuse("string_split() by a separator that is empty or no literal")
+    quoted = exp.Literal.string("\\Q" + separator.replace("\\E", "\\E\\\\E\\Q") + "\\E")
+    return spelled("SPLIT({0}, {1})", node.this, quoted, like=node)
+
+
+# ------------------------------------------------------------------ casts of text
+
+# Numbers of the local engine that Spark does not know, and the other way round.
+_OTHER_NUMBER: Final = r"(?i)\d_\d|^\s*[+-]?0[xb]|[0-9.][df]\s*$"
+# Times that both read alike; other texts of digits, and these words, each in its own way.
+_DAY: Final = r"^\s*\d{4}-\d{1,2}-\d{1,2}"
+_CLOCK: Final = r"([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?"
+_ZONE: Final = r"\s*(Z|UTC|[+-]\d{2}:\d{2})?"
+# A naive time is that of UTC in the local engine, the local one in Spark: the same without offset.
+_NO_OFFSET: Final = r"\s*(Z|UTC|[+-]00:00)?"
+_OTHER_TIME: Final = (
+    r"(?i)^\s*([+-]?\d{4,}|\d+[-/ ]\d|[+-]?(epoch|infinity|today|now|yesterday|tomorrow))"
+)
+_TIME_TYPES: Final = {
+    "date": ("DATE", f"{_DAY}{_CLOCK}{_NO_OFFSET})?\\s*$"),
+    "timestamp": ("TIMESTAMP_NTZ", f"{_DAY}{_CLOCK}{_NO_OFFSET})?\\s*$"),
+    "timestamptz": ("TIMESTAMP_LTZ", f"{_DAY}{_CLOCK}{_ZONE})?\\s*$"),
+}
+
+
+def integer_of_text(node: exp.Cast, word: str, type_name: str) -> exp.Expr:
+    """CAST of text to an integer: 2.5 and 1e3 are numbers too, and rounded."""
+    return _guarded(
+        f"{word}(ROUND({word}({{0}} AS DECIMAL(38,10))) AS {type_name})", node, _OTHER_NUMBER
+    )
+
+
+def number_of_text(node: exp.Cast, word: str, type_name: str) -> exp.Expr:
+    """CAST of text to a number that is no integer."""
+    return _guarded(f"{word}({{0}} AS {type_name})", node, _OTHER_NUMBER)
+
+
+def _guarded(template: str, node: exp.Cast, other: str) -> exp.Expr:
+    refusal = refuse_rows(f"a CAST of such text to {node.to.sql(dialect='duckdb')}")
+    pattern = exp.Literal.string(other)
+    return spelled(
+        f"IF({{0}} RLIKE {{1}}, {{2}}, {template})", node.this, pattern, refusal, like=node
+    )
+
+
+def time_of_text(inner: exp.Expr, node: exp.Cast, word: str, target: str) -> exp.Expr:
+    """CAST of text to a date or timestamp; of a literal told at once whether both read it alike."""
+    type_name, pattern = _TIME_TYPES[target]
+    text = literal_text(inner)
+    if text is not None:
+        # Spark wants the minutes of an offset.
+        text = re.sub(r"(\d:\d\d[\d:.]*\s*[+-]\d\d)$", r"\1:00", text)
+        if not re.search(pattern, text) and re.search(_OTHER_TIME, text):
+            raise refuse(f"'{text}' as a {target}")
+        return spelled(f"{word}({{0}} AS {type_name})", exp.Literal.string(text), like=node)
+    return spelled(
+        f"(CASE WHEN {{0}} RLIKE {{1}} OR NOT {{0}} RLIKE {{2}} THEN {word}({{0}} AS {type_name})"
+        f" WHEN {{0}} IS NOT NULL THEN {{3}} END)",
+        inner,
+        exp.Literal.string(pattern),
+        exp.Literal.string(_OTHER_TIME),
+        refuse_rows(f"a CAST of such text to a {target}"),
+        like=node,
+    )
+
+
+TEXT_REWRITES: Final[dict[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
+    exp.Upper: _upper,
+    exp.Lower: _lower,
+    exp.Substring: _substring,
+    exp.Left: _left,
+    exp.Right: _right,
+    exp.Length: _length,
+    exp.ArraySize: _length,
+    exp.Reverse: _reverse,
+    exp.SplitPart: _split_part,
+    exp.Split: _split,
+    exp.RegexpReplace: regexps.replaced,
+    exp.RegexpExtract: regexps.extracted,
+    exp.RegexpLike: regexps.matched,
+    exp.RegexpFullMatch: regexps.fully_matched,
+}

@@ -1,0 +1,248 @@
+"""Functions of dates and times in Spark's spelling."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from sqlglot import exp
+
+from icesql.engine.spark.sql.kinds import kind, literal_text, refuse, spelled
+from icesql.engine.spark.sql.zones import micros_of_naive
+
+_DAY_UNITS: Final = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY")
+_CLOCK: Final = {"HOUR": 3_600_000_000, "MINUTE": 60_000_000, "SECOND": 1_000_000,
+                 "MILLISECOND": 1_000, "MICROSECOND": 1}  # fmt: skip
+_PARTS: Final = {
+    "YEAR": "YEAR({0})",
+    "MONTH": "MONTH({0})",
+    "DAY": "DAY({0})",
+    "QUARTER": "QUARTER({0})",
+    "WEEK": "WEEKOFYEAR({0})",
+    "DOY": "DAYOFYEAR({0})",
+    "DAYOFYEAR": "DAYOFYEAR({0})",
+    "DOW": "(DAYOFWEEK({0}) - 1)",
+    "DAYOFWEEK": "(DAYOFWEEK({0}) - 1)",
+    "WEEKDAY": "(DAYOFWEEK({0}) - 1)",
+    "ISODOW": "(WEEKDAY({0}) + 1)",
+    "ISOYEAR": "EXTRACT(YEAROFWEEK FROM {0})",
+    "HOUR": "HOUR({0})",
+    "MINUTE": "MINUTE({0})",
+    "SECOND": "SECOND({0})",
+    "MILLISECOND": "CAST(FLOOR(EXTRACT(SECOND FROM {0}) * 1000) AS BIGINT)",
+    "MICROSECOND": "CAST(EXTRACT(SECOND FROM {0}) * 1000000 AS BIGINT)",
+}
+_TIMES: Final = ("date", "timestamp", "timestamptz")
+
+
+def _extract(node: exp.Extract) -> exp.Expr:
+    return part_of(str(node.this.name), node.expression, node)
+
+
+def part_of(part: str, value: exp.Expr, node: exp.Expr) -> exp.Expr:
+    """``part`` (a unit name in any case) of a date or timestamp."""
+    upper = part.upper()
+    upper = _PLURALS.get(upper, upper)
+    if kind(value) not in _TIMES:
+        raise refuse(f"{part} of something that is no date or timestamp")
+    if upper == "EPOCH":
+        return epoch(exp.TimeToUnix(this=value))
+    if upper not in _PARTS:
+        raise refuse(f"extract({part})")
+    return spelled(_PARTS[upper], value, like="BIGINT")
+
+
+_PLURALS: Final = {f"{name}S": name for name in (*_DAY_UNITS, *_CLOCK)}
+
+
+def epoch(node: exp.TimeToUnix) -> exp.Expr:
+    """Seconds since 1970 as a double; a naive time counts as UTC."""
+    value = node.this
+    match kind(value):
+        case "timestamptz":
+            return spelled("(UNIX_MICROS({0}) / 1000000D)", value, like="DOUBLE")
+        case "timestamp" | "date":
+            naive = spelled("CAST({0} AS TIMESTAMP_NTZ)", value, like="TIMESTAMP")
+            return spelled("({0} / 1000000D)", micros_of_naive(naive), like="DOUBLE")
+        case _:
+            raise refuse("epoch() of something that is no date or timestamp")
+
+
+def truncated(unit: str, value: exp.Expr) -> exp.Expr:
+    """A date or naive timestamp cut to ``unit``, without a zone having a say."""
+    if kind(value) == "timestamptz":
+        return spelled(f"DATE_TRUNC('{unit}', {{0}})", value, like="TIMESTAMPTZ")
+    if unit == "DAY":
+        return spelled("CAST(CAST({0} AS DATE) AS TIMESTAMP_NTZ)", value, like="TIMESTAMP")
+    if unit in _DAY_UNITS:
+        return spelled(
+            f"CAST(TRUNC(CAST({{0}} AS DATE), '{unit}') AS TIMESTAMP_NTZ)", value, like="TIMESTAMP"
+        )
+    if unit not in ("HOUR", "MINUTE", "SECOND"):
+        raise refuse(f"date_trunc('{unit.lower()}', …)")
+    parts = ["HOUR({0})", "MINUTE({0})", "SECOND({0})"]
+    kept = ("HOUR", "MINUTE", "SECOND").index(unit) + 1
+    clock = ", ".join([*parts[:kept], *["0"] * (3 - kept)])
+    return spelled(
+        f"MAKE_TIMESTAMP_NTZ(YEAR({{0}}), MONTH({{0}}), DAY({{0}}), {clock})",
+        value,
+        like="TIMESTAMP",
+    )
+
+
+def _trunc(node: exp.TimestampTrunc | exp.DateTrunc) -> exp.Expr:
+    if kind(node.this) not in _TIMES:
+        raise refuse("date_trunc() of something that is no date or timestamp")
+    unit = node.args.get("unit")
+    name = str(unit.name if unit is not None else "").upper()
+    name = _PLURALS.get(name, name)
+    if name not in (*_DAY_UNITS, "HOUR", "MINUTE", "SECOND"):
+        raise refuse(f"date_trunc('{name.lower()}', …)")
+    made = truncated(name, node.this)
+    made.type = node.type if kind(node.this) != "date" else exp.DataType.build("DATE")
+    if kind(node.this) == "date" and kind(node) == "date":
+        return spelled("CAST({0} AS DATE)", made, like="DATE")
+    return made
+
+
+def _diff(node: exp.DateDiff | exp.TimestampDiff) -> exp.Expr:
+    """date_diff counts the unit's boundaries between two times."""
+    unit = str(node.args["unit"].name if node.args.get("unit") is not None else "DAY").upper()
+    unit = _PLURALS.get(unit, unit)
+    # DuckDB's (unit, start, end) is (end, start) in the tree.
+    end, start = node.this, node.expression
+    if {kind(end), kind(start)} - set(_TIMES):
+        raise refuse("date_diff() of something that is no date or timestamp")
+    days = "DATEDIFF({0}, {1})"
+    match unit:
+        case "DAY":
+            return spelled(f"CAST({days} AS BIGINT)", end, start, like="BIGINT")
+        case "YEAR":
+            return spelled("CAST(YEAR({0}) - YEAR({1}) AS BIGINT)", end, start, like="BIGINT")
+        case "QUARTER" | "MONTH":
+            size = 4 if unit == "QUARTER" else 12
+            return spelled(
+                f"CAST((YEAR({{0}}) - YEAR({{1}})) * {size} + {unit}({{0}}) - {unit}({{1}})"
+                " AS BIGINT)",
+                end,
+                start,
+                like="BIGINT",
+            )
+        case "WEEK":
+            if {kind(end), kind(start)} != {"date"}:
+                # The local engine's weeks of timestamps begin on other days than those of dates.
+                raise refuse("date_diff('week', …) of timestamps", "CAST them to DATE")
+            return spelled(
+                "CAST(DATEDIFF(TRUNC(CAST({0} AS DATE), 'WEEK'),"
+                " TRUNC(CAST({1} AS DATE), 'WEEK')) DIV 7 AS BIGINT)",
+                end,
+                start,
+                like="BIGINT",
+            )
+    size = _CLOCK.get(unit, 0)
+    if not size:
+        raise refuse(f"date_diff('{unit.lower()}', …)")
+    if "timestamptz" in (kind(end), kind(start)) and kind(end) != kind(start):
+        raise refuse("date_diff() of an instant and a local time", "CAST one of them")
+    micros = [_boundary_micros(each) for each in (end, start)]
+    return spelled(
+        f"CAST(FLOOR({{0}} / CAST({size} AS DECIMAL(20,0)))"
+        f" - FLOOR({{1}} / CAST({size} AS DECIMAL(20,0))) AS BIGINT)",
+        *micros,
+        like="BIGINT",
+    )
+
+
+def _boundary_micros(value: exp.Expr) -> exp.Expr:
+    if kind(value) == "timestamptz":
+        return spelled("UNIX_MICROS({0})", value, like="BIGINT")
+    return micros_of_naive(spelled("CAST({0} AS TIMESTAMP_NTZ)", value, like="TIMESTAMP"))
+
+
+# Numbers of strftime() with their leading zeros, and without.
+_DIGITS: Final = {"Y": ("YEAR({0})", 4), "m": ("MONTH({0})", 2), "d": ("DAY({0})", 2),
+                  "y": ("YEAR({0}) % 100", 2), "j": ("DAYOFYEAR({0})", 3), "H": ("HOUR({1})", 2),
+                  "M": ("MINUTE({1})", 2), "S": ("SECOND({1})", 2),
+                  "I": ("(HOUR({1}) + 11) % 12 + 1", 2),
+                  "f": ("CAST(EXTRACT(SECOND FROM {1}) * 1000000 AS BIGINT) % 1000000", 6),
+                  }  # fmt: skip
+_MONTH_NAME: Final = (
+    "ELT(MONTH({0}), 'January', 'February', 'March', 'April', 'May', 'June', 'July', 'August',"
+    " 'September', 'October', 'November', 'December')"
+)
+_DAY_NAME: Final = (
+    "ELT(DAYOFWEEK({0}), 'Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday',"
+    " 'Saturday')"
+)
+_WORDS: Final = {
+    "B": _MONTH_NAME,
+    "b": f"LEFT({_MONTH_NAME}, 3)",
+    "A": _DAY_NAME,
+    "a": f"LEFT({_DAY_NAME}, 3)",
+    "p": "IF(HOUR({1}) < 12, 'AM', 'PM')",
+}
+
+
+def _strftime(node: exp.TimeToStr) -> exp.Expr:
+    """strftime() put together from parts: Spark's date_format() knows no time without a zone."""
+    value, format_ = node.this, literal_text(node.args.get("format"))
+    if kind(value) not in _TIMES or format_ is None:
+        raise refuse("strftime() of no date or timestamp, or by a computed format")
+    clock = value
+    if kind(value) == "date":
+        clock = spelled("CAST({0} AS TIMESTAMP_NTZ)", value, like="TIMESTAMP")
+    args, parts = [value, clock], []
+    for match in re.finditer(r"%(-?)(.)|[^%]+|%", format_, re.DOTALL):
+        bare, letter = match[1] or "", match[2]
+        if letter is None:
+            parts.append(f"{{{len(args)}}}")
+            args.append(exp.Literal.string(match[0]))
+        elif letter == "%":
+            parts.append("'%'")
+        elif letter in _DIGITS:
+            number, width = _DIGITS[letter]
+            shown = f"CAST({number} AS STRING)"
+            parts.append(shown if bare else f"LPAD({shown}, {width}, '0')")
+        elif letter in _WORDS and not bare:
+            parts.append(_WORDS[letter])
+        else:
+            raise refuse(f"strftime(…, '{match[0]}')")
+    text = ", ".join(parts) or "''"
+    # A format without parts is text, but NULL where the value is.
+    return spelled(
+        f"IF({{0}} IS NULL, CAST(NULL AS STRING), CONCAT({text}))", *args, like="VARCHAR"
+    )
+
+
+def _name_of(name: str) -> Callable[[Any], exp.Expr]:
+    return lambda node: spelled(_WORDS[name], node.this, node.this, like="VARCHAR")
+
+
+def _named_part(part: str) -> Callable[[Any], exp.Expr]:
+    return lambda node: part_of(part, node.this, node)
+
+
+TIME_REWRITES: Final[dict[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
+    exp.Extract: _extract,
+    exp.TimeToStr: _strftime,
+    exp.Dayname: _name_of("A"),
+    exp.Monthname: _name_of("B"),
+    exp.Year: _named_part("YEAR"),
+    exp.Month: _named_part("MONTH"),
+    exp.Day: _named_part("DAY"),
+    exp.DayOfMonth: _named_part("DAY"),
+    exp.Quarter: _named_part("QUARTER"),
+    exp.Week: _named_part("WEEK"),
+    exp.WeekOfYear: _named_part("WEEK"),
+    exp.DayOfYear: _named_part("DOY"),
+    exp.DayOfWeek: _named_part("DOW"),
+    exp.DayOfWeekIso: _named_part("ISODOW"),
+    exp.Hour: _named_part("HOUR"),
+    exp.Minute: _named_part("MINUTE"),
+    exp.Second: _named_part("SECOND"),
+    exp.TimestampTrunc: _trunc,
+    exp.DateTrunc: _trunc,
+    exp.DateDiff: _diff,
+    exp.TimestampDiff: _diff,
+}

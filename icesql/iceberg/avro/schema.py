@@ -1,0 +1,183 @@
+"""Avro writer schemas as a small tree that remembers Iceberg's field ids.
+
+Source: Avro 1.12 specification, "Schema Declaration"; Iceberg spec, "Avro".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from icesql.iceberg.metadata.json_fields import Malformed, load_json
+
+PRIMITIVES: Final = frozenset(
+    ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
+)
+_DEEPEST: Final = 50
+
+
+class OddSchema(ValueError):
+    """A writer schema that this reader does not undertake to walk."""
+
+
+@dataclass(frozen=True, slots=True)
+class AvroNode:
+    """One type: ``kind`` is Avro's name of it, or "union".
+
+    ``items`` are the branches of a union, else the one type inside an array or map. ``size`` is
+    that of a fixed, ``symbols`` those of an enum.
+    """
+
+    kind: str
+    fields: tuple[AvroField, ...] = ()
+    items: tuple[AvroNode, ...] = ()
+    size: int = 0
+    symbols: tuple[str, ...] = ()
+    logical: str | None = None
+    scale: int = 0
+
+    @property
+    def record(self) -> AvroNode | None:
+        """The node itself if it is a record, of a union its only record."""
+        if self.kind != "union":
+            return self if self.kind == "record" else None
+        records = [each for each in self.items if each.kind == "record"]
+        return records[0] if len(records) == 1 else None
+
+    @property
+    def branches(self) -> tuple[AvroNode, ...]:
+        """The types that a value may have apart from null."""
+        listed = self.items if self.kind == "union" else (self,)
+        return tuple(each for each in listed if each.kind != "null")
+
+    @property
+    def non_null(self) -> AvroNode | None:
+        """The type beside null in an optional, the node itself when it is no union."""
+        if self.kind != "union":
+            return self
+        others = [each for each in self.items if each.kind != "null"]
+        return others[0] if len(self.items) == 2 and len(others) == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class AvroField:
+    """A field of a record; ``field_id`` is Iceberg's, None when the writer gave none."""
+
+    name: str
+    field_id: int | None
+    node: AvroNode
+
+
+def parse_avro_schema(text: bytes) -> tuple[AvroNode, Any]:
+    """The tree of a schema, and its JSON as it stands.
+
+    Raises Malformed when it is not a schema, OddSchema when it is recursive or too deep.
+    """
+    json = load_json(text)
+    return _parse(json, {}, "", 0), json
+
+
+def _parse(json: Any, named: dict[str, AvroNode | None], space: str, depth: int) -> AvroNode:
+    if depth > _DEEPEST:
+        raise OddSchema("schema nested too deeply")
+    if isinstance(json, str):
+        return _reference(json, named, space)
+    if isinstance(json, list):
+        return AvroNode("union", items=tuple(_parse(e, named, space, depth + 1) for e in json))
+    if not isinstance(json, dict):
+        raise Malformed("not an Avro schema")
+    kind = json.get("type")
+    if isinstance(kind, dict | list):
+        return _parse(kind, named, space, depth + 1)
+    match kind:
+        case "record" | "fixed" | "enum":
+            return _parse_named(kind, json, named, space, depth)
+        case "array":
+            return AvroNode("array", items=(_parse(json.get("items"), named, space, depth + 1),))
+        case "map":
+            return AvroNode("map", items=(_parse(json.get("values"), named, space, depth + 1),))
+        case str() if kind in PRIMITIVES:
+            return AvroNode(kind, logical=_logical(json), scale=_scale(json))
+        case str():
+            return _reference(kind, named, space)
+        case _:
+            raise Malformed("Avro schema without type")
+
+
+def _parse_named(
+    kind: str, json: Mapping[str, Any], named: dict[str, AvroNode | None], space: str, depth: int
+) -> AvroNode:
+    name = str(json.get("name", ""))
+    space = str(json.get("namespace", name.rpartition(".")[0] or space))
+    full = name if "." in name or not space else f"{space}.{name}"
+    named[full] = None  # met again before it is complete: recursive
+    if kind == "fixed":
+        node = AvroNode(kind, size=_size(json), logical=_logical(json), scale=_scale(json))
+    elif kind == "enum":
+        symbols = json.get("symbols")
+        if not isinstance(symbols, list) or not all(isinstance(each, str) for each in symbols):
+            raise Malformed("Avro enum without symbols")
+        node = AvroNode(kind, symbols=tuple(symbols))
+    else:
+        listed = json.get("fields")
+        if not isinstance(listed, list):
+            raise Malformed("Avro record without fields")
+        node = AvroNode(
+            kind, fields=tuple(_parse_field(each, named, space, depth) for each in listed)
+        )
+    named[full] = node
+    return node
+
+
+def _parse_field(json: Any, named: dict[str, AvroNode | None], space: str, depth: int) -> AvroField:
+    if not isinstance(json, dict) or not isinstance(json.get("name"), str):
+        raise Malformed("Avro field without name")
+    field_id = json.get("field-id")
+    return AvroField(
+        json["name"],
+        field_id if type(field_id) is int else None,
+        _parse(json.get("type"), named, space, depth + 1),
+    )
+
+
+def _reference(name: str, named: Mapping[str, AvroNode | None], space: str) -> AvroNode:
+    if name in PRIMITIVES:
+        return AvroNode(name)
+    for full in (f"{space}.{name}", name):
+        if full in named:
+            found = named[full]
+            if found is None:
+                raise OddSchema(f"recursive type {name!r}")
+            return found
+    raise Malformed(f"unknown Avro type {name[:100]!r}")
+
+
+def _logical(json: Mapping[str, Any]) -> str | None:
+    logical = json.get("logicalType")
+    return logical if isinstance(logical, str) else None
+
+
+def _scale(json: Mapping[str, Any]) -> int:
+    scale = json.get("scale", 0)
+    if type(scale) is not int or not 0 <= scale <= 1000:
+        raise Malformed("Avro decimal with an impossible scale")
+    return scale
+
+
+def _size(json: Mapping[str, Any]) -> int:
+    size = json.get("size")
+    if type(size) is not int or size < 0:
+        raise Malformed("Avro fixed without size")
+    return size
+
+
+def without_logical_types(json: Any) -> Any:
+    """The same schema for a decoder that shall hand out plain ints and bytes."""
+    if isinstance(json, dict):
+        return {
+            key: without_logical_types(value) for key, value in json.items() if key != "logicalType"
+        }
+    if isinstance(json, list):
+        return [without_logical_types(each) for each in json]
+    return json

@@ -1,0 +1,27 @@
+"""The columns of a manifest as they are stored, before anything is inherited."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from icesql.iceberg.manifest.entries import IntKeyedColumn
+
+
+@dataclass(slots=True)
+class ManifestColumns:
+    """What a decoder hands over; None in the three id columns says "inherit"."""
+
+    status: list[int]
+    snapshot_id: list[int | None]
+    sequence_number: list[int | None]
+    file_sequence_number: list[int | None]
+    content: list[int]
+    path: list[str]
+    file_format: list[str]
+    partition: list[tuple[Any, ...]]
+    record_count: list[int]
+    file_size_in_bytes: list[int]
+    maps: dict[str, IntKeyedColumn] = field(default_factory=dict)
+    rare: dict[str, Mapping[int, Any]] = field(default_factory=dict)

@@ -1,0 +1,396 @@
+"""Manifest lists and manifests: their bytes become ManifestFiles and ManifestEntries.
+
+Fields are found by field id, whatever the writer called them, and null ids are inherited from the
+list as the spec says. Source: Iceberg spec, "Manifest Lists", "Manifests", "Inheritance".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final
+
+from icesql.errors import CorruptFileError, UnsupportedTableError
+from icesql.iceberg.avro.container import AvroFile, BadAvro, read_avro_file
+from icesql.iceberg.avro.schema import AvroNode, OddSchema, parse_avro_schema
+from icesql.iceberg.avro.values import compile_reader
+from icesql.iceberg.manifest.columns import ManifestColumns
+from icesql.iceberg.manifest.entries import ADDED, DELETED, EXISTING, ManifestEntries
+from icesql.iceberg.manifest.reader import read_columns
+from icesql.iceberg.manifest.schema import by_field_id
+from icesql.iceberg.metadata.json_fields import Malformed
+from icesql.iceberg.metadata.snapshot import Snapshot, has_files
+from icesql.iceberg.types import IcebergType
+
+# The first bytes of a file under Iceberg's AES GCM stream encryption.
+_ENCRYPTED: Final = b"AGS1"
+
+
+class ManifestContent(IntEnum):
+    """What kind of files a manifest lists."""
+
+    DATA = 0
+    DELETES = 1
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSummary:
+    """What the partition values of one field are in a whole manifest.
+
+    Bounds are single-value bytes of the partition type and leave out NaN; both None says that all
+    values are null or NaN. ``contains_nan`` None is unknown.
+    """
+
+    contains_null: bool
+    contains_nan: bool | None = None
+    lower_bound: bytes | None = None
+    upper_bound: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestFile:
+    """One manifest of a snapshot; counts that are None are unknown, not zero.
+
+    ``partitions`` has a summary per field of the spec, or is None.
+    """
+
+    manifest_path: str
+    manifest_length: int | None = None
+    partition_spec_id: int = 0
+    content: ManifestContent = ManifestContent.DATA
+    sequence_number: int = 0
+    min_sequence_number: int = 0
+    added_snapshot_id: int | None = None
+    added_files_count: int | None = None
+    existing_files_count: int | None = None
+    deleted_files_count: int | None = None
+    added_rows_count: int | None = None
+    existing_rows_count: int | None = None
+    deleted_rows_count: int | None = None
+    partitions: tuple[FieldSummary, ...] | None = None
+    key_metadata: bytes | None = None
+    first_row_id: int | None = None
+
+    @property
+    def has_live_files(self) -> bool:
+        """False only if the counts say that every entry is a deleted one."""
+        return self.added_files_count != 0 or self.existing_files_count != 0
+
+    @property
+    def entries_count(self) -> int | None:
+        """How many entries the manifest has, None when a count is unknown."""
+        counts = (self.added_files_count, self.existing_files_count, self.deleted_files_count)
+        known = [each for each in counts if each is not None]
+        return sum(known) if len(known) == len(counts) else None
+
+
+_LIST_NAMES: Final = {
+    "manifest_path": 500,
+    "manifest_length": 501,
+    "partition_spec_id": 502,
+    "content": 517,
+    "sequence_number": 515,
+    "min_sequence_number": 516,
+    "added_snapshot_id": 503,
+    "added_files_count": 504,
+    "added_data_files_count": 504,
+    "existing_files_count": 505,
+    "existing_data_files_count": 505,
+    "deleted_files_count": 506,
+    "deleted_data_files_count": 506,
+    "added_rows_count": 512,
+    "existing_rows_count": 513,
+    "deleted_rows_count": 514,
+    "partitions": 507,
+    "key_metadata": 519,
+    "first_row_id": 520,
+}
+_SUMMARY_NAMES: Final = {
+    "contains_null": 509,
+    "contains_nan": 518,
+    "lower_bound": 510,
+    "upper_bound": 511,
+}
+
+
+def snapshot_manifests(
+    snapshot: Snapshot,
+    read: Callable[[str], bytes],
+    locate: Callable[[str], str] | None = None,
+) -> tuple[ManifestFile, ...]:
+    """The manifests of a snapshot, in the order of its list.
+
+    ``read`` gives the bytes of a path; ``locate`` where a path is opened, for errors. Raises
+    CorruptFileError, UnsupportedTableError for an encrypted list, and what ``read`` raises.
+    """
+    if snapshot.manifest_list is None:
+        named: dict[str, int] = {}
+        for path in snapshot.manifests or ():
+            _refuse_repeated(path, named, f"of snapshot {snapshot.snapshot_id}")
+        return tuple(
+            _inline_manifest(path, snapshot, read(path), locate(path) if locate else path)
+            for path in snapshot.manifests or ()
+        )
+    shown = locate(snapshot.manifest_list) if locate else snapshot.manifest_list
+    data = read(snapshot.manifest_list)
+    manifests = decode_manifest_list(data, path=shown)
+    if not manifests and has_files(snapshot.summary):
+        raise CorruptFileError(
+            shown, f"an empty manifest list, yet snapshot {snapshot.snapshot_id} has files"
+        )
+    return manifests
+
+
+def _inline_manifest(path: str, snapshot: Snapshot, data: bytes, shown: str) -> ManifestFile:
+    # Written before there were lists; nothing but the file itself knows its spec.
+    file = _read_file(data, shown)
+    text = file.metadata.get("partition-spec-id", b"0")
+    try:
+        spec_id = int(text)
+    except ValueError as error:
+        raise CorruptFileError(shown, "partition-spec-id is not a number") from error
+    return ManifestFile(
+        path,
+        manifest_length=len(data),
+        partition_spec_id=spec_id,
+        added_snapshot_id=snapshot.snapshot_id,
+    )
+
+
+def decode_manifest_list(data: bytes, *, path: str) -> tuple[ManifestFile, ...]:
+    """The manifests that a manifest list names. Raises CorruptFileError."""
+    file = _read_file(data, path)
+    try:
+        schema, _ = parse_avro_schema(file.schema)
+        fields = {
+            each.name: field_id for field_id, each in by_field_id(schema, _LIST_NAMES).items()
+        }
+        read_row = compile_reader(_with_ids(schema, fields))
+    except (Malformed, OddSchema) as error:
+        raise CorruptFileError(path, f"not a manifest list: {error}") from error
+    manifests: list[ManifestFile] = []
+    named: dict[str, int] = {}
+    position = 0
+    for count, end, offset in file.blocks:
+        try:
+            for _ in range(count):
+                row, position = read_row(file.data, position)
+                manifests.append(_manifest_file(row))
+                _refuse_repeated(manifests[-1].manifest_path, named, path)
+            if position != end:
+                raise BadAvro("a block does not end where its records end")
+        except (IndexError, BadAvro, UnicodeDecodeError) as error:
+            problem = "a block ends early" if isinstance(error, IndexError) else error
+            raise CorruptFileError(path, f"bad Avro block: {problem}", offset=offset) from error
+    return tuple(manifests)
+
+
+def _refuse_repeated(manifest: str, named: dict[str, int], path: str) -> None:
+    """Note a manifest of the list at ``path``; named again, all its rows would come twice."""
+    number = len(named) + 1
+    first = named.setdefault(manifest, number)
+    if first != number:
+        problem = f"manifest {manifest} is listed twice, as entries {first} and {number}"
+        raise CorruptFileError(path, problem)
+
+
+def _with_ids(schema: AvroNode, ids: Mapping[str, int]) -> AvroNode:
+    from dataclasses import replace
+
+    return replace(
+        schema,
+        fields=tuple(replace(each, field_id=ids.get(each.name)) for each in schema.fields),
+    )
+
+
+def _manifest_file(row: Mapping[Any, Any]) -> ManifestFile:
+    content = _int(row, 517) or 0
+    if content not in (0, 1):
+        raise BadAvro(f"a manifest of content {content}")
+    return ManifestFile(
+        manifest_path=_needed(row, 500, str),
+        manifest_length=_int(row, 501),
+        partition_spec_id=_needed(row, 502, int),
+        content=ManifestContent(content),
+        sequence_number=_int(row, 515) or 0,
+        min_sequence_number=_int(row, 516) or 0,
+        added_snapshot_id=_int(row, 503),
+        added_files_count=_int(row, 504),
+        existing_files_count=_int(row, 505),
+        deleted_files_count=_int(row, 506),
+        added_rows_count=_int(row, 512),
+        existing_rows_count=_int(row, 513),
+        deleted_rows_count=_int(row, 514),
+        partitions=_summaries(row.get(507)),
+        key_metadata=_optional(row, 519, bytes),
+        first_row_id=_int(row, 520),
+    )
+
+
+def _needed(row: Mapping[Any, Any], field_id: int, kind: type) -> Any:
+    value = _optional(row, field_id, kind)
+    if value is None or value == "":  # a path
+        raise BadAvro(f"a manifest without field {field_id}")
+    return value
+
+
+def _int(row: Mapping[Any, Any], field_id: int) -> int | None:
+    value: int | None = _optional(row, field_id, int)
+    return value
+
+
+def _optional(row: Mapping[Any, Any], field_id: int, kind: type) -> Any:
+    value = row.get(field_id)
+    if kind is str and type(value) is bytes:
+        value = value.decode()  # Avro lets bytes and strings stand for each other
+    elif kind is bytes and type(value) is str:
+        value = value.encode()
+    if value is not None and type(value) is not kind:
+        raise BadAvro(f"field {field_id} is a {type(value).__name__}, not a {kind.__name__}")
+    return value
+
+
+def _summaries(rows: Any) -> tuple[FieldSummary, ...] | None:
+    if rows is None:
+        return None
+    if not isinstance(rows, list) or not all(isinstance(each, dict | None) for each in rows):
+        raise BadAvro("partition summaries that are no records")
+    if None in rows:
+        return None
+    summaries = []
+    for each in rows:
+        if 509 not in each:  # a writer without field ids
+            each = {_SUMMARY_NAMES.get(key, key): value for key, value in each.items()}
+        summaries.append(
+            FieldSummary(
+                # Not told: there may be nulls.
+                _optional(each, 509, bool) is not False,
+                _optional(each, 518, bool),
+                _optional(each, 510, bytes),
+                _optional(each, 511, bytes),
+            )
+        )
+    return tuple(summaries)
+
+
+def decode_manifest(
+    data: bytes,
+    manifest: ManifestFile,
+    *,
+    path: str,
+    partition_types: Sequence[IcebergType],
+    partition_fields: Sequence[tuple[int, str]] | None = None,
+) -> ManifestEntries:
+    """The entries of a manifest, with what they inherit from its place in the list.
+
+    ``partition_types`` has the type of each field of the manifest's spec (``partition_types`` of
+    ``iceberg.partitioning``); with ``partition_fields``, the id and name of each, the values are
+    found by these, else by position, and UNSTORED stands for one that is not there. Raises
+    CorruptFileError naming ``path``, UnsupportedTableError when it is encrypted.
+    """
+    file = _read_file(data, path)
+    spec = None if partition_fields is None else tuple(partition_fields)
+    columns = read_columns(file, partition_types, spec)
+    _check(columns, manifest, len(data), path)
+    return _inherit(columns, manifest, path)
+
+
+def _read_file(data: bytes, path: str) -> AvroFile:
+    if data.startswith(_ENCRYPTED):
+        raise UnsupportedTableError("encrypted metadata", path=path)
+    return read_avro_file(data, path)
+
+
+def _check(columns: ManifestColumns, manifest: ManifestFile, size: int, path: str) -> None:
+    """Raise CorruptFileError where the manifest contradicts itself or its list."""
+    if not {EXISTING, ADDED, DELETED}.issuperset(columns.status):
+        raise CorruptFileError(path, "an entry is neither existing, added nor deleted")
+    if "" in columns.path:
+        raise CorruptFileError(path, "an entry with an empty file path")
+    allowed = {0} if manifest.content is ManifestContent.DATA else {1, 2}
+    if not allowed.issuperset(columns.content):
+        raise CorruptFileError(
+            path, f"a {manifest.content.name.lower()} manifest lists files of another content"
+        )
+    # A file cut between two blocks is still good Avro; only the list knows what is missing.
+    expected, found = manifest.entries_count, len(columns.status)
+    if expected is not None and found < expected:
+        raise CorruptFileError(path, f"{found} entries where the manifest list says {expected}")
+    # Writers miscount, and a manifest rewritten in place (as when a table moves) has another
+    # length; one of another length that another snapshot wrote is another manifest.
+    if manifest.manifest_length in (None, size) or manifest.added_snapshot_id is None:
+        return
+    adders = {
+        snapshot_id
+        for snapshot_id, status in zip(columns.snapshot_id, columns.status, strict=True)
+        if status == ADDED and snapshot_id is not None
+    }
+    if adders and manifest.added_snapshot_id not in adders:
+        listed = f"{manifest.manifest_length} bytes of snapshot {manifest.added_snapshot_id}"
+        problem = f"{listed} by the manifest list, found {size} of snapshot {min(adders)}"
+        raise CorruptFileError(path, problem)
+
+
+def _inherit(columns: ManifestColumns, manifest: ManifestFile, path: str) -> ManifestEntries:
+    inherited = manifest.added_snapshot_id
+    sequence_numbers = _sequence_numbers(columns, manifest, path)
+    return ManifestEntries(
+        spec_id=manifest.partition_spec_id,
+        status=columns.status,
+        snapshot_id=[inherited if each is None else each for each in columns.snapshot_id],
+        sequence_number=sequence_numbers,
+        file_sequence_number=_file_sequence_numbers(columns, manifest),
+        content=columns.content,
+        path=columns.path,
+        file_format=[each.upper() for each in columns.file_format],
+        partition=columns.partition,
+        record_count=columns.record_count,
+        file_size_in_bytes=columns.file_size_in_bytes,
+        maps=columns.maps,
+        rare={
+            **columns.rare,
+            "key_metadata": _keys(columns.rare.get("key_metadata", {})),
+            "first_row_id": _first_row_ids(columns, manifest),
+        },
+    )
+
+
+def _keys(given: Mapping[int, bytes]) -> Mapping[int, bytes]:
+    """Without empty ones, which is how some writers say that a file is not encrypted."""
+    return {index: key for index, key in given.items() if key}
+
+
+def _sequence_numbers(columns: ManifestColumns, manifest: ManifestFile, path: str) -> list[int]:
+    numbers: list[int] = []
+    for status, number in zip(columns.status, columns.sequence_number, strict=True):
+        if number is None:
+            if status != ADDED and manifest.sequence_number != 0:
+                raise CorruptFileError(path, "an entry that is not new lacks its sequence number")
+            number = manifest.sequence_number
+        numbers.append(number)
+    return numbers
+
+
+def _file_sequence_numbers(columns: ManifestColumns, manifest: ManifestFile) -> list[int | None]:
+    # Files older than the column keep null: the number of their commit is not known.
+    inherited = manifest.sequence_number
+    return [
+        inherited if number is None and (status == ADDED or inherited == 0) else number
+        for status, number in zip(columns.status, columns.file_sequence_number, strict=True)
+    ]
+
+
+def _first_row_ids(columns: ManifestColumns, manifest: ManifestFile) -> dict[int, int]:
+    following = manifest.first_row_id
+    if following is None or manifest.content is not ManifestContent.DATA:
+        return {}
+    given = columns.rare.get("first_row_id", {})
+    ids: dict[int, int] = {}
+    for index, status in enumerate(columns.status):
+        if index in given:
+            ids[index] = given[index]
+        elif status != DELETED:
+            ids[index] = following
+            following += columns.record_count[index]
+    return ids

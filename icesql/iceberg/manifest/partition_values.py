@@ -1,0 +1,177 @@
+"""Partition values of manifests: from what Avro stores to the internal form of their type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from enum import Enum
+from typing import Any, Final
+
+from icesql.iceberg.avro.container import BadAvro
+from icesql.iceberg.avro.schema import AvroNode
+from icesql.iceberg.bounds import MICROS_PER_DAY, NANOS_PER_DAY, decode_decimal, scaled_decimal
+from icesql.iceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+)
+
+Convert = Callable[[Any], Any]
+# The id and the name of each field of a spec; None leaves order to tell them apart.
+PartitionFields = tuple[tuple[int, str], ...] | None
+
+
+class Unstored(Enum):
+    """What stands in a partition tuple for a value that the manifest does not have.
+
+    Unlike NULL it says nothing about the rows of the file, so nothing is pruned by it.
+    """
+
+    UNSTORED = "not stored"
+
+
+UNSTORED: Final = Unstored.UNSTORED
+
+_INTEGERS: Final = ("int", "long")
+_BYTES: Final = ("bytes", "fixed")
+
+
+def partition_converter(node: AvroNode, type: IcebergType) -> Convert | None:
+    """What turns a stored value that is not null into one of ``type``; None when nothing does.
+
+    The column may have been promoted since (int to long, float to double, date to timestamp), and
+    ``type`` may be UNKNOWN, where the Avro type alone decides. A pair that makes no sense gives
+    a converter that raises BadAvro, since the values may all be null.
+    """
+    match type:
+        case UnknownType():
+            return _by_avro_type(node)
+        case IntegerType() | LongType() | DateType() if node.kind in _INTEGERS:
+            return None
+        case FloatType() | DoubleType() if node.kind in ("float", "double"):
+            return None
+        case FloatType() | DoubleType() if node.kind in _INTEGERS:
+            return float
+        case BooleanType() if node.kind == "boolean":
+            return None
+        case StringType() if node.kind in ("string", "enum"):
+            return None
+        case StringType() if node.kind == "bytes":
+            return text_of
+        case TimeType() if node.kind in _INTEGERS:
+            return _times(1000) if node.logical == "time-millis" else None
+        case TimestampType() | TimestamptzType() if node.kind in _INTEGERS:
+            return _micros(node)
+        case TimestampNanoType() | TimestamptzNanoType() if node.kind in _INTEGERS:
+            return _nanos(node)
+        case DecimalType(scale=scale):
+            return _decimal(node, scale)
+        case UUIDType():
+            return _uuid(node)
+        case FixedType() | BinaryType() if node.kind in _BYTES:
+            return None
+        case BinaryType() if node.kind == "string":
+            return str.encode
+        case _:
+            return _impossible(node, type)
+
+
+def text_of(value: bytes) -> str:
+    """Bytes that Avro lets a reader take for a string. Raises BadAvro."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        raise BadAvro(f"{value[:50]!r} is not UTF-8") from error
+
+
+def _by_avro_type(node: AvroNode) -> Convert | None:
+    match node.logical:
+        case "decimal":
+            return _decimal(node, node.scale)
+        case "uuid":
+            return _uuid(node)
+        case "timestamp-millis" | "local-timestamp-millis" | "time-millis":
+            return _times(1000)
+        case _:
+            return None
+
+
+def _times(factor: int) -> Convert:
+    return lambda value: value * factor
+
+
+def _micros(node: AvroNode) -> Convert | None:
+    if node.kind == "int" or node.logical == "date":
+        return _times(MICROS_PER_DAY)
+    match node.logical:
+        case "timestamp-millis" | "local-timestamp-millis":
+            return _times(1000)
+        case "timestamp-nanos" | "local-timestamp-nanos":
+            return lambda value: value // 1000
+        case _:
+            return None
+
+
+def _nanos(node: AvroNode) -> Convert | None:
+    if node.kind == "int" or node.logical == "date":
+        return _times(NANOS_PER_DAY)
+    match node.logical:
+        case "timestamp-millis" | "local-timestamp-millis":
+            return _times(1_000_000)
+        case "timestamp-micros" | "local-timestamp-micros":
+            return _times(1000)
+        case _:
+            return None
+
+
+def _decimal(node: AvroNode, scale: int) -> Convert:
+    if node.kind in _INTEGERS:
+        return lambda value: scaled_decimal(value, scale)
+    if node.kind not in _BYTES:
+        return _impossible(node, DecimalType(38, scale))
+
+    def convert(value: bytes) -> Decimal:
+        found = decode_decimal(value, scale)
+        if found is None:
+            raise BadAvro(f"a decimal of {len(value)} bytes in a partition")
+        return found
+
+    return convert
+
+
+def _uuid(node: AvroNode) -> Convert | None:
+    if node.kind in _BYTES:
+        return None
+
+    def convert(value: Any) -> bytes:
+        try:
+            packed = bytes.fromhex(value.replace("-", ""))
+        except (ValueError, AttributeError) as error:
+            raise BadAvro(f"{str(value)[:50]!r} is not a uuid") from error
+        if len(packed) != 16:
+            raise BadAvro(f"{value[:50]!r} is not a uuid")
+        return packed
+
+    return convert
+
+
+def _impossible(node: AvroNode, type: IcebergType) -> Convert:
+    def convert(value: Any) -> Any:
+        raise BadAvro(f"a partition value of type {type} is stored as Avro {node.kind}")
+
+    return convert

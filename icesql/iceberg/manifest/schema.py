@@ -1,0 +1,153 @@
+"""Where the fields of a manifest lie in its writer schema: found by field id, never by name.
+
+Writers renamed fields over time; their ids stayed. Only a schema without any ids is read by
+names. Some writers make everything optional, so a union with one record stands for that record.
+Source: Iceberg spec, "Manifests".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from icesql.iceberg.avro.schema import AvroField, AvroNode, OddSchema
+
+STATUS: Final = 0
+SNAPSHOT_ID: Final = 1
+DATA_FILE: Final = 2
+SEQUENCE_NUMBER: Final = 3
+FILE_SEQUENCE_NUMBER: Final = 4
+ENTRY_NAMES: Final = {
+    "status": STATUS,
+    "snapshot_id": SNAPSHOT_ID,
+    "data_file": DATA_FILE,
+    "sequence_number": SEQUENCE_NUMBER,
+    "data_sequence_number": SEQUENCE_NUMBER,
+    "file_sequence_number": FILE_SEQUENCE_NUMBER,
+}
+
+CONTENT: Final = 134
+FILE_PATH: Final = 100
+FILE_FORMAT: Final = 101
+PARTITION: Final = 102
+RECORD_COUNT: Final = 103
+FILE_SIZE: Final = 104
+# Without these a file cannot be read.
+NEEDED: Final = frozenset((FILE_PATH, FILE_FORMAT, FILE_SIZE))
+# Map field → name of its column in ManifestEntries and DataFile.
+COUNT_MAPS: Final = {
+    108: "column_sizes",
+    109: "value_counts",
+    110: "null_value_counts",
+    137: "nan_value_counts",
+}
+BOUND_MAPS: Final = {125: "lower_bounds", 128: "upper_bounds"}
+# Fields that few entries have → attribute of DataFile.
+RARE: Final = {
+    131: "key_metadata",
+    132: "split_offsets",
+    135: "equality_ids",
+    140: "sort_order_id",
+    142: "first_row_id",
+    143: "referenced_data_file",
+    144: "content_offset",
+    145: "content_size_in_bytes",
+}
+_KEY_IDS: Final = frozenset((117, 119, 121, 138, 126, 129))
+FILE_NAMES: Final = {
+    "content": CONTENT,
+    "file_path": FILE_PATH,
+    "file_format": FILE_FORMAT,
+    "partition": PARTITION,
+    "record_count": RECORD_COUNT,
+    "file_size_in_bytes": FILE_SIZE,
+    **{name: field_id for field_id, name in (COUNT_MAPS | BOUND_MAPS | RARE).items()},
+}
+
+
+def by_field_id(record: AvroNode, names: Mapping[str, int]) -> dict[int, AvroField]:
+    """The fields of a record by their ids; ``names`` decides only where the record has no ids.
+
+    ``record`` may be a union with one record. Raises OddSchema for anything else, or an id that
+    is there twice.
+    """
+    fields = fields_of(record)
+    has_ids = any(each.field_id is not None for each in fields)
+    found: dict[int, AvroField] = {}
+    for each in fields:
+        field_id = each.field_id if has_ids else names.get(each.name)
+        if field_id is None:
+            continue
+        if field_id in found:
+            raise OddSchema(f"field id {field_id} twice")
+        found[field_id] = each
+    return found
+
+
+def fields_of(node: AvroNode) -> tuple[AvroField, ...]:
+    """The fields of a record, or of the only record of a union. Raises OddSchema."""
+    record = node.record
+    if record is None:
+        raise OddSchema(f"{node.kind} where a record belongs")
+    return record.fields
+
+
+def pair_fields(column: AvroNode) -> tuple[AvroField, AvroField]:
+    """The key and the value of a map with integer keys, which Avro stores as an array of records.
+
+    Raises OddSchema for any other shape.
+    """
+    arrays = [each for each in column.branches if each.kind == "array"]
+    if len(arrays) != 1:
+        raise OddSchema(f"a map from field ids that is a {column.kind}")
+    fields = fields_of(arrays[0].items[0])
+    keys = [each for each in fields if each.field_id in _KEY_IDS]
+    if not keys:
+        keys = [each for each in fields if each.name == "key"]
+    if len(fields) != 2 or len(keys) != 1:
+        raise OddSchema("a map from field ids without one key and one value")
+    return keys[0], fields[1] if keys[0] is fields[0] else fields[0]
+
+
+def partition_fields(
+    record: AvroNode, spec: Sequence[tuple[int, str]] | None, count: int
+) -> list[AvroField | None]:
+    """The stored field of each of ``count`` partition values, None where the writer left it out.
+
+    ``spec`` has the id and the name of each. Ids decide where all of them are there; else names,
+    then, since v1 writers and readers did not always number them alike, order. A record of
+    another length than the spec has gives the fields whose id or name it shares with it.
+    """
+    fields = fields_of(record)
+    if spec is None:
+        if len(fields) != count:
+            raise OddSchema(f"{len(fields)} partition values where the spec has {count}")
+        return list(fields)
+    by_id = {each.field_id: each for each in fields if each.field_id is not None}
+    if len(by_id) < sum(each.field_id is not None for each in fields):
+        by_id = {}  # an id that is there twice says nothing
+    by_name = {each.name: each for each in fields}
+    ids = [by_id.get(field_id) for field_id, _ in spec]
+    names = [by_name.get(name) or by_name.get(avro_name(name)) for _, name in spec]
+    for found in (ids, names):
+        if all(found) and len({id(each) for each in found}) == count:
+            return found
+    if len(fields) == count:
+        return list(fields)
+    return ids if by_id else names
+
+
+def avro_name(name: str) -> str:
+    """A column name as Iceberg's writers spell it in Avro, which allows letters and digits only.
+
+    Source: Java ``AvroSchemaUtil.sanitize``.
+    """
+    if not name:
+        return name
+    first = name[0] if name[0].isalpha() or name[0] == "_" else _sanitized(name[0])
+    rest = (each if each.isalnum() or each == "_" else _sanitized(each) for each in name[1:])
+    return first + "".join(rest)
+
+
+def _sanitized(character: str) -> str:
+    return f"_{character}" if character.isdigit() else f"_x{ord(character):X}"

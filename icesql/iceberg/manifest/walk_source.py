@@ -1,0 +1,164 @@
+"""The Python source of a walk over Avro records: how single values are read, skipped and bound.
+
+What costs in a generic reader is asking every value for its type; a walk made for one schema asks
+once. ``manifest_decoder`` says which fields go where. Names from files never enter the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from icesql.errors import CorruptFileError
+from icesql.iceberg.avro.container import BadAvro
+from icesql.iceberg.avro.schema import AvroNode, OddSchema
+from icesql.iceberg.avro.values import compile_reader
+from icesql.iceberg.manifest.encoded_maps import (
+    BYTES_MAP_SKIPS,
+    LONG_ARRAY_SKIPS,
+    LONG_MAP_SKIPS,
+    read_long_array,
+    read_map,
+)
+
+INTEGERS: Final = ("int", "long")
+
+
+class WalkSource:
+    """Collects the lines of a walk and the values that they refer to."""
+
+    def __init__(self) -> None:
+        self.head: list[str] = []
+        self.body: list[str] = []
+        self.indent = 3
+        self.names: dict[str, Any] = {
+            "BadAvro": BadAvro,
+            "CorruptFileError": CorruptFileError,
+            "read_map": read_map,
+            "read_long_array": read_long_array,
+            "long_map_skips": LONG_MAP_SKIPS,
+            "bytes_map_skips": BYTES_MAP_SKIPS,
+            "long_array_skips": LONG_ARRAY_SKIPS,
+        }
+
+    def compile(self) -> Callable[..., None]:
+        """The walk as a function of the data, its blocks, and where values go."""
+        lines = [
+            "def walk(data, blocks, columns, offsets, path):",
+            *(" " + line for line in self.head),
+            " i = p = 0",
+            " for count, end, offset in blocks:",
+            "  try:",
+            "   for _ in range(count):",
+            *(" " + line for line in self.body),
+            "    i += 1",
+            "   if p != end:",
+            "    raise BadAvro('a block does not end where its records end')",
+            "  except (IndexError, BadAvro, UnicodeDecodeError) as error:",
+            "   problem = 'a block ends early' if isinstance(error, IndexError) else error",
+            "   text = f'bad Avro block: {problem}'",
+            "   raise CorruptFileError(path, text, offset=offset) from error",
+        ]
+        exec(compile("\n".join(lines), "<manifest walk>", "exec"), self.names)
+        walk: Callable[..., None] = self.names["walk"]
+        return walk
+
+    def add(self, *lines: str) -> None:
+        """Append lines at the depth reached."""
+        self.body.extend(" " * self.indent + line for line in lines)
+
+    def constant(self, value: Any) -> str:
+        """A name for a value that the lines need."""
+        name = f"k{len(self.names)}"
+        self.names[name] = value
+        return name
+
+    # ------------------------------------------------------------------ values
+
+    def optional(
+        self, node: AvroNode, value: Callable[[], None], null: Callable[[], None] | None
+    ) -> None:
+        """Read the branch of an optional, or the value itself where the type is no union."""
+        if node.kind != "union":
+            if node.kind == "null":
+                raise OddSchema("a field that is always null")
+            value()
+            return
+        null_byte = 0 if node.items[0].kind == "null" else 2
+        self.add("b = data[p]", "p += 1", f"if b == {2 - null_byte}:")
+        self.indent += 1
+        value()
+        self.indent -= 1
+        self.add(f"elif b == {null_byte}:")
+        self.indent += 1
+        self.add("pass") if null is None else null()
+        self.indent -= 1
+        self.add("else:", " raise BadAvro('a union has no such branch')")
+
+    def only_branch(self, node: AvroNode, column: str, read: Callable[[AvroNode], None]) -> None:
+        """Read what must not be null, whether or not the writer declared it optional."""
+        inner = node.non_null
+        if inner is None:
+            raise OddSchema(f"{column} is an unusual union")
+        self.optional(
+            node, lambda: read(inner), lambda: self.add(f"raise BadAvro('{column} is null')")
+        )
+
+    def varint(self, name: str) -> None:
+        """Read an integer into the variable ``name``."""
+        self.add(
+            "b = data[p]",
+            "p += 1",
+            "if b > 127:",
+            " n = b & 127",
+            " s = 7",
+            " while b > 127:",
+            "  if s > 63:",
+            "   raise BadAvro('integer longer than 64 bits')",
+            "  b = data[p]",
+            "  p += 1",
+            "  n |= (b & 127) << s",
+            "  s += 7",
+            f" {name} = (n >> 1) ^ -(n & 1)",
+            "else:",
+            f" {name} = (b >> 1) ^ -(b & 1)",
+        )
+
+    def value(self, name: str, node: AvroNode) -> None:
+        """Read a value of any type into the variable ``name``."""
+        match node.kind:
+            case "int" | "long":
+                self.varint(name)
+            case "string" | "bytes":
+                self.varint("n")
+                self.add("if n < 0:", " raise BadAvro('a negative length')", "e = p + n")
+                text = "str(data[p:e], 'utf-8')" if node.kind == "string" else "data[p:e]"
+                self.add(f"{name} = {text}", "p = e")
+            case _:
+                self.add(f"{name}, p = {self.constant(compile_reader(node))}(data, p)")
+
+    def jump(self, skips: str, otherwise: Sequence[str]) -> None:
+        """Step over a map or array by its number of items, or else the slow way."""
+        self.add(
+            "n = data[p]",
+            "if n == 0:",
+            " p += 1",
+            "else:",
+            " e = p + 1",
+            " if n > 127:",
+            "  n = n & 127 | data[e] << 7 if data[e] < 128 else 1",
+            "  e += 1",
+            # An odd number is a negative count, or one of more than two bytes.
+            f" m = None if n & 1 or n == 0 else {skips}[n >> 1](data, e)",
+            " if m is None:",
+            *("  " + line for line in otherwise),
+            " else:",
+            "  p = m.end()",
+        )
+
+    def skip(self, node: AvroNode) -> None:
+        """Step over a value that nobody asks for."""
+        if node.kind in INTEGERS:
+            self.varint("v")
+        else:
+            self.add(f"_, p = {self.constant(compile_reader(node))}(data, p)")

@@ -1,0 +1,224 @@
+"""Casts of constants, as DuckDB makes them; None where the outcome is not certain."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Sequence
+from datetime import date, time
+from decimal import Decimal
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from sqlglot import exp
+
+from icesql.query.constants.constant import DAY, EXACT, SECOND, Constant, Kind
+from icesql.query.constants.session_zone import to_instant, to_local
+from icesql.query.constants.time_units import epoch_days
+
+if TYPE_CHECKING:
+    from icesql.context import QueryContext
+
+_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})", re.ASCII)
+_TIMESTAMP = re.compile(
+    r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?"
+    r"\s*(Z|[+-]\d\d(?::?\d\d)?)?)?",
+    re.ASCII,
+)
+_TIME = re.compile(r"(\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?", re.ASCII)
+_FLOATING = re.compile(r"(?ai)[+-]?(\d{1,15}(\.\d{1,15})?|nan|inf|infinity)")
+
+
+def cast(constant: Constant, to: exp.DataType, context: QueryContext) -> Constant | None:
+    """The constant as a value of another SQL type, None where the outcome is not certain."""
+    Type = exp.DataType.Type
+    if constant.kind is Kind.NULL:
+        return constant
+    kind = to.this
+    if kind == Type.DATE:
+        return to_date(constant, context)
+    if kind in (Type.TIMESTAMP, Type.TIMESTAMPNTZ, Type.DATETIME):
+        return to_timestamp(constant, context) if not to.expressions else None
+    if kind in (Type.TIMESTAMPTZ, Type.TIMESTAMPLTZ):
+        return to_timestamptz(constant, context) if not to.expressions else None
+    if kind == Type.TIME and constant.kind in (Kind.TEXT, Kind.STRING):
+        found = _TIME.fullmatch(constant.value)
+        if not found:
+            return None
+        micros = int((found[4] or "").ljust(6, "0"))
+        return Constant(Kind.TIME, time(int(found[1]), int(found[2]), int(found[3]), micros))
+    if kind in exp.DataType.INTEGER_TYPES:
+        return _to_integer(constant)
+    if kind == Type.DECIMAL:
+        return _to_decimal(constant, to)
+    if kind in (Type.FLOAT, Type.DOUBLE):
+        return _to_floating(constant, Kind.FLOAT if kind == Type.FLOAT else Kind.DOUBLE)
+    if kind in (Type.VARCHAR, Type.TEXT) and constant.kind in (Kind.TEXT, Kind.STRING):
+        return Constant(Kind.STRING, constant.value)
+    if kind == Type.UUID and constant.kind in (Kind.TEXT, Kind.STRING, Kind.UUID):
+        text = str(constant.value)
+        return Constant(Kind.UUID, UUID(text)) if len(text) == 36 else None
+    if kind in (Type.VARBINARY, Type.BINARY) and constant.kind in (Kind.TEXT, Kind.STRING):
+        return _to_blob(constant.value)
+    if kind == Type.BOOLEAN and constant.kind is Kind.BOOLEAN:
+        return constant
+    return None
+
+
+def _to_integer(constant: Constant) -> Constant | None:
+    # Out of range is the engine's error to raise; a value that needs rounding is not folded.
+    match constant.kind:
+        case Kind.INTEGER:
+            return constant
+        case Kind.DECIMAL if constant.value == int(constant.value):
+            return Constant(Kind.INTEGER, int(constant.value))
+        case Kind.TEXT | Kind.STRING if re.fullmatch(r"[+-]?[0-9]{1,38}", constant.value):
+            return Constant(Kind.INTEGER, int(constant.value))
+        case _:
+            return None
+
+
+def _to_decimal(constant: Constant, to: exp.DataType) -> Constant | None:
+    arguments = [int(each.name) for each in to.expressions]
+    precision, scale = (*arguments, 0)[:2] if arguments else (18, 3)
+    match constant.kind:
+        case Kind.INTEGER | Kind.DECIMAL:
+            value = Decimal(constant.value)
+        case Kind.TEXT | Kind.STRING if re.fullmatch(r"[+-]?\d+(\.\d+)?", constant.value, re.A):
+            value = Decimal(constant.value)
+        case _:
+            return None
+    scaled = EXACT.scaleb(value, scale)
+    if scaled != int(scaled) or scaled.copy_abs() >= 10**precision:
+        return None
+    return Constant(Kind.DECIMAL, value)
+
+
+def _to_floating(constant: Constant, kind: Kind) -> Constant | None:
+    match constant.kind:
+        case Kind.INTEGER if abs(constant.value) <= 2**53:
+            value = float(constant.value)
+        case Kind.FLOAT | Kind.DOUBLE:
+            value = constant.value
+        case Kind.DECIMAL if len(constant.value.as_tuple().digits) <= 15:
+            if constant.value and constant.value.adjusted() < -20:
+                return None
+            value = float(constant.value)
+        case Kind.TEXT | Kind.STRING:
+            if not _FLOATING.fullmatch(constant.value):
+                return None
+            value = float(constant.value)
+        case _:
+            return None
+    if kind is Kind.FLOAT:
+        value = struct.unpack("<f", struct.pack("<f", value))[0]
+    return Constant(kind, value)
+
+
+def _to_blob(text: str) -> Constant | None:
+    pieces = re.findall(r"\\x([0-9a-fA-F]{2})|([\x20-\x5b\x5d-\x7e])|(.)", text, re.DOTALL)
+    if any(other for _, _, other in pieces):
+        return None
+    return Constant(
+        Kind.BLOB, b"".join(bytes.fromhex(code) or plain.encode() for code, plain, _ in pieces)
+    )
+
+
+def unify(constants: Sequence[Constant], context: QueryContext) -> list[Constant] | None:
+    """Constants of one IN list or BETWEEN, which DuckDB converts to one type first.
+
+    None where the common type is not known. NULLs stay as they are.
+    """
+    kinds = {each.kind for each in constants} - {Kind.NULL}
+    if len(kinds) <= 1 or kinds in ({Kind.INTEGER, Kind.DECIMAL}, {Kind.TEXT, Kind.STRING}):
+        return list(constants)
+    if Kind.TIMESTAMPTZ in kinds:
+        found = [to_timestamptz(each, context) for each in constants]
+    elif kinds <= {Kind.DATE, Kind.TIMESTAMP, Kind.TEXT}:
+        return list(constants)
+    elif kinds <= {Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE}:
+        found = [
+            each if each.kind is Kind.NULL else _to_floating(each, Kind.DOUBLE)
+            for each in constants
+        ]
+    else:
+        return None
+    known = [each for each in found if each is not None]
+    return known if len(known) == len(found) else None
+
+
+def to_date(constant: Constant, context: QueryContext) -> Constant | None:
+    """CAST(… AS DATE); an instant by its day in the session's zone."""
+    match constant.kind:
+        case Kind.DATE | Kind.NULL:
+            return constant
+        case Kind.TEXT | Kind.STRING:
+            found = _DATE.fullmatch(constant.value.strip(" "))
+            if not found:
+                return None
+            return Constant(
+                Kind.DATE, epoch_days(date(int(found[1]), int(found[2]), int(found[3])))
+            )
+        case Kind.TIMESTAMP:
+            high = None if constant.high is None else constant.high // DAY
+            return Constant(Kind.DATE, constant.value // DAY, high)
+        case Kind.TIMESTAMPTZ:
+            local = to_local(constant, context)
+            return to_date(local, context)
+        case _:
+            return None
+
+
+def to_timestamp(constant: Constant, context: QueryContext) -> Constant | None:
+    """CAST(… AS TIMESTAMP); an instant by the clock of the session's zone."""
+    match constant.kind:
+        case Kind.TIMESTAMP | Kind.NULL:
+            return constant
+        case Kind.DATE:
+            high = None if constant.high is None else constant.high * DAY
+            return Constant(Kind.TIMESTAMP, constant.value * DAY, high)
+        case Kind.TIMESTAMPTZ:
+            return to_local(constant, context)
+        case Kind.TEXT | Kind.STRING:
+            read = _read_timestamp(constant.value)
+            return Constant(Kind.TIMESTAMP, read[0]) if read and read[1] is None else None
+        case _:
+            return None
+
+
+def to_timestamptz(constant: Constant, context: QueryContext) -> Constant | None:
+    """CAST(… AS TIMESTAMPTZ); a time without zone is read in the session's zone."""
+    match constant.kind:
+        case Kind.TIMESTAMPTZ | Kind.NULL:
+            return constant
+        case Kind.DATE | Kind.TIMESTAMP:
+            local = to_timestamp(constant, context)
+            return None if local is None else to_instant(local, context)
+        case Kind.TEXT | Kind.STRING:
+            read = _read_timestamp(constant.value)
+            if read is None:
+                return None
+            if read[1] is not None:
+                return Constant(Kind.TIMESTAMPTZ, read[0] - read[1])
+            return to_instant(Constant(Kind.TIMESTAMP, read[0]), context)
+        case _:
+            return None
+
+
+def _read_timestamp(text: str) -> tuple[int, int | None] | None:
+    """µs on the clock of the text and its offset from UTC in µs, None without one."""
+    found = _TIMESTAMP.fullmatch(text.strip(" "))
+    if not found:
+        return None
+    year, month, day, hour, minute, second, fraction, zone = found.groups()
+    days = epoch_days(date(int(year), int(month), int(day)))
+    clock = time(int(hour or 0), int(minute or 0), int(second or 0))
+    micros = ((clock.hour * 60 + clock.minute) * 60 + clock.second) * SECOND
+    micros += days * DAY + int((fraction or "").ljust(6, "0"))
+    if zone is None:
+        return micros, None
+    if zone == "Z":
+        return micros, 0
+    digits = zone[1:].replace(":", "").ljust(4, "0")
+    offset = (int(digits[:2]) * 60 + int(digits[2:])) * 60 * SECOND
+    return micros, -offset if zone[0] == "-" else offset

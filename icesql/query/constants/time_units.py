@@ -1,0 +1,166 @@
+"""Units of time: their names, their lengths, and the buckets they cut time into."""
+
+from __future__ import annotations
+
+import calendar
+import re
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Final
+
+from sqlglot import exp
+
+from icesql.query.constants.constant import DAY, HOUR, SECOND, Interval, NotConstant
+
+_EPOCH_DATE: Final = date(1970, 1, 1)
+# unit → (months, days, microseconds)
+_UNITS: Final[dict[str, tuple[int, int, int]]] = {
+    "microsecond": (0, 0, 1),
+    "millisecond": (0, 0, 1000),
+    "second": (0, 0, SECOND),
+    "minute": (0, 0, 60 * SECOND),
+    "hour": (0, 0, HOUR),
+    "day": (0, 1, 0),
+    "week": (0, 7, 0),
+    "month": (1, 0, 0),
+    "quarter": (3, 0, 0),
+    "year": (12, 0, 0),
+    "decade": (120, 0, 0),
+    "century": (1200, 0, 0),
+}
+FINER_THAN_DAY: Final = frozenset(name for name, (_, _, micros) in _UNITS.items() if micros)
+_SHORT_UNITS: Final = {
+    "us": "microsecond",
+    "ms": "millisecond",
+    "s": "second",
+    "sec": "second",
+    "m": "minute",
+    "min": "minute",
+    "h": "hour",
+    "hr": "hour",
+    "d": "day",
+    "w": "week",
+    "mon": "month",
+    "q": "quarter",
+    "y": "year",
+    "yr": "year",
+    "centurie": "century",
+}
+_INTERVAL_PART: Final = re.compile(
+    r"\s*(?:([+-]?\d+(?:\.\d+)?)\s*([A-Za-zµ]+)|([+-]?)(\d+):(\d\d)(?::(\d\d(?:\.\d+)?))?)\s*,?",
+    re.ASCII,
+)
+
+
+def unit_name(text: str) -> str:
+    """ "DAYS" → "day", "min" → "minute"; the text in lower case for what is no unit of time."""
+    lower = text.lower().replace("µ", "u").replace("μ", "u")
+    for name in (lower, lower.removesuffix("s")):
+        name = _SHORT_UNITS.get(name, name)
+        if name in _UNITS:
+            return name
+    return lower
+
+
+def unit_of(node: exp.Expr) -> str:
+    """The unit of a truncation or extraction, "" when it is not a plain word."""
+    unit = node.args.get("unit")
+    return unit_name(unit.name) if isinstance(unit, exp.Var | exp.Literal) else ""
+
+
+def interval_of(amount: int | Decimal, unit: str) -> Interval:
+    """``amount`` units as an interval: fractions of a day count as a clock.
+
+    Raises NotConstant for what is no unit of time, and for fractions of a month.
+    """
+    parts = _UNITS.get(unit_name(unit))
+    if parts is None:
+        raise NotConstant(f"{unit} is not a unit of time")
+    months, days, micros = (amount * part for part in parts)
+    if months != int(months):
+        raise NotConstant(f"{amount} {unit} is not a whole number of months")
+    whole = int(days)
+    return Interval(int(months), whole, int((days - whole) * DAY + micros))
+
+
+def interval_of_text(text: str) -> Interval:
+    """The interval that a text such as '1 day 02:00:00' writes down. Raises NotConstant."""
+    total, position, found = Interval(), 0, False
+    while position < len(text.rstrip()):
+        part = _INTERVAL_PART.match(text, position)
+        if not part:
+            raise NotConstant(f"'{text}' is not an interval such as '1 day 2 hours'")
+        if part[1]:
+            step = interval_of(Decimal(part[1]), part[2])
+        else:
+            step = Interval(micros=_clock(part[4], part[5], part[6]))
+            step = -step if part[3] == "-" else step
+        total, position, found = total + step, part.end(), True
+    if not found:
+        raise NotConstant("an empty text is not an interval")
+    return total
+
+
+def interval_of_span(text: str, first: str, last: str) -> Interval:
+    """The interval of '1-2' YEAR TO MONTH or '1 02:00:00' DAY TO SECOND. Raises NotConstant."""
+    found = re.fullmatch(r"\s*([+-]?)(\d+)-(\d+)\s*", text, re.ASCII)
+    if found and (unit_name(first), unit_name(last)) == ("year", "month"):
+        span = Interval(int(found[2]) * 12 + int(found[3]))
+        return -span if found[1] == "-" else span
+    found = re.fullmatch(r"\s*([+-]?)(\d+)\s+(\d+):(\d+)(?::(\d+(?:\.\d+)?))?\s*", text, re.ASCII)
+    if found and unit_name(first) == "day":
+        span = Interval(0, int(found[2]), _clock(found[3], found[4], found[5]))
+        return -span if found[1] == "-" else span
+    raise NotConstant(f"'{text}' is not an interval of {first} TO {last}")
+
+
+def _clock(hours: str, minutes: str, seconds: str | None) -> int:
+    """Hours, minutes and seconds in µs."""
+    whole = int(hours) * 60 + int(minutes)
+    return int((Decimal(whole) * 60 + Decimal(seconds or 0)) * SECOND)
+
+
+def bucket_start(micros: int, unit: str) -> int | None:
+    """The start of the ``unit`` that holds a time on a clock, in µs; None for other units.
+
+    Raises OverflowError outside the years 1 to 9999.
+    """
+    if unit in FINER_THAN_DAY:
+        return micros - micros % _UNITS[unit][2]
+    days = micros // DAY
+    day = _EPOCH_DATE + timedelta(days=days)
+    match unit:
+        case "day":
+            start = day
+        case "week":
+            start = day - timedelta(days=day.weekday())
+        case "month":
+            start = day.replace(day=1)
+        case "quarter":
+            start = day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)
+        case "year":
+            start = day.replace(month=1, day=1)
+        case _:
+            return None
+    return epoch_days(start) * DAY
+
+
+def next_bucket(start: int, unit: str) -> int:
+    """The start of the ``unit`` after the one that starts at ``start``."""
+    return shift(start, interval_of(1, unit))
+
+
+def shift(micros: int, step: Interval) -> int:
+    """A time on a clock in µs, moved; months end on the last day of shorter ones."""
+    days, clock = divmod(micros, DAY)
+    if step.months:
+        day = _EPOCH_DATE + timedelta(days=days)
+        year, month = divmod(day.year * 12 + day.month - 1 + step.months, 12)
+        last = calendar.monthrange(year, month + 1)[1]
+        days = epoch_days(date(year, month + 1, min(day.day, last)))
+    return (days + step.days) * DAY + clock + step.micros
+
+
+def epoch_days(day: date) -> int:
+    """Days since 1970-01-01."""
+    return (day - _EPOCH_DATE).days

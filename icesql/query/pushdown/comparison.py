@@ -1,0 +1,249 @@
+"""Compare a column with a constant as DuckDB does, as a predicate that the comparison implies.
+
+``iceberg.expressions.literals`` adapts values to the column's type; this file adds what only a
+session knows: which types meet at all, the session's time zone, and that NaN is the greatest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from icesql.iceberg.expressions.literals import EpochMicros, compare
+from icesql.iceberg.expressions.predicate import (
+    ALWAYS_FALSE,
+    ALWAYS_TRUE,
+    Leaf,
+    Operation,
+    Predicate,
+    Term,
+)
+from icesql.iceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    PrimitiveType,
+    StringType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+    is_floating,
+)
+from icesql.query.constants.casts import to_timestamp, to_timestamptz
+from icesql.query.constants.constant import DAY, Constant, Kind
+from icesql.query.constants.session_zone import offset_is_steady, to_instant, to_local
+
+if TYPE_CHECKING:
+    from icesql.context import QueryContext
+
+NEGATED: Final = {
+    Operation.LT: Operation.GT_EQ,
+    Operation.LT_EQ: Operation.GT,
+    Operation.GT: Operation.LT_EQ,
+    Operation.GT_EQ: Operation.LT,
+    Operation.EQ: Operation.NOT_EQ,
+    Operation.NOT_EQ: Operation.EQ,
+}
+FLIPPED: Final = {
+    Operation.LT: Operation.GT,
+    Operation.LT_EQ: Operation.GT_EQ,
+    Operation.GT: Operation.LT,
+    Operation.GT_EQ: Operation.LT_EQ,
+    Operation.EQ: Operation.EQ,
+    Operation.NOT_EQ: Operation.NOT_EQ,
+}
+# Each part is looked at once for every file: a condition of more parts prunes slower than it helps.
+_MOST_PARTS: Final = 2_000
+_NUMBERS: Final = (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.DOUBLE)
+_TIMES: Final = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
+_COMPARABLE: Final[dict[type[IcebergType], tuple[Kind, ...]]] = {
+    BooleanType: (Kind.BOOLEAN,),
+    IntegerType: (*_NUMBERS, Kind.TEXT),
+    LongType: (*_NUMBERS, Kind.TEXT),
+    DecimalType: _NUMBERS,
+    FloatType: _NUMBERS,
+    DoubleType: _NUMBERS,
+    StringType: (Kind.TEXT, Kind.STRING),
+    DateType: (*_TIMES, Kind.TEXT),
+    TimestampType: (*_TIMES, Kind.TEXT),
+    TimestampNanoType: (*_TIMES, Kind.TEXT),
+    TimestamptzType: (*_TIMES, Kind.TEXT),
+    TimestamptzNanoType: (*_TIMES, Kind.TEXT),
+    TimeType: (Kind.TIME, Kind.TEXT),
+    UUIDType: (Kind.UUID, Kind.TEXT),
+    BinaryType: (Kind.BLOB,),
+    FixedType: (Kind.BLOB,),
+}
+
+
+def compare_constant(
+    operation: Operation,
+    term: Term,
+    column_type: IcebergType,
+    constant: Constant,
+    context: QueryContext,
+) -> Predicate:
+    """``term operation constant``; ALWAYS_TRUE where the two types are not known to meet.
+
+    ``operation`` is one of LT, LT_EQ, GT, GT_EQ, EQ and NOT_EQ.
+    """
+    if constant.kind is Kind.NULL or isinstance(column_type, UnknownType):
+        return ALWAYS_FALSE
+    if constant.kind not in _COMPARABLE.get(type(column_type), ()):
+        return ALWAYS_TRUE
+    if isinstance(column_type, BooleanType) and operation not in (Operation.EQ, Operation.NOT_EQ):
+        return ALWAYS_TRUE
+    adapted = _in_zone_of(column_type, constant, context)
+    if adapted is None:
+        return ALWAYS_TRUE
+    return _compare_range(operation, term, column_type, adapted)
+
+
+def _in_zone_of(
+    column_type: IcebergType, constant: Constant, context: QueryContext
+) -> Constant | None:
+    """The constant on the same kind of clock as the column."""
+    zoned = isinstance(column_type, TimestamptzType | TimestamptzNanoType)
+    try:
+        match constant.kind:
+            case Kind.TEXT if zoned:
+                # Text finer than µs is cut by some engines and not by others.
+                return to_timestamptz(constant, context)
+            case Kind.DATE | Kind.TIMESTAMP if zoned:
+                local = to_timestamp(constant, context)
+                return None if local is None else to_instant(local, context)
+            case Kind.TIMESTAMPTZ if not zoned:
+                local = to_local(constant, context)
+                # The column is what DuckDB converts; near a change of the offset its clock
+                # times meet instants in no simple order.
+                return local if offset_is_steady(constant, context) else local.widened(DAY)
+            case _:
+                return constant
+    except (OverflowError, ValueError):
+        return None
+
+
+def _compare_range(
+    operation: Operation, term: Term, column_type: IcebergType, constant: Constant
+) -> Predicate:
+    if constant.is_exact:
+        return _compare(operation, term, column_type, _python(constant, constant.value))
+    low, high = (_python(constant, each) for each in (constant.value, constant.greatest))
+    match operation:
+        case Operation.LT | Operation.LT_EQ:
+            return _compare(operation, term, column_type, high)
+        case Operation.GT | Operation.GT_EQ:
+            return _compare(operation, term, column_type, low)
+        case Operation.EQ:
+            return _compare(Operation.GT_EQ, term, column_type, low) & _compare(
+                Operation.LT_EQ, term, column_type, high
+            )
+        case _:
+            return Leaf(Operation.NOT_NULL, term)
+
+
+def _python(constant: Constant, value: Any) -> Any:
+    match constant.kind:
+        case Kind.DATE:
+            return EpochMicros(value * DAY, zoned=False)
+        case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
+            return EpochMicros(value, zoned=constant.kind is Kind.TIMESTAMPTZ)
+        case _:
+            return value
+
+
+def _compare(operation: Operation, term: Term, column_type: IcebergType, value: Any) -> Predicate:
+    predicate = compare(operation, term, column_type, value)
+    if not is_floating(column_type) or operation not in (Operation.GT, Operation.GT_EQ):
+        return predicate
+    if operation is Operation.GT and value != value:
+        return predicate
+    # DuckDB and Spark order NaN above all numbers.
+    return predicate | Leaf(Operation.IS_NAN, term)
+
+
+def compare_any(
+    term: Term,
+    column_type: IcebergType,
+    constants: Iterable[Constant],
+    context: QueryContext,
+) -> Predicate:
+    """``term IN (constants)``: one set where single values are left, ranges beside it."""
+    return any_of(
+        compare_constant(Operation.EQ, term, column_type, each, context) for each in constants
+    )
+
+
+def any_of(parts: Iterable[Predicate]) -> Predicate:
+    """The OR of ``parts``, with equalities on one column gathered into an IN."""
+    values: dict[Term, set[Any]] = {}
+    others: dict[Predicate, None] = {}
+    for part in parts:
+        match part:
+            case Leaf(Operation.EQ, term, literal):
+                values.setdefault(term, set()).add(literal)
+            case Leaf(Operation.IN, term, literals):
+                values.setdefault(term, set()).update(literals)
+            case _:
+                others[part] = None
+    if len(others) > _MOST_PARTS:
+        return ALWAYS_TRUE
+    sets: list[Predicate] = [
+        Leaf(Operation.EQ, term, *literals)
+        if len(literals) == 1
+        else Leaf(Operation.IN, term, frozenset(literals))
+        for term, literals in values.items()
+    ]
+    return _balanced([*sets, *others], conjunction=False)
+
+
+def all_of(parts: Iterable[Predicate]) -> Predicate:
+    """The AND of ``parts``, with inequalities on one column gathered into a NOT IN."""
+    values: dict[Term, set[Any]] = {}
+    others: dict[Predicate, None] = {}
+    for part in parts:
+        match part:
+            case Leaf(Operation.NOT_EQ, term, literal):
+                values.setdefault(term, set()).add(literal)
+            case Leaf(Operation.NOT_IN, term, literals):
+                values.setdefault(term, set()).update(literals)
+            case _:
+                others[part] = None
+    if len(others) > _MOST_PARTS:
+        # Fewer conditions let more rows pass, which the engine filters.
+        others = dict.fromkeys(list(others)[:_MOST_PARTS])
+    sets: list[Predicate] = [
+        Leaf(Operation.NOT_EQ, term, *literals)
+        if len(literals) == 1
+        else Leaf(Operation.NOT_IN, term, frozenset(literals))
+        for term, literals in values.items()
+    ]
+    return _balanced([*others, *sets], conjunction=True)
+
+
+def _balanced(parts: list[Predicate], *, conjunction: bool) -> Predicate:
+    """Join in halves, so that a thousand parts make a tree ten deep."""
+    if not parts:
+        return ALWAYS_TRUE if conjunction else ALWAYS_FALSE
+    if len(parts) == 1:
+        return parts[0]
+    half = len(parts) // 2
+    left = _balanced(parts[:half], conjunction=conjunction)
+    right = _balanced(parts[half:], conjunction=conjunction)
+    return left & right if conjunction else left | right
+
+
+def is_pushable_type(column_type: IcebergType) -> bool:
+    """Whether a column of this type has a place in predicates."""
+    return isinstance(column_type, PrimitiveType)

@@ -1,0 +1,102 @@
+"""The values of long IN lists as constants, and the type of what is looked for in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import date
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlglot import exp
+
+from icesql.iceberg.types import (
+    DateType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    StructType,
+)
+from icesql.query.constants.constant import Constant, Kind
+from icesql.query.names import SelectScope, meaning_of
+from icesql.query.pushdown.column_access import column_of
+from icesql.sql.parser.literal_list import LiteralList, held
+
+if TYPE_CHECKING:
+    from icesql.scan.table_scan import TableScan
+
+_EPOCH: Final = date(1970, 1, 1).toordinal()
+_RANGES: Final[dict[type[IcebergType], int]] = {IntegerType: 1 << 31, LongType: 1 << 63}
+
+
+def stored_values(values: LiteralList, column_type: IcebergType) -> frozenset[Any] | None:
+    """The values in the internal form of a column's type, without NULL and those out of its range.
+
+    None where the two need more than that to be compared.
+    """
+    limit = _RANGES.get(type(column_type))
+    if values.kind == "integer" and limit is not None:
+        return frozenset(
+            each for each in values.values if each is not None and -limit <= each < limit
+        )
+    if values.kind == "decimal" and limit is not None:
+        whole = (int(each) for each in values.values if each is not None and each == int(each))
+        return frozenset(each for each in whole if -limit <= each < limit)
+    if values.kind == "text" and isinstance(column_type, StringType):
+        return frozenset(values.values) - {None}
+    if values.kind == "date" and isinstance(column_type, DateType):
+        return frozenset(_days(values))
+    return None
+
+
+def _days(values: LiteralList) -> Iterator[int]:
+    for each in values.values:
+        if each is not None:
+            yield date.fromisoformat(each).toordinal() - _EPOCH
+
+
+def constants_of(values: LiteralList) -> Iterator[Constant]:
+    """Each distinct value as a typed constant, NULL included."""
+    kinds = {"integer": Kind.INTEGER, "text": Kind.TEXT}
+    for each in dict.fromkeys(values.values):
+        if each is None:
+            yield Constant(Kind.NULL, None)
+        elif values.kind == "date":
+            yield Constant(Kind.DATE, date.fromisoformat(each).toordinal() - _EPOCH)
+        elif values.kind == "decimal":
+            yield Constant(Kind.INTEGER if isinstance(each, int) else Kind.DECIMAL, each)
+        else:
+            yield Constant(kinds[values.kind], each)
+
+
+def type_lists(scopes: Sequence[SelectScope], scans: Sequence[TableScan]) -> bool:
+    """Note at each long list the type of the column that is looked for in it, where one is.
+
+    False when the scopes have no such list.
+    """
+    found = False
+    for scope in scopes:
+        for node in scope.own_nodes():
+            if held(node) is not None:
+                node.set("operand", _type_of(node.this, scope, scans))
+                found = True
+    return found
+
+
+def _type_of(node: exp.Expr, scope: SelectScope, scans: Sequence[TableScan]) -> IcebergType | None:
+    def resolve(column: exp.Column) -> NestedField | None:
+        meaning = meaning_of(column, scope)
+        if len(meaning.sources) != 1 or not meaning.certain:
+            return None
+        index = meaning.sources[0].scan
+        if index is None:
+            return None
+        found = scans[index].schema.find_column(meaning.path[0])
+        for child in meaning.path[1:]:
+            if found is None or not isinstance(found.type, StructType):
+                return None
+            found = next((each for each in found.type.fields if each.name == child), None)
+        return found
+
+    found = column_of(node, resolve)
+    return None if found is None else found.type

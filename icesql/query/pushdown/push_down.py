@@ -1,0 +1,400 @@
+"""Push the conditions and the limit of a query tree down into its scans.
+
+A scan gets the predicate that follows from the conditions around it, at a place where leaving
+out rows that fail it cannot change the answer: every WHERE, the ON of joins on the side that an
+outer join does not preserve, and WHEREs around derived tables and CTEs that are plain SELECTs.
+The tree keeps all its conditions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, And, Leaf, Or, Predicate
+from icesql.iceberg.schema import Schema
+from icesql.iceberg.types import NestedField, StructType
+from icesql.query.bound import PushedConjunct
+from icesql.query.names import SelectScope, Source, meaning_of
+from icesql.query.pushdown.joins import OuterJoins
+from icesql.query.short_sql import short_sql
+
+if TYPE_CHECKING:
+    from icesql.context import QueryContext
+    from icesql.scan.table_scan import TableScan
+
+# What a SELECT may hold that others filter through: nothing that sees more than one row.
+_PLAIN_PARTS: Final = frozenset(
+    {"kind", "hint", "expressions", "operation_modifiers", "from_", "where", "joins", "order"}
+)
+_LIMIT_PARTS: Final = frozenset(
+    {"kind", "hint", "expressions", "operation_modifiers", "from_", "limit", "offset"}
+)
+# Conditions that EXPLAIN tells of.
+_MOST_TOLD: Final = 200
+_UNION_PARTS: Final = frozenset({"this", "expression", "distinct", "with_"})
+# A select list of these gives one row for each row that comes in.
+_ROW_BY_ROW: Final = (
+    exp.Column, exp.Identifier, exp.Star, exp.Alias, exp.Literal, exp.Boolean, exp.Null, exp.Cast,
+    exp.DataType, exp.DataTypeParam, exp.Dot, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul,
+)  # fmt: skip
+
+
+def push_down(
+    tree: exp.Expr,
+    scopes: Sequence[SelectScope],
+    scans: tuple[TableScan, ...],
+    context: QueryContext,
+) -> tuple[tuple[TableScan, ...], tuple[PushedConjunct, ...]]:
+    """The scans with row filters and limits, and what became of each condition.
+
+    ``scopes`` are the SELECTs of ``tree``, inner ones first. Changes nothing in the tree.
+    """
+    if not context.settings.prune:
+        return scans, ()
+    pusher = _Pusher(scans, context, {id(scope.select): scope for scope in scopes})
+    pusher.uses = Counter(
+        id(source.query) for scope in scopes for source in scope.sources if source.query
+    )
+    for scope in reversed(scopes):
+        pusher.push(scope)
+    limits = _limit(tree, scopes)
+    filtered = []
+    for index, scan in enumerate(scans):
+        row_filter = ALWAYS_TRUE
+        if parts := pusher.filters.get(index):
+            from icesql.query.pushdown.comparison import all_of
+
+            row_filter = all_of(parts)
+        named = _with_names(row_filter, scan.schema)
+        filtered.append(replace(scan, row_filter=named, limit=limits.get(index)))
+    return tuple(filtered), tuple(pusher.pushed)
+
+
+@dataclass(slots=True)
+class _Pusher:
+    scans: Sequence[TableScan]
+    context: QueryContext
+    scope_of: dict[int, SelectScope]
+    uses: Counter[int] = field(default_factory=Counter)
+    filters: dict[int, list[Predicate]] = field(default_factory=dict)
+    pushed: list[PushedConjunct] = field(default_factory=list)
+    inherited: dict[int, list[exp.Expr]] = field(default_factory=dict)
+
+    def push(self, scope: SelectScope) -> None:
+        """Use every condition of one SELECT; those around it were used before."""
+        outer = OuterJoins(scope)
+        if outer.opaque:
+            return
+        where = scope.select.args.get("where")
+        conjuncts = list(_conjuncts(where.this)) if where is not None else []
+        for conjunct in (*conjuncts, *self.inherited.get(id(scope.select), ())):
+            self._use(conjunct, scope, outer.seen_by_where())
+        for join in scope.select.args.get("joins") or ():
+            on = join.args.get("on")
+            for conjunct in _conjuncts(on) if on is not None else ():
+                self._use(conjunct, scope, outer.seen_by_on(join))
+
+    def _use(
+        self, conjunct: exp.Expr, scope: SelectScope, targets: Sequence[tuple[Source, bool]]
+    ) -> None:
+        """Push one condition into each target; the flag says that it may be filled with NULL."""
+        from icesql.iceberg.expressions.evaluate import evaluate
+        from icesql.query.pushdown.predicate import translate
+
+        reasons: list[str] = []
+        concerned: list[int] = []
+        found = False
+        for source, nullable in targets:
+            if not _mentions(conjunct, scope, source):
+                continue
+            if source.scan is None:
+                if not nullable and source.query is not None:
+                    found = self._through(conjunct, scope, source) or found
+                continue
+            concerned.append(source.scan)
+            resolve = _resolver(scope, source, self.scans[source.scan].schema)
+            try:
+                translation = translate(conjunct, resolve, self.context)
+            except RecursionError:
+                reasons.append("it is nested too deeply")
+                continue
+            reasons += translation.reasons
+            predicate = translation.predicate
+            if predicate is ALWAYS_TRUE:
+                continue
+            if nullable and evaluate(predicate, lambda _: None):
+                reasons.append("it may hold for the NULL rows of an outer join")
+                continue
+            found = True
+            self.filters.setdefault(source.scan, []).append(predicate)
+            if len(self.pushed) < _MOST_TOLD:
+                named = _with_names(predicate, self.scans[source.scan].schema)
+                note = "; ".join(dict.fromkeys(translation.reasons))
+                self.pushed.append(PushedConjunct(source.scan, short_sql(conjunct), named, note))
+        if len(self.pushed) >= _MOST_TOLD:
+            return
+        if not found and (reasons or conjunct.find(exp.Column)):
+            scan = concerned[0] if len(concerned) == 1 else None
+            why = "; ".join(dict.fromkeys(reasons)) or "it does not belong to one scan alone"
+            self.pushed.append(PushedConjunct(scan, short_sql(conjunct), None, why))
+
+    # -------------------------------------------------------------- derived tables
+
+    def _through(self, conjunct: exp.Expr, scope: SelectScope, source: Source) -> bool:
+        """Hand a condition on a derived table to the SELECTs that make it."""
+        query = source.query
+        assert query is not None
+        if self.uses[id(query)] != 1 or _is_recursive(query):
+            return False
+        branches = list(_branches(query))
+        lists = [self._select_list(branch) for branch in branches]
+        first = lists[0] if lists else None
+        if first is None or any(each is None for each in lists):
+            return False
+        names = [name.lower() for name, _ in first]
+        handed: list[tuple[int, exp.Expr]] = []
+        for branch, select_list in zip(branches, lists, strict=True):
+            if select_list is None or len(select_list) != len(names):
+                return False
+            inner = self._substitute(conjunct, scope, source, names, select_list)
+            if inner is None:
+                return False
+            handed.append((id(branch), inner))
+        if len(branches) > 1 and not self._types_agree(conjunct, names, branches, lists):
+            return False
+        for key, inner in handed:
+            self.inherited.setdefault(key, []).append(inner)
+        return True
+
+    def _select_list(self, branch: exp.Expr) -> list[tuple[str, exp.Expr]] | None:
+        """Output names and expressions of a SELECT through which conditions may pass."""
+        scope = self.scope_of.get(id(branch))
+        if scope is None or not _has_only(scope.select, _PLAIN_PARTS | {"with_"}):
+            return None
+        if any(_spans_rows(node) for node in scope.select.expressions):
+            return None
+        found: list[tuple[str, exp.Expr]] = []
+        for node in scope.select.expressions:
+            match node:
+                case exp.Star() if not any(node.args.values()):
+                    if any(join.args.get("using") or join.method for join in _joins(scope)):
+                        return None
+                    for source in scope.sources:
+                        if source.scan is None or not source.name or source.is_filter_only:
+                            return None
+                        found += [
+                            (column.name, exp.column(column.name, table=source.name, quoted=True))
+                            for column in self.scans[source.scan].schema.fields
+                        ]
+                case exp.Alias():
+                    found.append((node.alias, node.this))
+                case exp.Column() if not isinstance(node.this, exp.Star):
+                    found.append((node.name, node))
+                case _:
+                    return None
+        return found
+
+    def _substitute(
+        self,
+        conjunct: exp.Expr,
+        scope: SelectScope,
+        source: Source,
+        names: Sequence[str],
+        select_list: Sequence[tuple[str, exp.Expr]],
+    ) -> exp.Expr | None:
+        """The condition over the columns inside, None when it names anything else."""
+        if conjunct.find(exp.Query) is not None:
+            return None
+        replacements: dict[int, exp.Expr] = {}
+        for column in conjunct.find_all(exp.Column):
+            meaning = meaning_of(column, scope)
+            if meaning.sources != (source,) or not meaning.certain:
+                return None
+            name = meaning.path[0].lower()
+            if names.count(name) != 1:
+                return None
+            inside: exp.Expr = select_list[names.index(name)][1].copy()
+            if not isinstance(inside, exp.Column):
+                inside = exp.Paren(this=inside)
+            for child in meaning.path[1:]:
+                inside = exp.Dot(this=inside, expression=exp.to_identifier(child, quoted=True))
+            replacements[id(column)] = inside
+        return _replaced(conjunct, replacements)
+
+    def _types_agree(
+        self,
+        conjunct: exp.Expr,
+        names: Sequence[str],
+        branches: Sequence[exp.Expr],
+        lists: Sequence[list[tuple[str, exp.Expr]] | None],
+    ) -> bool:
+        """Whether the columns named are bare ones of one type in all branches of a UNION.
+
+        Else the union converts them, and what holds outside need not hold inside.
+        """
+        used = {
+            names.index(c.parts[-1].name.lower())
+            for c in conjunct.find_all(exp.Column)
+            if c.parts[-1].name.lower() in names
+        }
+        for position in used:
+            types = set()
+            for branch, select_list in zip(branches, lists, strict=True):
+                assert select_list is not None
+                node = select_list[position][1]
+                if not isinstance(node, exp.Column):
+                    return False
+                scope = self.scope_of[id(branch)]
+                meaning = meaning_of(node, scope)
+                if len(meaning.sources) != 1 or meaning.sources[0].scan is None:
+                    return False
+                schema = self.scans[meaning.sources[0].scan].schema
+                column = _resolver(scope, meaning.sources[0], schema)(node)
+                types.add(None if column is None else column.type)
+            if len(types) != 1 or None in types:
+                return False
+        return len(used) == len({c.parts[-1].name.lower() for c in conjunct.find_all(exp.Column)})
+
+
+# ------------------------------------------------------------------ pieces
+
+
+def _resolver(
+    scope: SelectScope, source: Source, schema: Schema
+) -> Callable[[exp.Column], NestedField | None]:
+    def resolve(column: exp.Column) -> NestedField | None:
+        meaning = meaning_of(column, scope)
+        if meaning.sources != (source,) or not meaning.certain:
+            return None
+        field_found = schema.find_column(meaning.path[0])
+        for child in meaning.path[1:]:
+            if field_found is None or not isinstance(field_found.type, StructType):
+                return None
+            field_found = Schema(field_found.type.fields).find_column(child)
+        return field_found
+
+    return resolve
+
+
+def _mentions(conjunct: exp.Expr, scope: SelectScope, source: Source) -> bool:
+    columns = conjunct.find_all(exp.Column)
+    return any(source in meaning_of(column, scope).sources for column in columns) or (
+        conjunct.find(exp.Column) is None
+    )
+
+
+def _conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
+    match node:
+        case exp.Paren():
+            yield from _conjuncts(node.this)
+        case exp.And():
+            for part in node.flatten():
+                yield from _conjuncts(part)
+        case _:
+            yield node
+
+
+def _branches(query: exp.Expr) -> Iterator[exp.Expr]:
+    """The SELECTs of a UNION, or the SELECT itself; nothing for other queries."""
+    match query:
+        case exp.Select():
+            yield query
+        case exp.Union() if _has_only(query, _UNION_PARTS):
+            # A long UNION is as deep on its left as it has branches.
+            rights = [query.expression]
+            left = query.this
+            while isinstance(left, exp.Union) and _has_only(left, _UNION_PARTS):
+                rights.append(left.expression)
+                left = left.this
+            for each in (left, *reversed(rights)):
+                yield from _branches(each)
+        case exp.Subquery() if _has_only(query, frozenset({"this"})):
+            yield from _branches(query.this)
+        case _:
+            yield query  # is no SELECT: its list is unknown, and nothing passes
+
+
+def _has_only(node: exp.Expr, parts: frozenset[str]) -> bool:
+    return all(name in parts or not value for name, value in node.args.items())
+
+
+def _spans_rows(node: exp.Expr) -> bool:
+    """Whether an expression of a select list may see or make more than one row."""
+    kinds = (exp.AggFunc, exp.Window, exp.UDTF, exp.Anonymous, exp.Columns, exp.Query)
+    return node.find(*kinds, exp.Explode, exp.Posexplode, exp.Inline) is not None
+
+
+def _joins(scope: SelectScope) -> list[exp.Join]:
+    return list(scope.select.args.get("joins") or ())
+
+
+def _is_recursive(query: exp.Expr) -> bool:
+    cte = query.parent
+    return isinstance(cte, exp.CTE) and bool(cte.parent and cte.parent.args.get("recursive"))
+
+
+def _replaced(node: exp.Expr, replacements: dict[int, exp.Expr]) -> exp.Expr:
+    """A copy of ``node`` with some of its nodes, by identity, replaced."""
+    originals = [each for each in node.walk() if id(each) in replacements]
+    copy = node.copy()
+    twins = [each for each in copy.walk() if isinstance(each, exp.Column)]
+    columns = [each for each in node.walk() if isinstance(each, exp.Column)]
+    assert len(originals) == len(columns) == len(twins)
+    for column, twin in zip(columns, twins, strict=True):
+        replacement = replacements[id(column)]
+        if twin is copy:
+            return replacement
+        twin.replace(replacement)
+    return copy
+
+
+def _with_names(predicate: Predicate, schema: Schema) -> Predicate:
+    """The predicate with the full dotted names of its columns."""
+    match predicate:
+        case Leaf(_, term):
+            name = schema.name_by_id.get(term.field_id, term.name)
+            return replace(predicate, term=replace(term, name=name))
+        case And(left, right):
+            return And(_with_names(left, schema), _with_names(right, schema))
+        case Or(left, right):
+            return Or(_with_names(left, schema), _with_names(right, schema))
+        case _:
+            return predicate
+
+
+# ------------------------------------------------------------------ LIMIT
+
+
+def _limit(tree: exp.Expr, scopes: Sequence[SelectScope]) -> dict[int, int]:
+    """Scan index → rows that are enough, for SELECT columns FROM table LIMIT n alone."""
+    scope = next((scope for scope in scopes if scope.select is tree), None)
+    if scope is None or len(scope.sources) != 1 or not _has_only(scope.select, _LIMIT_PARTS):
+        return {}
+    source = scope.sources[0]
+    if source.scan is None or not source.plain:
+        return {}
+    for node in scope.select.expressions:
+        if not all(isinstance(each, _ROW_BY_ROW) for each in node.walk()):
+            return {}
+    limit = _whole_number(scope.select.args.get("limit"))
+    offset = scope.select.args.get("offset")
+    skipped = 0 if offset is None else _whole_number(offset)
+    if limit is None or skipped is None:
+        return {}
+    return {source.scan: limit + skipped}
+
+
+def _whole_number(node: exp.Expr | None) -> int | None:
+    if not isinstance(node, exp.Limit | exp.Offset):
+        return None
+    if any(value for name, value in node.args.items() if name != "expression"):
+        return None
+    number = node.expression
+    if not isinstance(number, exp.Literal) or number.is_string or not number.name.isdigit():
+        return None
+    return int(number.name)

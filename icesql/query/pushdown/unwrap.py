@@ -1,0 +1,359 @@
+"""Invert functions that keep the order of a column, so that bounds of the column can answer.
+
+``date(ts) = d`` becomes a range on ``ts``. Every result is implied by the comparison; it may be
+wider where clocks change, months clamp, or arithmetic is inexact. Arithmetic that overflows is an
+error in the engine for the rows concerned, so no row passes that the result leaves out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from icesql.iceberg.expressions.predicate import (
+    ALWAYS_FALSE,
+    Operation,
+    Predicate,
+    Term,
+)
+from icesql.iceberg.types import (
+    DateType,
+    DecimalType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+)
+from icesql.query.constants.casts import cast, to_date, to_timestamp, to_timestamptz
+from icesql.query.constants.constant import DAY, HOUR, Constant, Interval, Kind
+from icesql.query.constants.folding import add, fold
+from icesql.query.constants.session_zone import to_local, zone_slack
+from icesql.query.constants.time_units import bucket_start, next_bucket, unit_name, unit_of
+from icesql.query.pushdown.comparison import FLIPPED, all_of, any_of
+from icesql.query.pushdown.like import left_of
+from icesql.query.pushdown.unwrap_numbers import Compare, FieldOf, unwrap_number
+
+if TYPE_CHECKING:
+    from icesql.context import QueryContext
+
+_INTEGERS: Final = (IntegerType, LongType)
+_EXACT: Final = (IntegerType, LongType, DecimalType)
+_ZONED: Final = (TimestamptzType, TimestamptzNanoType)
+_CLOCKS: Final = (TimestampType, TimestampNanoType)
+_LARGER: Final = (Operation.GT, Operation.GT_EQ)
+_SMALLER: Final = (Operation.LT, Operation.LT_EQ)
+
+
+def unwrap(
+    operation: Operation,
+    node: exp.Expr,
+    constant: Constant,
+    field_of: FieldOf,
+    compare: Compare,
+    context: QueryContext,
+) -> Predicate | None:
+    """What ``node operation constant`` implies for the column inside ``node``; None if nothing.
+
+    ``field_of`` gives the column that an expression is, ``compare`` translates a comparison of a
+    smaller expression. ``constant`` is not NULL.
+    """
+    inversion = _Inversion(operation, constant, field_of, compare, context)
+    try:
+        return inversion.of(node)
+    except (OverflowError, ValueError, ArithmeticError):
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Inversion:
+    operation: Operation
+    constant: Constant
+    field_of: FieldOf
+    compare: Compare
+    context: QueryContext
+
+    def of(self, node: exp.Expr) -> Predicate | None:
+        match node:
+            case exp.Paren():
+                return self.compare(self.operation, node.this, self.constant)
+            case exp.Add() | exp.Sub():
+                return self._sum(node)
+            case exp.Neg() | exp.Mul():
+                return self._arithmetic(node)
+            case exp.Cast():
+                return self._cast(node)
+            case exp.Date() | exp.TsOrDsToDate() if not node.expressions:
+                return None if node.args.get("zone") else self._day(node.this)
+            case exp.Year():
+                return self._year(node.this)
+            case exp.Extract() if unit_name(node.name) == "year":
+                return self._year(node.expression)
+            case exp.Anonymous() if _is_year_part(node):
+                return self._year(node.expressions[1])
+            case exp.TimestampTrunc() | exp.DateTrunc() if not node.args.get("zone"):
+                return self._truncation(node.this, unit_of(node))
+            case exp.Substring():
+                start, length = (fold(node.args.get(each), self.context) for each in _SUBSTRING)
+                if start is None or start.kind is not Kind.INTEGER or start.value != 1:
+                    return None
+                return self._prefix(node.this, length)
+            case exp.Left():
+                return self._prefix(node.this, fold(node.expression, self.context))
+            case _:
+                return None
+
+    # -------------------------------------------------------------- sums
+
+    def _sum(self, node: exp.Binary) -> Predicate | None:
+        left, right = node.this, node.expression
+        minus = isinstance(node, exp.Sub)
+        known, inner, on_left = fold(right, self.context), left, False
+        if known is None:
+            known, inner, on_left = fold(left, self.context), right, True
+        if known is None:
+            return None
+        if known.kind is Kind.NULL:
+            return ALWAYS_FALSE
+        if known.kind is Kind.INTERVAL:
+            if on_left and minus:
+                return None
+            return self._moved(inner, -known.value if minus else known.value)
+        found = self.field_of(inner)
+        if found is not None and isinstance(found.type, DateType):
+            return self._days(inner, known, minus=minus, on_left=on_left)
+        return self._arithmetic(node)
+
+    def _arithmetic(self, node: exp.Expr) -> Predicate | None:
+        return unwrap_number(
+            self.operation, node, self.constant, self.field_of, self.compare, self.context
+        )
+
+    def _days(
+        self, inner: exp.Expr, known: Constant, *, minus: bool, on_left: bool
+    ) -> Predicate | None:
+        """A date column and a number of days, or the days between it and a date."""
+        target = self.constant
+        if known.kind is Kind.INTEGER and not (minus and on_left):
+            day = to_date(target, self.context) if target.kind is Kind.TEXT else target
+            if day is None or day.kind is not Kind.DATE:
+                return None
+            step = Constant(Kind.INTEGER, known.value if minus else -known.value)
+            moved = add(day, step, self.context)
+            return None if moved is None else self.compare(self.operation, inner, moved)
+        if known.kind is Kind.DATE and minus and target.kind is Kind.INTEGER and known.is_exact:
+            if on_left:
+                day = Constant(Kind.DATE, known.value - target.value)
+                return self.compare(FLIPPED[self.operation], inner, day)
+            day = Constant(Kind.DATE, known.value + target.value)
+            return self.compare(self.operation, inner, day)
+        return None
+
+    # -------------------------------------------------------------- casts
+
+    def _cast(self, node: exp.Cast) -> Predicate | None:
+        found = self.field_of(node.this)
+        if found is None:
+            return None
+        to, constant = node.to, self.constant
+        Type = exp.DataType.Type
+        if to.expressions and to.this != Type.DECIMAL:
+            return None
+        if to.this == Type.DATE:
+            return self._day(node.this)
+        if to.this in exp.DataType.INTEGER_TYPES and isinstance(found.type, _INTEGERS):
+            exact = cast(constant, to, self.context) if constant.kind is Kind.TEXT else constant
+            if exact is None or exact.kind not in (Kind.INTEGER, Kind.DECIMAL):
+                return None
+            return self.compare(self.operation, node.this, exact)
+        if to.this == Type.DOUBLE and isinstance(found.type, (*_EXACT, FloatType)):
+            number = cast(constant, to, self.context)
+            return None if number is None else self.compare(self.operation, node.this, number)
+        if to.this in (Type.TIMESTAMP, Type.TIMESTAMPNTZ) and isinstance(
+            found.type, (DateType, *_ZONED)
+        ):
+            clock = to_timestamp(constant, self.context) if constant.kind is Kind.TEXT else constant
+            if clock is None or clock.kind not in (Kind.DATE, Kind.TIMESTAMP):
+                return None
+            return self.compare(self.operation, node.this, clock)
+        if to.this in (Type.TIMESTAMPTZ, Type.TIMESTAMPLTZ) and isinstance(
+            found.type, (DateType, TimestampType)
+        ):
+            instant = to_timestamptz(constant, self.context)
+            return None if instant is None else self.compare(self.operation, node.this, instant)
+        if to.this in (Type.VARCHAR, Type.TEXT) and isinstance(found.type, StringType):
+            return self.compare(self.operation, node.this, constant)
+        return None
+
+    # -------------------------------------------------------------- buckets of time
+
+    def _buckets(
+        self, node: exp.Expr, start: Constant, end: Constant, *, aligned: bool
+    ) -> Predicate:
+        """``bucket(node) op target`` where ``target`` lies in the bucket from start to end.
+
+        ``aligned``: the target is the name of that bucket, so ``=`` can hold.
+        """
+        before_end = self.compare(Operation.LT, node, end)
+        from_start = self.compare(Operation.GT_EQ, node, start)
+        from_end = self.compare(Operation.GT_EQ, node, end)
+        before_start = self.compare(Operation.LT, node, start)
+        match self.operation:
+            case Operation.EQ:
+                return all_of([from_start, before_end]) if aligned else ALWAYS_FALSE
+            case Operation.NOT_EQ:
+                if aligned:
+                    return any_of([before_start, from_end])
+                return any_of([before_end, from_start])
+            case Operation.LT:
+                return before_start if aligned else before_end
+            case Operation.LT_EQ:
+                return before_end
+            case Operation.GT:
+                return from_end
+            case _:
+                return from_start if aligned else from_end
+
+    def _is_time(self, node: exp.Expr) -> IcebergType | None:
+        """The type of a date or timestamp column, of one cast or moved, None for the rest."""
+        found = self.field_of(node)
+        if found is not None and isinstance(found.type, (DateType, *_CLOCKS, *_ZONED)):
+            return found.type
+        return None
+
+    def _day(self, node: exp.Expr) -> Predicate | None:
+        """CAST(node AS DATE) compared with a date."""
+        column_type = self._is_time(node)
+        constant = self.constant
+        if constant.kind is Kind.TEXT:
+            day = to_date(constant, self.context)
+            if day is None:
+                return None
+            constant = day
+        if column_type is None:
+            return None
+        if isinstance(column_type, DateType):
+            return self.compare(self.operation, node, constant)
+        if constant.kind is Kind.TIMESTAMPTZ:
+            constant = to_local(constant, self.context).widened(zone_slack(self.context, DAY))
+        if constant.kind is Kind.TIMESTAMP:
+            # The day is compared as its midnight.
+            aligned = constant.is_exact and constant.value % DAY == 0
+            low, high = constant.value // DAY, constant.greatest // DAY
+        elif constant.kind is Kind.DATE:
+            aligned = True
+            low, high = constant.value, constant.greatest
+        else:
+            return None
+        if low != high or not constant.is_exact:
+            return self._wide_buckets(node, low * DAY, (high + 1) * DAY)
+        start, end = (Constant(Kind.TIMESTAMP, each * DAY) for each in (low, low + 1))
+        return self._buckets(node, start, end, aligned=aligned)
+
+    def _wide_buckets(self, node: exp.Expr, start: int, end: int) -> Predicate | None:
+        """The comparison when the target is only known to lie between two times on a clock."""
+        parts = []
+        if self.operation in (*_SMALLER, Operation.EQ):
+            parts.append(self.compare(Operation.LT, node, Constant(Kind.TIMESTAMP, end)))
+        if self.operation in (*_LARGER, Operation.EQ):
+            parts.append(self.compare(Operation.GT_EQ, node, Constant(Kind.TIMESTAMP, start)))
+        return all_of(parts) if parts else None
+
+    def _year(self, node: exp.Expr) -> Predicate | None:
+        if self._is_time(node) is None:
+            return None
+        constant = self.constant
+        if constant.kind is Kind.DECIMAL and constant.value == int(constant.value):
+            constant = Constant(Kind.INTEGER, int(constant.value))
+        if constant.kind is not Kind.INTEGER or not 1 <= constant.value <= 9998:
+            return None
+        start, end = (
+            to_timestamp(Constant(Kind.TEXT, f"{year:04d}-01-01"), self.context)
+            for year in (constant.value, constant.value + 1)
+        )
+        if start is None or end is None:
+            return None
+        return self._buckets(node, start, end, aligned=True)
+
+    def _truncation(self, node: exp.Expr, unit: str) -> Predicate | None:
+        column_type = self._is_time(node)
+        if column_type is None:
+            return None
+        if isinstance(column_type, _ZONED):
+            instant = to_timestamptz(self.constant, self.context)
+            if instant is None:
+                return None
+            clock = to_local(instant, self.context)
+            slack = zone_slack(self.context, 3 * HOUR if clock.is_exact else DAY)
+        else:
+            moment = to_timestamp(self.constant, self.context)
+            if moment is None or self.constant.kind is Kind.TIMESTAMPTZ:
+                return None
+            clock, slack = moment, 0
+        start, last = (
+            bucket_start(clock.value - slack, unit),
+            bucket_start(clock.greatest + slack, unit),
+        )
+        if start is None or last is None:
+            return None
+        if slack:
+            # Truncation works on the session's clock, the comparison on instants: where the
+            # clock changes they disagree by the change, which the slack covers.
+            return self._wide_buckets(node, start - slack, next_bucket(last, unit) + slack)
+        low, high = (Constant(Kind.TIMESTAMP, each) for each in (start, next_bucket(start, unit)))
+        return self._buckets(node, low, high, aligned=clock.value == start)
+
+    def _moved(self, inner: exp.Expr, step: Interval) -> Predicate | None:
+        """``inner + step`` compared with a date or timestamp."""
+        column_type = self._is_time(inner)
+        if column_type is None:
+            return None
+        zoned = isinstance(column_type, _ZONED)
+        target = (to_timestamptz if zoned else to_timestamp)(self.constant, self.context)
+        if target is None or (self.constant.kind is Kind.TIMESTAMPTZ and not zoned):
+            return None
+        slack = 0
+        if step.months:
+            # The last days of a month all move to the end of a shorter one.
+            slack += 4 * DAY
+        if zoned and (step.months or step.days):
+            slack += zone_slack(self.context, DAY)
+        back = Interval(0, 0, -step.micros)
+        target = add(target, Constant(Kind.INTERVAL, back), self.context) or target
+        calendar_back = Constant(Kind.INTERVAL, Interval(-step.months, -step.days))
+        moved = add(target, calendar_back, self.context)
+        return None if moved is None else self.compare(self.operation, inner, moved.widened(slack))
+
+    # -------------------------------------------------------------- prefixes of strings
+
+    def _prefix(self, node: exp.Expr, length: Constant | None) -> Predicate | None:
+        """``left(node, length)`` compared with a text."""
+        found, target = self.field_of(node), self.constant
+        if found is None or not isinstance(found.type, StringType):
+            return None
+        if length is None or length.kind is not Kind.INTEGER or length.value < 1:
+            return None
+        if target.kind not in (Kind.TEXT, Kind.STRING):
+            return None
+        return left_of(self.operation, _term(found), length.value, target.value)
+
+
+_SUBSTRING: Final = ("start", "length")
+
+
+def _term(found: NestedField) -> Term:
+    return Term(found.field_id, found.name)
+
+
+def _is_year_part(node: exp.Anonymous) -> bool:
+    if node.name.lower() not in ("date_part", "datepart") or len(node.expressions) != 2:
+        return False
+    part = node.expressions[0]
+    return isinstance(part, exp.Literal) and part.is_string and unit_name(part.name) == "year"

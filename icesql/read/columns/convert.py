@@ -1,0 +1,201 @@
+"""Leaf values as a file stores them, turned into the table's type.
+
+Widening follows the spec (int → long, float → double, decimal precision, date → timestamp,
+unknown → anything); beside it stand the spellings of other writers: milliseconds, INT96, unsigned
+and small integers, char, enum and JSON strings, raw integers without an annotation. The table type
+decides between timestamp and timestamptz, whatever the file's flag says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icesql.iceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+)
+from icesql.read.columns.arrow_schema import arrow_type
+
+ArrayReader: TypeAlias = Callable[[pa.Array], pa.Array]
+
+_SMALL_INTEGERS = frozenset({pa.int8(), pa.int16(), pa.uint8(), pa.uint16(), pa.int32()})
+_INTEGERS = _SMALL_INTEGERS | {pa.uint32(), pa.int64()}
+_FLOATS = frozenset({pa.float16(), pa.float32()})
+_TEXTS = frozenset({pa.string(), pa.large_string(), pa.string_view()})
+_BYTES = frozenset({pa.binary(), pa.large_binary(), pa.binary_view()})
+
+
+def leaf_reader(
+    source: pa.DataType, target: IcebergType, *, floor_nanos: bool = False
+) -> ArrayReader | None:
+    """How arrays of ``source`` become ``arrow_type(target)``; None when they cannot.
+
+    The reader raises pa.ArrowInvalid for a value that the target cannot hold. ``floor_nanos``
+    rounds nanoseconds down to the table's microseconds, as Java does for ORC; otherwise a value
+    that would lose digits is refused.
+    """
+    if isinstance(source, pa.BaseExtensionType):
+        inner = leaf_reader(source.storage_type, target, floor_nanos=floor_nanos)
+        return None if inner is None else _after(_storage, inner)
+    if isinstance(source, pa.DictionaryType):
+        inner = leaf_reader(source.value_type, target, floor_nanos=floor_nanos)
+        return None if inner is None else _after(_decoded, inner)
+    if isinstance(source, pa.RunEndEncodedType):
+        inner = leaf_reader(source.value_type, target, floor_nanos=floor_nanos)
+        return None if inner is None else _after(pc.run_end_decode, inner)
+    if pa.types.is_null(source) or isinstance(target, UnknownType):
+        return lambda array: pa.nulls(len(array), arrow_type(target))
+    return _plain_reader(source, target, floor_nanos)
+
+
+def _plain_reader(
+    source: pa.DataType, target: IcebergType, floor_nanos: bool
+) -> ArrayReader | None:
+    wanted = arrow_type(target)
+    match target:
+        case BooleanType() if source == wanted:
+            return _same
+        case IntegerType() if source in _SMALL_INTEGERS:
+            return _caster(source, wanted)
+        case LongType() if source in _INTEGERS:
+            return _caster(source, wanted)
+        case FloatType() if source in _FLOATS:
+            return _caster(source, wanted)
+        case DoubleType() if source in _FLOATS or source == wanted:
+            return _caster(source, wanted)
+        case DecimalType(_, scale) if pa.types.is_decimal(source) and source.scale == scale:
+            return _caster(source, wanted)
+        case DateType():
+            return _date_reader(source)
+        case TimeType():
+            return _time_reader(source)
+        case TimestampType() | TimestampNanoType():
+            return _timestamp_reader(source, wanted, floor_nanos, dates=True)
+        case TimestamptzType() | TimestamptzNanoType():
+            return _timestamp_reader(source, wanted, floor_nanos, dates=False)
+        case StringType():
+            return _text_reader(source)
+        case UUIDType():
+            return _uuid_reader(source)
+        case FixedType(length):
+            return _fixed_reader(source, length)
+        case BinaryType() | GeometryType() | GeographyType():
+            return _binary_reader(source)
+        case _:
+            return None
+
+
+def _after(first: ArrayReader, then: ArrayReader) -> ArrayReader:
+    return lambda array: then(first(array))
+
+
+def _same(array: pa.Array) -> pa.Array:
+    return array
+
+
+def _decoded(array: pa.Array) -> pa.Array:
+    return array.dictionary_decode()
+
+
+def _storage(array: pa.Array) -> pa.Array:
+    return array.storage if isinstance(array, pa.ExtensionArray) else array
+
+
+def _caster(source: pa.DataType, wanted: pa.DataType) -> ArrayReader:
+    return _same if source == wanted else lambda array: array.cast(wanted)
+
+
+def _date_reader(source: pa.DataType) -> ArrayReader | None:
+    if source == pa.int32():
+        return lambda array: array.view(pa.date32())
+    return _caster(source, pa.date32()) if pa.types.is_date(source) else None
+
+
+def _time_reader(source: pa.DataType) -> ArrayReader | None:
+    wanted = pa.time64("us")
+    if source == pa.int64():
+        return lambda array: array.view(wanted)
+    return _caster(source, wanted) if pa.types.is_time(source) else None
+
+
+def _timestamp_reader(
+    source: pa.DataType, wanted: pa.DataType, floor_nanos: bool, *, dates: bool
+) -> ArrayReader | None:
+    if source == pa.int64():
+        return lambda array: array.view(wanted)
+    if pa.types.is_date32(source) and dates:
+        # Iceberg widens date to timestamp, never to timestamptz: it has no zone to choose.
+        return lambda array: array.cast(pa.timestamp(wanted.unit))
+    if not pa.types.is_timestamp(source):
+        return None
+
+    def read(array: pa.Array) -> pa.Array:
+        # The stored number is kept and the file's zone dropped: the table type decides. The unit
+        # is the array's own: INT96 comes in the unit that was asked for.
+        counted = array.view(pa.timestamp(array.type.unit))
+        if floor_nanos and counted.type.unit == "ns" and wanted.unit == "us":
+            return _thousandths(counted).view(wanted)
+        return counted.cast(pa.timestamp(wanted.unit)).view(wanted)
+
+    return read
+
+
+def _thousandths(array: pa.Array) -> pa.Array:
+    numbers = array.view(pa.int64())
+    quotient = pc.divide(numbers, 1000)
+    negative_rest = pc.less(pc.subtract(numbers, pc.multiply(quotient, 1000)), 0)
+    return pc.subtract(quotient, negative_rest.cast(pa.int64()))
+
+
+def _text_reader(source: pa.DataType) -> ArrayReader | None:
+    if source == pa.string():
+        # Arrow does not check UTF-8 when it reads Parquet; a bad byte would surface far away.
+        return lambda array: array.view(pa.binary()).cast(pa.string())
+    if source in _TEXTS:
+        return lambda array: array.cast(pa.binary()).cast(pa.string())
+    if source in _BYTES:
+        return lambda array: array.cast(pa.string())
+    return None
+
+
+def _binary_reader(source: pa.DataType) -> ArrayReader | None:
+    if source in _BYTES or source in _TEXTS or pa.types.is_fixed_size_binary(source):
+        return _caster(source, pa.binary())
+    return None
+
+
+def _fixed_reader(source: pa.DataType, length: int) -> ArrayReader | None:
+    if pa.types.is_fixed_size_binary(source):
+        return _same if source.byte_width == length else None
+    if source in _BYTES:
+        return lambda array: array.cast(pa.binary()).cast(pa.binary(length))
+    return None
+
+
+def _uuid_reader(source: pa.DataType) -> ArrayReader | None:
+    inner = _fixed_reader(source, 16)
+    if inner is None:
+        return None
+    return lambda array: pa.ExtensionArray.from_storage(pa.uuid(), inner(array))

@@ -1,0 +1,233 @@
+"""Build a table column from what a file holds, by field id at every depth.
+
+A field is, in this order: the file's column with its id, the identity partition value of the file
+when the column is absent, the initial default, NULL when optional. Source: Iceberg spec, "Column
+Projection".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icesql.errors import CorruptFileError
+from icesql.iceberg.types import (
+    MISSING,
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    VariantType,
+    walk,
+)
+from icesql.read.columns.arrow_schema import arrow_field, arrow_type
+from icesql.read.columns.convert import ArrayReader, leaf_reader
+from icesql.read.columns.values import one_value, repeated
+from icesql.read.columns.variant import variant_reader
+from icesql.read.formats.file_fields import FileField, is_list
+
+Filler: TypeAlias = Callable[[int], pa.Array]
+
+
+@dataclass(frozen=True)
+class ColumnReader:
+    """How one table column comes out of a file.
+
+    ``source`` is the file's top-level field to read, None when ``fill(count)`` makes the column
+    without the file; ``convert`` turns the field's array into the column.
+    """
+
+    column: NestedField
+    source: FileField | None
+    convert: ArrayReader | None
+    fill: Filler | None
+
+    def __call__(self, array: pa.Array | None, count: int) -> pa.Array:
+        """The column of ``count`` rows; ``array`` is None when ``source`` is."""
+        if self.convert is not None and array is not None:
+            return self.convert(array)
+        assert self.fill is not None
+        return self.fill(count)
+
+
+def column_reader(
+    column: NestedField,
+    fields: Sequence[FileField],
+    constants: Mapping[int, Any],
+    path: str,
+    *,
+    floor_nanos: bool = False,
+    missing_is_null: bool = False,
+) -> ColumnReader:
+    """The reader of a top-level table column; ``constants`` are identity partition values by id.
+
+    Raises CorruptFileError naming the file and the column when a required field has no source or
+    the stored type cannot be read as the table's. ``missing_is_null`` is for files read by a name
+    mapping, which knows nothing of required columns: what it does not name is NULL.
+    """
+    build = _Builder(constants, path, floor_nanos, missing_is_null)
+    source = _find(column, fields)
+    if source is None:
+        return ColumnReader(column, None, None, build.absent(column, column.name))
+    return ColumnReader(column, source, build.present(column, source, column.name), None)
+
+
+def _find(column: NestedField, fields: Sequence[FileField]) -> FileField | None:
+    return next((each for each in fields if each.field_id == column.field_id), None)
+
+
+@dataclass(frozen=True)
+class _Builder:
+    constants: Mapping[int, Any]
+    path: str
+    floor_nanos: bool
+    missing_is_null: bool
+
+    def absent(self, column: NestedField, name: str) -> Filler:
+        """The column of a file that does not store it."""
+        type = column.type
+        if column.field_id in self.constants:
+            return self._constant(self.constants[column.field_id], column, name)
+        if isinstance(type, StructType) and self._holds_constant(column):
+            # A partition value inside the struct proves that the struct is not null.
+            fillers = [self.absent(child, f"{name}.{child.name}") for child in type.fields]
+            return lambda count: _struct([fill(count) for fill in fillers], type, None, count)
+        if column.initial_default is not MISSING:
+            return self._constant(column.initial_default, column, name)
+        if column.required and not self.missing_is_null:
+            raise CorruptFileError(
+                self.path,
+                f'required column "{name}" (id {column.field_id}) is not in the file '
+                "and has no default",
+            )
+        nulls = arrow_type(type)
+        return lambda count: pa.nulls(count, nulls)
+
+    def _holds_constant(self, column: NestedField) -> bool:
+        return any(self.constants.get(child.field_id) is not None for child in walk((column,)))
+
+    def _constant(self, value: Any, column: NestedField, name: str) -> Filler:
+        try:
+            single = one_value(value, column.type)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+            raise CorruptFileError(
+                self.path, f'value {value!r} of column "{name}" is no {column.type}: {error}'
+            ) from error
+        return lambda count: repeated(single, count)
+
+    def present(self, column: NestedField, source: FileField, name: str) -> ArrayReader:
+        """The column from the array of the file's field."""
+        type = column.type
+        reader: ArrayReader | None = None
+        match type:
+            case StructType() if pa.types.is_struct(source.type):
+                reader = self._struct_reader(type, source, name)
+            case ListType() if is_list(source.type):
+                reader = self._list_reader(type, source, name)
+            case MapType() if pa.types.is_map(source.type):
+                reader = self._map_reader(type, source, name)
+            case StructType() | ListType() | MapType():
+                if pa.types.is_null(source.type):
+                    nulls = arrow_type(type)
+                    reader = lambda array: pa.nulls(len(array), nulls)  # noqa: E731
+            case VariantType():
+                reader = variant_reader(source.type)
+            case _:
+                reader = leaf_reader(source.type, type, floor_nanos=self.floor_nanos)
+        if reader is None:
+            raise CorruptFileError(
+                self.path,
+                f'column "{name}" is stored as {source.type}, which cannot be read as {type}',
+            )
+        return reader
+
+    def _struct_reader(self, type: StructType, source: FileField, name: str) -> ArrayReader:
+        parts: list[tuple[int | None, Callable[[Any], pa.Array]]] = []
+        for child in type.fields:
+            inner = f"{name}.{child.name}"
+            found = _find(child, source.children)
+            if found is None:
+                parts.append((None, self.absent(child, inner)))
+            else:
+                parts.append((found.index, self.present(child, found, inner)))
+
+        def read(array: pa.Array) -> pa.Array:
+            children = [
+                make(len(array)) if index is None else make(array.field(index))
+                for index, make in parts
+            ]
+            mask = array.is_null() if array.null_count else None
+            return _struct(children, type, mask, len(array))
+
+        return read
+
+    def _list_reader(self, type: ListType, source: FileField, name: str) -> ArrayReader:
+        inner = f"{name}.element"
+        element = source.children[0]
+        if element.field_id not in (None, type.element_id):
+            raise self._wrong_id(inner, element, type.element_id)
+        convert = self.present(type.element_field, element, inner)
+        wanted = arrow_type(type)
+
+        def read(array: pa.Array) -> pa.Array:
+            plain = _plain_list(array)
+            start, end = plain.offsets[0].as_py(), plain.offsets[-1].as_py()
+            values = convert(plain.values.slice(start, end - start))
+            return pa.ListArray.from_arrays(
+                _offsets(plain, start), values, type=wanted, mask=_mask(plain)
+            )
+
+        return read
+
+    def _map_reader(self, type: MapType, source: FileField, name: str) -> ArrayReader:
+        key, item = source.children
+        for child, wanted_id, word in ((key, type.key_id, "key"), (item, type.value_id, "value")):
+            if child.field_id not in (None, wanted_id):
+                raise self._wrong_id(f"{name}.{word}", child, wanted_id)
+        convert_key = self.present(type.key_field, key, f"{name}.key")
+        convert_item = self.present(type.value_field, item, f"{name}.value")
+        wanted = arrow_type(type)
+
+        def read(array: pa.Array) -> pa.Array:
+            start, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
+            keys = convert_key(array.keys.slice(start, end - start))
+            items = convert_item(array.items.slice(start, end - start))
+            return pa.MapArray.from_arrays(
+                _offsets(array, start), keys, items, type=wanted, mask=_mask(array)
+            )
+
+        return read
+
+    def _wrong_id(self, name: str, found: FileField, wanted: int) -> CorruptFileError:
+        return CorruptFileError(
+            self.path, f'"{name}" has field id {found.field_id} in the file, not {wanted}'
+        )
+
+
+def _struct(
+    children: list[pa.Array], type: StructType, mask: pa.Array | None, count: int
+) -> pa.Array:
+    if not children:
+        nulls = mask.to_pylist() if mask is not None else [False] * count
+        return pa.array([None if null else {} for null in nulls], pa.struct([]))
+    fields = [arrow_field(child) for child in type.fields]
+    return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
+
+
+def _plain_list(array: pa.Array) -> pa.Array:
+    if pa.types.is_list(array.type):
+        return array
+    return array.cast(pa.list_(array.type.value_field))
+
+
+def _offsets(array: pa.Array, start: int) -> pa.Array:
+    # A fresh array from zero: Arrow refuses a mask beside offsets that are a slice.
+    return pc.subtract(array.offsets, pa.scalar(start, array.offsets.type))
+
+
+def _mask(array: pa.Array) -> pa.Array | None:
+    return array.is_null() if array.null_count else None

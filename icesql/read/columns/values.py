@@ -1,0 +1,86 @@
+"""Values in icesql's internal form as Arrow arrays: defaults, partition constants, literals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icesql.iceberg.types import (
+    MISSING,
+    DateType,
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+from icesql.read.columns.arrow_schema import arrow_field, arrow_type
+
+_COUNTED = (TimeType, TimestampType, TimestamptzType, TimestampNanoType, TimestamptzNanoType)
+
+
+def one_value(value: Any, type: IcebergType) -> pa.Array:
+    """An array of this one value (internal form, None for NULL) in ``arrow_type(type)``.
+
+    Struct children that a default leaves out take their own initial default.
+    """
+    if value is None:
+        return pa.nulls(1, arrow_type(type))
+    match type:
+        case StructType(fields):
+            return _one_struct(value, fields)
+        case ListType():
+            items = [one_value(item, type.element) for item in value]
+            return pa.ListArray.from_arrays(
+                pa.array([0, len(items)], pa.int32()),
+                _concatenate(items, type.element),
+                type=arrow_type(type),
+            )
+        case MapType():
+            pairs = list(value.items() if isinstance(value, dict) else value)
+            return pa.MapArray.from_arrays(
+                pa.array([0, len(pairs)], pa.int32()),
+                _concatenate([one_value(key, type.key) for key, _ in pairs], type.key),
+                _concatenate([one_value(item, type.value) for _, item in pairs], type.value),
+                type=arrow_type(type),
+            )
+        case DateType():
+            return pa.array([value], pa.int32()).view(pa.date32())
+        case UUIDType():
+            return pa.ExtensionArray.from_storage(pa.uuid(), pa.array([value], pa.binary(16)))
+        case _ if isinstance(type, _COUNTED):
+            return pa.array([value], pa.int64()).view(arrow_type(type))
+        case _:
+            return pa.array([value], arrow_type(type))
+
+
+def repeated(value: pa.Array, count: int) -> pa.Array:
+    """The single value of an array, ``count`` times."""
+    if value.null_count:
+        return pa.nulls(count, value.type)
+    if isinstance(value, pa.ExtensionArray):
+        return pa.ExtensionArray.from_storage(value.type, repeated(value.storage, count))
+    return pc.take(value, pa.array(np.zeros(count, np.int32)))
+
+
+def _one_struct(value: Any, fields: tuple[NestedField, ...]) -> pa.Array:
+    if not fields:
+        return pa.array([{}], pa.struct([]))
+    children = []
+    for child in fields:
+        default = None if child.initial_default is MISSING else child.initial_default
+        children.append(one_value(value.get(child.field_id, default), child.type))
+    return pa.StructArray.from_arrays(children, fields=[arrow_field(child) for child in fields])
+
+
+def _concatenate(items: list[pa.Array], type: IcebergType) -> pa.Array:
+    return pa.concat_arrays(items) if items else pa.nulls(0, arrow_type(type))

@@ -1,0 +1,338 @@
+"""Equality deletes as groups: per id set and scope one relation key → sequence number.
+
+However many delete files a scan has, a row is deleted when the greatest sequence number of its key
+in its scope is greater than the data file's own. Source: Iceberg spec, "Equality Delete Files" and
+"Scan Planning".
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icesql.context import QueryContext
+from icesql.errors import CorruptFileError, UnsupportedTableError
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.iceberg.manifest.partition_values import UNSTORED
+from icesql.iceberg.schema import Schema
+from icesql.iceberg.types import (
+    GeographyType,
+    GeometryType,
+    NestedField,
+    PrimitiveType,
+    StructType,
+    UnknownType,
+    VariantType,
+    is_floating,
+)
+from icesql.read.columns.arrow_schema import arrow_type
+from icesql.read.columns.partition_constants import partition_constants
+from icesql.read.columns.projection import column_reader
+from icesql.read.deletes.key_index import KeyIndex, build_key_index
+from icesql.read.formats.decode_errors import converting
+from icesql.read.formats.source import open_source
+from icesql.scan.tasks.task import FileScanTask, ScanContext, distinct_deletes
+
+PartitionKey: TypeAlias = tuple[int, tuple[Any, ...]]
+
+
+def partition_key(file: DataFile) -> PartitionKey:
+    """A file's spec and partition, equal when Java says so: NaN equals NaN, -0.0 is not 0.0."""
+    return file.spec_id, tuple(map(_comparable, file.partition))
+
+
+def _comparable(value: Any) -> Any:
+    if isinstance(value, float):
+        return "nan" if value != value else value.hex()
+    return None if value is UNSTORED else value
+
+
+_NO_KEYS = (UnknownType, VariantType, GeometryType, GeographyType)
+
+
+@dataclass(frozen=True)
+class KeyColumn:
+    """A column of an equality key: the leaf field, and the top-level column that leads to it.
+
+    ``column`` holds nothing but the structs on the way; ``steps`` are child numbers inside it.
+    """
+
+    leaf: NestedField
+    column: NestedField
+    steps: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        """The column's name in key relations."""
+        return f"c{self.leaf.field_id}"
+
+    def values(self, array: pa.Array) -> pa.Array:
+        """The leaf out of an array of ``column``; NULL below a NULL struct."""
+        for step in self.steps:
+            array = pc.struct_field(array, [step])
+        return array
+
+
+def key_columns(schema: Schema, field_ids: Iterable[int], path: str) -> tuple[KeyColumn, ...]:
+    """The key columns of an id set, by ascending id; ``schema`` also holds dropped columns."""
+    columns = []
+    for field_id in sorted(set(field_ids)):
+        leaf = schema.field_by_id.get(field_id)
+        if leaf is None:
+            raise CorruptFileError(path, f"equality field id {field_id} is in no schema")
+        if (
+            not isinstance(leaf.type, PrimitiveType)
+            or isinstance(leaf.type, _NO_KEYS)
+            or schema.inside_repeated(field_id)
+        ):
+            raise UnsupportedTableError(
+                f'equality deletes by column "{schema.name_by_id[field_id]}" of type {leaf.type}',
+                path=path,
+            )
+        columns.append(leaf_column(schema, field_id))
+    return tuple(columns)
+
+
+def leaf_column(schema: Schema, field_id: int) -> KeyColumn:
+    """The way to a field that lies in no list or map."""
+    leaf = column = schema.field_by_id[field_id]
+    ancestors = schema.ancestors(field_id)
+    for parent in ancestors:
+        column = replace(parent, type=StructType((column,)))
+    return KeyColumn(leaf, column, (0,) * len(ancestors))
+
+
+@dataclass(frozen=True)
+class EqualityGroup:
+    """All equality deletes of a scan with one id set and one scope.
+
+    With ``partitions`` (scope: the delete file's own spec and partition) relations carry the
+    column ``partition``, an ordinal that ``partition_of`` gives for a data file; without
+    (global scope) they do not.
+    """
+
+    columns: tuple[KeyColumn, ...]
+    files: tuple[DataFile, ...]
+    partitions: Mapping[PartitionKey, int] | None
+    context: ScanContext
+    query: QueryContext
+    _state: _GroupState = field(default_factory=lambda: _GroupState(), compare=False)
+
+    @property
+    def field_ids(self) -> tuple[int, ...]:
+        """The equality ids, ascending."""
+        return tuple(column.leaf.field_id for column in self.columns)
+
+    @property
+    def is_global(self) -> bool:
+        """Whether the deletes hold for data files of every spec and partition."""
+        return self.partitions is None
+
+    @property
+    def has_float_keys(self) -> bool:
+        """Whether -0.0 and 0.0 must be kept apart, which SQL's ``=`` does not."""
+        return any(is_floating(column.leaf.type) for column in self.columns)
+
+    @property
+    def row_count(self) -> int:
+        """Rows of all delete files as the manifests count them."""
+        return sum(max(file.record_count, 0) for file in self.files)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """``c<field id>`` per key column, [``partition`` int32,] ``sequence_number`` int64."""
+        parts = [(column.name, arrow_type(column.leaf.type)) for column in self.columns]
+        if self.partitions is not None:
+            parts.append(("partition", pa.int32()))
+        return pa.schema([*parts, ("sequence_number", pa.int64())])
+
+    def partition_of(self, file: DataFile) -> int | None:
+        """The ordinal of a file's partition, None when no delete of the group is in it."""
+        if self.partitions is None:
+            return None
+        return self.partitions.get(partition_key(file))
+
+    def applies_to(self, task: FileScanTask) -> bool:
+        """Whether the planner attached a delete file of the group to the task."""
+        return any(
+            delete.content is FileContent.EQUALITY_DELETES and delete.path in self._paths
+            for delete in task.deletes
+        )
+
+    @property
+    def _paths(self) -> frozenset[str]:
+        if self._state.paths is None:
+            self._state.paths = frozenset(file.path for file in self.files)
+        return self._state.paths
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Every key of every delete file with its sequence number, duplicates included.
+
+        Small groups are kept, so that several readers of one query read each delete file once.
+        """
+        if self._state.kept is not None:
+            yield from self._state.kept
+            return
+        limit = self.query.settings.delete_memory_limit // 8
+        kept: list[pa.RecordBatch] | None = []
+        size = 0
+        for file in self.files:
+            for batch in self._file_batches(file):
+                size += batch.nbytes
+                if kept is not None and size <= limit:
+                    kept.append(batch)
+                else:
+                    kept = None
+                yield batch
+        self._state.kept = kept
+
+    def reader(self) -> pa.RecordBatchReader:
+        """``batches()`` as a stream for an engine."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.batches())
+
+    def index(self) -> KeyIndex:
+        """Key → greatest sequence number, built on first use."""
+        with self._state.lock:
+            if self._state.index is None:
+                self._state.index = self._build_index()
+            return self._state.index
+
+    def _build_index(self) -> KeyIndex:
+        settings = self.query.settings
+        types = [part.type for part in self.schema][:-1]
+
+        def keys() -> Iterator[tuple[Sequence[pa.Array], int]]:
+            for file in self.files:
+                for batch in self._file_batches(file):
+                    yield batch.columns[:-1], file.sequence_number
+
+        return build_key_index(
+            types,
+            [file.sequence_number for file in self.files],
+            keys,
+            expected=self.row_count,
+            memory_limit=settings.delete_memory_limit,
+            temp_directory=settings.temp_directory,
+        )
+
+    def _file_batches(self, file: DataFile) -> Iterator[pa.RecordBatch]:
+        location = self.context.storage.location(file.path)
+        constants = partition_constants(file, self.context, location)
+        source = open_source(file, self.context)
+        try:
+            readers = [
+                column_reader(
+                    key.column,
+                    source.fields,
+                    constants,
+                    location,
+                    floor_nanos=source.floor_nanos,
+                    missing_is_null=source.missing_is_null,
+                )
+                for key in self.columns
+            ]
+            for key, reader in zip(self.columns, readers, strict=True):
+                if reader.source is None and key.leaf.field_id not in constants:
+                    raise CorruptFileError(
+                        location,
+                        f'equality column "{key.leaf.name}" (id {key.leaf.field_id}) '
+                        "is not in the delete file",
+                    )
+            wanted = list({r.source.index: r.source for r in readers if r.source}.values())
+            places = {each.index: place for place, each in enumerate(wanted)}
+            for batch in source.batches(
+                wanted, start=0, length=0, whole=True, predicate=ALWAYS_TRUE
+            ):
+                self.query.check()
+                arrays = []
+                for key, reader in zip(self.columns, readers, strict=True):
+                    stored = (
+                        None if reader.source is None else batch.arrays[places[reader.source.index]]
+                    )
+                    with converting(location, key.leaf.name):
+                        arrays.append(key.values(reader(stored, batch.count)))
+                if self.partitions is not None:
+                    ordinal = self.partition_of(file)
+                    arrays.append(pa.array(np.full(batch.count, ordinal, np.int32)))
+                arrays.append(pa.array(np.full(batch.count, file.sequence_number, np.int64)))
+                yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        finally:
+            source.close()
+
+    def deleted(
+        self, task: FileScanTask, columns: Sequence[pa.Array]
+    ) -> npt.NDArray[np.bool_] | None:
+        """Which rows of the task's file the group deletes; ``columns`` are the key leaves.
+
+        None when it deletes nothing there.
+        """
+        count = len(columns[0])
+        arrays = list(columns)
+        if self.partitions is not None:
+            ordinal = self.partition_of(task.data_file)
+            if ordinal is None:
+                return None
+            arrays.append(pa.array(np.full(count, ordinal, np.int32)))
+        found = self.index().sequence_numbers(arrays) > task.sequence_number
+        return found if found.any() else None
+
+
+@dataclass
+class _GroupState:
+    """What a group loads lazily."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    index: KeyIndex | None = None
+    kept: list[pa.RecordBatch] | None = None
+    paths: frozenset[str] | None = None
+
+
+def equality_groups(
+    context: ScanContext, tasks: Iterable[FileScanTask], query: QueryContext
+) -> tuple[EqualityGroup, ...]:
+    """The groups of all equality delete files attached to the tasks, each file in one group."""
+    files: dict[str, DataFile] = {}
+    for delete in distinct_deletes(tasks):
+        if delete.content is FileContent.EQUALITY_DELETES:
+            files.setdefault(delete.path, delete)
+    members: dict[tuple[tuple[int, ...], bool], list[DataFile]] = {}
+    for file in files.values():
+        if not file.equality_ids:
+            raise CorruptFileError(
+                context.storage.location(file.path), "an equality delete file without equality ids"
+            )
+        spec = context.specs.get(file.spec_id)
+        if spec is None:
+            raise CorruptFileError(
+                context.storage.location(file.path), f"unknown partition spec {file.spec_id}"
+            )
+        key = (tuple(sorted(set(file.equality_ids))), spec.is_unpartitioned)
+        members.setdefault(key, []).append(file)
+    return tuple(
+        _group(ids, is_global, found, context, query)
+        for (ids, is_global), found in sorted(members.items(), key=lambda item: item[0])
+    )
+
+
+def _group(
+    ids: tuple[int, ...],
+    is_global: bool,
+    files: list[DataFile],
+    context: ScanContext,
+    query: QueryContext,
+) -> EqualityGroup:
+    partitions: dict[PartitionKey, int] | None = None
+    if not is_global:
+        partitions = {}
+        for file in files:
+            partitions.setdefault(partition_key(file), len(partitions))
+    columns = key_columns(context.file_schema, ids, files[0].path)
+    return EqualityGroup(columns, tuple(files), partitions, context, query)

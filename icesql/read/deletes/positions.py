@@ -1,0 +1,255 @@
+"""Deleted positions of each data file: deletion vectors and position delete files.
+
+A position delete counts for a data file when the planner attached its file to the task (sequence
+number and partition are its part) and the row names the data file: verbatim, or as another
+spelling of the same file where a table was moved. A deletion vector replaces position deletes.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from icesql.context import QueryContext
+from icesql.errors import CorruptFileError, UnsupportedTableError
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.iceberg.metadata.name_mapping import MappedField, NameMapping
+from icesql.iceberg.metadata_columns import DELETE_FILE_PATH, DELETE_POS
+from icesql.iceberg.schema import Schema
+from icesql.read.columns.projection import column_reader
+from icesql.read.formats.decode_errors import converting
+from icesql.read.formats.source import open_source
+from icesql.scan.tasks.task import FileScanTask, ScanContext, distinct_deletes
+
+Positions: TypeAlias = npt.NDArray[np.int64]
+
+# Larger delete files are read for each query, and only what the query's data files need is kept.
+_MOST_KEPT_ROWS: Final = 1 << 20
+_LONGEST_VECTOR: Final = 1 << 30  # bytes
+
+_SCHEMA = Schema((DELETE_FILE_PATH, DELETE_POS))
+# Delete files of other writers may lack field ids; the spec fixes the names.
+_NAMES = NameMapping(
+    tuple(MappedField(column.field_id, (column.name,)) for column in _SCHEMA.fields)
+)
+
+
+class PositionDeletes:
+    """Loads each position delete file of a scan once, on first use; safe for several threads."""
+
+    def __init__(
+        self, context: ScanContext, tasks: Iterable[FileScanTask], query: QueryContext
+    ) -> None:
+        self._context, self._query = context, query
+        self._lock = threading.Lock()
+        self._wanted: dict[str, set[str]] = {}
+        self._loaded: dict[str, dict[str, Positions]] = {}
+        tasks = tuple(tasks)
+        # Deletes that are known to hold no positions, by identity: a stream of upserts has
+        # hundreds of equality deletes for each of hundreds of files.
+        self._without: dict[int, tuple[DataFile, ...]] = {}
+        if all(
+            each.content is not FileContent.POSITION_DELETES for each in distinct_deletes(tasks)
+        ):
+            self._without = {id(task.deletes): task.deletes for task in tasks}
+        else:
+            for task in tasks:
+                for delete in _position_files(task):
+                    self._wanted.setdefault(delete.path, set()).add(task.data_file.path)
+
+    def positions(self, task: FileScanTask) -> Positions | None:
+        """Deleted positions of the task's data file, sorted and distinct; None for none."""
+        if id(task.deletes) in self._without:
+            return None
+        vectors = [delete for delete in task.deletes if delete.is_deletion_vector]
+        if vectors:
+            if len(vectors) > 1:
+                raise CorruptFileError(
+                    task.data_file.path,
+                    f"{len(vectors)} deletion vectors apply: {', '.join(v.path for v in vectors)}",
+                )
+            return self._vector(vectors[0])
+        parts = []
+        for delete in _position_files(task):
+            part = self._file(delete, task.data_file.path).get(task.data_file.path)
+            if part is not None:
+                parts.append(part)
+        if not parts:
+            return None
+        return _merged(parts)
+
+    def _vector(self, vector: DataFile) -> Positions | None:
+        from icesql.iceberg.puffin.deletion_vector import read_deletion_vector
+
+        if vector.key_metadata is not None:
+            raise UnsupportedTableError("encryption", table=self._context.table, path=vector.path)
+        location = self._context.storage.location(vector.path)
+        if vector.content_offset is None or vector.content_size_in_bytes is None:
+            raise CorruptFileError(location, "a deletion vector without offset and size")
+        offset, length = vector.content_offset, vector.content_size_in_bytes
+        cardinality = vector.record_count if vector.record_count >= 0 else None
+        if offset < 0 or not 0 <= length <= _longest_vector(cardinality):
+            raise CorruptFileError(
+                location, f"a deletion vector of {length} bytes for {cardinality} rows"
+            )
+        key = self._cache_key(vector.path, offset, length, cardinality)
+        positions: Positions | None = self._cached(key)
+        if positions is None:
+            blob = self._context.storage.read(vector.path, offset=offset, length=length)
+            found = read_deletion_vector(blob, path=location, cardinality=cardinality)
+            positions = np.frombuffer(found, np.int64) if len(found) else np.empty(0, np.int64)
+            self._keep(key, positions, positions.nbytes)
+        return positions if len(positions) else None
+
+    def _file(self, delete: DataFile, data_path: str) -> dict[str, Positions]:
+        with self._lock:
+            wanted = self._wanted.setdefault(delete.path, set())
+            if data_path not in wanted:
+                wanted.add(data_path)
+                self._loaded.pop(delete.path, None)
+            loaded = self._loaded.get(delete.path)
+            if loaded is None:
+                loaded = self._load(delete, wanted)
+                self._loaded[delete.path] = loaded
+            return loaded
+
+    def _load(self, delete: DataFile, data_paths: set[str]) -> dict[str, Positions]:
+        matcher = _PathMatcher(data_paths, self._context)
+        location = self._context.storage.location(delete.path)
+        parts: dict[str, list[Positions]] = {}
+        for path, rows in self._pieces(delete):
+            data_path = matcher.match(path)
+            if data_path is not None:
+                parts.setdefault(data_path, []).append(rows)
+            elif delete.referenced_data_file is not None or "\0" in path:
+                raise CorruptFileError(
+                    location, f"a position delete of {path!r}, which it should not name"
+                )
+        return {path: _merged(found) for path, found in parts.items()}
+
+    def _pieces(self, delete: DataFile) -> Iterable[tuple[str, Positions]]:
+        """The paths in a delete file, each once or more, and rows deleted there.
+
+        Small files are decoded once for all queries: delete files never change.
+        """
+        if not 0 <= delete.record_count <= _MOST_KEPT_ROWS:
+            return self._read_pieces(delete)
+        key = self._cache_key(delete.path)
+        kept: dict[str, Positions] | None = self._cached(key)
+        if kept is None:
+            parts: dict[str, list[Positions]] = {}
+            for path, rows in self._read_pieces(delete):
+                parts.setdefault(path, []).append(rows)
+            kept = {path: _merged(found) for path, found in parts.items()}
+            size = sum(rows.nbytes + 2 * len(path) + 200 for path, rows in kept.items())
+            self._keep(key, kept, size)
+        return kept.items()
+
+    def _read_pieces(self, delete: DataFile) -> Iterator[tuple[str, Positions]]:
+        location = self._context.storage.location(delete.path)
+        for paths, positions in self._batches(delete):
+            self._query.check()
+            if len(positions) and positions.min() < 0:
+                raise CorruptFileError(location, f"a position delete of row {positions.min()}")
+            yield from _by_path(paths, positions)
+
+    # What is kept outlives the query in the storage's cache, by the file's time of change.
+
+    def _cache_key(self, path: str, *part: int | None) -> tuple[Any, ...] | None:
+        storage = self._context.storage
+        if storage.cache is None:
+            return None
+        version = storage.version_of(path)
+        return ("positions", storage.location(path) if version is None else version, *part)
+
+    def _cached(self, key: tuple[Any, ...] | None) -> Any | None:
+        cache = self._context.storage.cache
+        return None if key is None or cache is None else cache.get(key)
+
+    def _keep(self, key: tuple[Any, ...] | None, value: Any, size: int) -> None:
+        cache = self._context.storage.cache
+        if key is not None and cache is not None:
+            cache.put(key, value, size)
+
+    def _batches(self, delete: DataFile) -> Iterator[tuple[pa.Array, Positions]]:
+        context = replace(self._context, schema=_SCHEMA, file_schema=_SCHEMA, name_mapping=_NAMES)
+        location = context.storage.location(delete.path)
+        source = open_source(delete, context)
+        try:
+            readers = [
+                column_reader(column, source.fields, {}, location) for column in _SCHEMA.fields
+            ]
+            wanted = [reader.source for reader in readers if reader.source is not None]
+            for batch in source.batches(
+                wanted, start=0, length=0, whole=True, predicate=ALWAYS_TRUE
+            ):
+                arrays = []
+                for reader, array in zip(readers, batch.arrays, strict=True):
+                    with converting(location, reader.column.name):
+                        arrays.append(reader(array, batch.count))
+                if any(array.null_count for array in arrays):
+                    raise CorruptFileError(location, "a position delete without path or position")
+                yield arrays[0], arrays[1].to_numpy()
+        finally:
+            source.close()
+
+
+def _longest_vector(cardinality: int | None) -> int:
+    """Bytes of a vector in which each of so many rows is alone in its container."""
+    return _LONGEST_VECTOR if cardinality is None else min(64 * cardinality + 4096, _LONGEST_VECTOR)
+
+
+def _merged(parts: list[Positions]) -> Positions:
+    """Sorted and distinct."""
+    rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    if len(rows) > 1 and not (rows[1:] > rows[:-1]).all():
+        rows = np.unique(rows)
+    return rows
+
+
+class _PathMatcher:
+    """Finds the data file of a scan that a path inside a delete file names."""
+
+    def __init__(self, data_paths: set[str], context: ScanContext) -> None:
+        self._data_paths, self._context = data_paths, context
+        self._by_key: dict[str, str] | None = None
+        self._seen: dict[str, str | None] = {}
+
+    def match(self, path: str) -> str | None:
+        """The data file's own path, None when the scan has no such file."""
+        if path in self._data_paths:
+            return path
+        if path not in self._seen:
+            key_of = self._context.storage.same_file_key
+            if self._by_key is None:
+                self._by_key = {key_of(data_path): data_path for data_path in self._data_paths}
+            self._seen[path] = self._by_key.get(key_of(path))
+        return self._seen[path]
+
+
+def _position_files(task: FileScanTask) -> list[DataFile]:
+    return [
+        delete
+        for delete in task.deletes
+        if delete.content is FileContent.POSITION_DELETES and not delete.is_deletion_vector
+    ]
+
+
+def _by_path(paths: pa.Array, positions: Positions) -> Iterator[tuple[str, Positions]]:
+    encoded: Any = paths.dictionary_encode()
+    codes = encoded.indices.to_numpy()
+    names = encoded.dictionary.to_pylist()
+    if len(names) == 1:
+        yield names[0], positions
+        return
+    order = np.argsort(codes, kind="stable")
+    bounds = np.searchsorted(codes[order], np.arange(len(names) + 1))
+    for code, name in enumerate(names):
+        yield name, positions[order[bounds[code] : bounds[code + 1]]]

@@ -1,0 +1,145 @@
+"""Avro data and delete files: records of a byte range as batches, decoded by fastavro."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from icesql.errors import CorruptFileError
+from icesql.iceberg.expressions.predicate import Predicate
+from icesql.iceberg.manifest.data_file import DataFile
+from icesql.read.formats.avro_blocks import AvroBlock, AvroContainer
+from icesql.read.formats.avro_columns import (
+    BadSchema,
+    avro_array,
+    avro_record,
+    file_fields,
+    without_logical_types,
+)
+from icesql.read.formats.decode_errors import decoding
+from icesql.read.formats.file_fields import FileField, has_field_ids, with_field_ids
+from icesql.read.formats.source import BATCH_ROWS, SourceBatch, check_row_count, sliced
+from icesql.scan.tasks.task import ScanContext
+
+
+class AvroSource:
+    """An open Avro file."""
+
+    floor_nanos = False
+
+    def __init__(self, file: DataFile, context: ScanContext) -> None:
+        self.path = context.storage.location(file.path)
+        self._data_file = file
+        self._stream = context.storage.open(file.path)
+        try:
+            self._container = AvroContainer(self._stream, self.path)
+            self._open(context)
+        except BaseException:
+            self._stream.close()
+            raise
+
+    def _open(self, context: ScanContext) -> None:
+        with decoding(self.path):
+            schema = json.loads(self._container.metadata["avro.schema"])
+        try:
+            self._record = avro_record(schema)
+        except BadSchema as error:
+            raise CorruptFileError(self.path, f"bad Avro schema: {error}") from error
+        self._header = _header(without_logical_types(schema), self._container.sync)
+        fields = file_fields(self._record)
+        self.fields = with_field_ids(
+            fields,
+            path=self.path,
+            schema=context.schema,
+            file_schema=context.file_schema,
+            name_mapping=context.name_mapping,
+        )
+        self.missing_is_null = context.name_mapping is not None and not has_field_ids(fields)
+
+    def batches(
+        self,
+        wanted: Sequence[FileField],
+        *,
+        start: int,
+        length: int,
+        whole: bool,
+        predicate: Predicate,
+    ) -> Iterator[SourceBatch]:
+        """Rows of the blocks whose sync marker lies in the range (see ``Source``)."""
+        first: int | None = None
+        records: list[Any] = []
+        seen, file = 0, self._data_file
+        end = None if whole else start + length
+        for block in self._container.blocks(0 if whole else start, end):
+            seen = block.first + block.count
+            if 0 <= file.record_count < seen:
+                # Before decoding: a damaged count could ask for any number of empty records.
+                check_row_count(file, seen, self.path)
+            if not block.count:
+                continue
+            first = block.first if first is None else first
+            records += self._decode(block)
+            if len(records) >= BATCH_ROWS // 4:
+                yield from self._batches(records, wanted, first)
+                first, records = None, []
+        if first is not None:
+            yield from self._batches(records, wanted, first)
+        if whole:
+            check_row_count(file, seen, self.path)
+
+    def _decode(self, block: AvroBlock) -> list[Any]:
+        import fastavro
+        from fastavro.schema import SchemaParseException, UnknownType
+
+        body = (
+            self._header
+            + _long(block.count)
+            + _long(len(block.data))
+            + block.data
+            + self._container.sync
+        )
+        try:
+            with decoding(self.path):
+                records = list(fastavro.reader(io.BytesIO(body)))
+        except (TypeError, AttributeError, SchemaParseException, UnknownType) as error:
+            # Nothing but fastavro runs in this block: its errors are about the bytes.
+            raise CorruptFileError(self.path, f"bad Avro block: {error}") from error
+        if len(records) != block.count:
+            raise CorruptFileError(self.path, "an Avro block of fewer records than it says")
+        return records
+
+    def _batches(
+        self, records: list[Any], wanted: Sequence[FileField], first: int
+    ) -> Iterator[SourceBatch]:
+        arrays: list[pa.Array] = []
+        for each in wanted:
+            name, _, column = self._record.children[each.index]
+            arrays.append(avro_array(column, [record[name] for record in records], self.path))
+        yield from sliced(arrays, len(records), first)
+
+    def close(self) -> None:
+        """Release the file."""
+        self._stream.close()
+
+
+def _header(schema: Any, sync: bytes) -> bytes:
+    """The header of an uncompressed container with this schema."""
+    text = json.dumps(schema).encode()
+    entries = [(b"avro.schema", text), (b"avro.codec", b"null")]
+    body = b"".join(_long(len(key)) + key + _long(len(value)) + value for key, value in entries)
+    return b"Obj\x01" + _long(len(entries)) + body + _long(0) + sync
+
+
+def _long(value: int) -> bytes:
+    """A count or size (never negative) as Avro's zigzag integer."""
+    value <<= 1
+    parts = bytearray()
+    while value > 127:
+        parts.append(value & 127 | 128)
+        value >>= 7
+    parts.append(value)
+    return bytes(parts)

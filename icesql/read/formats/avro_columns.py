@@ -1,0 +1,276 @@
+"""Avro writer schemas as file fields, and columns of decoded records as Arrow arrays.
+
+Logical types are taken off the schema before decoding, so that values arrive as the integers and
+bytes that were stored: dates beyond year 9999 survive, and nothing is rounded. Source: Iceberg
+spec, "Avro"; Avro 1.12 specification.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from icesql.errors import UnsupportedTableError
+from icesql.read.formats.decode_errors import decoding
+from icesql.read.formats.file_fields import FileField
+
+_PLAIN: Final = {
+    "null": pa.null(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "string": pa.string(),
+}
+_LOGICAL: Final = {
+    ("int", "date"): pa.date32(),
+    ("int", "time-millis"): pa.time32("ms"),
+    ("long", "time-micros"): pa.time64("us"),
+    ("long", "timestamp-millis"): pa.timestamp("ms"),
+    ("long", "timestamp-micros"): pa.timestamp("us"),
+    ("long", "timestamp-nanos"): pa.timestamp("ns"),
+    ("long", "local-timestamp-millis"): pa.timestamp("ms"),
+    ("long", "local-timestamp-micros"): pa.timestamp("us"),
+    ("long", "local-timestamp-nanos"): pa.timestamp("ns"),
+}
+_NESTED: Final = frozenset({"type", "items", "values", "fields"})
+_DEEPEST: Final = 100
+
+
+class BadSchema(ValueError):
+    """JSON that is no Avro schema."""
+
+
+@dataclass(frozen=True)
+class AvroColumn:
+    """A type of the writer schema; ``children`` as those of ``FileField``.
+
+    ``kind`` is Avro's name of it, "map-array" for arrays that spell a map, or "union" for a
+    union that is more than an optional.
+    """
+
+    kind: str
+    type: pa.DataType
+    logical: str | None = None
+    children: tuple[tuple[str, int | None, AvroColumn], ...] = ()
+
+
+def avro_record(schema: Any) -> AvroColumn:
+    """The columns of a writer schema (JSON). Raises BadSchema."""
+    record = _Schema({}).parse(schema, 0)
+    if record.kind != "record":
+        raise BadSchema(f"rows are {record.kind}, not records")
+    return record
+
+
+def file_fields(record: AvroColumn) -> tuple[FileField, ...]:
+    """The fields of a record as the tree that every format gives."""
+    return tuple(
+        FileField(index, name, child.type, field_id, file_fields(child))
+        for index, (name, field_id, child) in enumerate(record.children)
+    )
+
+
+def without_logical_types(schema: Any) -> Any:
+    """The schema with nothing but the stored types."""
+    if isinstance(schema, list):
+        return [without_logical_types(each) for each in schema]
+    if isinstance(schema, dict):
+        return {
+            key: without_logical_types(value)
+            if key in ("type", "items", "values", "fields")
+            else value
+            for key, value in schema.items()
+            if key not in ("logicalType", "default", "aliases")
+        }
+    return schema
+
+
+@dataclass(frozen=True)
+class _Schema:
+    named: dict[str, Any]
+
+    def parse(self, json: Any, depth: int, space: str = "") -> AvroColumn:
+        if depth > _DEEPEST:
+            raise BadSchema("nested too deeply, or recursive")
+        if isinstance(json, str):
+            if json in _PLAIN:
+                return AvroColumn(json, _PLAIN[json])
+            for full in (f"{space}.{json}", json):
+                if full in self.named:
+                    return self.parse(self.named[full], depth + 1, space)
+            raise BadSchema(f"unknown type {json[:100]!r}")
+        if isinstance(json, list):
+            return self._union(json, depth, space)
+        if not isinstance(json, dict):
+            raise BadSchema("not a schema")
+        kind = json.get("type")
+        if isinstance(kind, dict | list):
+            return self.parse(kind, depth + 1, space)
+        if kind in ("record", "fixed", "enum"):
+            return self._named(str(kind), json, depth, space)
+        if kind == "array":
+            return self._array(json, depth, space)
+        if kind == "map":
+            key = ("key", _id(json, "key-id"), AvroColumn("string", pa.string()))
+            value = self.parse(json.get("values"), depth + 1, space)
+            return AvroColumn(
+                "map",
+                pa.map_(pa.string(), value.type),
+                children=(key, ("value", _id(json, "value-id"), value)),
+            )
+        if isinstance(kind, str) and kind in _PLAIN:
+            return _leaf(kind, json, None)
+        return self.parse(kind, depth + 1, space)
+
+    def _union(self, json: list[Any], depth: int, space: str) -> AvroColumn:
+        branches = [each for each in json if each != "null" and each != {"type": "null"}]
+        if not branches:
+            return AvroColumn("null", pa.null())
+        parsed = [self.parse(each, depth + 1, space) for each in branches]
+        return parsed[0] if len(parsed) == 1 else AvroColumn("union", pa.null())
+
+    def _named(self, kind: str, json: Mapping[str, Any], depth: int, space: str) -> AvroColumn:
+        name = str(json.get("name", ""))
+        space = str(json.get("namespace") or name.rpartition(".")[0] or space)
+        full = name if "." in name or not space else f"{space}.{name}"
+        self.named[full] = json
+        if kind == "enum":
+            return AvroColumn("enum", pa.string())
+        if kind == "fixed":
+            size = json.get("size")
+            if type(size) is not int or size < 0:
+                raise BadSchema("fixed without size")
+            return _leaf("fixed", json, size)
+        fields = json.get("fields")
+        if not isinstance(fields, list):
+            raise BadSchema("record without fields")
+        children = []
+        for each in fields:
+            if not isinstance(each, dict) or not isinstance(each.get("name"), str):
+                raise BadSchema("field without name")
+            child = self.parse(each.get("type"), depth + 1, space)
+            children.append((each["name"], _id(each, "field-id"), child))
+        struct = pa.struct([pa.field(child_name, child.type) for child_name, _, child in children])
+        return AvroColumn("record", struct, children=tuple(children))
+
+    def _array(self, json: Mapping[str, Any], depth: int, space: str) -> AvroColumn:
+        element = self.parse(json.get("items"), depth + 1, space)
+        names = [name for name, _, _ in element.children]
+        if json.get("logicalType") == "map" and names == ["key", "value"]:
+            key, value = element.children
+            type = pa.map_(key[2].type, value[2].type)
+            return AvroColumn("map-array", type, children=(key, value))
+        return AvroColumn(
+            "array",
+            pa.list_(element.type),
+            children=(("element", _id(json, "element-id"), element),),
+        )
+
+
+def _leaf(kind: str, json: Mapping[str, Any], size: int | None) -> AvroColumn:
+    logical = json.get("logicalType")
+    stored = pa.binary(size) if size is not None else _PLAIN[kind]
+    if logical == "decimal" and kind in ("bytes", "fixed"):
+        precision, scale = json.get("precision"), json.get("scale", 0)
+        if type(precision) is not int or type(scale) is not int or not 1 <= precision <= 38:
+            raise BadSchema("decimal without a precision from 1 to 38")
+        return AvroColumn(kind, pa.decimal128(precision, scale), "decimal")
+    if logical == "uuid" and kind == "string":
+        return AvroColumn(kind, pa.binary(16), "uuid")
+    return AvroColumn(kind, _LOGICAL.get((kind, str(logical)), stored))
+
+
+def _id(json: Mapping[str, Any], key: str) -> int | None:
+    value = json.get(key)
+    return value if type(value) is int else None
+
+
+def avro_array(column: AvroColumn, values: Sequence[Any], path: str) -> pa.Array:
+    """Decoded values (None for NULL) as an array of the column's type.
+
+    Raises CorruptFileError for values that the type cannot hold, UnsupportedTableError for a
+    union of several types.
+    """
+    match column.kind:
+        case "union":
+            raise UnsupportedTableError("an Avro union of several types", path=path)
+        case "record":
+            return _struct(column, values, path)
+        case "array":
+            lists = [() if value is None else value for value in values]
+            items = avro_array(column.children[0][2], [i for each in lists for i in each], path)
+            return pa.ListArray.from_arrays(
+                _offsets(lists), items, type=column.type, mask=_mask(values)
+            )
+        case "map" | "map-array":
+            if column.kind == "map":
+                pairs = [() if value is None else tuple(value.items()) for value in values]
+            else:
+                pairs = [
+                    () if value is None else tuple((each["key"], each["value"]) for each in value)
+                    for value in values
+                ]
+            keys = [key for each in pairs for key, _ in each]
+            items = [item for each in pairs for _, item in each]
+            return pa.MapArray.from_arrays(
+                _offsets(pairs),
+                avro_array(column.children[0][2], keys, path),
+                avro_array(column.children[1][2], items, path),
+                type=column.type,
+                mask=_mask(values),
+            )
+        case _:
+            return _leaf_array(column, values, path)
+
+
+def _leaf_array(column: AvroColumn, values: Sequence[Any], path: str) -> pa.Array:
+    with decoding(path):
+        if column.logical == "decimal":
+            return _decimals(column.type, values)
+        if column.logical == "uuid":
+            raw = [None if value is None else uuid.UUID(value).bytes for value in values]
+            return pa.array(raw, pa.binary(16))
+        if pa.types.is_temporal(column.type):
+            width = pa.int32() if column.type.bit_width == 32 else pa.int64()
+            return pa.array(values, width).view(column.type)
+        return pa.array(values, column.type)
+
+
+def _decimals(type: pa.DataType, values: Sequence[Any]) -> pa.Array:
+    raw = [
+        None
+        if value is None
+        else int.from_bytes(value, "big", signed=True).to_bytes(16, "little", signed=True)
+        for value in values
+    ]
+    return pa.array(raw, pa.binary(16)).view(type)
+
+
+def _struct(column: AvroColumn, values: Sequence[Any], path: str) -> pa.Array:
+    if not column.children:
+        return pa.array(values, column.type)
+    children = [
+        avro_array(child, [None if value is None else value[name] for value in values], path)
+        for name, _, child in column.children
+    ]
+    return pa.StructArray.from_arrays(children, fields=list(column.type), mask=_mask(values))
+
+
+def _offsets(lists: Sequence[Sequence[Any]]) -> pa.Array:
+    offsets = [0]
+    for each in lists:
+        offsets.append(offsets[-1] + len(each))
+    return pa.array(offsets, pa.int32())
+
+
+def _mask(values: Sequence[Any]) -> pa.Array | None:
+    if None not in values:
+        return None
+    return pa.array([value is None for value in values], pa.bool_())

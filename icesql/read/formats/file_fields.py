@@ -1,0 +1,212 @@
+"""The columns of a data file as a tree with field ids, whatever format it has.
+
+Ids come from the file; a file without any is read by the table's name mapping; without one, names
+and positions must tell the same story. Source: Iceberg spec, "Column Projection".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from icesql.errors import CorruptFileError, UnsupportedTableError
+from icesql.iceberg.metadata.name_mapping import NameMapping
+from icesql.iceberg.schema import Schema
+from icesql.iceberg.types import NestedField, children
+
+
+@dataclass(frozen=True)
+class FileField:
+    """One field of a file; ``children`` are struct fields, a list's element, or key and value.
+
+    ``index`` is its place among its siblings, ``type`` the Arrow type that the format reader
+    yields. ``field_id`` is None for a field that no table column can be.
+    """
+
+    index: int
+    name: str
+    type: pa.DataType
+    field_id: int | None = None
+    children: tuple[FileField, ...] = field(default=())
+
+
+def arrow_fields(fields: Iterable[pa.Field], id_key: bytes) -> tuple[FileField, ...]:
+    """The tree below Arrow fields whose metadata hold ids under ``id_key``.
+
+    Raises ValueError for an id that is not a number.
+    """
+    return tuple(_arrow_field(index, each, id_key) for index, each in enumerate(fields))
+
+
+def _arrow_field(index: int, column: pa.Field, id_key: bytes) -> FileField:
+    text = (column.metadata or {}).get(id_key)
+    return FileField(
+        index,
+        column.name,
+        column.type,
+        None if text is None else int(text),
+        arrow_fields(arrow_children(column.type), id_key),
+    )
+
+
+def arrow_children(type: pa.DataType) -> tuple[pa.Field, ...]:
+    """The child fields of an Arrow type: struct fields, a list's element, or key and value."""
+    if isinstance(type, pa.BaseExtensionType):
+        return arrow_children(type.storage_type)
+    if pa.types.is_struct(type):
+        return tuple(type.field(index) for index in range(type.num_fields))
+    if pa.types.is_map(type):
+        return (type.key_field, type.item_field)
+    if is_list(type):
+        return (type.value_field,)
+    return ()
+
+
+def is_list(type: pa.DataType) -> bool:
+    """Whether an Arrow type is any of its lists."""
+    return bool(
+        pa.types.is_list(type)
+        or pa.types.is_large_list(type)
+        or pa.types.is_fixed_size_list(type)
+        or pa.types.is_list_view(type)
+        or pa.types.is_large_list_view(type)
+    )
+
+
+def walk(fields: Iterable[FileField]) -> Iterator[FileField]:
+    """Every field, parents before children."""
+    for each in fields:
+        yield each
+        yield from walk(each.children)
+
+
+def has_field_ids(fields: Iterable[FileField]) -> bool:
+    """Whether any field at any depth has an id; then ids alone decide."""
+    return any(each.field_id is not None for each in walk(fields))
+
+
+def with_field_ids(
+    fields: tuple[FileField, ...],
+    *,
+    path: str,
+    schema: Schema,
+    file_schema: Schema,
+    name_mapping: NameMapping | None,
+) -> tuple[FileField, ...]:
+    """The same fields with the ids that they have for this table.
+
+    Raises UnsupportedTableError when neither ids nor a mapping say which column is which and
+    names and positions disagree, CorruptFileError when two siblings have the same id.
+    """
+    if not has_field_ids(fields):
+        if name_mapping is not None:
+            fields = _mapped(fields, name_mapping, ())
+        else:
+            _check_same_story(fields, path, schema, file_schema)
+            fields = _named(fields, {column.name: column for column in schema.fields})
+    _check_distinct(fields, path)
+    return fields
+
+
+def _mapped(
+    fields: tuple[FileField, ...], mapping: NameMapping, parents: tuple[str, ...]
+) -> tuple[FileField, ...]:
+    def visit(each: FileField, name: str) -> FileField:
+        place = (*parents, name)
+        return replace(
+            each,
+            field_id=mapping.find(place),
+            children=tuple(
+                _mapped((child,), mapping, place)[0]
+                if name_of is None
+                else _with_name(child, mapping, place, name_of)
+                for child, name_of in zip(each.children, _level_names(each), strict=True)
+            ),
+        )
+
+    return tuple(visit(each, each.name) for each in fields)
+
+
+def _with_name(
+    child: FileField, mapping: NameMapping, place: tuple[str, ...], name: str
+) -> FileField:
+    mapped = _mapped((replace(child, name=name),), mapping, place)[0]
+    return replace(mapped, name=child.name)
+
+
+def _level_names(each: FileField) -> tuple[str | None, ...]:
+    """The names that a mapping gives the children: None for a struct's own."""
+    if pa.types.is_map(each.type):
+        return ("key", "value")
+    if is_list(each.type):
+        return ("element",)
+    return (None,) * len(each.children)
+
+
+def _named(
+    fields: tuple[FileField, ...], columns: Mapping[str, NestedField]
+) -> tuple[FileField, ...]:
+    named = []
+    for each in fields:
+        column = _column_named(each.name, columns)
+        if column is None:
+            named.append(replace(each, children=_named(each.children, {})))
+            continue
+        inner = {child.name: child for child in children(column.type)}
+        renamed = tuple(
+            child if name is None else replace(child, name=name)
+            for child, name in zip(each.children, _level_names(each), strict=True)
+        )
+        below = tuple(
+            replace(child, name=before.name)
+            for child, before in zip(_named(renamed, inner), each.children, strict=True)
+        )
+        named.append(replace(each, field_id=column.field_id, children=below))
+    return tuple(named)
+
+
+def _column_named(name: str, columns: Mapping[str, NestedField]) -> NestedField | None:
+    """Exact spelling first; else the only one up to case, since Hive lower-cases names."""
+    if name in columns:
+        return columns[name]
+    matches = [column for key, column in columns.items() if key.lower() == name.lower()]
+    return matches[0] if len(matches) == 1 else None
+
+
+def _check_same_story(
+    fields: tuple[FileField, ...], path: str, schema: Schema, file_schema: Schema
+) -> None:
+    """Java numbers the columns of such a file 1, 2, 3, …; others go by name. Both must agree."""
+    by_name = {column.name: column for column in schema.fields}
+    by_id = {column.field_id: column for column in file_schema.fields}
+    for position, each in enumerate(fields, start=1):
+        named = _column_named(each.name, by_name)
+        placed = by_id.get(position)
+        if named is None and placed is None:
+            continue
+        if named is None or placed is None or named.field_id != placed.field_id:
+            name_reading = "no column" if named is None else f'"{named.name}"'
+            place_reading = "no column" if placed is None else f'"{placed.name}"'
+            raise UnsupportedTableError(
+                "a data file without field ids whose column names and positions disagree: "
+                f'column {position} "{each.name}" is {name_reading} by name and '
+                f"{place_reading} by position",
+                path=path,
+                hint="set the table property schema.name-mapping.default",
+            )
+
+
+def _check_distinct(fields: tuple[FileField, ...], path: str) -> None:
+    seen: dict[int, str] = {}
+    for each in walk(fields):
+        if each.field_id is None:
+            continue
+        if each.field_id in seen:
+            raise CorruptFileError(
+                path,
+                f'field id {each.field_id} is used twice, by "{seen[each.field_id]}" '
+                f'and "{each.name}"',
+            )
+        seen[each.field_id] = each.name

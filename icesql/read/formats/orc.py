@@ -1,0 +1,110 @@
+"""ORC files: stripes of a byte range as batches.
+
+A stripe belongs to the range that holds its first byte. Arrow reads ORC timestamps as nanoseconds;
+a file with timestamps outside 1677 to 2262 is refused. Source: Iceberg spec, "ORC".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+from pyarrow import orc
+
+from icesql.errors import CorruptFileError, UnsupportedTableError
+from icesql.iceberg.expressions.predicate import Predicate
+from icesql.iceberg.manifest.data_file import DataFile
+from icesql.read.formats.decode_errors import decoding
+from icesql.read.formats.file_fields import FileField, arrow_fields, has_field_ids, with_field_ids
+from icesql.read.formats.orc_tail import Stripe, read_stripes
+from icesql.read.formats.source import SourceBatch, check_row_count, sliced
+from icesql.scan.tasks.task import ScanContext
+
+_FIELD_ID: Final = b"iceberg.id"
+_OUT_OF_RANGE: Final = "out of range for nanosecond"
+
+
+class OrcSource:
+    """An open ORC file."""
+
+    # Java keeps the microseconds of an ORC timestamp, which has nanoseconds.
+    floor_nanos = True
+
+    def __init__(self, file: DataFile, context: ScanContext) -> None:
+        self.path = context.storage.location(file.path)
+        storage = context.storage
+        local = storage.local_path(file.path)
+        with decoding(self.path):
+            if local is not None:
+                self._stream: Any = pa.OSFile(local, "rb")
+            else:
+                filesystem, inner = storage.filesystem(file.path)
+                self._stream = filesystem.open_input_file(inner)
+        try:
+            self._open(file, context)
+        except BaseException:
+            self._stream.close()
+            raise
+
+    def _open(self, file: DataFile, context: ScanContext) -> None:
+        with decoding(self.path):
+            self._file = orc.ORCFile(self._stream)
+            schema, count = self._file.schema, self._file.nrows
+            tail = self._file.reader.serialized_file_tail()
+            fields = arrow_fields(schema, _FIELD_ID)
+            self._stripes: tuple[Stripe, ...] = read_stripes(bytes(tail))
+        check_row_count(file, count, self.path)
+        self.fields = with_field_ids(
+            fields,
+            path=self.path,
+            schema=context.schema,
+            file_schema=context.file_schema,
+            name_mapping=context.name_mapping,
+        )
+        self.missing_is_null = context.name_mapping is not None and not has_field_ids(fields)
+
+    def batches(
+        self,
+        wanted: Sequence[FileField],
+        *,
+        start: int,
+        length: int,
+        whole: bool,
+        predicate: Predicate,
+    ) -> Iterator[SourceBatch]:
+        """Rows of the stripes that begin in the range (see ``Source``)."""
+        first = 0
+        for number, stripe in enumerate(self._stripes):
+            if stripe.rows and (whole or start <= stripe.offset < start + length):
+                arrays = self._read(number, wanted)
+                if any(len(array) != stripe.rows for array in arrays):
+                    raise CorruptFileError(
+                        self.path, f"stripe {number} has other rows than it says"
+                    )
+                yield from sliced(arrays, stripe.rows, first)
+            first += stripe.rows
+
+    def _read(self, stripe: int, wanted: Sequence[FileField]) -> list[pa.Array]:
+        if not wanted:
+            return []
+        names = [each.name for each in self.fields]
+        # Arrow selects by dotted path; where that could mean several columns, all are read.
+        plain = len(set(names)) == len(names) and not any("." in name for name in names)
+        columns = [each.name for each in wanted] if plain else None
+        try:
+            with decoding(self.path):
+                batch = self._file.read_stripe(stripe, columns=columns)
+        except CorruptFileError as error:
+            if _OUT_OF_RANGE in error.problem:
+                raise UnsupportedTableError(
+                    "an ORC timestamp outside 1677 to 2262", path=self.path
+                ) from error
+            raise
+        if columns is None:
+            return [batch.column(each.index) for each in wanted]
+        return [batch.column(each.name) for each in wanted]
+
+    def close(self) -> None:
+        """Release the file."""
+        self._stream.close()

@@ -1,0 +1,228 @@
+"""Parquet files: row groups of a byte range as batches, with their true row positions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from icesql.errors import CorruptFileError, UnsupportedTableError
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
+from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.types import TimestampNanoType, TimestamptzNanoType
+from icesql.read.columns.arrow_schema import FIELD_ID
+from icesql.read.formats.decode_errors import decoding
+from icesql.read.formats.file_fields import (
+    FileField,
+    arrow_children,
+    arrow_fields,
+    has_field_ids,
+    walk,
+    with_field_ids,
+)
+from icesql.read.formats.parquet_footer import read_row_counts
+from icesql.read.formats.row_groups import RowGroups
+from icesql.read.formats.source import BATCH_ROWS, SourceBatch, check_row_count
+from icesql.read.formats.thrift import BadThrift
+from icesql.scan.tasks.task import ScanContext
+
+
+class ParquetSource:
+    """An open Parquet file."""
+
+    floor_nanos = False
+
+    def __init__(self, file: DataFile, context: ScanContext) -> None:
+        self.path = context.storage.location(file.path)
+        self._stream = _open_stream(file, context)
+        # Of a file on this machine, where asking costs nothing.
+        self._length = self._stream.size() if isinstance(self._stream, pa.OSFile) else None
+        try:
+            self._open(file, context)
+        except BaseException:
+            self._stream.close()
+            raise
+
+    def _open(self, file: DataFile, context: ScanContext) -> None:
+        self._file = self._parquet_file("us")
+        with decoding(self.path):
+            self.metadata = self._file.metadata
+            arrow = self._file.schema_arrow
+            fields = arrow_fields(arrow, FIELD_ID)
+        self._check_counts(file)
+        self.fields = with_field_ids(
+            fields,
+            path=self.path,
+            schema=context.schema,
+            file_schema=context.file_schema,
+            name_mapping=context.name_mapping,
+        )
+        self.missing_is_null = context.name_mapping is not None and not has_field_ids(fields)
+        self._schema = context.file_schema
+        self._leaves = _leaf_ranges(fields, self.metadata.num_columns, self.path)
+        self._check_identity(file, context)
+        self._nano_ids = frozenset(
+            field_id
+            for field_id, column in context.file_schema.field_by_id.items()
+            if isinstance(column.type, TimestampNanoType | TimestamptzNanoType)
+        )
+
+    def _check_counts(self, file: DataFile) -> None:
+        metadata = self.metadata
+        groups = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+        if sum(groups) != metadata.num_rows:
+            raise CorruptFileError(
+                self.path, f"row groups of {sum(groups)} rows in a file of {metadata.num_rows}"
+            )
+        check_row_count(file, metadata.num_rows, self.path)
+
+    def _check_identity(self, file: DataFile, context: ScanContext) -> None:
+        """Whether it is the file that the manifest describes, where its length says it is not."""
+        if self._length in (None, file.file_size_in_bytes):
+            return
+        try:
+            with open(self.path, "rb", buffering=0) as opened:
+                problem = read_row_counts(opened, {}).other_file(file, context.file_schema)
+        except (OSError, BadThrift):
+            return  # Arrow could read it
+        if problem is not None:
+            raise CorruptFileError(self.path, problem)
+
+    def _parquet_file(self, int96_unit: str) -> Any:
+        with decoding(self.path):
+            return pq.ParquetFile(
+                self._stream,
+                coerce_int96_timestamp_unit=int96_unit,
+                page_checksum_verification=True,
+                pre_buffer=False,
+            )
+
+    def batches(
+        self,
+        wanted: Sequence[FileField],
+        *,
+        start: int,
+        length: int,
+        whole: bool,
+        predicate: Predicate,
+    ) -> Iterator[SourceBatch]:
+        """Rows of the row groups whose midpoint lies in the range (see ``Source``)."""
+        with decoding(self.path):
+            groups = RowGroups(self.metadata, self.fields, self._leaves, self._schema)
+            chosen = [
+                group
+                for group in range(self.metadata.num_row_groups)
+                if whole or start <= groups.midpoint(group) < start + length
+            ]
+            if predicate is not ALWAYS_TRUE:
+                chosen = [group for group in chosen if groups.may_match(group, predicate)]
+            counts = groups.row_counts
+        firsts = [0]
+        for count in counts:
+            firsts.append(firsts[-1] + count)
+        for run in _consecutive([group for group in chosen if counts[group]]):
+            first, rows = firsts[run[0]], sum(counts[group] for group in run)
+            if wanted:
+                yield from self._run(run, wanted, first, rows)
+            else:
+                for begin in range(0, rows, BATCH_ROWS):
+                    yield SourceBatch((), min(BATCH_ROWS, rows - begin), first + begin)
+
+    def _run(
+        self, groups: list[int], wanted: Sequence[FileField], first: int, rows: int
+    ) -> Iterator[SourceBatch]:
+        """Rows of consecutive row groups, so that positions go up by one."""
+        # Ascending: Arrow gives the columns in the order in which they are asked for.
+        indices = sorted(leaf for each in wanted for leaf in self._leaves[each.index])
+        file = self._reader_for(wanted)
+        in_file_order = sorted({each.index for each in wanted})
+        places = [in_file_order.index(each.index) for each in wanted]
+        # Waking threads costs more than decoding a small column.
+        threads = len(indices) > 1 and rows >= BATCH_ROWS // 2
+        with decoding(self.path):
+            batches = file.reader.iter_batches(
+                BATCH_ROWS, row_groups=groups, column_indices=indices, use_threads=threads
+            )
+        seen = 0
+        while True:
+            with decoding(self.path):
+                batch = next(batches, None)
+            if batch is None:
+                break
+            if batch.num_rows:
+                arrays = tuple(batch.column(place) for place in places)
+                yield SourceBatch(arrays, batch.num_rows, first + seen)
+            seen += batch.num_rows
+        if seen != rows:
+            raise CorruptFileError(self.path, f"{rows} rows expected, {seen} found")
+
+    def _reader_for(self, wanted: Sequence[FileField]) -> Any:
+        """INT96 holds nanoseconds of any year; Arrow must be told which unit to keep."""
+        stamps = [
+            each
+            for each in walk(wanted)
+            if pa.types.is_timestamp(each.type) and self._is_int96(wanted, each)
+        ]
+        nano = [each for each in stamps if each.field_id in self._nano_ids]
+        if not nano:
+            return self._file
+        if len(nano) < len(stamps):
+            raise UnsupportedTableError(
+                "INT96 columns of both microsecond and nanosecond types in one file",
+                path=self.path,
+            )
+        return self._parquet_file("ns")
+
+    def _is_int96(self, wanted: Sequence[FileField], leaf: FileField) -> bool:
+        top = next(each for each in wanted if any(child is leaf for child in walk((each,))))
+        leaves = [each for each in walk((top,)) if not each.children]
+        place = next(index for index, each in enumerate(leaves) if each is leaf)
+        column = self._leaves[top.index][place]
+        return bool(self._file.schema.column(column).physical_type == "INT96")
+
+    def close(self) -> None:
+        """Release the file."""
+        self._file.close()
+        self._stream.close()
+
+
+def _open_stream(file: DataFile, context: ScanContext) -> Any:
+    storage = context.storage
+    local = storage.local_path(file.path)
+    with decoding(local or file.path):
+        if local is not None:
+            return pa.OSFile(local, "rb")
+        filesystem, inner = storage.filesystem(file.path)
+        return filesystem.open_input_file(inner)
+
+
+def _leaf_ranges(
+    fields: Sequence[FileField], columns: int, path: str
+) -> tuple[tuple[int, ...], ...]:
+    """The Parquet column numbers below each top-level field; names with dots cannot mislead it."""
+    ranges = []
+    begin = 0
+    for each in fields:
+        count = _leaf_count(each.type)
+        ranges.append(tuple(range(begin, begin + count)))
+        begin += count
+    if begin != columns:
+        raise CorruptFileError(path, f"{begin} leaf columns in the schema, {columns} in the footer")
+    return tuple(ranges)
+
+
+def _leaf_count(type: pa.DataType) -> int:
+    children = arrow_children(type)
+    return sum(_leaf_count(child.type) for child in children) if children else 1
+
+
+def _consecutive(groups: Sequence[int]) -> list[list[int]]:
+    runs: list[list[int]] = []
+    for group in groups:
+        if runs and runs[-1][-1] + 1 == group:
+            runs[-1].append(group)
+        else:
+            runs.append([group])
+    return runs

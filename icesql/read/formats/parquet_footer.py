@@ -1,0 +1,320 @@
+"""What the footer of a local Parquet file says of its rows, read without any library.
+
+DuckDB trusts these counts where they contradict each other, and asking it for them takes longer.
+Source: Parquet format, FileMetaData and PageHeader in Thrift's compact protocol.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import BinaryIO, Final, NamedTuple
+
+from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.schema import Schema
+from icesql.read.formats.thrift import (
+    BINARY,
+    I16,
+    I64,
+    LIST,
+    STRUCT,
+    BadThrift,
+    end_of,
+    end_of_struct,
+    integers,
+    list_header,
+    varint,
+    zigzag,
+)
+from icesql.scan.file_identity import other_file
+
+_TAIL: Final = 1 << 16
+_MAGIC: Final = b"PAR1"
+# Longer footers are not looked through, nor are more page headers of one file.
+_LONGEST: Final = 1 << 20
+_MOST_PAGES: Final = 10_000
+_PAGE_HEADER, _LONG_PAGE_HEADER = 256, 1 << 17
+_MOST_SCHEMAS: Final = 16
+_REPEATED: Final = 2
+# Headers of fields that every writer writes in this order: integers of 32 and 64 bits, a list.
+_VERSION, _SCHEMA, _ROWS, _GROUPS = 0x15, 0x19, 0x16, 0x19
+
+
+class SchemaLayout(NamedTuple):
+    """The leaves of a file's schema, ``columns`` by field id of the top-level column.
+
+    ``flat`` tells of each leaf whether it has one value for each row, nulls included.
+    """
+
+    columns: Mapping[int, tuple[int, ...]]
+    flat: tuple[bool, ...]
+
+
+class Chunk(NamedTuple):
+    """A column chunk: how many values and nulls it says to have, and where its pages are.
+
+    ``nulls`` is -1 when unknown. ``lower`` is the least value as it is stored, None when unknown.
+    """
+
+    values: int
+    size: int
+    first: int
+    nulls: int
+    lower: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class RowCounts:
+    """``schema`` is the part of the footer before the counts: equal schemas have equal bytes.
+
+    ``groups`` are the row groups: rows and chunks; None when the footer is too long to look at.
+    ``length`` is that of the file, in bytes.
+    """
+
+    schema: bytes
+    layout: SchemaLayout
+    length: int
+    rows: int
+    groups: tuple[tuple[int, tuple[Chunk, ...]], ...] | None
+
+    @property
+    def problem(self) -> str | None:
+        """How the counts contradict each other, None when they do not."""
+        if self.groups is None:
+            return None
+        counts = [rows for rows, _ in self.groups]
+        if sum(counts) != self.rows or min(counts, default=0) < 0:
+            return f"row groups of {sum(counts)} rows in a file of {self.rows}"
+        for rows, chunks in self.groups:
+            if len(chunks) != len(self.layout.flat):
+                return "a row group of other columns than the schema has"
+            for chunk, flat in zip(chunks, self.layout.flat, strict=True):
+                if chunk.values != rows and flat:
+                    return f"a column chunk of {chunk.values} values in a row group of {rows} rows"
+                if chunk.nulls >= chunk.values and (chunk.nulls > chunk.values or chunk.lower):
+                    return f"a column chunk of {chunk.values} values with {chunk.nulls} nulls"
+        return None
+
+    def chunks_of(self, field_id: int) -> list[Chunk]:
+        """The chunks of a top-level column of one leaf; none of other columns."""
+        leaves = self.layout.columns.get(field_id, ())
+        return [chunks[leaves[0]] for _, chunks in self.groups or ()] if len(leaves) == 1 else []
+
+    def other_file(self, file: DataFile, schema: Schema) -> str | None:
+        """How this is another file than ``file`` of the manifest, None when it need not be."""
+
+        def chunks_of(field_id: int) -> list[tuple[int, bytes | None]]:
+            return [(chunk.size, chunk.lower) for chunk in self.chunks_of(field_id)]
+
+        return other_file(file, self.length, schema, chunks_of)
+
+    def page_problem(self, file: BinaryIO, columns: Iterable[int]) -> str | None:
+        """Whether the pages of some columns (field ids) have other values than their chunks say.
+
+        Reads the header of each page in ``file``, which is open. Raises OSError.
+        """
+        left = _MOST_PAGES
+        found = {leaf for each in columns for leaf in self.layout.columns.get(each, ())}
+        for _, chunks in self.groups or ():
+            for leaf in found:
+                chunk = chunks[leaf]
+                values, position, end = 0, chunk.first, chunk.first + chunk.size
+                while values < chunk.values and position < end and left:
+                    left -= 1
+                    try:
+                        more, position = _page(file, position)
+                    except (BadThrift, IndexError):
+                        return "a page without a header"
+                    values += more
+                if not left:
+                    return None
+                if values != chunk.values:
+                    return f"pages of {values} values in a column chunk of {chunk.values}"
+        return None
+
+
+def read_row_counts(file: BinaryIO, known: dict[bytes, SchemaLayout]) -> RowCounts:
+    """The counts in the footer of an open file; ``known`` keeps the schemas that were seen.
+
+    Raises OSError, and BadThrift when this is not a plain Parquet footer.
+    """
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - _TAIL))
+    tail = file.read(_TAIL)
+    length = int.from_bytes(tail[-8:-4], "little")
+    if len(tail) < 12 or tail[-4:] != _MAGIC or length > size - 12:
+        raise BadThrift("no Parquet footer at the end")
+    if length + 8 <= len(tail):
+        footer = tail[-8 - length : -8]
+    else:
+        file.seek(size - 8 - length)
+        footer = file.read(length)
+    try:
+        return _counts(footer, size, known)
+    except IndexError as error:
+        raise BadThrift("the Parquet footer ends early") from error
+
+
+def _counts(footer: bytes, length: int, known: dict[bytes, SchemaLayout]) -> RowCounts:
+    # A copy: other threads look at other footers.
+    found = next((each for each in list(known.items()) if footer.startswith(each[0])), None)
+    if found is not None:
+        (schema, layout), position = found, len(found[0])
+    else:
+        layout, position = _layout(footer)
+        schema = footer[:position]
+        if len(known) >= _MOST_SCHEMAS:
+            known.clear()
+        known[schema] = layout
+    if footer[position] != _ROWS:
+        raise BadThrift("a footer without a number of rows")
+    rows, position = zigzag(footer, position + 1)
+    if len(footer) > _LONGEST:
+        return RowCounts(schema, layout, length, rows, None)
+    if footer[position] != _GROUPS:
+        raise BadThrift("a footer without row groups")
+    count, kind, position = list_header(footer, position + 1)
+    groups = []
+    for _ in range(count if kind == STRUCT else 0):
+        group, position = _row_group(footer, position)
+        groups.append(group)
+    return RowCounts(schema, layout, length, rows, tuple(groups))
+
+
+def _layout(footer: bytes) -> tuple[SchemaLayout, int]:
+    """What the schema says, and the position after it."""
+    if footer[0] != _VERSION:
+        raise BadThrift("a footer without a version")
+    _, position = zigzag(footer, 1)
+    if footer[position] != _SCHEMA:
+        raise BadThrift("a footer without a schema")
+    count, kind, position = list_header(footer, position + 1)
+    elements = []
+    for _ in range(count if kind == STRUCT else 0):
+        found, position = integers(footer, position)
+        elements.append((found.get(9), found.get(5, 0), found.get(3, 0)))
+    columns: dict[int, tuple[int, ...]] = {}
+    flat: list[bool] = []
+    # Depth first: for each open group how many children are to come, and whether it repeats.
+    open_groups: list[list[int]] = [[elements[0][1] if elements else 0, 0]]
+    top, first = None, 0
+    for field_id, children, repetition in elements[1:]:
+        while open_groups and not open_groups[-1][0]:
+            open_groups.pop()
+        if not open_groups:
+            raise BadThrift("a schema of more columns than it says")
+        open_groups[-1][0] -= 1
+        if len(open_groups) == 1:
+            top, first = field_id, len(flat)
+        repeated = int(open_groups[-1][1] or repetition == _REPEATED)
+        if children > 0:
+            open_groups.append([children, repeated])
+        else:
+            flat.append(not repeated)
+        if top is not None:
+            columns[top] = tuple(range(first, len(flat)))
+    if any(left for left, _ in open_groups):
+        raise BadThrift("a schema of fewer columns than it says")
+    return SchemaLayout(columns, tuple(flat)), position
+
+
+def _row_group(data: bytes, position: int) -> tuple[tuple[int, tuple[Chunk, ...]], int]:
+    rows, chunks = -1, list[Chunk]()
+    field_id = 0
+    while header := data[position]:
+        position += 1
+        kind = header & 15
+        field_id += header >> 4
+        if field_id == 1 and kind == LIST:
+            count, kind, position = list_header(data, position)
+            for _ in range(count if kind == STRUCT else 0):
+                chunk, position = _chunk(data, position)
+                chunks.append(chunk)
+        elif field_id == 3 and kind == I64:
+            rows, position = zigzag(data, position)
+        else:
+            position = end_of(data, position, kind)
+    return (rows, tuple(chunks)), position + 1
+
+
+def _chunk(data: bytes, position: int) -> tuple[Chunk, int]:
+    found = Chunk(-1, 0, 0, -1, None)
+    field_id = 0
+    while header := data[position]:
+        position += 1
+        kind = header & 15
+        field_id += header >> 4
+        if field_id == 3 and kind == STRUCT:
+            found, position = _column(data, position)
+        else:
+            position = end_of(data, position, kind)
+    return found, position + 1
+
+
+def _column(data: bytes, position: int) -> tuple[Chunk, int]:
+    """ColumnMetaData, the bulk of a footer."""
+    numbers = [0] * 16
+    numbers[5] = nulls = -1
+    lower = None
+    field_id = 0
+    while header := data[position]:
+        position += 1
+        kind = header & 15
+        field_id += header >> 4
+        if I16 <= kind <= I64:
+            value = data[position]
+            position += 1
+            if value > 127:
+                value, position = varint(data, position - 1)
+            numbers[field_id] = (value >> 1) ^ -(value & 1)
+        elif field_id == 12 and kind == STRUCT:
+            nulls, lower, position = _statistics(data, position)
+        elif kind == STRUCT:
+            position = end_of_struct(data, position)
+        else:
+            position = end_of(data, position, kind)
+    data_page, dictionary = numbers[9], numbers[11]
+    # An offset of zero is none.
+    first = min(data_page, dictionary) if dictionary > 0 else data_page
+    return Chunk(numbers[5], numbers[7], first, nulls, lower), position + 1
+
+
+def _statistics(data: bytes, position: int) -> tuple[int, bytes | None, int]:
+    nulls, lower = -1, None
+    field_id = 0
+    while header := data[position]:
+        position += 1
+        kind = header & 15
+        field_id += header >> 4
+        if kind == BINARY:
+            length, position = varint(data, position)
+            if field_id in (2, 6):  # min as it once was, min_value
+                lower = data[position : position + length]
+            position += length
+        elif field_id == 3 and kind == I64:
+            nulls, position = zigzag(data, position)
+        else:
+            position = end_of(data, position, kind)
+    return nulls, lower, position + 1
+
+
+def _page(file: BinaryIO, position: int) -> tuple[int, int]:
+    """The values of a page, 0 for a dictionary's, and the position after it."""
+    for length in (_PAGE_HEADER, _LONG_PAGE_HEADER):
+        file.seek(position)
+        data = file.read(length)
+        try:
+            found, end = integers(data, 0, 5)
+            if 501 not in found:
+                found, end = integers(data, 0, 8)
+        except IndexError:
+            if len(data) < length:
+                raise
+            continue
+        size = found.get(3, -1)
+        values = found.get(501, found.get(801, 0))
+        if size < 0 or values < 0:
+            break
+        return values, position + end + size
+    raise BadThrift("a page without a header")

@@ -1,0 +1,98 @@
+"""What every file format gives: its fields as a tree, and batches of their arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from icesql.errors import CorruptFileError, UnsupportedTableError
+from icesql.iceberg.expressions.predicate import Predicate
+from icesql.iceberg.manifest.data_file import DataFile
+from icesql.read.formats.file_fields import FileField
+from icesql.scan.file_identity import count_problem
+from icesql.scan.tasks.task import ScanContext
+
+BATCH_ROWS = 65_536
+
+
+@dataclass(frozen=True)
+class SourceBatch:
+    """Consecutive rows of a file; ``arrays`` follow the fields asked for.
+
+    ``first`` is the position in the file of the first row, before any filtering.
+    """
+
+    arrays: tuple[pa.Array, ...]
+    count: int
+    first: int
+
+
+class Source(Protocol):
+    """An open data or delete file.
+
+    ``floor_nanos`` and ``missing_is_null`` are those of ``column_reader``.
+    """
+
+    fields: tuple[FileField, ...]
+    floor_nanos: bool
+    missing_is_null: bool
+
+    def batches(
+        self,
+        wanted: Sequence[FileField],
+        *,
+        start: int,
+        length: int,
+        whole: bool,
+        predicate: Predicate,
+    ) -> Iterator[SourceBatch]:
+        """Rows of the byte range in file order, at most ``BATCH_ROWS`` a batch.
+
+        ``wanted`` are top-level fields. Parts of the file in which no row can match ``predicate``
+        may be left out. With ``whole`` the range is not looked at.
+        """
+
+    def close(self) -> None:
+        """Release the file."""
+
+
+def open_source(file: DataFile, context: ScanContext) -> Source:
+    """Open a data file, or a delete file that is not a deletion vector.
+
+    Raises UnsupportedTableError for an encrypted file or a format that the spec does not know,
+    StorageError when the file cannot be reached, CorruptFileError when it is not what it says.
+    """
+    if file.key_metadata is not None:
+        raise UnsupportedTableError("encryption", table=context.table, path=file.path)
+    match file.file_format.upper():
+        case "PARQUET":
+            from icesql.read.formats.parquet import ParquetSource
+
+            return ParquetSource(file, context)
+        case "AVRO":
+            from icesql.read.formats.avro import AvroSource
+
+            return AvroSource(file, context)
+        case "ORC":
+            from icesql.read.formats.orc import OrcSource
+
+            return OrcSource(file, context)
+        case other:
+            raise UnsupportedTableError(f"file format {other}", table=context.table, path=file.path)
+
+
+def check_row_count(file: DataFile, found: int, path: str) -> None:
+    """Raises CorruptFileError when a file holds other rows than its manifest counts."""
+    problem = count_problem(file, found)
+    if problem is not None:
+        raise CorruptFileError(path, problem)
+
+
+def sliced(arrays: Sequence[pa.Array], count: int, first: int) -> Iterator[SourceBatch]:
+    """Cut long arrays into batches of at most ``BATCH_ROWS`` rows."""
+    for begin in range(0, count, BATCH_ROWS):
+        rows = min(BATCH_ROWS, count - begin)
+        yield SourceBatch(tuple(array.slice(begin, rows) for array in arrays), rows, first + begin)

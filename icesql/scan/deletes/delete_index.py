@@ -1,0 +1,262 @@
+"""DeleteIndex: which delete files apply to a data file, by scope and sequence number."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Mapping
+from struct import pack
+from typing import Any, Final
+from urllib.parse import unquote
+
+from icesql.errors import CorruptFileError
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.iceberg.manifest.partition_values import UNSTORED
+from icesql.iceberg.metadata_columns import DELETE_FILE_PATH
+from icesql.iceberg.partitioning import PartitionSpec
+from icesql.iceberg.schema import Schema
+from icesql.scan.deletes.delete_overlap import ColumnFacts, Overlap
+from icesql.scan.tasks.task import without_metrics
+
+Deletes = tuple[DataFile, ...]
+# Bounds of text are cut to 16 characters by default; a writer that forgets to raise the cut upper
+# bound gives two equal prefixes, which are no path.
+_CUT: Final = 16
+
+
+class DeleteIndex:
+    """The live delete files of a snapshot, found by the data files they apply to.
+
+    They come out without their metrics, which have done their work here.
+
+    A deletion vector or position delete applies from its own sequence number down, an equality
+    delete to strictly older files. Position deletes reach one path, or their partition; equality
+    deletes their partition, or everything when their spec is unpartitioned. A deletion vector
+    stands for all position deletes of its file. ``schema`` has every column the table ever had.
+    ``same_file_key`` is equal for two spellings of one path.
+
+    Raises CorruptFileError for two deletion vectors of one data file, for one that names no
+    file, and for equality deletes without columns. Source: Iceberg spec, "Scan Planning"; Java
+    ``DeleteFileIndex``.
+    """
+
+    def __init__(
+        self,
+        deletes: Iterable[DataFile],
+        specs: Mapping[int, PartitionSpec],
+        schema: Schema,
+        same_file_key: Callable[[str], str],
+        *,
+        compare_bounds: bool = True,
+    ) -> None:
+        vectors = _ByPath(same_file_key)
+        by_path = _ByPath(same_file_key)
+        positions: dict[_Scope, list[DataFile]] = {}
+        equality: dict[_Scope | None, dict[tuple[int, ...], list[DataFile]]] = {}
+        for delete in deletes:
+            scope = (delete.spec_id, partition_key(delete.partition))
+            if delete.content == FileContent.EQUALITY_DELETES:
+                if not delete.equality_ids:
+                    raise CorruptFileError(delete.path, "equality deletes without equality ids")
+                everywhere = specs[delete.spec_id].is_unpartitioned
+                of_scope = equality.setdefault(None if everywhere else scope, {})
+                of_scope.setdefault(tuple(sorted(set(delete.equality_ids))), []).append(delete)
+            elif delete.is_deletion_vector:
+                if delete.referenced_data_file is None:
+                    raise CorruptFileError(delete.path, "a deletion vector that names no data file")
+                vectors.add(delete.referenced_data_file, without_metrics(delete))
+            elif (path := _only_path(delete)) is not None:
+                by_path.add(path, without_metrics(delete))
+            else:
+                positions.setdefault(scope, []).append(delete)
+        self._vectors, self._by_path = vectors, by_path
+        self._positions = {scope: _BySequence(held) for scope, held in positions.items()}
+        self._overlap = Overlap(schema) if compare_bounds else None
+        self._equality = {
+            scope: [
+                _EqualityDeletes(ids, held, self._overlap) for ids, held in sorted(groups.items())
+            ]
+            for scope, groups in equality.items()
+        }
+
+    def deletes_of(self, data_file: DataFile) -> Deletes:
+        """The deletes to apply to ``data_file``: equality deletes first, then positions.
+
+        Files with the same deletes share one tuple. Raises CorruptFileError for a deletion
+        vector of this very file that is older or of another partition.
+        """
+        found: Deletes = ()
+        if self._equality:
+            facts: dict[int, ColumnFacts] = {}
+            scope = (data_file.spec_id, partition_key(data_file.partition))
+            for group in (*self._equality.get(None, ()), *self._equality.get(scope, ())):
+                found = _joined(found, group.newer_than(data_file, facts))
+        if self._vectors and (vectors := self._vectors.find(data_file.path)):
+            return _joined(found, (_the_vector(vectors, data_file),))
+        if self._positions:
+            scope = (data_file.spec_id, partition_key(data_file.partition))
+            if (in_partition := self._positions.get(scope)) is not None:
+                found = _joined(found, in_partition.not_older_than(data_file.sequence_number))
+        if self._by_path and (named := self._by_path.find(data_file.path)):
+            found = _joined(found, _of_this_file(named, data_file))
+        return found
+
+
+_Scope = tuple[int, tuple[Any, ...]]
+
+
+def partition_key(partition: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A partition tuple to compare by: NaN equals NaN and -0.0 differs from 0.0, as in Java.
+
+    A value that the manifest does not have is NULL here, which it is in Java too.
+    """
+    for value in partition:
+        if value.__class__ is float or value is UNSTORED:
+            return tuple(map(_comparable, partition))
+    return partition
+
+
+def _comparable(value: Any) -> Any:
+    if value.__class__ is float:
+        return b"NaN" if value != value else pack("<d", value)
+    return None if value is UNSTORED else value
+
+
+def _joined(first: Deletes, second: Deletes) -> Deletes:
+    # Keeps a shared tuple shared when there is nothing to add to it.
+    return first + second if first and second else first or second
+
+
+def _only_path(delete: DataFile) -> str | None:
+    """The one data file that a position delete file is about, None when it may be several."""
+    if delete.referenced_data_file is not None:
+        return delete.referenced_data_file
+    lower = (delete.lower_bounds or {}).get(DELETE_FILE_PATH.field_id)
+    upper = (delete.upper_bounds or {}).get(DELETE_FILE_PATH.field_id)
+    if lower is None or lower != upper:
+        return None
+    try:
+        path = str(lower, "utf-8")
+    except UnicodeDecodeError:
+        return None
+    return path if len(path) > _CUT else None
+
+
+def _the_vector(vectors: list[DataFile], data_file: DataFile) -> DataFile:
+    if len(vectors) > 1:
+        raise CorruptFileError(
+            vectors[1].path,
+            f"a second deletion vector for {data_file.path}; the first is in {vectors[0].path}",
+        )
+    (vector,) = vectors
+    if vector.sequence_number < data_file.sequence_number:
+        raise CorruptFileError(
+            vector.path,
+            f"the deletion vector of {data_file.path} has sequence number "
+            f"{vector.sequence_number}, older than the file's {data_file.sequence_number}",
+        )
+    _check_partition(vector, data_file)
+    return vector
+
+
+def _of_this_file(named: list[DataFile], data_file: DataFile) -> Deletes:
+    # The path says enough: which partition or spec the delete was written under does not matter.
+    return tuple(each for each in named if each.sequence_number >= data_file.sequence_number)
+
+
+def _check_partition(delete: DataFile, data_file: DataFile) -> None:
+    if delete.spec_id != data_file.spec_id or partition_key(delete.partition) != partition_key(
+        data_file.partition
+    ):
+        raise CorruptFileError(
+            delete.path,
+            f"deletes rows of {data_file.path} but is in partition {delete.partition} of spec "
+            f"{delete.spec_id}, the file in {data_file.partition} of spec {data_file.spec_id}",
+        )
+
+
+class _ByPath:
+    """Deletes by the data file they name, in whatever spelling they name it."""
+
+    def __init__(self, same_file_key: Callable[[str], str]) -> None:
+        self._key = same_file_key
+        self._by_name: dict[str, dict[str, list[DataFile]]] = {}  # last part → path → deletes
+        self._by_key: dict[str, dict[str, list[DataFile]]] = {}  # last part → key → deletes
+
+    def __bool__(self) -> bool:
+        return bool(self._by_name)
+
+    def add(self, path: str, delete: DataFile) -> None:
+        self._by_name.setdefault(_last_part(path), {}).setdefault(path, []).append(delete)
+
+    def find(self, path: str) -> list[DataFile]:
+        """The deletes that name ``path``, oldest manifest first.
+
+        Spellings of one file share its name, so the key, which may ask the file system, is needed
+        only where another spelling of the same name is about.
+        """
+        name = _last_part(path)
+        spellings = self._by_name.get(name)
+        if spellings is None:
+            return []
+        if len(spellings) == 1 and path in spellings:
+            return spellings[path]
+        keys = self._by_key.get(name)
+        if keys is None:
+            keys = self._by_key[name] = {}
+            for spelling, deletes in spellings.items():
+                keys.setdefault(self._key(spelling), []).extend(deletes)
+        return keys.get(self._key(path), [])
+
+
+def _last_part(path: str) -> str:
+    name = path.rpartition("/")[2]
+    return unquote(name) if "%" in name else name
+
+
+class _BySequence:
+    """Deletes in the order of their sequence numbers."""
+
+    def __init__(self, deletes: list[DataFile]) -> None:
+        deletes.sort(key=lambda delete: delete.sequence_number)
+        self.deletes = tuple(map(without_metrics, deletes))
+        self.sequence_numbers = [delete.sequence_number for delete in self.deletes]
+        self._suffixes: dict[int, Deletes] = {0: self.deletes, len(self.deletes): ()}
+
+    def not_older_than(self, sequence_number: int) -> Deletes:
+        return self.suffix(bisect_left(self.sequence_numbers, sequence_number))
+
+    def suffix(self, first: int) -> Deletes:
+        # Every data file of one commit has the same deletes: one tuple serves them all.
+        found = self._suffixes.get(first)
+        if found is None:
+            found = self._suffixes[first] = self.deletes[first:]
+        return found
+
+
+class _EqualityDeletes(_BySequence):
+    """Equality deletes of one scope on one set of columns."""
+
+    def __init__(
+        self, equality_ids: tuple[int, ...], deletes: list[DataFile], overlap: Overlap | None
+    ) -> None:
+        super().__init__(deletes)
+        self._columns = [] if overlap is None else overlap.columns_of(equality_ids, deletes)
+
+    def newer_than(self, data_file: DataFile, facts: dict[int, ColumnFacts]) -> Deletes:
+        first = bisect_right(self.sequence_numbers, data_file.sequence_number)
+        if first == len(self.deletes):
+            return ()
+        kept: list[int] | None = None  # None: all from ``first`` on
+        for column in self._columns:
+            of_file = facts.get(column.field_id)
+            if of_file is None:
+                of_file = facts[column.field_id] = column.facts_of(data_file)
+            if kept is None and column.all_overlap(of_file, first):
+                continue
+            among = range(first, len(self.deletes)) if kept is None else kept
+            kept = column.overlapping(of_file, among)
+            if not kept:
+                return ()
+        if kept is None or len(kept) == len(self.deletes) - first:
+            return self.suffix(first)
+        return tuple([self.deletes[index] for index in kept])

@@ -1,0 +1,67 @@
+"""How many rows a scan gives, where metadata alone tells exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from icesql.context import QueryContext
+from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE
+from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
+from icesql.iceberg.partitioning import PartitionSpec
+from icesql.iceberg.types import IcebergType
+from icesql.scan.manifest_source import ManifestSource
+from icesql.scan.spec_scan import SpecScan
+from icesql.scan.table_scan import TableScan
+
+
+def count_rows(scan: TableScan, query: QueryContext) -> int | None:
+    """The rows of ``scan``, None when only reading the files would tell.
+
+    None with a row filter, which is weaker than the WHERE it came from; with a limit; with live
+    delete files; and when a file's row count is not known. The row counts of the manifest list
+    are taken where it has them and its files are younger than v1, else those of the files.
+    Raises what planning raises.
+    """
+    if scan.row_filter is ALWAYS_FALSE or scan.snapshot is None:
+        return 0
+    if scan.row_filter is not ALWAYS_TRUE or scan.limit is not None:
+        return None
+    source = ManifestSource(scan.table.storage, query, scan.table.name)
+    manifests = [each for each in source.manifests_of(scan.snapshot) if each.has_live_files]
+    if any(each.content is ManifestContent.DELETES for each in manifests):
+        return None
+    listed = [_listed_rows(each) for each in manifests]
+    unknown = [each for each, rows in zip(manifests, listed, strict=True) if rows is None]
+    total = sum(rows for rows in listed if rows is not None)
+
+    def spec_of(manifest: ManifestFile) -> tuple[PartitionSpec, Sequence[IcebergType]]:
+        metadata = scan.table.metadata
+        spec = metadata.specs.get(manifest.partition_spec_id, PartitionSpec())
+        return spec, SpecScan(spec, ALWAYS_TRUE, scan.schema, metadata).types
+
+    for _, entries in source.entries_of(unknown, spec_of):
+        for live, rows in zip(entries.live, entries.record_count, strict=True):
+            if live:
+                if rows < 0:
+                    return None
+                total += rows
+    return total
+
+
+def _listed_rows(manifest: ManifestFile) -> int | None:
+    """The live rows of a manifest as its list has them, None when it does not know."""
+    if manifest.min_sequence_number == 0:
+        # Files of v1 may have come from an import that counted an unknown as -1, and a sum
+        # hides that.
+        return None
+    added, existing = manifest.added_rows_count, manifest.existing_rows_count
+    if added is None or existing is None or added < 0 or existing < 0:
+        return None
+    for files, rows in (
+        (manifest.added_files_count, added),
+        (manifest.existing_files_count, existing),
+    ):
+        # Writers that do not know rows write zero: no rows in some files is worth a look.
+        if files is None or (files > 0) != (rows > 0):
+            return None
+    return added + existing

@@ -1,0 +1,316 @@
+"""Decide from column bounds and counts which files of a manifest can hold a matching row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from icesql.iceberg.bounds import bound_decoder, decode_bound
+from icesql.iceberg.expressions.predicate import (
+    ALWAYS_FALSE,
+    And,
+    Leaf,
+    Operation,
+    Or,
+    Predicate,
+)
+from icesql.iceberg.expressions.render import render_column_leaf
+from icesql.iceberg.manifest.entries import ManifestEntries
+from icesql.iceberg.schema import Schema
+from icesql.iceberg.transforms import parse_transform
+from icesql.iceberg.types import IcebergType, PrimitiveType, StringType, UUIDType, is_floating
+from icesql.scan.pruning.column_summary import (
+    ColumnSummary,
+    any_fits,
+    sorted_literals,
+    starts_above,
+    starts_below,
+    why_none,
+    why_not,
+)
+
+_Bounds = list[bytes | None]
+_Indices = list[int]
+
+
+def metrics_mask(
+    entries: ManifestEntries,
+    predicate: Predicate,
+    schema: Schema,
+    among: Sequence[int] | None = None,
+) -> list[bool]:
+    """Per entry, False only if no row of its file can satisfy ``predicate``.
+
+    Missing counts and bounds, columns that ``schema`` lacks and columns inside lists and maps
+    count as "may match", as does every file of unknown row count (below 0). Entries outside
+    ``among`` (None: all) are False. Source: Iceberg spec, "Scan Planning"; Java
+    ``InclusiveMetricsEvaluator``.
+    """
+    mask = [False] * entries.count
+    counts = entries.record_count
+    known: _Indices = []
+    for index in range(entries.count) if among is None else among:
+        if counts[index] > 0:
+            known.append(index)
+        elif counts[index] < 0:
+            mask[index] = True
+    for index in ColumnStatistics(entries, schema).select(predicate, known):
+        mask[index] = True
+    return mask
+
+
+def explain_metrics(
+    entries: ManifestEntries, index: int, predicate: Predicate, schema: Schema
+) -> tuple[str, str] | None:
+    """The part of ``predicate`` that no row of the file satisfies and what decided, as text.
+
+    For example ("l_shipdate >= 1995-01-01", "upper bound is 1994-12-31"); None when rows may
+    match.
+    """
+    if entries.record_count[index] == 0:
+        return str(ALWAYS_FALSE) if predicate is ALWAYS_FALSE else "any row", "the file is empty"
+    if entries.record_count[index] < 0:
+        return None
+    columns = ColumnStatistics(entries, schema)
+
+    def reason_of(leaf: Leaf) -> str | None:
+        column = columns.summary(leaf, index)
+        return None if column is None else why_none(leaf, column)
+
+    return why_not(predicate, reason_of, lambda leaf: render_column_leaf(leaf, schema))
+
+
+class ColumnStatistics:
+    """The statistics of one manifest, read column by column."""
+
+    def __init__(self, entries: ManifestEntries, schema: Schema) -> None:
+        self.entries = entries
+        self.schema = schema
+
+    def select(self, predicate: Predicate, among: _Indices) -> _Indices:
+        """Those of ``among`` whose file may match, in order."""
+        match predicate:
+            case _ if not among:
+                return among
+            case Leaf():
+                return self._select_leaf(predicate, among)
+            case And(left, right):
+                return self.select(right, self.select(left, among))
+            case Or(left, right):
+                first = self.select(left, among)
+                chosen = set(first)
+                rest = self.select(right, [i for i in among if i not in chosen])
+                return sorted(first + rest)
+            case _ if predicate is ALWAYS_FALSE:
+                return []
+            case _:
+                return among
+
+    def type_of(self, leaf: Leaf) -> IcebergType | None:
+        """The type of the leaf's column, None where it has no statistics to go by."""
+        source = self.schema.field_by_id.get(leaf.term.field_id)
+        if source is None or not isinstance(source.type, PrimitiveType):
+            return None
+        return None if self.schema.inside_repeated(source.field_id) else source.type
+
+    # -------------------------------------------------------------- one entry
+
+    def summary(self, leaf: Leaf, index: int) -> ColumnSummary | None:
+        """What the file of one entry says about the term of ``leaf``; None for nothing."""
+        column_type = self.type_of(leaf)
+        if column_type is None:
+            return None
+        transform = parse_transform(leaf.term.transform)
+        entries, field_id = self.entries, leaf.term.field_id
+        floating = is_floating(column_type)
+        values = entries.value_count(field_id)[index]
+        nulls = entries.null_value_count(field_id)[index]
+        nans = entries.nan_value_count(field_id)[index] if floating else 0
+        rows = entries.record_count[index]
+        # Writers that count values per parent, or leave nulls out, have fewer values than rows.
+        whole = values is not None and values >= rows > 0
+        nested = field_id in self.schema.parent_by_id
+        all_null = whole and nulls == values
+        lower = upper = None
+        if transform.preserves_order and transform.accepts(column_type):
+            lower, upper = self._bounds(column_type, field_id, index)
+            if leaf.term.transform != "identity":
+                lower, upper = (transform.apply(each, column_type) for each in (lower, upper))
+                column_type = transform.result_type(column_type)
+        return ColumnSummary(
+            value_type=column_type,
+            lower=lower,
+            upper=upper,
+            no_nulls=nulls == 0 and (whole or not nested),
+            all_null=all_null,
+            no_nans=nans == 0,
+            all_nan=floating and whole and nans == values,
+            valueless=whole and None not in (nulls, nans) and (nulls or 0) + (nans or 0) == values,
+            nulls_text=f"all {values} values are {'NULL' if all_null else 'NULL or NaN'}",
+        )
+
+    def _bounds(self, column_type: IcebergType, field_id: int, index: int) -> tuple[Any, Any]:
+        raw = (self.entries.lower_bound(field_id)[index], self.entries.upper_bound(field_id)[index])
+        lower, upper = (None if each is None else decode_bound(column_type, each) for each in raw)
+        if is_floating(column_type) and any(
+            value is None and each is not None
+            for value, each in zip((lower, upper), raw, strict=True)
+        ):
+            return None, None  # writers that let NaN into one bound may have spoilt the other
+        return lower, upper
+
+    # -------------------------------------------------------------- all entries
+
+    def _select_leaf(self, leaf: Leaf, among: _Indices) -> _Indices:
+        column_type = self.type_of(leaf)
+        if column_type is None:
+            return among
+        if leaf.term.transform == "identity" and not isinstance(column_type, UUIDType):
+            # Whatever these leave is checked for columns of nulls; the others one by one.
+            found = self._within_bounds(leaf, column_type, among)
+            if found is not None:
+                return self._with_values(leaf, column_type, found)
+        field_id = leaf.term.field_id
+        match leaf.operation:
+            case Operation.IS_NULL if field_id not in self.schema.parent_by_id:
+                nulls = self.entries.null_value_count(field_id)
+                return [i for i in among if nulls[i] != 0]
+            case Operation.IS_NAN if is_floating(column_type):
+                nans = self.entries.nan_value_count(field_id)
+                return [i for i in among if nans[i] != 0 and self._may_match(leaf, i)]
+            case Operation.NOT_NAN if leaf.term.transform == "identity":
+                # A bound is a value; only files without one can be skipped.
+                lowers = self.entries.lower_bound(field_id)
+                return [i for i in among if lowers[i] is not None or self._may_match(leaf, i)]
+            case Operation.NOT_EQ | Operation.NOT_IN:
+                among_bounds = (
+                    self.entries.lower_bound(field_id),
+                    self.entries.upper_bound(field_id),
+                )
+                return self._differing(leaf, among, *among_bounds)
+            case _:
+                return [i for i in among if self._may_match(leaf, i)]
+
+    def _may_match(self, leaf: Leaf, index: int) -> bool:
+        column = self.summary(leaf, index)
+        return column is None or why_none(leaf, column) is None
+
+    def _differing(self, leaf: Leaf, among: _Indices, lowers: _Bounds, uppers: _Bounds) -> _Indices:
+        # Only a file of one value can be skipped: its bounds are the same bytes, or absent.
+        return [i for i in among if lowers[i] != uppers[i] or self._may_match(leaf, i)]
+
+    def _within_bounds(
+        self, leaf: Leaf, column_type: IcebergType, among: _Indices
+    ) -> _Indices | None:
+        """Those whose bounds do not rule out an ordered comparison; None for other operations."""
+        literal, field_id = leaf.literal, leaf.term.field_id
+        lowers, uppers = self.entries.lower_bound, self.entries.upper_bound
+        decode = bound_decoder(column_type)
+        # The walrus targets are bounds b and their values v; v is None for an unusable bound.
+        match leaf.operation:
+            case Operation.NOT_NULL:
+                return among
+            case Operation.LT:
+                raw = lowers(field_id)
+                found = [
+                    i
+                    for i in among
+                    if (b := raw[i]) is None or (v := decode(b)) is None or v < literal
+                ]
+            case Operation.LT_EQ:
+                found = _at_most(literal, among, lowers(field_id), decode)
+            case Operation.GT:
+                raw = uppers(field_id)
+                found = [
+                    i
+                    for i in among
+                    if (b := raw[i]) is None or (v := decode(b)) is None or v > literal
+                ]
+            case Operation.GT_EQ:
+                found = _at_least(literal, among, uppers(field_id), decode)
+            case Operation.EQ:
+                found = _at_most(literal, among, lowers(field_id), decode)
+                found = _at_least(literal, found, uppers(field_id), decode)
+            case Operation.IN if literal:
+                literals = sorted_literals(literal)
+                found = _at_most(literals[-1], among, lowers(field_id), decode)
+                found = _at_least(literals[0], found, uppers(field_id), decode)
+                found = self._fitting(literals, column_type, field_id, found)
+            case Operation.STARTS_WITH if isinstance(column_type, StringType):
+                found = self._prefixed(literal, field_id, among)
+            case _:
+                return None
+        if is_floating(column_type) and len(found) < len(among):
+            return self._or_spoilt(column_type, field_id, among, found)
+        return found
+
+    def _fitting(
+        self, literals: list[Any], column_type: IcebergType, field_id: int, among: _Indices
+    ) -> _Indices:
+        lowers, uppers = self.entries.lower_bound(field_id), self.entries.upper_bound(field_id)
+        decode = bound_decoder(column_type)
+        found = []
+        for i in among:
+            low = None if (b := lowers[i]) is None else decode(b)
+            high = None if (b := uppers[i]) is None else decode(b)
+            if any_fits(literals, low, high):
+                found.append(i)
+        return found
+
+    def _prefixed(self, prefix: str, field_id: int, among: _Indices) -> _Indices:
+        lowers, uppers = self.entries.lower_bound(field_id), self.entries.upper_bound(field_id)
+        decode = bound_decoder(StringType())
+        found = []
+        for i in among:
+            lower, upper = lowers[i], uppers[i]
+            low = None if lower is None else decode(lower)
+            if low is not None and starts_above(low, prefix):
+                continue
+            high = None if upper is None else decode(upper)
+            if high is None or not starts_below(high, prefix):
+                found.append(i)
+        return found
+
+    def _or_spoilt(
+        self, column_type: IcebergType, field_id: int, among: _Indices, found: _Indices
+    ) -> _Indices:
+        """``found`` and the entries with NaN in a bound, whose other bound says nothing either."""
+        decode = bound_decoder(column_type)
+        spoilt = {
+            i
+            for raw in (self.entries.lower_bound(field_id), self.entries.upper_bound(field_id))
+            for i in among
+            if (b := raw[i]) is not None and decode(b) is None
+        }
+        return sorted(spoilt.union(found)) if spoilt else found
+
+    def _with_values(self, leaf: Leaf, column_type: IcebergType, among: _Indices) -> _Indices:
+        """Without the files whose column holds only NULL or, but for NOT_NULL, only NaN."""
+        field_id = leaf.term.field_id
+        lowers = self.entries.lower_bound(field_id)
+        if all(lowers[i] is not None for i in among):
+            return among  # a bound is a value
+        nulls = self.entries.null_value_count(field_id)
+        values = self.entries.value_count(field_id)
+        rows = self.entries.record_count
+        if not is_floating(column_type) or leaf.operation is Operation.NOT_NULL:
+            return [i for i in among if (n := nulls[i]) is None or n != values[i] or n < rows[i]]
+        return [i for i in among if lowers[i] is not None or self._may_match(leaf, i)]
+
+
+def _at_most(
+    literal: Any, among: _Indices, lowers: _Bounds, decode: Callable[[bytes], Any]
+) -> _Indices:
+    """Those whose lower bound is not above ``literal``."""
+    return [
+        i for i in among if (b := lowers[i]) is None or (v := decode(b)) is None or v <= literal
+    ]
+
+
+def _at_least(
+    literal: Any, among: _Indices, uppers: _Bounds, decode: Callable[[bytes], Any]
+) -> _Indices:
+    """Those whose upper bound is not below ``literal``."""
+    return [
+        i for i in among if (b := uppers[i]) is None or (v := decode(b)) is None or v >= literal
+    ]

@@ -1,0 +1,164 @@
+"""Pack the splits of a plan into combined tasks of about the same weight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from icesql.config import Settings
+from icesql.errors import ProgrammingError
+from icesql.scan.tasks.split import merge_adjacent, split_file
+from icesql.scan.tasks.task import FileScanTask, content_bytes
+
+TARGET_SIZE: Final = "read.split.target-size"
+LOOKBACK: Final = "read.split.planning-lookback"
+OPEN_FILE_COST: Final = "read.split.open-file-cost"
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """How large combined tasks become; sizes are bytes, ``lookback`` a number of open bins.
+
+    ``open_file_cost`` is the least weight of each file and delete file, so that thousands of small
+    files do not become one task. Raises ProgrammingError for values that cannot be.
+    """
+
+    target_size: int = 128 << 20
+    lookback: int = 10
+    open_file_cost: int = 4 << 20
+
+    def __post_init__(self) -> None:
+        if self.target_size <= 0:
+            raise ProgrammingError(f"Split size must be > 0: {self.target_size}")
+        if self.lookback <= 0:
+            raise ProgrammingError(f"Split planning lookback must be > 0: {self.lookback}")
+        if self.open_file_cost < 0:
+            raise ProgrammingError(f"File open cost must be >= 0: {self.open_file_cost}")
+
+    @classmethod
+    def choose(cls, settings: Settings, properties: Mapping[str, str]) -> Packing:
+        """A setting wins over the table's property, and that over the default.
+
+        Raises ProgrammingError for a property that is not a usable number.
+        """
+        return cls(
+            _chosen(settings.split_target_size, properties, TARGET_SIZE, cls().target_size),
+            _chosen(settings.split_lookback, properties, LOOKBACK, cls().lookback),
+            _chosen(
+                settings.split_open_file_cost, properties, OPEN_FILE_COST, cls().open_file_cost
+            ),
+        )
+
+
+def _chosen(setting: int | None, properties: Mapping[str, str], name: str, default: int) -> int:
+    if setting is not None:
+        return setting
+    text = properties.get(name)
+    if text is None:
+        return default
+    try:
+        return int(text)
+    except ValueError as error:
+        option = {
+            TARGET_SIZE: "split_target_size",
+            LOOKBACK: "split_lookback",
+            OPEN_FILE_COST: "split_open_file_cost",
+        }[name]
+        raise ProgrammingError(
+            f'table property {name} is "{text}", not a number; SET {option} overrides it'
+        ) from error
+
+
+def pack_files(
+    files: Iterable[FileScanTask], packing: Packing
+) -> Iterator[tuple[FileScanTask, ...]]:
+    """Every byte of ``files`` exactly once, split, packed and merged back where neighbours met.
+
+    The heaviest of more than ``lookback`` open bins comes out first, so the groups are not in
+    the order of the files. Source: Java ``TableScanUtil.planTasks``.
+    """
+    for group in pack(
+        _weighted_splits(files, packing),
+        packing.target_size,
+        lambda weighted: weighted[0],
+        lookback=packing.lookback,
+        largest_bin_first=True,
+    ):
+        yield tuple(merge_adjacent([split for _, split in group]))
+
+
+def _weighted_splits(
+    files: Iterable[FileScanTask], packing: Packing
+) -> Iterator[tuple[int, FileScanTask]]:
+    for task in files:
+        deletes = content_bytes(task.deletes)
+        least = (1 + len(task.deletes)) * packing.open_file_cost
+        for split in split_file(task, packing.target_size):
+            yield max(split.length + deletes, least), split
+
+
+def weight(task: FileScanTask, open_file_cost: int) -> int:
+    """What a task counts when packed: its bytes and its deletes', or the cost of opening them."""
+    deletes = content_bytes(task.deletes)
+    return max(task.length + deletes, (1 + len(task.deletes)) * open_file_cost)
+
+
+def pack(
+    items: Iterable[Item],
+    target: int,
+    weigh: Callable[[Item], int],
+    *,
+    lookback: int,
+    largest_bin_first: bool = False,
+    most_items: int | None = None,
+) -> Iterator[list[Item]]:
+    """Groups of ``items`` that weigh at most ``target`` each, unless one item alone weighs more.
+
+    An item goes to the first open bin that can take it; once more than ``lookback`` bins are
+    open, one comes out: the heaviest (first on ties) or the oldest. Items keep their order
+    within a group. Source: Java ``BinPacking``.
+    """
+    bins: list[tuple[list[Item], list[int]]] = []  # items, [weight]
+    for item in items:
+        item_weight = weigh(item)
+        for held, total in bins:
+            if total[0] + item_weight <= target and (most_items is None or len(held) < most_items):
+                held.append(item)
+                total[0] += item_weight
+                break
+        else:
+            bins.append(([item], [item_weight]))
+            if len(bins) > lookback:
+                index = 0
+                if largest_bin_first:
+                    index = max(range(len(bins)), key=lambda at: bins[at][1][0])
+                yield bins.pop(index)[0]
+    for held, _ in bins:
+        yield held
+
+
+def pack_end(
+    items: Sequence[Item], target: int, weigh: Callable[[Item], int], *, lookback: int
+) -> list[list[Item]]:
+    """As ``pack`` from the last item backwards: what is left over is in the first group."""
+    groups = pack(list(reversed(items)), target, weigh, lookback=lookback)
+    return [group[::-1] for group in groups][::-1]
+
+
+def adjust_split_size(scan_size: int, parallelism: int, split_size: int) -> int:
+    """A smaller split size when ``split_size`` would leave workers without a task; bytes.
+
+    Never below 16 MB, or ``split_size`` if that is smaller. Raises ProgrammingError for arguments
+    that are not positive. Source: Java ``TableScanUtil.adjustSplitSize``.
+    """
+    if split_size <= 0 or parallelism <= 0 or scan_size < 0:
+        raise ProgrammingError(
+            "split size and parallelism must be > 0 and scan size >= 0: "
+            f"{split_size}, {parallelism}, {scan_size}"
+        )
+    if -(-scan_size // split_size) >= parallelism:
+        return split_size
+    return max(scan_size // parallelism, min(16 << 20, split_size))

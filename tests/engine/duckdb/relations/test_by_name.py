@@ -1,0 +1,62 @@
+"""Plain files read by the names they were written with give the table's columns all the same."""
+
+from __future__ import annotations
+
+import pytest
+
+import icesql
+from icesql.engine.duckdb.relations import by_name
+from tests.writer.table import TableWriter
+
+
+def column(field_id, name, type_):
+    return {"id": field_id, "name": name, "required": False, "type": type_}
+
+
+def evolved(tmp_path):
+    """Three footers: columns renamed, swapped, dropped, added again and widened on the way."""
+    table = TableWriter(tmp_path, [column(1, "a", "int"), column(2, "b", "string")])
+    table.commit([table.data_file([{"a": 1, "b": "x"}])])
+    table.set_fields([column(2, "a", "string"), column(1, "b", "int")])
+    table.commit([table.data_file([{"a": "y", "b": 2}])])
+    table.set_fields([column(2, "a", "string"), column(3, "b", "int"), column(4, "C", "double")])
+    table.commit([table.data_file([{"a": "z", "b": 3, "C": 0.5}])])
+    return table
+
+
+@pytest.mark.parametrize("most_footers", [0, 4])
+def test_names_and_field_ids_read_the_same_rows(tmp_path, monkeypatch, most_footers):
+    # No footer at all may be read by name: then field ids decide.
+    monkeypatch.setattr(by_name, "_MOST_FOOTERS", most_footers)
+    table = evolved(tmp_path)
+    with icesql.connect() as con:
+        con.register_table("t", table.metadata_path)
+        cursor = con.execute('SELECT a, b, "C", _pos FROM t ORDER BY a')
+        assert set(cursor.scan_groups) == {"plain"}
+        assert cursor.fetchall() == [("x", None, None, 0), ("y", None, None, 0), ("z", 3, 0.5, 0)]
+        assert con.execute("SELECT count(*) FROM t WHERE b IS NULL").fetchall() == [(2,)]
+        assert con.execute("SELECT a FROM t WHERE c > 0.1").fetchall() == [("z",)]
+
+
+def test_the_engine_learns_how_many_rows_there_are(tmp_path):
+    table = TableWriter(tmp_path, [column(1, "a", "long")])
+    table.commit([table.data_file([{"a": i} for i in range(5000)])])
+    with icesql.connect() as con:
+        con.register_table("t", table.metadata_path)
+        cursor = con.execute("SELECT a FROM t")
+        result = cursor._result
+        plan = result._open.cursor.execute("EXPLAIN " + result._sql, result._parameters).fetchall()
+        assert "5,000" in plan[0][1].replace("~", "")
+        cursor.close()
+
+
+def test_a_widened_column_is_read_by_field_id(tmp_path):
+    table = TableWriter(tmp_path, [column(1, "a", "int")])
+    table.commit([table.data_file([{"a": 1}])])
+    table.set_fields([column(1, "a", "long")])
+    table.commit([table.data_file([{"a": 2**40}])])
+    with icesql.connect() as con:
+        con.register_table("t", table.metadata_path)
+        cursor = con.execute("SELECT a FROM t ORDER BY a")
+        assert set(cursor.scan_groups) == {"plain"}
+        assert cursor.fetchall() == [(1,), (2**40,)]

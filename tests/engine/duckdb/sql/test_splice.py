@@ -1,0 +1,48 @@
+"""Subqueries stand where the tree has a table, whatever other texts spell."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+import sqlglot
+
+from icesql.engine.duckdb.sql.splice import filled, renamed_sql, spliced_sql
+
+SOURCES = {
+    "__scan_0": 'SELECT 1 AS "__scan_1", \'"__scan_1" __scan_1 \' AS b',
+    "__scan_1": "SELECT 2 AS x",
+}
+
+
+def rows(sql: str) -> list[tuple[object, ...]]:
+    tree = sqlglot.parse_one(sql, dialect="duckdb")
+    with duckdb.connect() as con:
+        return con.sql(spliced_sql(tree, SOURCES)).fetchall()
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ('SELECT * FROM "__scan_0" AS a, "__scan_1" AS b', (1, '"__scan_1" __scan_1 ', 2)),
+        ("SELECT '\"__scan_1\"', x FROM __scan_1 AS b", ('"__scan_1"', 2)),
+        ("SELECT '__scan_1 ', x FROM __scan_1 AS b", ("__scan_1 ", 2)),
+        ('SELECT "__scan_1" FROM __scan_0 AS "__scan_1"', (1,)),
+        ('SELECT x AS "__scan_1" FROM __scan_1 AS b ORDER BY "__scan_1"', (2,)),
+        ("WITH w AS (SELECT x FROM __scan_1 AS b) SELECT w.x FROM w", (2,)),
+        ("SELECT (SELECT max(x) FROM __scan_1 AS b)", (2,)),
+    ],
+)
+def test_only_tables_are_replaced(sql: str, expected: tuple[object, ...]) -> None:
+    assert rows(sql) == [expected]
+
+
+def test_subqueries_are_not_looked_at_again() -> None:
+    assert filled('"a" "b"', {"a": '"b"', "b": '"a"'}) == '("b") ("a")'
+    assert filled("x", {}) == "x"
+
+
+def test_a_tree_stays_as_it_is() -> None:
+    tree = sqlglot.parse_one('SELECT x FROM "__scan_1" AS b', dialect="duckdb")
+    renamed = renamed_sql(tree, {"__scan_1": "odd\"'$$"})
+    assert renamed == 'SELECT x FROM "odd""\'$$" AS b'
+    assert tree.sql(dialect="duckdb") == 'SELECT x FROM "__scan_1" AS b'

@@ -1,0 +1,174 @@
+"""How results are read, whatever engine they are of."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from icesql.engine.result_reader import Reading
+from icesql.engine.result_schema import ResultColumn, ResultType
+from icesql.errors import DataError, InterfaceError, QueryCancelledError
+
+COLUMNS = (ResultColumn("x", ResultType("integer")),)
+
+
+def reading(chunks: Iterable[Any], ended: Callable[[], None] = lambda: None) -> Reading:
+    """Of rows and batches from lists of numbers; an exception among them is raised."""
+
+    def rows() -> Iterator[list[tuple[int]]]:
+        for chunk in chunks:
+            if isinstance(chunk, BaseException):
+                raise chunk
+            yield [(x,) for x in chunk]
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for chunk in rows():
+            yield pa.record_batch([pa.array([x for (x,) in chunk], pa.int32())], names=["x"])
+
+    return Reading(rows, batches, ended)
+
+
+def test_rows_come_as_many_as_asked_for_across_chunks() -> None:
+    made = reading([[1, 2, 3], [], [4], [5, 6]])
+    assert made.rows(2) == [(1,), (2,)]
+    assert made.rows(3) == [(3,), (4,), (5,)]
+    assert made.rows(None) == [(6,)]
+    assert made.rows(None) == []
+
+
+@pytest.mark.parametrize("count", [None, 5])
+def test_rows_that_failed_have_not_ended(count: int | None) -> None:
+    made = reading([[1, 2], DataError("bad"), [3]])
+    assert made.rows(1) == [(1,)]
+    for _ in range(2):
+        with pytest.raises(DataError, match="bad"):
+            made.rows(count)
+
+
+def test_rows_that_were_interrupted_stay_cancelled() -> None:
+    made = reading([KeyboardInterrupt()])
+    with pytest.raises(KeyboardInterrupt):
+        made.rows(None)
+    with pytest.raises(QueryCancelledError):
+        made.rows(None)
+
+
+def test_arrow_batches_that_failed_have_not_ended() -> None:
+    reader = reading([[1], DataError("bad"), [3]]).arrow(lambda: COLUMNS)
+    assert reader.read_next_batch().to_pylist() == [{"x": 1}]
+    for _ in range(2):
+        with pytest.raises(Exception, match="bad"):
+            reader.read_next_batch()
+
+
+def test_the_first_error_of_arrow_is_the_querys_own() -> None:
+    with pytest.raises(DataError, match="bad"):
+        reading([DataError("bad")]).arrow(lambda: COLUMNS)
+
+
+def test_a_result_is_read_in_one_way_and_as_arrow_once() -> None:
+    as_rows, as_arrow = reading([[1]]), reading([[1]])
+    as_rows.rows(1)
+    as_arrow.arrow(lambda: COLUMNS)
+    with pytest.raises(InterfaceError, match="read as rows"):
+        as_rows.arrow(lambda: COLUMNS)
+    for again in (lambda: as_arrow.rows(1), lambda: as_arrow.arrow(lambda: COLUMNS)):
+        with pytest.raises(InterfaceError, match="read as arrow"):
+            again()
+
+
+def test_a_closed_result_is_read_no_more() -> None:
+    made = reading([[1]])
+    made.close()
+    with pytest.raises(InterfaceError, match="closed"):
+        made.rows(None)
+
+
+@pytest.mark.parametrize("last", [[], [DataError("bad")], [KeyboardInterrupt()]])
+@pytest.mark.parametrize("as_arrow", [False, True])
+def test_the_engine_hears_once_that_nothing_more_is_wanted(last: list[Any], as_arrow: bool) -> None:
+    heard: list[int] = []
+    made = reading([[1], *last], lambda: heard.append(1))
+    reader = made.arrow(lambda: COLUMNS) if as_arrow else None
+    assert heard == []
+    with suppress(DataError, KeyboardInterrupt, pa.ArrowInvalid):
+        made.rows(None) if reader is None else reader.read_all()
+    assert heard == [1]
+    made.close()
+    assert heard == [1]
+
+
+def test_an_arrow_reader_that_is_dropped_ends_the_reading() -> None:
+    heard: list[int] = []
+    made = reading([[1], [2]], lambda: heard.append(1))
+    reader = made.arrow(lambda: COLUMNS)
+    reader.read_next_batch()
+    assert heard == []
+    del reader
+    assert heard == [1]
+
+
+def test_rows_are_counted_once_all_are_there() -> None:
+    made = reading([[1, 2], [3]])
+    made.rows(3)
+    assert made.row_count is None
+    assert made.rows(None) == []
+    assert made.row_count == 3
+
+
+def test_rows_that_are_ready_come_first() -> None:
+    made = reading([[1, 2, 3], [4]])
+    assert made.rows(1) == [(1,)]
+    assert made.ready.popleft() == (2,)
+    assert made.rows(None) == [(3,), (4,)]
+    made.close()
+    assert not made.ready
+
+
+def test_ten_threads_get_each_row_once() -> None:
+    made = reading([list(range(start, start + 97)) for start in range(0, 97 * 60, 97)])
+    got: list[tuple[int]] = []
+    failed: list[BaseException] = []
+
+    def one_by_one() -> None:
+        while True:
+            try:
+                got.append(made.ready.popleft())
+            except IndexError:
+                if not (rows := made.rows(1)):
+                    return
+                got.extend(rows)
+
+    def many() -> None:
+        while rows := made.rows(13):
+            got.extend(rows)
+
+    def run(use: Callable[[], None]) -> None:
+        try:
+            use()
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=run, args=((one_by_one, many)[i % 2],)) for i in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert failed == []
+    assert sorted(got) == [(number,) for number in range(97 * 60)]
+
+
+def test_whoever_reads_while_it_is_closed_hears_of_it() -> None:
+    def chunks() -> Iterator[list[int]]:
+        yield [1]
+        made.close()  # as another thread would
+        yield [2]
+
+    made = reading(chunks())
+    with pytest.raises(InterfaceError, match="closed"):
+        made.rows(None)

@@ -1,0 +1,192 @@
+"""Variants as JSON text: the binary encoding and shredded columns."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from icesql.errors import CorruptFileError
+from icesql.iceberg.types import VARIANT
+from icesql.read.columns.variant_encoding import (
+    BadVariant,
+    decode,
+    read_dictionary,
+    timestamp_text,
+    to_text,
+)
+from tests.read.read_tables import (
+    arrow_field,
+    column,
+    context,
+    data_file,
+    values,
+    whole,
+    write_parquet,
+)
+
+EMPTY = b"\x01\x00\x00"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("00", "null"),
+        ("04", "true"),
+        ("08", "false"),
+        ("0c22", "34"),
+        ("102efb", "-1234"),
+        ("142a000000", "42"),
+        ("1800e40b5402000000", "10000000000"),
+        ("1c9a99999999992c40", "14.3"),
+        ("388fc221c1", "-10.11"),
+        ("1c000000000000f87f", '"NaN"'),
+        ("1c000000000000f0ff", '"-Infinity"'),
+        ("20023a010000", "3.14"),
+        ("200302000000", "0.002"),
+        (
+            "2409" + (-123456789987654321).to_bytes(8, "little", signed=True).hex(),
+            "-123456789.987654321",
+        ),
+        ("2c424e0000", '"2024-11-07"'),
+        ("2caaeeffff", '"1957-11-07"'),
+        ("3cff000000", None),
+        ("3c040000000a0b0c0d", '"CgsMDQ=="'),
+        ("44c0f229880a000000", '"12:33:54.123456"'),
+        ("30c0b2f0d851260600", '"2024-11-07T12:33:54.123456+00:00"'),
+        ("34c0b2f0d851260600", '"2024-11-07T12:33:54.123456"'),
+        ("50f24f9b6481fa49d1b74e8c09a6e31c56", '"f24f9b64-81fa-49d1-b74e-8c09a6e31c56"'),
+        ("1568656c6c6f", '"hello"'),
+        ("030300050a0f140100000014020000001403000000", "[1,2,3]"),
+        ("020000", "{}"),
+        ("030000", "[]"),
+    ],
+)
+def test_each_primitive_has_its_text(value: str, text: str | None) -> None:
+    raw = bytes.fromhex(value)
+    if text is None:
+        with pytest.raises(BadVariant):
+            decode(raw, ())
+    else:
+        assert to_text(decode(raw, ())) == text
+
+
+def test_objects_take_names_from_the_dictionary() -> None:
+    names = read_dictionary(b"\x11\x02\x00\x03\x07agename")
+    value = b"\x02\x02\x00\x01\x00\x05\x0b\x14\x1e\x00\x00\x00\x15Alice"
+    assert to_text(decode(value, names)) == '{"age":30,"name":"Alice"}'
+
+
+def test_timestamps_reach_beyond_the_years_of_python() -> None:
+    assert timestamp_text(-(2**63), nanos=False, instant=False) == '"-290308-12-21T19:59:05.224192"'
+    assert timestamp_text(253_402_300_800_000_000, nanos=False, instant=True) == (
+        '"10000-01-01T00:00:00.000000+00:00"'
+    )
+    assert timestamp_text(-1, nanos=True, instant=False) == '"1969-12-31T23:59:59.999999999"'
+
+
+def test_cut_variants_are_bad_variants() -> None:
+    value = b"\x02\x02\x00\x01\x00\x05\x0b\x14\x1e\x00\x00\x00\x15Alice"
+    for size in range(len(value)):
+        with pytest.raises(BadVariant):
+            decode(value[:size], ("age", "name"))
+
+
+def shredded(folder: Path, type: pa.DataType, stored: list[Any]) -> list[Any]:
+    path = write_parquet(folder, [arrow_field("v", type, 1)], [stored])
+    return values(context([column(1, "v", VARIANT)]), whole(data_file(path)))
+
+
+def group(typed: pa.DataType, *, metadata: bool = False) -> pa.DataType:
+    parts = [("value", pa.binary()), ("typed_value", typed)]
+    return pa.struct([("metadata", pa.binary()), *parts] if metadata else parts)
+
+
+def test_unshredded_variants_keep_null_apart_from_a_missing_variant(tmp_path: Path) -> None:
+    type = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
+    stored = [{"metadata": EMPTY, "value": b"\x00"}, None, {"metadata": EMPTY, "value": b"\x04"}]
+    assert shredded(tmp_path, type, stored) == ["null", None, "true"]
+
+
+def test_shredded_leaves_fall_back_to_the_value(tmp_path: Path) -> None:
+    stored = [
+        {"metadata": EMPTY, "value": None, "typed_value": 5},
+        {"metadata": EMPTY, "value": b"\x05a", "typed_value": None},
+        {"metadata": EMPTY, "value": None, "typed_value": None},
+        None,
+    ]
+    assert shredded(tmp_path, group(pa.int32(), metadata=True), stored) == [
+        "5",
+        '"a"',
+        "null",
+        None,
+    ]
+
+
+def test_shredded_objects_merge_with_the_rest_of_the_value(tmp_path: Path) -> None:
+    names = b"\x11\x02\x00\x01\x02az"
+    rest = b"\x02\x01\x01\x00\x05\x14\x07\x00\x00\x00"  # {"z": 7}
+    inner = pa.struct([("b", group(pa.string())), ("c", group(pa.float64()))])
+    missing = {"value": None, "typed_value": None}
+    stored = [
+        {
+            "metadata": names,
+            "value": rest,
+            "typed_value": {"b": {"value": None, "typed_value": "x"}, "c": missing},
+        },
+        {
+            "metadata": names,
+            "value": None,
+            "typed_value": {"b": {"value": b"\x00", "typed_value": None}, "c": missing},
+        },
+        {"metadata": names, "value": b"\x04", "typed_value": None},
+    ]
+    found = shredded(tmp_path, group(inner, metadata=True), stored)
+    assert found == ['{"b":"x","z":7}', '{"b":null}', "true"]
+
+
+def test_shredded_arrays_are_put_together(tmp_path: Path) -> None:
+    stored = [
+        {
+            "metadata": EMPTY,
+            "value": None,
+            "typed_value": [
+                {"value": None, "typed_value": 1},
+                {"value": b"\x04", "typed_value": None},
+            ],
+        },
+        {"metadata": EMPTY, "value": None, "typed_value": []},
+        {"metadata": EMPTY, "value": b"\x08", "typed_value": None},
+    ]
+    found = shredded(tmp_path, group(pa.list_(group(pa.int64())), metadata=True), stored)
+    assert found == ["[1,true]", "[]", "false"]
+
+
+def test_a_value_beside_a_shredded_leaf_is_an_error_of_the_file(tmp_path: Path) -> None:
+    stored = [{"metadata": EMPTY, "value": b"\x04", "typed_value": 5}]
+    with pytest.raises(CorruptFileError, match='column "v": bad variant'):
+        shredded(tmp_path, group(pa.int32(), metadata=True), stored)
+
+
+def test_what_trino_wrote_is_json_that_matches_its_description(corpus: Path) -> None:
+    (path,) = (corpus / "impala/iceberg_v3/trino_variant/data").glob("*.parquet")
+    table = pq.read_table(path)
+    texts = values(context([column(3, "v", VARIANT)]), whole(data_file(str(path))))
+    by_description = dict(zip(table["descr"].to_pylist(), texts, strict=True))
+    assert by_description["NULL"] is None
+    assert by_description["variant null"] == "null"
+    assert json.loads(by_description["array of string"]) == ["iceberg", "string"]
+    assert json.loads(by_description["obj escaped keys"]) == {'a"b': 1, "c\\d": 2, "e\nf": 3}
+    assert json.loads(by_description["obj 6-field nested"]) == {
+        "context": {"page": "home", "retries": 3},
+        "device": "mobile",
+        "int_array": [1, 2, 3, 4, 10],
+        "user": "Alice",
+    }
+    assert by_description["ts tz micros"] == '"2024-11-07T12:33:54.123456+00:00"'
+    parsed = [json.loads(text) for text in texts if text is not None]
+    assert (len(texts), len(parsed)) == (55, 54)
