@@ -216,4 +216,4 @@ def test_a_catalog_that_opens_late_is_closed() -> None:
     names.close()
     gate.set()
     assert made.closed.wait(10)
-    assert names.catalog is None
+    assert names._catalog is None
