@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from icesql.config import Settings, setting_key
 from icesql.errors import AccessDeniedError, ProgrammingError
@@ -13,11 +14,10 @@ from icesql.storage.roots import Roots
 
 Place = str | os.PathLike[str]
 
-_ALL: Final = frozenset(Settings.__dataclass_fields__)
+_ALL: Final = frozenset(Settings.__struct_fields__)
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(Struct, frozen=True):
     """The arguments of ``connect`` that pin a connection, checked and normalised.
 
     ``locked``: names of the settings that SET and RESET cannot change. ``tables_by_path`` and

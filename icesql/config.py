@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from icesql.errors import ProgrammingError, similar_names
 
@@ -107,8 +109,7 @@ def _machine_memory() -> int:
         return 4 << 30
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """One value per setting; ``SET name = value`` makes a changed copy. Sizes are bytes."""
 
     engine: str = "local"
@@ -231,4 +232,4 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "prune": _parse_flag,
     "verify": _one_of("normal", "full"),
 }
-assert set(_PARSERS) == {setting.name for setting in fields(Settings)}
+assert set(_PARSERS) == set(Settings.__struct_fields__)

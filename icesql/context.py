@@ -6,9 +6,10 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Generic, TypeVar
+
+from msgspec import Struct, field
 
 from icesql.config import Settings
 from icesql.errors import OperationalError, QueryCancelledError
@@ -87,8 +88,7 @@ class Errand(Generic[T]):
                 close()
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Struct, frozen=True):
     """How far a stage is; ``total`` is None while unknown."""
 
     stage: str
@@ -97,8 +97,7 @@ class Progress:
     bytes_done: int = 0
 
 
-@dataclass(slots=True)
-class QueryContext:
+class QueryContext(Struct):
     """Made by ``session`` for one statement and handed down; nothing about a query is global.
 
     ``now`` is the instant that ``now()`` and relative times mean for the whole statement.

@@ -10,8 +10,10 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from icesql.access import Access
 from icesql.catalog.search_path import SearchPath
@@ -36,13 +38,12 @@ _CACHE_BYTES = 128 << 20
 Parameters = Sequence[Any] | Mapping[str, Any] | None
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What a statement gave: a result if it has rows, and what is worth knowing about it."""
 
     result: Result | None
-    reports: tuple[ScanReport, ...] = field(default=())
-    notes: tuple[str, ...] = field(default=())
+    reports: tuple[ScanReport, ...] = ()
+    notes: tuple[str, ...] = ()
     bound: BoundQuery | None = None
 
 

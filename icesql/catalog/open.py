@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+from msgspec import Struct
 
 from icesql.catalog.current_metadata import (
     find_current_metadata,
@@ -28,8 +29,7 @@ from icesql.storage.roots import Roots
 Identifier = tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(Struct, frozen=True):
     """One table as it was when its metadata was read; load it again to see later commits.
 
     ``identifier`` is namespace and name, or the one name a path was given. ``storage`` opens the

@@ -20,8 +20,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from icesql.config import Settings
 from icesql.errors import ProgrammingError, UnsupportedSqlError, similar_names
@@ -65,8 +66,7 @@ _REFUSED: Final = {
 _LONG: Final = 1 << 63
 
 
-@dataclass(frozen=True)
-class ReadOptions:
+class ReadOptions(Struct, frozen=True):
     """What the options of one ``load()`` mean; None is what was not given."""
 
     path: str

@@ -10,8 +10,10 @@ Source: Iceberg Java ``SparkMicroBatchStream`` and ``InitialOffsetStore``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from icesql.datasource.table import MAIN, TableSource
 from icesql.engine.spark.worker import ScanJob, pack
@@ -32,8 +34,7 @@ if TYPE_CHECKING:
 Json = dict[str, int]
 
 
-@dataclass(frozen=True)
-class Offset:
+class Offset(Struct, frozen=True):
     """``files`` of ``snapshot_id`` are done, and all of its ancestors.
 
     ``first`` is where the stream began, in the end of its first batch.
@@ -79,8 +80,7 @@ START: Final = Offset(-1, -1)
 EMPTY: Final = Offset(-1, 0)
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """How much a batch may read; one file may have more rows."""
 
     files: int | None = None

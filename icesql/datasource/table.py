@@ -6,8 +6,10 @@ Runs in the Python processes that plan for Spark, never on a query's way.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from icesql.context import QueryContext
 from icesql.datasource.options import ReadOptions, merged, read_options, split_identifier
@@ -39,8 +41,7 @@ if TYPE_CHECKING:
 MAIN: Final = "main"
 
 
-@dataclass(frozen=True)
-class Columns:
+class Columns(Struct, frozen=True):
     """The schema to read by and the columns that come out, as they were at ``load()``.
 
     Spark keeps them for as long as the DataFrame or the query lives, whatever becomes of the table.
@@ -51,8 +52,7 @@ class Columns:
     table_uuid: str | None = None
 
 
-@dataclass(frozen=True)
-class TableSource:
+class TableSource(Struct, frozen=True):
     """Options of a read, and how to connect; ``connect`` may hold credentials and shows nothing."""
 
     options: ReadOptions

@@ -13,9 +13,10 @@ The engine's own types are mapped to one Arrow type and one Python value each:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from icesql.engine.struct_names import are_alike, engine_names, renamed, true_name
 from icesql.engine.values import Timestamp, microseconds_to_datetime
@@ -27,14 +28,13 @@ if TYPE_CHECKING:
 Converter = Callable[[Any], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ResultType:
+class ResultType(Struct, frozen=True):
     """One type of the contract; ``name`` is its SQL spelling, ``kind`` the key into the tables."""
 
     kind: str
     precision: int = 0
     scale: int = 0
-    children: tuple[tuple[str, ResultType], ...] = field(default=())
+    children: tuple[tuple[str, ResultType], ...] = ()
 
     @property
     def name(self) -> str:
@@ -58,8 +58,7 @@ class ResultType:
         return self.kind in ("list", "struct", "map")
 
 
-@dataclass(frozen=True, slots=True)
-class ResultColumn:
+class ResultColumn(Struct, frozen=True):
     """A column of a result: its name as the statement gives it, and its declared type."""
 
     name: str

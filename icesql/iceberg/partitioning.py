@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct
 
 from icesql.iceberg.metadata.json_fields import (
     Malformed,
@@ -22,8 +23,7 @@ from icesql.iceberg.types import DATE, INTEGER, UNKNOWN, IcebergType
 FIRST_FIELD_ID: Final = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionField:
+class PartitionField(Struct, frozen=True):
     """One partition value; ``transform`` is the text of the metadata, such as "bucket[16]".
 
     ``source_ids`` has several ids for multi-argument transforms (v3), else one.
@@ -40,12 +40,11 @@ class PartitionField:
         return self.source_ids[0]
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionSpec:
+class PartitionSpec(Struct, frozen=True):
     """The partition fields of a spec, in order; partition tuples follow this order."""
 
     spec_id: int = 0
-    fields: tuple[PartitionField, ...] = field(default=())
+    fields: tuple[PartitionField, ...] = ()
 
     @property
     def is_unpartitioned(self) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cached_property
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from icesql.errors import AmbiguousColumnError, ColumnNotFoundError, similar_names
 from icesql.iceberg.types import (
@@ -18,13 +20,12 @@ from icesql.iceberg.types import (
 )
 
 
-@dataclass(frozen=True)
-class Schema:
+class Schema(Struct, frozen=True, dict=True):
     """The columns of a table at one time, in order; immutable and picklable."""
 
     fields: tuple[NestedField, ...]
     schema_id: int = 0
-    identifier_field_ids: tuple[int, ...] = field(default=())
+    identifier_field_ids: tuple[int, ...] = ()
 
     @property
     def struct(self) -> StructType:

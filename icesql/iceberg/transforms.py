@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import base64
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
+
+from msgspec import Struct
 
 from icesql.iceberg.bounds import MICROS_PER_DAY, NANOS_PER_DAY
 from icesql.iceberg.bucket_hash import bucket_hash
@@ -55,8 +56,7 @@ _UNORDERED: Final = (VariantType, GeometryType, GeographyType, UnknownType)
 # ------------------------------------------------------------------ transforms
 
 
-@dataclass(frozen=True, slots=True)
-class Transform:
+class Transform(Struct, frozen=True):
     """Base of all transforms; ``str()`` is the spelling of table metadata."""
 
     @property
@@ -84,8 +84,7 @@ class Transform:
         return "null" if value is None else human_value(value, self.result_type(source_type))
 
 
-@dataclass(frozen=True, slots=True)
-class Identity(Transform):
+class Identity(Transform, frozen=True):
     """The value itself."""
 
     def __str__(self) -> str:
@@ -109,8 +108,7 @@ class Identity(Transform):
         return value
 
 
-@dataclass(frozen=True, slots=True)
-class Void(Transform):
+class Void(Transform, frozen=True):
     """Always NULL: what a partition field becomes that was dropped from a v1 spec."""
 
     def __str__(self) -> str:
@@ -129,8 +127,7 @@ class Void(Transform):
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownTransform(Transform):
+class UnknownTransform(Transform, frozen=True):
     """A transform this version does not know; it never prunes but takes part in tuple equality."""
 
     text: str
@@ -155,8 +152,7 @@ class UnknownTransform(Transform):
         return "null" if value is None else str(value)
 
 
-@dataclass(frozen=True, slots=True)
-class Bucket(Transform):
+class Bucket(Transform, frozen=True):
     """``(murmur3(value) & 0x7fffffff) mod buckets``."""
 
     buckets: int
@@ -194,8 +190,7 @@ class Bucket(Transform):
         return (bucket_hash(value, source_type) & 0x7FFFFFFF) % self.buckets
 
 
-@dataclass(frozen=True, slots=True)
-class Truncate(Transform):
+class Truncate(Transform, frozen=True):
     """Numbers rounded down to a multiple of ``width``; text and bytes cut to ``width``.
 
     Text is cut in code points. For decimals the width counts unscaled units.
@@ -237,8 +232,7 @@ class Truncate(Transform):
                 raise ValueError(f"truncate cannot take {source_type}")
 
 
-@dataclass(frozen=True, slots=True)
-class TimeTransform(Transform):
+class TimeTransform(Transform, frozen=True):
     """Whole years, months, days or hours since 1970-01-01 (UTC), rounded down."""
 
     unit: str  # "year", "month", "day" or "hour"

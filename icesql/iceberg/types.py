@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct
 
 
 class _Missing:
@@ -31,107 +32,82 @@ class _Missing:
 MISSING: Final = _Missing()
 
 
-class IcebergType:
+class IcebergType(Struct, frozen=True):
     """Base of all types."""
-
-    __slots__ = ()
 
     def __str__(self) -> str:
         return _PRIMITIVE_NAMES[type(self)]
 
 
-class PrimitiveType(IcebergType):
+class PrimitiveType(IcebergType, frozen=True):
     """Base of the types without children."""
 
-    __slots__ = ()
+
+class BooleanType(PrimitiveType, frozen=True):
+    pass
 
 
-class _Plain(PrimitiveType):
-    """A type without parameters: all its instances are one value.
-
-    Not dataclasses: making a dozen of them costs more than parsing a query.
-    """
-
-    __slots__ = ()
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other)
-
-    def __hash__(self) -> int:
-        return hash(type(self))
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
+class IntegerType(PrimitiveType, frozen=True):
+    pass
 
 
-class BooleanType(_Plain):
-    __slots__ = ()
+class LongType(PrimitiveType, frozen=True):
+    pass
 
 
-class IntegerType(_Plain):
-    __slots__ = ()
+class FloatType(PrimitiveType, frozen=True):
+    pass
 
 
-class LongType(_Plain):
-    __slots__ = ()
+class DoubleType(PrimitiveType, frozen=True):
+    pass
 
 
-class FloatType(_Plain):
-    __slots__ = ()
+class DateType(PrimitiveType, frozen=True):
+    pass
 
 
-class DoubleType(_Plain):
-    __slots__ = ()
+class TimeType(PrimitiveType, frozen=True):
+    pass
 
 
-class DateType(_Plain):
-    __slots__ = ()
+class TimestampType(PrimitiveType, frozen=True):
+    pass
 
 
-class TimeType(_Plain):
-    __slots__ = ()
+class TimestamptzType(PrimitiveType, frozen=True):
+    pass
 
 
-class TimestampType(_Plain):
-    __slots__ = ()
+class TimestampNanoType(PrimitiveType, frozen=True):
+    pass
 
 
-class TimestamptzType(_Plain):
-    __slots__ = ()
+class TimestamptzNanoType(PrimitiveType, frozen=True):
+    pass
 
 
-class TimestampNanoType(_Plain):
-    __slots__ = ()
+class StringType(PrimitiveType, frozen=True):
+    pass
 
 
-class TimestamptzNanoType(_Plain):
-    __slots__ = ()
+class UUIDType(PrimitiveType, frozen=True):
+    pass
 
 
-class StringType(_Plain):
-    __slots__ = ()
+class BinaryType(PrimitiveType, frozen=True):
+    pass
 
 
-class UUIDType(_Plain):
-    __slots__ = ()
+class VariantType(PrimitiveType, frozen=True):
+    pass
 
 
-class BinaryType(_Plain):
-    __slots__ = ()
-
-
-class VariantType(_Plain):
-    __slots__ = ()
-
-
-class UnknownType(_Plain):
+class UnknownType(PrimitiveType, frozen=True):
     """Always NULL and never stored; also the type of what this version does not know."""
 
-    __slots__ = ()
 
-
-@dataclass(frozen=True, slots=True)
-class DecimalType(PrimitiveType):
+class DecimalType(PrimitiveType, frozen=True):
     precision: int
     scale: int
 
@@ -139,24 +115,21 @@ class DecimalType(PrimitiveType):
         return f"decimal({self.precision}, {self.scale})"
 
 
-@dataclass(frozen=True, slots=True)
-class FixedType(PrimitiveType):
+class FixedType(PrimitiveType, frozen=True):
     length: int
 
     def __str__(self) -> str:
         return f"fixed[{self.length}]"
 
 
-@dataclass(frozen=True, slots=True)
-class GeometryType(PrimitiveType):
+class GeometryType(PrimitiveType, frozen=True):
     crs: str = "OGC:CRS84"
 
     def __str__(self) -> str:
         return "geometry" if self.crs == "OGC:CRS84" else f"geometry({self.crs})"
 
 
-@dataclass(frozen=True, slots=True)
-class GeographyType(PrimitiveType):
+class GeographyType(PrimitiveType, frozen=True):
     crs: str = "OGC:CRS84"
     algorithm: str = "spherical"
 
@@ -166,8 +139,7 @@ class GeographyType(PrimitiveType):
         return f"geography({self.crs}, {self.algorithm})"
 
 
-@dataclass(frozen=True, slots=True)
-class NestedField:
+class NestedField(Struct, frozen=True):
     """A column, a struct child, a list element or a map key or value.
 
     ``initial_default`` and ``write_default`` are in the internal form of the module docstring
@@ -187,16 +159,14 @@ class NestedField:
         return f"{self.field_id}: {self.name}: {need} {self.type}"
 
 
-@dataclass(frozen=True, slots=True)
-class StructType(IcebergType):
-    fields: tuple[NestedField, ...] = field(default=())
+class StructType(IcebergType, frozen=True):
+    fields: tuple[NestedField, ...] = ()
 
     def __str__(self) -> str:
         return f"struct<{', '.join(map(str, self.fields))}>"
 
 
-@dataclass(frozen=True, slots=True)
-class ListType(IcebergType):
+class ListType(IcebergType, frozen=True):
     element_id: int
     element: IcebergType
     element_required: bool = False
@@ -210,8 +180,7 @@ class ListType(IcebergType):
         return f"list<{self.element}>"
 
 
-@dataclass(frozen=True, slots=True)
-class MapType(IcebergType):
+class MapType(IcebergType, frozen=True):
     key_id: int
     key: IcebergType
     value_id: int

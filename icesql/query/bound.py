@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from icesql.iceberg.expressions.predicate import Predicate
 
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
     from icesql.sql.statement import TableReference
 
 
-@dataclass(frozen=True, slots=True)
-class PushedConjunct:
+class PushedConjunct(Struct, frozen=True):
     """What became of one condition: the scan it concerns and the Iceberg predicate it gave.
 
     ``scan`` is the index of the scan, None when the condition concerns none or several.
@@ -28,8 +28,7 @@ class PushedConjunct:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ScanNote:
+class ScanNote(Struct, frozen=True):
     """What a table reference resolved to, in words, for reports and EXPLAIN.
 
     ``snapshot`` is a text such as ``812 (main) committed 2026-11-19 14:02:11 Europe/Berlin``,
@@ -42,8 +41,7 @@ class ScanNote:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class FileScan:
+class FileScan(Struct, frozen=True):
     """Local files that the table ``name`` of a tree stands for, read by a function of the engine.
 
     ``options`` are names and literals in SQL; ``folders`` hold all of the files.
@@ -56,8 +54,7 @@ class FileScan:
     folders: frozenset[str]
 
 
-@dataclass(frozen=True)
-class BoundQuery:
+class BoundQuery(Struct, frozen=True):
     """A query tree over ``"__scan_<i>"`` tables and one TableScan for each of them, in order.
 
     A scan exposes exactly the columns of its ``projection`` under their names, which are
@@ -72,6 +69,6 @@ class BoundQuery:
     references: tuple[TableReference, ...] = ()
     notes: tuple[str, ...] = ()
     pushed: tuple[PushedConjunct, ...] = ()
-    resolved: tuple[ScanNote, ...] = field(default=())
+    resolved: tuple[ScanNote, ...] = ()
     files: tuple[FileScan, ...] = ()
     has_lists: bool = False

@@ -9,9 +9,10 @@ case are exposed as ``__col_<field id>``, for engines that cannot tell them apar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct, field
+from msgspec.structs import replace
 from sqlglot import exp
 
 from icesql.errors import (
@@ -82,8 +83,7 @@ def _expose_all_outside(tree: exp.Expr, scopes: Sequence[SelectScope], binder: _
             binder.exposed[index].whole = True
 
 
-@dataclass(slots=True)
-class _Exposed:
+class _Exposed(Struct):
     """What one scan has to expose, gathered while the tree is walked."""
 
     scan: TableScan
@@ -131,8 +131,7 @@ class _Exposed:
         return replace(self.scan, projection=Schema(tuple(columns), schema_id=schema.schema_id))
 
 
-@dataclass(slots=True)
-class _Binder:
+class _Binder(Struct):
     exposed: Sequence[_Exposed]
 
     def bind(self, scope: SelectScope) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
 from sqlglot import exp
 
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
@@ -18,8 +18,7 @@ _PARTS: Final = frozenset({"kind", "hint", "expressions", "operation_modifiers",
 _TABLE_PARTS: Final = frozenset({"this", "alias"})
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataAnswer:
+class MetadataAnswer(Struct, frozen=True):
     """One result row; ``names`` are the output columns, all of type long."""
 
     names: tuple[str, ...]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
+from msgspec import Struct, field
 from sqlglot import exp
 
 from icesql.iceberg.metadata_columns import METADATA_COLUMNS
@@ -19,8 +19,7 @@ _SCAN = re.compile(r"__scan_(\d+)")
 PARTITION = "_partition"
 
 
-@dataclass(eq=False, slots=True)
-class Source:
+class Source(Struct, eq=False):
     """Something in FROM. ``columns`` are its output names in lower case, None when unknown.
 
     ``scan`` is the index of an Iceberg scan, ``query`` the SELECT or set operation of a derived
@@ -49,8 +48,7 @@ class Source:
         return self.scan is not None and (lower in METADATA_COLUMNS or lower == PARTITION)
 
 
-@dataclass(eq=False, slots=True)
-class SelectScope:
+class SelectScope(Struct, eq=False):
     """One SELECT with its sources in order, and the SELECT that encloses it."""
 
     select: exp.Select
@@ -84,8 +82,7 @@ class SelectScope:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Meaning:
+class Meaning(Struct, frozen=True):
     """Sources that a column may come from, and the path below them: column, then struct children.
 
     Several sources stand for an ambiguous name or one that USING joins. ``certain`` is False when
@@ -162,8 +159,7 @@ def nested_queries(node: exp.Expr) -> Iterator[exp.Query]:
             stack.extend(each.iter_expressions(reverse=True))
 
 
-@dataclass(slots=True)
-class _Builder:
+class _Builder(Struct):
     schemas: Sequence[Schema]
     scopes: list[SelectScope] = field(default_factory=list)
     outputs: dict[int, frozenset[str] | None] = field(default_factory=dict)

@@ -7,9 +7,10 @@ snapshots never qualify. Source: semantics of Iceberg's TableScan and Spark's VE
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from icesql.config import time_zone
 from icesql.errors import InternalError, SnapshotNotFoundError, similar_names
@@ -27,8 +28,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MAIN = "main"
 
 
-@dataclass(frozen=True, slots=True)
-class SelectedSnapshot:
+class SelectedSnapshot(Struct, frozen=True):
     """``snapshot`` is None only for a table that never had one; ``ref`` names how it was found."""
 
     snapshot: Snapshot | None

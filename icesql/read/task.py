@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from icesql.context import QueryContext
 from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE, Leaf
@@ -88,8 +88,7 @@ def byte_range(task: FileScanTask) -> tuple[int, int]:
     )
 
 
-@dataclass(frozen=True)
-class _BatchView:
+class _BatchView(Struct, frozen=True):
     """The arrays of a batch by the top-level field they were read from."""
 
     batch: SourceBatch

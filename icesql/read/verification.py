@@ -7,11 +7,12 @@ has one, of deletion vectors.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
+from msgspec.structs import replace
 
 from icesql.context import Progress, QueryContext
 from icesql.errors import CorruptFileError, UnsupportedTableError
@@ -163,8 +164,7 @@ class _Files:
             )
 
 
-@dataclass
-class _Column:
+class _Column(Struct):
     """A column of a file while it is read, and what its manifest says of it."""
 
     field: NestedField

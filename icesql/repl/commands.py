@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from icesql.errors import ProgrammingError, similar_names
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(Struct, frozen=True):
     """One command as typed; ``argument`` is None without one."""
 
     name: str
     argument: str | None = None
 
 
-@dataclass(frozen=True)
-class _Usage:
+class _Usage(Struct, frozen=True):
     argument: str  # "" = takes none, "[x]" = may be left out, "x" = needed
     help: str
 

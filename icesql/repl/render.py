@@ -10,11 +10,12 @@ import csv
 import json
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from icesql.repl.terminal import Writer, styled
 
@@ -30,8 +31,7 @@ _WIDEST_RULE: Final = 80
 _DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
 
 
-@dataclass(frozen=True)
-class Style:
+class Style(Struct, frozen=True):
     """How a table is laid out; ``width`` is the terminal's in cells, None = never cut."""
 
     width: int | None = None

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
 
 from icesql.config import Settings
 from icesql.iceberg.manifest.entries import ManifestEntries
@@ -19,8 +21,7 @@ if TYPE_CHECKING:
     from icesql.scan.tasks.packing import Packing
 
 
-@dataclass(frozen=True, slots=True)
-class SkipRecord:
+class SkipRecord(Struct, frozen=True):
     """Why a manifest, data file or delete file is not read.
 
     ``stage`` is "partition summary", "partition" or "metrics"; ``predicate`` the leaf that decided
@@ -34,8 +35,7 @@ class SkipRecord:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Survivors:
+class Survivors(Struct, frozen=True):
     """The entries of one manifest and the indexes of those that a plan reads."""
 
     entries: ManifestEntries
@@ -56,8 +56,7 @@ class Survivors:
         return total
 
 
-@dataclass(frozen=True)
-class ScanPlan:
+class ScanPlan(Struct, frozen=True, dict=True):
     """What to read for one scan; immutable.
 
     ``files`` are whole files in the order of the manifests. ``skipped`` is empty unless the scan is
@@ -70,7 +69,7 @@ class ScanPlan:
     settings: Settings = field(default_factory=Settings)
     skipped: tuple[SkipRecord, ...] = ()
     counts: ScanCounts = field(default_factory=ScanCounts)
-    survivors: tuple[Survivors, ...] = field(default=(), repr=False, compare=False)
+    survivors: tuple[Survivors, ...] = ()
     planning_seconds: float = 0.0
     limit_reached: bool = False
 

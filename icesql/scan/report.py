@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from typing import Any, Final
 
+from msgspec import Struct
+from msgspec.structs import fields
 
-@dataclass(slots=True)
-class ScanCounts:
+
+class ScanCounts(Struct):
     """Counters while planning; each is named as in Java's ScanMetrics."""
 
     result_data_files: int = 0
@@ -31,8 +32,7 @@ class ScanCounts:
 _BYTES: Final = frozenset({"total_file_size_in_bytes", "total_delete_file_size_in_bytes"})
 
 
-@dataclass(frozen=True, slots=True)
-class ScanReport:
+class ScanReport(Struct, frozen=True):
     """One scan, planned.
 
     A delete file that applies to several data files counts once for each in

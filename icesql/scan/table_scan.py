@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from icesql.catalog.open import Table
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
@@ -10,8 +10,7 @@ from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.schema import Schema
 
 
-@dataclass(frozen=True)
-class TableScan:
+class TableScan(Struct, frozen=True):
     """One table at one snapshot, with what was pushed into it.
 
     ``snapshot`` is None for a table without rows yet. ``schema`` is the schema to read by (that

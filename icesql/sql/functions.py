@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from icesql.sql.grammar import folder
 
@@ -12,8 +13,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(Struct, frozen=True):
     """A row of the table: an example in the dialect's spelling and its value as the shell shows it.
 
     ``result`` is the declared type of the result; ``$1`` is that of the first argument.

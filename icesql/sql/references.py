@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final, cast
 
+from msgspec import Struct
 from sqlglot import exp
 
 from icesql.errors import ProgrammingError
@@ -17,8 +17,7 @@ from icesql.sql.time_travel import SnapshotId, TimeTravel, read_travel
 _LAST: Final = 1 << 60
 
 
-@dataclass(frozen=True, slots=True)
-class _Qualified:
+class _Qualified(Struct, frozen=True):
     """A table without alias that columns may name by more than its last part."""
 
     parts: tuple[str, ...]

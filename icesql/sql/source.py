@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 from sqlglot.tokenizer_core import TokenType
 
 from icesql.errors import SqlSyntaxError, UnsupportedSqlError
@@ -37,8 +37,7 @@ ENDS_CLAUSE: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """SQL text, for turning an offset into a line and a column that count from 1."""
 
     sql: str

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from icesql.sql.time_travel import TimeTravel
 
@@ -11,8 +12,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 
-@dataclass(frozen=True, slots=True)
-class TableReference:
+class TableReference(Struct, frozen=True):
     """One place where a statement names an Iceberg table; ``"__scan_<index>"`` in its tree.
 
     ``parts`` are the names as written (``a.b.c`` → 3). ``path`` is set for
@@ -33,8 +33,7 @@ class TableReference:
         return self.path if self.path is not None else ".".join(self.parts)
 
 
-@dataclass(frozen=True, slots=True)
-class FileReference:
+class FileReference(Struct, frozen=True):
     """Files as one table: the function that reads them, paths or globs, and its options in SQL."""
 
     index: int
@@ -50,8 +49,7 @@ class FileReference:
         return f"__file_{self.index}"
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Struct, frozen=True):
     """A SELECT, set operation, WITH or VALUES.
 
     Every Iceberg table in ``tree`` is a Table named ``"__scan_<i>"`` with an alias and stands
@@ -65,8 +63,7 @@ class Query:
     files: tuple[FileReference, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Explain:
+class Explain(Struct, frozen=True):
     """EXPLAIN [ANALYZE] of a query; ``format`` is "text" or "json"."""
 
     query: Query
@@ -74,60 +71,52 @@ class Explain:
     format: str = "text"
 
 
-@dataclass(frozen=True, slots=True)
-class SetSetting:
+class SetSetting(Struct, frozen=True):
     """SET name = value; the value as text, unquoted."""
 
     name: str
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class ResetSetting:
+class ResetSetting(Struct, frozen=True):
     """RESET name; None for RESET ALL."""
 
     name: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class ShowTables:
+class ShowTables(Struct, frozen=True):
     """SHOW TABLES [FROM namespace] [LIKE pattern]; None is the current namespace."""
 
     namespace: tuple[str, ...] | None = None
     like: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ShowNamespaces:
+class ShowNamespaces(Struct, frozen=True):
     """SHOW SCHEMAS, NAMESPACES or DATABASES [FROM parent] [LIKE pattern]."""
 
     parent: tuple[str, ...] | None = None
     like: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ShowSnapshots:
+class ShowSnapshots(Struct, frozen=True):
     """SHOW SNAPSHOTS [FROM] table."""
 
     reference: TableReference
 
 
-@dataclass(frozen=True, slots=True)
-class ShowRefs:
+class ShowRefs(Struct, frozen=True):
     """SHOW REFS [FROM] table: its branches and tags."""
 
     reference: TableReference
 
 
-@dataclass(frozen=True, slots=True)
-class Describe:
+class Describe(Struct, frozen=True):
     """DESCRIBE table, possibly at a snapshot."""
 
     reference: TableReference
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(Struct, frozen=True):
     """USE namespace."""
 
     parts: tuple[str, ...]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from icesql.errors import SqlSyntaxError, UnsupportedSqlError
 
@@ -13,22 +14,19 @@ if TYPE_CHECKING:
     from icesql.sql.source import Source
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotId:
+class SnapshotId(Struct, frozen=True):
     """The snapshot with this id."""
 
     id: int
 
 
-@dataclass(frozen=True, slots=True)
-class VersionText:
+class VersionText(Struct, frozen=True):
     """A branch or tag name; a text of digits is a snapshot id first and a ref name second."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class AsOf:
+class AsOf(Struct, frozen=True):
     """The snapshot that was current at an instant: microseconds since 1970-01-01 00:00 UTC.
 
     ``text`` is what the user wrote, for reports and errors.
@@ -38,8 +36,7 @@ class AsOf:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class AtTime:
+class AtTime(Struct, frozen=True):
     """The snapshot that was current at a time, an expression that binding folds to an instant.
 
     ``numbers_are_seconds``: a bare number is a time in epoch seconds (Spark's rule).

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote
+
+from msgspec import Struct
 
 from icesql.storage.reroot import is_local, local_spellings, split_path
 
@@ -17,8 +18,7 @@ _ONE_STORE: Final = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Roots:
+class Roots(Struct, frozen=True):
     """Folders of this machine and prefixes of object stores; picklable.
 
     A path lies below a root by whole names: ``/data`` does not hold ``/database``. Local paths

@@ -27,7 +27,9 @@ def test_file_systems_of_pyarrow_are_opened_in_storage_only() -> None:
 
 def test_spark_is_known_to_its_engine_and_its_data_source_only() -> None:
     named = {source.relative_to(ROOT / "icesql").as_posix() for source in _importers("pyspark")}
-    assert {each for each in named if not each.startswith(("engine/spark/", "datasource/"))} == set()
+    assert {
+        each for each in named if not each.startswith(("engine/spark/", "datasource/"))
+    } == set()
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))

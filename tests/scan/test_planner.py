@@ -8,11 +8,11 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from icesql.catalog.open import Table
 from icesql.config import Settings

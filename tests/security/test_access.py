@@ -23,7 +23,7 @@ from icesql.errors import (
 from tests.writer.table import TableWriter
 
 FIELDS = [{"id": 1, "name": "a", "required": False, "type": "long"}]
-NAMES = list(Settings.__dataclass_fields__)
+NAMES = list(Settings.__struct_fields__)
 VALUES = {"engine": "spark", "local_reader": "arrow", "timezone": "Asia/Tokyo", "prune": "off"}
 
 

@@ -260,7 +260,7 @@ def test_a_session_that_its_user_stopped_is_told(spark_here: None, tmp_path: Pat
 SECRET = "hush-hush-4711"
 SECRETS = """
     import sys
-    from dataclasses import replace
+    from msgspec.structs import replace
     import icesql
     from icesql.engine.spark.crossing import new_mark
     from icesql.engine.spark.errors import translate

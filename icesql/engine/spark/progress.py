@@ -7,8 +7,10 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from icesql.context import Progress, QueryContext
 from icesql.engine.spark.errors import spark_exceptions
@@ -26,8 +28,7 @@ def _gone() -> tuple[type[BaseException], ...]:
     return (*spark_exceptions(), ValueError)
 
 
-@dataclass(frozen=True)
-class Stage:
+class Stage(Struct, frozen=True):
     """What Spark counts of a stage."""
 
     tasks: int

@@ -5,9 +5,10 @@ from __future__ import annotations
 import secrets
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 import icesql.errors
 from icesql.context import QueryContext

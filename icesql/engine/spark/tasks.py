@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from icesql.scan.tasks.packing import adjust_split_size, pack_files, weight
 from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, without_metrics

@@ -16,9 +16,10 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from icesql.engine.spark.errors import spark_exceptions
 
@@ -72,8 +73,7 @@ def arrow_schema(schema: Any) -> pa.Schema:
     return to_arrow_schema(schema, **given)
 
 
-@dataclass(frozen=True)
-class _Jvm:
+class _Jvm(Struct, frozen=True):
     """Spark's own methods behind ``DataFrame.toArrow`` and ``SparkContext.runJob``."""
 
     session: Any

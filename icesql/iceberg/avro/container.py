@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from icesql.errors import CorruptFileError, UnsupportedTableError
 
@@ -28,8 +29,7 @@ class BadAvro(ValueError):
     """Bytes that are not what the Avro encoding allows."""
 
 
-@dataclass(frozen=True, slots=True)
-class AvroFile:
+class AvroFile(Struct, frozen=True):
     """The blocks of one file, unpacked and joined.
 
     ``blocks`` holds per block the number of its records, the end of them in ``data``, and the

@@ -6,8 +6,9 @@ Source: Avro 1.12 specification, "Schema Declaration"; Iceberg spec, "Avro".
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from icesql.iceberg.metadata.json_fields import Malformed, load_json
 
@@ -21,8 +22,7 @@ class OddSchema(ValueError):
     """A writer schema that this reader does not undertake to walk."""
 
 
-@dataclass(frozen=True, slots=True)
-class AvroNode:
+class AvroNode(Struct, frozen=True):
     """One type: ``kind`` is Avro's name of it, or "union".
 
     ``items`` are the branches of a union, else the one type inside an array or map. ``size`` is
@@ -60,8 +60,7 @@ class AvroNode:
         return others[0] if len(self.items) == 2 and len(others) == 1 else None
 
 
-@dataclass(frozen=True, slots=True)
-class AvroField:
+class AvroField(Struct, frozen=True):
     """A field of a record; ``field_id`` is Iceberg's, None when the writer gave none."""
 
     name: str

@@ -8,9 +8,10 @@ NOT_STARTS_WITH are false for NULL too, as in SQL's WHERE.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
+
+from msgspec import Struct
 
 
 class Operation(Enum):
@@ -32,10 +33,8 @@ class Operation(Enum):
     NOT_STARTS_WITH = "NOT STARTS WITH"
 
 
-class Predicate:
+class Predicate(Struct, frozen=True):
     """Base of all nodes; ``&`` and ``|`` simplify as they combine."""
-
-    __slots__ = ()
 
     def __and__(self, other: Predicate) -> Predicate:
         if self is ALWAYS_FALSE or other is ALWAYS_FALSE:
@@ -56,9 +55,7 @@ class Predicate:
         return Or(self, other)
 
 
-class _AlwaysTrue(Predicate):
-    __slots__ = ()
-
+class _AlwaysTrue(Predicate, frozen=True):
     def __str__(self) -> str:
         return "true"
 
@@ -66,9 +63,7 @@ class _AlwaysTrue(Predicate):
         return "ALWAYS_TRUE"
 
 
-class _AlwaysFalse(Predicate):
-    __slots__ = ()
-
+class _AlwaysFalse(Predicate, frozen=True):
     def __str__(self) -> str:
         return "false"
 
@@ -80,8 +75,7 @@ ALWAYS_TRUE: Final[Predicate] = _AlwaysTrue()
 ALWAYS_FALSE: Final[Predicate] = _AlwaysFalse()
 
 
-@dataclass(frozen=True, slots=True)
-class And(Predicate):
+class And(Predicate, frozen=True):
     left: Predicate
     right: Predicate
 
@@ -89,8 +83,7 @@ class And(Predicate):
         return f"({self.left} AND {self.right})"
 
 
-@dataclass(frozen=True, slots=True)
-class Or(Predicate):
+class Or(Predicate, frozen=True):
     left: Predicate
     right: Predicate
 
@@ -98,8 +91,7 @@ class Or(Predicate):
         return f"({self.left} OR {self.right})"
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(Struct, frozen=True):
     """A column, or a transform of it when ``transform`` is not "identity".
 
     ``name`` is the full dotted name at the time of binding, for people; ``field_id`` decides.
@@ -113,8 +105,7 @@ class Term:
         return self.name if self.transform == "identity" else f"{self.transform}({self.name})"
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf(Predicate):
+class Leaf(Predicate, frozen=True):
     """One comparison. ``literal`` is in the internal form of the term's type (``iceberg.types``).
 
     It is None for the four unary operations, a frozenset for IN and NOT_IN, else one value that is

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import date, datetime, time
 from fractions import Fraction
 from typing import Any, Final
+
+from msgspec import Struct
 
 from icesql.iceberg.bounds import MICROS_PER_DAY
 from icesql.iceberg.calendar import days_from_civil
@@ -25,8 +26,7 @@ from icesql.iceberg.types import (
 _WIDEST_ZONE: Final = 18 * 3_600_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class EpochMicros:
+class EpochMicros(Struct, frozen=True):
     """A timestamp in µs since 1970-01-01, for values that ``datetime`` cannot hold.
 
     ``zoned``: ``value`` is an instant (UTC); else it counts on a clock without zone.
@@ -36,8 +36,7 @@ class EpochMicros:
     zoned: bool
 
 
-@dataclass(frozen=True, slots=True)
-class NanoTimestamp:
+class NanoTimestamp(Struct, frozen=True):
     """A timestamp in ns since 1970-01-01; ``zoned`` as for EpochMicros."""
 
     epoch_ns: int

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from icesql.iceberg.manifest.entries import IntKeyedColumn
 
 
-@dataclass(slots=True)
-class ManifestColumns:
+class ManifestColumns(Struct):
     """What a decoder hands over; None in the three id columns says "inherit"."""
 
     status: list[int]

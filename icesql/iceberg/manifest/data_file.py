@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
+
+from msgspec import Struct
 
 
 class FileContent(IntEnum):
@@ -16,8 +17,7 @@ class FileContent(IntEnum):
     EQUALITY_DELETES = 2
 
 
-@dataclass(frozen=True, slots=True)
-class DataFile:
+class DataFile(Struct, frozen=True):
     """A file of a manifest entry, with inherited values filled in; immutable and picklable.
 
     ``path`` is the identity, verbatim as the manifest says; ``storage`` knows where it is opened.

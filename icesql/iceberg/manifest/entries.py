@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Protocol
+
+from msgspec import Struct, field
 
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 
@@ -26,8 +27,7 @@ class IntKeyedColumn(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class PlainMaps:
+class PlainMaps(Struct, frozen=True):
     """A column of maps held as they are."""
 
     maps: Sequence[Mapping[int, Any] | None]
@@ -51,8 +51,7 @@ MAP_COLUMNS: Final = (
 )
 
 
-@dataclass(frozen=True)
-class ManifestEntries:
+class ManifestEntries(Struct, frozen=True, dict=True):
     """All entries of one manifest, inherited values filled in.
 
     Every list has ``count`` items, in file order. ``partition`` holds tuples in the internal form

@@ -7,9 +7,10 @@ list as the spec says. Source: Iceberg spec, "Manifest Lists", "Manifests", "Inh
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
+
+from msgspec import Struct
 
 from icesql.errors import CorruptFileError, UnsupportedTableError
 from icesql.iceberg.avro.container import AvroFile, BadAvro, read_avro_file
@@ -34,8 +35,7 @@ class ManifestContent(IntEnum):
     DELETES = 1
 
 
-@dataclass(frozen=True, slots=True)
-class FieldSummary:
+class FieldSummary(Struct, frozen=True):
     """What the partition values of one field are in a whole manifest.
 
     Bounds are single-value bytes of the partition type and leave out NaN; both None says that all
@@ -48,8 +48,7 @@ class FieldSummary:
     upper_bound: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ManifestFile:
+class ManifestFile(Struct, frozen=True):
     """One manifest of a snapshot; counts that are None are unknown, not zero.
 
     ``partitions`` has a summary per field of the spec, or is None.
@@ -196,7 +195,7 @@ def _refuse_repeated(manifest: str, named: dict[str, int], path: str) -> None:
 
 
 def _with_ids(schema: AvroNode, ids: Mapping[str, int]) -> AvroNode:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     return replace(
         schema,

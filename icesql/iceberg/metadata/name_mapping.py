@@ -6,8 +6,9 @@ Source: Iceberg spec, "Column Projection" and "Name Mapping Serialization".
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct
 
 from icesql.errors import CorruptFileError
 from icesql.iceberg.metadata.json_fields import (
@@ -23,20 +24,18 @@ PROPERTY: Final = "schema.name-mapping.default"
 _DEEPEST: Final = 100
 
 
-@dataclass(frozen=True, slots=True)
-class MappedField:
+class MappedField(Struct, frozen=True):
     """One field and all names it ever had; ``field_id`` None says to ignore columns so named."""
 
     field_id: int | None
     names: tuple[str, ...]
-    fields: tuple[MappedField, ...] = field(default=())
+    fields: tuple[MappedField, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class NameMapping:
+class NameMapping(Struct, frozen=True):
     """The mapping of a table; immutable and picklable."""
 
-    fields: tuple[MappedField, ...] = field(default=())
+    fields: tuple[MappedField, ...] = ()
 
     @property
     def field_ids(self) -> frozenset[int]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from msgspec import Struct, field
 
 from icesql.errors import CorruptFileError
 from icesql.iceberg.metadata.json_fields import (
@@ -23,8 +24,7 @@ from icesql.iceberg.metadata.json_fields import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """The state of a table at one commit.
 
     One of ``manifest_list`` and ``manifests`` is set; the latter only by v1 writers that kept
@@ -46,8 +46,7 @@ class Snapshot:
     key_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotRef:
+class SnapshotRef(Struct, frozen=True):
     """A branch or a tag: a name for a snapshot; ages are milliseconds."""
 
     snapshot_id: int
@@ -57,8 +56,7 @@ class SnapshotRef:
     max_snapshot_age_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotLogEntry:
+class SnapshotLogEntry(Struct, frozen=True):
     """``main`` pointed at this snapshot from ``timestamp_ms`` on."""
 
     timestamp_ms: int

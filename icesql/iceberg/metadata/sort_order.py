@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct
 
 from icesql.iceberg.metadata.json_fields import Malformed, as_int, as_list, as_object, required_int
 
 
-@dataclass(frozen=True, slots=True)
-class SortField:
+class SortField(Struct, frozen=True):
     """One key; ``direction`` is "asc" or "desc", ``null_order`` "nulls-first" or "nulls-last"."""
 
     source_ids: tuple[int, ...]
@@ -19,12 +19,11 @@ class SortField:
     null_order: str
 
 
-@dataclass(frozen=True, slots=True)
-class SortOrder:
+class SortOrder(Struct, frozen=True):
     """The keys of one order, most significant first; order 0 is unsorted."""
 
     order_id: int = 0
-    fields: tuple[SortField, ...] = field(default=())
+    fields: tuple[SortField, ...] = ()
 
 
 UNSORTED = SortOrder()

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from icesql.errors import CorruptFileError, UnsupportedTableError
 from icesql.iceberg.metadata.json_fields import (
@@ -51,16 +53,14 @@ _LARGEST: Final = 256 << 20
 _STEP: Final = 4 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataLogEntry:
+class MetadataLogEntry(Struct, frozen=True):
     """An earlier metadata file and when it was last the current one."""
 
     timestamp_ms: int
     metadata_file: str
 
 
-@dataclass(frozen=True, slots=True)
-class StatisticsFile:
+class StatisticsFile(Struct, frozen=True):
     """A Puffin file with statistics of one snapshot; informational."""
 
     snapshot_id: int
@@ -69,8 +69,7 @@ class StatisticsFile:
     file_footer_size_in_bytes: int | None = None
 
 
-@dataclass(frozen=True)
-class TableMetadata:
+class TableMetadata(Struct, frozen=True, dict=True):
     """A table at one commit, from all its schemas, specs and snapshots to its properties.
 
     Mappings are by id; ``snapshots`` are in file order, parsed when asked for. ``location`` has no

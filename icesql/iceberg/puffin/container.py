@@ -6,8 +6,9 @@ Source: Iceberg spec, "Puffin".
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from icesql.errors import CorruptFileError, UnsupportedTableError
 from icesql.iceberg.metadata.json_fields import (
@@ -27,8 +28,7 @@ _TAIL: Final = 12
 _LARGEST: Final = 64 << 20  # bytes of a footer, packed or not
 
 
-@dataclass(frozen=True, slots=True)
-class PuffinBlob:
+class PuffinBlob(Struct, frozen=True):
     """One blob: ``offset`` and ``length`` are bytes of the file, ``codec`` None is uncompressed."""
 
     type: str

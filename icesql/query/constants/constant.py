@@ -7,10 +7,12 @@ range, so that predicates made from it stay implied.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from enum import Enum, auto
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 SECOND: Final = 1_000_000
 HOUR: Final = 3600 * SECOND
@@ -44,8 +46,7 @@ class Kind(Enum):
     UUID = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(Struct, frozen=True):
     """A length of time in the three parts that do not convert into each other."""
 
     months: int = 0
@@ -64,8 +65,7 @@ class Interval:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(Struct, frozen=True):
     """A value of ``kind``: DATE int days, TIMESTAMP and TIMESTAMPTZ int µs since 1970.
 
     For the three of them the true value may lie anywhere from ``value`` to ``high``, when

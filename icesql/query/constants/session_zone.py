@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from icesql.config import time_zone
 from icesql.query.constants.constant import DAY, HOUR, Constant, Kind

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct, field
 from sqlglot import exp
 
 from icesql.iceberg.expressions.predicate import (
@@ -71,8 +71,7 @@ _HOLDS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Translation:
+class Translation(Struct, frozen=True):
     """A predicate and, in words, what of the condition it leaves to the engine."""
 
     predicate: Predicate
@@ -96,8 +95,7 @@ def translate(condition: exp.Expr, resolve: Resolve, context: QueryContext) -> T
     return Translation(predicate, tuple(dict.fromkeys(translator.reasons)))
 
 
-@dataclass(slots=True)
-class Translator:
+class Translator(Struct):
     """Walks one condition; ``reasons`` gathers what of it is left to the engine."""
 
     resolve: Resolve

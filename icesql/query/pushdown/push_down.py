@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct, field
+from msgspec.structs import replace
 from sqlglot import exp
 
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, And, Leaf, Or, Predicate
@@ -75,8 +76,7 @@ def push_down(
     return tuple(filtered), tuple(pusher.pushed)
 
 
-@dataclass(slots=True)
-class _Pusher:
+class _Pusher(Struct):
     scans: Sequence[TableScan]
     context: QueryContext
     scope_of: dict[int, SelectScope]

@@ -7,9 +7,9 @@ error in the engine for the rows concerned, so no row passes that the result lea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
 from sqlglot import exp
 
 from icesql.iceberg.expressions.predicate import (
@@ -72,8 +72,7 @@ def unwrap(
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Inversion:
+class _Inversion(Struct, frozen=True):
     operation: Operation
     constant: Constant
     field_of: FieldOf

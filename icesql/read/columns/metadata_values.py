@@ -7,13 +7,13 @@ without ``first_row_id``. Source: Iceberg spec, "Reserved Field IDs" and "Row Li
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from icesql.iceberg.manifest.partition_values import UNSTORED
 from icesql.iceberg.metadata_columns import (
@@ -36,8 +36,7 @@ from icesql.scan.tasks.task import FileScanTask, ScanContext
 Values = Callable[[SourceBatch, "pa.Array | None", "npt.NDArray[np.bool_] | None"], pa.Array]
 
 
-@dataclass(frozen=True)
-class MetadataColumn:
+class MetadataColumn(Struct, frozen=True):
     """One metadata column of one file; ``reader`` is the stored column it falls back from."""
 
     values: Values

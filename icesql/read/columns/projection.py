@@ -8,11 +8,11 @@ Projection".
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from icesql.errors import CorruptFileError
 from icesql.iceberg.types import (
@@ -33,8 +33,7 @@ from icesql.read.formats.file_fields import FileField, is_list
 Filler: TypeAlias = Callable[[int], pa.Array]
 
 
-@dataclass(frozen=True)
-class ColumnReader:
+class ColumnReader(Struct, frozen=True):
     """How one table column comes out of a file.
 
     ``source`` is the file's top-level field to read, None when ``fill(count)`` makes the column
@@ -80,8 +79,7 @@ def _find(column: NestedField, fields: Sequence[FileField]) -> FileField | None:
     return next((each for each in fields if each.field_id == column.field_id), None)
 
 
-@dataclass(frozen=True)
-class _Builder:
+class _Builder(Struct, frozen=True):
     constants: Mapping[int, Any]
     path: str
     floor_nanos: bool

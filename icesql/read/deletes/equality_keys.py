@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from icesql.context import QueryContext
 from icesql.errors import CorruptFileError, UnsupportedTableError
@@ -58,8 +59,7 @@ def _comparable(value: Any) -> Any:
 _NO_KEYS = (UnknownType, VariantType, GeometryType, GeographyType)
 
 
-@dataclass(frozen=True)
-class KeyColumn:
+class KeyColumn(Struct, frozen=True):
     """A column of an equality key: the leaf field, and the top-level column that leads to it.
 
     ``column`` holds nothing but the structs on the way; ``steps`` are child numbers inside it.
@@ -110,8 +110,7 @@ def leaf_column(schema: Schema, field_id: int) -> KeyColumn:
     return KeyColumn(leaf, column, (0,) * len(ancestors))
 
 
-@dataclass(frozen=True)
-class EqualityGroup:
+class EqualityGroup(Struct, frozen=True):
     """All equality deletes of a scan with one id set and one scope.
 
     With ``partitions`` (scope: the delete file's own spec and partition) relations carry the
@@ -124,7 +123,7 @@ class EqualityGroup:
     partitions: Mapping[PartitionKey, int] | None
     context: ScanContext
     query: QueryContext
-    _state: _GroupState = field(default_factory=lambda: _GroupState(), compare=False)
+    _state: _GroupState = field(default_factory=lambda: _GroupState())
 
     @property
     def field_ids(self) -> tuple[int, ...]:
@@ -285,8 +284,7 @@ class EqualityGroup:
         return found if found.any() else None
 
 
-@dataclass
-class _GroupState:
+class _GroupState(Struct):
     """What a group loads lazily."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)

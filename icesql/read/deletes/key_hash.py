@@ -7,12 +7,12 @@ bytes are their own words; longer values are hashed and must be compared again a
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec import Struct
 
 Words: TypeAlias = npt.NDArray[np.uint64]
 
@@ -20,8 +20,7 @@ _LONG = 256
 _NULL = np.uint64(0x9E3779B97F4A7C15)
 
 
-@dataclass(frozen=True)
-class KeyWords:
+class KeyWords(Struct, frozen=True):
     """One key column: words per value (0 where NULL), and which values are NULL."""
 
     words: tuple[Words, ...]

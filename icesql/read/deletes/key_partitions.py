@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import IO, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec import Struct
 
 from icesql.read.deletes.key_hash import Words, is_exact, word_count
 from icesql.storage.temporary import make_temporary_folder
@@ -24,8 +24,7 @@ Records: TypeAlias = npt.NDArray[Any]
 _PARTITION_ROWS = 1 << 19
 
 
-@dataclass(frozen=True)
-class KeyLayout:
+class KeyLayout(Struct, frozen=True):
     """Which parts of a key a record keeps beside its hash."""
 
     types: tuple[pa.DataType, ...]
@@ -56,8 +55,7 @@ class KeyLayout:
         return np.dtype([("hash", "u8"), ("rank", "u4"), *self.rest])
 
 
-@dataclass(frozen=True)
-class DistinctKeys:
+class DistinctKeys(Struct, frozen=True):
     """Distinct keys in hash order: hash, rank of the sequence number, and the rest of the key."""
 
     hashes: Words

@@ -7,8 +7,9 @@ A block belongs to the range that holds the sync marker before it. Source: Avro 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import BinaryIO, Final
+
+from msgspec import Struct
 
 from icesql.errors import CorruptFileError
 from icesql.iceberg.avro.container import BadAvro, unpack_block
@@ -18,8 +19,7 @@ _MAGIC: Final = b"Obj\x01"
 _SYNC_SIZE: Final = 16
 
 
-@dataclass(frozen=True)
-class AvroBlock:
+class AvroBlock(Struct, frozen=True):
     """``count`` records from position ``first`` of the file on, unpacked."""
 
     count: int

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
+from msgspec import Struct
 
 from icesql.errors import UnsupportedTableError
 from icesql.read.formats.decode_errors import decoding
@@ -47,8 +47,7 @@ class BadSchema(ValueError):
     """JSON that is no Avro schema."""
 
 
-@dataclass(frozen=True)
-class AvroColumn:
+class AvroColumn(Struct, frozen=True):
     """A type of the writer schema; ``children`` as those of ``FileField``.
 
     ``kind`` is Avro's name of it, "map-array" for arrays that spell a map, or "union" for a
@@ -92,8 +91,7 @@ def without_logical_types(schema: Any) -> Any:
     return schema
 
 
-@dataclass(frozen=True)
-class _Schema:
+class _Schema(Struct, frozen=True):
     named: dict[str, Any]
 
     def parse(self, json: Any, depth: int, space: str = "") -> AvroColumn:

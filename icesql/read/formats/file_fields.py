@@ -7,9 +7,10 @@ and positions must tell the same story. Source: Iceberg spec, "Column Projection
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from icesql.errors import CorruptFileError, UnsupportedTableError
 from icesql.iceberg.metadata.name_mapping import NameMapping
@@ -17,8 +18,7 @@ from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import NestedField, children
 
 
-@dataclass(frozen=True)
-class FileField:
+class FileField(Struct, frozen=True):
     """One field of a file; ``children`` are struct fields, a list's element, or key and value.
 
     ``index`` is its place among its siblings, ``type`` the Arrow type that the format reader
@@ -29,7 +29,7 @@ class FileField:
     name: str
     type: pa.DataType
     field_id: int | None = None
-    children: tuple[FileField, ...] = field(default=())
+    children: tuple[FileField, ...] = ()
 
 
 def arrow_fields(fields: Iterable[pa.Field], id_key: bytes) -> tuple[FileField, ...]:

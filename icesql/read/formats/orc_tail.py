@@ -6,8 +6,9 @@ Source: ORC v1 specification, "File Tail".
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 _TAIL_FOOTER: Final = 2
 _FOOTER_STRIPES: Final = 3
@@ -15,8 +16,7 @@ _STRIPE_OFFSET: Final = 1
 _STRIPE_ROWS: Final = 5
 
 
-@dataclass(frozen=True)
-class Stripe:
+class Stripe(Struct, frozen=True):
     """A stripe: its first byte in the file and how many rows it has."""
 
     offset: int

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import BinaryIO, Final, NamedTuple
+
+from msgspec import Struct
 
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.schema import Schema
@@ -64,8 +65,7 @@ class Chunk(NamedTuple):
     lower: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class RowCounts:
+class RowCounts(Struct, frozen=True):
     """``schema`` is the part of the footer before the counts: equal schemas have equal bytes.
 
     ``groups`` are the row groups: rows and chunks; None when the footer is too long to look at.

@@ -7,12 +7,12 @@ or maximum, and no comparison is true for it. Source: Iceberg Java, ParquetMetri
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
 
 from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, And, Leaf, Operation, Or, Predicate
 from icesql.iceberg.schema import Schema
@@ -41,8 +41,7 @@ _NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _NANOS_PER_DAY = 86_400_000_000_000
 
 
-@dataclass(frozen=True)
-class ColumnFacts:
+class ColumnFacts(Struct, frozen=True):
     """What a footer says of one column in one row group; None is unknown.
 
     ``lower`` and ``upper`` are in the internal form of the table's type, strings as UTF-8 bytes.

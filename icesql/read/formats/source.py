@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
+from msgspec import Struct
 
 from icesql.errors import CorruptFileError, UnsupportedTableError
 from icesql.iceberg.expressions.predicate import Predicate
@@ -18,8 +18,7 @@ from icesql.scan.tasks.task import ScanContext
 BATCH_ROWS = 65_536
 
 
-@dataclass(frozen=True)
-class SourceBatch:
+class SourceBatch(Struct, frozen=True):
     """Consecutive rows of a file; ``arrays`` follow the fields asked for.
 
     ``first`` is the position in the file of the first row, before any filtering.

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
+
+from msgspec import Struct
 
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_TRUE,
@@ -29,8 +30,7 @@ _RANGES: Final = (Operation.LT, Operation.LT_EQ, Operation.GT, Operation.GT_EQ)
 _SURELY_WHOLE: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnSummary:
+class ColumnSummary(Struct, frozen=True):
     """Facts about the values of one column; False and None mean "not known".
 
     ``lower`` and ``upper`` are decoded and enclose all values that are neither NULL nor NaN.

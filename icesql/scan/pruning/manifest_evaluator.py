@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
+
+from msgspec.structs import replace
 
 from icesql.iceberg.bounds import decode_bound
 from icesql.iceberg.expressions.predicate import Leaf, Predicate

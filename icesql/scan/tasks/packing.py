@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeVar
+
+from msgspec import Struct
 
 from icesql.config import Settings
 from icesql.errors import ProgrammingError
@@ -18,8 +19,7 @@ OPEN_FILE_COST: Final = "read.split.open-file-cost"
 Item = TypeVar("Item")
 
 
-@dataclass(frozen=True, slots=True)
-class Packing:
+class Packing(Struct, frozen=True):
     """How large combined tasks become; sizes are bytes, ``lookback`` a number of open bins.
 
     ``open_file_cost`` is the least weight of each file and delete file, so that thousands of small

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import pairwise
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.manifest.data_file import DataFile
@@ -14,8 +16,7 @@ from icesql.iceberg.schema import Schema
 from icesql.storage.open import Storage
 
 
-@dataclass(frozen=True)
-class ScanContext:
+class ScanContext(Struct, frozen=True):
     """Everything the tasks of one scan share.
 
     ``schema`` is the table schema the scan reads by; ``projection`` the columns that come out,
@@ -74,8 +75,7 @@ def content_bytes(deletes: Sequence[DataFile]) -> int:
     )
 
 
-@dataclass(frozen=True)
-class FileScanTask:
+class FileScanTask(Struct, frozen=True):
     """A byte range of one data file with the deletes that apply to it.
 
     ``start`` and ``length`` are bytes; a row group belongs to the task that holds its midpoint.
@@ -86,7 +86,7 @@ class FileScanTask:
     data_file: DataFile
     start: int
     length: int
-    deletes: tuple[DataFile, ...] = field(default=())
+    deletes: tuple[DataFile, ...] = ()
     residual: Predicate = ALWAYS_TRUE
 
     @property
@@ -124,8 +124,7 @@ def distinct_deletes(tasks: Iterable[FileScanTask]) -> tuple[DataFile, ...]:
     return tuple(found.values())
 
 
-@dataclass(frozen=True)
-class CombinedScanTask:
+class CombinedScanTask(Struct, frozen=True):
     """File tasks that one worker reads in order; with its context it can run anywhere."""
 
     tasks: tuple[FileScanTask, ...]

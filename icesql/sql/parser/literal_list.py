@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import Any, Final
 
+from msgspec import Struct
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
@@ -50,8 +50,7 @@ _ITEMS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class LiteralList:
+class LiteralList(Struct, frozen=True):
     """Values of one kind: ``integer`` (int), ``decimal`` (int and Decimal), ``text``, ``date``.
 
     None is NULL. ``date`` holds dates as text; every one is a day of the calendar.
@@ -108,8 +107,7 @@ class LiteralList:
                 return exp.Neg(this=number) if text.startswith("-") else number
 
 
-@dataclass(frozen=True, slots=True)
-class Lists:
+class Lists(Struct, frozen=True):
     """The long lists of a text: ``text`` without them, and the lists by where they began.
 
     A number stands for so many ``?`` parameters.

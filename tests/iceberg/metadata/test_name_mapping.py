@@ -68,7 +68,7 @@ def test_mappings_travel_to_other_processes() -> None:
     [
         "{",
         '{"field-id": 1}',
-        '[{"field-id": "1", "names": ["a"]}]',
+        '[{"field-id": "x", "names": ["a"]}]',
         '[{"field-id": 1, "names": "a"}]',
         '[{"field-id": 1, "names": [3]}]',
         '[{"field-id": 1, "names": ["a"]}, {"field-id": 2, "names": ["a"]}]',

@@ -267,7 +267,7 @@ def test_delete_files_may_be_avro(tmp_path: Path) -> None:
         [{"file_path": file.path, "pos": 0}],
     )
     keys = write_avro(tmp_path, [field(1, "a", "long")], [{"a": 4}])
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     deletes = [
         replace(positions, content=FileContent.POSITION_DELETES),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from icesql.context import QueryContext
 from icesql.iceberg.expressions.predicate import ALWAYS_FALSE

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.scan.tasks.split import merge_adjacent, split_file

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct
 
 from icesql.engine.duckdb.relations.relation import escape_glob
 from icesql.read.formats.parquet_footer import RowCounts, SchemaLayout, read_row_counts
@@ -16,8 +17,7 @@ _QUERY: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Element:
+class Element(Struct, frozen=True):
     """One node of a Parquet schema; ``physical`` is None for groups, texts are DuckDB's."""
 
     name: str
@@ -29,11 +29,10 @@ class Element:
     field_id: int | None
     scale: int | None
     precision: int | None
-    children: tuple[Element, ...] = field(default=())
+    children: tuple[Element, ...] = ()
 
 
-@dataclass(frozen=True)
-class Footer:
+class Footer(Struct, frozen=True, dict=True):
     """The top-level columns of a file. Equal schemas share one Footer."""
 
     columns: tuple[Element, ...]
@@ -69,8 +68,7 @@ def _by_unique_id(columns: tuple[Element, ...]) -> dict[int, Element] | None:
     return {column.field_id: column for column in columns if column.field_id is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class FileFacts:
+class FileFacts(Struct, frozen=True):
     """What is kept of a footer: its schema, the rows it counts and the length of the file.
 
     ``problem`` is what is wrong with it: in itself, or in the pages of ``checked`` columns.

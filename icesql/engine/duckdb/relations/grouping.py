@@ -8,8 +8,9 @@ general           ``read/``
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from icesql.config import Settings
 from icesql.engine.duckdb.relations.plain import type_problem
@@ -33,8 +34,7 @@ _PLAIN_METADATA: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class FileGroup:
+class FileGroup(Struct, frozen=True):
     """Files that are read the same way; ``reason`` says why they are general."""
 
     name: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
 
 from icesql.engine.duckdb.types import duckdb_type, literal, quoted
 from icesql.iceberg import metadata_columns
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
 _NO_COLUMNS: Final = '1 AS "__row"'
 
 
-@dataclass(frozen=True)
-class Relation:
+class Relation(Struct, frozen=True):
     """A subquery, its named parameters, and the objects that must be registered for it."""
 
     sql: str
@@ -84,8 +84,7 @@ def stream_relation(projection: Schema, name: str, source: Any) -> Relation:
     )
 
 
-@dataclass(frozen=True)
-class PlainFiles:
+class PlainFiles(Struct, frozen=True):
     """How ``read_parquet`` is called for some files of a scan.
 
     ``function`` yields columns ``c<field id>``, or those that ``names`` gives by field id, where a

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 from sqlglot import exp
 
 # Growth of text by all the calls of a query together that is not worth a check.
@@ -26,8 +26,7 @@ _FORMAT_WIDTH: Final = re.compile(r"\{[^{}]*:[^{}]*?(\d+)")
 _DYNAMIC: Final = {"printf": re.compile(r"%[-+ #0]*\*"), "format": re.compile(r"\{[^{}]*\{")}
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(Struct, frozen=True):
     """A call by the name that the engine sees; a method's object is its first argument."""
 
     name: str

@@ -164,9 +164,9 @@ class _Adapter:
     def _shift(self, node: exp.Add | exp.Sub) -> None:
         left, right = self._of(node.this), self._of(node.expression)
         if left in (*_NANOS, *_TIMES) and right in (*_NANOS, *_TIMES):
-            for each, found in ((node.this, left), (node.expression, right)):
-                if found in _NANOS:
-                    _wrap(each, _micros, found)
+            for each, kind in ((node.this, left), (node.expression, right)):
+                if kind in _NANOS:
+                    _wrap(each, _micros, kind)
             return
         moment, found = (node.this, left) if left in _NANOS else (node.expression, right)
         if found not in _NANOS:

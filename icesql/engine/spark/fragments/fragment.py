@@ -8,9 +8,9 @@ is left crosses to the JVM, and the rest of the query reads it as a table of the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+from msgspec import Struct
 from sqlglot import exp
 
 from icesql.engine.spark.fragments.division import scans_in
@@ -31,8 +31,7 @@ class Choice(Protocol):
         """Names and Spark types of a fragment's columns; None when it cannot stand alone."""
 
 
-@dataclass(frozen=True)
-class Fragment:
+class Fragment(Struct, frozen=True):
     """What the tasks of scan ``scan`` run, as a tree over ``__scan_<i>`` tables.
 
     Every task reads all of the ``whole`` scans. ``columns`` are names and Spark types. A task of

@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from icesql.config import Settings
 from icesql.context import QueryContext
@@ -41,8 +43,7 @@ def _footers() -> FooterCache:
     return FooterCache()
 
 
-@dataclass(frozen=True)
-class FragmentJob:
+class FragmentJob(Struct, frozen=True):
     """``sql`` over the rows of ``tables``, in the session zone ``timezone``.
 
     ``tables`` are names in it and the tasks they stand for; ``columns`` the names of what comes

@@ -11,9 +11,9 @@ What does not have this form is left to Spark.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
+from msgspec.structs import replace
 from sqlglot import exp
 
 from icesql.engine.spark.fragments.division import divisible_scans, sources
