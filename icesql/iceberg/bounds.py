@@ -12,25 +12,7 @@ from decimal import Decimal
 from struct import Struct
 from typing import Any, Final
 
-from icesql.iceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
+from icesql.iceberg import types as t
 
 MICROS_PER_DAY: Final = 86_400_000_000
 NANOS_PER_DAY: Final = 1000 * MICROS_PER_DAY
@@ -47,7 +29,7 @@ _LONGEST_DECIMAL = 64
 Decode = Callable[[bytes], Any]
 
 
-def decode_bound(type: IcebergType, data: bytes) -> Any:
+def decode_bound(type: t.IcebergType, data: bytes) -> Any:
     """The value of a bound in internal form, None when it cannot be used.
 
     The bytes may have been written before the column was promoted: their length decides. NaN, a
@@ -56,10 +38,10 @@ def decode_bound(type: IcebergType, data: bytes) -> Any:
     return bound_decoder(type)(data)
 
 
-def bound_decoder(type: IcebergType) -> Decode:
+def bound_decoder(type: t.IcebergType) -> Decode:
     """``decode_bound`` of one type, for use on many bounds."""
     match type:
-        case DecimalType():
+        case t.DecimalType():
             return lambda data: decode_decimal(data, type.scale)
         case _:
             return _DECODERS.get(type.__class__, _unusable)
@@ -135,63 +117,63 @@ def scaled_decimal(unscaled: int, scale: int) -> Decimal:
     return _EXACT.scaleb(Decimal(unscaled), -scale)
 
 
-_DECODERS: Final[dict[type[IcebergType], Decode]] = {
-    BooleanType: _boolean,
-    IntegerType: _int,
-    DateType: _int,
-    LongType: _long,
-    TimeType: _long_only,
-    TimestampType: _timestamp,
-    TimestamptzType: _long_only,
-    TimestampNanoType: _timestamp_ns,
-    TimestamptzNanoType: _long_only,
-    FloatType: _float,
-    DoubleType: _double,
-    StringType: _string,
-    UUIDType: _uuid,
+_DECODERS: Final[dict[type[t.IcebergType], Decode]] = {
+    t.BooleanType: _boolean,
+    t.IntegerType: _int,
+    t.DateType: _int,
+    t.LongType: _long,
+    t.TimeType: _long_only,
+    t.TimestampType: _timestamp,
+    t.TimestamptzType: _long_only,
+    t.TimestampNanoType: _timestamp_ns,
+    t.TimestamptzNanoType: _long_only,
+    t.FloatType: _float,
+    t.DoubleType: _double,
+    t.StringType: _string,
+    t.UUIDType: _uuid,
     # Some writers truncate fixed like binary, so any length is taken; bytes compare as prefixes.
-    FixedType: bytes,
-    BinaryType: bytes,
+    t.FixedType: bytes,
+    t.BinaryType: bytes,
 }
 
 
-def encode_bound(type: IcebergType, value: Any) -> bytes:
+def encode_bound(type: t.IcebergType, value: Any) -> bytes:
     """The single-value bytes of an internal value.
 
     Raises ValueError for a value outside the type, TypeError for a type without binary form.
     """
     match type:
-        case BooleanType():
+        case t.BooleanType():
             return b"\x01" if value else b"\x00"
-        case IntegerType() | DateType():
+        case t.IntegerType() | t.DateType():
             return _packed(_INT, value, type)
         case (
-            LongType()
-            | TimeType()
-            | TimestampType()
-            | TimestamptzType()
-            | TimestampNanoType()
-            | TimestamptzNanoType()
+            t.LongType()
+            | t.TimeType()
+            | t.TimestampType()
+            | t.TimestamptzType()
+            | t.TimestampNanoType()
+            | t.TimestamptzNanoType()
         ):
             return _packed(_LONG, value, type)
-        case FloatType():
+        case t.FloatType():
             return _packed(_FLOAT, value, type)
-        case DoubleType():
+        case t.DoubleType():
             return _packed(_DOUBLE, value, type)
-        case DecimalType(scale=scale):
+        case t.DecimalType(scale=scale):
             unscaled = _EXACT.scaleb(value, scale)
             if unscaled != int(unscaled):
                 raise ValueError(f"{value} has more than {scale} decimal places")
             return _minimal_bytes(int(unscaled))
-        case StringType():
+        case t.StringType():
             return bytes(value, "utf-8")
-        case UUIDType() | FixedType() | BinaryType():
+        case t.UUIDType() | t.FixedType() | t.BinaryType():
             return bytes(value)
         case _:
             raise TypeError(f"values of {type} have no binary form")
 
 
-def _packed(layout: Struct, value: Any, type: IcebergType) -> bytes:
+def _packed(layout: Struct, value: Any, type: t.IcebergType) -> bytes:
     from struct import error as StructError
 
     try:

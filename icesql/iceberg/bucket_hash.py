@@ -4,46 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
+from icesql.iceberg import types as t
 from icesql.iceberg.decimals import unscaled
-from icesql.iceberg.types import (
-    BinaryType,
-    DateType,
-    DecimalType,
-    FixedType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
 
 
-def bucket_hash(value: Any, source_type: IcebergType) -> int:
+def bucket_hash(value: Any, source_type: t.IcebergType) -> int:
     """The signed hash of a value that is not NULL. Raises ValueError for types without one."""
     from mmh3 import hash as murmur3_x86_32
 
     match source_type:
-        case StringType():
+        case t.StringType():
             return murmur3_x86_32(value.encode("utf-8", "surrogatepass"))
-        case UUIDType() | FixedType() | BinaryType():
+        case t.UUIDType() | t.FixedType() | t.BinaryType():
             return murmur3_x86_32(value)
-        case DecimalType():
+        case t.DecimalType():
             return murmur3_x86_32(minimal_twos_complement(unscaled(value, source_type.scale)))
-        case TimestampNanoType() | TimestamptzNanoType():
+        case t.TimestampNanoType() | t.TimestamptzNanoType():
             # The bucket of a nanosecond column equals that of the same microsecond column.
             return murmur3_x86_32((value // 1000).to_bytes(8, "little", signed=True))
         case (
-            IntegerType()
-            | LongType()
-            | DateType()
-            | TimeType()
-            | TimestampType()
-            | TimestamptzType()
+            t.IntegerType()
+            | t.LongType()
+            | t.DateType()
+            | t.TimeType()
+            | t.TimestampType()
+            | t.TimestamptzType()
         ):
             # Int and date hash as longs, so that promotion keeps the bucket.
             return murmur3_x86_32(value.to_bytes(8, "little", signed=True))

@@ -7,16 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from icesql.iceberg import types as t
 from icesql.iceberg.bounds import MICROS_PER_DAY, NANOS_PER_DAY
-from icesql.iceberg.types import (
-    IcebergType,
-    TimestampNanoType,
-    TimestamptzNanoType,
-    TimestamptzType,
-)
 
-NANO_TIMESTAMPS: Final = (TimestampNanoType, TimestamptzNanoType)
-_ZONED: Final = (TimestamptzType, TimestamptzNanoType)
+NANO_TIMESTAMPS: Final = (t.TimestampNanoType, t.TimestamptzNanoType)
+_ZONED: Final = (t.TimestamptzType, t.TimestamptzNanoType)
 
 
 def civil_from_days(days: int) -> tuple[int, int, int]:
@@ -60,7 +55,7 @@ def time_text(units: int, digits: int) -> str:
     return f"{text}.{fraction:0{digits}}".rstrip("0") if fraction else text
 
 
-def timestamp_text(value: int, value_type: IcebergType, *, separator: str = " ") -> str:
+def timestamp_text(value: int, value_type: t.IcebergType, *, separator: str = " ") -> str:
     """A timestamp as ISO text, "+00:00" behind it when the type has a zone."""
     nanos = isinstance(value_type, NANO_TIMESTAMPS)
     days, units = divmod(value, NANOS_PER_DAY if nanos else MICROS_PER_DAY)

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from icesql.iceberg.types import BOOLEAN, INTEGER, LONG, STRING, NestedField, StructType
+from icesql.iceberg import types as t
 
-FILE: Final = NestedField(2147483646, "_file", STRING, required=True)
-POS: Final = NestedField(2147483645, "_pos", LONG, required=True)
-DELETED: Final = NestedField(2147483644, "_deleted", BOOLEAN, required=True)
-SPEC_ID: Final = NestedField(2147483643, "_spec_id", INTEGER, required=True)
+FILE: Final = t.NestedField(2147483646, "_file", t.STRING, required=True)
+POS: Final = t.NestedField(2147483645, "_pos", t.LONG, required=True)
+DELETED: Final = t.NestedField(2147483644, "_deleted", t.BOOLEAN, required=True)
+SPEC_ID: Final = t.NestedField(2147483643, "_spec_id", t.INTEGER, required=True)
 PARTITION_ID: Final = 2147483642
-ROW_ID: Final = NestedField(2147483540, "_row_id", LONG)
-LAST_UPDATED_SEQUENCE_NUMBER: Final = NestedField(2147483539, "_last_updated_sequence_number", LONG)
-SNAPSHOT_ID: Final = NestedField(2147483500, "_snapshot_id", LONG)
+ROW_ID: Final = t.NestedField(2147483540, "_row_id", t.LONG)
+LAST_UPDATED_SEQUENCE_NUMBER: Final = t.NestedField(
+    2147483539, "_last_updated_sequence_number", t.LONG
+)
+SNAPSHOT_ID: Final = t.NestedField(2147483500, "_snapshot_id", t.LONG)
 
-DELETE_FILE_PATH: Final = NestedField(2147483546, "file_path", STRING, required=True)
-DELETE_POS: Final = NestedField(2147483545, "pos", LONG, required=True)
+DELETE_FILE_PATH: Final = t.NestedField(2147483546, "file_path", t.STRING, required=True)
+DELETE_POS: Final = t.NestedField(2147483545, "pos", t.LONG, required=True)
 
 CONSTANT_OR_POSITIONAL: Final = (
     FILE,
@@ -35,6 +37,6 @@ METADATA_COLUMNS: Final = {column.name: column for column in CONSTANT_OR_POSITIO
 METADATA_IDS: Final = frozenset({*(c.field_id for c in CONSTANT_OR_POSITIONAL), PARTITION_ID})
 
 
-def partition_column(partition_type: StructType) -> NestedField:
+def partition_column(partition_type: t.StructType) -> t.NestedField:
     """The ``_partition`` column; its struct unites the partition fields of all specs."""
-    return NestedField(PARTITION_ID, "_partition", partition_type)
+    return t.NestedField(PARTITION_ID, "_partition", partition_type)

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from icesql.iceberg import types as t
 from icesql.iceberg.metadata.json_fields import (
     Malformed,
     as_int,
@@ -18,7 +19,6 @@ from icesql.iceberg.metadata.json_fields import (
     required_text,
 )
 from icesql.iceberg.schema import Schema
-from icesql.iceberg.types import DATE, INTEGER, UNKNOWN, IcebergType
 
 FIRST_FIELD_ID: Final = 1000
 
@@ -89,7 +89,7 @@ def _parse_field(fields: Mapping[str, Any], position: int, where: str) -> Partit
     )
 
 
-def partition_types(spec: PartitionSpec, schema: Schema) -> tuple[IcebergType, ...]:
+def partition_types(spec: PartitionSpec, schema: Schema) -> tuple[t.IcebergType, ...]:
     """The type of each partition value of ``spec``.
 
     UNKNOWN where it would be the type of a dropped column, and for transforms that icesql does not
@@ -102,17 +102,17 @@ _INTEGER_RESULT = re.compile(r"bucket\[\d+\]|year|month|hour")
 _SOURCE_RESULT = re.compile(r"truncate\[\d+\]|identity|void")
 
 
-def _result_types(fields: Iterable[PartitionField], schema: Schema) -> Iterable[IcebergType]:
+def _result_types(fields: Iterable[PartitionField], schema: Schema) -> Iterable[t.IcebergType]:
     for each in fields:
         transform = each.transform.lower()
         source = schema.field_by_id.get(each.source_id)
         if len(each.source_ids) > 1:
-            yield UNKNOWN
+            yield t.UNKNOWN
         elif _INTEGER_RESULT.fullmatch(transform):
-            yield INTEGER
+            yield t.INTEGER
         elif transform == "day":
-            yield DATE
+            yield t.DATE
         elif source is not None and _SOURCE_RESULT.fullmatch(transform):
             yield source.type
         else:
-            yield UNKNOWN
+            yield t.UNKNOWN

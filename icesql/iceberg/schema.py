@@ -9,28 +9,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.errors import AmbiguousColumnError, ColumnNotFoundError, similar_names
-from icesql.iceberg.types import (
-    IcebergType,
-    ListType,
-    MapType,
-    NestedField,
-    StructType,
-    children,
-    walk,
-)
+from icesql.iceberg import types as t
 
 
 class Schema(Struct, frozen=True, dict=True):
     """The columns of a table at one time, in order; immutable and picklable."""
 
-    fields: tuple[NestedField, ...]
+    fields: tuple[t.NestedField, ...]
     schema_id: int = 0
     identifier_field_ids: tuple[int, ...] = ()
 
     @property
-    def struct(self) -> StructType:
+    def struct(self) -> t.StructType:
         """The columns as one struct type."""
-        return StructType(self.fields)
+        return t.StructType(self.fields)
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -38,17 +30,17 @@ class Schema(Struct, frozen=True, dict=True):
         return tuple(column.name for column in self.fields)
 
     @cached_property
-    def field_by_id(self) -> Mapping[int, NestedField]:
+    def field_by_id(self) -> Mapping[int, t.NestedField]:
         """Every field at any depth by its id."""
-        return {child.field_id: child for child in walk(self.fields)}
+        return {child.field_id: child for child in t.walk(self.fields)}
 
     @cached_property
     def parent_by_id(self) -> Mapping[int, int]:
         """Field id → id of the field that holds it; top-level columns are absent."""
         return {
             child.field_id: parent.field_id
-            for parent in walk(self.fields)
-            for child in children(parent.type)
+            for parent in t.walk(self.fields)
+            for child in t.children(parent.type)
         }
 
     @cached_property
@@ -56,10 +48,10 @@ class Schema(Struct, frozen=True, dict=True):
         """Field id → full dotted name ("a.b"; "l.element" in lists, "m.key", "m.value" in maps)."""
         names: dict[int, str] = {}
 
-        def visit(fields: Iterable[NestedField], prefix: str) -> None:
+        def visit(fields: Iterable[t.NestedField], prefix: str) -> None:
             for child in fields:
                 names[child.field_id] = prefix + child.name
-                visit(children(child.type), f"{prefix}{child.name}.")
+                visit(t.children(child.type), f"{prefix}{child.name}.")
 
         visit(self.fields, "")
         return names
@@ -80,20 +72,20 @@ class Schema(Struct, frozen=True, dict=True):
         return ids
 
     @cached_property
-    def _columns_by_name(self) -> Mapping[str, list[NestedField]]:
-        columns: dict[str, list[NestedField]] = {}
+    def _columns_by_name(self) -> Mapping[str, list[t.NestedField]]:
+        columns: dict[str, list[t.NestedField]] = {}
         for column in self.fields:
             columns.setdefault(column.name, []).append(column)
         return columns
 
     @cached_property
-    def _columns_by_lower_name(self) -> Mapping[str, list[NestedField]]:
-        columns: dict[str, list[NestedField]] = {}
+    def _columns_by_lower_name(self) -> Mapping[str, list[t.NestedField]]:
+        columns: dict[str, list[t.NestedField]] = {}
         for column in self.fields:
             columns.setdefault(column.name.lower(), []).append(column)
         return columns
 
-    def find_field(self, name: str, *, case_sensitive: bool = True) -> NestedField:
+    def find_field(self, name: str, *, case_sensitive: bool = True) -> t.NestedField:
         """The field of a full dotted name.
 
         Raises ColumnNotFoundError with the nearest names, AmbiguousColumnError when several
@@ -110,7 +102,7 @@ class Schema(Struct, frozen=True, dict=True):
                 return self.field_by_id[ids[0]]
         raise ColumnNotFoundError(name, similar=similar_names(name, self._ids_by_name))
 
-    def find_column(self, name: str, *, case_sensitive: bool = False) -> NestedField | None:
+    def find_column(self, name: str, *, case_sensitive: bool = False) -> t.NestedField | None:
         """The top-level column of that name, None if there is none; exact spelling first."""
         matches = self._columns_by_name.get(name, ())
         if not matches and not case_sensitive:
@@ -119,7 +111,7 @@ class Schema(Struct, frozen=True, dict=True):
             raise AmbiguousColumnError(name, candidates=[column.name for column in matches])
         return matches[0] if matches else None
 
-    def ancestors(self, field_id: int) -> tuple[NestedField, ...]:
+    def ancestors(self, field_id: int) -> tuple[t.NestedField, ...]:
         """The fields around a field, nearest first."""
         found = []
         parent = self.parent_by_id.get(field_id)
@@ -130,7 +122,7 @@ class Schema(Struct, frozen=True, dict=True):
 
     def inside_repeated(self, field_id: int) -> bool:
         """Whether a field lies inside a list or a map, where it has no metrics."""
-        return any(isinstance(a.type, ListType | MapType) for a in self.ancestors(field_id))
+        return any(isinstance(a.type, t.ListType | t.MapType) for a in self.ancestors(field_id))
 
     def always_present(self, field_id: int) -> bool:
         """Whether the field and every struct around it are required, so it is never NULL."""
@@ -143,7 +135,7 @@ class Schema(Struct, frozen=True, dict=True):
         columns = {column.field_id: column for column in self.fields}
         return replace(self, fields=tuple(columns[field_id] for field_id in field_ids))
 
-    def type_of(self, field_id: int) -> IcebergType:
+    def type_of(self, field_id: int) -> t.IcebergType:
         """The type of the field at any depth. Raises KeyError for an unknown id."""
         return self.field_by_id[field_id].type
 

@@ -11,30 +11,8 @@ from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
+from icesql.iceberg import types as t
 from icesql.iceberg.metadata.json_fields import Malformed, as_int, as_list, as_object, as_text
-from icesql.iceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-)
 
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 _TIME = re.compile(r"(\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?")
@@ -45,7 +23,7 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _NANOS_PER_DAY: Final = 86_400_000_000_000
 
 
-def parse_single_value(type: IcebergType, json: Any) -> Any:
+def parse_single_value(type: t.IcebergType, json: Any) -> Any:
     """The internal value of a JSON value of this type; null is None.
 
     Structs become dicts by field id, lists lists, maps lists of pairs. Raises Malformed.
@@ -53,55 +31,55 @@ def parse_single_value(type: IcebergType, json: Any) -> Any:
     if json is None:
         return None
     match type:
-        case BooleanType():
+        case t.BooleanType():
             if not isinstance(json, bool):
                 raise _wrong(type, json)
             return json
-        case IntegerType():
+        case t.IntegerType():
             return as_int(json, "default of int", 32)
-        case LongType():
+        case t.LongType():
             return as_int(json, "default of long", 64)
-        case FloatType() | DoubleType():
+        case t.FloatType() | t.DoubleType():
             return _floating(type, json)
-        case DecimalType():
+        case t.DecimalType():
             return _decimal(type, json)
-        case DateType():
+        case t.DateType():
             return _days(type, as_text(json, "default of date"))
-        case TimeType():
+        case t.TimeType():
             return _time_nanos(type, as_text(json, "default of time")) // 1000
-        case TimestampType():
+        case t.TimestampType():
             return _timestamp_nanos(type, json, zoned=False) // 1000
-        case TimestamptzType():
+        case t.TimestamptzType():
             return _timestamp_nanos(type, json, zoned=True) // 1000
-        case TimestampNanoType():
+        case t.TimestampNanoType():
             return _timestamp_nanos(type, json, zoned=False)
-        case TimestamptzNanoType():
+        case t.TimestamptzNanoType():
             return _timestamp_nanos(type, json, zoned=True)
-        case StringType():
+        case t.StringType():
             return as_text(json, "default of string")
-        case UUIDType():
+        case t.UUIDType():
             text = as_text(json, "default of uuid")
             if not _UUID.fullmatch(text):
                 raise _wrong(type, json)
             return bytes.fromhex(text.replace("-", ""))
-        case FixedType() | BinaryType():
+        case t.FixedType() | t.BinaryType():
             return _bytes(type, as_text(json, f"default of {type}"))
-        case StructType() | ListType() | MapType():
+        case t.StructType() | t.ListType() | t.MapType():
             return _nested(type, json)
-        case UnknownType():
+        case t.UnknownType():
             raise Malformed("a column of type unknown has a default other than null")
         case _:
             raise Malformed(f"defaults of type {type} are not defined")
 
 
-def _nested(type: StructType | ListType | MapType, json: Any) -> Any:
+def _nested(type: t.StructType | t.ListType | t.MapType, json: Any) -> Any:
     match type:
-        case StructType(fields):
+        case t.StructType(fields):
             return _struct(fields, as_object(json, "default of struct"))
-        case ListType():
+        case t.ListType():
             values = as_list(json, "default of list")
             return [parse_single_value(type.element, each) for each in values]
-        case MapType():
+        case t.MapType():
             pairs = as_object(json, "default of map")
             keys = as_list(pairs.get("keys"), "default of map keys")
             values = as_list(pairs.get("values"), "default of map values")
@@ -124,7 +102,7 @@ def _struct(fields: tuple[Any, ...], json: Mapping[str, Any]) -> dict[int, Any]:
     }
 
 
-def _floating(type: IcebergType, json: Any) -> float:
+def _floating(type: t.IcebergType, json: Any) -> float:
     if isinstance(json, bool) or not isinstance(json, int | float):
         raise _wrong(type, json)
     try:
@@ -133,7 +111,7 @@ def _floating(type: IcebergType, json: Any) -> float:
         raise _wrong(type, json) from error
 
 
-def _decimal(type: DecimalType, json: Any) -> Decimal:
+def _decimal(type: t.DecimalType, json: Any) -> Decimal:
     try:
         value = Decimal(as_text(json, "default of decimal"))
     except InvalidOperation as error:
@@ -145,14 +123,14 @@ def _decimal(type: DecimalType, json: Any) -> Decimal:
     return value
 
 
-def _days(type: IcebergType, text: str) -> int:
+def _days(type: t.IcebergType, text: str) -> int:
     try:
         return date.fromisoformat(text).toordinal() - _EPOCH
     except ValueError as error:
         raise _wrong(type, text) from error
 
 
-def _time_nanos(type: IcebergType, text: str) -> int:
+def _time_nanos(type: t.IcebergType, text: str) -> int:
     found = _TIME.fullmatch(text)
     if not found:
         raise _wrong(type, text)
@@ -163,7 +141,7 @@ def _time_nanos(type: IcebergType, text: str) -> int:
     return ((hour * 60 + minute) * 60 + second) * 1_000_000_000 + nanos
 
 
-def _timestamp_nanos(type: IcebergType, json: Any, *, zoned: bool) -> int:
+def _timestamp_nanos(type: t.IcebergType, json: Any, *, zoned: bool) -> int:
     text = as_text(json, f"default of {type}")
     found = _TIMESTAMP.fullmatch(text)
     if not found or (found[3] is not None) != zoned:
@@ -173,21 +151,21 @@ def _timestamp_nanos(type: IcebergType, json: Any, *, zoned: bool) -> int:
         ahead = _time_nanos(type, found[3][1:])
         nanos += ahead if found[3][0] == "-" else -ahead
     if not -(1 << 63) <= nanos < 1 << 63 and isinstance(
-        type, TimestampNanoType | TimestamptzNanoType
+        type, t.TimestampNanoType | t.TimestamptzNanoType
     ):
         raise _wrong(type, text)
     return nanos
 
 
-def _bytes(type: IcebergType, text: str) -> bytes:
+def _bytes(type: t.IcebergType, text: str) -> bytes:
     try:
         value = bytes.fromhex(text)
     except ValueError as error:
         raise _wrong(type, text) from error
-    if isinstance(type, FixedType) and len(value) != type.length:
+    if isinstance(type, t.FixedType) and len(value) != type.length:
         raise _wrong(type, text)
     return value
 
 
-def _wrong(type: IcebergType, json: Any) -> Malformed:
+def _wrong(type: t.IcebergType, json: Any) -> Malformed:
     return Malformed(f"{str(json)[:100]!r} is not a value of type {type}")

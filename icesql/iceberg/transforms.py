@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from icesql.iceberg import types as t
 from icesql.iceberg.bounds import MICROS_PER_DAY, NANOS_PER_DAY
 from icesql.iceberg.bucket_hash import bucket_hash
 from icesql.iceberg.calendar import (
@@ -24,33 +25,14 @@ from icesql.iceberg.calendar import (
     year_text,
 )
 from icesql.iceberg.decimals import scaled, unscaled
-from icesql.iceberg.types import (
-    DATE,
-    INTEGER,
-    UNKNOWN,
-    BinaryType,
-    DateType,
-    DecimalType,
-    FixedType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    PrimitiveType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-    VariantType,
-)
 
-_TIMESTAMPS: Final = (TimestampType, TimestamptzType, TimestampNanoType, TimestamptzNanoType)
-_UNORDERED: Final = (VariantType, GeometryType, GeographyType, UnknownType)
+_TIMESTAMPS: Final = (
+    t.TimestampType,
+    t.TimestamptzType,
+    t.TimestampNanoType,
+    t.TimestamptzNanoType,
+)
+_UNORDERED: Final = (t.VariantType, t.GeometryType, t.GeographyType, t.UnknownType)
 
 
 # ------------------------------------------------------------------ transforms
@@ -64,22 +46,22 @@ class Transform(Struct, frozen=True):
         """Whether a <= b implies apply(a) <= apply(b)."""
         return False
 
-    def accepts(self, source_type: IcebergType) -> bool:
+    def accepts(self, source_type: t.IcebergType) -> bool:
         """Whether the spec lets this transform take values of ``source_type``."""
         raise NotImplementedError
 
-    def result_type(self, source_type: IcebergType) -> IcebergType:
+    def result_type(self, source_type: t.IcebergType) -> t.IcebergType:
         """The type of the partition value; UNKNOWN where a dropped source leaves it open."""
         raise NotImplementedError
 
-    def apply(self, value: Any, source_type: IcebergType) -> Any:
+    def apply(self, value: Any, source_type: t.IcebergType) -> Any:
         """The partition value of ``value``; NULL stays NULL.
 
         Raises ValueError when the transform cannot take ``source_type``.
         """
         raise NotImplementedError
 
-    def human(self, value: Any, source_type: IcebergType) -> str:
+    def human(self, value: Any, source_type: t.IcebergType) -> str:
         """A partition value as partition paths and metadata tables spell it; "null" for NULL."""
         return "null" if value is None else human_value(value, self.result_type(source_type))
 
@@ -95,15 +77,15 @@ class Identity(Transform, frozen=True):
         """True: the value is unchanged."""
         return True
 
-    def accepts(self, source_type: IcebergType) -> bool:
+    def accepts(self, source_type: t.IcebergType) -> bool:
         """Any primitive that has an order."""
-        return isinstance(source_type, PrimitiveType) and not isinstance(source_type, _UNORDERED)
+        return isinstance(source_type, t.PrimitiveType) and not isinstance(source_type, _UNORDERED)
 
-    def result_type(self, source_type: IcebergType) -> IcebergType:
+    def result_type(self, source_type: t.IcebergType) -> t.IcebergType:
         """The source's type."""
         return source_type
 
-    def apply(self, value: Any, source_type: IcebergType) -> Any:
+    def apply(self, value: Any, source_type: t.IcebergType) -> Any:
         """``value`` unchanged."""
         return value
 
@@ -114,15 +96,15 @@ class Void(Transform, frozen=True):
     def __str__(self) -> str:
         return "void"
 
-    def accepts(self, source_type: IcebergType) -> bool:
+    def accepts(self, source_type: t.IcebergType) -> bool:
         """Any type."""
         return True
 
-    def result_type(self, source_type: IcebergType) -> IcebergType:
+    def result_type(self, source_type: t.IcebergType) -> t.IcebergType:
         """The source's type, in which files of older specs stored values."""
         return source_type
 
-    def apply(self, value: Any, source_type: IcebergType) -> Any:
+    def apply(self, value: Any, source_type: t.IcebergType) -> Any:
         """None."""
         return None
 
@@ -135,19 +117,19 @@ class UnknownTransform(Transform, frozen=True):
     def __str__(self) -> str:
         return self.text
 
-    def accepts(self, source_type: IcebergType) -> bool:
+    def accepts(self, source_type: t.IcebergType) -> bool:
         """Any type: nothing is computed."""
         return True
 
-    def result_type(self, source_type: IcebergType) -> IcebergType:
+    def result_type(self, source_type: t.IcebergType) -> t.IcebergType:
         """UNKNOWN: the manifest itself says how the value is stored."""
-        return UNKNOWN
+        return t.UNKNOWN
 
-    def apply(self, value: Any, source_type: IcebergType) -> Any:
+    def apply(self, value: Any, source_type: t.IcebergType) -> Any:
         """Raises ValueError: it cannot be computed."""
         raise ValueError(f"cannot apply unknown transform {self.text}")
 
-    def human(self, value: Any, source_type: IcebergType) -> str:
+    def human(self, value: Any, source_type: t.IcebergType) -> str:
         """The stored value as text."""
         return "null" if value is None else str(value)
 
@@ -160,30 +142,30 @@ class Bucket(Transform, frozen=True):
     def __str__(self) -> str:
         return f"bucket[{self.buckets}]"
 
-    def accepts(self, source_type: IcebergType) -> bool:
+    def accepts(self, source_type: t.IcebergType) -> bool:
         """Every primitive that hashes: not boolean, float or double."""
         return isinstance(
             source_type,
-            IntegerType
-            | LongType
-            | DecimalType
-            | DateType
-            | TimeType
-            | TimestampType
-            | TimestamptzType
-            | TimestampNanoType
-            | TimestamptzNanoType
-            | StringType
-            | UUIDType
-            | FixedType
-            | BinaryType,
+            t.IntegerType
+            | t.LongType
+            | t.DecimalType
+            | t.DateType
+            | t.TimeType
+            | t.TimestampType
+            | t.TimestamptzType
+            | t.TimestampNanoType
+            | t.TimestamptzNanoType
+            | t.StringType
+            | t.UUIDType
+            | t.FixedType
+            | t.BinaryType,
         )
 
-    def result_type(self, source_type: IcebergType) -> IcebergType:
+    def result_type(self, source_type: t.IcebergType) -> t.IcebergType:
         """Int."""
-        return INTEGER
+        return t.INTEGER
 
-    def apply(self, value: Any, source_type: IcebergType) -> Any:
+    def apply(self, value: Any, source_type: t.IcebergType) -> Any:
         """The bucket number from 0."""
         if value is None:
             return None
@@ -206,27 +188,27 @@ class Truncate(Transform, frozen=True):
         """True for all its types."""
         return True
 
-    def accepts(self, source_type: IcebergType) -> bool:
+    def accepts(self, source_type: t.IcebergType) -> bool:
         """Int, long, decimal, string and binary."""
         return isinstance(
-            source_type, IntegerType | LongType | DecimalType | StringType | BinaryType
+            source_type, t.IntegerType | t.LongType | t.DecimalType | t.StringType | t.BinaryType
         )
 
-    def result_type(self, source_type: IcebergType) -> IcebergType:
+    def result_type(self, source_type: t.IcebergType) -> t.IcebergType:
         """The source's type."""
         return source_type
 
-    def apply(self, value: Any, source_type: IcebergType) -> Any:
+    def apply(self, value: Any, source_type: t.IcebergType) -> Any:
         """The truncated value; below the type's minimum where Java would wrap around."""
         if value is None:
             return None
         match source_type:
-            case IntegerType() | LongType():
+            case t.IntegerType() | t.LongType():
                 return value - value % self.width
-            case DecimalType():
+            case t.DecimalType():
                 number = unscaled(value, source_type.scale)
                 return scaled(number - number % self.width, source_type.scale)
-            case StringType() | BinaryType():
+            case t.StringType() | t.BinaryType():
                 return value[: self.width]
             case _:
                 raise ValueError(f"truncate cannot take {source_type}")
@@ -245,23 +227,23 @@ class TimeTransform(Transform, frozen=True):
         """True: later instants never have an earlier unit."""
         return True
 
-    def accepts(self, source_type: IcebergType) -> bool:
+    def accepts(self, source_type: t.IcebergType) -> bool:
         """Timestamps of all kinds, and dates except for hour."""
         return isinstance(source_type, _TIMESTAMPS) or (
-            isinstance(source_type, DateType) and self.unit != "hour"
+            isinstance(source_type, t.DateType) and self.unit != "hour"
         )
 
-    def result_type(self, source_type: IcebergType) -> IcebergType:
+    def result_type(self, source_type: t.IcebergType) -> t.IcebergType:
         """Date for day, else int."""
-        return DATE if self.unit == "day" else INTEGER
+        return t.DATE if self.unit == "day" else t.INTEGER
 
-    def apply(self, value: Any, source_type: IcebergType) -> Any:
+    def apply(self, value: Any, source_type: t.IcebergType) -> Any:
         """The number of whole units since the epoch; negative before 1970."""
         if value is None:
             return None
         if not self.accepts(source_type):
             raise ValueError(f"{self.unit} cannot take {source_type}")
-        if isinstance(source_type, DateType):
+        if isinstance(source_type, t.DateType):
             days = value
         else:
             per_day = NANOS_PER_DAY if isinstance(source_type, NANO_TIMESTAMPS) else MICROS_PER_DAY
@@ -273,7 +255,7 @@ class TimeTransform(Transform, frozen=True):
         year, month, _ = civil_from_days(days)
         return year - 1970 if self.unit == "year" else (year - 1970) * 12 + month - 1
 
-    def human(self, value: Any, source_type: IcebergType) -> str:
+    def human(self, value: Any, source_type: t.IcebergType) -> str:
         """ "2017", "2017-12", "2017-12-01" or "2017-12-01-10"; "null" for NULL."""
         if value is None:
             return "null"
@@ -291,18 +273,23 @@ class TimeTransform(Transform, frozen=True):
 # ------------------------------------------------------------------ text
 
 
-def human_value(value: Any, value_type: IcebergType) -> str:
+def human_value(value: Any, value_type: t.IcebergType) -> str:
     """A value that is not NULL as partition paths spell it; binary is base64."""
     match value_type:
-        case DateType():
+        case t.DateType():
             return date_text(value)
-        case TimeType():
+        case t.TimeType():
             return time_text(value, 6)
-        case TimestampType() | TimestamptzType() | TimestampNanoType() | TimestamptzNanoType():
+        case (
+            t.TimestampType()
+            | t.TimestamptzType()
+            | t.TimestampNanoType()
+            | t.TimestamptzNanoType()
+        ):
             return timestamp_text(value, value_type, separator="T")
-        case UUIDType():
+        case t.UUIDType():
             return uuid_text(value)
-        case FixedType() | BinaryType():
+        case t.FixedType() | t.BinaryType():
             return base64.b64encode(value).decode("ascii")
         case _:
             return str(value).lower() if isinstance(value, bool) else str(value)

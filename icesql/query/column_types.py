@@ -7,34 +7,23 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
-from icesql.iceberg.types import (
-    DATE,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NS,
-    TIMESTAMPTZ,
-    TIMESTAMPTZ_NS,
-    UUID,
-    IcebergType,
-    NestedField,
-    StructType,
-)
 from icesql.query.names import SelectScope, Source, meaning_of
 from icesql.query.pushdown.column_access import column_of
 
 _Type = exp.DataType.Type
-_CASTS: Final[dict[Any, IcebergType]] = {
-    _Type.DATE: DATE,
-    _Type.TIMESTAMP: TIMESTAMP,
-    _Type.TIMESTAMPNTZ: TIMESTAMP,
-    _Type.DATETIME: TIMESTAMP,
-    _Type.TIMESTAMPTZ: TIMESTAMPTZ,
-    _Type.TIMESTAMPLTZ: TIMESTAMPTZ,
-    _Type.TIMESTAMP_NS: TIMESTAMP_NS,
-    _Type.TEXT: STRING,
-    _Type.VARCHAR: STRING,
-    _Type.UUID: UUID,
+_CASTS: Final[dict[Any, t.IcebergType]] = {
+    _Type.DATE: t.DATE,
+    _Type.TIMESTAMP: t.TIMESTAMP,
+    _Type.TIMESTAMPNTZ: t.TIMESTAMP,
+    _Type.DATETIME: t.TIMESTAMP,
+    _Type.TIMESTAMPTZ: t.TIMESTAMPTZ,
+    _Type.TIMESTAMPLTZ: t.TIMESTAMPTZ,
+    _Type.TIMESTAMP_NS: t.TIMESTAMP_NS,
+    _Type.TEXT: t.STRING,
+    _Type.VARCHAR: t.STRING,
+    _Type.UUID: t.UUID,
 }
 # What gives back one of its arguments, or one of many rows of it.
 _KEEPING: Final = (
@@ -53,7 +42,7 @@ class ColumnTypes:
         self._schemas = schemas
         self._scope_of = {id(each.select): each for each in scopes}
 
-    def of(self, node: exp.Expr | None, scope: SelectScope, depth: int = 0) -> IcebergType | None:
+    def of(self, node: exp.Expr | None, scope: SelectScope, depth: int = 0) -> t.IcebergType | None:
         """The type of ``node`` inside ``scope``; None where it is not known."""
         if node is None or depth > _DEEPEST:
             return None
@@ -69,11 +58,11 @@ class ColumnTypes:
                 return self._shifted(node, scope, depth)
             case exp.TimestampTrunc() | exp.DateTrunc():
                 inner = self.of(node.this, scope, depth + 1)
-                return inner if inner in (TIMESTAMP, TIMESTAMPTZ) else None
+                return inner if inner in (t.TIMESTAMP, t.TIMESTAMPTZ) else None
             case exp.UnixToTime() if node.sql_name().lower() in _INSTANTS:
-                return TIMESTAMPTZ
+                return t.TIMESTAMPTZ
             case exp.Anonymous() if node.name.lower() in _INSTANTS:
-                return TIMESTAMPTZ
+                return t.TIMESTAMPTZ
             case exp.Coalesce() | exp.Greatest() | exp.Least():
                 return self._any((node.this, *node.expressions), scope, depth)
             case exp.Case():
@@ -87,32 +76,32 @@ class ColumnTypes:
 
     def _any(
         self, nodes: Sequence[exp.Expr | None], scope: SelectScope, depth: int
-    ) -> IcebergType | None:
+    ) -> t.IcebergType | None:
         found = (self.of(each, scope, depth + 1) for each in nodes)
         return next((each for each in found if each is not None), None)
 
-    def _shifted(self, node: exp.Binary, scope: SelectScope, depth: int) -> IcebergType | None:
+    def _shifted(self, node: exp.Binary, scope: SelectScope, depth: int) -> t.IcebergType | None:
         left = self.of(node.this, scope, depth + 1)
         right = self.of(node.expression, scope, depth + 1)
         if left is not None and right is not None:
             return None  # a length of time
         moment = left or right
-        if moment == DATE and not node.find(exp.Interval):
-            return DATE
-        return TIMESTAMP if moment == DATE else moment
+        if moment == t.DATE and not node.find(exp.Interval):
+            return t.DATE
+        return t.TIMESTAMP if moment == t.DATE else moment
 
-    def _column(self, column: exp.Column, scope: SelectScope, depth: int) -> NestedField | None:
+    def _column(self, column: exp.Column, scope: SelectScope, depth: int) -> t.NestedField | None:
         meaning = meaning_of(column, scope)
         if not meaning.sources or (len(meaning.sources) > 1 and len(column.parts) > 1):
             return None
         found = self._output(meaning.sources[0], meaning.path[0], depth)
         for name in meaning.path[1:]:
-            if found is None or not isinstance(found.type, StructType):
+            if found is None or not isinstance(found.type, t.StructType):
                 return None
             found = find_field(found.type.fields, name)
         return found
 
-    def _output(self, source: Source, name: str, depth: int) -> NestedField | None:
+    def _output(self, source: Source, name: str, depth: int) -> t.NestedField | None:
         if source.scan is not None:
             return find_field(self._schemas[source.scan].fields, name)
         query = source.query
@@ -128,10 +117,10 @@ class ColumnTypes:
                     return self._output(inner[0], name, depth + 1)
             elif node.alias_or_name.lower() == name.lower():
                 type = self.of(node, scope, depth + 1)
-                return None if type is None else NestedField(0, name, type)
+                return None if type is None else t.NestedField(0, name, type)
         return None
 
-    def _first_output(self, query: exp.Expr, depth: int) -> IcebergType | None:
+    def _first_output(self, query: exp.Expr, depth: int) -> t.IcebergType | None:
         while isinstance(query, exp.SetOperation):
             query = query.this.unnest()
         scope = self._scope_of.get(id(query))
@@ -140,16 +129,16 @@ class ColumnTypes:
         return self.of(scope.select.expressions[0], scope, depth + 1)
 
 
-def cast_type(to: exp.DataType) -> IcebergType | None:
+def cast_type(to: exp.DataType) -> t.IcebergType | None:
     """The Iceberg type of a cast's target, None where there is none or it does not matter here."""
     if to.this == _Type.USERDEFINED and str(to.args.get("kind")).upper() == "TIMESTAMPTZ_NS":
-        return TIMESTAMPTZ_NS
+        return t.TIMESTAMPTZ_NS
     if to.expressions:
         return None
     return _CASTS.get(to.this)
 
 
-def find_field(fields: Sequence[NestedField], name: str) -> NestedField | None:
+def find_field(fields: Sequence[t.NestedField], name: str) -> t.NestedField | None:
     """The field of this name: the one that is spelled so, else the only one up to case."""
     exact = [each for each in fields if each.name == name]
     same = exact or [each for each in fields if each.name.lower() == name.lower()]

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
@@ -22,21 +23,9 @@ from icesql.iceberg.expressions.predicate import (
     Predicate,
 )
 from icesql.iceberg.schema import Schema
-from icesql.iceberg.types import (
-    BinaryType,
-    FixedType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    PrimitiveType,
-    UnknownType,
-    UUIDType,
-    VariantType,
-    is_floating,
-)
 from icesql.read.columns.values import one_value
 
-_UNORDERED = (VariantType, GeometryType, GeographyType)
+_UNORDERED = (t.VariantType, t.GeometryType, t.GeographyType)
 
 
 def leaves(predicate: Predicate) -> Iterator[Leaf]:
@@ -61,11 +50,11 @@ def evaluable(leaf: Leaf, schema: Schema) -> bool:
     type = schema.type_of(field_id)
     if leaf.operation in (Operation.IS_NULL, Operation.NOT_NULL):
         return True
-    return isinstance(type, PrimitiveType) and not isinstance(type, _UNORDERED)
+    return isinstance(type, t.PrimitiveType) and not isinstance(type, _UNORDERED)
 
 
 def matching(
-    predicate: Predicate, column_of: Callable[[Leaf], tuple[pa.Array, IcebergType] | None]
+    predicate: Predicate, column_of: Callable[[Leaf], tuple[pa.Array, t.IcebergType] | None]
 ) -> pa.Array | bool:
     """Which rows satisfy ``predicate``: a Boolean array without nulls, or one answer for all.
 
@@ -100,14 +89,14 @@ def _either(left: pa.Array | bool, right: pa.Array | bool) -> pa.Array | bool:
     return pc.or_(left, right)
 
 
-def _leaf(leaf: Leaf, array: pa.Array, type: IcebergType) -> pa.Array | bool:
-    if isinstance(type, UnknownType):
+def _leaf(leaf: Leaf, array: pa.Array, type: t.IcebergType) -> pa.Array | bool:
+    if isinstance(type, t.UnknownType):
         return leaf.operation is Operation.IS_NULL
-    if isinstance(type, UUIDType):
+    if isinstance(type, t.UUIDType):
         array = array.storage
-    elif isinstance(type, FixedType) and not _fits(leaf.literal, type.length):
+    elif isinstance(type, t.FixedType) and not _fits(leaf.literal, type.length):
         # Bytes of another length are compared as bytes, and no fixed array can hold them.
-        array, type = array.cast(pa.binary()), BinaryType()
+        array, type = array.cast(pa.binary()), t.BinaryType()
     match leaf.operation:
         case Operation.IS_NULL:
             return array.is_null()
@@ -115,7 +104,7 @@ def _leaf(leaf: Leaf, array: pa.Array, type: IcebergType) -> pa.Array | bool:
             return array.is_valid()
         case Operation.IS_NAN | Operation.NOT_NAN:
             is_nan = leaf.operation is Operation.IS_NAN
-            if not is_floating(type):
+            if not t.is_floating(type):
                 return False if is_nan else array.is_valid()
             nan = pc.is_nan(array)
             return _known(nan if is_nan else pc.invert(nan))
@@ -146,9 +135,9 @@ def _fits(literal: Any, length: int) -> bool:
     return all(len(value) == length for value in values)
 
 
-def _among(leaf: Leaf, array: pa.Array, type: IcebergType) -> pa.Array:
+def _among(leaf: Leaf, array: pa.Array, type: t.IcebergType) -> pa.Array:
     values = list(leaf.literal)
-    if is_floating(type) and 0.0 in values:
+    if t.is_floating(type) and 0.0 in values:
         # Arrow's is_in looks at bits; both zeros are meant.
         values = [*(value for value in values if value != 0.0), 0.0, -0.0]
     literals = pa.concat_arrays([_stored(value, type) for value in values])
@@ -161,11 +150,11 @@ def _starts_with(array: pa.Array, prefix: Any) -> pa.Array:
     return pc.equal(pc.binary_slice(array, 0, len(prefix)), pa.scalar(prefix, pa.binary()))
 
 
-def _scalar(value: Any, type: IcebergType) -> pa.Scalar:
+def _scalar(value: Any, type: t.IcebergType) -> pa.Scalar:
     return _stored(value, type)[0]
 
 
-def _stored(value: Any, type: IcebergType) -> pa.Array:
+def _stored(value: Any, type: t.IcebergType) -> pa.Array:
     single = one_value(value, type)
     return single.storage if isinstance(single, pa.ExtensionArray) else single
 

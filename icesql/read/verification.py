@@ -16,23 +16,10 @@ from msgspec.structs import replace
 
 from icesql.context import Progress, QueryContext
 from icesql.errors import CorruptFileError, UnsupportedTableError
+from icesql.iceberg import types as t
 from icesql.iceberg.bounds import decode_bound
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.schema import Schema
-from icesql.iceberg.types import (
-    BooleanType,
-    DateType,
-    DecimalType,
-    IntegerType,
-    LongType,
-    NestedField,
-    PrimitiveType,
-    StringType,
-    TimestampType,
-    TimestamptzType,
-    TimeType,
-    is_floating,
-)
 from icesql.read.deletes.delete_relations import DeleteRelations
 from icesql.read.task import read_file
 from icesql.scan.tasks.task import FileScanTask, ScanContext, distinct_deletes
@@ -43,15 +30,15 @@ if TYPE_CHECKING:
 
 # Types whose values Arrow orders as bounds do; of floats those that are no NaN.
 _ORDERED = (
-    BooleanType
-    | IntegerType
-    | LongType
-    | DecimalType
-    | DateType
-    | TimeType
-    | TimestampType
-    | TimestamptzType
-    | StringType
+    t.BooleanType
+    | t.IntegerType
+    | t.LongType
+    | t.DecimalType
+    | t.DateType
+    | t.TimeType
+    | t.TimestampType
+    | t.TimestamptzType
+    | t.StringType
 )
 
 
@@ -167,7 +154,7 @@ class _Files:
 class _Column(Struct):
     """A column of a file while it is read, and what its manifest says of it."""
 
-    field: NestedField
+    field: t.NestedField
     file: DataFile
     nulls: int = 0
     nans: int = 0
@@ -177,18 +164,18 @@ class _Column(Struct):
     def add(self, array: Any) -> None:
         """Count a batch of values."""
         kind = self.field.type
-        if not isinstance(kind, PrimitiveType) or not self._is_described:
+        if not isinstance(kind, t.PrimitiveType) or not self._is_described:
             return
         self.nulls += array.null_count
-        if is_floating(kind):
+        if t.is_floating(kind):
             nan = pc.is_nan(array).fill_null(False)
             self.nans += pc.sum(nan).as_py() or 0
             array = array.filter(pc.invert(nan))
         elif not isinstance(kind, _ORDERED):
             return
-        if isinstance(kind, DateType):
+        if isinstance(kind, t.DateType):
             array = array.cast(pa.int32())
-        elif isinstance(kind, TimeType | TimestampType | TimestamptzType):
+        elif isinstance(kind, t.TimeType | t.TimestampType | t.TimestamptzType):
             array = array.cast(pa.int64())
         found = pc.min_max(array).as_py()
         if found["min"] is not None:
@@ -207,7 +194,7 @@ class _Column(Struct):
     def problem(self, rows: int) -> str | None:
         """How the column contradicts its metrics, None when it does not."""
         file, key, name = self.file, self.field.field_id, self.field.name
-        if not self._is_described or not isinstance(self.field.type, PrimitiveType):
+        if not self._is_described or not isinstance(self.field.type, t.PrimitiveType):
             return None
         nulls = (file.null_value_counts or {}).get(key)
         if nulls not in (None, self.nulls):
@@ -217,7 +204,7 @@ class _Column(Struct):
         if values not in (None, rows, rows - self.nulls):
             return f"column {name} holds {rows} values, the manifest counts {values}"
         nans = (file.nan_value_counts or {}).get(key)
-        if is_floating(self.field.type) and nans not in (None, self.nans):
+        if t.is_floating(self.field.type) and nans not in (None, self.nans):
             return f"column {name} holds {self.nans} NaN, the manifest counts {nans}"
         if self.least is None:
             return None

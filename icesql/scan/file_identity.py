@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from icesql.iceberg import types as t
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.schema import Schema
-from icesql.iceberg.types import DateType, IntegerType, LongType, StringType
 
 # Their bounds in a manifest are bytes of the values as Parquet stores them.
-_COMPARED = IntegerType | LongType | DateType | StringType
+_COMPARED = t.IntegerType | t.LongType | t.DateType | t.StringType
 
 
 def count_problem(file: DataFile, rows: int) -> str | None:

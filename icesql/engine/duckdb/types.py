@@ -3,32 +3,7 @@
 from __future__ import annotations
 
 from icesql.engine.struct_names import engine_names
-from icesql.iceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-    VariantType,
-)
+from icesql.iceberg import types as t
 
 
 def quoted(name: str) -> str:
@@ -41,54 +16,54 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def duckdb_type(node: IcebergType) -> str:
+def duckdb_type(node: t.IcebergType) -> str:
     """The DuckDB type that holds every value of an Iceberg type.
 
     fixed, binary and geo (WKB) are BLOB; variant is its JSON text; unknown is DuckDB's NULL type.
     """
     match node:
-        case BooleanType():
+        case t.BooleanType():
             return "BOOLEAN"
-        case IntegerType():
+        case t.IntegerType():
             return "INTEGER"
-        case LongType():
+        case t.LongType():
             return "BIGINT"
-        case FloatType():
+        case t.FloatType():
             return "FLOAT"
-        case DoubleType():
+        case t.DoubleType():
             return "DOUBLE"
-        case DecimalType(precision, scale):
+        case t.DecimalType(precision, scale):
             return f"DECIMAL({precision},{scale})"
-        case DateType():
+        case t.DateType():
             return "DATE"
-        case TimeType():
+        case t.TimeType():
             return "TIME"
-        case TimestampType():
+        case t.TimestampType():
             return "TIMESTAMP"
-        case TimestamptzType():
+        case t.TimestamptzType():
             return "TIMESTAMPTZ"
-        case TimestampNanoType():
+        case t.TimestampNanoType():
             return "TIMESTAMP_NS"
-        case TimestamptzNanoType():
+        case t.TimestamptzNanoType():
             return "TIMESTAMPTZ_NS"
-        case StringType() | VariantType():
+        case t.StringType() | t.VariantType():
             return "VARCHAR"
-        case UUIDType():
+        case t.UUIDType():
             return "UUID"
-        case FixedType() | BinaryType() | GeometryType() | GeographyType():
+        case t.FixedType() | t.BinaryType() | t.GeometryType() | t.GeographyType():
             return "BLOB"
-        case UnknownType():
+        case t.UnknownType():
             return '"NULL"'
-        case StructType(fields):
+        case t.StructType(fields):
             names = engine_names(each.name for each in fields)
             inner = ", ".join(
                 f"{quoted(name)} {duckdb_type(each.type)}"
                 for name, each in zip(names, fields, strict=True)
             )
             return f"STRUCT({inner})"
-        case ListType():
+        case t.ListType():
             return f"{duckdb_type(node.element)}[]"
-        case MapType():
+        case t.MapType():
             return f"MAP({duckdb_type(node.key)}, {duckdb_type(node.value)})"
         case _:
             raise AssertionError(f"unreachable type {node!r}")

@@ -12,21 +12,8 @@ from icesql.engine.duckdb.relations import grouping
 from icesql.engine.duckdb.relations.footer import FooterCache
 from icesql.engine.duckdb.relations.grouping import group_files
 from icesql.engine.duckdb.relations.relation_builder import RelationBuilder
+from icesql.iceberg import types as t
 from icesql.iceberg.metadata_columns import METADATA_IDS
-from icesql.iceberg.types import (
-    MISSING,
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    NestedField,
-    StringType,
-    is_floating,
-)
 
 if TYPE_CHECKING:
     from icesql.scan.plan import ScanPlan
@@ -35,15 +22,15 @@ if TYPE_CHECKING:
 MOST_FILES: Final = 1_000
 MOST_FRAMES: Final = 64
 _TYPES = (
-    BooleanType
-    | IntegerType
-    | LongType
-    | FloatType
-    | DoubleType
-    | DecimalType
-    | DateType
-    | StringType
-    | BinaryType
+    t.BooleanType
+    | t.IntegerType
+    | t.LongType
+    | t.FloatType
+    | t.DoubleType
+    | t.DecimalType
+    | t.DateType
+    | t.StringType
+    | t.BinaryType
 )
 
 
@@ -76,12 +63,12 @@ def is_spark_readable(
     return all(group.name == grouping.PLAIN for group in confirmed)
 
 
-def _is_plain_column(column: NestedField) -> bool:
+def _is_plain_column(column: t.NestedField) -> bool:
     """Times are left out: which of the footer's flags Spark follows depends on settings."""
     return (
         isinstance(column.type, _TYPES)
         and column.field_id not in METADATA_IDS
-        and (column.initial_default is MISSING or column.initial_default is None)
+        and (column.initial_default is t.MISSING or column.initial_default is None)
     )
 
 
@@ -92,7 +79,7 @@ def _is_plain_name(path: str) -> bool:
 
 def _free_of_nan(plan: ScanPlan) -> bool:
     """Spark prunes row groups by bounds, which leave NaN out, as it orders NaN above all."""
-    floats = [c.field_id for c in plan.scan.projection.fields if is_floating(c.type)]
+    floats = [c.field_id for c in plan.scan.projection.fields if t.is_floating(c.type)]
     return all(
         (task.data_file.nan_value_counts or {}).get(field_id) == 0
         for task in plan.files

@@ -30,6 +30,7 @@ from operator import and_, or_
 from typing import Any, Final
 from uuid import UUID
 
+from icesql.iceberg import types as t
 from icesql.iceberg.expressions.number_literals import exact_number, floating
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_FALSE,
@@ -45,32 +46,11 @@ from icesql.iceberg.expressions.time_literals import (
     temporal,
     time_micros,
 )
-from icesql.iceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-    is_floating,
-)
 
 __all__ = ["EpochMicros", "NanoTimestamp", "compare"]
 
 
-def compare(operation: Operation, term: Term, column_type: IcebergType, value: Any) -> Predicate:
+def compare(operation: Operation, term: Term, column_type: t.IcebergType, value: Any) -> Predicate:
     """The predicate of ``term operation value``; ``column_type`` is the type of the term.
 
     ``value`` is None (never true in a comparison), bool, int, float, Decimal, str, bytes, date,
@@ -81,7 +61,7 @@ def compare(operation: Operation, term: Term, column_type: IcebergType, value: A
     match operation:
         case Operation.IS_NULL | Operation.NOT_NULL | Operation.IS_NAN | Operation.NOT_NAN:
             return _unary(operation, term, column_type)
-        case _ if isinstance(column_type, UnknownType):
+        case _ if isinstance(column_type, t.UnknownType):
             return ALWAYS_FALSE  # the column is always NULL
         case Operation.IN:
             equals = (compare(Operation.EQ, term, column_type, each) for each in value)
@@ -100,10 +80,10 @@ def compare(operation: Operation, term: Term, column_type: IcebergType, value: A
             return _ordered(operation, term, column_type, value)
 
 
-def _unary(operation: Operation, term: Term, column_type: IcebergType) -> Predicate:
-    if isinstance(column_type, UnknownType):
+def _unary(operation: Operation, term: Term, column_type: t.IcebergType) -> Predicate:
+    if isinstance(column_type, t.UnknownType):
         return ALWAYS_TRUE if operation is Operation.IS_NULL else ALWAYS_FALSE
-    if not is_floating(column_type):
+    if not t.is_floating(column_type):
         if operation is Operation.IS_NAN:
             return ALWAYS_FALSE
         if operation is Operation.NOT_NAN:
@@ -135,39 +115,39 @@ def _gather(
     return reduce(and_, others, ALWAYS_TRUE)
 
 
-def _prefix(operation: Operation, term: Term, column_type: IcebergType, value: Any) -> Predicate:
-    if not (isinstance(column_type, StringType) and _is_text(value)):
+def _prefix(operation: Operation, term: Term, column_type: t.IcebergType, value: Any) -> Predicate:
+    if not (isinstance(column_type, t.StringType) and _is_text(value)):
         return Leaf(Operation.NOT_NULL, term)
     if value:
         return Leaf(operation, term, value)
     return Leaf(Operation.NOT_NULL, term) if operation is Operation.STARTS_WITH else ALWAYS_FALSE
 
 
-def _ordered(operation: Operation, term: Term, column_type: IcebergType, value: Any) -> Predicate:
+def _ordered(operation: Operation, term: Term, column_type: t.IcebergType, value: Any) -> Predicate:
     """LT, LT_EQ, GT, GT_EQ, EQ or NOT_EQ with a value that is not None."""
     leaf = Leaf(operation, term, value)
     match column_type:
-        case IntegerType() | LongType() | DecimalType():
+        case t.IntegerType() | t.LongType() | t.DecimalType():
             return exact_number(operation, term, column_type, value)
-        case FloatType() | DoubleType():
+        case t.FloatType() | t.DoubleType():
             return floating(operation, term, column_type, value)
-        case DateType() | TimestampType() | TimestamptzType():
+        case t.DateType() | t.TimestampType() | t.TimestamptzType():
             return temporal(operation, term, column_type, value)
-        case TimestampNanoType() | TimestamptzNanoType():
+        case t.TimestampNanoType() | t.TimestamptzNanoType():
             return temporal(operation, term, column_type, value)
-        case TimeType():
+        case t.TimeType():
             micros = time_micros(value)
             if micros is not None:
                 return Leaf(operation, term, micros)
-        case BooleanType() if isinstance(value, bool):
+        case t.BooleanType() if isinstance(value, bool):
             return leaf
-        case StringType() if _is_text(value):
+        case t.StringType() if _is_text(value):
             return leaf
-        case BinaryType() if isinstance(value, bytes | bytearray | memoryview):
+        case t.BinaryType() if isinstance(value, bytes | bytearray | memoryview):
             return Leaf(operation, term, bytes(value))
-        case FixedType() if isinstance(value, bytes | bytearray | memoryview):
+        case t.FixedType() if isinstance(value, bytes | bytearray | memoryview):
             return _fixed(operation, term, column_type.length, bytes(value))
-        case UUIDType():
+        case t.UUIDType():
             return _uuid(operation, term, value)
     return Leaf(Operation.NOT_NULL, term)
 

@@ -11,9 +11,9 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, Final
 
+from icesql.iceberg import types as t
 from icesql.iceberg.decimals import scaled
 from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, Leaf, Operation, Predicate, Term
-from icesql.iceberg.types import DecimalType, FloatType, IcebergType, IntegerType
 
 INTS: Final = (-(2**31), 2**31 - 1)
 LONGS: Final = (-(2**63), 2**63 - 1)
@@ -21,16 +21,16 @@ _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,40}")
 
 
 def exact_number(
-    operation: Operation, term: Term, column_type: IcebergType, value: Any
+    operation: Operation, term: Term, column_type: t.IcebergType, value: Any
 ) -> Predicate:
     """A comparison of an int, long or decimal column."""
     match column_type:
-        case DecimalType(precision, scale):
+        case t.DecimalType(precision, scale):
             limit = 10**precision - 1
             limits, unit = (-limit, limit), 10**scale
             literal: Callable[[int], Any] = partial(scaled, scale=scale)
         case _:
-            limits = INTS if isinstance(column_type, IntegerType) else LONGS
+            limits = INTS if isinstance(column_type, t.IntegerType) else LONGS
             unit = 1
             literal = int
     match value:
@@ -155,13 +155,13 @@ def _nan_literal(operation: Operation, term: Term, *, floating: bool) -> Predica
             return ALWAYS_FALSE
 
 
-def floating(operation: Operation, term: Term, column_type: IcebergType, value: Any) -> Predicate:
+def floating(operation: Operation, term: Term, column_type: t.IcebergType, value: Any) -> Predicate:
     """A comparison of a float or double column."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return Leaf(Operation.NOT_NULL, term)
     if value != value:
         return _nan_literal(operation, term, floating=True)
-    single = isinstance(column_type, FloatType)
+    single = isinstance(column_type, t.FloatType)
     nearest = _nearest_double(value)
     if single:
         nearest = _nearest_float32(nearest)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from icesql.iceberg import types as t
 from icesql.iceberg.decimals import scaled, unscaled
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_FALSE,
@@ -35,15 +36,6 @@ from icesql.iceberg.transforms import (
     UnknownTransform,
     Void,
     parse_transform,
-)
-from icesql.iceberg.types import (
-    BinaryType,
-    DateType,
-    DecimalType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    StringType,
 )
 
 
@@ -89,7 +81,7 @@ def _walk(predicate: Predicate, project: Callable[[Leaf], Predicate]) -> Predica
             return predicate
 
 
-_Project = Callable[[Leaf, Term, Transform, IcebergType], Predicate | None]
+_Project = Callable[[Leaf, Term, Transform, t.IcebergType], Predicate | None]
 
 
 def _projections(
@@ -121,7 +113,7 @@ def _projections(
 
 
 def _inclusive_transform(
-    leaf: Leaf, target: Term, transform: Transform, source_type: IcebergType
+    leaf: Leaf, target: Term, transform: Transform, source_type: t.IcebergType
 ) -> Predicate | None:
     match transform:
         case _ if leaf.operation in (Operation.IS_NULL, Operation.NOT_NULL):
@@ -130,7 +122,7 @@ def _inclusive_transform(
             return Leaf(leaf.operation, target, leaf.literal)
         case Bucket():
             return _equality(leaf, target, transform, source_type)
-        case Truncate() if isinstance(source_type, StringType | BinaryType):
+        case Truncate() if isinstance(source_type, t.StringType | t.BinaryType):
             return _inclusive_text(leaf, target, transform, source_type)
         case Truncate():
             return _inclusive_number(leaf, target, transform, source_type)
@@ -141,7 +133,7 @@ def _inclusive_transform(
 
 
 def _equality(
-    leaf: Leaf, target: Term, transform: Transform, source_type: IcebergType
+    leaf: Leaf, target: Term, transform: Transform, source_type: t.IcebergType
 ) -> Predicate | None:
     """EQ and IN through any transform: equal values have equal partitions."""
     match leaf.operation:
@@ -154,7 +146,7 @@ def _equality(
 
 
 def _inclusive_text(
-    leaf: Leaf, target: Term, transform: Truncate, source_type: IcebergType
+    leaf: Leaf, target: Term, transform: Truncate, source_type: t.IcebergType
 ) -> Predicate | None:
     literal = leaf.literal
     match leaf.operation:
@@ -178,7 +170,7 @@ def _inclusive_text(
 
 
 def _inclusive_number(
-    leaf: Leaf, target: Term, transform: Truncate, source_type: IcebergType
+    leaf: Leaf, target: Term, transform: Truncate, source_type: t.IcebergType
 ) -> Predicate | None:
     def truncated(steps: int) -> Any:
         return transform.apply(_step(leaf.literal, steps, source_type), source_type)
@@ -207,7 +199,7 @@ def _inclusive_number(
 
 
 def _inclusive_time(
-    leaf: Leaf, target: Term, transform: TimeTransform, source_type: IcebergType
+    leaf: Leaf, target: Term, transform: TimeTransform, source_type: t.IcebergType
 ) -> Predicate | None:
     # Writers up to Iceberg 0.10 rounded toward zero, one too high before 1970, so the projection
     # takes both values there. Days of dates were always right.
@@ -233,7 +225,7 @@ def _inclusive_time(
 
 
 def _units(
-    literals: Iterable[int], transform: TimeTransform, source_type: IcebergType
+    literals: Iterable[int], transform: TimeTransform, source_type: t.IcebergType
 ) -> Iterator[int]:
     """The units of the literals, with the next one where old writers rounded up."""
     for each in literals:
@@ -243,15 +235,15 @@ def _units(
             yield unit + 1
 
 
-def _was_rounded_to_zero(transform: TimeTransform, source_type: IcebergType) -> bool:
-    return not (transform.unit == "day" and isinstance(source_type, DateType))
+def _was_rounded_to_zero(transform: TimeTransform, source_type: t.IcebergType) -> bool:
+    return not (transform.unit == "day" and isinstance(source_type, t.DateType))
 
 
 # ------------------------------------------------------------------ strict
 
 
 def _strict_transform(
-    leaf: Leaf, target: Term, transform: Transform, source_type: IcebergType
+    leaf: Leaf, target: Term, transform: Transform, source_type: t.IcebergType
 ) -> Predicate | None:
     """The dual of inclusive: true where no value of the partition can fail the leaf."""
     negation = Leaf(NEGATED[leaf.operation], leaf.term, leaf.literal)
@@ -277,25 +269,25 @@ def _one_of(term: Term, values: Iterable[Any]) -> Predicate:
             return Leaf(Operation.IN, term, literals)
 
 
-def _step(value: Any, units: int, value_type: IcebergType) -> Any:
+def _step(value: Any, units: int, value_type: t.IcebergType) -> Any:
     """``value`` moved by the smallest units of its type; may leave the type's range."""
-    if isinstance(value_type, DecimalType):
+    if isinstance(value_type, t.DecimalType):
         return scaled(unscaled(value, value_type.scale) + units, value_type.scale)
     return value + units
 
 
-def _least_value(source_type: IcebergType) -> int:
+def _least_value(source_type: t.IcebergType) -> int:
     """The least int or long."""
-    return -(2**31) if isinstance(source_type, IntegerType) else -(2**63)
+    return -(2**31) if isinstance(source_type, t.IntegerType) else -(2**63)
 
 
-def _wrapped_above(transform: Truncate, source_type: IcebergType) -> int | None:
+def _wrapped_above(transform: Truncate, source_type: t.IcebergType) -> int | None:
     """The greatest proper partition value, if Java's truncation of the least value wraps.
 
     None when it cannot wrap: decimals, and widths that divide the least value.
     """
     if (
-        not isinstance(source_type, IntegerType | LongType)
+        not isinstance(source_type, t.IntegerType | t.LongType)
         or not _least_value(source_type) % transform.width
     ):
         return None

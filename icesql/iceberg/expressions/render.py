@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
+from icesql.iceberg import types as t
 from icesql.iceberg.calendar import date_text, time_text, timestamp_text
 from icesql.iceberg.expressions.predicate import And, Leaf, Operation, Or, Predicate
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec
@@ -17,28 +18,12 @@ from icesql.iceberg.transforms import (
     parse_transform,
     uuid_text,
 )
-from icesql.iceberg.types import (
-    UNKNOWN,
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    FixedType,
-    IcebergType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
 
 LONGEST_TEXT: Final = 40
 MOST_LITERALS: Final = 10
 
 
-def render_value(value_type: IcebergType, value: Any) -> str:
+def render_value(value_type: t.IcebergType, value: Any) -> str:
     """One value in internal form: dates and times as ISO text, strings quoted and shortened.
 
     Never fails: a value that is not of its type is shown as Python writes it.
@@ -46,24 +31,27 @@ def render_value(value_type: IcebergType, value: Any) -> str:
     if value is None:
         return "NULL"
     match value_type:
-        case BooleanType() if isinstance(value, bool):
+        case t.BooleanType() if isinstance(value, bool):
             return "true" if value else "false"
-        case DateType() if isinstance(value, int):
+        case t.DateType() if isinstance(value, int):
             return date_text(value)
-        case TimeType() if isinstance(value, int):
+        case t.TimeType() if isinstance(value, int):
             return time_text(value, 6)
-        case TimestampType() | TimestamptzType() | TimestampNanoType() | TimestamptzNanoType() if (
-            isinstance(value, int)
-        ):
+        case (
+            t.TimestampType()
+            | t.TimestamptzType()
+            | t.TimestampNanoType()
+            | t.TimestamptzNanoType()
+        ) if isinstance(value, int):
             return timestamp_text(value, value_type)
-        case UUIDType() if isinstance(value, bytes) and len(value) == 16:
+        case t.UUIDType() if isinstance(value, bytes) and len(value) == 16:
             return uuid_text(value)
-        case DecimalType():
+        case t.DecimalType():
             return f"{value:f}" if hasattr(value, "as_tuple") else str(value)
-        case StringType() if isinstance(value, str):
+        case t.StringType() if isinstance(value, str):
             shown = value if len(value) <= LONGEST_TEXT else f"{value[: LONGEST_TEXT - 1]}…"
             return "'" + "".join(map(_printable, shown.replace("'", "''"))) + "'"
-        case FixedType() | BinaryType() if isinstance(value, bytes):
+        case t.FixedType() | t.BinaryType() if isinstance(value, bytes):
             digits = value.hex()
             return (
                 f"X'{digits[: LONGEST_TEXT - 1]}…'"
@@ -113,11 +101,11 @@ def render_partition_value(field: PartitionField, value: Any, *, schema: Schema)
     """A partition value: units of time as dates ("2017-12"), others as the value itself."""
     source = schema.field_by_id.get(field.source_id)
     return _render_transformed(
-        parse_transform(field.transform), UNKNOWN if source is None else source.type, value
+        parse_transform(field.transform), t.UNKNOWN if source is None else source.type, value
     )
 
 
-def _render_transformed(transform: Transform, source_type: IcebergType, value: Any) -> str:
+def _render_transformed(transform: Transform, source_type: t.IcebergType, value: Any) -> str:
     if isinstance(transform, TimeTransform) and isinstance(value, int):
         return transform.human(value, source_type)
     return render_value(transform.result_type(source_type), value)

@@ -9,18 +9,11 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from icesql.iceberg import types as t
 from icesql.iceberg.bounds import MICROS_PER_DAY
 from icesql.iceberg.calendar import days_from_civil
 from icesql.iceberg.expressions.number_literals import INTS, LONGS, on_grid
 from icesql.iceberg.expressions.predicate import Leaf, Operation, Predicate, Term
-from icesql.iceberg.types import (
-    DateType,
-    IcebergType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-)
 
 # Zones lie within 18 hours of UTC (the limit of java.time); all are covered where one matters.
 _WIDEST_ZONE: Final = 18 * 3_600_000_000
@@ -43,7 +36,7 @@ class NanoTimestamp(Struct, frozen=True):
     zoned: bool
 
 
-def temporal(operation: Operation, term: Term, column_type: IcebergType, value: Any) -> Predicate:
+def temporal(operation: Operation, term: Term, column_type: t.IcebergType, value: Any) -> Predicate:
     """A comparison of a date or timestamp column: both sides are placed on one line of ns."""
     unit = _NANOS_PER_UNIT[type(column_type)]
     if isinstance(value, str):
@@ -52,24 +45,24 @@ def temporal(operation: Operation, term: Term, column_type: IcebergType, value: 
     if instant is None:
         return Leaf(Operation.NOT_NULL, term)
     nanos, zoned = instant
-    needs_zone = zoned != isinstance(column_type, TimestamptzType | TimestamptzNanoType)
+    needs_zone = zoned != isinstance(column_type, t.TimestamptzType | t.TimestamptzNanoType)
     spread = _WIDEST_ZONE * 1000 if needs_zone else 0
     return on_grid(
         operation,
         term,
         Fraction(nanos - spread, unit),
         Fraction(nanos + spread, unit),
-        INTS if isinstance(column_type, DateType) else LONGS,
+        INTS if isinstance(column_type, t.DateType) else LONGS,
         int,
     )
 
 
-_NANOS_PER_UNIT: Final[dict[type[IcebergType], int]] = {
-    DateType: MICROS_PER_DAY * 1000,
-    TimestampType: 1000,
-    TimestamptzType: 1000,
-    TimestampNanoType: 1,
-    TimestamptzNanoType: 1,
+_NANOS_PER_UNIT: Final[dict[type[t.IcebergType], int]] = {
+    t.DateType: MICROS_PER_DAY * 1000,
+    t.TimestampType: 1000,
+    t.TimestamptzType: 1000,
+    t.TimestampNanoType: 1,
+    t.TimestamptzNanoType: 1,
 }
 
 
@@ -137,7 +130,7 @@ def _parse_temporal(text: str, unit: int) -> date | NanoTimestamp | None:
     None too for text finer than ``unit`` (in ns), which engines cut to the column's type.
     """
     found = _TEMPORAL.fullmatch(text)
-    if found is None or (found[2] and unit == _NANOS_PER_UNIT[DateType]):
+    if found is None or (found[2] and unit == _NANOS_PER_UNIT[t.DateType]):
         return None
     if len(found[3] or "") > 6 and unit == 1000:
         return None

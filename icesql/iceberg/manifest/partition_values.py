@@ -7,29 +7,10 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any, Final
 
+from icesql.iceberg import types as t
 from icesql.iceberg.avro.container import BadAvro
 from icesql.iceberg.avro.schema import AvroNode
 from icesql.iceberg.bounds import MICROS_PER_DAY, NANOS_PER_DAY, decode_decimal, scaled_decimal
-from icesql.iceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-)
 
 Convert = Callable[[Any], Any]
 # The id and the name of each field of a spec; None leaves order to tell them apart.
@@ -51,7 +32,7 @@ _INTEGERS: Final = ("int", "long")
 _BYTES: Final = ("bytes", "fixed")
 
 
-def partition_converter(node: AvroNode, type: IcebergType) -> Convert | None:
+def partition_converter(node: AvroNode, type: t.IcebergType) -> Convert | None:
     """What turns a stored value that is not null into one of ``type``; None when nothing does.
 
     The column may have been promoted since (int to long, float to double, date to timestamp), and
@@ -59,33 +40,33 @@ def partition_converter(node: AvroNode, type: IcebergType) -> Convert | None:
     a converter that raises BadAvro, since the values may all be null.
     """
     match type:
-        case UnknownType():
+        case t.UnknownType():
             return _by_avro_type(node)
-        case IntegerType() | LongType() | DateType() if node.kind in _INTEGERS:
+        case t.IntegerType() | t.LongType() | t.DateType() if node.kind in _INTEGERS:
             return None
-        case FloatType() | DoubleType() if node.kind in ("float", "double"):
+        case t.FloatType() | t.DoubleType() if node.kind in ("float", "double"):
             return None
-        case FloatType() | DoubleType() if node.kind in _INTEGERS:
+        case t.FloatType() | t.DoubleType() if node.kind in _INTEGERS:
             return float
-        case BooleanType() if node.kind == "boolean":
+        case t.BooleanType() if node.kind == "boolean":
             return None
-        case StringType() if node.kind in ("string", "enum"):
+        case t.StringType() if node.kind in ("string", "enum"):
             return None
-        case StringType() if node.kind == "bytes":
+        case t.StringType() if node.kind == "bytes":
             return text_of
-        case TimeType() if node.kind in _INTEGERS:
+        case t.TimeType() if node.kind in _INTEGERS:
             return _times(1000) if node.logical == "time-millis" else None
-        case TimestampType() | TimestamptzType() if node.kind in _INTEGERS:
+        case t.TimestampType() | t.TimestamptzType() if node.kind in _INTEGERS:
             return _micros(node)
-        case TimestampNanoType() | TimestamptzNanoType() if node.kind in _INTEGERS:
+        case t.TimestampNanoType() | t.TimestamptzNanoType() if node.kind in _INTEGERS:
             return _nanos(node)
-        case DecimalType(scale=scale):
+        case t.DecimalType(scale=scale):
             return _decimal(node, scale)
-        case UUIDType():
+        case t.UUIDType():
             return _uuid(node)
-        case FixedType() | BinaryType() if node.kind in _BYTES:
+        case t.FixedType() | t.BinaryType() if node.kind in _BYTES:
             return None
-        case BinaryType() if node.kind == "string":
+        case t.BinaryType() if node.kind == "string":
             return str.encode
         case _:
             return _impossible(node, type)
@@ -143,7 +124,7 @@ def _decimal(node: AvroNode, scale: int) -> Convert:
     if node.kind in _INTEGERS:
         return lambda value: scaled_decimal(value, scale)
     if node.kind not in _BYTES:
-        return _impossible(node, DecimalType(38, scale))
+        return _impossible(node, t.DecimalType(38, scale))
 
     def convert(value: bytes) -> Decimal:
         found = decode_decimal(value, scale)
@@ -170,7 +151,7 @@ def _uuid(node: AvroNode) -> Convert | None:
     return convert
 
 
-def _impossible(node: AvroNode, type: IcebergType) -> Convert:
+def _impossible(node: AvroNode, type: t.IcebergType) -> Convert:
     def convert(value: Any) -> Any:
         raise BadAvro(f"a partition value of type {type} is stored as Avro {node.kind}")
 

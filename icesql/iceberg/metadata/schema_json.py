@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from icesql.errors import UnsupportedTableError
+from icesql.iceberg import types as t
 from icesql.iceberg.metadata.json_fields import (
     Malformed,
     as_int,
@@ -20,17 +21,6 @@ from icesql.iceberg.metadata.json_fields import (
 )
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.single_value import parse_single_value
-from icesql.iceberg.types import (
-    MISSING,
-    DecimalType,
-    IcebergType,
-    ListType,
-    MapType,
-    NestedField,
-    StructType,
-    parse_primitive,
-    walk,
-)
 
 _DEEPEST: Final = 100
 
@@ -51,7 +41,7 @@ def parse_schema(json: Any) -> Schema:
     )
 
 
-def parse_type(json: Any, depth: int = 0) -> IcebergType:
+def parse_type(json: Any, depth: int = 0) -> t.IcebergType:
     """A type from its JSON form. Raises Malformed or UnsupportedTableError."""
     if depth > _DEEPEST:
         raise Malformed("type nested too deeply")
@@ -60,15 +50,15 @@ def parse_type(json: Any, depth: int = 0) -> IcebergType:
     node = as_object(json, "type")
     match node.get("type"):
         case "struct":
-            return StructType(_parse_fields(node, depth))
+            return t.StructType(_parse_fields(node, depth))
         case "list":
-            return ListType(
+            return t.ListType(
                 required_int(node, "element-id", "list", 32),
                 parse_type(required(node, "element", "list"), depth + 1),
                 optional_flag(node, "element-required", "list", False),
             )
         case "map":
-            return MapType(
+            return t.MapType(
                 required_int(node, "key-id", "map", 32),
                 parse_type(required(node, "key", "map"), depth + 1),
                 required_int(node, "value-id", "map", 32),
@@ -81,26 +71,26 @@ def parse_type(json: Any, depth: int = 0) -> IcebergType:
             raise Malformed("type object without type")
 
 
-def _parse_primitive(text: str) -> IcebergType:
+def _parse_primitive(text: str) -> t.IcebergType:
     try:
-        found = parse_primitive(text.strip())
+        found = t.parse_primitive(text.strip())
     except ValueError as error:
         raise UnsupportedTableError(f"type {text[:100]!r}") from error
-    if isinstance(found, DecimalType) and not 0 < found.precision <= 38:
+    if isinstance(found, t.DecimalType) and not 0 < found.precision <= 38:
         raise UnsupportedTableError(f"type {text[:100]!r}")
     return found
 
 
-def _parse_fields(node: Mapping[str, Any], depth: int) -> tuple[NestedField, ...]:
+def _parse_fields(node: Mapping[str, Any], depth: int) -> tuple[t.NestedField, ...]:
     listed = as_list(required(node, "fields", "struct"), "struct fields")
     return tuple(_parse_field(as_object(each, "field"), depth) for each in listed)
 
 
-def _parse_field(node: Mapping[str, Any], depth: int) -> NestedField:
+def _parse_field(node: Mapping[str, Any], depth: int) -> t.NestedField:
     name = required_text(node, "name", "field")
     where = f"field {name!r}"
     type = parse_type(required(node, "type", where), depth + 1)
-    return NestedField(
+    return t.NestedField(
         required_int(node, "id", where, 32),
         name,
         type,
@@ -111,25 +101,25 @@ def _parse_field(node: Mapping[str, Any], depth: int) -> NestedField:
     )
 
 
-def _default(node: Mapping[str, Any], key: str, type: IcebergType, where: str) -> Any:
+def _default(node: Mapping[str, Any], key: str, type: t.IcebergType, where: str) -> Any:
     if node.get(key) is None:  # null and absent both read as NULL
-        return MISSING
+        return t.MISSING
     try:
         return parse_single_value(type, node[key])
     except Malformed as error:
         raise Malformed(f"{where} {key}: {error}") from error
 
 
-def _write_default(node: Mapping[str, Any], type: IcebergType, where: str) -> Any:
+def _write_default(node: Mapping[str, Any], type: t.IcebergType, where: str) -> Any:
     try:
         return _default(node, "write-default", type, where)
     except Malformed:
-        return MISSING  # no reader needs it
+        return t.MISSING  # no reader needs it
 
 
-def _check_distinct_ids(fields: tuple[NestedField, ...]) -> None:
+def _check_distinct_ids(fields: tuple[t.NestedField, ...]) -> None:
     seen: dict[int, str] = {}
-    for child in walk(fields):
+    for child in t.walk(fields):
         if child.field_id in seen:
             raise Malformed(
                 f"fields {seen[child.field_id]!r} and {child.name!r} share id {child.field_id}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
+from icesql.iceberg import types as t
 from icesql.iceberg.expressions.literals import EpochMicros, compare
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_FALSE,
@@ -17,28 +18,6 @@ from icesql.iceberg.expressions.predicate import (
     Operation,
     Predicate,
     Term,
-)
-from icesql.iceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    PrimitiveType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-    is_floating,
 )
 from icesql.query.constants.casts import to_timestamp, to_timestamptz
 from icesql.query.constants.constant import DAY, Constant, Kind
@@ -67,30 +46,30 @@ FLIPPED: Final = {
 _MOST_PARTS: Final = 2_000
 _NUMBERS: Final = (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.DOUBLE)
 _TIMES: Final = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
-_COMPARABLE: Final[dict[type[IcebergType], tuple[Kind, ...]]] = {
-    BooleanType: (Kind.BOOLEAN,),
-    IntegerType: (*_NUMBERS, Kind.TEXT),
-    LongType: (*_NUMBERS, Kind.TEXT),
-    DecimalType: _NUMBERS,
-    FloatType: _NUMBERS,
-    DoubleType: _NUMBERS,
-    StringType: (Kind.TEXT, Kind.STRING),
-    DateType: (*_TIMES, Kind.TEXT),
-    TimestampType: (*_TIMES, Kind.TEXT),
-    TimestampNanoType: (*_TIMES, Kind.TEXT),
-    TimestamptzType: (*_TIMES, Kind.TEXT),
-    TimestamptzNanoType: (*_TIMES, Kind.TEXT),
-    TimeType: (Kind.TIME, Kind.TEXT),
-    UUIDType: (Kind.UUID, Kind.TEXT),
-    BinaryType: (Kind.BLOB,),
-    FixedType: (Kind.BLOB,),
+_COMPARABLE: Final[dict[type[t.IcebergType], tuple[Kind, ...]]] = {
+    t.BooleanType: (Kind.BOOLEAN,),
+    t.IntegerType: (*_NUMBERS, Kind.TEXT),
+    t.LongType: (*_NUMBERS, Kind.TEXT),
+    t.DecimalType: _NUMBERS,
+    t.FloatType: _NUMBERS,
+    t.DoubleType: _NUMBERS,
+    t.StringType: (Kind.TEXT, Kind.STRING),
+    t.DateType: (*_TIMES, Kind.TEXT),
+    t.TimestampType: (*_TIMES, Kind.TEXT),
+    t.TimestampNanoType: (*_TIMES, Kind.TEXT),
+    t.TimestamptzType: (*_TIMES, Kind.TEXT),
+    t.TimestamptzNanoType: (*_TIMES, Kind.TEXT),
+    t.TimeType: (Kind.TIME, Kind.TEXT),
+    t.UUIDType: (Kind.UUID, Kind.TEXT),
+    t.BinaryType: (Kind.BLOB,),
+    t.FixedType: (Kind.BLOB,),
 }
 
 
 def compare_constant(
     operation: Operation,
     term: Term,
-    column_type: IcebergType,
+    column_type: t.IcebergType,
     constant: Constant,
     context: QueryContext,
 ) -> Predicate:
@@ -98,11 +77,11 @@ def compare_constant(
 
     ``operation`` is one of LT, LT_EQ, GT, GT_EQ, EQ and NOT_EQ.
     """
-    if constant.kind is Kind.NULL or isinstance(column_type, UnknownType):
+    if constant.kind is Kind.NULL or isinstance(column_type, t.UnknownType):
         return ALWAYS_FALSE
     if constant.kind not in _COMPARABLE.get(type(column_type), ()):
         return ALWAYS_TRUE
-    if isinstance(column_type, BooleanType) and operation not in (Operation.EQ, Operation.NOT_EQ):
+    if isinstance(column_type, t.BooleanType) and operation not in (Operation.EQ, Operation.NOT_EQ):
         return ALWAYS_TRUE
     adapted = _in_zone_of(column_type, constant, context)
     if adapted is None:
@@ -111,10 +90,10 @@ def compare_constant(
 
 
 def _in_zone_of(
-    column_type: IcebergType, constant: Constant, context: QueryContext
+    column_type: t.IcebergType, constant: Constant, context: QueryContext
 ) -> Constant | None:
     """The constant on the same kind of clock as the column."""
-    zoned = isinstance(column_type, TimestamptzType | TimestamptzNanoType)
+    zoned = isinstance(column_type, t.TimestamptzType | t.TimestamptzNanoType)
     try:
         match constant.kind:
             case Kind.TEXT if zoned:
@@ -135,7 +114,7 @@ def _in_zone_of(
 
 
 def _compare_range(
-    operation: Operation, term: Term, column_type: IcebergType, constant: Constant
+    operation: Operation, term: Term, column_type: t.IcebergType, constant: Constant
 ) -> Predicate:
     if constant.is_exact:
         return _compare(operation, term, column_type, _python(constant, constant.value))
@@ -163,9 +142,9 @@ def _python(constant: Constant, value: Any) -> Any:
             return value
 
 
-def _compare(operation: Operation, term: Term, column_type: IcebergType, value: Any) -> Predicate:
+def _compare(operation: Operation, term: Term, column_type: t.IcebergType, value: Any) -> Predicate:
     predicate = compare(operation, term, column_type, value)
-    if not is_floating(column_type) or operation not in (Operation.GT, Operation.GT_EQ):
+    if not t.is_floating(column_type) or operation not in (Operation.GT, Operation.GT_EQ):
         return predicate
     if operation is Operation.GT and value != value:
         return predicate
@@ -175,7 +154,7 @@ def _compare(operation: Operation, term: Term, column_type: IcebergType, value: 
 
 def compare_any(
     term: Term,
-    column_type: IcebergType,
+    column_type: t.IcebergType,
     constants: Iterable[Constant],
     context: QueryContext,
 ) -> Predicate:
@@ -244,6 +223,6 @@ def _balanced(parts: list[Predicate], *, conjunction: bool) -> Predicate:
     return left & right if conjunction else left | right
 
 
-def is_pushable_type(column_type: IcebergType) -> bool:
+def is_pushable_type(column_type: t.IcebergType) -> bool:
     """Whether a column of this type has a place in predicates."""
-    return isinstance(column_type, PrimitiveType)
+    return isinstance(column_type, t.PrimitiveType)

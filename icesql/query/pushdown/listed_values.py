@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
 
-from icesql.iceberg.types import (
-    DateType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    NestedField,
-    StringType,
-    StructType,
-)
+from icesql.iceberg import types as t
 from icesql.query.constants.constant import Constant, Kind
 from icesql.query.names import SelectScope, meaning_of
 from icesql.query.pushdown.column_access import column_of
@@ -26,10 +18,10 @@ if TYPE_CHECKING:
     from icesql.scan.table_scan import TableScan
 
 _EPOCH: Final = date(1970, 1, 1).toordinal()
-_RANGES: Final[dict[type[IcebergType], int]] = {IntegerType: 1 << 31, LongType: 1 << 63}
+_RANGES: Final[dict[type[t.IcebergType], int]] = {t.IntegerType: 1 << 31, t.LongType: 1 << 63}
 
 
-def stored_values(values: LiteralList, column_type: IcebergType) -> frozenset[Any] | None:
+def stored_values(values: LiteralList, column_type: t.IcebergType) -> frozenset[Any] | None:
     """The values in the internal form of a column's type, without NULL and those out of its range.
 
     None where the two need more than that to be compared.
@@ -42,9 +34,9 @@ def stored_values(values: LiteralList, column_type: IcebergType) -> frozenset[An
     if values.kind == "decimal" and limit is not None:
         whole = (int(each) for each in values.values if each is not None and each == int(each))
         return frozenset(each for each in whole if -limit <= each < limit)
-    if values.kind == "text" and isinstance(column_type, StringType):
+    if values.kind == "text" and isinstance(column_type, t.StringType):
         return frozenset(values.values) - {None}
-    if values.kind == "date" and isinstance(column_type, DateType):
+    if values.kind == "date" and isinstance(column_type, t.DateType):
         return frozenset(_days(values))
     return None
 
@@ -83,8 +75,10 @@ def type_lists(scopes: Sequence[SelectScope], scans: Sequence[TableScan]) -> boo
     return found
 
 
-def _type_of(node: exp.Expr, scope: SelectScope, scans: Sequence[TableScan]) -> IcebergType | None:
-    def resolve(column: exp.Column) -> NestedField | None:
+def _type_of(
+    node: exp.Expr, scope: SelectScope, scans: Sequence[TableScan]
+) -> t.IcebergType | None:
+    def resolve(column: exp.Column) -> t.NestedField | None:
         meaning = meaning_of(column, scope)
         if len(meaning.sources) != 1 or not meaning.certain:
             return None
@@ -93,7 +87,7 @@ def _type_of(node: exp.Expr, scope: SelectScope, scans: Sequence[TableScan]) -> 
             return None
         found = scans[index].schema.find_column(meaning.path[0])
         for child in meaning.path[1:]:
-            if found is None or not isinstance(found.type, StructType):
+            if found is None or not isinstance(found.type, t.StructType):
                 return None
             found = next((each for each in found.type.fields if each.name == child), None)
         return found

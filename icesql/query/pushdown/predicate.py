@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, field
 from sqlglot import exp
 
+from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
@@ -21,14 +22,6 @@ from icesql.iceberg.expressions.predicate import (
     Operation,
     Predicate,
     Term,
-)
-from icesql.iceberg.types import (
-    BooleanType,
-    NestedField,
-    StringType,
-    UnknownType,
-    VariantType,
-    is_floating,
 )
 from icesql.query.constants.casts import unify
 from icesql.query.constants.constant import Constant, Kind
@@ -49,7 +42,7 @@ from icesql.query.short_sql import short_sql
 if TYPE_CHECKING:
     from icesql.context import QueryContext
 
-Resolve = Callable[[exp.Column], NestedField | None]
+Resolve = Callable[[exp.Column], t.NestedField | None]
 
 _COMPARISONS: Final[dict[type[exp.Expr], Operation]] = {
     exp.EQ: Operation.EQ,
@@ -143,7 +136,7 @@ class Translator(Struct):
 
     # -------------------------------------------------------------- columns
 
-    def column(self, node: exp.Expr | None) -> NestedField | None:
+    def column(self, node: exp.Expr | None) -> t.NestedField | None:
         """The field that ``node`` is, through struct access, None for anything else."""
         return column_of(node, self.resolve)
 
@@ -153,7 +146,7 @@ class Translator(Struct):
             return ALWAYS_FALSE
         found = self.column(node)
         if found is not None:
-            if not is_pushable_type(found.type) or isinstance(found.type, VariantType):
+            if not is_pushable_type(found.type) or isinstance(found.type, t.VariantType):
                 return self.left_to_engine(node, f"{found.type} columns have no bounds")
             predicate = compare_constant(
                 operation, _term(found), found.type, constant, self.context
@@ -264,7 +257,7 @@ class Translator(Struct):
                 if not negated:
                     return self.implied(node.this, negated=not wanted.this)
                 found = self.column(node.this)
-                if found is None or not isinstance(found.type, BooleanType):
+                if found is None or not isinstance(found.type, t.BooleanType):
                     return self.opaque(node)
                 other = Leaf(Operation.EQ, _term(found), not wanted.this)
                 return any_of([Leaf(Operation.IS_NULL, _term(found)), other])
@@ -275,15 +268,15 @@ class Translator(Struct):
         found = self.column(operand)
         if found is None:
             return self.opaque(node)
-        if isinstance(found.type, UnknownType):
+        if isinstance(found.type, t.UnknownType):
             return ALWAYS_FALSE if negated else ALWAYS_TRUE
-        if not is_pushable_type(found.type) or isinstance(found.type, VariantType):
+        if not is_pushable_type(found.type) or isinstance(found.type, t.VariantType):
             return self.left_to_engine(node, f"{found.type} columns have no null counts")
         return Leaf(Operation.NOT_NULL if negated else Operation.IS_NULL, _term(found))
 
     def _is_nan(self, node: exp.IsNan, *, negated: bool) -> Predicate:
         found = self.column(node.this)
-        if found is None or not is_floating(found.type):
+        if found is None or not t.is_floating(found.type):
             return self.opaque(node)
         return Leaf(Operation.NOT_NAN if negated else Operation.IS_NAN, _term(found))
 
@@ -298,7 +291,7 @@ class Translator(Struct):
                     return ALWAYS_TRUE if constant.value != negated else ALWAYS_FALSE
             return self.opaque(node)
         found = self.column(node)
-        if found is None or not isinstance(found.type, BooleanType):
+        if found is None or not isinstance(found.type, t.BooleanType):
             return self.opaque(node)
         return Leaf(Operation.EQ, _term(found), not negated)
 
@@ -321,7 +314,7 @@ class Translator(Struct):
         pattern = fold(node.expression, self.context)
         if pattern is not None and pattern.kind is Kind.NULL:
             return ALWAYS_FALSE
-        if found is None or not isinstance(found.type, StringType) or pattern is None:
+        if found is None or not isinstance(found.type, t.StringType) or pattern is None:
             return self.opaque(node)
         if pattern.kind not in (Kind.TEXT, Kind.STRING):
             return self.opaque(node)
@@ -340,7 +333,7 @@ class Translator(Struct):
         constant = fold(prefix, self.context)
         if constant is not None and constant.kind is Kind.NULL:
             return ALWAYS_FALSE
-        if found is None or not isinstance(found.type, StringType) or constant is None:
+        if found is None or not isinstance(found.type, t.StringType) or constant is None:
             return self.opaque(node)
         if constant.kind not in (Kind.TEXT, Kind.STRING):
             return self.opaque(node)
@@ -361,5 +354,5 @@ class Translator(Struct):
         return ALWAYS_TRUE
 
 
-def _term(found: NestedField) -> Term:
+def _term(found: t.NestedField) -> Term:
     return Term(found.field_id, found.name)

@@ -12,25 +12,12 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from sqlglot import exp
 
+from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_FALSE,
     Operation,
     Predicate,
     Term,
-)
-from icesql.iceberg.types import (
-    DateType,
-    DecimalType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    NestedField,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
 )
 from icesql.query.constants.casts import cast, to_date, to_timestamp, to_timestamptz
 from icesql.query.constants.constant import DAY, HOUR, Constant, Interval, Kind
@@ -44,10 +31,10 @@ from icesql.query.pushdown.unwrap_numbers import Compare, FieldOf, unwrap_number
 if TYPE_CHECKING:
     from icesql.context import QueryContext
 
-_INTEGERS: Final = (IntegerType, LongType)
-_EXACT: Final = (IntegerType, LongType, DecimalType)
-_ZONED: Final = (TimestamptzType, TimestamptzNanoType)
-_CLOCKS: Final = (TimestampType, TimestampNanoType)
+_INTEGERS: Final = (t.IntegerType, t.LongType)
+_EXACT: Final = (t.IntegerType, t.LongType, t.DecimalType)
+_ZONED: Final = (t.TimestamptzType, t.TimestamptzNanoType)
+_CLOCKS: Final = (t.TimestampType, t.TimestampNanoType)
 _LARGER: Final = (Operation.GT, Operation.GT_EQ)
 _SMALLER: Final = (Operation.LT, Operation.LT_EQ)
 
@@ -126,7 +113,7 @@ class _Inversion(Struct, frozen=True):
                 return None
             return self._moved(inner, -known.value if minus else known.value)
         found = self.field_of(inner)
-        if found is not None and isinstance(found.type, DateType):
+        if found is not None and isinstance(found.type, t.DateType):
             return self._days(inner, known, minus=minus, on_left=on_left)
         return self._arithmetic(node)
 
@@ -172,22 +159,22 @@ class _Inversion(Struct, frozen=True):
             if exact is None or exact.kind not in (Kind.INTEGER, Kind.DECIMAL):
                 return None
             return self.compare(self.operation, node.this, exact)
-        if to.this == Type.DOUBLE and isinstance(found.type, (*_EXACT, FloatType)):
+        if to.this == Type.DOUBLE and isinstance(found.type, (*_EXACT, t.FloatType)):
             number = cast(constant, to, self.context)
             return None if number is None else self.compare(self.operation, node.this, number)
         if to.this in (Type.TIMESTAMP, Type.TIMESTAMPNTZ) and isinstance(
-            found.type, (DateType, *_ZONED)
+            found.type, (t.DateType, *_ZONED)
         ):
             clock = to_timestamp(constant, self.context) if constant.kind is Kind.TEXT else constant
             if clock is None or clock.kind not in (Kind.DATE, Kind.TIMESTAMP):
                 return None
             return self.compare(self.operation, node.this, clock)
         if to.this in (Type.TIMESTAMPTZ, Type.TIMESTAMPLTZ) and isinstance(
-            found.type, (DateType, TimestampType)
+            found.type, (t.DateType, t.TimestampType)
         ):
             instant = to_timestamptz(constant, self.context)
             return None if instant is None else self.compare(self.operation, node.this, instant)
-        if to.this in (Type.VARCHAR, Type.TEXT) and isinstance(found.type, StringType):
+        if to.this in (Type.VARCHAR, Type.TEXT) and isinstance(found.type, t.StringType):
             return self.compare(self.operation, node.this, constant)
         return None
 
@@ -220,10 +207,10 @@ class _Inversion(Struct, frozen=True):
             case _:
                 return from_start if aligned else from_end
 
-    def _is_time(self, node: exp.Expr) -> IcebergType | None:
+    def _is_time(self, node: exp.Expr) -> t.IcebergType | None:
         """The type of a date or timestamp column, of one cast or moved, None for the rest."""
         found = self.field_of(node)
-        if found is not None and isinstance(found.type, (DateType, *_CLOCKS, *_ZONED)):
+        if found is not None and isinstance(found.type, (t.DateType, *_CLOCKS, *_ZONED)):
             return found.type
         return None
 
@@ -238,7 +225,7 @@ class _Inversion(Struct, frozen=True):
             constant = day
         if column_type is None:
             return None
-        if isinstance(column_type, DateType):
+        if isinstance(column_type, t.DateType):
             return self.compare(self.operation, node, constant)
         if constant.kind is Kind.TIMESTAMPTZ:
             constant = to_local(constant, self.context).widened(zone_slack(self.context, DAY))
@@ -335,7 +322,7 @@ class _Inversion(Struct, frozen=True):
     def _prefix(self, node: exp.Expr, length: Constant | None) -> Predicate | None:
         """``left(node, length)`` compared with a text."""
         found, target = self.field_of(node), self.constant
-        if found is None or not isinstance(found.type, StringType):
+        if found is None or not isinstance(found.type, t.StringType):
             return None
         if length is None or length.kind is not Kind.INTEGER or length.value < 1:
             return None
@@ -347,7 +334,7 @@ class _Inversion(Struct, frozen=True):
 _SUBSTRING: Final = ("start", "length")
 
 
-def _term(found: NestedField) -> Term:
+def _term(found: t.NestedField) -> Term:
     return Term(found.field_id, found.name)
 
 

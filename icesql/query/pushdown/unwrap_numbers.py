@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from sqlglot import exp
 
+from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, Leaf, Operation, Predicate, Term
-from icesql.iceberg.types import DecimalType, IntegerType, LongType, NestedField
 from icesql.query.constants.constant import Constant, Kind, negative, total
 from icesql.query.constants.folding import fold
 from icesql.query.pushdown.comparison import FLIPPED
@@ -18,11 +18,11 @@ from icesql.query.pushdown.comparison import FLIPPED
 if TYPE_CHECKING:
     from icesql.context import QueryContext
 
-FieldOf = Callable[[exp.Expr | None], NestedField | None]
+FieldOf = Callable[[exp.Expr | None], t.NestedField | None]
 Compare = Callable[[Operation, exp.Expr, Constant], Predicate]
 
-_INTEGERS: Final = (IntegerType, LongType)
-_EXACT: Final = (IntegerType, LongType, DecimalType)
+_INTEGERS: Final = (t.IntegerType, t.LongType)
+_EXACT: Final = (t.IntegerType, t.LongType, t.DecimalType)
 
 
 def unwrap_number(

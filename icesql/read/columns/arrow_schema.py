@@ -15,81 +15,55 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
-from icesql.iceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-    VariantType,
-)
 
 FIELD_ID = b"PARQUET:field_id"
 
 
-def arrow_type(node: IcebergType) -> pa.DataType:
+def arrow_type(node: t.IcebergType) -> pa.DataType:
     """The Arrow type of values of an Iceberg type."""
     match node:
-        case BooleanType():
+        case t.BooleanType():
             return pa.bool_()
-        case IntegerType():
+        case t.IntegerType():
             return pa.int32()
-        case LongType():
+        case t.LongType():
             return pa.int64()
-        case FloatType():
+        case t.FloatType():
             return pa.float32()
-        case DoubleType():
+        case t.DoubleType():
             return pa.float64()
-        case DecimalType(precision, scale):
+        case t.DecimalType(precision, scale):
             return pa.decimal128(precision, scale)
-        case DateType():
+        case t.DateType():
             return pa.date32()
-        case TimeType():
+        case t.TimeType():
             return pa.time64("us")
-        case TimestampType():
+        case t.TimestampType():
             return pa.timestamp("us")
-        case TimestamptzType():
+        case t.TimestamptzType():
             return pa.timestamp("us", tz="UTC")
-        case TimestampNanoType():
+        case t.TimestampNanoType():
             return pa.timestamp("ns")
-        case TimestamptzNanoType():
+        case t.TimestamptzNanoType():
             return pa.timestamp("ns", tz="UTC")
-        case StringType() | VariantType():
+        case t.StringType() | t.VariantType():
             return pa.string()
-        case UUIDType():
+        case t.UUIDType():
             # DuckDB reads arrow.uuid as UUID and a bare fixed_size_binary(16) as BLOB.
             return pa.uuid()
-        case FixedType(length):
+        case t.FixedType(length):
             return pa.binary(length)
-        case BinaryType() | GeometryType() | GeographyType():
+        case t.BinaryType() | t.GeometryType() | t.GeographyType():
             return pa.binary()
-        case UnknownType():
+        case t.UnknownType():
             return pa.null()
-        case StructType(fields):
+        case t.StructType(fields):
             return pa.struct([arrow_field(child) for child in fields])
-        case ListType():
+        case t.ListType():
             return pa.list_(arrow_field(node.element_field))
-        case MapType():
+        case t.MapType():
             return pa.map_(
                 arrow_field(node.key_field).with_nullable(False), arrow_field(node.value_field)
             )
@@ -97,7 +71,7 @@ def arrow_type(node: IcebergType) -> pa.DataType:
             raise TypeError(f"no Arrow type for {node!r}")
 
 
-def arrow_field(column: NestedField) -> pa.Field:
+def arrow_field(column: t.NestedField) -> pa.Field:
     """The Arrow field of a column at any depth, with its id."""
     metadata = {FIELD_ID: str(column.field_id).encode()}
     return pa.field(column.name, arrow_type(column.type), nullable=True, metadata=metadata)

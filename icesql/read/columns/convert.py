@@ -14,28 +14,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icesql.iceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-)
+from icesql.iceberg import types as t
 from icesql.read.columns.arrow_schema import arrow_type
 
 ArrayReader: TypeAlias = Callable[[pa.Array], pa.Array]
@@ -48,7 +27,7 @@ _BYTES = frozenset({pa.binary(), pa.large_binary(), pa.binary_view()})
 
 
 def leaf_reader(
-    source: pa.DataType, target: IcebergType, *, floor_nanos: bool = False
+    source: pa.DataType, target: t.IcebergType, *, floor_nanos: bool = False
 ) -> ArrayReader | None:
     """How arrays of ``source`` become ``arrow_type(target)``; None when they cannot.
 
@@ -65,43 +44,43 @@ def leaf_reader(
     if isinstance(source, pa.RunEndEncodedType):
         inner = leaf_reader(source.value_type, target, floor_nanos=floor_nanos)
         return None if inner is None else _after(pc.run_end_decode, inner)
-    if pa.types.is_null(source) or isinstance(target, UnknownType):
+    if pa.types.is_null(source) or isinstance(target, t.UnknownType):
         return lambda array: pa.nulls(len(array), arrow_type(target))
     return _plain_reader(source, target, floor_nanos)
 
 
 def _plain_reader(
-    source: pa.DataType, target: IcebergType, floor_nanos: bool
+    source: pa.DataType, target: t.IcebergType, floor_nanos: bool
 ) -> ArrayReader | None:
     wanted = arrow_type(target)
     match target:
-        case BooleanType() if source == wanted:
+        case t.BooleanType() if source == wanted:
             return _same
-        case IntegerType() if source in _SMALL_INTEGERS:
+        case t.IntegerType() if source in _SMALL_INTEGERS:
             return _caster(source, wanted)
-        case LongType() if source in _INTEGERS:
+        case t.LongType() if source in _INTEGERS:
             return _caster(source, wanted)
-        case FloatType() if source in _FLOATS:
+        case t.FloatType() if source in _FLOATS:
             return _caster(source, wanted)
-        case DoubleType() if source in _FLOATS or source == wanted:
+        case t.DoubleType() if source in _FLOATS or source == wanted:
             return _caster(source, wanted)
-        case DecimalType(_, scale) if pa.types.is_decimal(source) and source.scale == scale:
+        case t.DecimalType(_, scale) if pa.types.is_decimal(source) and source.scale == scale:
             return _caster(source, wanted)
-        case DateType():
+        case t.DateType():
             return _date_reader(source)
-        case TimeType():
+        case t.TimeType():
             return _time_reader(source)
-        case TimestampType() | TimestampNanoType():
+        case t.TimestampType() | t.TimestampNanoType():
             return _timestamp_reader(source, wanted, floor_nanos, dates=True)
-        case TimestamptzType() | TimestamptzNanoType():
+        case t.TimestamptzType() | t.TimestamptzNanoType():
             return _timestamp_reader(source, wanted, floor_nanos, dates=False)
-        case StringType():
+        case t.StringType():
             return _text_reader(source)
-        case UUIDType():
+        case t.UUIDType():
             return _uuid_reader(source)
-        case FixedType(length):
+        case t.FixedType(length):
             return _fixed_reader(source, length)
-        case BinaryType() | GeometryType() | GeographyType():
+        case t.BinaryType() | t.GeometryType() | t.GeographyType():
             return _binary_reader(source)
         case _:
             return None

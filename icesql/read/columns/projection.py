@@ -15,15 +15,7 @@ import pyarrow.compute as pc
 from msgspec import Struct
 
 from icesql.errors import CorruptFileError
-from icesql.iceberg.types import (
-    MISSING,
-    ListType,
-    MapType,
-    NestedField,
-    StructType,
-    VariantType,
-    walk,
-)
+from icesql.iceberg import types as t
 from icesql.read.columns.arrow_schema import arrow_field, arrow_type
 from icesql.read.columns.convert import ArrayReader, leaf_reader
 from icesql.read.columns.values import one_value, repeated
@@ -40,7 +32,7 @@ class ColumnReader(Struct, frozen=True):
     without the file; ``convert`` turns the field's array into the column.
     """
 
-    column: NestedField
+    column: t.NestedField
     source: FileField | None
     convert: ArrayReader | None
     fill: Filler | None
@@ -54,7 +46,7 @@ class ColumnReader(Struct, frozen=True):
 
 
 def column_reader(
-    column: NestedField,
+    column: t.NestedField,
     fields: Sequence[FileField],
     constants: Mapping[int, Any],
     path: str,
@@ -75,7 +67,7 @@ def column_reader(
     return ColumnReader(column, source, build.present(column, source, column.name), None)
 
 
-def _find(column: NestedField, fields: Sequence[FileField]) -> FileField | None:
+def _find(column: t.NestedField, fields: Sequence[FileField]) -> FileField | None:
     return next((each for each in fields if each.field_id == column.field_id), None)
 
 
@@ -85,16 +77,16 @@ class _Builder(Struct, frozen=True):
     floor_nanos: bool
     missing_is_null: bool
 
-    def absent(self, column: NestedField, name: str) -> Filler:
+    def absent(self, column: t.NestedField, name: str) -> Filler:
         """The column of a file that does not store it."""
         type = column.type
         if column.field_id in self.constants:
             return self._constant(self.constants[column.field_id], column, name)
-        if isinstance(type, StructType) and self._holds_constant(column):
+        if isinstance(type, t.StructType) and self._holds_constant(column):
             # A partition value inside the struct proves that the struct is not null.
             fillers = [self.absent(child, f"{name}.{child.name}") for child in type.fields]
             return lambda count: _struct([fill(count) for fill in fillers], type, None, count)
-        if column.initial_default is not MISSING:
+        if column.initial_default is not t.MISSING:
             return self._constant(column.initial_default, column, name)
         if column.required and not self.missing_is_null:
             raise CorruptFileError(
@@ -105,10 +97,10 @@ class _Builder(Struct, frozen=True):
         nulls = arrow_type(type)
         return lambda count: pa.nulls(count, nulls)
 
-    def _holds_constant(self, column: NestedField) -> bool:
-        return any(self.constants.get(child.field_id) is not None for child in walk((column,)))
+    def _holds_constant(self, column: t.NestedField) -> bool:
+        return any(self.constants.get(child.field_id) is not None for child in t.walk((column,)))
 
-    def _constant(self, value: Any, column: NestedField, name: str) -> Filler:
+    def _constant(self, value: Any, column: t.NestedField, name: str) -> Filler:
         try:
             single = one_value(value, column.type)
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
@@ -117,22 +109,22 @@ class _Builder(Struct, frozen=True):
             ) from error
         return lambda count: repeated(single, count)
 
-    def present(self, column: NestedField, source: FileField, name: str) -> ArrayReader:
+    def present(self, column: t.NestedField, source: FileField, name: str) -> ArrayReader:
         """The column from the array of the file's field."""
         type = column.type
         reader: ArrayReader | None = None
         match type:
-            case StructType() if pa.types.is_struct(source.type):
+            case t.StructType() if pa.types.is_struct(source.type):
                 reader = self._struct_reader(type, source, name)
-            case ListType() if is_list(source.type):
+            case t.ListType() if is_list(source.type):
                 reader = self._list_reader(type, source, name)
-            case MapType() if pa.types.is_map(source.type):
+            case t.MapType() if pa.types.is_map(source.type):
                 reader = self._map_reader(type, source, name)
-            case StructType() | ListType() | MapType():
+            case t.StructType() | t.ListType() | t.MapType():
                 if pa.types.is_null(source.type):
                     nulls = arrow_type(type)
                     reader = lambda array: pa.nulls(len(array), nulls)  # noqa: E731
-            case VariantType():
+            case t.VariantType():
                 reader = variant_reader(source.type)
             case _:
                 reader = leaf_reader(source.type, type, floor_nanos=self.floor_nanos)
@@ -143,7 +135,7 @@ class _Builder(Struct, frozen=True):
             )
         return reader
 
-    def _struct_reader(self, type: StructType, source: FileField, name: str) -> ArrayReader:
+    def _struct_reader(self, type: t.StructType, source: FileField, name: str) -> ArrayReader:
         parts: list[tuple[int | None, Callable[[Any], pa.Array]]] = []
         for child in type.fields:
             inner = f"{name}.{child.name}"
@@ -163,7 +155,7 @@ class _Builder(Struct, frozen=True):
 
         return read
 
-    def _list_reader(self, type: ListType, source: FileField, name: str) -> ArrayReader:
+    def _list_reader(self, type: t.ListType, source: FileField, name: str) -> ArrayReader:
         inner = f"{name}.element"
         element = source.children[0]
         if element.field_id not in (None, type.element_id):
@@ -181,7 +173,7 @@ class _Builder(Struct, frozen=True):
 
         return read
 
-    def _map_reader(self, type: MapType, source: FileField, name: str) -> ArrayReader:
+    def _map_reader(self, type: t.MapType, source: FileField, name: str) -> ArrayReader:
         key, item = source.children
         for child, wanted_id, word in ((key, type.key_id, "key"), (item, type.value_id, "value")):
             if child.field_id not in (None, wanted_id):
@@ -207,7 +199,7 @@ class _Builder(Struct, frozen=True):
 
 
 def _struct(
-    children: list[pa.Array], type: StructType, mask: pa.Array | None, count: int
+    children: list[pa.Array], type: t.StructType, mask: pa.Array | None, count: int
 ) -> pa.Array:
     if not children:
         nulls = mask.to_pylist() if mask is not None else [False] * count

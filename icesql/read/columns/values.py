@@ -8,27 +8,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icesql.iceberg.types import (
-    MISSING,
-    DateType,
-    IcebergType,
-    ListType,
-    MapType,
-    NestedField,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
+from icesql.iceberg import types as t
 from icesql.read.columns.arrow_schema import arrow_field, arrow_type
 
-_COUNTED = (TimeType, TimestampType, TimestamptzType, TimestampNanoType, TimestamptzNanoType)
+_COUNTED = (
+    t.TimeType,
+    t.TimestampType,
+    t.TimestamptzType,
+    t.TimestampNanoType,
+    t.TimestamptzNanoType,
+)
 
 
-def one_value(value: Any, type: IcebergType) -> pa.Array:
+def one_value(value: Any, type: t.IcebergType) -> pa.Array:
     """An array of this one value (internal form, None for NULL) in ``arrow_type(type)``.
 
     Struct children that a default leaves out take their own initial default.
@@ -36,16 +28,16 @@ def one_value(value: Any, type: IcebergType) -> pa.Array:
     if value is None:
         return pa.nulls(1, arrow_type(type))
     match type:
-        case StructType(fields):
+        case t.StructType(fields):
             return _one_struct(value, fields)
-        case ListType():
+        case t.ListType():
             items = [one_value(item, type.element) for item in value]
             return pa.ListArray.from_arrays(
                 pa.array([0, len(items)], pa.int32()),
                 _concatenate(items, type.element),
                 type=arrow_type(type),
             )
-        case MapType():
+        case t.MapType():
             pairs = list(value.items() if isinstance(value, dict) else value)
             return pa.MapArray.from_arrays(
                 pa.array([0, len(pairs)], pa.int32()),
@@ -53,9 +45,9 @@ def one_value(value: Any, type: IcebergType) -> pa.Array:
                 _concatenate([one_value(item, type.value) for _, item in pairs], type.value),
                 type=arrow_type(type),
             )
-        case DateType():
+        case t.DateType():
             return pa.array([value], pa.int32()).view(pa.date32())
-        case UUIDType():
+        case t.UUIDType():
             return pa.ExtensionArray.from_storage(pa.uuid(), pa.array([value], pa.binary(16)))
         case _ if isinstance(type, _COUNTED):
             return pa.array([value], pa.int64()).view(arrow_type(type))
@@ -72,15 +64,15 @@ def repeated(value: pa.Array, count: int) -> pa.Array:
     return pc.take(value, pa.array(np.zeros(count, np.int32)))
 
 
-def _one_struct(value: Any, fields: tuple[NestedField, ...]) -> pa.Array:
+def _one_struct(value: Any, fields: tuple[t.NestedField, ...]) -> pa.Array:
     if not fields:
         return pa.array([{}], pa.struct([]))
     children = []
     for child in fields:
-        default = None if child.initial_default is MISSING else child.initial_default
+        default = None if child.initial_default is t.MISSING else child.initial_default
         children.append(one_value(value.get(child.field_id, default), child.type))
     return pa.StructArray.from_arrays(children, fields=[arrow_field(child) for child in fields])
 
 
-def _concatenate(items: list[pa.Array], type: IcebergType) -> pa.Array:
+def _concatenate(items: list[pa.Array], type: t.IcebergType) -> pa.Array:
     return pa.concat_arrays(items) if items else pa.nulls(0, arrow_type(type))

@@ -20,20 +20,11 @@ from msgspec.structs import replace
 
 from icesql.context import QueryContext
 from icesql.errors import CorruptFileError, UnsupportedTableError
+from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.partition_values import UNSTORED
 from icesql.iceberg.schema import Schema
-from icesql.iceberg.types import (
-    GeographyType,
-    GeometryType,
-    NestedField,
-    PrimitiveType,
-    StructType,
-    UnknownType,
-    VariantType,
-    is_floating,
-)
 from icesql.read.columns.arrow_schema import arrow_type
 from icesql.read.columns.partition_constants import partition_constants
 from icesql.read.columns.projection import column_reader
@@ -56,7 +47,7 @@ def _comparable(value: Any) -> Any:
     return None if value is UNSTORED else value
 
 
-_NO_KEYS = (UnknownType, VariantType, GeometryType, GeographyType)
+_NO_KEYS = (t.UnknownType, t.VariantType, t.GeometryType, t.GeographyType)
 
 
 class KeyColumn(Struct, frozen=True):
@@ -65,8 +56,8 @@ class KeyColumn(Struct, frozen=True):
     ``column`` holds nothing but the structs on the way; ``steps`` are child numbers inside it.
     """
 
-    leaf: NestedField
-    column: NestedField
+    leaf: t.NestedField
+    column: t.NestedField
     steps: tuple[int, ...]
 
     @property
@@ -89,7 +80,7 @@ def key_columns(schema: Schema, field_ids: Iterable[int], path: str) -> tuple[Ke
         if leaf is None:
             raise CorruptFileError(path, f"equality field id {field_id} is in no schema")
         if (
-            not isinstance(leaf.type, PrimitiveType)
+            not isinstance(leaf.type, t.PrimitiveType)
             or isinstance(leaf.type, _NO_KEYS)
             or schema.inside_repeated(field_id)
         ):
@@ -106,7 +97,7 @@ def leaf_column(schema: Schema, field_id: int) -> KeyColumn:
     leaf = column = schema.field_by_id[field_id]
     ancestors = schema.ancestors(field_id)
     for parent in ancestors:
-        column = replace(parent, type=StructType((column,)))
+        column = replace(parent, type=t.StructType((column,)))
     return KeyColumn(leaf, column, (0,) * len(ancestors))
 
 
@@ -138,7 +129,7 @@ class EqualityGroup(Struct, frozen=True):
     @property
     def has_float_keys(self) -> bool:
         """Whether -0.0 and 0.0 must be kept apart, which SQL's ``=`` does not."""
-        return any(is_floating(column.leaf.type) for column in self.columns)
+        return any(t.is_floating(column.leaf.type) for column in self.columns)
 
     @property
     def row_count(self) -> int:

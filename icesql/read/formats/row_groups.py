@@ -14,27 +14,9 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct
 
+from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, And, Leaf, Operation, Or, Predicate
 from icesql.iceberg.schema import Schema
-from icesql.iceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
 from icesql.read.formats.file_fields import FileField, is_list, walk
 
 _NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
@@ -129,7 +111,7 @@ class RowGroups:
         return facts is None or _may_match(leaf, facts)
 
     def _facts(
-        self, group: int, column: int, stored: pa.DataType, type: IcebergType
+        self, group: int, column: int, stored: pa.DataType, type: t.IcebergType
     ) -> ColumnFacts | None:
         chunk = self._metadata.row_group(group).column(column)
         statistics = chunk.statistics
@@ -186,31 +168,38 @@ def _in_range(literal: Any, facts: ColumnFacts, operation: Operation) -> bool:
             return bool(lower[:size] <= value <= upper[:size])
 
 
-def _internal(raw: Any, stored: pa.DataType, type: IcebergType) -> Any:
+def _internal(raw: Any, stored: pa.DataType, type: t.IcebergType) -> Any:
     """A footer's raw minimum or maximum as a value of the table's type; None when unsure."""
     if isinstance(stored, pa.BaseExtensionType):
         stored = stored.storage_type
     if isinstance(stored, pa.DictionaryType):
         stored = stored.value_type
     match type:
-        case BooleanType() if pa.types.is_boolean(stored):
+        case t.BooleanType() if pa.types.is_boolean(stored):
             return bool(raw)
-        case IntegerType() | LongType() if pa.types.is_signed_integer(stored):
+        case t.IntegerType() | t.LongType() if pa.types.is_signed_integer(stored):
             return int(raw)
-        case FloatType() | DoubleType() if pa.types.is_float32(stored) or pa.types.is_float64(
+        case t.FloatType() | t.DoubleType() if pa.types.is_float32(stored) or pa.types.is_float64(
             stored
         ):
             return float(raw)
-        case DateType() if pa.types.is_date32(stored):
+        case t.DateType() if pa.types.is_date32(stored):
             return int(raw)
-        case TimeType() if pa.types.is_time(stored) and isinstance(raw, int):
+        case t.TimeType() if pa.types.is_time(stored) and isinstance(raw, int):
             return raw * _NANOS[stored.unit] // 1000
-        case TimestampType() | TimestamptzType() | TimestampNanoType() | TimestamptzNanoType():
-            nano = isinstance(type, TimestampNanoType | TimestamptzNanoType)
+        case (
+            t.TimestampType()
+            | t.TimestamptzType()
+            | t.TimestampNanoType()
+            | t.TimestamptzNanoType()
+        ):
+            nano = isinstance(type, t.TimestampNanoType | t.TimestamptzNanoType)
             return _timestamp(raw, stored, nano)
-        case DecimalType() if pa.types.is_decimal(stored):
+        case t.DecimalType() if pa.types.is_decimal(stored):
             return _decimal(raw, stored.scale)
-        case StringType() | BinaryType() | FixedType() | UUIDType() if isinstance(raw, bytes):
+        case t.StringType() | t.BinaryType() | t.FixedType() | t.UUIDType() if isinstance(
+            raw, bytes
+        ):
             return raw
         case _:
             return None

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from icesql.iceberg import types as t
 from icesql.iceberg.bounds import bound_decoder
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.schema import Schema
-from icesql.iceberg.types import FixedType, NestedField, PrimitiveType, is_floating
 
 
 class ColumnFacts(NamedTuple):
@@ -42,7 +42,7 @@ class Overlap:
             column = self._schema.field_by_id.get(field_id)
             if (
                 column is not None
-                and isinstance(column.type, PrimitiveType)
+                and isinstance(column.type, t.PrimitiveType)
                 and not self._schema.inside_repeated(field_id)
             ):
                 never_null = self._schema.always_present(field_id)
@@ -53,9 +53,11 @@ class Overlap:
 class DeleteColumn:
     """One equality column in the delete files of one group, in their order."""
 
-    def __init__(self, column: NestedField, never_null: bool, deletes: Sequence[DataFile]) -> None:
+    def __init__(
+        self, column: t.NestedField, never_null: bool, deletes: Sequence[DataFile]
+    ) -> None:
         self.field_id = column.field_id
-        self._never_null, self._floating = never_null, is_floating(column.type)
+        self._never_null, self._floating = never_null, t.is_floating(column.type)
         self._decode = _decoder(column)
         self._facts = [self.facts_of(delete) for delete in deletes]
         self._from = _summaries(self._facts)
@@ -165,9 +167,9 @@ def _chosen(choose: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
     return choose(one, other)
 
 
-def _decoder(column: NestedField) -> Callable[[bytes], Any]:
+def _decoder(column: t.NestedField) -> Callable[[bytes], Any]:
     decode = bound_decoder(column.type)
-    if isinstance(column.type, FixedType):
+    if isinstance(column.type, t.FixedType):
         length = column.type.length
         # A cut upper bound of another writer may not enclose the values.
         return lambda data: decode(data) if len(data) == length else None

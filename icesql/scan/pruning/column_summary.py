@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_TRUE,
     And,
@@ -23,7 +24,6 @@ from icesql.iceberg.expressions.predicate import (
     Predicate,
 )
 from icesql.iceberg.expressions.render import render_value
-from icesql.iceberg.types import BinaryType, FixedType, IcebergType, StringType, UUIDType
 
 _RANGES: Final = (Operation.LT, Operation.LT_EQ, Operation.GT, Operation.GT_EQ)
 # Text bounds are cut to 16 by default: only shorter ones are surely whole values.
@@ -39,7 +39,7 @@ class ColumnSummary(Struct, frozen=True):
     ``show`` writes a bound for people where the type alone does not say how.
     """
 
-    value_type: IcebergType
+    value_type: t.IcebergType
     lower: Any = None
     upper: Any = None
     no_nulls: bool = False
@@ -73,7 +73,7 @@ def why_none(leaf: Leaf, column: ColumnSummary) -> str | None:
 def _why_out_of_bounds(leaf: Leaf, column: ColumnSummary) -> str | None:
     lower, upper, literal = column.lower, column.upper, leaf.literal
     match leaf.operation:
-        case _ if isinstance(column.value_type, UUIDType) and leaf.operation in _RANGES:
+        case _ if isinstance(column.value_type, t.UUIDType) and leaf.operation in _RANGES:
             return None
         case Operation.LT if lower is not None and lower >= literal:
             return _bound("lower", column)
@@ -83,7 +83,7 @@ def _why_out_of_bounds(leaf: Leaf, column: ColumnSummary) -> str | None:
             return _bound("upper", column)
         case Operation.GT_EQ if upper is not None and upper < literal:
             return _bound("upper", column)
-        case Operation.EQ if isinstance(column.value_type, UUIDType):
+        case Operation.EQ if isinstance(column.value_type, t.UUIDType):
             outside = _outside_uuids(literal, lower, upper)
             return _bound("both", column) if outside else None
         case Operation.EQ if lower is not None and lower > literal:
@@ -102,7 +102,7 @@ def _why_out_of_bounds(leaf: Leaf, column: ColumnSummary) -> str | None:
 
 def _why_no_literal_fits(literals: frozenset[Any], column: ColumnSummary) -> str | None:
     lower, upper = column.lower, column.upper
-    if isinstance(column.value_type, UUIDType):
+    if isinstance(column.value_type, t.UUIDType):
         outside = all(_outside_uuids(each, lower, upper) for each in literals)
         return _bound("both", column) if outside else None
     if any_fits(sorted_literals(literals), lower, upper):
@@ -165,7 +165,7 @@ def all_match(leaf: Leaf, column: ColumnSummary) -> bool:
     if not (column.no_nulls and column.no_nans) or lower is None or upper is None:
         return False
     match leaf.operation:
-        case _ if isinstance(column.value_type, UUIDType) and leaf.operation in _RANGES:
+        case _ if isinstance(column.value_type, t.UUIDType) and leaf.operation in _RANGES:
             return False
         case Operation.LT:
             return bool(upper < literal)
@@ -199,14 +199,14 @@ def is_single_value(column: ColumnSummary) -> bool:
     """Whether the bounds prove that all values but NULL and NaN are one value."""
     if column.lower is None or column.upper is None or column.lower != column.upper:
         return False
-    if isinstance(column.value_type, StringType | BinaryType | FixedType):
+    if isinstance(column.value_type, t.StringType | t.BinaryType | t.FixedType):
         # Other writers may cut both bounds to the same prefix.
         return len(column.lower) < _SURELY_WHOLE
     return True
 
 
 def _outside(literal: Any, column: ColumnSummary) -> bool:
-    if isinstance(column.value_type, UUIDType):
+    if isinstance(column.value_type, t.UUIDType):
         return _outside_uuids(literal, column.lower, column.upper)
     return (column.lower is not None and column.lower > literal) or (
         column.upper is not None and column.upper < literal

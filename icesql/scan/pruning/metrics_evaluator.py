@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from icesql.iceberg import types as t
 from icesql.iceberg.bounds import bound_decoder, decode_bound
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_FALSE,
@@ -18,7 +19,6 @@ from icesql.iceberg.expressions.render import render_column_leaf
 from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.transforms import parse_transform
-from icesql.iceberg.types import IcebergType, PrimitiveType, StringType, UUIDType, is_floating
 from icesql.scan.pruning.column_summary import (
     ColumnSummary,
     any_fits,
@@ -106,10 +106,10 @@ class ColumnStatistics:
             case _:
                 return among
 
-    def type_of(self, leaf: Leaf) -> IcebergType | None:
+    def type_of(self, leaf: Leaf) -> t.IcebergType | None:
         """The type of the leaf's column, None where it has no statistics to go by."""
         source = self.schema.field_by_id.get(leaf.term.field_id)
-        if source is None or not isinstance(source.type, PrimitiveType):
+        if source is None or not isinstance(source.type, t.PrimitiveType):
             return None
         return None if self.schema.inside_repeated(source.field_id) else source.type
 
@@ -122,7 +122,7 @@ class ColumnStatistics:
             return None
         transform = parse_transform(leaf.term.transform)
         entries, field_id = self.entries, leaf.term.field_id
-        floating = is_floating(column_type)
+        floating = t.is_floating(column_type)
         values = entries.value_count(field_id)[index]
         nulls = entries.null_value_count(field_id)[index]
         nans = entries.nan_value_count(field_id)[index] if floating else 0
@@ -149,10 +149,10 @@ class ColumnStatistics:
             nulls_text=f"all {values} values are {'NULL' if all_null else 'NULL or NaN'}",
         )
 
-    def _bounds(self, column_type: IcebergType, field_id: int, index: int) -> tuple[Any, Any]:
+    def _bounds(self, column_type: t.IcebergType, field_id: int, index: int) -> tuple[Any, Any]:
         raw = (self.entries.lower_bound(field_id)[index], self.entries.upper_bound(field_id)[index])
         lower, upper = (None if each is None else decode_bound(column_type, each) for each in raw)
-        if is_floating(column_type) and any(
+        if t.is_floating(column_type) and any(
             value is None and each is not None
             for value, each in zip((lower, upper), raw, strict=True)
         ):
@@ -165,7 +165,7 @@ class ColumnStatistics:
         column_type = self.type_of(leaf)
         if column_type is None:
             return among
-        if leaf.term.transform == "identity" and not isinstance(column_type, UUIDType):
+        if leaf.term.transform == "identity" and not isinstance(column_type, t.UUIDType):
             # Whatever these leave is checked for columns of nulls; the others one by one.
             found = self._within_bounds(leaf, column_type, among)
             if found is not None:
@@ -175,7 +175,7 @@ class ColumnStatistics:
             case Operation.IS_NULL if field_id not in self.schema.parent_by_id:
                 nulls = self.entries.null_value_count(field_id)
                 return [i for i in among if nulls[i] != 0]
-            case Operation.IS_NAN if is_floating(column_type):
+            case Operation.IS_NAN if t.is_floating(column_type):
                 nans = self.entries.nan_value_count(field_id)
                 return [i for i in among if nans[i] != 0 and self._may_match(leaf, i)]
             case Operation.NOT_NAN if leaf.term.transform == "identity":
@@ -200,7 +200,7 @@ class ColumnStatistics:
         return [i for i in among if lowers[i] != uppers[i] or self._may_match(leaf, i)]
 
     def _within_bounds(
-        self, leaf: Leaf, column_type: IcebergType, among: _Indices
+        self, leaf: Leaf, column_type: t.IcebergType, among: _Indices
     ) -> _Indices | None:
         """Those whose bounds do not rule out an ordered comparison; None for other operations."""
         literal, field_id = leaf.literal, leaf.term.field_id
@@ -236,16 +236,16 @@ class ColumnStatistics:
                 found = _at_most(literals[-1], among, lowers(field_id), decode)
                 found = _at_least(literals[0], found, uppers(field_id), decode)
                 found = self._fitting(literals, column_type, field_id, found)
-            case Operation.STARTS_WITH if isinstance(column_type, StringType):
+            case Operation.STARTS_WITH if isinstance(column_type, t.StringType):
                 found = self._prefixed(literal, field_id, among)
             case _:
                 return None
-        if is_floating(column_type) and len(found) < len(among):
+        if t.is_floating(column_type) and len(found) < len(among):
             return self._or_spoilt(column_type, field_id, among, found)
         return found
 
     def _fitting(
-        self, literals: list[Any], column_type: IcebergType, field_id: int, among: _Indices
+        self, literals: list[Any], column_type: t.IcebergType, field_id: int, among: _Indices
     ) -> _Indices:
         lowers, uppers = self.entries.lower_bound(field_id), self.entries.upper_bound(field_id)
         decode = bound_decoder(column_type)
@@ -259,7 +259,7 @@ class ColumnStatistics:
 
     def _prefixed(self, prefix: str, field_id: int, among: _Indices) -> _Indices:
         lowers, uppers = self.entries.lower_bound(field_id), self.entries.upper_bound(field_id)
-        decode = bound_decoder(StringType())
+        decode = bound_decoder(t.StringType())
         found = []
         for i in among:
             lower, upper = lowers[i], uppers[i]
@@ -272,7 +272,7 @@ class ColumnStatistics:
         return found
 
     def _or_spoilt(
-        self, column_type: IcebergType, field_id: int, among: _Indices, found: _Indices
+        self, column_type: t.IcebergType, field_id: int, among: _Indices, found: _Indices
     ) -> _Indices:
         """``found`` and the entries with NaN in a bound, whose other bound says nothing either."""
         decode = bound_decoder(column_type)
@@ -284,7 +284,7 @@ class ColumnStatistics:
         }
         return sorted(spoilt.union(found)) if spoilt else found
 
-    def _with_values(self, leaf: Leaf, column_type: IcebergType, among: _Indices) -> _Indices:
+    def _with_values(self, leaf: Leaf, column_type: t.IcebergType, among: _Indices) -> _Indices:
         """Without the files whose column holds only NULL or, but for NOT_NULL, only NaN."""
         field_id = leaf.term.field_id
         lowers = self.entries.lower_bound(field_id)
@@ -293,7 +293,7 @@ class ColumnStatistics:
         nulls = self.entries.null_value_count(field_id)
         values = self.entries.value_count(field_id)
         rows = self.entries.record_count
-        if not is_floating(column_type) or leaf.operation is Operation.NOT_NULL:
+        if not t.is_floating(column_type) or leaf.operation is Operation.NOT_NULL:
             return [i for i in among if (n := nulls[i]) is None or n != values[i] or n < rows[i]]
         return [i for i in among if lowers[i] is not None or self._may_match(leaf, i)]
 

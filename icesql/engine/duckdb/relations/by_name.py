@@ -11,22 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from icesql.engine.duckdb.relations.footer import Element, Footer
-from icesql.iceberg.types import (
-    DecimalType,
-    DoubleType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
+from icesql.iceberg import types as t
 from icesql.scan.tasks.task import FileScanTask
 
 # Each footer is a read_parquet of its own.
@@ -39,7 +24,7 @@ _VIRTUAL: Final = frozenset(
 def by_footer(
     tasks: Sequence[FileScanTask],
     footers: Iterable[Footer | None],
-    columns: Sequence[NestedField],
+    columns: Sequence[t.NestedField],
 ) -> list[tuple[list[FileScanTask], Mapping[int, str]]] | None:
     """The tasks by footer, each with the stored names by field id; None when ids must decide.
 
@@ -62,7 +47,7 @@ def by_footer(
     return found
 
 
-def _stored_names(footer: Footer, columns: Sequence[NestedField]) -> Mapping[int, str] | None:
+def _stored_names(footer: Footer, columns: Sequence[t.NestedField]) -> Mapping[int, str] | None:
     by_id = footer.by_id
     if by_id is None:
         return None
@@ -81,32 +66,32 @@ def _stored_names(footer: Footer, columns: Sequence[NestedField]) -> Mapping[int
     return names
 
 
-def _same_type(node: IcebergType, element: Element) -> bool:
+def _same_type(node: t.IcebergType, element: Element) -> bool:
     """Whether DuckDB reads a stored column, already found plain, as exactly this type."""
     match node:
-        case StructType(fields):
+        case t.StructType(fields):
             return all(
                 _same_type(field.type, child)
                 for field, child in zip(fields, element.children, strict=True)
             )
-        case ListType():
+        case t.ListType():
             return _same_type(node.element, element.children[0].children[0])
-        case MapType():
+        case t.MapType():
             key, value = element.children[0].children
             return _same_type(node.key, key) and _same_type(node.value, value)
-        case IntegerType():
+        case t.IntegerType():
             return element.converted in (None, "INT_32")
-        case LongType():
+        case t.LongType():
             return element.physical == "INT64"
-        case DoubleType():
+        case t.DoubleType():
             return element.physical == "DOUBLE"
-        case DecimalType(precision, _):
+        case t.DecimalType(precision, _):
             return element.precision == precision
-        case TimestampType() | TimestamptzType() | TimeType():
+        case t.TimestampType() | t.TimestamptzType() | t.TimeType():
             return element.physical == "INT64" and "MICROS=Micro" in (element.logical or "")
-        case TimestampNanoType():
+        case t.TimestampNanoType():
             return "NANOS=Nano" in (element.logical or "")
-        case UUIDType():
+        case t.UUIDType():
             return element.logical == "UUIDType()"
         case _:
             return True

@@ -12,89 +12,64 @@ from collections.abc import Iterable
 
 from icesql.engine.duckdb.relations.footer import Element, Footer
 from icesql.engine.struct_names import has_alike
-from icesql.iceberg.types import (
-    MISSING,
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    PrimitiveType,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-    children,
-)
+from icesql.iceberg import types as t
 
 _DEFAULTS_AS_TEXT = (
-    BooleanType
-    | IntegerType
-    | LongType
-    | FloatType
-    | DoubleType
-    | DecimalType
-    | StringType
-    | DateType
+    t.BooleanType
+    | t.IntegerType
+    | t.LongType
+    | t.FloatType
+    | t.DoubleType
+    | t.DecimalType
+    | t.StringType
+    | t.DateType
 )
 _PLAIN_LEAVES = (
     _DEFAULTS_AS_TEXT
-    | TimeType
-    | TimestampType
-    | TimestamptzType
-    | TimestampNanoType
-    | TimestamptzNanoType
-    | BinaryType
-    | FixedType
-    | UUIDType
+    | t.TimeType
+    | t.TimestampType
+    | t.TimestamptzType
+    | t.TimestampNanoType
+    | t.TimestamptzNanoType
+    | t.BinaryType
+    | t.FixedType
+    | t.UUIDType
 )
 
 
-def type_problem(column: NestedField) -> str | None:
+def type_problem(column: t.NestedField) -> str | None:
     """Why a column of this declaration is never plain; None when the footer may decide."""
     if not _plain_type(column.type):
         return f"column {column.name} is {column.type}"
-    if children(column.type) and has_alike((column,)):
+    if t.children(column.type) and has_alike((column,)):
         return f"column {column.name} has fields that differ only in case"
-    if column.initial_default is not MISSING and column.initial_default is not None:
+    if column.initial_default is not t.MISSING and column.initial_default is not None:
         if not isinstance(column.type, _DEFAULTS_AS_TEXT):
             return f"column {column.name} has a default of type {column.type}"
-        if isinstance(column.type, FloatType | DoubleType | StringType):
+        if isinstance(column.type, t.FloatType | t.DoubleType | t.StringType):
             # NaN and texts that a cast might change are left to the reference reader.
             return f"column {column.name} has a default of type {column.type}"
     return _nested_default(column)
 
 
-def _nested_default(column: NestedField) -> str | None:
-    for child in children(column.type):
-        if child.initial_default is not MISSING and child.initial_default is not None:
+def _nested_default(column: t.NestedField) -> str | None:
+    for child in t.children(column.type):
+        if child.initial_default is not t.MISSING and child.initial_default is not None:
             return f"child {child.name} of {column.name} has a default"
         if problem := _nested_default(child):
             return problem
     return None
 
 
-def _plain_type(node: IcebergType) -> bool:
-    if isinstance(node, PrimitiveType):
+def _plain_type(node: t.IcebergType) -> bool:
+    if isinstance(node, t.PrimitiveType):
         return isinstance(node, _PLAIN_LEAVES)
-    names = [child.name.lower() for child in children(node)]
-    return len(set(names)) == len(names) and all(_plain_type(c.type) for c in children(node))
+    names = [child.name.lower() for child in t.children(node)]
+    return len(set(names)) == len(names) and all(_plain_type(c.type) for c in t.children(node))
 
 
 def footer_problem(
-    footer: Footer, needed: Iterable[NestedField], identity_sources: frozenset[int]
+    footer: Footer, needed: Iterable[t.NestedField], identity_sources: frozenset[int]
 ) -> str | None:
     """Why a file with this footer is not plain for the columns ``needed``; None when it is.
 
@@ -108,10 +83,10 @@ def footer_problem(
         if element is None:
             if column.field_id in identity_sources:
                 return f"column {column.name} comes from the partition, not from the file"
-            if children(column.type):
+            if t.children(column.type):
                 # DuckDB fails an assertion when one child of the absent column is asked for.
                 return f"nested column {column.name} is not in the file"
-            if column.required and column.initial_default is MISSING:
+            if column.required and column.initial_default is t.MISSING:
                 return f"required column {column.name} is not in the file"
             continue
         if not _matches(column, element, nested=False):
@@ -127,11 +102,11 @@ def _stored(element: Element) -> str:
     return f"{text}<{inner}>" if inner else text
 
 
-def _matches(column: NestedField, element: Element, *, nested: bool) -> bool:
+def _matches(column: t.NestedField, element: Element, *, nested: bool) -> bool:
     if element.repetition == "REPEATED":
         return False
     match column.type:
-        case StructType(fields):
+        case t.StructType(fields):
             return (
                 element.physical is None
                 and element.logical is None
@@ -139,7 +114,7 @@ def _matches(column: NestedField, element: Element, *, nested: bool) -> bool:
                 and len(fields) == len(element.children)
                 and all(map(_same_child, fields, element.children))
             )
-        case ListType():
+        case t.ListType():
             if not _is_group(element, "LIST", "ListType()") or len(element.children) != 1:
                 return False
             (repeated,) = element.children
@@ -151,7 +126,7 @@ def _matches(column: NestedField, element: Element, *, nested: bool) -> bool:
                 and repeated.children[0].field_id == column.type.element_id
                 and _matches(column.type.element_field, repeated.children[0], nested=True)
             )
-        case MapType():
+        case t.MapType():
             if not _is_group(element, "MAP", "MapType()") or len(element.children) != 1:
                 return False
             (repeated,) = element.children
@@ -168,7 +143,7 @@ def _matches(column: NestedField, element: Element, *, nested: bool) -> bool:
             return _matches_leaf(leaf, element)
 
 
-def _same_child(column: NestedField, element: Element) -> bool:
+def _same_child(column: t.NestedField, element: Element) -> bool:
     return (
         column.field_id == element.field_id
         and column.name == element.name
@@ -182,22 +157,22 @@ def _is_group(element: Element, converted: str, logical: str) -> bool:
     )
 
 
-def _matches_leaf(node: IcebergType, element: Element) -> bool:
+def _matches_leaf(node: t.IcebergType, element: Element) -> bool:
     physical, converted = element.physical, element.converted
     logical = element.logical
     plain_int = _signed_int(element)
     match node:
-        case BooleanType():
+        case t.BooleanType():
             return physical == "BOOLEAN" and converted is None and logical is None
-        case IntegerType():
+        case t.IntegerType():
             return physical == "INT32" and plain_int
-        case LongType():
+        case t.LongType():
             return physical in ("INT32", "INT64") and plain_int
-        case FloatType():
+        case t.FloatType():
             return physical == "FLOAT" and logical is None
-        case DoubleType():
+        case t.DoubleType():
             return physical in ("FLOAT", "DOUBLE") and logical is None
-        case DecimalType(precision, scale):
+        case t.DecimalType(precision, scale):
             return (
                 physical in ("INT32", "INT64", "FIXED_LEN_BYTE_ARRAY")
                 and converted == "DECIMAL"
@@ -205,11 +180,11 @@ def _matches_leaf(node: IcebergType, element: Element) -> bool:
                 and element.precision is not None
                 and element.precision <= precision
             )
-        case DateType():
+        case t.DateType():
             return physical == "INT32" and (converted == "DATE" or logical == "DateType()")
-        case TimeType():
+        case t.TimeType():
             return _unit(element, "TimeType") in ("MILLIS", "MICROS") and not _is_utc(element)
-        case TimestampType():
+        case t.TimestampType():
             if physical == "INT32" and (converted == "DATE" or logical == "DateType()"):
                 return True
             return (
@@ -217,29 +192,29 @@ def _matches_leaf(node: IcebergType, element: Element) -> bool:
                 and _unit(element, "TimestampType") in ("MILLIS", "MICROS")
                 and not _is_utc(element)
             )
-        case TimestamptzType():
+        case t.TimestamptzType():
             return (
                 physical == "INT64"
                 and _unit(element, "TimestampType") in ("MILLIS", "MICROS")
                 and _is_utc(element)
             )
-        case TimestampNanoType():
+        case t.TimestampNanoType():
             return _unit(element, "TimestampType") == "NANOS" and not _is_utc(element)
-        case TimestamptzNanoType():
+        case t.TimestamptzNanoType():
             # DuckDB reads these as TIMESTAMP_NS and fails to cast.
             return False
-        case StringType():
+        case t.StringType():
             return physical == "BYTE_ARRAY" and (converted == "UTF8" or logical == "StringType()")
-        case BinaryType():
+        case t.BinaryType():
             return physical == "BYTE_ARRAY" and converted is None and logical is None
-        case FixedType(length):
+        case t.FixedType(length):
             return (
                 physical == "FIXED_LEN_BYTE_ARRAY"
                 and element.length == length
                 and converted is None
                 and logical is None
             )
-        case UUIDType():
+        case t.UUIDType():
             return (
                 physical == "FIXED_LEN_BYTE_ARRAY"
                 and element.length == 16

@@ -10,8 +10,8 @@ from msgspec import Struct, field
 
 from icesql.engine.duckdb.types import duckdb_type, literal, quoted
 from icesql.iceberg import metadata_columns
+from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
-from icesql.iceberg.types import MISSING, DateType, IcebergType, NestedField, is_floating
 from icesql.scan.tasks.task import FileScanTask, ScanContext
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def escape_glob(path: str) -> str:
     return "".join(f"[{c}]" if c in "*?[" else c for c in path)
 
 
-def parquet_function(files: str, columns: Sequence[NestedField]) -> str:
+def parquet_function(files: str, columns: Sequence[t.NestedField]) -> str:
     """``read_parquet`` of the parameter ``files``; columns by field id, called ``c<field id>``."""
     entries = ", ".join(
         f"{column.field_id}: {{name: {literal(stored_name(column.field_id))}, "
@@ -95,7 +95,7 @@ class PlainFiles(Struct, frozen=True):
     context: ScanContext
     tasks: Sequence[FileScanTask]
     prefix: str
-    columns: Sequence[NestedField]
+    columns: Sequence[t.NestedField]
     names: Mapping[int, str] | None = None
 
     @property
@@ -120,7 +120,7 @@ class PlainFiles(Struct, frozen=True):
                 found[self._parameter(column)] = values
         return found
 
-    def _constants(self, column: NestedField) -> list[Any] | None:
+    def _constants(self, column: t.NestedField) -> list[Any] | None:
         match column.field_id:
             case metadata_columns.FILE.field_id:
                 return [task.data_file.path for task in self.tasks]
@@ -131,7 +131,7 @@ class PlainFiles(Struct, frozen=True):
             case _:
                 return None
 
-    def expression(self, column: NestedField) -> str:
+    def expression(self, column: t.NestedField) -> str:
         """SQL for a projected column over ``function``."""
         if column.field_id == metadata_columns.POS.field_id:
             return "file_row_number"
@@ -140,17 +140,17 @@ class PlainFiles(Struct, frozen=True):
             values = f"(${self._parameter(column)})[CAST(file_index AS BIGINT) + 1]"
             return f"CAST({values} AS {sql_type})"
         name = self._reference(column)
-        if is_floating(column.type) and not self._known_free_of_nan(column.field_id):
+        if t.is_floating(column.type) and not self._known_free_of_nan(column.field_id):
             # DuckDB prunes row groups by bounds that leave NaN out, and so loses NaN rows. A bare
             # column is pruned, an expression of a row's position is not.
             return f"CASE WHEN file_row_number >= 0 THEN {name} END"
         return name
 
-    def _parameter(self, column: NestedField) -> str:
+    def _parameter(self, column: t.NestedField) -> str:
         # By id: a name is whatever a table calls it.
         return f"{self.prefix}_c{column.field_id}"
 
-    def _reference(self, column: NestedField) -> str:
+    def _reference(self, column: t.NestedField) -> str:
         if self.names is None:
             return quoted(stored_name(column.field_id))
         stored = self.names.get(column.field_id)
@@ -187,16 +187,16 @@ def file_relation(scan: FileScan) -> Relation:
     )
 
 
-def _default(column: NestedField) -> str:
-    if column.initial_default is MISSING or column.initial_default is None:
+def _default(column: t.NestedField) -> str:
+    if column.initial_default is t.MISSING or column.initial_default is None:
         return "NULL::VARCHAR"
     return literal(default_text(column.type, column.initial_default))
 
 
-def default_text(node: IcebergType, value: Any) -> str:
+def default_text(node: t.IcebergType, value: Any) -> str:
     """A default in the text that DuckDB casts back to the same value."""
     match node:
-        case DateType():
+        case t.DateType():
             return str(date(1970, 1, 1) + timedelta(days=value))
         case _:
             return str(value).lower() if isinstance(value, bool) else str(value)

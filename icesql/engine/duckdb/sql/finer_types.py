@@ -15,23 +15,13 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
-from icesql.iceberg.types import (
-    DATE,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NS,
-    TIMESTAMPTZ,
-    TIMESTAMPTZ_NS,
-    UUID,
-    IcebergType,
-    walk,
-)
 from icesql.query.column_types import ColumnTypes, cast_type
 from icesql.query.names import SelectScope, select_scopes
 
-_NANOS: Final = (TIMESTAMP_NS, TIMESTAMPTZ_NS)
-_TIMES: Final = (DATE, TIMESTAMP, TIMESTAMPTZ)
+_NANOS: Final = (t.TIMESTAMP_NS, t.TIMESTAMPTZ_NS)
+_TIMES: Final = (t.DATE, t.TIMESTAMP, t.TIMESTAMPTZ)
 _COMPARISONS: Final = (
     exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ,
 )  # fmt: skip
@@ -73,9 +63,9 @@ _GREATEST: Final = (1 << 63) - 1
 
 def adapted_types(tree: exp.Expr, schemas: Sequence[Schema]) -> exp.Expr:
     """A rewritten copy; ``tree`` itself where neither the schemas nor casts have such types."""
-    wanted = (*_NANOS, UUID)
+    wanted = (*_NANOS, t.UUID)
     if not any(
-        each.type in wanted for schema in schemas for each in walk(schema.fields)
+        each.type in wanted for schema in schemas for each in t.walk(schema.fields)
     ) and not any(cast_type(each) in wanted for each in tree.find_all(exp.DataType)):
         return tree
     tree = tree.copy()
@@ -127,7 +117,7 @@ class _Adapter:
             case exp.Func():
                 self._call(node)
 
-    def _of(self, node: exp.Expr) -> IcebergType | None:
+    def _of(self, node: exp.Expr) -> t.IcebergType | None:
         return self._types.of(node, self._scope)
 
     # ------------------------------------------------------------------ comparisons
@@ -136,11 +126,11 @@ class _Adapter:
         types = [self._of(each) for each in operands]
         if not any(each in _NANOS for each in types):
             return
-        zoned = TIMESTAMPTZ_NS in types or TIMESTAMPTZ in types
+        zoned = t.TIMESTAMPTZ_NS in types or t.TIMESTAMPTZ in types
         pairs = list(zip(operands, types, strict=True))
         if all(_meets(each, found, types) for each, found in pairs):
             for each, found in pairs:
-                if found == TIMESTAMPTZ:
+                if found == t.TIMESTAMPTZ:
                     _wrap(each, _cast_to, "TIMESTAMPTZ_NS")
             return
         for each, found in pairs:
@@ -152,7 +142,7 @@ class _Adapter:
         mine, theirs = self._of(node.this), self._of(query)
         if mine == theirs or not ({mine, theirs} & set(_NANOS)):
             return
-        zoned = bool({mine, theirs} & {TIMESTAMPTZ_NS, TIMESTAMPTZ})
+        zoned = bool({mine, theirs} & {t.TIMESTAMPTZ_NS, t.TIMESTAMPTZ})
         _wrap(node.this, _key, mine, zoned)
         alias = exp.TableAlias(this=exp.to_identifier("q"), columns=[exp.to_identifier("c")])
         inside = exp.Subquery(this=query.this.copy(), alias=alias)
@@ -176,7 +166,7 @@ class _Adapter:
         _wrap(moment, _micros, found)
         total = _sql("CAST(epoch_us(x) AS HUGEINT) * 1000 + y", x=node, y=fine)
         nanos = _sql("make_timestamp_ns(CAST(x AS BIGINT))", x=total)
-        if found == TIMESTAMPTZ_NS:
+        if found == t.TIMESTAMPTZ_NS:
             nanos = _sql("CAST(CAST(x AS VARCHAR) || '+00' AS TIMESTAMPTZ_NS)", x=nanos)
         node.replace(nanos)
 
@@ -195,9 +185,9 @@ class _Adapter:
         values += [each for each in (node.this, node.args.get("default")) if each is not None]
         values += [each for each in (node.args.get("true"), node.args.get("false")) if each]
         types = [(each, self._of(each)) for each in values]
-        if any(found == TIMESTAMPTZ_NS for _, found in types):
+        if any(found == t.TIMESTAMPTZ_NS for _, found in types):
             for each, found in types:
-                if found == TIMESTAMPTZ:
+                if found == t.TIMESTAMPTZ:
                     _wrap(each, _cast_to, "TIMESTAMPTZ_NS")
 
     def _call(self, node: exp.Func) -> None:
@@ -209,25 +199,27 @@ class _Adapter:
             return
         for each in list(node.iter_expressions()):
             found = self._of(each)
-            if found == TIMESTAMPTZ_NS or (found == TIMESTAMP_NS and name not in _KEEP_LOCAL):
+            if found == t.TIMESTAMPTZ_NS or (found == t.TIMESTAMP_NS and name not in _KEEP_LOCAL):
                 _wrap(each, _micros, found)
 
     def _as_text(self, node: exp.Expr) -> None:
         for each in list(node.iter_expressions()):
-            if self._of(each) == UUID:
+            if self._of(each) == t.UUID:
                 _wrap(each, _cast_to, "VARCHAR")
 
 
-def _meets(node: exp.Expr, found: IcebergType | None, types: Sequence[IcebergType | None]) -> bool:
+def _meets(
+    node: exp.Expr, found: t.IcebergType | None, types: Sequence[t.IcebergType | None]
+) -> bool:
     """Whether DuckDB's own comparison is exact for this operand of one with nanoseconds."""
     if found in _NANOS:
         return len({each for each in types if each in _NANOS}) == 1
-    if isinstance(node, exp.Null) or found == STRING:
+    if isinstance(node, exp.Null) or found == t.STRING:
         return True
     literal = node.this if isinstance(node, exp.Cast) and found in _TIMES else node
     if not isinstance(literal, exp.Literal) or not literal.is_string:
         return False
-    if found == TIMESTAMPTZ and TIMESTAMP_NS in types:
+    if found == t.TIMESTAMPTZ and t.TIMESTAMP_NS in types:
         return False
     year = _YEAR.match(literal.name)
     if year is None:
@@ -235,11 +227,11 @@ def _meets(node: exp.Expr, found: IcebergType | None, types: Sequence[IcebergTyp
     return _FIRST <= int(year[1]) <= _LAST
 
 
-def _key(node: exp.Expr, found: IcebergType | None, zoned: bool) -> exp.Expr:
+def _key(node: exp.Expr, found: t.IcebergType | None, zoned: bool) -> exp.Expr:
     """Nanoseconds since 1970 in 128 bits; on the session's clock where ``zoned`` is False."""
-    if found == TIMESTAMPTZ_NS or (found == TIMESTAMP_NS and not zoned):
+    if found == t.TIMESTAMPTZ_NS or (found == t.TIMESTAMP_NS and not zoned):
         return _nanos(node)
-    if found == TIMESTAMP_NS:
+    if found == t.TIMESTAMP_NS:
         micros = _micros(node, found)
         instant = _sql("CAST(x AS TIMESTAMPTZ)", x=micros)
         fine = _fine(node, micros)
@@ -260,9 +252,9 @@ def _year_fits(text: str) -> bool:
     return year is not None and _FIRST <= int(year[1]) <= _LAST
 
 
-def _micros(node: exp.Expr, found: IcebergType | None) -> exp.Expr:
+def _micros(node: exp.Expr, found: t.IcebergType | None) -> exp.Expr:
     """The microsecond that a time lies in; a cast would cut times before 1970 up."""
-    make = "make_timestamptz" if found == TIMESTAMPTZ_NS else "make_timestamp"
+    make = "make_timestamptz" if found == t.TIMESTAMPTZ_NS else "make_timestamp"
     return _sql(f"{make}(CAST((x - ((x % 1000) + 1000) % 1000) // 1000 AS BIGINT))", x=_nanos(node))
 
 

@@ -14,27 +14,15 @@ from typing import Any, Final, TypeVar
 from sqlglot import exp
 
 from icesql.engine.duckdb.types import duckdb_type
-from icesql.iceberg.types import (
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampType,
-    TimestamptzType,
-    UUIDType,
-)
+from icesql.iceberg import types as t
 from icesql.sql.parser.literal_list import LiteralList, held
 
 T = TypeVar("T")
 
-_DIGITS: Final[dict[type[IcebergType], int]] = {IntegerType: 10, LongType: 19}
+_DIGITS: Final[dict[type[t.IcebergType], int]] = {t.IntegerType: 10, t.LongType: 19}
 _MOST_DIGITS: Final = 38
 _READ_FROM_TEXT: Final = (
-    StringType, DateType, TimestampType, TimestamptzType, UUIDType, IntegerType, LongType,
+    t.StringType, t.DateType, t.TimestampType, t.TimestamptzType, t.UUIDType, t.IntegerType, t.LongType,
 )  # fmt: skip
 
 
@@ -74,22 +62,22 @@ def bind_lists(tree: exp.Expr) -> Mapping[str, Any]:
     return parameters
 
 
-def _bound(values: LiteralList, operand: IcebergType, parameter: str) -> tuple[str, Any] | None:
+def _bound(values: LiteralList, operand: t.IcebergType, parameter: str) -> tuple[str, Any] | None:
     """The list as SQL, and the value of its parameter; None where only literals will do."""
     match values.kind, operand:
         case "text", _ if isinstance(operand, _READ_FROM_TEXT):
             texts = f"CAST({parameter} AS VARCHAR[])"
-            if not isinstance(operand, StringType):
+            if not isinstance(operand, t.StringType):
                 # A text beside a column of another type is a value of that type.
                 texts = f"CAST({texts} AS {duckdb_type(operand)}[])"
             return texts, list(values.values)
-        case "date", DateType() | TimestampType() | TimestamptzType():
+        case "date", t.DateType() | t.TimestampType() | t.TimestamptzType():
             return _from_text(values, "DATE", parameter)
-        case "integer", IntegerType() | LongType():
+        case "integer", t.IntegerType() | t.LongType():
             return _from_text(values, "BIGINT", parameter)
-        case "integer", FloatType() | DoubleType():
+        case "integer", t.FloatType() | t.DoubleType():
             return _from_text(values, duckdb_type(operand), parameter)
-        case "integer" | "decimal", IntegerType() | LongType() | DecimalType():
+        case "integer" | "decimal", t.IntegerType() | t.LongType() | t.DecimalType():
             size = _decimal_size(values, operand)
             return None if size is None else _from_text(values, size, parameter)
         case _:
@@ -102,7 +90,7 @@ def _from_text(values: LiteralList, kind: str, parameter: str) -> tuple[str, str
     return f"CAST(CAST({parameter} AS VARCHAR) AS {kind}[])", f"[{text}]"
 
 
-def _decimal_size(values: LiteralList, operand: IcebergType) -> str | None:
+def _decimal_size(values: LiteralList, operand: t.IcebergType) -> str | None:
     """The DECIMAL of the list; None where one that holds the operand too has over 38 digits."""
     whole, scale = 1, 0
     for each in values.values:
@@ -112,7 +100,7 @@ def _decimal_size(values: LiteralList, operand: IcebergType) -> str | None:
         assert isinstance(exponent, int)
         scale = max(scale, -exponent)
         whole = max(whole, len(digits) + exponent)
-    if isinstance(operand, DecimalType):
+    if isinstance(operand, t.DecimalType):
         own_whole, own_scale = operand.precision - operand.scale, operand.scale
     else:
         own_whole, own_scale = _DIGITS[type(operand)], 0
