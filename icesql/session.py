@@ -110,27 +110,27 @@ class Session:
             progress=progress,
         )
 
-    def execute(self, statement: Statement, context: QueryContext) -> Outcome:
+    def execute(self, statement: Statement, query: QueryContext) -> Outcome:
         """Run one statement, also where the caller's stack is nearly full."""
         from icesql.errors import OperationalError
         from icesql.stack import with_room
 
         try:
-            return with_room(lambda: self._execute(statement, context))
+            return with_room(lambda: self._execute(statement, query))
         except RecursionError as error:
             raise OperationalError(
                 "the statement is nested too deeply for the stack of this program; name its inner "
                 "parts in a WITH clause, or call from less deep in recursion"
             ) from error
 
-    def _execute(self, statement: Statement, context: QueryContext) -> Outcome:
+    def _execute(self, statement: Statement, query: QueryContext) -> Outcome:
         from icesql.sql import statement as kinds
 
         match statement:
             case kinds.Query():
-                return self._query(statement, context)
+                return self._query(statement, query)
             case kinds.Explain():
-                return self._explain(statement, context)
+                return self._explain(statement, query)
             case kinds.SetSetting(name, value):
                 self._set(name, value)
                 return Outcome(None)
@@ -143,25 +143,23 @@ class Session:
                 self.settings = self.settings.with_default(name, self._defaults)
                 return Outcome(None)
             case kinds.Use(parts):
-                found = context.wait_for(lambda: self.names.find_namespace(parts))
+                found = query.wait_for(lambda: self.names.find_namespace(parts))
                 self.names.namespace = found
                 return Outcome(None)
             case _:
                 from icesql.query.show import show
 
-                columns, rows, notes = context.wait_for(
-                    lambda: show(statement, self.names, context)
-                )
+                columns, rows, notes = query.wait_for(lambda: show(statement, self.names, query))
                 return Outcome(StaticResult(columns, rows), notes=notes)
 
-    def _opener(self, context: QueryContext) -> Callable[[TableReference], Table]:
+    def _opener(self, query: QueryContext) -> Callable[[TableReference], Table]:
         """Opens tables; what may wait for another machine is left when the query ends."""
 
         def open_table(reference: TableReference) -> Table:
             name = reference.parts, reference.path
             if self.names.is_near(*name):
                 return self.names.open_table(*name)
-            return context.wait_for(lambda: self.names.open_table(*name))
+            return query.wait_for(lambda: self.names.open_table(*name))
 
         return open_table
 
@@ -172,68 +170,68 @@ class Session:
             check_temp_directory(changed.temp_directory)
         self.settings = changed
 
-    def _bind(self, query: Query, context: QueryContext) -> BoundQuery:
+    def _bind(self, statement: Query, query: QueryContext) -> BoundQuery:
         from icesql.query.bind import bind
 
-        bound = bind(query, self._opener(context), context)
-        if not query.files:
+        bound = bind(statement, self._opener(query), query)
+        if not statement.files:
             return bound
         from icesql.query.files import bind_files
 
-        if context.settings.engine != "local":
-            first = query.files[0]
+        if query.settings.engine != "local":
+            first = statement.files[0]
             raise UnsupportedSqlError(
-                f"{first.function}() where engine = '{context.settings.engine}'",
+                f"{first.function}() where engine = '{query.settings.engine}'",
                 hint="files are read with engine = 'local'",
                 line=first.line,
                 column=first.column,
             )
-        return replace(bound, files=bind_files(query.files, self.names.access.files, context))
+        return replace(bound, files=bind_files(statement.files, self.names.access.files, query))
 
-    def _query(self, query: Query, context: QueryContext) -> Outcome:
+    def _query(self, statement: Query, query: QueryContext) -> Outcome:
         from icesql.query.metadata_answers import answer_from_metadata
         from icesql.scan.planner import plan
 
-        bound = self._bind(query, context)
-        verified = context.settings.verify == "full"
-        answer = None if verified else answer_from_metadata(bound, context)
+        bound = self._bind(statement, query)
+        verified = query.settings.verify == "full"
+        answer = None if verified else answer_from_metadata(bound, query)
         if answer is not None:
             columns = [(name, "bigint") for name in answer.names]
             result: Result = StaticResult(columns, [answer.row])
             return Outcome(result, tuple(getattr(answer, "reports", ())), bound.notes, bound)
-        plans = [plan(scan, context) for scan in bound.scans]
+        plans = [plan(scan, query) for scan in bound.scans]
         notes = bound.notes
         if verified:
             from icesql.read.verification import verify
 
-            notes = (*notes, *verify(plans, context))
-        engine, choice = self._engine(plans, context)
-        result = engine.execute(bound, plans, context)
+            notes = (*notes, *verify(plans, query))
+        engine, choice = self._engine(plans, query)
+        result = engine.execute(bound, plans, query)
         notes = (*notes, *choice)
         return Outcome(result, tuple(each.report for each in plans), notes, bound)
 
-    def _explain(self, statement: Any, context: QueryContext) -> Outcome:
+    def _explain(self, statement: Any, query: QueryContext) -> Outcome:
 
         from icesql.engine.duckdb.relations.grouping import group_files
         from icesql.query.explain import as_json, as_text, describe
         from icesql.scan.planner import plan
 
         started = time.perf_counter()
-        bound = self._bind(statement.query, context)
+        bound = self._bind(statement.query, query)
         bound_at = time.perf_counter()
-        plans: list[ScanPlan] = [plan(replace(scan, explain=True), context) for scan in bound.scans]
+        plans: list[ScanPlan] = [plan(replace(scan, explain=True), query) for scan in bound.scans]
         planned_at = time.perf_counter()
         labels = [
             [
                 (group.label, len(group.tasks))
-                for group in group_files(each.files, each.context, context.settings)
+                for group in group_files(each.files, each.context, query.settings)
             ]
             for each in plans
         ]
         measured: dict[str, Any] | None = None
         if statement.analyze:
-            engine, _ = self._engine(plans, context)
-            result = engine.execute(bound, plans, context)
+            engine, _ = self._engine(plans, query)
+            result = engine.execute(bound, plans, query)
             try:
                 rows = 0
                 while chunk := result.fetch(10_000):
@@ -247,8 +245,8 @@ class Session:
                 "rows": rows,
                 "groups": result.groups,
             }
-        name, why = _chosen(plans, context)
-        described = describe(bound, plans, labels, context, measured=measured, engine=(name, *why))
+        name, why = _chosen(plans, query)
+        described = describe(bound, plans, labels, query, measured=measured, engine=(name, *why))
         lines = as_json(described) if statement.format == "json" else as_text(described)
         shown = [(redact_urls(line),) for line in lines]
         result = StaticResult([("plan", "varchar")], shown)
@@ -257,10 +255,10 @@ class Session:
     # ------------------------------------------------------------------ engines
 
     def _engine(
-        self, plans: Sequence[ScanPlan], context: QueryContext
+        self, plans: Sequence[ScanPlan], query: QueryContext
     ) -> tuple[Engine, tuple[str, ...]]:
         """The engine that a query runs on, and why when it was chosen for it."""
-        name, why = _chosen(plans, context)
+        name, why = _chosen(plans, query)
         with self._lock:
             self.check_open()
             if name not in self._engines:
@@ -298,13 +296,13 @@ class Session:
         self.names.close()
 
 
-def _chosen(plans: Sequence[ScanPlan], context: QueryContext) -> tuple[str, tuple[str, ...]]:
+def _chosen(plans: Sequence[ScanPlan], query: QueryContext) -> tuple[str, tuple[str, ...]]:
     """The name of the engine for a query, and the reason where ``auto`` chose it."""
-    name = context.settings.engine
+    name = query.settings.engine
     if name != "auto":
         return name, ()
     size = sum(plan.report.projected_bytes for plan in plans)
-    limit = context.settings.spark_threshold
+    limit = query.settings.spark_threshold
     name = "spark" if size > limit else "local"
     relation = "more than" if name == "spark" else "at most"
     return name, (f"engine {name}: {size:,} bytes to read, {relation} spark_threshold {limit:,}",)

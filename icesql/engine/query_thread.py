@@ -78,7 +78,7 @@ class Worker:
         self._end = weakref.finalize(self, self._calls.put, None)
         self._end.atexit = False  # _end_all also waits
 
-    def call(self, function: Callable[[], T], context: QueryContext) -> T:
+    def call(self, function: Callable[[], T], query: QueryContext) -> T:
         """``function()`` in the thread of this worker; its exceptions are raised here.
 
         Raises QueryCancelledError when the context is cancelled or its deadline passes, at most
@@ -87,24 +87,24 @@ class Worker:
         ScanLimitError when the process takes more memory than the query may have.
         """
         with self._watch:
-            return self._call(function, context)
+            return self._call(function, query)
 
-    def _call(self, function: Callable[[], T], context: QueryContext) -> T:
-        context.check()
+    def _call(self, function: Callable[[], T], query: QueryContext) -> T:
+        query.check()
         call = _Call(function)
         self._calls.put(call)
         try:
             while not call.done.wait(STEP_SECONDS):
-                context.check()
+                query.check()
                 self._watch.check()
                 if not self._thread.is_alive() and not call.done.is_set():
                     raise InterfaceError("the result is closed")
         except ScanLimitError:
             # What it took is free once it has ended; until then the next query would be blamed.
-            self._stop(call, context, LIMIT_SECONDS)
+            self._stop(call, query, LIMIT_SECONDS)
             raise
         except BaseException:
-            self._stop(call, context, GRACE_SECONDS)
+            self._stop(call, query, GRACE_SECONDS)
             raise
         if call.error is not None:
             try:
@@ -114,8 +114,8 @@ class Worker:
                 del call
         return call.value  # type: ignore[return-value]
 
-    def _stop(self, call: _Call[Any], context: QueryContext, seconds: float) -> None:
-        context.cancel.set()
+    def _stop(self, call: _Call[Any], query: QueryContext, seconds: float) -> None:
+        query.cancel.set()
         end = time.monotonic() + seconds
         # An interrupt that comes before the engine starts is forgotten by it: repeat.
         while not call.done.is_set() and time.monotonic() < end and self._thread.is_alive():

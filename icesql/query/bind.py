@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 
 
 def bind(
-    query: Query, open_table: Callable[[TableReference], Table], context: QueryContext
+    statement: Query, open_table: Callable[[TableReference], Table], query: QueryContext
 ) -> BoundQuery:
     """The query over scans; ``open_table`` is asked once for each table that is named.
 
     Raises ColumnNotFoundError, AmbiguousColumnError, SnapshotNotFoundError, UnsupportedSqlError and
     what ``open_table`` raises. Never touches manifests or data.
     """
-    tree = query.tree.copy()
+    tree = statement.tree.copy()
     # A wrong time is an error before any catalog is asked.
-    travels = [at_instant(reference.travel, context) for reference in query.references]
-    tables = _open_tables(query.references, open_table, context)
+    travels = [at_instant(reference.travel, query) for reference in statement.references]
+    tables = _open_tables(statement.references, open_table, query)
     scans, resolved, notes = [], [], []
     for travel, table in zip(travels, tables, strict=True):
-        selected = select_snapshot(table, travel, context)
+        selected = select_snapshot(table, travel, query)
         scans.append(
             TableScan(
                 table=table,
@@ -52,20 +52,20 @@ def bind(
             ScanNote(
                 table=table.name,
                 ref=selected.ref,
-                snapshot=snapshot_text(snapshot, selected.ref, context) if snapshot else None,
+                snapshot=snapshot_text(snapshot, selected.ref, query) if snapshot else None,
                 note=selected.note or "",
             )
         )
-    name_nested_queries(tree, query.references)
-    stop_clock(tree, context)
+    name_nested_queries(tree, statement.references)
+    stop_clock(tree, query)
     scopes = select_scopes(tree, [scan.schema for scan in scans])
     has_lists = type_lists(scopes, scans)
-    filtered, pushed = push_down(tree, scopes, tuple(scans), context)
+    filtered, pushed = push_down(tree, scopes, tuple(scans), query)
     projected = bind_columns(tree, scopes, filtered)
     return BoundQuery(
         tree=tree,
         scans=projected,
-        references=tuple(query.references),
+        references=tuple(statement.references),
         notes=tuple(notes),
         pushed=pushed,
         resolved=tuple(resolved),
@@ -76,14 +76,14 @@ def bind(
 def _open_tables(
     references: tuple[TableReference, ...],
     open_table: Callable[[TableReference], Table],
-    context: QueryContext,
+    query: QueryContext,
 ) -> list[Table]:
     """One Table per reference; a table named twice is the same value, so one moment in time."""
     by_reference: dict[tuple[object, ...], Table] = {}
     by_place: dict[tuple[object, ...], Table] = {}
     tables = []
     for reference in references:
-        context.check()
+        query.check()
         key = (reference.parts, reference.path)
         table = by_reference.get(key)
         if table is None:

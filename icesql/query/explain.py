@@ -57,7 +57,7 @@ def describe(
     bound: BoundQuery,
     plans: Sequence[ScanPlan],
     labels: Sequence[Labels],
-    context: QueryContext,
+    query: QueryContext,
     *,
     measured: Mapping[str, Any] | None = None,
     engine: Sequence[str] = ("local",),
@@ -138,7 +138,7 @@ def describe(
     described: dict[str, Any] = {
         "scans": scans,
         "conditions": others,
-        "verify": context.settings.verify,
+        "verify": query.settings.verify,
         "engine": {"name": name, "reason": why[0] if why else None},
     }
     if measured is not None:

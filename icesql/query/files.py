@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 def bind_files(
-    references: Iterable[FileReference], allowed: bool | Roots, context: QueryContext
+    references: Iterable[FileReference], allowed: bool | Roots, query: QueryContext
 ) -> tuple[FileScan, ...]:
     """What each reference reads. Raises AccessDeniedError, StorageError, QueryCancelledError."""
     scans = []
     for reference in references:
         found = [
-            file for path in reference.paths for file in local_files(path, allowed, context.check)
+            file for path in reference.paths for file in local_files(path, allowed, query.check)
         ]
         if isinstance(allowed, Roots):
             folders = frozenset(real for _, real in allowed.local)

@@ -25,7 +25,7 @@ class MetadataAnswer(Struct, frozen=True):
     row: tuple[int, ...]
 
 
-def answer_from_metadata(bound: BoundQuery, context: QueryContext) -> MetadataAnswer | None:
+def answer_from_metadata(bound: BoundQuery, query: QueryContext) -> MetadataAnswer | None:
     """The answer to ``SELECT count(*) FROM t`` at any snapshot, None when an engine has to work.
 
     Raises what planning raises.
@@ -35,7 +35,7 @@ def answer_from_metadata(bound: BoundQuery, context: QueryContext) -> MetadataAn
         return None
     from icesql.scan.pruning.metadata_count import count_rows
 
-    rows = count_rows(bound.scans[0], context)
+    rows = count_rows(bound.scans[0], query)
     return None if rows is None else MetadataAnswer(names, (rows,) * len(names))
 
 

@@ -25,7 +25,7 @@ Rows = list[tuple[Any, ...]]
 
 
 def show(
-    statement: Statement, names: SearchPath, context: QueryContext
+    statement: Statement, names: SearchPath, query: QueryContext
 ) -> tuple[Columns, Rows, tuple[str, ...]]:
     """Columns (name, kind), rows and notes that answer a SHOW or DESCRIBE statement."""
     match statement:
@@ -36,12 +36,12 @@ def show(
             rows = _namespaces(names, parent, like)
             return [("namespace", "varchar")], rows, _why_empty(rows, names, like)
         case kinds.ShowSnapshots(reference):
-            rows = _snapshots(_table(reference, names), context)
+            rows = _snapshots(_table(reference, names), query)
             return *_wide(_SNAPSHOT_COLUMNS, rows), ()
         case kinds.ShowRefs(reference):
             return *_wide(_REF_COLUMNS, _refs(_table(reference, names))), ()
         case kinds.Describe(reference):
-            rows = _describe(_table(reference, names), reference, context)
+            rows = _describe(_table(reference, names), reference, query)
             return _DESCRIBE_COLUMNS, rows, ()
         case _:
             raise UnsupportedSqlError(type(statement).__name__)
@@ -121,9 +121,9 @@ _SNAPSHOT_COLUMNS: Columns = (
 )
 
 
-def _snapshots(table: Table, context: QueryContext) -> Rows:
+def _snapshots(table: Table, query: QueryContext) -> Rows:
     """Oldest first; ``refs`` names the branches and tags at a snapshot."""
-    zone = time_zone(context.settings.timezone)
+    zone = time_zone(query.settings.timezone)
     at: dict[int, list[str]] = {}
     for name, ref in table.metadata.refs.items():
         at.setdefault(ref.snapshot_id, []).append(name)
@@ -164,8 +164,8 @@ _DESCRIBE_COLUMNS: Columns = (
 )
 
 
-def _describe(table: Table, reference: TableReference, context: QueryContext) -> Rows:
-    selected = select_snapshot(table, reference.travel, context)
+def _describe(table: Table, reference: TableReference, query: QueryContext) -> Rows:
+    selected = select_snapshot(table, reference.travel, query)
     partitions: dict[int, list[str]] = {}
     for each in table.metadata.spec.fields:
         partitions.setdefault(each.source_id, []).append(each.transform)

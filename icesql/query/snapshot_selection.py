@@ -38,7 +38,7 @@ class SelectedSnapshot(Struct, frozen=True):
 
 
 def select_snapshot(
-    table: Table, travel: TimeTravel | None, context: QueryContext
+    table: Table, travel: TimeTravel | None, query: QueryContext
 ) -> SelectedSnapshot:
     """The snapshot of ``table`` that ``travel`` means; ``note`` tells it for travelled tables.
 
@@ -53,14 +53,14 @@ def select_snapshot(
         case SnapshotId(id=snapshot_id):
             snapshot = metadata.snapshot(snapshot_id)
             if snapshot is None:
-                raise _not_found(table, f"snapshot {snapshot_id}", str(snapshot_id), context)
-            return _by_snapshot(table, snapshot, None, context)
+                raise _not_found(table, f"snapshot {snapshot_id}", str(snapshot_id), query)
+            return _by_snapshot(table, snapshot, None, query)
         case VersionText(text=text):
-            return _by_version(table, text, context)
+            return _by_version(table, text, query)
         case AsOf(epoch_us=epoch_us, text=text):
-            return _by_instant(table, epoch_us, text, context)
+            return _by_instant(table, epoch_us, text, query)
         case AtTime():
-            return select_snapshot(table, at_instant(travel, context), context)
+            return select_snapshot(table, at_instant(travel, query), query)
         case _:
             raise InternalError(f"time travel of an unknown kind: {travel!r}")
 
@@ -72,15 +72,15 @@ def at_instant(travel: TimeTravel | None, query: QueryContext) -> TimeTravel | N
     return travel
 
 
-def snapshot_text(snapshot: Snapshot, ref: str | None, context: QueryContext) -> str:
+def snapshot_text(snapshot: Snapshot, ref: str | None, query: QueryContext) -> str:
     """``812 (main) committed 2026-11-19 14:02:11 Europe/Berlin``."""
     name = f" ({ref})" if ref else ""
-    return f"{snapshot.snapshot_id}{name} committed {instant_text(snapshot.timestamp_ms, context)}"
+    return f"{snapshot.snapshot_id}{name} committed {instant_text(snapshot.timestamp_ms, query)}"
 
 
-def instant_text(timestamp_ms: int, context: QueryContext) -> str:
+def instant_text(timestamp_ms: int, query: QueryContext) -> str:
     """An instant in the session's zone, milliseconds only where there are any."""
-    zone = context.settings.timezone
+    zone = query.settings.timezone
     try:
         local = (_EPOCH + timedelta(milliseconds=timestamp_ms)).astimezone(time_zone(zone))
     except (OverflowError, ValueError):
@@ -89,57 +89,57 @@ def instant_text(timestamp_ms: int, context: QueryContext) -> str:
     return f"{local:%Y-%m-%d %H:%M:%S}{fraction} {zone}"
 
 
-def _by_version(table: Table, text: str, context: QueryContext) -> SelectedSnapshot:
+def _by_version(table: Table, text: str, query: QueryContext) -> SelectedSnapshot:
     metadata = table.metadata
     if text.isascii() and text.removeprefix("-").isdigit():
         snapshot = metadata.snapshot(int(text))
         if snapshot is not None:
-            return _by_snapshot(table, snapshot, None, context)
+            return _by_snapshot(table, snapshot, None, query)
     ref = metadata.refs.get(text)
     if ref is None:
         if text == MAIN:
             # Metadata of version 1 may come without refs; main is then the current snapshot.
             current = metadata.current_snapshot
-            note = _note(table, current, MAIN, context) if current else None
+            note = _note(table, current, MAIN, query) if current else None
             return SelectedSnapshot(current, metadata.schema, MAIN, note)
         what = f'snapshot or ref "{text}"' if text.isdigit() else f'branch or tag "{text}"'
-        raise _not_found(table, what, text, context)
+        raise _not_found(table, what, text, query)
     snapshot = metadata.snapshot(ref.snapshot_id)
     if snapshot is None:
         what = f'snapshot {ref.snapshot_id} of {ref.kind} "{text}"'
-        raise _not_found(table, what, text, context)
+        raise _not_found(table, what, text, query)
     schema = metadata.schema if ref.kind == "branch" else metadata.schema_of(snapshot)
-    return SelectedSnapshot(snapshot, schema, text, _note(table, snapshot, text, context))
+    return SelectedSnapshot(snapshot, schema, text, _note(table, snapshot, text, query))
 
 
-def _by_instant(table: Table, epoch_us: int, text: str, context: QueryContext) -> SelectedSnapshot:
+def _by_instant(table: Table, epoch_us: int, text: str, query: QueryContext) -> SelectedSnapshot:
     metadata = table.metadata
     current = metadata.current_snapshot
     # Commits carry whole milliseconds: the last one at or before the instant is that of its floor.
     timestamp_ms = epoch_us // 1000
     snapshot = metadata.snapshot_as_of(timestamp_ms)
     if snapshot is None:
-        what = f"snapshot as of {text} ({instant_text(timestamp_ms, context)})"
-        raise _not_found(table, what, "", context)
+        what = f"snapshot as of {text} ({instant_text(timestamp_ms, query)})"
+        raise _not_found(table, what, "", query)
     last_ms = max(
         (entry.timestamp_ms for entry in metadata.snapshot_log),
         default=snapshot.timestamp_ms,
     )
     ref = MAIN if current is not None and current.snapshot_id == snapshot.snapshot_id else None
-    note = _note(table, snapshot, ref, context)
+    note = _note(table, snapshot, ref, query)
     if timestamp_ms > last_ms and ref == MAIN:
-        asked = instant_text(timestamp_ms, context)
+        asked = instant_text(timestamp_ms, query)
         note += f" (the current snapshot: {asked} is after the last commit)"
     return SelectedSnapshot(snapshot, metadata.schema_of(snapshot), ref, note)
 
 
 def _by_snapshot(
-    table: Table, snapshot: Snapshot, ref: str | None, context: QueryContext
+    table: Table, snapshot: Snapshot, ref: str | None, query: QueryContext
 ) -> SelectedSnapshot:
     metadata = table.metadata
     named = ref or _ref_of(table, snapshot)
     return SelectedSnapshot(
-        snapshot, metadata.schema_of(snapshot), ref, _note(table, snapshot, named, context)
+        snapshot, metadata.schema_of(snapshot), ref, _note(table, snapshot, named, query)
     )
 
 
@@ -149,18 +149,16 @@ def _ref_of(table: Table, snapshot: Snapshot) -> str | None:
     return MAIN if MAIN in names else min(names, default=None)
 
 
-def _note(table: Table, snapshot: Snapshot, ref: str | None, context: QueryContext) -> str:
-    return f"{table.name} → snapshot {snapshot_text(snapshot, ref, context)}"
+def _note(table: Table, snapshot: Snapshot, ref: str | None, query: QueryContext) -> str:
+    return f"{table.name} → snapshot {snapshot_text(snapshot, ref, query)}"
 
 
-def _not_found(
-    table: Table, what: str, wanted: str, context: QueryContext
-) -> SnapshotNotFoundError:
+def _not_found(table: Table, what: str, wanted: str, query: QueryContext) -> SnapshotNotFoundError:
     metadata = table.metadata
     candidates = [*metadata.refs, *(str(each) for each in metadata.snapshots)]
     in_order = sorted(metadata.snapshots.values(), key=lambda each: each.timestamp_ms)
     reach = [
-        f"{each.snapshot_id} at {instant_text(each.timestamp_ms, context)}"
+        f"{each.snapshot_id} at {instant_text(each.timestamp_ms, query)}"
         for each in (in_order[:1] + in_order[-1:])
     ]
     return SnapshotNotFoundError(

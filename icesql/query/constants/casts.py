@@ -29,18 +29,18 @@ _TIME = re.compile(r"(\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?", re.ASCII)
 _FLOATING = re.compile(r"(?ai)[+-]?(\d{1,15}(\.\d{1,15})?|nan|inf|infinity)")
 
 
-def cast(constant: Constant, to: exp.DataType, context: QueryContext) -> Constant | None:
+def cast(constant: Constant, to: exp.DataType, query: QueryContext) -> Constant | None:
     """The constant as a value of another SQL type, None where the outcome is not certain."""
     Type = exp.DataType.Type
     if constant.kind is Kind.NULL:
         return constant
     kind = to.this
     if kind == Type.DATE:
-        return to_date(constant, context)
+        return to_date(constant, query)
     if kind in (Type.TIMESTAMP, Type.TIMESTAMPNTZ, Type.DATETIME):
-        return to_timestamp(constant, context) if not to.expressions else None
+        return to_timestamp(constant, query) if not to.expressions else None
     if kind in (Type.TIMESTAMPTZ, Type.TIMESTAMPLTZ):
-        return to_timestamptz(constant, context) if not to.expressions else None
+        return to_timestamptz(constant, query) if not to.expressions else None
     if kind == Type.TIME and constant.kind in (Kind.TEXT, Kind.STRING):
         found = _TIME.fullmatch(constant.value)
         if not found:
@@ -124,7 +124,7 @@ def _to_blob(text: str) -> Constant | None:
     )
 
 
-def unify(constants: Sequence[Constant], context: QueryContext) -> list[Constant] | None:
+def unify(constants: Sequence[Constant], query: QueryContext) -> list[Constant] | None:
     """Constants of one IN list or BETWEEN, which DuckDB converts to one type first.
 
     None where the common type is not known. NULLs stay as they are.
@@ -133,7 +133,7 @@ def unify(constants: Sequence[Constant], context: QueryContext) -> list[Constant
     if len(kinds) <= 1 or kinds in ({Kind.INTEGER, Kind.DECIMAL}, {Kind.TEXT, Kind.STRING}):
         return list(constants)
     if Kind.TIMESTAMPTZ in kinds:
-        found = [to_timestamptz(each, context) for each in constants]
+        found = [to_timestamptz(each, query) for each in constants]
     elif kinds <= {Kind.DATE, Kind.TIMESTAMP, Kind.TEXT}:
         return list(constants)
     elif kinds <= {Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE}:
@@ -147,7 +147,7 @@ def unify(constants: Sequence[Constant], context: QueryContext) -> list[Constant
     return known if len(known) == len(found) else None
 
 
-def to_date(constant: Constant, context: QueryContext) -> Constant | None:
+def to_date(constant: Constant, query: QueryContext) -> Constant | None:
     """CAST(… AS DATE); an instant by its day in the session's zone."""
     match constant.kind:
         case Kind.DATE | Kind.NULL:
@@ -163,13 +163,13 @@ def to_date(constant: Constant, context: QueryContext) -> Constant | None:
             high = None if constant.high is None else constant.high // DAY
             return Constant(Kind.DATE, constant.value // DAY, high)
         case Kind.TIMESTAMPTZ:
-            local = to_local(constant, context)
-            return to_date(local, context)
+            local = to_local(constant, query)
+            return to_date(local, query)
         case _:
             return None
 
 
-def to_timestamp(constant: Constant, context: QueryContext) -> Constant | None:
+def to_timestamp(constant: Constant, query: QueryContext) -> Constant | None:
     """CAST(… AS TIMESTAMP); an instant by the clock of the session's zone."""
     match constant.kind:
         case Kind.TIMESTAMP | Kind.NULL:
@@ -178,7 +178,7 @@ def to_timestamp(constant: Constant, context: QueryContext) -> Constant | None:
             high = None if constant.high is None else constant.high * DAY
             return Constant(Kind.TIMESTAMP, constant.value * DAY, high)
         case Kind.TIMESTAMPTZ:
-            return to_local(constant, context)
+            return to_local(constant, query)
         case Kind.TEXT | Kind.STRING:
             read = _read_timestamp(constant.value)
             return Constant(Kind.TIMESTAMP, read[0]) if read and read[1] is None else None
@@ -186,21 +186,21 @@ def to_timestamp(constant: Constant, context: QueryContext) -> Constant | None:
             return None
 
 
-def to_timestamptz(constant: Constant, context: QueryContext) -> Constant | None:
+def to_timestamptz(constant: Constant, query: QueryContext) -> Constant | None:
     """CAST(… AS TIMESTAMPTZ); a time without zone is read in the session's zone."""
     match constant.kind:
         case Kind.TIMESTAMPTZ | Kind.NULL:
             return constant
         case Kind.DATE | Kind.TIMESTAMP:
-            local = to_timestamp(constant, context)
-            return None if local is None else to_instant(local, context)
+            local = to_timestamp(constant, query)
+            return None if local is None else to_instant(local, query)
         case Kind.TEXT | Kind.STRING:
             read = _read_timestamp(constant.value)
             if read is None:
                 return None
             if read[1] is not None:
                 return Constant(Kind.TIMESTAMPTZ, read[0] - read[1])
-            return to_instant(Constant(Kind.TIMESTAMP, read[0]), context)
+            return to_instant(Constant(Kind.TIMESTAMP, read[0]), query)
         case _:
             return None
 

@@ -20,13 +20,13 @@ _CLOCKS: Final = frozenset({"localtimestamp", "current_localtimestamp"})
 _NAMES: Final = _INSTANTS | _DAYS | _CLOCKS
 
 
-def stop_clock(tree: exp.Expr, context: QueryContext) -> None:
+def stop_clock(tree: exp.Expr, query: QueryContext) -> None:
     """Replace now(), current_date and their kin in ``tree`` by the time of the statement.
 
     A column of the result that had no name but such a call keeps the name of the call.
     """
     for node in list(tree.find_all(exp.Func)):
-        constant = _constant(node, context)
+        constant = _constant(node, query)
         if constant is None:
             continue
         parent = node.parent

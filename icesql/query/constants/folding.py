@@ -30,20 +30,20 @@ if TYPE_CHECKING:
     from icesql.context import QueryContext
 
 
-def fold(node: exp.Expr | None, context: QueryContext) -> Constant | None:
+def fold(node: exp.Expr | None, query: QueryContext) -> Constant | None:
     """The value of a constant expression, None when it has none or it is not certain."""
     if node is None:
         return None
     try:
-        return _fold(node, context)
+        return _fold(node, query)
     except (ValueError, OverflowError, ArithmeticError, NotConstant, RecursionError):
         return None
 
 
-def _fold(node: exp.Expr, context: QueryContext) -> Constant | None:
+def _fold(node: exp.Expr, query: QueryContext) -> Constant | None:
     match node:
         case exp.Paren():
-            return _fold(node.this, context)
+            return _fold(node.this, query)
         case exp.Null():
             return Constant(Kind.NULL, None)
         case exp.Boolean():
@@ -51,22 +51,22 @@ def _fold(node: exp.Expr, context: QueryContext) -> Constant | None:
         case exp.Literal():
             return Constant(Kind.TEXT, node.this) if node.is_string else _number(str(node.this))
         case exp.Neg():
-            return _negated(_fold(node.this, context))
+            return _negated(_fold(node.this, query))
         case exp.Cast():  # TryCast is one: a constant that fails to convert is not folded
-            inner = _fold(node.this, context)
-            return None if inner is None else cast(inner, node.to, context)
+            inner = _fold(node.this, query)
+            return None if inner is None else cast(inner, node.to, query)
         case exp.Date() | exp.TsOrDsToDate() if not node.expressions and not node.args.get("zone"):
-            inner = _fold(node.this, context)
-            return None if inner is None else to_date(inner, context)
+            inner = _fold(node.this, query)
+            return None if inner is None else to_date(inner, query)
         case exp.Interval():
-            return _interval(node, context)
+            return _interval(node, query)
         case exp.Add() | exp.Sub() | exp.Mul():
-            return _arithmetic(node, context)
+            return _arithmetic(node, query)
         case exp.TimestampTrunc() | exp.DateTrunc():
-            inner = _fold(node.this, context)
-            return None if inner is None else _truncated(inner, unit_of(node), context)
+            inner = _fold(node.this, query)
+            return None if inner is None else _truncated(inner, unit_of(node), query)
         case exp.DateFromParts():
-            parts = [_fold(node.args[part], context) for part in ("year", "month", "day")]
+            parts = [_fold(node.args[part], query) for part in ("year", "month", "day")]
             if any(part is None or part.kind is not Kind.INTEGER for part in parts):
                 return None
             return Constant(Kind.DATE, epoch_days(date(*(part.value for part in parts if part))))
@@ -95,22 +95,22 @@ def _negated(inner: Constant | None) -> Constant | None:
     return None
 
 
-def _arithmetic(node: exp.Binary, context: QueryContext) -> Constant | None:
+def _arithmetic(node: exp.Binary, query: QueryContext) -> Constant | None:
     # A sum of 900 terms is as deep on its left.
     spine: list[exp.Expr] = [node]
     while isinstance(spine[-1].this, exp.Add | exp.Sub | exp.Mul):
         spine.append(spine[-1].this)
-    result = _fold(spine[-1].this, context)
+    result = _fold(spine[-1].this, query)
     for each in reversed(spine):
-        right = None if result is None else _fold(each.expression, context)
+        right = None if result is None else _fold(each.expression, query)
         if result is None or right is None:
             return None
-        result = _combined(each, result, right, context)
+        result = _combined(each, result, right, query)
     return result
 
 
 def _combined(
-    node: exp.Expr, left: Constant, right: Constant, context: QueryContext
+    node: exp.Expr, left: Constant, right: Constant, query: QueryContext
 ) -> Constant | None:
     if Kind.NULL in (left.kind, right.kind):
         return Constant(Kind.NULL, None)
@@ -121,9 +121,9 @@ def _combined(
             if left.kind is right.kind is Kind.DATE and left.is_exact and right.is_exact:
                 return Constant(Kind.INTEGER, left.value - right.value)
             minus = _negated(right)
-            return None if minus is None else add(left, minus, context)
+            return None if minus is None else add(left, minus, query)
         case _:
-            return add(left, right, context)
+            return add(left, right, query)
 
 
 def _product(left: Constant, right: Constant) -> Constant | None:
@@ -136,7 +136,7 @@ def _product(left: Constant, right: Constant) -> Constant | None:
     return None
 
 
-def add(left: Constant, right: Constant, context: QueryContext) -> Constant | None:
+def add(left: Constant, right: Constant, query: QueryContext) -> Constant | None:
     """``left + right`` where DuckDB's sum is exact; None for the rest."""
     kinds = {left.kind, right.kind}
     if kinds <= {Kind.INTEGER, Kind.DECIMAL}:
@@ -152,14 +152,14 @@ def add(left: Constant, right: Constant, context: QueryContext) -> Constant | No
         high = None if left.high is None else left.high + right.value
         return Constant(Kind.DATE, left.value + right.value, high)
     if right.kind is Kind.INTERVAL:
-        return _moved(left, right.value, context)
+        return _moved(left, right.value, query)
     return None
 
 
-def _moved(moment: Constant, step: Interval, context: QueryContext) -> Constant | None:
+def _moved(moment: Constant, step: Interval, query: QueryContext) -> Constant | None:
     match moment.kind:
         case Kind.DATE | Kind.TIMESTAMP:
-            start = to_timestamp(moment, context)
+            start = to_timestamp(moment, query)
             assert start is not None
             high = None if start.high is None else shift(start.high, step)
             return Constant(Kind.TIMESTAMP, shift(start.value, step), high)
@@ -168,21 +168,21 @@ def _moved(moment: Constant, step: Interval, context: QueryContext) -> Constant 
             return Constant(Kind.TIMESTAMPTZ, moment.value + step.micros, high)
         case Kind.TIMESTAMPTZ:
             # Months and days are steps on the calendar of the session's zone.
-            local = to_local(moment, context)
+            local = to_local(moment, query)
             calendar_step = Interval(step.months, step.days)
             low = shift(local.value, calendar_step)
             high = shift(local.greatest, calendar_step)
-            instant = to_instant(Constant(Kind.TIMESTAMP, low, high), context)
-            return _moved(instant, Interval(0, 0, step.micros), context)
+            instant = to_instant(Constant(Kind.TIMESTAMP, low, high), query)
+            return _moved(instant, Interval(0, 0, step.micros), query)
         case _:
             return None
 
 
-def _interval(node: exp.Interval, context: QueryContext) -> Constant | None:
+def _interval(node: exp.Interval, query: QueryContext) -> Constant | None:
     unit = node.args.get("unit")
     if node.this is None:
         return None
-    inner = _fold(node.this, context)
+    inner = _fold(node.this, query)
     if inner is None:
         return None
     if inner.kind is Kind.TEXT and unit is None:
@@ -200,13 +200,13 @@ def _interval(node: exp.Interval, context: QueryContext) -> Constant | None:
     return Constant(Kind.INTERVAL, interval_of(amount, unit.name))
 
 
-def _truncated(moment: Constant, unit: str, context: QueryContext) -> Constant | None:
+def _truncated(moment: Constant, unit: str, query: QueryContext) -> Constant | None:
     if not moment.is_exact or moment.kind not in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
         return None
     fine = moment.kind is Kind.TIMESTAMPTZ and unit in FINER_THAN_DAY
-    if fine and not offset_is_steady(moment, context):
+    if fine and not offset_is_steady(moment, query):
         return None
-    local = to_timestamp(moment, context)
+    local = to_timestamp(moment, query)
     if local is None or not local.is_exact:
         return None
     start = bucket_start(local.value, unit)
@@ -214,5 +214,5 @@ def _truncated(moment: Constant, unit: str, context: QueryContext) -> Constant |
         return None
     truncated = Constant(Kind.TIMESTAMP, start)
     if moment.kind is Kind.TIMESTAMPTZ:
-        return to_instant(truncated, context)
+        return to_instant(truncated, query)
     return truncated

@@ -71,7 +71,7 @@ def compare_constant(
     term: Term,
     column_type: t.IcebergType,
     constant: Constant,
-    context: QueryContext,
+    query: QueryContext,
 ) -> Predicate:
     """``term operation constant``; ALWAYS_TRUE where the two types are not known to meet.
 
@@ -83,14 +83,14 @@ def compare_constant(
         return ALWAYS_TRUE
     if isinstance(column_type, t.BooleanType) and operation not in (Operation.EQ, Operation.NOT_EQ):
         return ALWAYS_TRUE
-    adapted = _in_zone_of(column_type, constant, context)
+    adapted = _in_zone_of(column_type, constant, query)
     if adapted is None:
         return ALWAYS_TRUE
     return _compare_range(operation, term, column_type, adapted)
 
 
 def _in_zone_of(
-    column_type: t.IcebergType, constant: Constant, context: QueryContext
+    column_type: t.IcebergType, constant: Constant, query: QueryContext
 ) -> Constant | None:
     """The constant on the same kind of clock as the column."""
     zoned = isinstance(column_type, t.TimestamptzType | t.TimestamptzNanoType)
@@ -98,15 +98,15 @@ def _in_zone_of(
         match constant.kind:
             case Kind.TEXT if zoned:
                 # Text finer than µs is cut by some engines and not by others.
-                return to_timestamptz(constant, context)
+                return to_timestamptz(constant, query)
             case Kind.DATE | Kind.TIMESTAMP if zoned:
-                local = to_timestamp(constant, context)
-                return None if local is None else to_instant(local, context)
+                local = to_timestamp(constant, query)
+                return None if local is None else to_instant(local, query)
             case Kind.TIMESTAMPTZ if not zoned:
-                local = to_local(constant, context)
+                local = to_local(constant, query)
                 # The column is what DuckDB converts; near a change of the offset its clock
                 # times meet instants in no simple order.
-                return local if offset_is_steady(constant, context) else local.widened(DAY)
+                return local if offset_is_steady(constant, query) else local.widened(DAY)
             case _:
                 return constant
     except (OverflowError, ValueError):
@@ -156,11 +156,11 @@ def compare_any(
     term: Term,
     column_type: t.IcebergType,
     constants: Iterable[Constant],
-    context: QueryContext,
+    query: QueryContext,
 ) -> Predicate:
     """``term IN (constants)``: one set where single values are left, ranges beside it."""
     return any_of(
-        compare_constant(Operation.EQ, term, column_type, each, context) for each in constants
+        compare_constant(Operation.EQ, term, column_type, each, query) for each in constants
     )
 
 

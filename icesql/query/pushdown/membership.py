@@ -29,7 +29,7 @@ def membership(to: Translator, node: exp.In, *, negated: bool) -> Predicate:
     values = held(node)
     if values is not None:
         return _in_list(to, node, values, negated=negated)
-    items = [fold(each, to.context) for each in node.expressions]
+    items = [fold(each, to.query) for each in node.expressions]
     constants = [each for each in items if each is not None]
     lefts = tuple_parts(node.this)
     if len(constants) < len(items) or not constants:
@@ -61,7 +61,7 @@ def _among(to: Translator, node: exp.In, constants: list[Constant], *, negated: 
     if negated and any(each.kind is Kind.NULL for each in constants):
         return ALWAYS_FALSE
     constants = [each for each in constants if each.kind is not Kind.NULL]
-    united = unify(constants, to.context)
+    united = unify(constants, to.query)
     if united is None:
         return to.left_to_engine(node, "the list mixes types")
     if negated:
@@ -75,7 +75,7 @@ def _tuples_in(to: Translator, node: exp.In, lefts: Sequence[exp.Expr]) -> Predi
         return to.opaque(node)
     # Each column of the rows has one type: a list that mixes them is converted by the engine.
     for position in range(len(lefts)):
-        folded = [fold(row[position], to.context) for row in rows]
+        folded = [fold(row[position], to.query) for row in rows]
         kinds = {each.kind if each else None for each in folded} - {Kind.NULL}
         if None in kinds or len(kinds) > 1:
             return to.left_to_engine(node, "the list holds more than constants of one type")

@@ -71,19 +71,19 @@ class Translation(Struct, frozen=True):
     reasons: tuple[str, ...]
 
 
-def to_predicate(condition: exp.Expr, resolve: Resolve, context: QueryContext) -> Predicate:
+def to_predicate(condition: exp.Expr, resolve: Resolve, query: QueryContext) -> Predicate:
     """A predicate that holds for every row for which ``condition`` is true.
 
     ``resolve`` gives the field, at any depth, that a column of the condition means in the scan,
     None for columns of other tables. Terms are named by the field alone. NULL, NaN, zeros and
     literals that the column's type cannot hold: see ``iceberg.expressions``.
     """
-    return translate(condition, resolve, context).predicate
+    return translate(condition, resolve, query).predicate
 
 
-def translate(condition: exp.Expr, resolve: Resolve, context: QueryContext) -> Translation:
+def translate(condition: exp.Expr, resolve: Resolve, query: QueryContext) -> Translation:
     """Like ``to_predicate``, and why parts of the condition could not be used."""
-    translator = Translator(resolve, context)
+    translator = Translator(resolve, query)
     predicate = translator.implied(condition, negated=False)
     return Translation(predicate, tuple(dict.fromkeys(translator.reasons)))
 
@@ -92,7 +92,7 @@ class Translator(Struct):
     """Walks one condition; ``reasons`` gathers what of it is left to the engine."""
 
     resolve: Resolve
-    context: QueryContext
+    query: QueryContext
     reasons: list[str] = field(default_factory=list)
 
     def implied(self, node: exp.Expr, *, negated: bool) -> Predicate:
@@ -148,9 +148,7 @@ class Translator(Struct):
         if found is not None:
             if not is_pushable_type(found.type) or isinstance(found.type, t.VariantType):
                 return self.left_to_engine(node, f"{found.type} columns have no bounds")
-            predicate = compare_constant(
-                operation, _term(found), found.type, constant, self.context
-            )
+            predicate = compare_constant(operation, _term(found), found.type, constant, self.query)
             if predicate is ALWAYS_TRUE:
                 kind = constant.kind.name.lower()
                 return self.left_to_engine(
@@ -159,7 +157,7 @@ class Translator(Struct):
             return predicate
         from icesql.query.pushdown.unwrap import unwrap
 
-        inverted = unwrap(operation, node, constant, self.column, self.compare, self.context)
+        inverted = unwrap(operation, node, constant, self.column, self.compare, self.query)
         return inverted if inverted is not None else self.opaque(node)
 
     # -------------------------------------------------------------- leaves
@@ -175,7 +173,7 @@ class Translator(Struct):
                 for each, other in zip(lefts, rights, strict=True)
             )
         return self._meet(
-            operation, (left, fold(left, self.context)), (right, fold(right, self.context)), node
+            operation, (left, fold(left, self.query)), (right, fold(right, self.query)), node
         )
 
     def _meet(
@@ -212,10 +210,10 @@ class Translator(Struct):
     def _distinct(self, node: exp.Binary, *, distinct: bool) -> Predicate:
         """IS DISTINCT FROM (``distinct``) or IS NOT DISTINCT FROM."""
         left, right = node.this, node.expression
-        constant = fold(right, self.context)
+        constant = fold(right, self.query)
         if constant is None:
             left, right = right, left
-            constant = fold(right, self.context)
+            constant = fold(right, self.query)
         if constant is None:
             return self.left_to_engine(node, "it compares columns with each other")
         if constant.kind is Kind.NULL:
@@ -232,8 +230,8 @@ class Translator(Struct):
         sides = (node.this, node.args["low"], node.args["high"])
         if node.args.get("symmetric"):
             return self.opaque(node)
-        folded = [fold(each, self.context) for each in sides]
-        united = unify([each for each in folded if each is not None], self.context)
+        folded = [fold(each, self.query) for each in sides]
+        united = unify([each for each in folded if each is not None], self.query)
         if united is None:
             return self.left_to_engine(node, "the bounds mix types")
         following = iter(united)
@@ -282,7 +280,7 @@ class Translator(Struct):
 
     def _boolean(self, node: exp.Expr, *, negated: bool) -> Predicate:
         """A condition that is a value: a constant, or a bare boolean column."""
-        constant = fold(node, self.context)
+        constant = fold(node, self.query)
         if constant is not None:
             match constant.kind:
                 case Kind.NULL:
@@ -298,7 +296,7 @@ class Translator(Struct):
     # -------------------------------------------------------------- LIKE and prefixes
 
     def _escape(self, node: exp.Escape, *, negated: bool) -> Predicate:
-        like, escape = node.this, fold(node.expression, self.context)
+        like, escape = node.this, fold(node.expression, self.query)
         negate = False
         if isinstance(like, exp.Not):
             like, negate = like.this, True
@@ -311,7 +309,7 @@ class Translator(Struct):
 
     def _like(self, node: exp.Like, escape: str | None, *, negated: bool) -> Predicate:
         found = self.column(node.this)
-        pattern = fold(node.expression, self.context)
+        pattern = fold(node.expression, self.query)
         if pattern is not None and pattern.kind is Kind.NULL:
             return ALWAYS_FALSE
         if found is None or not isinstance(found.type, t.StringType) or pattern is None:
@@ -330,7 +328,7 @@ class Translator(Struct):
         negated: bool,
     ) -> Predicate:
         found = self.column(operand)
-        constant = fold(prefix, self.context)
+        constant = fold(prefix, self.query)
         if constant is not None and constant.kind is Kind.NULL:
             return ALWAYS_FALSE
         if found is None or not isinstance(found.type, t.StringType) or constant is None:

@@ -49,15 +49,15 @@ def push_down(
     tree: exp.Expr,
     scopes: Sequence[SelectScope],
     scans: tuple[TableScan, ...],
-    context: QueryContext,
+    query: QueryContext,
 ) -> tuple[tuple[TableScan, ...], tuple[PushedConjunct, ...]]:
     """The scans with row filters and limits, and what became of each condition.
 
     ``scopes`` are the SELECTs of ``tree``, inner ones first. Changes nothing in the tree.
     """
-    if not context.settings.prune:
+    if not query.settings.prune:
         return scans, ()
-    pusher = _Pusher(scans, context, {id(scope.select): scope for scope in scopes})
+    pusher = _Pusher(scans, query, {id(scope.select): scope for scope in scopes})
     pusher.uses = Counter(
         id(source.query) for scope in scopes for source in scope.sources if source.query
     )
@@ -78,7 +78,7 @@ def push_down(
 
 class _Pusher(Struct):
     scans: Sequence[TableScan]
-    context: QueryContext
+    query: QueryContext
     scope_of: dict[int, SelectScope]
     uses: Counter[int] = field(default_factory=Counter)
     filters: dict[int, list[Predicate]] = field(default_factory=dict)
@@ -119,7 +119,7 @@ class _Pusher(Struct):
             concerned.append(source.scan)
             resolve = _resolver(scope, source, self.scans[source.scan].schema)
             try:
-                translation = translate(conjunct, resolve, self.context)
+                translation = translate(conjunct, resolve, self.query)
             except RecursionError:
                 reasons.append("it is nested too deeply")
                 continue

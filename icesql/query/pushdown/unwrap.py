@@ -45,14 +45,14 @@ def unwrap(
     constant: Constant,
     field_of: FieldOf,
     compare: Compare,
-    context: QueryContext,
+    query: QueryContext,
 ) -> Predicate | None:
     """What ``node operation constant`` implies for the column inside ``node``; None if nothing.
 
     ``field_of`` gives the column that an expression is, ``compare`` translates a comparison of a
     smaller expression. ``constant`` is not NULL.
     """
-    inversion = _Inversion(operation, constant, field_of, compare, context)
+    inversion = _Inversion(operation, constant, field_of, compare, query)
     try:
         return inversion.of(node)
     except (OverflowError, ValueError, ArithmeticError):
@@ -64,7 +64,7 @@ class _Inversion(Struct, frozen=True):
     constant: Constant
     field_of: FieldOf
     compare: Compare
-    context: QueryContext
+    query: QueryContext
 
     def of(self, node: exp.Expr) -> Predicate | None:
         match node:
@@ -87,12 +87,12 @@ class _Inversion(Struct, frozen=True):
             case exp.TimestampTrunc() | exp.DateTrunc() if not node.args.get("zone"):
                 return self._truncation(node.this, unit_of(node))
             case exp.Substring():
-                start, length = (fold(node.args.get(each), self.context) for each in _SUBSTRING)
+                start, length = (fold(node.args.get(each), self.query) for each in _SUBSTRING)
                 if start is None or start.kind is not Kind.INTEGER or start.value != 1:
                     return None
                 return self._prefix(node.this, length)
             case exp.Left():
-                return self._prefix(node.this, fold(node.expression, self.context))
+                return self._prefix(node.this, fold(node.expression, self.query))
             case _:
                 return None
 
@@ -101,9 +101,9 @@ class _Inversion(Struct, frozen=True):
     def _sum(self, node: exp.Binary) -> Predicate | None:
         left, right = node.this, node.expression
         minus = isinstance(node, exp.Sub)
-        known, inner, on_left = fold(right, self.context), left, False
+        known, inner, on_left = fold(right, self.query), left, False
         if known is None:
-            known, inner, on_left = fold(left, self.context), right, True
+            known, inner, on_left = fold(left, self.query), right, True
         if known is None:
             return None
         if known.kind is Kind.NULL:
@@ -119,7 +119,7 @@ class _Inversion(Struct, frozen=True):
 
     def _arithmetic(self, node: exp.Expr) -> Predicate | None:
         return unwrap_number(
-            self.operation, node, self.constant, self.field_of, self.compare, self.context
+            self.operation, node, self.constant, self.field_of, self.compare, self.query
         )
 
     def _days(
@@ -128,11 +128,11 @@ class _Inversion(Struct, frozen=True):
         """A date column and a number of days, or the days between it and a date."""
         target = self.constant
         if known.kind is Kind.INTEGER and not (minus and on_left):
-            day = to_date(target, self.context) if target.kind is Kind.TEXT else target
+            day = to_date(target, self.query) if target.kind is Kind.TEXT else target
             if day is None or day.kind is not Kind.DATE:
                 return None
             step = Constant(Kind.INTEGER, known.value if minus else -known.value)
-            moved = add(day, step, self.context)
+            moved = add(day, step, self.query)
             return None if moved is None else self.compare(self.operation, inner, moved)
         if known.kind is Kind.DATE and minus and target.kind is Kind.INTEGER and known.is_exact:
             if on_left:
@@ -155,24 +155,24 @@ class _Inversion(Struct, frozen=True):
         if to.this == Type.DATE:
             return self._day(node.this)
         if to.this in exp.DataType.INTEGER_TYPES and isinstance(found.type, _INTEGERS):
-            exact = cast(constant, to, self.context) if constant.kind is Kind.TEXT else constant
+            exact = cast(constant, to, self.query) if constant.kind is Kind.TEXT else constant
             if exact is None or exact.kind not in (Kind.INTEGER, Kind.DECIMAL):
                 return None
             return self.compare(self.operation, node.this, exact)
         if to.this == Type.DOUBLE and isinstance(found.type, (*_EXACT, t.FloatType)):
-            number = cast(constant, to, self.context)
+            number = cast(constant, to, self.query)
             return None if number is None else self.compare(self.operation, node.this, number)
         if to.this in (Type.TIMESTAMP, Type.TIMESTAMPNTZ) and isinstance(
             found.type, (t.DateType, *_ZONED)
         ):
-            clock = to_timestamp(constant, self.context) if constant.kind is Kind.TEXT else constant
+            clock = to_timestamp(constant, self.query) if constant.kind is Kind.TEXT else constant
             if clock is None or clock.kind not in (Kind.DATE, Kind.TIMESTAMP):
                 return None
             return self.compare(self.operation, node.this, clock)
         if to.this in (Type.TIMESTAMPTZ, Type.TIMESTAMPLTZ) and isinstance(
             found.type, (t.DateType, t.TimestampType)
         ):
-            instant = to_timestamptz(constant, self.context)
+            instant = to_timestamptz(constant, self.query)
             return None if instant is None else self.compare(self.operation, node.this, instant)
         if to.this in (Type.VARCHAR, Type.TEXT) and isinstance(found.type, t.StringType):
             return self.compare(self.operation, node.this, constant)
@@ -219,7 +219,7 @@ class _Inversion(Struct, frozen=True):
         column_type = self._is_time(node)
         constant = self.constant
         if constant.kind is Kind.TEXT:
-            day = to_date(constant, self.context)
+            day = to_date(constant, self.query)
             if day is None:
                 return None
             constant = day
@@ -228,7 +228,7 @@ class _Inversion(Struct, frozen=True):
         if isinstance(column_type, t.DateType):
             return self.compare(self.operation, node, constant)
         if constant.kind is Kind.TIMESTAMPTZ:
-            constant = to_local(constant, self.context).widened(zone_slack(self.context, DAY))
+            constant = to_local(constant, self.query).widened(zone_slack(self.query, DAY))
         if constant.kind is Kind.TIMESTAMP:
             # The day is compared as its midnight.
             aligned = constant.is_exact and constant.value % DAY == 0
@@ -261,7 +261,7 @@ class _Inversion(Struct, frozen=True):
         if constant.kind is not Kind.INTEGER or not 1 <= constant.value <= 9998:
             return None
         start, end = (
-            to_timestamp(Constant(Kind.TEXT, f"{year:04d}-01-01"), self.context)
+            to_timestamp(Constant(Kind.TEXT, f"{year:04d}-01-01"), self.query)
             for year in (constant.value, constant.value + 1)
         )
         if start is None or end is None:
@@ -273,13 +273,13 @@ class _Inversion(Struct, frozen=True):
         if column_type is None:
             return None
         if isinstance(column_type, _ZONED):
-            instant = to_timestamptz(self.constant, self.context)
+            instant = to_timestamptz(self.constant, self.query)
             if instant is None:
                 return None
-            clock = to_local(instant, self.context)
-            slack = zone_slack(self.context, 3 * HOUR if clock.is_exact else DAY)
+            clock = to_local(instant, self.query)
+            slack = zone_slack(self.query, 3 * HOUR if clock.is_exact else DAY)
         else:
-            moment = to_timestamp(self.constant, self.context)
+            moment = to_timestamp(self.constant, self.query)
             if moment is None or self.constant.kind is Kind.TIMESTAMPTZ:
                 return None
             clock, slack = moment, 0
@@ -302,7 +302,7 @@ class _Inversion(Struct, frozen=True):
         if column_type is None:
             return None
         zoned = isinstance(column_type, _ZONED)
-        target = (to_timestamptz if zoned else to_timestamp)(self.constant, self.context)
+        target = (to_timestamptz if zoned else to_timestamp)(self.constant, self.query)
         if target is None or (self.constant.kind is Kind.TIMESTAMPTZ and not zoned):
             return None
         slack = 0
@@ -310,11 +310,11 @@ class _Inversion(Struct, frozen=True):
             # The last days of a month all move to the end of a shorter one.
             slack += 4 * DAY
         if zoned and (step.months or step.days):
-            slack += zone_slack(self.context, DAY)
+            slack += zone_slack(self.query, DAY)
         back = Interval(0, 0, -step.micros)
-        target = add(target, Constant(Kind.INTERVAL, back), self.context) or target
+        target = add(target, Constant(Kind.INTERVAL, back), self.query) or target
         calendar_back = Constant(Kind.INTERVAL, Interval(-step.months, -step.days))
-        moved = add(target, calendar_back, self.context)
+        moved = add(target, calendar_back, self.query)
         return None if moved is None else self.compare(self.operation, inner, moved.widened(slack))
 
     # -------------------------------------------------------------- prefixes of strings

@@ -31,10 +31,10 @@ def unwrap_number(
     constant: Constant,
     field_of: FieldOf,
     compare: Compare,
-    context: QueryContext,
+    query: QueryContext,
 ) -> Predicate | None:
     """What ``node operation constant`` implies for the column in a sum, product or negation."""
-    inversion = _Numbers(operation, constant, field_of, compare, context)
+    inversion = _Numbers(operation, constant, field_of, compare, query)
     match node:
         case exp.Neg():
             return inversion.negation(node)
@@ -51,7 +51,7 @@ class _Numbers(Struct, frozen=True):
     constant: Constant
     field_of: FieldOf
     compare: Compare
-    context: QueryContext
+    query: QueryContext
 
     def _is_exact_number(self, node: exp.Expr) -> bool:
         """Whether ``node`` is an int or decimal column, or exact arithmetic on one."""
@@ -68,7 +68,7 @@ class _Numbers(Struct, frozen=True):
                 return found is not None and isinstance(found.type, _EXACT)
 
     def _exact_constant(self, node: exp.Expr) -> Constant | None:
-        constant = fold(node, self.context)
+        constant = fold(node, self.query)
         if constant is not None and constant.kind in (Kind.INTEGER, Kind.DECIMAL):
             return constant
         return None
@@ -83,9 +83,9 @@ class _Numbers(Struct, frozen=True):
     def sum(self, node: exp.Binary) -> Predicate | None:
         left, right = node.this, node.expression
         minus = isinstance(node, exp.Sub)
-        known, inner, on_left = fold(right, self.context), left, False
+        known, inner, on_left = fold(right, self.query), left, False
         if known is None:
-            known, inner, on_left = fold(left, self.context), right, True
+            known, inner, on_left = fold(left, self.query), right, True
         if known is None:
             return None
         if known.kind is Kind.NULL:
@@ -105,9 +105,9 @@ class _Numbers(Struct, frozen=True):
 
     def product(self, node: exp.Mul) -> Predicate | None:
         """A whole-number column times a whole number."""
-        factor, inner = fold(node.expression, self.context), node.this
+        factor, inner = fold(node.expression, self.query), node.this
         if factor is None:
-            factor, inner = fold(node.this, self.context), node.expression
+            factor, inner = fold(node.this, self.query), node.expression
         found = self.field_of(inner)
         if found is None or not isinstance(found.type, _INTEGERS):
             return None

@@ -22,7 +22,8 @@ T = TypeVar("T")
 _DIGITS: Final[dict[type[t.IcebergType], int]] = {t.IntegerType: 10, t.LongType: 19}
 _MOST_DIGITS: Final = 38
 _READ_FROM_TEXT: Final = (
-    t.StringType, t.DateType, t.TimestampType, t.TimestamptzType, t.UUIDType, t.IntegerType, t.LongType,
+    t.StringType, t.DateType, t.TimestampType, t.TimestamptzType, t.UUIDType, t.IntegerType,
+    t.LongType,
 )  # fmt: skip
 
 
