@@ -36,13 +36,12 @@ def other_file(
     """How a Parquet file of this length is another one than the manifest describes.
 
     ``chunks_of`` gives size in bytes and least value of the chunks of a column (field id). None
-    when the length is the recorded one, or when a column has the size or the lower bound that is
-    recorded.
+    when the length is the recorded one, or when every column has the size or the lower bound that
+    is recorded.
     """
     if length == file.file_size_in_bytes:
         return None
     sizes, bounds = file.column_sizes or {}, file.lower_bounds or {}
-    differing = 0
     for field_id, bound in bounds.items():
         column = schema.field_by_id.get(field_id)
         if column is None or not isinstance(column.type, _COMPARED):
@@ -53,12 +52,9 @@ def other_file(
             continue
         # Text is cut, and an integer that became a long is longer.
         alike = any(each.startswith(bound) or bound.startswith(each) for each in found)
-        if alike or sizes.get(field_id) == sum(size for size, _ in chunks):
-            return None
-        differing += 1
-    if not differing:
-        return None
-    return (
-        f"{length} bytes long and of other values, where the manifest says "
-        f"{file.file_size_in_bytes} bytes: another file is in its place"
-    )
+        if not alike and sizes.get(field_id) != sum(size for size, _ in chunks):
+            return (
+                f"{length} bytes long and of other values in column {column.name}, where the "
+                f"manifest says {file.file_size_in_bytes} bytes: another file is in its place"
+            )
+    return None

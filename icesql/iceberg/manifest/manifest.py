@@ -73,8 +73,9 @@ class ManifestFile(Struct, frozen=True):
 
     @property
     def has_live_files(self) -> bool:
-        """False only if the counts say that every entry is a deleted one."""
-        return self.added_files_count != 0 or self.existing_files_count != 0
+        """False only if the counts say that every entry is a deleted one, and so do the rows."""
+        files = self.added_files_count != 0 or self.existing_files_count != 0
+        return files or bool(self.added_rows_count or self.existing_rows_count)
 
     @property
     def entries_count(self) -> int | None:

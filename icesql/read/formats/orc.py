@@ -55,6 +55,12 @@ class OrcSource:
             fields = arrow_fields(schema, _FIELD_ID)
             self._stripes: tuple[Stripe, ...] = read_stripes(bytes(tail))
         check_row_count(file, count, self.path)
+        # Other engines look for the tail where the manifest says that the file ends.
+        if isinstance(self._stream, pa.OSFile) and self._stream.size() != file.file_size_in_bytes:
+            raise CorruptFileError(
+                self.path,
+                f"{self._stream.size()} bytes long, the manifest says {file.file_size_in_bytes}",
+            )
         self.fields = with_field_ids(
             fields,
             path=self.path,

@@ -39,11 +39,13 @@ def count_rows(scan: TableScan, query: QueryContext) -> int | None:
         spec = metadata.specs.get(manifest.partition_spec_id, PartitionSpec())
         return spec, SpecScan(spec, ALWAYS_TRUE, scan.schema, metadata).types
 
+    seen: set[str] = set()
     for _, entries in source.entries_of(unknown, spec_of):
-        for live, rows in zip(entries.live, entries.record_count, strict=True):
+        for live, rows, path in zip(entries.live, entries.record_count, entries.path, strict=True):
             if live:
-                if rows < 0:
-                    return None
+                if rows < 0 or path in seen:
+                    return None  # planning says what is wrong with a file listed twice
+                seen.add(path)
                 total += rows
     return total
 

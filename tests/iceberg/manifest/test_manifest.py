@@ -126,6 +126,9 @@ def test_only_counts_of_zero_say_that_no_file_is_live() -> None:
     assert not ManifestFile("m", added_files_count=0, existing_files_count=0).has_live_files
     assert ManifestFile("m", added_files_count=0, existing_files_count=None).has_live_files
     assert ManifestFile("m", added_files_count=0, existing_files_count=1).has_live_files
+    # No files of some rows is a damaged count: looking costs one manifest.
+    some_rows = ManifestFile("m", added_files_count=0, existing_files_count=0, added_rows_count=5)
+    assert some_rows.has_live_files
 
 
 def test_a_cut_list_is_a_corrupt_file_wherever_it_is_cut() -> None:

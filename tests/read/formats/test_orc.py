@@ -197,3 +197,11 @@ def test_a_damaged_tail_is_a_corrupt_file(tmp_path: Path) -> None:
     with pytest.raises(CorruptFileError) as raised:
         rows(context([column(1, "a")]), whole(file))
     assert raised.value.path == file.path
+
+
+def test_a_file_of_another_length_is_refused(tmp_path: Path) -> None:
+    file = write_orc(tmp_path, [A], [[1, 2]])
+    wrong = replace(file, file_size_in_bytes=file.file_size_in_bytes + 1)
+    assert rows(context([column(1, "a")]), whole(file))
+    with pytest.raises(CorruptFileError, match="bytes long, the manifest says"):
+        rows(context([column(1, "a")]), whole(wrong))

@@ -97,3 +97,10 @@ def test_a_table_without_a_snapshot_has_no_rows(tmp_path: Path) -> None:
     built = MetadataOnly(tmp_path)
     built.manifest(data_file("a"))
     assert count_rows(replace(scan_of(built.table()), snapshot=None), QueryContext()) == 0
+
+
+def test_a_file_that_is_listed_twice_is_left_to_planning(tmp_path: Path) -> None:
+    built = MetadataOnly(tmp_path, version=1)
+    built.manifest(data_file("a", record_count=3), added_rows_count=None)
+    built.manifest(data_file("a", record_count=3), added_rows_count=None)
+    assert counted(built) is None
