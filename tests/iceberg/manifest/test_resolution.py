@@ -14,7 +14,6 @@ import fastavro
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.iceberg.test_manifest_decoder import plain
 
 from icesql.errors import CorruptFileError
 from icesql.iceberg.avro.container import read_avro_file
@@ -23,6 +22,7 @@ from icesql.iceberg.manifest.partition_values import UNSTORED
 from icesql.iceberg.manifest.reader import read_columns
 from icesql.iceberg.manifest.record_reader import read_with_fastavro
 from icesql.iceberg.types import BINARY, DOUBLE, LONG, STRING
+from tests.iceberg.manifest.test_compiled_walk import plain
 from tests.iceberg.manifest_files import (
     IDS,
     LIST_FIELDS,
