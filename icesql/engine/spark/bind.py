@@ -13,6 +13,7 @@ from icesql.engine.duckdb.sql.splice import spliced_sql
 from icesql.engine.result_schema import ResultColumn, declare
 from icesql.engine.spark.sql.dialect import qualified
 from icesql.engine.spark.sql.kinds import refuse
+from icesql.sql.literal_list import spread
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -30,7 +31,11 @@ def declared_columns(
     would not mean the same.
     """
     wanted = _types(bound.tree, plans, cursor)
-    tree = qualified(bound.tree, bound.scans)
+    written = bound.tree
+    if bound.has_lists:
+        written = written.copy()
+        spread(written)
+    tree = qualified(written, bound.scans)
     found = _types(tree, plans, cursor)
     if [str(kind) for _, kind in wanted] != [str(kind) for _, kind in found]:
         raise refuse("this statement, whose names cannot all be placed,")
