@@ -13,7 +13,7 @@ from icesql.engine.duckdb.sql.splice import spliced_sql
 from icesql.engine.result_schema import ResultColumn, declare
 from icesql.engine.spark.sql.dialect import qualified
 from icesql.engine.spark.sql.kinds import refuse
-from icesql.sql.literal_list import spread
+from icesql.sql.parser.literal_list import spread
 
 if TYPE_CHECKING:
     from sqlglot import exp
