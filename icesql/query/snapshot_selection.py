@@ -14,7 +14,6 @@ from msgspec import Struct
 
 from icesql.config import time_zone
 from icesql.errors import InternalError, SnapshotNotFoundError, similar_names
-from icesql.query.constants.instant import fold_instant
 from icesql.sql.time_travel import AsOf, AtTime, SnapshotId, VersionText
 
 if TYPE_CHECKING:
@@ -68,6 +67,8 @@ def select_snapshot(
 def at_instant(travel: TimeTravel | None, query: QueryContext) -> TimeTravel | None:
     """``travel`` with its time, if it has one, folded to an instant. Raises SqlSyntaxError."""
     if isinstance(travel, AtTime):
+        from icesql.query.constants.instant import fold_instant
+
         return AsOf(fold_instant(travel, query), travel.text)
     return travel
 
