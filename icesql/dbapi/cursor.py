@@ -214,7 +214,7 @@ class Cursor:
 
     @property
     def scan_groups(self) -> list[str]:
-        """How each file is read: "plain", "plain + deletes" or "general"."""
+        """What reads each file: "duckdb", "duckdb + deletes" or "arrow" (icesql's own reader)."""
         return list(self._result.groups) if self._result is not None else []
 
     @property

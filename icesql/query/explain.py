@@ -1,7 +1,7 @@
 """EXPLAIN: what each scan reads and why, as values and as lines of text.
 
-Only metadata is looked at. For each scan it says the snapshot, the Iceberg expression, what became
-of each condition, what was skipped at which stage by which value, and who reads the rest.
+EXPLAIN reads metadata only. For each scan it shows the snapshot, the Iceberg expression, where
+each condition was pushed, what was skipped at which stage by which value, and what reads the rest.
 """
 
 from __future__ import annotations
@@ -26,16 +26,18 @@ Labels = Sequence[tuple[str, int]]
 
 
 def as_text(described: Mapping[str, Any]) -> list[str]:
-    """The lines of EXPLAIN for what ``describe`` gave."""
+    """The output lines of EXPLAIN for the value of ``describe``."""
     lines: list[str] = []
     for scan in described["scans"]:
         lines += _scan_lines(scan)
     for condition in described["conditions"]:
         lines.append(f"condition {condition['sql']}: not pushed: {condition['note']}")
     if not described["scans"]:
-        lines.append("no table is read")
+        lines.append("no tables are read")
     if described["verify"] != "normal":
-        lines.append(f"verify {described['verify']}: every file is first read whole")
+        lines.append(
+            f"verify {described['verify']}: every file is read in full before the query runs"
+        )
     engine = described["engine"]
     if engine["reason"] is not None:
         lines.append(engine["reason"])
@@ -47,7 +49,7 @@ def as_text(described: Mapping[str, Any]) -> list[str]:
 
 
 def as_json(described: Mapping[str, Any]) -> list[str]:
-    """The one text of EXPLAIN (FORMAT json) for what ``describe`` gave."""
+    """The output of EXPLAIN (FORMAT json) for the value of ``describe``."""
     import json
 
     return [json.dumps(described, indent=2, ensure_ascii=False)]
@@ -62,13 +64,13 @@ def describe(
     measured: Mapping[str, Any] | None = None,
     engine: Sequence[str] = ("local",),
 ) -> dict[str, Any]:
-    """What EXPLAIN tells, as JSON values; what EXPLAIN ANALYZE ``measured`` too.
+    """The facts that EXPLAIN prints, as JSON values, with those that EXPLAIN ANALYZE ``measured``.
 
-    ``plans`` belong to the scans of ``bound`` in order, made with ``explain`` set; ``labels`` gives
-    for each the groups that read its files, as (label, number of files). ``measured`` maps
+    ``plans`` are the plans of the scans of ``bound``, in order, made with ``explain`` set;
+    ``labels`` holds the readers of each scan's files as (label, number of files). ``measured`` maps
     ``rows``, ``groups`` and names that end in ``_seconds``. ``engine`` is the name of the engine,
-    and the reason where it was chosen for the query. ``scans`` come in order; ``conditions`` are
-    those that concern no one scan.
+    and the reason if it was chosen for this query. ``scans`` are in order; ``conditions`` are
+    those that belong to no single scan.
     """
     scans = []
     for index, (scan, plan, groups) in enumerate(zip(bound.scans, plans, labels, strict=True)):
@@ -158,7 +160,7 @@ def _condition(pushed: PushedConjunct, scan: TableScan) -> dict[str, Any]:
 
 
 def _where_pushed(predicate: Predicate, scan: TableScan) -> str:
-    """Whether a predicate can skip by partition, or by the bounds of files alone."""
+    """Whether a predicate can skip files by partition, or only by their column bounds."""
     specs = scan.table.metadata.specs.values()
     helped = [inclusive(predicate, spec, scan.schema) is not ALWAYS_TRUE for spec in specs]
     if helped and all(helped):
@@ -179,9 +181,9 @@ def _scan_lines(scan: Mapping[str, Any]) -> Iterator[str]:
     for condition in scan["conditions"]:
         yield f"    {_condition_line(condition)}"
     if scan["limit"] is not None:
-        reached = ", reached" if scan["limit_reached"] else ""
-        yield f"  limit: {scan['limit']} rows are enough{reached}"
-    columns = ", ".join(scan["columns"]) or "none, rows are counted"
+        stopped = " (planning stopped early)" if scan["limit_reached"] else ""
+        yield f"  limit: {scan['limit']} rows{stopped}"
+    columns = ", ".join(scan["columns"]) or "none, only rows are counted"
     yield f"  columns: {columns} ({scan['bytes']:,} bytes to read)"
     yield f"  manifests: {_counts(scan['data_manifests'])}"
     if scan["delete_manifests"]["total"]:
@@ -211,7 +213,7 @@ def _scan_lines(scan: Mapping[str, Any]) -> Iterator[str]:
     if len(residuals) > MOST_RESIDUALS:
         yield f"  … and {len(residuals) - MOST_RESIDUALS:,} more residuals"
     for group in scan["groups"]:
-        yield f"  read by: {group['label']} ({_plural(group['files'], 'file')})"
+        yield f"  reader: {group['label']} ({_plural(group['files'], 'file')})"
 
 
 def _condition_line(condition: Mapping[str, Any]) -> str:
@@ -241,7 +243,7 @@ def _measured_lines(measured: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name.removesuffix('_seconds')}: {value:.3f} s"
     groups = list(measured.get("groups") or ())
     for name in dict.fromkeys(groups):
-        yield f"read as {name}: {_plural(groups.count(name), 'file')}"
+        yield f"read by {name}: {_plural(groups.count(name), 'file')}"
 
 
 def _plural(count: int, noun: str) -> str:

@@ -118,7 +118,7 @@ def test_table_type_decides_the_zone_whatever_the_file_says(
         expected = expected.replace(tzinfo=dt.UTC)
     rows, groups = query(table, "SELECT ts FROM t", reader, zone)
     assert rows == [(expected,)]
-    assert groups == ["general"]
+    assert groups == ["arrow"]
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -193,7 +193,7 @@ def test_paths_are_names_and_never_patterns(tmp_path, reader, name):
     table.commit([wanted])
     rows, groups = query(table, "SELECT x, _file FROM t", reader)
     assert rows == [(1, f"{inside}/f.parquet")]
-    assert groups == ["plain" if reader == "auto" else "general"]
+    assert groups == ["duckdb" if reader == "auto" else "arrow"]
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -235,7 +235,7 @@ def test_a_column_called_filename_is_a_column(tmp_path, reader):
     table.commit([table.data_file([{"filename": "mine", "file_index": 41}])])
     rows, groups = query(table, "SELECT filename, file_index, _pos FROM t", reader)
     assert rows == [("mine", 41, 0)]
-    assert groups == ["plain" if reader == "auto" else "general"]
+    assert groups == ["duckdb" if reader == "auto" else "arrow"]
 
 
 @pytest.mark.parametrize("reader", READERS)

@@ -65,7 +65,7 @@ def explained(sales: Table) -> Explained:
         assert isinstance(query, Query)
         bound = bind(query, lambda _: sales, QueryContext())
         plans = [plan(replace(scan, explain=True), QueryContext()) for scan in bound.scans]
-        labels = [[("plain, if the footers agree", len(each.files))] for each in plans]
+        labels = [[("duckdb, pending footer check", len(each.files))] for each in plans]
         return bound, plans, labels
 
     return run
@@ -104,7 +104,7 @@ def test_lines_tell_every_layer(explained: Explained) -> None:
     assert "LOWER(region) = 'eu': not pushed: LOWER(region): lower() is not known" in text
     assert "data files: 5 kept, 25 skipped" in text
     assert f"… and {25 - MOST_SKIPPED} more" in text
-    assert "read by: plain, if the footers agree (5 files)" in text
+    assert "reader: duckdb, pending footer check (5 files)" in text
     assert "manifests: 1 in all, 1 read, 0 skipped" in text
 
 
@@ -117,11 +117,11 @@ def test_a_manifest_that_cannot_match_is_skipped_whole(explained: Explained) -> 
 
 def test_analyze_adds_rows_and_seconds(explained: Explained) -> None:
     bound, plans, labels = explained("SELECT amount FROM sales LIMIT 2")
-    measured = {"rows": 2, "plan_seconds": 0.25, "groups": ("plain", "plain", "general")}
+    measured = {"rows": 2, "plan_seconds": 0.25, "groups": ("duckdb", "duckdb", "arrow")}
     lines = as_text(describe(bound, plans, labels, QueryContext(), measured=measured))
-    assert "  limit: 2 rows are enough, reached" in lines
+    assert "  limit: 2 rows (planning stopped early)" in lines
     assert lines[-4:] == [
-        "rows: 2", "plan: 0.250 s", "read as plain: 2 files", "read as general: 1 file",
+        "rows: 2", "plan: 0.250 s", "read by duckdb: 2 files", "read by arrow: 1 file",
     ]  # fmt: skip
 
 
@@ -133,7 +133,7 @@ def test_a_query_without_tables_says_so() -> None:
         raise AssertionError("no table is named")
 
     bound = bind(query, refuse, QueryContext())
-    assert as_text(describe(bound, [], [], QueryContext())) == ["no table is read"]
+    assert as_text(describe(bound, [], [], QueryContext())) == ["no tables are read"]
 
 
 def test_json_says_the_same_as_an_object(explained: Explained) -> None:

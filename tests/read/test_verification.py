@@ -76,7 +76,7 @@ def test_explain_says_that_everything_will_be_read(tmp_path: Path) -> None:
     table = TableWriter(tmp_path, FIELDS)
     table.commit([table.data_file(ROWS)])
     lines = [line for (line,) in run(table, sql="EXPLAIN SELECT a FROM t")[0]]
-    assert "verify full: every file is first read whole" in lines
+    assert "verify full: every file is read in full before the query runs" in lines
 
 
 def test_a_length_that_is_wrong(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The folders that DuckDB is let into for a query, and no others."""
+"""Directories for DuckDB's allow-list."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 def folders_read(plan: ScanPlan, groups: Sequence[FileGroup]) -> set[str]:
     """The folders DuckDB must be able to read: the table's, and those of files beside it."""
-    if all(group.name == grouping.GENERAL for group in groups):
+    if all(group.name == grouping.ARROW for group in groups):
         return set()
     storage = plan.context.storage
     table = os.path.dirname(os.path.dirname(storage.location(plan.scan.table.metadata_location)))
     folders = {table} if len(table) > 1 else set()
     for group in groups:
-        if group.name != grouping.GENERAL:
+        if group.name != grouping.ARROW:
             for path in _paths(group):
                 location = storage.local_path(path)
-                if location is None:  # deletes in an object store: not for DuckDB
+                if location is None:  # deletes in an object store: DuckDB does not read them
                     continue
                 folder = os.path.dirname(location)
                 if not any(folder == known or folder.startswith(known + "/") for known in folders):

@@ -1,4 +1,4 @@
-"""Arrow sources that DuckDB opens afresh for each scan: files of the general group, keys."""
+"""Arrow sources that DuckDB reopens for each scan: files of the arrow group, delete keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The local engine: DuckDB evaluates the query tree over plain Parquet and Arrow streams."""
+"""The local engine: DuckDB evaluates the query tree over Parquet files and Arrow streams."""
 
 from __future__ import annotations
 
@@ -107,16 +107,16 @@ class LocalResult:
             lambda: watch.over(self._chunks()), lambda: watch.over(self._batches()), self._finish
         )
         try:
-            self._start(general=False)
+            self._start(arrow_only=False)
         except BaseException:
             self.close()
             raise
 
     # ------------------------------------------------------------------ start
 
-    def _start(self, *, general: bool) -> None:
-        """Bind the query, all files read by ``read/`` when ``general``."""
-        groups = [self._groups(plan, general=general) for plan in self._plans]
+    def _start(self, *, arrow_only: bool) -> None:
+        """Bind the query; ``read/`` reads every file if ``arrow_only``."""
+        groups = [self._groups(plan, arrow_only=arrow_only) for plan in self._plans]
         folders = {
             folder
             for plan, own in zip(self._plans, groups, strict=True)
@@ -125,11 +125,11 @@ class LocalResult:
         folders.update(*(files.folders for files in self._bound.files))
         self._run(lambda: self._bind(folders, groups))
 
-    def _groups(self, plan: ScanPlan, *, general: bool) -> tuple[FileGroup, ...]:
-        if not general:
+    def _groups(self, plan: ScanPlan, *, arrow_only: bool) -> tuple[FileGroup, ...]:
+        if not arrow_only:
             return group_files(plan.files, plan.context, self._query.settings)
         reason = "DuckDB could not read the files"
-        return (FileGroup(grouping.GENERAL, plan.files, reason),) if plan.files else ()
+        return (FileGroup(grouping.ARROW, plan.files, reason),) if plan.files else ()
 
     def _bind(self, folders: set[str], groups: Sequence[tuple[FileGroup, ...]]) -> None:
         self._instance, cursor = self._pool.cursor(folders, self._query.settings)
@@ -216,24 +216,24 @@ class LocalResult:
         ]
 
     def _first(self, function: Any) -> Any:
-        """``function()``; files that DuckDB stumbles over are read again by ``read/``.
+        """``function()``; if DuckDB cannot read a file, run the query again with ``read/``.
 
-        A result is read once and this comes first, so no row comes twice.
+        This is the first read of the result, so no row is returned twice.
         """
         try:
             return self._run(function)
         except Error as error:
-            plain = any(name != grouping.GENERAL for name in self.groups)
-            if not plain or not is_reading_problem(error):
+            by_duckdb = any(name != grouping.ARROW for name in self.groups)
+            if not by_duckdb or not is_reading_problem(error):
                 raise
             ask_named_file(error, self._scans(), self._query)
             self._run(self._open.release)
-            self._start(general=True)
+            self._start(arrow_only=True)
             self.notes = (*self.notes, f"read again without DuckDB's Parquet reader: {error}")
             return self._run(function)
 
     def _later(self, function: Any) -> Any:
-        """``function()`` once rows may be out; DuckDB does not always say which file is bad."""
+        """``function()`` after rows were returned; DuckDB does not always name the bad file."""
         try:
             return self._run(function)
         except Error as error:

@@ -1,4 +1,4 @@
-"""Scans that Spark's own Parquet reader gives exactly: plain files by field id, and no others."""
+"""Decide which scans Spark's own Parquet reader returns exactly; it matches columns by field id."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TYPES = (
 
 
 def readable_folders(plans: Sequence[ScanPlan], settings: Settings) -> set[str]:
-    """The folders whose footers have to be looked at to know which scans are plain."""
+    """The folders of the footers to check before choosing Spark's own reader."""
     return {
         folder
         for plan in plans
@@ -46,24 +46,24 @@ def readable_folders(plans: Sequence[ScanPlan], settings: Settings) -> set[str]:
 def is_spark_readable(
     plan: ScanPlan, cursor: Any, footers: FooterCache, query: QueryContext
 ) -> bool:
-    """Whether Spark's reader gives the rows of a scan exactly; asks the footers last."""
+    """Whether Spark's reader returns the rows of a scan exactly; checks the footers last."""
     columns = plan.scan.projection.fields
     if not plan.files or not columns or len(plan.files) > MOST_FILES:
         return False
-    if not all(_is_plain_column(column) for column in columns):
+    if not all(_is_readable_column(column) for column in columns):
         return False
-    if not all(_is_plain_name(task.data_file.path) for task in plan.files):
+    if not all(_is_readable_path(task.data_file.path) for task in plan.files):
         return False
     groups = group_files(plan.files, plan.context, query.settings)
-    if any(group.name != grouping.PLAIN for group in groups):
+    if any(group.name != grouping.DUCKDB for group in groups):
         return False
     if not _free_of_nan(plan):
         return False
     confirmed = RelationBuilder(cursor, footers, query, []).confirm(plan.context, groups)
-    return all(group.name == grouping.PLAIN for group in confirmed)
+    return all(group.name == grouping.DUCKDB for group in confirmed)
 
 
-def _is_plain_column(column: t.NestedField) -> bool:
+def _is_readable_column(column: t.NestedField) -> bool:
     """Times are left out: which of the footer's flags Spark follows depends on settings."""
     return (
         isinstance(column.type, _TYPES)
@@ -72,7 +72,7 @@ def _is_plain_column(column: t.NestedField) -> bool:
     )
 
 
-def _is_plain_name(path: str) -> bool:
+def _is_readable_path(path: str) -> bool:
     # Spark takes paths for patterns, and hides files whose names begin like this.
     return not path.rsplit("/", 1)[-1].startswith(("_", ".")) and not set(path) & set("*?[]{}\\%")
 

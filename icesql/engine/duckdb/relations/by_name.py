@@ -1,4 +1,4 @@
-"""When the columns of plain files may be named instead of matched by field id.
+"""Decide when DuckDB may match the columns of a file by name instead of by field id.
 
 DuckDB counts a ``read_parquet`` with a schema of field ids as one row and so joins in the wrong
 order. Files of one and the same footer whose columns have exactly the table's types are read by
@@ -28,8 +28,8 @@ def by_footer(
 ) -> list[tuple[list[FileScanTask], Mapping[int, str]]] | None:
     """The tasks by footer, each with the stored names by field id; None when ids must decide.
 
-    ``footers`` are those of the tasks, in order, already found plain for ``columns``. A column
-    that a footer lacks is left out of its names.
+    ``footers`` are those of the tasks, in order; they passed the footer check for ``columns``. A
+    column that a footer lacks has no name there.
     """
     grouped: dict[int, tuple[Footer, list[FileScanTask]]] = {}
     for task, footer in zip(tasks, footers, strict=True):
@@ -67,7 +67,7 @@ def _stored_names(footer: Footer, columns: Sequence[t.NestedField]) -> Mapping[i
 
 
 def _same_type(node: t.IcebergType, element: Element) -> bool:
-    """Whether DuckDB reads a stored column, already found plain, as exactly this type."""
+    """Whether DuckDB reads a stored column, whose footer agrees, as exactly this type."""
     match node:
         case t.StructType(fields):
             return all(

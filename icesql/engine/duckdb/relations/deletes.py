@@ -1,4 +1,4 @@
-"""Deletes of plain files as anti joins: positions by file and row, keys by sequence number."""
+"""Deletes as anti joins in DuckDB: positions by file and row, keys by sequence number."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 def live_rows(
-    files: PlainFiles, relations: DeleteRelations, is_plain: Callable[[EqualityGroup], bool]
+    files: PlainFiles, relations: DeleteRelations, is_duckdb: Callable[[EqualityGroup], bool]
 ) -> Relation:
     """The relation of ``files`` without their deleted rows.
 
     Positions count for a file by its number in the list, keys when their greatest sequence number
-    is above the file's. DuckDB reads the keys of groups that are plain itself; position deletes
-    are read here and checked on the way, and errors about them are icesql's own.
+    is above the file's. DuckDB reads the keys of groups for which ``is_duckdb`` holds; ``read/``
+    reads and checks position deletes, and raises the errors about them.
     """
     suffix: list[str] = []
     parameters: dict[str, Any] = {}
@@ -44,12 +44,12 @@ def live_rows(
     facts = FileFacts(len(files.tasks), "f", f"__files_{files.prefix}")
     for number, group in enumerate(relations.equality_groups):
         keys = _Keys(group, files.tasks, facts, f"keys_{files.prefix}_{number}")
-        suffix.append(keys.anti_join(f"e{number}", plain=is_plain(group)))
+        suffix.append(keys.anti_join(f"e{number}", by_duckdb=is_duckdb(group)))
         parameters.update(keys.parameters)
         registered.update(keys.registered)
     registered.update(facts.registered)
-    plain = files.select("".join([facts.join, *suffix]))
-    return Relation(plain.sql, {**plain.parameters, **parameters}, registered)
+    live = files.select("".join([facts.join, *suffix]))
+    return Relation(live.sql, {**live.parameters, **parameters}, registered)
 
 
 def _positions(tasks: Sequence[FileScanTask], relations: DeleteRelations) -> ArrowSource | None:
@@ -86,8 +86,8 @@ class _Keys:
         self.parameters: dict[str, Any] = {}
         self.registered: dict[str, Any] = {}
 
-    def anti_join(self, alias: str, *, plain: bool) -> str:
-        source = self._read_by_duckdb() if plain else self._streamed()
+    def anti_join(self, alias: str, *, by_duckdb: bool) -> str:
+        source = self._read_by_duckdb() if by_duckdb else self._streamed()
         if self._compared and self._numbers > 1:
             # One row a key, however many commits deleted it: cost stays linear in the keys.
             columns = ", ".join(self._columns)

@@ -1,4 +1,4 @@
-"""Parquet footers as DuckDB reports them: the facts that decide whether a file is plain."""
+"""Parquet footers as DuckDB reports them: the facts that decide whether DuckDB reads a file."""
 
 from __future__ import annotations
 
@@ -111,8 +111,8 @@ class FooterCache:
         """Look at the footers of ``files`` (location, recorded length) not looked at before.
 
         Pages of ``columns`` (field ids) are counted too. A file that cannot be read, or has no
-        plain footer, has no facts. ``cursor`` is DuckDB's, which is asked once about each schema;
-        its errors pass through.
+        unencrypted footer, has no facts. ``cursor`` is DuckDB's, which reads one footer of each
+        schema; its errors pass through.
         """
         wanted = frozenset(columns)
         for key in files:

@@ -1,8 +1,8 @@
 """Sort the files of a scan into groups by who reads them, from metadata alone.
 
-plain             DuckDB's Parquet reader, if the footers agree
-plain + deletes   the same, anti-joined with the delete relations
-general           ``read/``
+duckdb             DuckDB's Parquet reader, pending the footer check
+duckdb + deletes   the same, anti-joined with the delete relations
+arrow              ``read/``
 """
 
 from __future__ import annotations
@@ -13,17 +13,19 @@ from typing import Final
 from msgspec import Struct
 
 from icesql.config import Settings
-from icesql.engine.duckdb.relations.plain import type_problem
+from icesql.engine.duckdb.relations.native import type_problem
 from icesql.iceberg import metadata_columns
 from icesql.iceberg.types import NestedField, is_floating
 from icesql.scan.tasks.task import FileScanTask, ScanContext, distinct_deletes
 
-PLAIN: Final = "plain"
-PLAIN_WITH_DELETES: Final = "plain + deletes"
-GENERAL: Final = "general"
+DUCKDB: Final = "duckdb"
+DUCKDB_WITH_DELETES: Final = "duckdb + deletes"
+ARROW: Final = "arrow"
+
+_PENDING: Final = "pending footer check"
 
 # Metadata columns that DuckDB can give: constants of the file and the position in it.
-_PLAIN_METADATA: Final = frozenset(
+_DUCKDB_METADATA: Final = frozenset(
     column.field_id
     for column in (
         metadata_columns.FILE,
@@ -35,7 +37,7 @@ _PLAIN_METADATA: Final = frozenset(
 
 
 class FileGroup(Struct, frozen=True):
-    """Files that are read the same way; ``reason`` says why they are general."""
+    """Files that are read the same way; ``reason`` says why ``read/`` reads them."""
 
     name: str
     tasks: tuple[FileScanTask, ...]
@@ -43,10 +45,8 @@ class FileGroup(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """What EXPLAIN prints before any footer was read."""
-        return (
-            f"{self.name}: {self.reason}" if self.reason else f"{self.name}, if the footers agree"
-        )
+        """The reader as EXPLAIN prints it, before any footer is read."""
+        return f"{self.name}: {self.reason}" if self.reason else f"{self.name}, {_PENDING}"
 
 
 def group_files(
@@ -58,11 +58,11 @@ def group_files(
     of_keys = {} if for_all else _problems_of_keys(files, context)
     for task in files:
         if for_all is not None:
-            key = GENERAL, for_all
+            key = ARROW, for_all
         elif problem := _problem_of_file(context, task, of_keys):
-            key = GENERAL, problem
+            key = ARROW, problem
         else:
-            key = (PLAIN_WITH_DELETES if task.deletes else PLAIN), ""
+            key = (DUCKDB_WITH_DELETES if task.deletes else DUCKDB), ""
         grouped.setdefault(key, []).append(task)
     return tuple(FileGroup(name, tuple(tasks), reason) for (name, reason), tasks in grouped.items())
 
@@ -91,7 +91,7 @@ def _problem_of_scan(context: ScanContext, settings: Settings) -> str | None:
         return "local_reader = arrow"
     for column in context.projection.fields:
         if column.field_id in metadata_columns.METADATA_IDS:
-            if column.field_id not in _PLAIN_METADATA:
+            if column.field_id not in _DUCKDB_METADATA:
                 return f"column {column.name} is computed row by row"
         elif problem := type_problem(column):
             return problem
@@ -117,7 +117,7 @@ def _problem_of_file(
 def _problems_of_keys(
     files: Sequence[FileScanTask], context: ScanContext
 ) -> dict[tuple[int, ...], str]:
-    """What keeps files with some equality deletes from being plain, by the equality ids."""
+    """Why DuckDB cannot apply some equality deletes, by their equality ids."""
     sets = {tuple(delete.equality_ids or ()) for delete in distinct_deletes(files)}
     problems = ((ids, _problem_of_keys(context, ids)) for ids in sets)
     return {ids: problem for ids, problem in problems if problem}
@@ -128,7 +128,7 @@ def _problem_of_keys(context: ScanContext, field_ids: Sequence[int]) -> str | No
     known = context.file_schema.field_by_id
     for field_id in field_ids:
         if field_id not in columns:
-            return f"equality deletes by column {field_id}, which the schema has not at its top"
+            return f"equality deletes by column {field_id}, which is not a top-level column"
         if known[field_id].type != columns[field_id].type:
             return f"equality deletes by column {columns[field_id].name}, whose type has changed"
         if is_floating(columns[field_id].type):

@@ -1,4 +1,4 @@
-"""The SQL by which DuckDB sees one TableScan: plain files by field id, the rest as streams."""
+"""The SQL with which DuckDB reads a TableScan: Parquet by field id, the rest as Arrow streams."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from icesql.engine.duckdb.relations import grouping
 from icesql.engine.duckdb.relations.by_name import by_footer
 from icesql.engine.duckdb.relations.footer import FileFacts, Footer, FooterCache
 from icesql.engine.duckdb.relations.grouping import FileGroup
-from icesql.engine.duckdb.relations.plain import footer_problem
+from icesql.engine.duckdb.relations.native import footer_problem
 from icesql.engine.duckdb.relations.relation import (
     PlainFiles,
     Relation,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from icesql.read.deletes.equality_keys import EqualityGroup
     from icesql.scan.tasks.task import FileScanTask, ScanContext
 
-# General scans up to this many bytes of files are read at once, which tells DuckDB their size.
+# Scans by ``read/`` of up to this many bytes are read at once, so that DuckDB knows their size.
 SMALL_SCAN_BYTES: Final = 64 << 20
 
 
@@ -50,11 +50,11 @@ class RelationBuilder:
         self._streams = streams
 
     def confirm(self, context: ScanContext, groups: Sequence[FileGroup]) -> list[FileGroup]:
-        """The groups once footers were looked at: what does not agree becomes general."""
+        """The groups after the footer check; files that fail it move to the arrow group."""
         confirmed: list[FileGroup] = []
         moved: dict[str, list[FileScanTask]] = {}
         for group in groups:
-            if group.name == grouping.GENERAL:
+            if group.name == grouping.ARROW:
                 moved.setdefault(group.reason, []).extend(group.tasks)
                 continue
             problems = self._footer_problems(context, group)
@@ -67,7 +67,7 @@ class RelationBuilder:
             if kept:
                 confirmed.append(FileGroup(group.name, kept))
         confirmed.extend(
-            FileGroup(grouping.GENERAL, tuple(tasks), reason) for reason, tasks in moved.items()
+            FileGroup(grouping.ARROW, tuple(tasks), reason) for reason, tasks in moved.items()
         )
         return confirmed
 
@@ -119,7 +119,7 @@ class RelationBuilder:
             return False
         return True
 
-    def _is_plain_group(self, group: EqualityGroup) -> bool:
+    def _is_duckdb_group(self, group: EqualityGroup) -> bool:
         """Whether DuckDB's Parquet reader gives all keys of a group exactly.
 
         False also for files that ``read/`` would refuse, so that it says why.
@@ -152,17 +152,17 @@ class RelationBuilder:
     def relation(self, index: int, context: ScanContext, groups: Sequence[FileGroup]) -> Relation:
         """The live rows of confirmed groups; ``index`` keeps the names of several scans apart."""
         relations: list[Relation] = []
-        general = [task for g in groups if g.name == grouping.GENERAL for task in g.tasks]
+        streamed = [task for g in groups if g.name == grouping.ARROW for task in g.tasks]
         for number, group in enumerate(groups):
-            if group.name == grouping.PLAIN:
-                relations.extend(self._plain(context, group.tasks, f"s{index}_{number}"))
-            elif group.name == grouping.PLAIN_WITH_DELETES:
+            if group.name == grouping.DUCKDB:
+                relations.extend(self._parquet(context, group.tasks, f"s{index}_{number}"))
+            elif group.name == grouping.DUCKDB_WITH_DELETES:
                 relations.append(self._without_deleted(context, group, f"s{index}_{number}"))
-        if general:
-            relations.append(self._stream(index, context, general))
+        if streamed:
+            relations.append(self._stream(index, context, streamed))
         return union_all(relations) if relations else empty_relation(context.projection)
 
-    def _plain(
+    def _parquet(
         self, context: ScanContext, tasks: Sequence[FileScanTask], prefix: str
     ) -> Iterator[Relation]:
         columns = grouping.columns_to_read(context)
@@ -183,7 +183,7 @@ class RelationBuilder:
     def rows(
         self, context: ScanContext, task: FileScanTask, prefix: str, first: int, end: int
     ) -> Relation:
-        """The rows of a plain file from number ``first`` to before ``end``."""
+        """Rows ``first`` to ``end`` (exclusive) of a file that DuckDB reads."""
         columns = grouping.columns_to_read(context)
         location = context.storage.location(task.data_file.path)
         footer = self._footers.get(location, task.data_file.file_size_in_bytes)
@@ -200,7 +200,7 @@ class RelationBuilder:
         tasks = by_sequence_number(group.tasks)
         files = PlainFiles(context, tasks, prefix, grouping.columns_to_read(context, tasks))
         relation = live_rows(
-            files, DeleteRelations(context, tasks, self._query), self._is_plain_group
+            files, DeleteRelations(context, tasks, self._query), self._is_duckdb_group
         )
         self._streams.extend(
             source for source in relation.registered.values() if isinstance(source, ArrowSource)

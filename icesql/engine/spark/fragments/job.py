@@ -131,24 +131,24 @@ def _relation(
     for group in builder.confirm(context, group_files(task.tasks, context, query.settings)):
         whole = tuple(each for each in group.tasks if each.is_whole_file)
         parts = tuple(each for each in group.tasks if not each.is_whole_file)
-        if group.name == grouping.PLAIN:
+        if group.name == grouping.DUCKDB:
             for number, part in enumerate(parts):
                 first, end = _row_range(part, context)
                 relations.append(builder.rows(context, part, f"p{index}_{number}", first, end))
         elif parts:
-            # Splits of files with deletes: the reference reader knows their rows.
-            rest.append(FileGroup(grouping.GENERAL, parts, "a split with deletes"))
+            # A split of a file with deletes: only ``read/`` knows the row numbers in it.
+            rest.append(FileGroup(grouping.ARROW, parts, "a split with deletes"))
         if whole:
             rest.append(FileGroup(group.name, whole, group.reason))
     if rest or not relations:
-        relations.append(builder.relation(index, context, _one_general(rest)))
+        relations.append(builder.relation(index, context, _merge_arrow(rest)))
     return union_all(relations)
 
 
-def _one_general(groups: Sequence[FileGroup]) -> list[FileGroup]:
-    general = tuple(t for g in groups if g.name == grouping.GENERAL for t in g.tasks)
-    kept = [g for g in groups if g.name != grouping.GENERAL]
-    return [*kept, FileGroup(grouping.GENERAL, general)] if general else kept
+def _merge_arrow(groups: Sequence[FileGroup]) -> list[FileGroup]:
+    streamed = tuple(t for g in groups if g.name == grouping.ARROW for t in g.tasks)
+    kept = [g for g in groups if g.name != grouping.ARROW]
+    return [*kept, FileGroup(grouping.ARROW, streamed)] if streamed else kept
 
 
 def _row_range(task: FileScanTask, context: ScanContext) -> tuple[int, int]:

@@ -32,7 +32,7 @@ def test_names_and_field_ids_read_the_same_rows(tmp_path, monkeypatch, most_foot
     with icesql.connect() as con:
         con.register_table("t", table.metadata_path)
         cursor = con.execute('SELECT a, b, "C", _pos FROM t ORDER BY a')
-        assert set(cursor.scan_groups) == {"plain"}
+        assert set(cursor.scan_groups) == {"duckdb"}
         assert cursor.fetchall() == [("x", None, None, 0), ("y", None, None, 0), ("z", 3, 0.5, 0)]
         assert con.execute("SELECT count(*) FROM t WHERE b IS NULL").fetchall() == [(2,)]
         assert con.execute("SELECT a FROM t WHERE c > 0.1").fetchall() == [("z",)]
@@ -58,5 +58,5 @@ def test_a_widened_column_is_read_by_field_id(tmp_path):
     with icesql.connect() as con:
         con.register_table("t", table.metadata_path)
         cursor = con.execute("SELECT a FROM t ORDER BY a")
-        assert set(cursor.scan_groups) == {"plain"}
+        assert set(cursor.scan_groups) == {"duckdb"}
         assert cursor.fetchall() == [(1,), (2**40,)]

@@ -37,7 +37,7 @@ def test_positions_delete_rows_of_their_file_only(tmp_path, kind):
     found, groups = rows(table, "SELECT k FROM t", "auto")
     assert found == sorted([(k,) for k in (1, 2, 4, 10, 11, 12, 13, 99)], key=repr)
     # A position delete file without one path in its bounds may concern any file of its partition.
-    assert groups == {"plain + deletes", *(["plain"] if kind == "vectors" else [])}
+    assert groups == {"duckdb + deletes", *(["duckdb"] if kind == "vectors" else [])}
     assert rows(table, "SELECT k FROM t", "arrow")[0] == found
     assert rows(table, "SELECT count(*) FROM t", "auto")[0] == [(8,)]
 
@@ -47,7 +47,7 @@ def test_null_equals_null_and_only_older_rows_are_deleted(tmp_path):
     table.commit([table.data_file([{"k": None, "s": "a", "v": 1}, {"k": 1, "s": None, "v": 2}])])
     table.commit([table.equality_deletes([{"k": None, "s": "a"}, {"k": 1, "s": "x"}], [1, 2])])
     table.commit([table.data_file([{"k": None, "s": "a", "v": 3}])])
-    for reader, name in (("auto", "plain + deletes"), ("arrow", "general")):
+    for reader, name in (("auto", "duckdb + deletes"), ("arrow", "arrow")):
         found, groups = rows(table, "SELECT v FROM t", reader)
         assert found == [(2,), (3,)]
         assert name in groups

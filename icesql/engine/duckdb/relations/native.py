@@ -2,7 +2,7 @@
 
 DuckDB matches top-level columns by field id, but is silently wrong on files without ids, renamed
 nested children, a differing UTC flag and more; each rule below closes one of those. Whatever is
-not listed is not plain, and ``read/`` reads it.
+not listed here is read by ``read/``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _DEFAULTS_AS_TEXT = (
     | t.StringType
     | t.DateType
 )
-_PLAIN_LEAVES = (
+_NATIVE_LEAVES = (
     _DEFAULTS_AS_TEXT
     | t.TimeType
     | t.TimestampType
@@ -38,8 +38,8 @@ _PLAIN_LEAVES = (
 
 
 def type_problem(column: t.NestedField) -> str | None:
-    """Why a column of this declaration is never plain; None when the footer may decide."""
-    if not _plain_type(column.type):
+    """Why DuckDB never reads a column of this type exactly; None if the footer decides."""
+    if not _native_type(column.type):
         return f"column {column.name} is {column.type}"
     if t.children(column.type) and has_alike((column,)):
         return f"column {column.name} has fields that differ only in case"
@@ -61,17 +61,17 @@ def _nested_default(column: t.NestedField) -> str | None:
     return None
 
 
-def _plain_type(node: t.IcebergType) -> bool:
+def _native_type(node: t.IcebergType) -> bool:
     if isinstance(node, t.PrimitiveType):
-        return isinstance(node, _PLAIN_LEAVES)
+        return isinstance(node, _NATIVE_LEAVES)
     names = [child.name.lower() for child in t.children(node)]
-    return len(set(names)) == len(names) and all(_plain_type(c.type) for c in t.children(node))
+    return len(set(names)) == len(names) and all(_native_type(c.type) for c in t.children(node))
 
 
 def footer_problem(
     footer: Footer, needed: Iterable[t.NestedField], identity_sources: frozenset[int]
 ) -> str | None:
-    """Why a file with this footer is not plain for the columns ``needed``; None when it is.
+    """Why DuckDB misreads some of the columns ``needed`` in this file; None if it does not.
 
     ``identity_sources`` are the columns whose value comes from the partition when a file has none.
     """
@@ -160,14 +160,14 @@ def _is_group(element: Element, converted: str, logical: str) -> bool:
 def _matches_leaf(node: t.IcebergType, element: Element) -> bool:
     physical, converted = element.physical, element.converted
     logical = element.logical
-    plain_int = _signed_int(element)
+    signed_int = _signed_int(element)
     match node:
         case t.BooleanType():
             return physical == "BOOLEAN" and converted is None and logical is None
         case t.IntegerType():
-            return physical == "INT32" and plain_int
+            return physical == "INT32" and signed_int
         case t.LongType():
-            return physical in ("INT32", "INT64") and plain_int
+            return physical in ("INT32", "INT64") and signed_int
         case t.FloatType():
             return physical == "FLOAT" and logical is None
         case t.DoubleType():
