@@ -68,13 +68,12 @@ class AvroField(Struct, frozen=True):
     node: AvroNode
 
 
-def parse_avro_schema(text: bytes) -> tuple[AvroNode, Any]:
-    """The tree of a schema, and its JSON as it stands.
+def parse_avro_schema(text: bytes) -> AvroNode:
+    """The tree of a schema.
 
     Raises Malformed when it is not a schema, OddSchema when it is recursive or too deep.
     """
-    json = load_json(text)
-    return _parse(json, {}, "", 0), json
+    return _parse(load_json(text), {}, "", 0)
 
 
 def _parse(json: Any, named: dict[str, AvroNode | None], space: str, depth: int) -> AvroNode:
@@ -169,14 +168,3 @@ def _size(json: Mapping[str, Any]) -> int:
     if type(size) is not int or size < 0:
         raise Malformed("Avro fixed without size")
     return size
-
-
-def without_logical_types(json: Any) -> Any:
-    """The same schema for a decoder that shall hand out plain ints and bytes."""
-    if isinstance(json, dict):
-        return {
-            key: without_logical_types(value) for key, value in json.items() if key != "logicalType"
-        }
-    if isinstance(json, list):
-        return [without_logical_types(each) for each in json]
-    return json

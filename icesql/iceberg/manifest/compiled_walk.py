@@ -3,7 +3,7 @@
 The walk is Python source made for one schema, because what costs in a generic reader is asking
 every value for its type. Small fields are read where they lie, the maps are stepped over and only
 where they begin is kept (``encoded_maps``). A schema of an unexpected shape raises OddSchema,
-and ``manifest_reference`` reads it instead.
+and ``record_reader`` reads it instead.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def read_manifest(
     """The columns of a manifest.
 
     Raises CorruptFileError, Malformed for something that is no Avro schema, OddSchema for a
-    schema that the reference has to read.
+    schema that ``record_reader`` has to read.
     """
     walk, maps = _compiled(file.schema, tuple(partition_types), partition_fields)
     offsets = _Offsets(maps)
@@ -77,7 +77,7 @@ def read_manifest(
 def _compiled(
     schema: bytes, types: tuple[IcebergType, ...], spec: PartitionFields
 ) -> tuple[Walk, tuple[str, ...]]:
-    root, _ = parse_avro_schema(schema)
+    root = parse_avro_schema(schema)
     source = _Source(types, spec)
     source.entry(root)
     return source.compile(), tuple(source.maps)

@@ -162,7 +162,7 @@ def decode_manifest_list(data: bytes, *, path: str) -> tuple[ManifestFile, ...]:
     """The manifests that a manifest list names. Raises CorruptFileError."""
     file = _read_file(data, path)
     try:
-        schema, _ = parse_avro_schema(file.schema)
+        schema = parse_avro_schema(file.schema)
         fields = {
             each.name: field_id for field_id, each in by_field_id(schema, _LIST_NAMES).items()
         }

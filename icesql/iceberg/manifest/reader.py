@@ -1,4 +1,4 @@
-"""The columns of a manifest by the reader that can: the compiled walk, else the reference.
+"""The columns of a manifest by the reader that can: the compiled walk, else record by record.
 
 Iceberg's Java library (seen in 1.12) writes and reads partition values of type fixed with a
 length, as Avro bytes, although the schema in the file says fixed: ``ValueWriters.fixedBuffers``.
@@ -19,7 +19,7 @@ from icesql.iceberg.avro.schema import OddSchema
 from icesql.iceberg.manifest.columns import ManifestColumns
 from icesql.iceberg.manifest.compiled_walk import read_manifest
 from icesql.iceberg.manifest.partition_values import PartitionFields
-from icesql.iceberg.manifest.record_reader import read_with_fastavro
+from icesql.iceberg.manifest.record_reader import read_records
 from icesql.iceberg.metadata.json_fields import Malformed, load_json
 from icesql.iceberg.types import IcebergType
 
@@ -43,7 +43,7 @@ def _read(file: AvroFile, types: Sequence[IcebergType], spec: PartitionFields) -
     try:
         return read_manifest(file, types, spec)
     except OddSchema:
-        return read_with_fastavro(file, types, spec)
+        return read_records(file, types, spec)
 
 
 def _with_lengths(file: AvroFile) -> AvroFile | None:

@@ -1,4 +1,4 @@
-"""Manifests decoded by fastavro: slower than ``manifest_decoder``, and what that is held to.
+"""Manifests decoded record by record: slower than ``compiled_walk``, and for every writer schema.
 
 It reads what a writer schema resolves to under Avro's rules, whatever unions it has: a value is
 judged by what it is, and not by how it was declared.
@@ -6,9 +6,10 @@ judged by what it is, and not by how it was declared.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from icesql.errors import CorruptFileError
 from icesql.iceberg.avro.container import AvroFile, BadAvro
@@ -16,9 +17,8 @@ from icesql.iceberg.avro.schema import (
     AvroNode,
     OddSchema,
     parse_avro_schema,
-    without_logical_types,
 )
-from icesql.iceberg.avro.values import compile_reader
+from icesql.iceberg.avro.values import Read, compile_reader
 from icesql.iceberg.manifest import schema as known
 from icesql.iceberg.manifest.columns import ManifestColumns
 from icesql.iceberg.manifest.entries import PlainMaps
@@ -29,21 +29,6 @@ from icesql.iceberg.manifest.partition_values import (
     partition_converter,
 )
 from icesql.iceberg.types import IcebergType
-
-# What fastavro raises on bytes or schemas that are not right; it has no error of its own for them.
-_FOREIGN = (
-    EOFError,
-    ValueError,
-    IndexError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    OverflowError,
-    MemoryError,
-    RecursionError,
-    StopIteration,
-    AssertionError,
-)
 
 _RARE_TYPES: Final = {
     "key_metadata": bytes,
@@ -64,51 +49,61 @@ _PYTHON_TYPES: Final = {
 }
 
 
-def read_with_fastavro(
+def read_records(
     file: AvroFile,
     partition_types: Sequence[IcebergType],
     partition_fields: PartitionFields = None,
 ) -> ManifestColumns:
     """The columns of a manifest. Raises CorruptFileError."""
     try:
-        schema, json = parse_avro_schema(file.schema)
-        compile_reader(schema)  # refuses what could make fastavro count for ever
-        rows = _rows(file, json)
-        return _columns(rows, schema, partition_types, partition_fields)
+        schema = parse_avro_schema(file.schema)
+        rows = _rows(file, compile_reader(_by_name(schema)))
+        return record_columns(rows, schema, partition_types, partition_fields)
     except (BadAvro, OddSchema, TypeError, ValueError, AttributeError, KeyError) as error:
         raise CorruptFileError(file.path, f"not a manifest: {error}") from error
 
 
-def _rows(file: AvroFile, json: Any) -> list[dict[str, Any]]:
-    import fastavro
-    from fastavro.schema import SchemaParseException
-
+def _rows(file: AvroFile, read: Read) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
-    start = 0
+    position = 0
     for count, end, offset in file.blocks:
-        stream = io.BytesIO(file.data[start:end])
         try:
-            schema = fastavro.parse_schema(without_logical_types(json), _force=True)
             for _ in range(count):
-                if stream.tell() >= end - start:
+                if position >= end:
                     raise BadAvro("a block ends early")
-                rows.append(fastavro.schemaless_reader(stream, schema, None))  # type: ignore
-        except (*_FOREIGN, SchemaParseException) as error:
+                row, position = read(file.data, position)
+                rows.append(row)
+            if position != end:
+                raise BadAvro("a block does not end where its records end")
+        except (IndexError, BadAvro, UnicodeDecodeError) as error:
+            problem = "a block ends early" if isinstance(error, IndexError) else error
             raise CorruptFileError(
-                file.path, f"bad Avro block: {error or type(error).__name__}", offset=offset
+                file.path, f"bad Avro block: {problem}", offset=offset
             ) from error
-        if stream.tell() != end - start:
-            raise CorruptFileError(file.path, "an Avro block has bytes left over", offset=offset)
-        start = end
     return rows
 
 
-def _columns(
+def _by_name(node: AvroNode) -> AvroNode:
+    """The type without field ids: writers may use one twice in a partition, a name they may not."""
+    return replace(
+        node,
+        fields=tuple(
+            replace(each, field_id=None, node=_by_name(each.node)) for each in node.fields
+        ),
+        items=tuple(_by_name(each) for each in node.items),
+    )
+
+
+def record_columns(
     rows: Sequence[Mapping[str, Any]],
     schema: AvroNode,
     partition_types: Sequence[IcebergType],
     partition_fields: PartitionFields,
 ) -> ManifestColumns:
+    """The columns of a manifest whose entries are dicts by name, logical types left as they are.
+
+    Raises OddSchema, or TypeError, ValueError or BadAvro for a value that is not of its kind.
+    """
     entry = known.by_field_id(schema, known.ENTRY_NAMES)
     if known.STATUS not in entry or known.DATA_FILE not in entry:
         raise OddSchema("entries without status or data_file")
@@ -219,7 +214,7 @@ Converters = Sequence[tuple[type, Convert | None]]
 
 
 def _converters(node: AvroNode, type_: IcebergType) -> Converters:
-    """What to do with a value, by the Python type that fastavro gives for each branch."""
+    """What to do with a value, by the Python type of each branch."""
     return [
         (_PYTHON_TYPES[each.kind], partition_converter(each, type_))
         for each in node.branches

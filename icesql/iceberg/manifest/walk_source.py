@@ -1,7 +1,7 @@
 """The Python source of a walk over Avro records: how single values are read, skipped and bound.
 
 What costs in a generic reader is asking every value for its type; a walk made for one schema asks
-once. ``manifest_decoder`` says which fields go where. Names from files never enter the source.
+once. ``compiled_walk`` says which fields go where. Names from files never enter the source.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The compiled walker gives, entry by entry, what fastavro gives."""
+"""The compiled walk and the record reader give, entry by entry, what fastavro gives."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from icesql.iceberg.avro.container import read_avro_file
 from icesql.iceberg.avro.schema import OddSchema
 from icesql.iceberg.manifest.columns import ManifestColumns
 from icesql.iceberg.manifest.compiled_walk import read_manifest
-from icesql.iceberg.manifest.record_reader import read_with_fastavro
+from icesql.iceberg.manifest.record_reader import read_records
 from icesql.iceberg.types import UNKNOWN, IcebergType
+from tests.iceberg.manifest.fastavro_reference import read_with_fastavro
 from tests.iceberg.manifest_files import (
     IDS,
     data_file_fields,
@@ -56,7 +57,9 @@ def plain(columns: ManifestColumns, field_ids: range = range(6)) -> Node:
 def assert_same(data: bytes, types: tuple[IcebergType, ...] = (), **more: Any) -> ManifestColumns:
     file = read_avro_file(data, "m")
     walked = read_manifest(file, types)
-    assert plain(walked, **more) == plain(read_with_fastavro(file, types), **more)
+    expected = plain(read_with_fastavro(data, types), **more)
+    assert plain(walked, **more) == expected
+    assert plain(read_records(file, types), **more) == expected
     return walked
 
 
