@@ -9,7 +9,19 @@ import os
 from typing import Any, Final
 from weakref import WeakSet
 
+from msgspec import Struct
+
 _OPEN: Final[WeakSet[Any]] = WeakSet()
+
+
+class _Immortal(Struct, gc=False):
+    """Refers to itself, and the garbage collector does not see it: it is never destroyed.
+
+    A module's variable would not do: the interpreter clears those when it ends.
+    """
+
+    owners: list[Any]
+    itself: _Immortal | None = None
 
 
 def keep_in_forks(owner: Any) -> None:
@@ -18,14 +30,10 @@ def keep_in_forks(owner: Any) -> None:
 
 
 def _keep() -> None:
-    if not _OPEN:
-        return
-    import ctypes
-
-    for owner in list(_OPEN):
-        # A reference that nobody gives back, not even the interpreter at its end.
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))
-    _OPEN.clear()
+    if _OPEN:
+        kept = _Immortal(list(_OPEN))
+        kept.itself = kept
+        _OPEN.clear()
 
 
 if hasattr(os, "register_at_fork"):

@@ -126,6 +126,26 @@ def test_a_child_that_ends_as_programs_do_ends(warehouse: Path) -> None:
     assert ran(warehouse, script) == ["child True", "child ended with 7"]
 
 
+@pytest.mark.parametrize("drop", ["pass", "del connection"], ids=["at its end", "at once"])
+def test_an_idle_engine_is_not_torn_down_in_a_child(warehouse: Path, drop: str) -> None:
+    # Its threads are idle, so no query's thread keeps it; DuckDB's destructor would join them.
+    script = f"""
+        cursor.close()
+        stream.read_all()
+        del cursor, stream
+        connection.execute("SET threads = 4")
+        connection.execute("SELECT count(*) FROM range(900000) WHERE range % 7 = 1").fetchall()
+        sys.stdout.flush()
+        child = os.fork()
+        if child == 0:
+            {drop}
+            gc.collect()
+            sys.exit(7)
+        print("child ended with", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    """
+    assert ran(warehouse, script) == ["child ended with 7"]
+
+
 def test_a_pool_of_forks_works(warehouse: Path) -> None:
     script = """
         import multiprocessing

@@ -215,17 +215,31 @@ def findings(what: str, *rooms: str) -> set[str]:
 
 # ---------------------------------------------------------------------------- what is left, and why
 
+_OPENED = (
+    "sqlglot.parser and modules below sqlglot.parsers: the Python sources of an installed package, "
+    "beside the compiled modules that were imported anyway, and by those modules' own names; the "
+    "dialect chooses among sqlglot's classes, no text of a statement does"
+)
 CODE = {
     "walk_source.py: WalkSource.compile: exec": "the source holds words of this file and numbers "
     "alone, whatever the schema: test_the_source_of_a_manifest_walk_holds_no_text_of_its_schema",
     "walk_source.py: WalkSource.compile: compile": "the same",
-    "query_thread.py: unpack: pickle.loads": "jobs and columns that the driver packed itself; they travel "
+    "worker.py: unpack: pickle.loads": "jobs and columns that the driver packed itself; they travel "
     "as rows and partitions that Spark keeps to itself, and no message, file or row reaches it",
     "__main__.py: run: sys.modules": "whether the shell was loaded, by a name in the source",
     "key_partitions.py: _Column.array: numpy.memmap": "numbers of a spilled file, never objects",
     "pyiceberg.py: <module>: importlib.util.find_spec": "to look for a package, not to import it",
     "pyiceberg.py: _with_driver: importlib.util.find_spec": "two names that stand in the function",
     "session.py: _require: importlib.import_module": "names of modules that stand in the calls",
+    "open_parser.py: <module>: importlib.machinery.SourceFileLoader": _OPENED,
+    "open_parser.py: _module: importlib.machinery.SourceFileLoader": _OPENED,
+    "open_parser.py: _module: importlib.import_module": _OPENED,
+    "open_parser.py: _module: importlib.util.module_from_spec": _OPENED,
+    "open_parser.py: _module: importlib.util.spec_from_file_location": _OPENED,
+    "open_parser.py: _module: sys.modules": _OPENED,
+    "open_parser.py: _import: __import__": "the imports that stand in sqlglot's own sources",
+    "open_parser.py: _import: globals": "a parameter of that name, as __import__ has it",
+    "open_parser.py: _import: locals": "a parameter of that name, as __import__ has it",
 }
 SINKS = {
     "sqlite.py: SqliteCatalog.commit: execute": "one of two fixed lists of columns; values bound",
@@ -237,9 +251,9 @@ SINKS = {
     "sqlite.py: _has_table: execute": "a fixed text; values bound",
     "sqlite.py: _columns: execute": "names of the catalog's own tables that stand in the calls",
     "connection.py: Connection.execute: execute": "the user's own statement, to icesql's parser",
-    "connection.py: Connection.columns: execute": "the user's own name, to icesql's parser",
+    "script.py: Script.run: execute": "a session of icesql, whose argument is a parsed statement",
     "instance.py: Instance.__init__: execute": "folders as literals",
-    "engine.py: LocalResult._bind: sql": "spliced_sql",
+    "engine.py: LocalResult._relation: sql": "spliced_sql",
     "engine.py: LocalResult._execute_rows: execute": "spliced_sql, columns cast around it",
     "engine.py: LocalResult._open_reader: sql": "spliced_sql, columns cast around it",
     "size_guards.py: guard_sizes: execute": "names of functions that stand in the file, numbers",
@@ -282,6 +296,10 @@ BUILT = {
     "finer_types.py: _nanos": "words of the file; its gaps take expressions",
     "finer_types.py: _key": "words of the file; its gaps take expressions",
     "finer_types.py: _cast_to": "words of the file; its gaps take expressions",
+    "literal_lists.py: bind_lists": "the name of a parameter, cast to a type; values are bound",
+    "literal_lists.py: _bound": "the name of a parameter, and a type without children",
+    "literal_lists.py: _from_text": "the name of a parameter, and a type of the file or two numbers",
+    "literal_lists.py: _decimal_size": "numbers",
     "relation.py: parquet_function": "ids as numbers, names, types and defaults as literals",
     "relation.py: empty_relation": "types, and quoted names",
     "relation.py: stream_relation": "quoted names",
