@@ -1,4 +1,4 @@
-"""Avro as far as manifests need it: container files, schemas, values.
+"""Avro: container files of manifests and data; schemas and values as far as manifests need them.
 
-In: bytes. Out: blocks, a parsed schema, Python values. May import: errors.
+In: bytes or streams. Out: blocks, a parsed schema, Python values. May import: errors.
 """

@@ -1,32 +1,25 @@
-"""Avro object containers: the header and the unpacked blocks of a file.
+"""Avro object containers: the header and the unpacked blocks, of bytes or of a stream.
 
-Source: Avro 1.12 specification, "Object Container Files".
+A range of a file holds the blocks whose preceding sync marker begins in it, as Java splits files.
+Source: Avro 1.12 specification, "Object Container Files"; Avro Java, DataFileReader.sync and
+pastSync.
 """
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Mapping
-from typing import Final
+import io
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO, Final
 
 from msgspec import Struct
 
-from icesql.errors import CorruptFileError, UnsupportedTableError
+from icesql.errors import CorruptFileError
+from icesql.iceberg.avro.codecs import most_unpacked, unpack
+from icesql.iceberg.avro.values import BadAvro, read_varint
 
 _MAGIC: Final = b"Obj\x01"
 _SYNC_SIZE: Final = 16
-# Bytes after unpacking. Metadata of many like files packs to a twentieth, rarely less; what is
-# small may pack better, and beyond the end no manifest is planned with.
-_UNPACKED_TIMES: Final = 64
-_UNPACKED_SMALL: Final = 64 << 20
-_UNPACKED_END: Final = 1 << 30
-_STEP: Final = 4 << 20
-# What an xz block may ask for before it has given a byte.
-_XZ_MEMORY: Final = 64 << 20
-
-
-class BadAvro(ValueError):
-    """Bytes that are not what the Avro encoding allows."""
+_LONGEST_VARINT: Final = 10
 
 
 class AvroFile(Struct, frozen=True):
@@ -47,207 +40,126 @@ class AvroFile(Struct, frozen=True):
         return self.metadata["avro.schema"]
 
 
-def read_varint(data: bytes, position: int) -> tuple[int, int]:
-    """A zigzag integer of at most 64 bits and the position after it.
-
-    Raises IndexError at the end of the data, BadAvro when it is longer than 64 bits.
-    """
-    byte = data[position]
-    position += 1
-    value = byte & 127
-    shift = 7
-    while byte > 127:
-        if shift > 63:
-            raise BadAvro("integer longer than 64 bits")
-        byte = data[position]
-        position += 1
-        value |= (byte & 127) << shift
-        shift += 7
-    return (value >> 1) ^ -(value & 1), position
-
-
 def read_avro_file(data: bytes, path: str) -> AvroFile:
-    """The container in ``data``. Raises CorruptFileError with the byte where it goes wrong.
+    """The container in ``data``.
 
-    Codecs null, deflate, bzip2 and xz need the standard library alone, snappy and zstandard use
-    pyarrow; another codec raises UnsupportedTableError.
+    Raises CorruptFileError with the byte where it goes wrong, also when the blocks together unpack
+    to more than the length of the file allows; UnsupportedTableError for an unknown codec.
     """
-    if not data.startswith(_MAGIC):
-        raise CorruptFileError(path, "not an Avro file", offset=0)
-    position = len(_MAGIC)
-    try:
-        metadata, position = _read_metadata(data, position)
-        sync = data[position : position + _SYNC_SIZE]
-        position += _SYNC_SIZE
-        if len(sync) < _SYNC_SIZE:
-            raise BadAvro("the header ends early")
-    except (IndexError, UnicodeDecodeError, BadAvro) as error:
-        problem = str(error) if isinstance(error, BadAvro) else "the header is damaged"
-        raise CorruptFileError(path, f"bad Avro header: {problem}", offset=position) from error
-    if "avro.schema" not in metadata:
-        raise CorruptFileError(path, "Avro header without schema", offset=position)
-    return _read_blocks(data, position, path, metadata, sync)
-
-
-def _read_metadata(data: bytes, position: int) -> tuple[dict[str, bytes], int]:
-    metadata: dict[str, bytes] = {}
-    while True:
-        count, position = read_varint(data, position)
-        if count == 0:
-            return metadata, position
-        if count < 0:
-            count = -count
-            _, position = read_varint(data, position)
-        for _ in range(count):
-            key, position = _read_bytes(data, position)
-            value, position = _read_bytes(data, position)
-            metadata[key.decode()] = value
-
-
-def _read_bytes(data: bytes, position: int) -> tuple[bytes, int]:
-    length, position = read_varint(data, position)
-    end = position + length
-    if length < 0 or end > len(data):
-        raise BadAvro(f"a value of {length} bytes does not fit the file")
-    return data[position:end], end
-
-
-def _read_blocks(
-    data: bytes, position: int, path: str, metadata: Mapping[str, bytes], sync: bytes
-) -> AvroFile:
-    codec = metadata.get("avro.codec", b"null").decode("utf-8", "replace") or "null"
+    container = AvroContainer(io.BytesIO(data), path)
     parts: list[bytes] = []
     blocks: list[tuple[int, int, int]] = []
-    total, most = 0, _most_unpacked(len(data))
-    while position < len(data):
-        start = position
+    total = 0
+    for block in container.blocks(most=most_unpacked(len(data))):
+        total += len(block.data)
+        parts.append(block.data)
+        blocks.append((block.count, total, block.offset))
+    return AvroFile(path, container.metadata, b"".join(parts), tuple(blocks))
+
+
+class AvroBlock(Struct, frozen=True):
+    """``count`` records from position ``first`` of the file on, unpacked.
+
+    ``offset`` is the byte of the file where the block begins.
+    """
+
+    count: int
+    first: int
+    data: bytes
+    offset: int
+
+
+class AvroContainer:
+    """The header of a container and its blocks; the stream stays the caller's to close.
+
+    Errors of the stream pass through. Raises CorruptFileError with the byte where it goes wrong.
+    """
+
+    def __init__(self, stream: BinaryIO, path: str) -> None:
+        self.path, self._stream = path, stream
+        if stream.read(len(_MAGIC)) != _MAGIC:
+            raise CorruptFileError(path, "not an Avro file", offset=0)
         try:
-            count, position = read_varint(data, position)
-            size, position = read_varint(data, position)
+            self.metadata = self._read_metadata()
+            self.sync = self._read(_SYNC_SIZE)
+        except BadAvro as error:
+            problem = f"bad Avro header: {error}"
+            raise CorruptFileError(path, problem, offset=stream.tell()) from error
+        self._begin = stream.tell()
+        if "avro.schema" not in self.metadata:
+            raise CorruptFileError(path, "Avro header without schema", offset=self._begin)
+        codec = self.metadata.get("avro.codec", b"null")
+        self.codec = codec.decode("utf-8", "replace") or "null"
+
+    def blocks(
+        self, start: int = 0, end: int | None = None, *, most: int | None = None
+    ) -> Iterator[AvroBlock]:
+        """The blocks of the byte range in file order; ``end`` None means to the end of the file.
+
+        Blocks before the range are stepped over, so that positions are those of the file. ``most``
+        is what all blocks may unpack to; without it the length of each block limits its own.
+        Raises CorruptFileError, UnsupportedTableError for an unknown codec.
+        """
+        first, position = 0, self._begin
+        self._stream.seek(position)
+        while end is None or position - _SYNC_SIZE < end:
+            begin = self._stream.read(1)
+            if not begin:
+                return
+            try:
+                count, packed = self._read_block(begin, position - _SYNC_SIZE >= start)
+                if packed is not None:
+                    limit = most_unpacked(len(packed)) if most is None else most
+                    data = unpack(self.codec, packed, limit, self.path)
+                    most = None if most is None else most - len(data)
+            except BadAvro as error:
+                problem = f"bad Avro block: {error}"
+                raise CorruptFileError(self.path, problem, offset=position) from error
+            if packed is not None:
+                yield AvroBlock(count, first, data, position)
+            first += count
+            position = self._stream.tell()
+
+    def _read_block(self, begin: bytes, wanted: bool) -> tuple[int, bytes | None]:
+        """The number of records and the packed bytes, None when they are not wanted."""
+        count = self._read_long(begin)
+        size = self._read_long()
+        if count < 0 or size < 0:
+            raise BadAvro(f"a block of {count} records in {size} bytes")
+        packed = None
+        if wanted:
+            packed = self._read(size)
+        else:
+            self._stream.seek(size, io.SEEK_CUR)
+        if self._read(_SYNC_SIZE) != self.sync:
+            raise BadAvro("the block does not end in the sync marker")
+        return count, packed
+
+    def _read_metadata(self) -> dict[str, bytes]:
+        metadata: dict[str, bytes] = {}
+        while True:
+            count = self._read_long()
+            if count == 0:
+                return metadata
             if count < 0:
-                raise BadAvro(f"a block of {count} records")
-            if size < 0 or position + size + _SYNC_SIZE > len(data):
-                raise BadAvro(f"a block of {size} bytes does not fit the file")
-            part = _unpack(codec, data[position : position + size], most - total, path)
-            position += size
-            if data[position : position + _SYNC_SIZE] != sync:
-                raise BadAvro("the block does not end in the sync marker")
-        except (IndexError, BadAvro) as error:
-            problem = str(error) if isinstance(error, BadAvro) else "the file ends early"
-            raise CorruptFileError(path, f"bad Avro block: {problem}", offset=start) from error
-        position += _SYNC_SIZE
-        total += len(part)
-        parts.append(part)
-        blocks.append((count, total, start))
-    return AvroFile(path, metadata, b"".join(parts), tuple(blocks))
+                count = -count
+                self._read_long()
+            for _ in range(count):
+                key = self._read(self._read_long()).decode("utf-8", "replace")
+                metadata[key] = self._read(self._read_long())
 
+    def _read_long(self, encoded: bytes = b"") -> int:
+        """A zigzag integer, of which the first byte may have been read."""
+        while not encoded or encoded[-1] > 127:
+            if len(encoded) == _LONGEST_VARINT:
+                break
+            encoded += self._read(1)
+        return read_varint(encoded, 0)[0]
 
-def unpack_block(codec: str, packed: bytes, path: str) -> bytes:
-    """The bytes of one block. Raises BadAvro, UnsupportedTableError for an unknown codec."""
-    return _unpack(codec, packed, _most_unpacked(len(packed)), path)
-
-
-def _most_unpacked(packed: int) -> int:
-    return min(max(_UNPACKED_TIMES * packed, _UNPACKED_SMALL), _UNPACKED_END)
-
-
-def _unpack(codec: str, packed: bytes, limit: int, path: str) -> bytes:
-    match codec:
-        case "null":
-            return packed
-        case "deflate":
-            return _inflate(packed, limit)
-        case "bzip2" | "xz":
-            return _standard(codec, packed, limit)
-        case "snappy" | "zstandard":
-            return _arrow(codec, packed, limit)
-        case _:
-            raise UnsupportedTableError(f"Avro codec {codec[:40]!r}", path=path)
-
-
-def _inflate(packed: bytes, limit: int) -> bytes:
-    inflate = zlib.decompressobj(-15)
-    try:
-        parts = [inflate.decompress(packed, _STEP)]
-        total = len(parts[0])
-        # Output may still come when all input is taken, so only the end or nothing new ends it.
-        while total <= limit and not inflate.eof and parts[-1]:
-            parts.append(inflate.decompress(inflate.unconsumed_tail, _STEP))
-            total += len(parts[-1])
-    except zlib.error as error:
-        raise BadAvro(f"not deflate: {error}") from error
-    if total > limit:
-        raise _too_large(limit)
-    if not inflate.eof:
-        raise BadAvro("deflate data ends early")
-    return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-def _standard(codec: str, packed: bytes, limit: int) -> bytes:
-    import bz2
-    import lzma
-
-    unpack: bz2.BZ2Decompressor | lzma.LZMADecompressor
-    if codec == "bzip2":
-        unpack = bz2.BZ2Decompressor()
-    else:
-        unpack = lzma.LZMADecompressor(memlimit=_XZ_MEMORY)
-    parts: list[bytes] = []
-    total = 0
-    try:
-        while not unpack.eof:
-            parts.append(unpack.decompress(packed, _STEP))
-            packed, total = b"", total + len(parts[-1])
-            if total > limit:
-                raise _too_large(limit)
-            if not parts[-1] and not unpack.eof:
-                raise BadAvro(f"{codec} data ends early")
-    except (OSError, EOFError, lzma.LZMAError) as error:
-        raise BadAvro(f"not {codec}: {error}") from error
-    return b"".join(parts)
-
-
-def _arrow(codec: str, packed: bytes, limit: int) -> bytes:
-    import pyarrow as pa
-
-    try:
-        if codec == "zstandard":
-            return _stream(packed, limit)
-        size, checksum = _snappy_size(packed), packed[-4:]
-        # A copy of at most 64 bytes takes three: nothing packs better.
-        if size > min(limit, 32 * len(packed)):
-            raise _too_large(min(limit, 32 * len(packed)))
-        part: bytes = pa.decompress(packed[:-4], size, codec="snappy", asbytes=True)
-    except (OSError, pa.ArrowException) as error:
-        raise BadAvro(f"not {codec}: {error}") from error
-    if zlib.crc32(part) != int.from_bytes(checksum, "big"):
-        raise BadAvro("the checksum of a snappy block does not match")
-    return part
-
-
-def _stream(packed: bytes, limit: int) -> bytes:
-    import pyarrow as pa
-
-    parts: list[bytes] = []
-    total = 0
-    with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as stream:
-        while total <= limit and (part := stream.read(_STEP)):
-            parts.append(part)
-            total += len(part)
-    if total > limit:
-        raise _too_large(limit)
-    return b"".join(parts)
-
-
-def _too_large(limit: int) -> BadAvro:
-    return BadAvro(f"unpacked it has more bytes than its packed length allows ({limit:,})")
-
-
-def _snappy_size(packed: bytes) -> int:
-    size = shift = 0
-    for byte in packed[:5]:
-        size |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            return size
-    raise BadAvro("not snappy")
+    def _read(self, size: int) -> bytes:
+        if not 0 <= size < 1 << 31:
+            raise BadAvro(f"a value of {size} bytes does not fit the file")
+        data = self._stream.read(size)
+        if len(data) < size:
+            raise BadAvro("the file ends early")
+        return bytes(data)

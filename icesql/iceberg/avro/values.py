@@ -1,4 +1,4 @@
-"""Readers of single Avro values, compiled from a writer schema; the plain way for small files.
+"""Readers of single Avro values, compiled from a writer schema.
 
 A reader takes the data and a position and gives the value and the position after it. Records
 become dicts by Iceberg field id (by name where the writer gave no id), unions their branch's value,
@@ -11,13 +11,35 @@ from collections.abc import Callable
 from struct import Struct
 from typing import Any
 
-from icesql.iceberg.avro.container import BadAvro, read_varint
 from icesql.iceberg.avro.schema import AvroNode, OddSchema
 
 Read = Callable[[bytes, int], tuple[Any, int]]
 
 _FLOAT = Struct("<f")
 _DOUBLE = Struct("<d")
+
+
+class BadAvro(ValueError):
+    """Bytes that are not what the Avro encoding allows."""
+
+
+def read_varint(data: bytes, position: int) -> tuple[int, int]:
+    """A zigzag integer of at most 64 bits and the position after it.
+
+    Raises IndexError at the end of the data, BadAvro when it is longer than 64 bits.
+    """
+    byte = data[position]
+    position += 1
+    value = byte & 127
+    shift = 7
+    while byte > 127:
+        if shift > 63:
+            raise BadAvro("integer longer than 64 bits")
+        byte = data[position]
+        position += 1
+        value |= (byte & 127) << shift
+        shift += 7
+    return (value >> 1) ^ -(value & 1), position
 
 
 def compile_reader(node: AvroNode) -> Read:

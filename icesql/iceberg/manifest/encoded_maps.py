@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from icesql.errors import CorruptFileError
-from icesql.iceberg.avro.container import BadAvro, read_varint
-from icesql.iceberg.avro.values import read_bytes
+from icesql.iceberg.avro.values import BadAvro, read_bytes, read_varint
 
 Kind = Literal["long", "bytes"]
 Match = Callable[[bytes, int], "re.Match[bytes] | None"]

@@ -13,9 +13,9 @@ from typing import Any, Final
 from msgspec import Struct
 
 from icesql.errors import CorruptFileError, UnsupportedTableError
-from icesql.iceberg.avro.container import AvroFile, BadAvro, read_avro_file
+from icesql.iceberg.avro.container import AvroFile, read_avro_file
 from icesql.iceberg.avro.schema import AvroNode, OddSchema, parse_avro_schema
-from icesql.iceberg.avro.values import compile_reader
+from icesql.iceberg.avro.values import BadAvro, compile_reader
 from icesql.iceberg.manifest.columns import ManifestColumns
 from icesql.iceberg.manifest.entries import ADDED, DELETED, EXISTING, ManifestEntries
 from icesql.iceberg.manifest.reader import read_columns

@@ -8,8 +8,8 @@ from enum import Enum
 from typing import Any, Final
 
 from icesql.iceberg import types as t
-from icesql.iceberg.avro.container import BadAvro
 from icesql.iceberg.avro.schema import AvroNode
+from icesql.iceberg.avro.values import BadAvro
 from icesql.iceberg.bounds import MICROS_PER_DAY, NANOS_PER_DAY, decode_decimal, scaled_decimal
 
 Convert = Callable[[Any], Any]

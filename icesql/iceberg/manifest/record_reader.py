@@ -12,13 +12,13 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from icesql.errors import CorruptFileError
-from icesql.iceberg.avro.container import AvroFile, BadAvro
+from icesql.iceberg.avro.container import AvroFile
 from icesql.iceberg.avro.schema import (
     AvroNode,
     OddSchema,
     parse_avro_schema,
 )
-from icesql.iceberg.avro.values import Read, compile_reader
+from icesql.iceberg.avro.values import BadAvro, Read, compile_reader
 from icesql.iceberg.manifest import schema as known
 from icesql.iceberg.manifest.columns import ManifestColumns
 from icesql.iceberg.manifest.entries import PlainMaps

@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from icesql.errors import CorruptFileError
-from icesql.iceberg.avro.container import BadAvro
 from icesql.iceberg.avro.schema import AvroNode, OddSchema
-from icesql.iceberg.avro.values import compile_reader
+from icesql.iceberg.avro.values import BadAvro, compile_reader
 from icesql.iceberg.manifest.encoded_maps import (
     BYTES_MAP_SKIPS,
     LONG_ARRAY_SKIPS,

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from icesql.errors import CorruptFileError
+from icesql.iceberg.avro.container import AvroBlock, AvroContainer
 from icesql.iceberg.expressions.predicate import Predicate
 from icesql.iceberg.manifest.data_file import DataFile
-from icesql.read.formats.avro_blocks import AvroBlock, AvroContainer
 from icesql.read.formats.avro_columns import (
     BadSchema,
     avro_array,
@@ -36,7 +36,8 @@ class AvroSource:
         self._data_file = file
         self._stream = context.storage.open(file.path)
         try:
-            self._container = AvroContainer(self._stream, self.path)
+            with decoding(self.path):
+                self._container = AvroContainer(self._stream, self.path)
             self._open(context)
         except BaseException:
             self._stream.close()
@@ -74,7 +75,7 @@ class AvroSource:
         records: list[Any] = []
         seen, file = 0, self._data_file
         end = None if whole else start + length
-        for block in self._container.blocks(0 if whole else start, end):
+        for block in self._blocks(0 if whole else start, end):
             seen = block.first + block.count
             if 0 <= file.record_count < seen:
                 # Before decoding: a damaged count could ask for any number of empty records.
@@ -90,6 +91,15 @@ class AvroSource:
             yield from self._batches(records, wanted, first)
         if whole:
             check_row_count(file, seen, self.path)
+
+    def _blocks(self, start: int, end: int | None) -> Iterator[AvroBlock]:
+        blocks = self._container.blocks(start, end)
+        while True:
+            with decoding(self.path):
+                block = next(blocks, None)
+            if block is None:
+                return
+            yield block
 
     def _decode(self, block: AvroBlock) -> list[Any]:
         import fastavro

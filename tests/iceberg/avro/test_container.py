@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import zlib
 
 import pyarrow as pa
 import pytest
 
 from icesql.errors import CorruptFileError, UnsupportedTableError
-from icesql.iceberg.avro.container import BadAvro, read_avro_file, read_varint
+from icesql.iceberg.avro.container import AvroContainer, read_avro_file
+from icesql.iceberg.avro.values import BadAvro, read_varint
 from icesql.iceberg.manifest.encoded_maps import encode_varint
 
 SYNC = bytes(range(16))
@@ -71,6 +73,19 @@ def test_metadata_in_blocks_with_byte_sizes_reads() -> None:
     assert read_avro_file(data, "f").schema == SCHEMA
 
 
+def test_a_range_holds_the_blocks_whose_sync_marker_begins_in_it() -> None:
+    blocks = [block(bytes([2 * index]) * size, size) for index, size in enumerate((3, 5, 7), 1)]
+    data = header() + b"".join(blocks)
+    container = AvroContainer(io.BytesIO(data), "f")
+    second = len(header()) + len(blocks[0])
+    marker = second - len(SYNC)
+    (found,) = container.blocks(marker, marker + 1)
+    assert (found.count, found.first, found.data, found.offset) == (5, 3, b"\x04" * 5, second)
+    assert [each.count for each in container.blocks(0, marker)] == [3]
+    assert [each.count for each in container.blocks(marker + 1, len(data))] == [7]
+    assert [each.count for each in container.blocks()] == [3, 5, 7]
+
+
 GOOD = header(b"deflate") + block(deflate(b"\x02"))
 AT = len(header(b"deflate"))
 
@@ -104,6 +119,9 @@ def test_damage_is_a_corrupt_file_with_its_place(data: bytes, offset: int | None
     with pytest.raises(CorruptFileError) as caught:
         read_avro_file(data, "s3://b/f.avro")
     assert caught.value.path == "s3://b/f.avro"
+    with pytest.raises(CorruptFileError) as streamed:
+        list(AvroContainer(io.BytesIO(data), "s3://b/f.avro").blocks())
+    assert str(streamed.value) == str(caught.value)
     if offset is not None:
         assert caught.value.offset == offset
 

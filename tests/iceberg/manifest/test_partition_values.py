@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from icesql.iceberg.avro.container import BadAvro
 from icesql.iceberg.avro.schema import AvroNode
+from icesql.iceberg.avro.values import BadAvro
 from icesql.iceberg.manifest.partition_values import partition_converter
 from icesql.iceberg.types import (
     BINARY,

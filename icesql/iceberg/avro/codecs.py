@@ -1,0 +1,133 @@
+"""The codecs of Avro blocks, none of which unpacks further than the packed length allows.
+
+Source: Avro 1.12 specification, "Required Codecs" and "Optional Codecs".
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final
+
+from icesql.errors import UnsupportedTableError
+from icesql.iceberg.avro.values import BadAvro
+
+# Bytes after unpacking. Metadata of many like files packs to a twentieth, rarely less; what is
+# small may pack better, and beyond the end no manifest is planned with.
+_UNPACKED_TIMES: Final = 64
+_UNPACKED_SMALL: Final = 64 << 20
+_UNPACKED_END: Final = 1 << 30
+_STEP: Final = 4 << 20
+# What an xz block may ask for before it has given a byte.
+_XZ_MEMORY: Final = 64 << 20
+
+
+def most_unpacked(packed: int) -> int:
+    """The bytes that so many packed bytes may become."""
+    return min(max(_UNPACKED_TIMES * packed, _UNPACKED_SMALL), _UNPACKED_END)
+
+
+def unpack(codec: str, packed: bytes, limit: int, path: str) -> bytes:
+    """One block, of at most ``limit`` bytes.
+
+    Codecs null, deflate, bzip2 and xz need the standard library alone, snappy and zstandard use
+    pyarrow; another codec raises UnsupportedTableError, data that is not packed by it BadAvro.
+    """
+    match codec:
+        case "null":
+            return packed
+        case "deflate":
+            return _inflate(packed, limit)
+        case "bzip2" | "xz":
+            return _standard(codec, packed, limit)
+        case "snappy" | "zstandard":
+            return _arrow(codec, packed, limit)
+        case _:
+            raise UnsupportedTableError(f"Avro codec {codec[:40]!r}", path=path)
+
+
+def _inflate(packed: bytes, limit: int) -> bytes:
+    inflate = zlib.decompressobj(-15)
+    try:
+        parts = [inflate.decompress(packed, _STEP)]
+        total = len(parts[0])
+        # Output may still come when all input is taken, so only the end or nothing new ends it.
+        while total <= limit and not inflate.eof and parts[-1]:
+            parts.append(inflate.decompress(inflate.unconsumed_tail, _STEP))
+            total += len(parts[-1])
+    except zlib.error as error:
+        raise BadAvro(f"not deflate: {error}") from error
+    if total > limit:
+        raise _too_large(limit)
+    if not inflate.eof:
+        raise BadAvro("deflate data ends early")
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _standard(codec: str, packed: bytes, limit: int) -> bytes:
+    import bz2
+    import lzma
+
+    unpack: bz2.BZ2Decompressor | lzma.LZMADecompressor
+    if codec == "bzip2":
+        unpack = bz2.BZ2Decompressor()
+    else:
+        unpack = lzma.LZMADecompressor(memlimit=_XZ_MEMORY)
+    parts: list[bytes] = []
+    total = 0
+    try:
+        while not unpack.eof:
+            parts.append(unpack.decompress(packed, _STEP))
+            packed, total = b"", total + len(parts[-1])
+            if total > limit:
+                raise _too_large(limit)
+            if not parts[-1] and not unpack.eof:
+                raise BadAvro(f"{codec} data ends early")
+    except (OSError, EOFError, lzma.LZMAError) as error:
+        raise BadAvro(f"not {codec}: {error}") from error
+    return b"".join(parts)
+
+
+def _arrow(codec: str, packed: bytes, limit: int) -> bytes:
+    import pyarrow as pa
+
+    try:
+        if codec == "zstandard":
+            return _stream(packed, limit)
+        size, checksum = _snappy_size(packed), packed[-4:]
+        # A copy of at most 64 bytes takes three: nothing packs better.
+        if size > min(limit, 32 * len(packed)):
+            raise _too_large(min(limit, 32 * len(packed)))
+        part: bytes = pa.decompress(packed[:-4], size, codec="snappy", asbytes=True)
+    except (OSError, pa.ArrowException) as error:
+        raise BadAvro(f"not {codec}: {error}") from error
+    if zlib.crc32(part) != int.from_bytes(checksum, "big"):
+        raise BadAvro("the checksum of a snappy block does not match")
+    return part
+
+
+def _stream(packed: bytes, limit: int) -> bytes:
+    import pyarrow as pa
+
+    parts: list[bytes] = []
+    total = 0
+    with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as stream:
+        while total <= limit and (part := stream.read(_STEP)):
+            parts.append(part)
+            total += len(part)
+    if total > limit:
+        raise _too_large(limit)
+    return b"".join(parts)
+
+
+def _too_large(limit: int) -> BadAvro:
+    return BadAvro(f"unpacked it has more bytes than its packed length allows ({limit:,})")
+
+
+def _snappy_size(packed: bytes) -> int:
+    size = shift = 0
+    for byte in packed[:5]:
+        size |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            return size
+    raise BadAvro("not snappy")
