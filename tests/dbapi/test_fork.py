@@ -13,7 +13,7 @@ import pytest
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 
 START = """
-    import gc, os, sys
+    import gc, os, sys, threading, time
     import icesql
 
     warehouse = sys.argv[1]
@@ -135,6 +135,8 @@ def test_an_idle_engine_is_not_torn_down_in_a_child(warehouse: Path, drop: str) 
         del cursor, stream
         connection.execute("SET threads = 4")
         connection.execute("SELECT count(*) FROM range(900000) WHERE range % 7 = 1").fetchall()
+        while threading.active_count() > 1:
+            time.sleep(0.01)
         sys.stdout.flush()
         child = os.fork()
         if child == 0:
