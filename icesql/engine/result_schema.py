@@ -13,7 +13,7 @@ The engine's own types are mapped to one Arrow type and one Python value each:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import timedelta, tzinfo
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -370,6 +370,3 @@ def _interval(value: Any) -> timedelta:
             "CAST it to VARCHAR or read it through arrow()"
         )
     return timedelta(days=value.days, microseconds=value.nanoseconds // 1000)
-
-
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -24,11 +24,6 @@ class Schema(Struct, frozen=True, dict=True):
         """The columns as one struct type."""
         return t.StructType(self.fields)
 
-    @property
-    def column_names(self) -> tuple[str, ...]:
-        """The names of the top-level columns."""
-        return tuple(column.name for column in self.fields)
-
     @cached_property
     def field_by_id(self) -> Mapping[int, t.NestedField]:
         """Every field at any depth by its id."""

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icesql.iceberg.bounds import decode_bound, encode_bound, scaled_decimal
+from icesql.iceberg.bounds import decode_bound, scaled_decimal
 from icesql.iceberg.types import (
     BINARY,
     BOOLEAN,
@@ -32,6 +32,7 @@ from icesql.iceberg.types import (
     FixedType,
     IcebergType,
 )
+from tests.writer.bounds import encode_bound
 
 VECTORS: list[tuple[IcebergType, object, str]] = [
     (BOOLEAN, False, "00"),

@@ -32,7 +32,7 @@ from icesql.iceberg.types import (
     DecimalType,
     NestedField,
 )
-from icesql.query.pushdown.predicate import to_predicate
+from icesql.query.pushdown.predicate import translate
 
 ZONES = ("UTC", "Europe/Berlin", "America/New_York")
 DAY = 86_400_000_000
@@ -256,6 +256,6 @@ def test_predicate_holds_for_every_row_that_duckdb_keeps(zone: str, condition: s
         kept = _database(zone).execute(f"SELECT n FROM r WHERE {sql}").fetchall()
     except duckdb.Error:
         return  # a comparison of types that do not meet
-    predicate = to_predicate(tree, lambda column: _FIELDS.get(column.name), context)
+    predicate = translate(tree, lambda column: _FIELDS.get(column.name), context).predicate
     lost = [_rows()[n] for (n,) in kept if not evaluate(predicate, _rows()[n].get)]
     assert not lost, f"{sql} in {zone} became {predicate}, which loses {lost[0]}"

@@ -45,7 +45,7 @@ def test_travel_selects_snapshot_and_schema(travel, snapshot_id, schema_id, ref,
 
 def test_columns_are_those_of_the_selected_schema(bind_sql):
     (scan,) = bind_sql("SELECT * FROM history VERSION AS OF 10").scans
-    assert scan.projection.column_names == ("old",)
+    assert [column.name for column in scan.projection.fields] == ["old"]
 
 
 def test_a_travelled_table_is_reported_in_the_session_zone(bind_sql):

@@ -299,14 +299,16 @@ def test_groups_offer_relations_for_an_engine(tmp_path: Path) -> None:
     relations = DeleteRelations(scan, [whole(file, deletes)], QueryContext())
     scoped, everywhere = relations.equality_groups
     assert everywhere.is_global
-    assert everywhere.reader().read_all().to_pylist() == [{"c1": 8, "sequence_number": 5}]
-    assert scoped.reader().read_all().to_pylist() == [
+    assert pa.Table.from_batches(everywhere.batches()).to_pylist() == [
+        {"c1": 8, "sequence_number": 5}
+    ]
+    assert pa.Table.from_batches(scoped.batches()).to_pylist() == [
         {"c1": 7, "partition": 0, "sequence_number": 3},
         {"c1": 7, "partition": 1, "sequence_number": 4},
         {"c1": None, "partition": 1, "sequence_number": 4},
     ]
     assert scoped.partition_of(file) == 0
-    assert (scoped.field_ids, scoped.has_float_keys, scoped.row_count) == ((1,), False, 3)
+    assert (scoped.field_ids, scoped.row_count) == ((1,), 3)
 
 
 def test_spilled_keys_delete_the_same_rows(tmp_path: Path) -> None:

@@ -116,11 +116,6 @@ def render_predicate(predicate: Predicate, schema: Schema) -> str:
     return _render(predicate, lambda leaf: render_column_leaf(leaf, schema))
 
 
-def render_partition_predicate(predicate: Predicate, spec: PartitionSpec, schema: Schema) -> str:
-    """A projection of ``spec``, with as few parentheses as it needs."""
-    return _render(predicate, lambda leaf: render_partition_leaf(leaf, spec, schema))
-
-
 def _render(predicate: Predicate, leaf_text: Callable[[Leaf], str]) -> str:
     match predicate:
         case And(left, right):

@@ -57,10 +57,3 @@ class DataFile(Struct, frozen=True):
     def is_deletion_vector(self) -> bool:
         """Whether the positions lie in a Puffin blob."""
         return self.file_format == "PUFFIN"
-
-    @property
-    def content_size(self) -> int:
-        """Bytes to read: the blob of a deletion vector, else the whole file."""
-        if self.content_size_in_bytes is not None:
-            return self.content_size_in_bytes
-        return self.file_size_in_bytes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, Protocol
 
@@ -38,17 +38,6 @@ class PlainMaps(Struct, frozen=True):
 
     def __getitem__(self, index: int) -> Mapping[int, Any] | None:
         return self.maps[index]
-
-
-# The columns of maps, in the order that DataFile has them.
-MAP_COLUMNS: Final = (
-    "column_sizes",
-    "value_counts",
-    "null_value_counts",
-    "nan_value_counts",
-    "lower_bounds",
-    "upper_bounds",
-)
 
 
 class ManifestEntries(Struct, frozen=True, dict=True):
@@ -140,10 +129,6 @@ class ManifestEntries(Struct, frozen=True, dict=True):
             snapshot_id=self.snapshot_id[index],
             **others,
         )
-
-    def data_files(self) -> Iterator[DataFile]:
-        """The files of the live entries, in order."""
-        return (self.data_file(index) for index, live in enumerate(self.live) if live)
 
     def __getstate__(self) -> dict[str, Any]:
         # What was looked up can be looked up again; it need not travel.

@@ -152,18 +152,6 @@ def _compare(operation: Operation, term: Term, column_type: t.IcebergType, value
     return predicate | Leaf(Operation.IS_NAN, term)
 
 
-def compare_any(
-    term: Term,
-    column_type: t.IcebergType,
-    constants: Iterable[Constant],
-    query: QueryContext,
-) -> Predicate:
-    """``term IN (constants)``: one set where single values are left, ranges beside it."""
-    return any_of(
-        compare_constant(Operation.EQ, term, column_type, each, query) for each in constants
-    )
-
-
 def any_of(parts: Iterable[Predicate]) -> Predicate:
     """The OR of ``parts``, with equalities on one column gathered into an IN."""
     values: dict[Term, set[Any]] = {}

@@ -71,18 +71,14 @@ class Translation(Struct, frozen=True):
     reasons: tuple[str, ...]
 
 
-def to_predicate(condition: exp.Expr, resolve: Resolve, query: QueryContext) -> Predicate:
+def translate(condition: exp.Expr, resolve: Resolve, query: QueryContext) -> Translation:
     """A predicate that holds for every row for which ``condition`` is true.
 
+    With it comes why parts of the condition could not be used.
     ``resolve`` gives the field, at any depth, that a column of the condition means in the scan,
     None for columns of other tables. Terms are named by the field alone. NULL, NaN, zeros and
     literals that the column's type cannot hold: see ``iceberg.expressions``.
     """
-    return translate(condition, resolve, query).predicate
-
-
-def translate(condition: exp.Expr, resolve: Resolve, query: QueryContext) -> Translation:
-    """Like ``to_predicate``, and why parts of the condition could not be used."""
     translator = Translator(resolve, query)
     predicate = translator.implied(condition, negated=False)
     return Translation(predicate, tuple(dict.fromkeys(translator.reasons)))

@@ -127,11 +127,6 @@ class EqualityGroup(Struct, frozen=True):
         return self.partitions is None
 
     @property
-    def has_float_keys(self) -> bool:
-        """Whether -0.0 and 0.0 must be kept apart, which SQL's ``=`` does not."""
-        return any(t.is_floating(column.leaf.type) for column in self.columns)
-
-    @property
     def row_count(self) -> int:
         """Rows of all delete files as the manifests count them."""
         return sum(max(file.record_count, 0) for file in self.files)
@@ -183,10 +178,6 @@ class EqualityGroup(Struct, frozen=True):
                     kept = None
                 yield batch
         self._state.kept = kept
-
-    def reader(self) -> pa.RecordBatchReader:
-        """``batches()`` as a stream for an engine."""
-        return pa.RecordBatchReader.from_batches(self.schema, self.batches())
 
     def index(self) -> KeyIndex:
         """Key → greatest sequence number, built on first use."""

@@ -68,13 +68,6 @@ class ResidualEvaluator:
                 return predicate
 
 
-def residual_for(
-    predicate: Predicate, spec: PartitionSpec, partition: tuple[Any, ...], schema: Schema
-) -> Predicate:
-    """The residual of ``predicate`` for one partition of ``spec``; see ResidualEvaluator."""
-    return ResidualEvaluator(predicate, spec, schema).residual(partition)
-
-
 def _projections(
     predicate: Predicate, spec: PartitionSpec, schema: Schema
 ) -> Mapping[Leaf, tuple[Predicate, Predicate]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeVar
 
 from msgspec import Struct
@@ -138,14 +138,6 @@ def pack(
                 yield bins.pop(index)[0]
     for held, _ in bins:
         yield held
-
-
-def pack_end(
-    items: Sequence[Item], target: int, weigh: Callable[[Item], int], *, lookback: int
-) -> list[list[Item]]:
-    """As ``pack`` from the last item backwards: what is left over is in the first group."""
-    groups = pack(list(reversed(items)), target, weigh, lookback=lookback)
-    return [group[::-1] for group in groups][::-1]
 
 
 def adjust_split_size(scan_size: int, parallelism: int, split_size: int) -> int:

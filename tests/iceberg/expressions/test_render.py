@@ -9,7 +9,7 @@ import pytest
 
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Leaf, Operation, Term
 from icesql.iceberg.expressions.render import (
-    render_partition_predicate,
+    render_partition_leaf,
     render_predicate,
     render_value,
 )
@@ -93,6 +93,9 @@ def test_partition_values_are_shown_by_their_transform():
         PartitionField((1,), 1000, "month", "d_month"),
         PartitionField((2,), 1001, "truncate[2]", "s_trunc"),
     ))  # fmt: skip
-    predicate = Leaf(O.LT_EQ, Term(1000, "d_month"), 300) & Leaf(O.EQ, Term(1001, "s_trunc"), "ab")
-    text = render_partition_predicate(predicate, spec, SCHEMA)
-    assert text == "d_month <= 1995-01 AND s_trunc = 'ab'"
+    month, start = (
+        Leaf(O.LT_EQ, Term(1000, "d_month"), 300),
+        Leaf(O.EQ, Term(1001, "s_trunc"), "ab"),
+    )
+    assert render_partition_leaf(month, spec, SCHEMA) == "d_month <= 1995-01"
+    assert render_partition_leaf(start, spec, SCHEMA) == "s_trunc = 'ab'"

@@ -87,7 +87,7 @@ def test_v2_metadata_reads_in_full() -> None:
     metadata = parse(v2())
     assert metadata.format_version == 2
     assert metadata.location == "s3://bucket/t"
-    assert metadata.schema.column_names == ("name", "id")
+    assert [column.name for column in metadata.schema.fields] == ["name", "id"]
     assert metadata.schema.type_of(1) == LONG
     assert metadata.spec == PartitionSpec(0)
     assert metadata.specs[1].fields == (PartitionField((3,), 1000, "identity", "o"),)

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icesql.iceberg.bounds import encode_bound
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import (
@@ -25,6 +24,7 @@ from icesql.iceberg.types import (
     StructType,
 )
 from icesql.scan.deletes.delete_overlap import Overlap
+from tests.writer.bounds import encode_bound
 
 
 def described(

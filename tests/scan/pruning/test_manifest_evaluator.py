@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icesql.iceberg.bounds import encode_bound
 from icesql.iceberg.expressions.evaluate import evaluate
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_FALSE,
@@ -35,6 +34,7 @@ from icesql.iceberg.types import (
 )
 from icesql.scan.pruning.manifest_evaluator import explain_manifest, manifest_may_match
 from icesql.scan.pruning.partition_evaluator import explain_partition, partition_mask
+from tests.writer.bounds import encode_bound
 
 O = Operation  # noqa: E741
 

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icesql.iceberg.bounds import encode_bound
 from icesql.iceberg.expressions.evaluate import evaluate
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_FALSE,
@@ -41,6 +40,7 @@ from icesql.iceberg.types import (
 )
 from icesql.scan.pruning.metrics_evaluator import explain_metrics, metrics_mask
 from icesql.scan.pruning.strict_evaluator import strict_mask
+from tests.writer.bounds import encode_bound
 
 O = Operation  # noqa: E741
 MAPS = ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")

@@ -30,12 +30,18 @@ from icesql.iceberg.types import (
     IcebergType,
     NestedField,
 )
-from icesql.scan.pruning.residual import ResidualEvaluator, residual_for
+from icesql.scan.pruning.residual import ResidualEvaluator
 
 O = Operation  # noqa: E741
 SCHEMA = Schema((NestedField(1, "dateint", INTEGER), NestedField(2, "hour", INTEGER)))
 DATEINT, HOUR = Term(1, "dateint"), Term(2, "hour")
 BY_DATEINT = PartitionSpec(0, (PartitionField((1,), 1000, "identity", "dateint"),))
+
+
+def residual_for(
+    predicate: Predicate, spec: PartitionSpec, partition: tuple[Any, ...], schema: Schema
+) -> Predicate:
+    return ResidualEvaluator(predicate, spec, schema).residual(partition)
 
 
 def date_of(operation: Operation, literal: Any = None) -> Leaf:

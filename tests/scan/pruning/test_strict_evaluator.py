@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from icesql.iceberg.bounds import encode_bound
 from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE, Leaf, Operation, Term
 from icesql.iceberg.manifest.entries import ManifestEntries, PlainMaps
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import DOUBLE, INTEGER, STRING, UUID, NestedField, StructType
 from icesql.scan.pruning.strict_evaluator import strict_mask
+from tests.writer.bounds import encode_bound
 
 O = Operation  # noqa: E741
 SCHEMA = Schema(

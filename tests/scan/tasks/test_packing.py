@@ -19,7 +19,6 @@ from icesql.scan.tasks.packing import (
     Packing,
     adjust_split_size,
     pack,
-    pack_end,
     pack_files,
     weight,
 )
@@ -87,15 +86,6 @@ def test_the_heaviest_bin_comes_out_first_when_asked() -> None:
 
 def test_an_item_heavier_than_the_target_is_alone() -> None:
     assert groups([10, 1, 1], 5) == [[10], [1, 1]]
-
-
-def test_packing_from_the_end_leaves_the_small_group_first() -> None:
-    def packed(target: int, lookback: int = 1) -> list[list[int]]:
-        return pack_end([1, 2, 3, 4, 5], target, lambda item: item, lookback=lookback)
-
-    assert packed(5) == [[1], [2, 3], [4], [5]]
-    assert packed(12) == [[1, 2], [3, 4, 5]]
-    assert packed(15) == [[1, 2, 3, 4, 5]]
 
 
 def test_a_bin_holds_at_most_so_many_items() -> None:
