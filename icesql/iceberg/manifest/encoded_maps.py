@@ -8,6 +8,7 @@ what they do not recognise (long values, several blocks in one map) is read item
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
@@ -24,6 +25,11 @@ _LENGTHS: Final = (*_COMMON, *(each for each in range(64) if each not in _COMMON
 _SHORT_BYTES: Final = b"|".join(
     re.escape(bytes([2 * length])) + (b".{%d}" % length if length else b"") for length in _LENGTHS
 )
+# Looking one field up costs about as much as decoding so many items, and this part of the others.
+_LOOK_UP: Final = 2_000
+_STEP: Final = 0.02
+# Eight bytes each.
+_MOST_INDEXED: Final = 4_000_000
 _ITEM: Final = {"long": _VARINT + _VARINT, "bytes": _VARINT + b"(?:" + _SHORT_BYTES + b")"}
 
 
@@ -87,6 +93,27 @@ def read_map(data: bytes, position: int, kind: Kind) -> tuple[dict[int, Any], in
             values[key], position = read_value(data, position)
 
 
+def map_places(data: bytes, position: int, kind: Kind, *, last: bool) -> dict[int, int]:
+    """Where the value of each key of a map begins; of a key that comes twice the ``last``."""
+    places: dict[int, int] = {}
+    while True:
+        count, position = read_varint(data, position)
+        if count == 0:
+            return places
+        if count < 0:
+            count = -count
+            _, position = read_varint(data, position)
+        for _ in range(count):
+            key, position = read_varint(data, position)
+            if last or key not in places:
+                places[key] = position
+            value, position = read_varint(data, position)
+            if kind == "bytes":
+                if value < 0:
+                    raise BadAvro("negative length")
+                position += value
+
+
 def read_long_array(data: bytes, position: int) -> tuple[tuple[int, ...], int]:
     """The array of integers that starts at ``position``, and where it ends."""
     values: list[int] = []
@@ -106,10 +133,11 @@ class EncodedMaps:
     """One column of maps; ``offsets`` says where each begins in ``data``, -1 for none.
 
     The maps have been stepped over before, so they are known to lie inside the data; those with an
-    index in ``irregular`` were not recognised by the expressions.
+    index in ``irregular`` were not recognised by the expressions. Where a query asks for so many
+    fields that looking each up costs more, the places of all fields are noted once.
     """
 
-    __slots__ = ("_data", "_irregular", "_kind", "_offsets", "_path")
+    __slots__ = ("_asked", "_data", "_irregular", "_items", "_kind", "_offsets", "_path", "_places")
 
     def __init__(
         self,
@@ -121,9 +149,52 @@ class EncodedMaps:
     ) -> None:
         self._data, self._offsets, self._irregular = data, offsets, irregular
         self._kind, self._path = kind, path
+        self._asked, self._items = 0, -1
+        self._places: Mapping[int, array[int]] | None = None
 
     def values_of(self, field_id: int) -> list[Any]:
         """The value of one field in every entry, None where there is none."""
+        self._asked += 1
+        if self._places is None and self._is_worth_noting():
+            self._places = self._noted()
+        if self._places is None:
+            return self._looked_up(field_id)
+        places = self._places.get(field_id)
+        if places is None:
+            return [None] * len(self._offsets)
+        read: Callable[[bytes, int], tuple[Any, int]]
+        read = read_varint if self._kind == "long" else read_bytes
+        return [None if place < 0 else read(self._data, place)[0] for place in places]
+
+    def _is_worth_noting(self) -> bool:
+        if self._asked < 3:
+            return False
+        if self._items < 0:
+            starts = (each for each in self._offsets if each >= 0)
+            self._items = sum(abs(read_varint(self._data, each)[0]) for each in starts)
+        items = self._items
+        return items <= _MOST_INDEXED and self._asked * (_LOOK_UP + items * _STEP) > items
+
+    def _noted(self) -> Mapping[int, array[int]]:
+        """Where the value of each field begins in every entry, -1 where it has none."""
+        data, irregular = self._data, self._irregular
+        none = array("q", [-1]) * len(self._offsets)
+        noted: dict[int, array[int]] = {}
+        for index, offset in enumerate(self._offsets):
+            if offset < 0:
+                continue
+            try:
+                places = map_places(data, offset, self._kind, last=index in irregular)
+            except (IndexError, BadAvro) as error:
+                raise CorruptFileError(self._path, f"bad Avro map: {error}") from error
+            for field_id, place in places.items():
+                found = noted.get(field_id)
+                if found is None:
+                    found = noted[field_id] = none[:]
+                found[index] = place
+        return noted
+
+    def _looked_up(self, field_id: int) -> list[Any]:
         data, irregular = self._data, self._irregular
         if field_id <= 0:  # a zero key looks like the end of a map
             return [self._irregular_value(offset, field_id) for offset in self._offsets]
