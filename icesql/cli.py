@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from icesql.config import unknown_variables
 from icesql.errors import Error, InternalError, OperationalError, ProgrammingError
-from icesql.repl.render import FORMATS, Style, row_line, write_rows
+from icesql.repl.render import FORMATS, Style, row_line, write_result
 from icesql.repl.terminal import Messages, Output, cannot_write, one_line, say
 
 if TYPE_CHECKING:
@@ -340,8 +340,7 @@ def _show(cursor: Cursor, options: argparse.Namespace) -> None:
     out = Output(sys.stdout, options.format)
     if cursor.description:
         gc.enable()
-        columns = [column[0] for column in cursor.description]
-        count = write_rows(out, options.format, columns, cursor, _style(out))
+        count = write_result(out, options.format, cursor.description, cursor, _style(out))
     if options.verbose:
         from icesql.repl.render import scan_lines
 

@@ -110,6 +110,18 @@ class QueryContext(Struct):
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     progress: Callable[[Progress], None] | None = None
 
+    @classmethod
+    def begin(
+        cls,
+        settings: Settings,
+        cancel: threading.Event | None = None,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> QueryContext:
+        """That of a statement that starts now; its deadline follows ``query_timeout``."""
+        limit = settings.query_timeout
+        deadline = None if limit is None else time.monotonic() + limit
+        return cls(settings, cancel or threading.Event(), deadline, progress=progress)
+
     def check(self) -> None:
         """Raises QueryCancelledError once the query was cancelled or its time is over."""
         if self.cancel.is_set():

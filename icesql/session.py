@@ -1,12 +1,8 @@
-"""The whole pipeline on one screen: SQL text → statement → bound query → scan plans → result.
-
-The only place that names concrete engines.
-"""
+"""The whole pipeline on one screen: statement → bound query → scan plans → result."""
 
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -18,20 +14,20 @@ from msgspec.structs import replace
 from icesql.access import Access
 from icesql.catalog.search_path import SearchPath
 from icesql.config import Settings, check_temp_directory
-from icesql.context import Progress, QueryContext
+from icesql.context import QueryContext
+from icesql.engine.engines import Engines, choose_engine
 from icesql.engine.static import StaticResult
-from icesql.errors import InterfaceError, UnsupportedSqlError
+from icesql.errors import InterfaceError, OperationalError
+from icesql.stack import with_room
 from icesql.storage.cache import BoundedCache
 from icesql.storage.clean_errors import without_secrets
-from icesql.storage.credentials import redact_urls
 
 if TYPE_CHECKING:
-    from icesql.catalog.open import Catalog, Table
-    from icesql.engine.protocol import Engine, Result
+    from icesql.catalog.open import Catalog
+    from icesql.engine.protocol import Result
     from icesql.query.bound import BoundQuery
-    from icesql.scan.plan import ScanPlan
     from icesql.scan.report import ScanReport
-    from icesql.sql.statement import Query, Statement, TableReference
+    from icesql.sql.statement import Explain, Query, Statement
 
 _CACHE_BYTES = 128 << 20
 
@@ -64,12 +60,8 @@ class Session:
         self.settings, self.dialect = settings, dialect
         self.names = SearchPath(open_catalog, BoundedCache(_CACHE_BYTES), access or Access())
         self._defaults = settings
-        self._spark = spark
-        self._engines: dict[str, Engine] = {}
-        self._lock = threading.Lock()
+        self.engines = Engines(spark)
         self._closed, self._process = False, os.getpid()
-
-    # ------------------------------------------------------------------ the pipeline
 
     def check_open(self) -> None:
         """Raises InterfaceError once the session is closed, and in a process that was forked."""
@@ -96,25 +88,8 @@ class Session:
         sources = [self._properties, *self.names.storage_properties]
         return without_secrets({str(number): each for number, each in enumerate(sources)})
 
-    def context(
-        self,
-        cancel: threading.Event | None = None,
-        progress: Callable[[Progress], None] | None = None,
-    ) -> QueryContext:
-        """What one statement carries, from now on."""
-        limit = self.settings.query_timeout
-        return QueryContext(
-            settings=self.settings,
-            cancel=cancel or threading.Event(),
-            deadline=None if limit is None else time.monotonic() + limit,
-            progress=progress,
-        )
-
     def execute(self, statement: Statement, query: QueryContext) -> Outcome:
         """Run one statement, also where the caller's stack is nearly full."""
-        from icesql.errors import OperationalError
-        from icesql.stack import with_room
-
         try:
             return with_room(lambda: self._execute(statement, query))
         except RecursionError as error:
@@ -152,17 +127,6 @@ class Session:
                 columns, rows, notes = query.wait_for(lambda: show(statement, self.names, query))
                 return Outcome(StaticResult(columns, rows), notes=notes)
 
-    def _opener(self, query: QueryContext) -> Callable[[TableReference], Table]:
-        """Opens tables; what may wait for another machine is left when the query ends."""
-
-        def open_table(reference: TableReference) -> Table:
-            name = reference.parts, reference.path
-            if self.names.is_near(*name):
-                return self.names.open_table(*name)
-            return query.wait_for(lambda: self.names.open_table(*name))
-
-        return open_table
-
     def _set(self, name: str, value: str) -> None:
         self.names.access.check_setting(name)
         changed = self.settings.with_text(name, value)
@@ -170,139 +134,47 @@ class Session:
             check_temp_directory(changed.temp_directory)
         self.settings = changed
 
-    def _bind(self, statement: Query, query: QueryContext) -> BoundQuery:
-        from icesql.query.bind import bind
-
-        bound = bind(statement, self._opener(query), query)
-        if not statement.files:
-            return bound
-        from icesql.query.files import bind_files
-
-        if query.settings.engine != "local":
-            first = statement.files[0]
-            raise UnsupportedSqlError(
-                f"{first.function}() where engine = '{query.settings.engine}'",
-                hint="files are read with engine = 'local'",
-                line=first.line,
-                column=first.column,
-            )
-        return replace(bound, files=bind_files(statement.files, self.names.access.files, query))
-
     def _query(self, statement: Query, query: QueryContext) -> Outcome:
+        from icesql.query.bind import bind
         from icesql.query.metadata_answers import answer_from_metadata
         from icesql.scan.planner import plan
 
-        bound = self._bind(statement, query)
-        verified = query.settings.verify == "full"
-        answer = None if verified else answer_from_metadata(bound, query)
+        bound = bind(statement, self.names, query)
+        answer = answer_from_metadata(bound, query)
         if answer is not None:
             columns = [(name, "bigint") for name in answer.names]
-            result: Result = StaticResult(columns, [answer.row])
-            return Outcome(result, tuple(getattr(answer, "reports", ())), bound.notes, bound)
+            return Outcome(StaticResult(columns, [answer.row]), (), bound.notes, bound)
         plans = [plan(scan, query) for scan in bound.scans]
         notes = bound.notes
-        if verified:
+        if query.settings.verify == "full":
             from icesql.read.verification import verify
 
-            notes = (*notes, *verify(plans, query))
-        engine, choice = self._engine(plans, query)
-        result = engine.execute(bound, plans, query)
-        notes = (*notes, *choice)
+            notes += verify(plans, query)
+        choice = choose_engine(plans, query.settings)
+        notes += () if choice.reason is None else (choice.reason,)
+        result = self.engines.named(choice.name).execute(bound, plans, query)
         return Outcome(result, tuple(each.report for each in plans), notes, bound)
 
-    def _explain(self, statement: Any, query: QueryContext) -> Outcome:
-
-        from icesql.engine.duckdb.relations.grouping import group_files
-        from icesql.query.explain import as_json, as_text, describe
+    def _explain(self, statement: Explain, query: QueryContext) -> Outcome:
+        from icesql.explain import explain, measure
+        from icesql.query.bind import bind
         from icesql.scan.planner import plan
 
         started = time.perf_counter()
-        bound = self._bind(statement.query, query)
-        bound_at = time.perf_counter()
-        plans: list[ScanPlan] = [plan(replace(scan, explain=True), query) for scan in bound.scans]
-        planned_at = time.perf_counter()
-        labels = [
-            [
-                (group.label, len(group.tasks))
-                for group in group_files(each.files, each.context, query.settings)
-            ]
-            for each in plans
-        ]
-        measured: dict[str, Any] | None = None
+        bound = bind(statement.query, self.names, query)
+        bind_seconds = time.perf_counter() - started
+        plans = [plan(replace(scan, explain=True), query) for scan in bound.scans]
+        choice, measured = choose_engine(plans, query.settings), None
         if statement.analyze:
-            engine, _ = self._engine(plans, query)
-            result = engine.execute(bound, plans, query)
-            try:
-                rows = 0
-                while chunk := result.fetch(10_000):
-                    rows += len(chunk)
-            finally:
-                result.close()
-            measured = {
-                "bind_seconds": bound_at - started,
-                "plan_seconds": planned_at - bound_at,
-                "read_seconds": time.perf_counter() - planned_at,
-                "rows": rows,
-                "groups": result.groups,
-            }
-        name, why = _chosen(plans, query)
-        described = describe(bound, plans, labels, query, measured=measured, engine=(name, *why))
-        lines = as_json(described) if statement.format == "json" else as_text(described)
-        shown = [(redact_urls(line),) for line in lines]
-        result = StaticResult([("plan", "varchar")], shown)
+            engine = self.engines.named(choice.name)
+            measured = measure(engine, bound, plans, query, bind_seconds)
+        result = explain(bound, plans, query, statement.format, choice, measured)
         return Outcome(result, tuple(each.report for each in plans), bound.notes)
-
-    # ------------------------------------------------------------------ engines
-
-    def _engine(
-        self, plans: Sequence[ScanPlan], query: QueryContext
-    ) -> tuple[Engine, tuple[str, ...]]:
-        """The engine that a query runs on, and why when it was chosen for it."""
-        name, why = _chosen(plans, query)
-        with self._lock:
-            self.check_open()
-            if name not in self._engines:
-                self._engines[name] = self._start_engine(name)
-            return self._engines[name], why
-
-    def _start_engine(self, name: str) -> Engine:
-        if name == "spark":
-            from icesql.engine.spark.engine import SparkEngine
-
-            return SparkEngine(self._spark)
-        from icesql.engine.duckdb.engine import LocalEngine
-
-        return LocalEngine()
-
-    def columns(self, name: str) -> list[str]:
-        """The columns of a table by its name, which is never read as other SQL."""
-        from icesql.query.snapshot_selection import select_snapshot
-        from icesql.sql.table_name import name_parts
-
-        self.check_open()
-        with self.without_secrets():
-            table = self.names.open_table(name_parts(name))
-            schema = select_snapshot(table, None, self.context()).schema
-        return [column.name for column in schema.fields]
 
     def close(self) -> None:
         """End open results, engines and catalogs; nobody is waited for. Harmless when repeated."""
         closed, self._closed = self._closed, True
         if closed or not self.is_here:
             return
-        for engine in list(self._engines.values()):
-            engine.close()
-        self._engines.clear()
+        self.engines.close()
         self.names.close()
-
-
-def _chosen(plans: Sequence[ScanPlan], query: QueryContext) -> tuple[str, tuple[str, ...]]:
-    """The name of the engine for a query, and the reason where ``auto`` chose it."""
-    name = query.settings.engine
-    if name != "auto":
-        return name, ()
-    size = sum(plan.report.projected_bytes for plan in plans)
-    limit = query.settings.spark_threshold
-    name = "spark" if size > limit else "local"
-    relation = "more than" if name == "spark" else "at most"
-    return name, (f"engine {name}: {size:,} bytes to read, {relation} spark_threshold {limit:,}",)

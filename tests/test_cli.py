@@ -145,6 +145,14 @@ def test_formats_hold_the_same_values(warehouse: Path) -> None:
     assert results["table"].stdout.count("NULL") == len(values)
 
 
+@pytest.mark.parametrize("form", ["table", "csv", "json", "jsonl", "markdown"])
+def test_explain_in_json_is_printed_as_it_is_in_every_format(form: str) -> None:
+    done = icesql("--format", form, "-c", "EXPLAIN (FORMAT json) SELECT 1 AS a")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["scans"] == []
+    assert done.stdout.startswith('{\n  "scans"')
+
+
 def test_a_closed_pipe_is_no_traceback() -> None:
     reader, writer = os.pipe()
     running = subprocess.Popen(

@@ -18,6 +18,7 @@ from icesql.errors import (
 
 if TYPE_CHECKING:
     from icesql.catalog.open import Catalog, Table
+    from icesql.context import QueryContext
     from icesql.storage.cache import BoundedCache
 
 
@@ -84,6 +85,12 @@ class SearchPath:
             # Vended credentials may be another table's tomorrow: the last of each name are kept.
             self._properties[table.name] = table.storage.properties
         return table
+
+    def load(self, parts: Sequence[str], path: str | None, query: QueryContext) -> Table:
+        """As ``open_table``; what may wait for another machine is left when ``query`` ends."""
+        if self.is_near(parts, path):
+            return self.open_table(parts, path)
+        return query.wait_for(lambda: self.open_table(parts, path))
 
     def is_near(self, parts: Sequence[str], path: str | None = None) -> bool:
         """Whether this machine's files alone tell which table is meant and what is in it."""

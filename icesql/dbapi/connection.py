@@ -120,7 +120,11 @@ class Connection:
 
         ``table`` is a name as ``tables()`` gives it; parts with a dot in them stand in ``"``.
         """
-        return self._session.columns(table)
+        from icesql.query.show import column_names
+
+        self._session.check_open()
+        with self._session.without_secrets():
+            return column_names(table, self._session.names)
 
     def commit(self) -> None:
         """Does nothing: icesql reads, and every read is of a committed snapshot."""

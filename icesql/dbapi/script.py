@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from icesql.context import QueryContext
 from icesql.errors import placing
 
 if TYPE_CHECKING:
@@ -46,5 +47,6 @@ class Script:
         session.check_open()
         statement = self._statements[self._position]
         self._position += 1
+        query = QueryContext.begin(session.settings, cancel, progress)
         with session.without_secrets(), placing(self._sql):
-            return session.execute(statement, session.context(cancel, progress))
+            return session.execute(statement, query)

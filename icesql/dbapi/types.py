@@ -49,7 +49,7 @@ class TypeObject:
         return self._name
 
 
-STRING: Final = TypeObject("STRING", "varchar", "uuid")
+STRING: Final = TypeObject("STRING", "varchar", "uuid", "json")
 BINARY: Final = TypeObject("BINARY", "blob")
 NUMBER: Final = TypeObject(
     "NUMBER", "tinyint", "smallint", "integer", "bigint", "float", "double", "decimal", "boolean"

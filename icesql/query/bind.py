@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from icesql.query.bound import BoundQuery, ScanNote
 from icesql.query.columns import bind_columns
 from icesql.query.constants.current_time import stop_clock
+from icesql.query.files import bind_files
 from icesql.query.names import select_scopes
 from icesql.query.nested_names import name_nested_queries
 from icesql.query.pushdown.listed_values import type_lists
@@ -17,22 +17,22 @@ from icesql.scan.table_scan import TableScan
 
 if TYPE_CHECKING:
     from icesql.catalog.open import Table
+    from icesql.catalog.search_path import SearchPath
     from icesql.context import QueryContext
     from icesql.sql.statement import Query, TableReference
 
 
-def bind(
-    statement: Query, open_table: Callable[[TableReference], Table], query: QueryContext
-) -> BoundQuery:
-    """The query over scans; ``open_table`` is asked once for each table that is named.
+def bind(statement: Query, names: SearchPath, query: QueryContext) -> BoundQuery:
+    """The query over scans; each table that is named is opened once.
 
-    Raises ColumnNotFoundError, AmbiguousColumnError, SnapshotNotFoundError, UnsupportedSqlError and
-    what ``open_table`` raises. Never touches manifests or data.
+    Raises ColumnNotFoundError, AmbiguousColumnError, SnapshotNotFoundError, UnsupportedSqlError,
+    what ``names.load`` raises, and for files what ``bind_files`` raises. Never touches manifests
+    or data.
     """
     tree = statement.tree.copy()
     # A wrong time is an error before any catalog is asked.
     travels = [at_instant(reference.travel, query) for reference in statement.references]
-    tables = _open_tables(statement.references, open_table, query)
+    tables = _open_tables(statement.references, names, query)
     scans, resolved, notes = [], [], []
     for travel, table in zip(travels, tables, strict=True):
         selected = select_snapshot(table, travel, query)
@@ -50,10 +50,9 @@ def bind(
         snapshot = selected.snapshot
         resolved.append(
             ScanNote(
-                table=table.name,
-                ref=selected.ref,
                 snapshot=snapshot_text(snapshot, selected.ref, query) if snapshot else None,
                 note=selected.note or "",
+                after_last_commit=selected.after_last_commit,
             )
         )
     name_nested_queries(tree, statement.references)
@@ -69,13 +68,14 @@ def bind(
         notes=tuple(notes),
         pushed=pushed,
         resolved=tuple(resolved),
+        files=bind_files(statement.files, names.access.files, query),
         has_lists=has_lists,
     )
 
 
 def _open_tables(
     references: tuple[TableReference, ...],
-    open_table: Callable[[TableReference], Table],
+    names: SearchPath,
     query: QueryContext,
 ) -> list[Table]:
     """One Table per reference; a table named twice is the same value, so one moment in time."""
@@ -87,7 +87,7 @@ def _open_tables(
         key = (reference.parts, reference.path)
         table = by_reference.get(key)
         if table is None:
-            table = open_table(reference)
+            table = names.load(reference.parts, reference.path, query)
             # Two spellings of one name ("T" and t) must not see two versions of its metadata.
             folder = table.metadata_location.rpartition("/")[0]
             table = by_place.setdefault((table.identifier, folder), table)

@@ -32,13 +32,13 @@ class ScanNote(Struct, frozen=True):
     """What a table reference resolved to, in words, for reports and EXPLAIN.
 
     ``snapshot`` is a text such as ``812 (main) committed 2026-11-19 14:02:11 Europe/Berlin``,
-    None for a table without a snapshot.
+    None for a table without a snapshot. ``note`` is empty unless the table is travelled.
+    ``after_last_commit`` is the instant that was asked for, if the last commit was before it.
     """
 
-    table: str
-    ref: str | None
     snapshot: str | None
     note: str = ""
+    after_last_commit: str | None = None
 
 
 class FileScan(Struct, frozen=True):

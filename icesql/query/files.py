@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from icesql.errors import UnsupportedSqlError
 from icesql.query.bound import FileScan
 from icesql.storage.local_files import local_files
 from icesql.storage.roots import Roots
@@ -18,9 +19,20 @@ if TYPE_CHECKING:
 def bind_files(
     references: Iterable[FileReference], allowed: bool | Roots, query: QueryContext
 ) -> tuple[FileScan, ...]:
-    """What each reference reads. Raises AccessDeniedError, StorageError, QueryCancelledError."""
+    """What each reference reads.
+
+    Raises AccessDeniedError, StorageError, QueryCancelledError, and UnsupportedSqlError where the
+    setting ``engine`` may choose an engine that does not read files.
+    """
     scans = []
     for reference in references:
+        if query.settings.engine != "local":
+            raise UnsupportedSqlError(
+                f"{reference.function}() where engine = '{query.settings.engine}'",
+                hint="files are read with engine = 'local'",
+                line=reference.line,
+                column=reference.column,
+            )
         found = [
             file for path in reference.paths for file in local_files(path, allowed, query.check)
         ]

@@ -28,8 +28,10 @@ class MetadataAnswer(Struct, frozen=True):
 def answer_from_metadata(bound: BoundQuery, query: QueryContext) -> MetadataAnswer | None:
     """The answer to ``SELECT count(*) FROM t`` at any snapshot, None when an engine has to work.
 
-    Raises what planning raises.
+    Nothing is answered so where every file is to be verified. Raises what planning raises.
     """
+    if query.settings.verify == "full":
+        return None
     names = _counts(bound)
     if names is None:
         return None

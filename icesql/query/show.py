@@ -13,6 +13,7 @@ from icesql.errors import UnsupportedSqlError
 from icesql.query.like import is_like
 from icesql.query.snapshot_selection import select_snapshot
 from icesql.sql import statement as kinds
+from icesql.sql.table_name import name_parts
 from icesql.storage.credentials import redact_urls
 
 if TYPE_CHECKING:
@@ -45,6 +46,12 @@ def show(
             return _DESCRIBE_COLUMNS, rows, ()
         case _:
             raise UnsupportedSqlError(type(statement).__name__)
+
+
+def column_names(name: str, names: SearchPath) -> list[str]:
+    """The columns of a table by its name, which is never read as other SQL."""
+    table = names.open_table(name_parts(name))
+    return [column.name for column in table.metadata.schema.fields]
 
 
 def _wide(columns: Columns, rows: Rows) -> tuple[Columns, Rows]:

@@ -28,12 +28,16 @@ MAIN = "main"
 
 
 class SelectedSnapshot(Struct, frozen=True):
-    """``snapshot`` is None only for a table that never had one; ``ref`` names how it was found."""
+    """``snapshot`` is None only for a table that never had one; ``ref`` names how it was found.
+
+    ``after_last_commit`` is the instant that was asked for, if the last commit was before it.
+    """
 
     snapshot: Snapshot | None
     schema: Schema
     ref: str | None
     note: str | None
+    after_last_commit: str | None = None
 
 
 def select_snapshot(
@@ -127,11 +131,11 @@ def _by_instant(table: Table, epoch_us: int, text: str, query: QueryContext) -> 
         default=snapshot.timestamp_ms,
     )
     ref = MAIN if current is not None and current.snapshot_id == snapshot.snapshot_id else None
-    note = _note(table, snapshot, ref, query)
+    note, asked = _note(table, snapshot, ref, query), None
     if timestamp_ms > last_ms and ref == MAIN:
         asked = instant_text(timestamp_ms, query)
         note += f" (the current snapshot: {asked} is after the last commit)"
-    return SelectedSnapshot(snapshot, metadata.schema_of(snapshot), ref, note)
+    return SelectedSnapshot(snapshot, metadata.schema_of(snapshot), ref, note, asked)
 
 
 def _by_snapshot(

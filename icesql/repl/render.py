@@ -118,6 +118,25 @@ def write_rows(
     return counted.count
 
 
+def write_result(
+    out: Writer,
+    output_format: str,
+    description: Sequence[Sequence[Any]],
+    rows: Iterable[Row],
+    style: Style,
+) -> int:
+    """As ``write_rows``, of a DB-API ``description``; a JSON document is written as it is.
+
+    EXPLAIN (FORMAT json) gives one: a single column of type json.
+    """
+    if [column[1] for column in description] == ["json"]:
+        counted = _Counted(rows)
+        for (document,) in counted:
+            out.write(f"{document}\n")
+        return counted.count
+    return write_rows(out, output_format, [column[0] for column in description], rows, style)
+
+
 class _Counted:
     def __init__(self, rows: Iterable[Row]) -> None:
         self._rows, self.count = rows, 0

@@ -21,7 +21,7 @@ from icesql.errors import Error, ProgrammingError, QueryCancelledError, similar_
 from icesql.repl.commands import Command, help_text, is_complete, parse_command, statement_of
 from icesql.repl.completer import Names, SqlCompleter
 from icesql.repl.progress import ProgressLine
-from icesql.repl.render import FORMATS, Style, row_line, scan_lines, write_rows
+from icesql.repl.render import FORMATS, Style, row_line, scan_lines, write_result
 from icesql.repl.terminal import Output, one_line, spelled_out
 from icesql.storage.credentials import redact_urls
 
@@ -131,12 +131,12 @@ class Shell:
             return
         width = shutil.get_terminal_size().columns if self._out.isatty() else None
         colour = self._out.isatty() and "NO_COLOR" not in os.environ
-        columns = [column[0] for column in cursor.description]
+        description = cursor.description
         first = cursor.fetchmany(1)  # may take all the time there is
         clear()
         rows = chain(first, cursor)
         out = Output(self._out, self._format)
-        count = write_rows(out, self._format, columns, rows, Style(width, colour))
+        count = write_result(out, self._format, description, rows, Style(width, colour))
         self._say(row_line(count, cursor.elapsed if self._timing else None))
         for line in scan_lines(cursor.scan_reports):
             self._say(line)

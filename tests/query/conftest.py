@@ -11,13 +11,13 @@ import pytest
 from icesql.catalog.open import Table
 from icesql.config import Settings
 from icesql.context import QueryContext
-from icesql.errors import TableNotFoundError
 from icesql.iceberg.metadata.table_metadata import parse_metadata
 from icesql.query.bind import bind
 from icesql.query.bound import BoundQuery
 from icesql.sql.parse import parse
-from icesql.sql.statement import Query, TableReference
+from icesql.sql.statement import Query
 from icesql.storage.open import Storage
+from tests.query.tables import Tables
 
 Columns = Mapping[str, Any]
 
@@ -138,12 +138,6 @@ def bind_sql(tables: dict[str, Table]) -> BindSql:
         context = QueryContext(settings=Settings(timezone=zone, **settings))
         (query,) = parse(sql)
         assert isinstance(query, Query)
-
-        def open_table(reference: TableReference) -> Table:
-            if reference.name not in tables:
-                raise TableNotFoundError(reference.name)
-            return tables[reference.name]
-
-        return bind(query, open_table, context)
+        return bind(query, Tables(tables), context)
 
     return bound

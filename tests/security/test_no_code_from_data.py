@@ -266,7 +266,7 @@ SINKS = {
     "dialect.py: spelled_sql: sql": "a generator of sqlglot, whose argument is a tree",
     "dialect.py: _refusal_sql: sql": "a generator of sqlglot, whose argument is a tree",
     "session.py: Session._query: execute": "an engine of icesql, whose argument is a bound query",
-    "session.py: Session._explain: execute": "an engine of icesql, whose argument is a bound query",
+    "explain.py: measure: execute": "an engine of icesql, whose argument is a bound query",
 }
 PARSERS = {
     "functions.py: function_keys: parse_one": "an example of grammar/functions.txt",

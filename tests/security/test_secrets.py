@@ -214,7 +214,7 @@ def test_secrets_in_the_urls_of_a_statement_are_masked(
 def test_notes_and_explain_mask_what_a_url_holds(
     warehouse: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from icesql.query import explain
+    from icesql import explain
 
     monkeypatch.setattr(explain, "as_text", lambda _: ["skipped s3://b/x?sig=S3CRETvalue by …"])
     with icesql.connect(warehouse=warehouse) as connection:

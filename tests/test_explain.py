@@ -14,13 +14,15 @@ from msgspec.structs import replace
 import icesql
 from icesql.catalog.open import Table, open_table
 from icesql.context import QueryContext
+from icesql.engine.engines import EngineChoice
+from icesql.explain import MOST_SKIPPED, Measured, as_text, describe, explain
 from icesql.query.bind import bind
 from icesql.query.bound import BoundQuery
-from icesql.query.explain import MOST_SKIPPED, as_json, as_text, describe
 from icesql.scan.plan import ScanPlan
 from icesql.scan.planner import plan
 from icesql.sql.parse import parse
 from icesql.sql.statement import Query
+from tests.query.tables import Tables
 
 
 @pytest.fixture(scope="module")
@@ -55,25 +57,34 @@ def sales(tmp_path_factory: pytest.TempPathFactory) -> Table:
     return open_table(location, name="sales")
 
 
-Explained = Callable[[str], tuple[BoundQuery, list[ScanPlan], list[Any]]]
+LOCAL = EngineChoice("local")
+MEASURED = Measured(0.125, 0.25, 0.5, 2, ("duckdb", "duckdb", "arrow"))
+
+
+def described(
+    bound: BoundQuery, plans: list[ScanPlan], measured: Measured | None = None
+) -> dict[str, Any]:
+    return describe(bound, plans, QueryContext(), engine=LOCAL, measured=measured)
+
+
+Explained = Callable[[str], tuple[BoundQuery, list[ScanPlan]]]
 
 
 @pytest.fixture
 def explained(sales: Table) -> Explained:
-    def run(sql: str) -> tuple[BoundQuery, list[ScanPlan], list[Any]]:
+    def run(sql: str) -> tuple[BoundQuery, list[ScanPlan]]:
         (query,) = parse(sql)
         assert isinstance(query, Query)
-        bound = bind(query, lambda _: sales, QueryContext())
+        bound = bind(query, Tables({"sales": sales}), QueryContext())
         plans = [plan(replace(scan, explain=True), QueryContext()) for scan in bound.scans]
-        labels = [[("duckdb, pending footer check", len(each.files))] for each in plans]
-        return bound, plans, labels
+        return bound, plans
 
     return run
 
 
 def test_partition_conditions_skip_files_with_the_reason(explained: Explained) -> None:
-    bound, plans, labels = explained("SELECT amount FROM sales WHERE day >= DATE '2020-01-29'")
-    (scan,) = describe(bound, plans, labels, QueryContext())["scans"]
+    bound, plans = explained("SELECT amount FROM sales WHERE day >= DATE '2020-01-29'")
+    (scan,) = described(bound, plans)["scans"]
     assert scan["data_files"] == {"kept": 2, "skipped": 28}
     assert scan["filter"] == "day >= 2020-01-29"
     assert scan["conditions"][0]["pushed"] == "partition and metrics"
@@ -85,8 +96,8 @@ def test_partition_conditions_skip_files_with_the_reason(explained: Explained) -
 
 
 def test_metric_conditions_name_the_bound_that_decided(explained: Explained) -> None:
-    bound, plans, labels = explained("SELECT amount FROM sales WHERE amount < 3")
-    (scan,) = describe(bound, plans, labels, QueryContext())["scans"]
+    bound, plans = explained("SELECT amount FROM sales WHERE amount < 3")
+    (scan,) = described(bound, plans)["scans"]
     assert scan["data_files"] == {"kept": 3, "skipped": 27}
     assert scan["conditions"][0]["pushed"] == "metrics"
     assert {each["stage"] for each in scan["skipped"]} == {"metrics"}
@@ -96,8 +107,8 @@ def test_metric_conditions_name_the_bound_that_decided(explained: Explained) -> 
 
 def test_lines_tell_every_layer(explained: Explained) -> None:
     sql = "SELECT amount FROM sales WHERE day > DATE '2020-01-25' AND lower(region) = 'eu'"
-    bound, plans, labels = explained(sql)
-    text = "\n".join(as_text(describe(bound, plans, labels, QueryContext())))
+    bound, plans = explained(sql)
+    text = "\n".join(as_text(described(bound, plans)))
     assert text.startswith("scan 0: sales\n  snapshot: ")
     assert "(main) committed" in text
     assert "day > CAST('2020-01-25' AS DATE): pushed to partition and metrics as day > " in text
@@ -109,19 +120,19 @@ def test_lines_tell_every_layer(explained: Explained) -> None:
 
 
 def test_a_manifest_that_cannot_match_is_skipped_whole(explained: Explained) -> None:
-    bound, plans, labels = explained("SELECT 1 FROM sales WHERE day = DATE '2021-01-01'")
-    (scan,) = describe(bound, plans, labels, QueryContext())["scans"]
+    bound, plans = explained("SELECT 1 FROM sales WHERE day = DATE '2021-01-01'")
+    (scan,) = described(bound, plans)["scans"]
     assert scan["data_manifests"] == {"total": 1, "kept": 0, "skipped": 1}
     assert scan["skipped"][0]["kind"] == "manifest"
 
 
 def test_analyze_adds_rows_and_seconds(explained: Explained) -> None:
-    bound, plans, labels = explained("SELECT amount FROM sales LIMIT 2")
-    measured = {"rows": 2, "plan_seconds": 0.25, "groups": ("duckdb", "duckdb", "arrow")}
-    lines = as_text(describe(bound, plans, labels, QueryContext(), measured=measured))
+    bound, plans = explained("SELECT amount FROM sales LIMIT 2")
+    lines = as_text(described(bound, plans, MEASURED))
     assert "  limit: 2 rows (planning stopped early)" in lines
-    assert lines[-4:] == [
-        "rows: 2", "plan: 0.250 s", "read by duckdb: 2 files", "read by arrow: 1 file",
+    assert lines[-6:] == [
+        "rows: 2", "bind: 0.125 s", "plan: 0.250 s", "read: 0.500 s",
+        "read by duckdb: 2 files", "read by arrow: 1 file",
     ]  # fmt: skip
 
 
@@ -129,30 +140,28 @@ def test_a_query_without_tables_says_so() -> None:
     (query,) = parse("SELECT 1")
     assert isinstance(query, Query)
 
-    def refuse(_: Any) -> Table:
-        raise AssertionError("no table is named")
-
-    bound = bind(query, refuse, QueryContext())
-    assert as_text(describe(bound, [], [], QueryContext())) == ["no tables are read"]
+    bound = bind(query, Tables({}), QueryContext())
+    assert as_text(described(bound, [])) == ["no tables are read"]
 
 
 def test_json_says_the_same_as_an_object(explained: Explained) -> None:
-    bound, plans, labels = explained("SELECT amount FROM sales WHERE amount < 3")
-    measured = {"rows": 3, "read_seconds": 0.5}
-    described = describe(bound, plans, labels, QueryContext(), measured=measured)
-    (text,) = as_json(described)
+    bound, plans = explained("SELECT amount FROM sales WHERE amount < 3")
+    result = explain(bound, plans, QueryContext(), "json", LOCAL, MEASURED)
+    ((text,),) = result.fetch(None)
     found = json.loads(text)
-    assert found == described
-    assert found["measured"] == measured
+    expected = described(bound, plans, MEASURED)
+    expected["measured"]["groups"] = list(expected["measured"]["groups"])
+    assert found == expected
+    assert found["measured"]["rows"] == 2
     assert found["engine"] == {"name": "local", "reason": None}
 
 
 def test_the_engine_is_named_with_the_reason_for_it(explained: Explained) -> None:
-    bound, plans, labels = explained("SELECT amount FROM sales")
+    bound, plans = explained("SELECT amount FROM sales")
     reason = "engine spark: 2 bytes to read, more than spark_threshold 1"
     for engine, told in ((("spark", reason), reason), (("spark",), "engine spark")):
-        described = describe(bound, plans, labels, QueryContext(), engine=engine)
-        assert as_text(described)[-1] == told
+        found = describe(bound, plans, QueryContext(), engine=EngineChoice(*engine))
+        assert as_text(found)[-1] == told
 
 
 def test_explain_in_json_is_one_value_of_a_connection(sales: Table) -> None:

@@ -6,23 +6,87 @@ each condition was pushed, what was skipped at which stage by which value, and w
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from icesql.engine.duckdb.relations.grouping import group_files
+from icesql.engine.static import StaticResult
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.expressions.projection import inclusive
 from icesql.iceberg.expressions.render import render_predicate
+from icesql.storage.credentials import redact_urls
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
+    from icesql.engine.engines import EngineChoice
+    from icesql.engine.protocol import Engine
     from icesql.query.bound import BoundQuery, PushedConjunct
     from icesql.scan.plan import ScanPlan
     from icesql.scan.table_scan import TableScan
 
 MOST_SKIPPED: Final = 20
 MOST_RESIDUALS: Final = 10
+_ROWS_AT_ONCE: Final = 10_000
 
-Labels = Sequence[tuple[str, int]]
+
+class Measured(Struct, frozen=True):
+    """What EXPLAIN ANALYZE measured; ``groups`` holds how each file was read."""
+
+    bind_seconds: float
+    plan_seconds: float
+    read_seconds: float
+    rows: int
+    groups: tuple[str, ...]
+
+
+def measure(
+    engine: Engine,
+    bound: BoundQuery,
+    plans: Sequence[ScanPlan],
+    query: QueryContext,
+    bind_seconds: float,
+) -> Measured:
+    """Run a query to its last row. Raises what running it raises."""
+    started = time.perf_counter()
+    result = engine.execute(bound, plans, query)
+    try:
+        rows = 0
+        while chunk := result.fetch(_ROWS_AT_ONCE):
+            rows += len(chunk)
+    finally:
+        result.close()
+    return Measured(
+        bind_seconds=bind_seconds,
+        plan_seconds=sum(plan.planning_seconds for plan in plans),
+        read_seconds=time.perf_counter() - started,
+        rows=rows,
+        groups=tuple(result.groups),
+    )
+
+
+def explain(
+    bound: BoundQuery,
+    plans: Sequence[ScanPlan],
+    query: QueryContext,
+    output_format: str,
+    engine: EngineChoice,
+    measured: Measured | None = None,
+) -> StaticResult:
+    """The rows of EXPLAIN: lines of "text", or one document of type "json".
+
+    See ``describe``. Secrets in addresses are masked.
+    """
+    described = describe(bound, plans, query, engine=engine, measured=measured)
+    if output_format == "json":
+        document = json.dumps(described, indent=2, ensure_ascii=False)
+        return StaticResult([("plan", "json")], [(redact_urls(document),)])
+    lines = [(redact_urls(line),) for line in as_text(described)]
+    return StaticResult([("plan", "varchar")], lines)
 
 
 def as_text(described: Mapping[str, Any]) -> list[str]:
@@ -48,104 +112,79 @@ def as_text(described: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def as_json(described: Mapping[str, Any]) -> list[str]:
-    """The output of EXPLAIN (FORMAT json) for the value of ``describe``."""
-    import json
-
-    return [json.dumps(described, indent=2, ensure_ascii=False)]
-
-
 def describe(
     bound: BoundQuery,
     plans: Sequence[ScanPlan],
-    labels: Sequence[Labels],
     query: QueryContext,
     *,
-    measured: Mapping[str, Any] | None = None,
-    engine: Sequence[str] = ("local",),
+    engine: EngineChoice,
+    measured: Measured | None = None,
 ) -> dict[str, Any]:
     """The facts that EXPLAIN prints, as JSON values, with those that EXPLAIN ANALYZE ``measured``.
 
-    ``plans`` are the plans of the scans of ``bound``, in order, made with ``explain`` set;
-    ``labels`` holds the readers of each scan's files as (label, number of files). ``measured`` maps
-    ``rows``, ``groups`` and names that end in ``_seconds``. ``engine`` is the name of the engine,
-    and the reason if it was chosen for this query. ``scans`` are in order; ``conditions`` are
-    those that belong to no single scan.
+    ``plans`` are the plans of the scans of ``bound``, in order, made with ``explain`` set.
+    ``scans`` are in order; ``conditions`` are those that belong to no single scan.
     """
-    scans = []
-    for index, (scan, plan, groups) in enumerate(zip(bound.scans, plans, labels, strict=True)):
-        resolved = bound.resolved[index] if index < len(bound.resolved) else None
-        report = plan.report
-        conditions = [_condition(each, scan) for each in bound.pushed if each.scan == index]
-        residuals = dict.fromkeys(
-            render_predicate(task.residual, scan.schema) for task in plan.files
-        )
-        scans.append(
-            {
-                "index": index,
-                "table": scan.table.name,
-                "snapshot_id": None if scan.snapshot is None else scan.snapshot.snapshot_id,
-                "snapshot": None if resolved is None else resolved.snapshot,
-                "ref": scan.ref,
-                "note": "" if resolved is None else resolved.note,
-                "schema_id": scan.schema.schema_id,
-                "filter": render_predicate(scan.row_filter, scan.schema),
-                "conditions": conditions,
-                "limit": scan.limit,
-                "columns": [column.name for column in scan.projection.fields],
-                "bytes": plan.projected_bytes,
-                "data_manifests": {
-                    "total": report.total_data_manifests,
-                    "kept": report.scanned_data_manifests,
-                    "skipped": report.skipped_data_manifests,
-                },
-                "delete_manifests": {
-                    "total": report.total_delete_manifests,
-                    "kept": report.scanned_delete_manifests,
-                    "skipped": report.skipped_delete_manifests,
-                },
-                "data_files": {
-                    "kept": report.result_data_files,
-                    "skipped": report.skipped_data_files,
-                },
-                "delete_files": {
-                    "kept": report.distinct_delete_files,
-                    "skipped": report.skipped_delete_files,
-                    "equality": report.equality_delete_files,
-                    "positional": report.positional_delete_files,
-                    "dvs": report.dvs,
-                },
-                "limit_reached": plan.limit_reached,
-                "tasks": len(plan.tasks),
-                "residuals": list(residuals),
-                "groups": [{"label": label, "files": files} for label, files in groups],
-                "skipped": [
-                    {
-                        "kind": each.kind,
-                        "path": each.path,
-                        "stage": each.stage,
-                        "predicate": each.predicate,
-                        "reason": each.reason,
-                    }
-                    for each in plan.skipped
-                ],
-            }
-        )
     others = [
         {"sql": each.sql, "pushed": "", "predicate": None, "note": each.note}
         for each in bound.pushed
         if each.scan is None
     ]
-    name, *why = engine
     described: dict[str, Any] = {
-        "scans": scans,
+        "scans": [_described_scan(index, plan, bound, query) for index, plan in enumerate(plans)],
         "conditions": others,
         "verify": query.settings.verify,
-        "engine": {"name": name, "reason": why[0] if why else None},
+        "engine": {"name": engine.name, "reason": engine.reason},
     }
     if measured is not None:
-        described["measured"] = dict(measured)
+        described["measured"] = asdict(measured)
     return described
+
+
+def _described_scan(
+    index: int, plan: ScanPlan, bound: BoundQuery, query: QueryContext
+) -> dict[str, Any]:
+    scan, report, resolved = plan.scan, plan.report, bound.resolved[index]
+    groups = group_files(plan.files, plan.context, query.settings)
+    residuals = dict.fromkeys(render_predicate(task.residual, scan.schema) for task in plan.files)
+    return {
+        "index": index,
+        "table": scan.table.name,
+        "snapshot_id": None if scan.snapshot is None else scan.snapshot.snapshot_id,
+        "snapshot": resolved.snapshot,
+        "ref": scan.ref,
+        "note": resolved.note,
+        "after_last_commit": resolved.after_last_commit,
+        "schema_id": scan.schema.schema_id,
+        "filter": render_predicate(scan.row_filter, scan.schema),
+        "conditions": [_condition(each, scan) for each in bound.pushed if each.scan == index],
+        "limit": scan.limit,
+        "columns": [column.name for column in scan.projection.fields],
+        "bytes": plan.projected_bytes,
+        "data_manifests": {
+            "total": report.total_data_manifests,
+            "kept": report.scanned_data_manifests,
+            "skipped": report.skipped_data_manifests,
+        },
+        "delete_manifests": {
+            "total": report.total_delete_manifests,
+            "kept": report.scanned_delete_manifests,
+            "skipped": report.skipped_delete_manifests,
+        },
+        "data_files": {"kept": report.result_data_files, "skipped": report.skipped_data_files},
+        "delete_files": {
+            "kept": report.distinct_delete_files,
+            "skipped": report.skipped_delete_files,
+            "equality": report.equality_delete_files,
+            "positional": report.positional_delete_files,
+            "dvs": report.dvs,
+        },
+        "limit_reached": plan.limit_reached,
+        "tasks": len(plan.tasks),
+        "residuals": list(residuals),
+        "groups": [{"label": each.label, "files": len(each.tasks)} for each in groups],
+        "skipped": [asdict(each) for each in plan.skipped],
+    }
 
 
 def _condition(pushed: PushedConjunct, scan: TableScan) -> dict[str, Any]:
@@ -174,8 +213,8 @@ def _where_pushed(predicate: Predicate, scan: TableScan) -> str:
 def _scan_lines(scan: Mapping[str, Any]) -> Iterator[str]:
     yield f"scan {scan['index']}: {scan['table']}"
     yield f"  snapshot: {scan['snapshot'] or 'none, the table is empty'}"
-    if "after the last commit" in scan["note"]:
-        yield f"    {scan['note'].partition(' (')[2].rstrip(')')}"
+    if scan["after_last_commit"] is not None:
+        yield f"    the current snapshot: {scan['after_last_commit']} is after the last commit"
     yield f"  schema: {scan['schema_id']}"
     yield f"  filter: {scan['filter']}"
     for condition in scan["conditions"]:
@@ -238,12 +277,10 @@ def _skipped_lines(skipped: Sequence[Mapping[str, str]], kind: str) -> Iterator[
 
 def _measured_lines(measured: Mapping[str, Any]) -> Iterator[str]:
     yield f"rows: {measured['rows']:,}"
-    for name, value in measured.items():
-        if name.endswith("_seconds"):
-            yield f"{name.removesuffix('_seconds')}: {value:.3f} s"
-    groups = list(measured.get("groups") or ())
-    for name in dict.fromkeys(groups):
-        yield f"read by {name}: {_plural(groups.count(name), 'file')}"
+    for stage in ("bind", "plan", "read"):
+        yield f"{stage}: {measured[f'{stage}_seconds']:.3f} s"
+    for name in dict.fromkeys(measured["groups"]):
+        yield f"read by {name}: {_plural(measured['groups'].count(name), 'file')}"
 
 
 def _plural(count: int, noun: str) -> str:

@@ -1,0 +1,70 @@
+"""The engines of one connection: which one a query runs on, each started when first needed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from icesql.errors import InterfaceError
+
+if TYPE_CHECKING:
+    from icesql.config import Settings
+    from icesql.engine.protocol import Engine
+    from icesql.scan.plan import ScanPlan
+
+
+class EngineChoice(Struct, frozen=True):
+    """The name of an engine; ``reason`` says why ``auto`` chose it, None where it was set."""
+
+    name: str
+    reason: str | None = None
+
+
+def choose_engine(plans: Sequence[ScanPlan], settings: Settings) -> EngineChoice:
+    """The engine for a query: ``auto`` reads more than ``spark_threshold`` bytes with Spark."""
+    if settings.engine != "auto":
+        return EngineChoice(settings.engine)
+    size = sum(plan.report.projected_bytes for plan in plans)
+    limit = settings.spark_threshold
+    name, relation = ("spark", "more than") if size > limit else ("local", "at most")
+    reason = f"engine {name}: {size:,} bytes to read, {relation} spark_threshold {limit:,}"
+    return EngineChoice(name, reason)
+
+
+class Engines:
+    """Starts each engine once. The only place that names concrete engines."""
+
+    def __init__(self, spark: Any) -> None:
+        """``spark`` says which Spark session to use, or how to start one."""
+        self.started: dict[str, Engine] = {}
+        self._spark = spark
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def named(self, name: str) -> Engine:
+        """The engine "local" or "spark". Raises InterfaceError once these are closed."""
+        with self._lock:
+            if self._closed:
+                raise InterfaceError("the connection is closed")
+            if name not in self.started:
+                self.started[name] = self._start(name)
+            return self.started[name]
+
+    def _start(self, name: str) -> Engine:
+        if name == "spark":
+            from icesql.engine.spark.engine import SparkEngine
+
+            return SparkEngine(self._spark)
+        from icesql.engine.duckdb.engine import LocalEngine
+
+        return LocalEngine()
+
+    def close(self) -> None:
+        """End open results and the engines; nobody is waited for."""
+        self._closed = True
+        for engine in list(self.started.values()):
+            engine.close()
+        self.started.clear()

@@ -1,0 +1,28 @@
+"""The names of a session whose tables are given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from icesql.access import Access
+from icesql.catalog.open import Table
+from icesql.catalog.search_path import SearchPath
+from icesql.errors import TableNotFoundError
+from icesql.storage.cache import BoundedCache
+
+
+class Tables(SearchPath):
+    """Opens the tables of a mapping, by their names with dots."""
+
+    def __init__(self, tables: Mapping[str, Table]) -> None:
+        super().__init__(lambda _: None, BoundedCache(1), Access())
+        self.tables = tables
+
+    def open_table(self, parts: Sequence[str], path: str | None = None) -> Table:
+        name = ".".join(parts)
+        if name not in self.tables:
+            raise TableNotFoundError(name)
+        return self.tables[name]
+
+    def is_near(self, parts: Sequence[str], path: str | None = None) -> bool:
+        return True
