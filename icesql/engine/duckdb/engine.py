@@ -24,6 +24,7 @@ from icesql.engine.duckdb.relations.relation_builder import RelationBuilder
 from icesql.engine.duckdb.sql.calls import check_calls
 from icesql.engine.duckdb.sql.finer_types import adapted_types
 from icesql.engine.duckdb.sql.literal_lists import with_lists
+from icesql.engine.duckdb.sql.long_disjunctions import with_short_disjunctions
 from icesql.engine.duckdb.sql.named_apart import named_apart
 from icesql.engine.duckdb.sql.size_guards import guard_sizes
 from icesql.engine.duckdb.sql.splice import spliced_sql
@@ -150,7 +151,8 @@ class LocalResult:
             sources[files.name] = relation.sql
             self._parameters.update(relation.parameters)
         schemas = [scan.projection for scan in self._bound.scans]
-        tree = named_apart(adapted_types(self._bound.tree, schemas), schemas)
+        adapted = adapted_types(self._bound.tree, schemas)
+        tree = with_short_disjunctions(named_apart(adapted, schemas))
         self.groups = tuple(used)
         if self._bound.has_lists:
             bound = with_lists(lambda tree, lists: self._relation(tree, lists, sources), tree)
