@@ -9,6 +9,7 @@ from typing import Final
 from icesql.errors import ScanLimitError, StorageError
 from icesql.iceberg.metadata.table_metadata import TableMetadata, parse_metadata
 from icesql.storage import sizes
+from icesql.storage.cache import kept
 from icesql.storage.open import Storage
 
 _METADATA: Final = re.compile(r"(?!\.).*\.metadata\.json(?:\.gz)?|metadata\.json(?:\.gz)?")
@@ -67,17 +68,14 @@ def read_metadata(path: str, storage: Storage) -> TableMetadata:
 
     What was parsed is kept in the storage's cache, by path, time of change and size.
     """
-    key = storage.version_of(path) if storage.cache is not None else None
-    if storage.cache is not None and key is not None:
-        kept = storage.cache.get(("metadata", *key))
-        if isinstance(kept, TableMetadata):
-            return kept
-    data = storage.read(path, most=sizes.METADATA)
-    metadata = parse_metadata(data, path)
-    if storage.cache is not None and key is not None:
+
+    def read() -> tuple[TableMetadata, int]:
+        data = storage.read(path, most=sizes.METADATA)
         # Parsed metadata takes a few times the bytes of its JSON.
-        storage.cache.put(("metadata", *key), metadata, 4 * len(data))
-    return metadata
+        return parse_metadata(data, path), 4 * len(data)
+
+    version = storage.version_of(path)
+    return kept(storage.cache, None if version is None else ("metadata", *version), read)
 
 
 def _hint(storage: Storage, path: str) -> str | None:

@@ -15,6 +15,7 @@ from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.types import IcebergType
 from icesql.storage import sizes
+from icesql.storage.cache import kept
 from icesql.storage.open import Storage
 
 # Requests in flight to an object store, where waiting is all the work.
@@ -29,11 +30,7 @@ SpecOf = Callable[[ManifestFile], tuple[PartitionSpec, Sequence[IcebergType]]]
 
 
 class ManifestSource:
-    """The manifests of one table for one statement; decoded ones are kept in the storage's cache.
-
-    Files never change, but a table that is damaged or restored under the same names does: a
-    local file is known by its size and time of change.
-    """
+    """The manifests of one table for one statement; the storage's cache keeps decoded ones."""
 
     def __init__(self, storage: Storage, query: QueryContext, table: str) -> None:
         self._storage, self._query, self._table = storage, query, table
@@ -49,13 +46,13 @@ class ManifestSource:
                 "encryption (the manifest list is encrypted)", table=self._table
             )
         path = snapshot.manifest_list
-        key = None if path is None else self._cache_key("manifest list", path)
-        found = self._cached(key)
-        if found is None:
+
+        def read() -> tuple[tuple[ManifestFile, ...], int]:
             found = snapshot_manifests(snapshot, self._read_list, storage.location)
-            self._keep(key, found, 500 * len(found))
-        manifests: tuple[ManifestFile, ...] = found
-        return manifests
+            return found, 500 * len(found)
+
+        key = None if path is None else storage.cache_key("manifest list", path)
+        return kept(storage.cache, key, read)
 
     def entries_of(
         self, manifests: Sequence[ManifestFile], spec_of: SpecOf
@@ -87,7 +84,8 @@ class ManifestSource:
         asked: deque[tuple[ManifestFile, Errand[bytes] | None]] = deque()
 
         def ask(manifest: ManifestFile) -> None:
-            known = self._cached(self._manifest_key(manifest)) is not None
+            key, cache = self._manifest_key(manifest), self._storage.cache
+            known = cache is not None and cache.get(key) is not None
             read = partial(self._read_file, manifest)
             asked.append((manifest, None if known else Errand(read)))
 
@@ -133,11 +131,9 @@ class ManifestSource:
                 path=manifest.manifest_path,
             )
         spec, types = spec_of(manifest)
-        manifest_key = self._manifest_key(manifest)
-        # The same manifest read by another schema may have partition values of other types.
-        key = None if manifest_key is None else (*manifest_key, tuple(types))
-        found = self._cached(key)
-        if found is None:
+        cache, manifest_key = self._storage.cache, self._manifest_key(manifest)
+
+        def decoded() -> tuple[ManifestEntries, int]:
             data = read()
             decode = partial(
                 decode_manifest,
@@ -149,30 +145,14 @@ class ManifestSource:
             )
             # A long one takes seconds, in which a caller may want to leave.
             found = self._query.wait_for(decode) if len(data) > _LONG else decode()
-            self._keep(key, found, _INFLATED * len(data) + _BYTES_PER_ENTRY * found.count)
-            if manifest_key is not None:
-                self._keep(manifest_key, True, 1)
-        entries: ManifestEntries = found
-        return entries
+            if cache is not None:
+                cache.put(manifest_key, True, 1)
+            return found, _INFLATED * len(data) + _BYTES_PER_ENTRY * found.count
 
-    # ------------------------------------------------------------------ cache
+        # The same manifest read by another schema may have partition values of other types.
+        key = None if manifest_key is None else (*manifest_key, tuple(types))
+        return kept(cache, key, decoded)
 
     def _manifest_key(self, manifest: ManifestFile) -> tuple[Any, ...] | None:
-        key = self._cache_key("manifest", manifest.manifest_path)
         # What entries inherit is part of what they are.
-        return None if key is None else (*key, manifest)
-
-    def _cache_key(self, kind: str, path: str) -> tuple[Any, ...] | None:
-        if self._storage.cache is None:
-            return None
-        version = self._storage.version_of(path)
-        return (kind, self._storage.location(path) if version is None else version)
-
-    def _cached(self, key: tuple[Any, ...] | None) -> Any | None:
-        cache = self._storage.cache
-        return None if key is None or cache is None else cache.get(key)
-
-    def _keep(self, key: tuple[Any, ...] | None, value: Any, size: int) -> None:
-        cache = self._storage.cache
-        if key is not None and cache is not None:
-            cache.put(key, value, size)
+        return self._storage.cache_key("manifest", manifest.manifest_path, manifest)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable
-from typing import Any, Final
+from collections.abc import Callable, Hashable
+from typing import Any, Final, TypeVar
+
+T = TypeVar("T")
 
 DEFAULT_BYTES: Final = 256 << 20
 
@@ -53,3 +55,17 @@ class BoundedCache:
 
     def __len__(self) -> int:
         return len(self._kept)
+
+
+def kept(cache: BoundedCache | None, key: Hashable | None, make: Callable[[], tuple[T, int]]) -> T:
+    """The value of ``key``; when it is not here ``make`` gives it, with the bytes that it takes.
+
+    Without a cache or a key it is made each time. Two threads may make the same value at once.
+    """
+    if cache is None or key is None:
+        return make()[0]
+    found: T | None = cache.get(key)
+    if found is None:
+        found, size = make()
+        cache.put(key, found, size)
+    return found

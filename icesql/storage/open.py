@@ -214,6 +214,17 @@ class Storage:
             return None
         return location, found.st_mtime_ns, found.st_size
 
+    def cache_key(self, kind: str, path: str, *part: Any) -> tuple[Any, ...] | None:
+        """What the cache knows ``part`` of a file by; None without a cache.
+
+        Files never change, but a table that is damaged or restored under the same names does: a
+        local file is known by its size and time of change, others by their location.
+        """
+        if self.cache is None:
+            return None
+        version = self.version_of(path)
+        return (kind, self.location(path) if version is None else version, *part)
+
     def _remote_files(self) -> RemoteFiles:
         if self._remote is None:
             from icesql.storage.remote import RemoteFiles

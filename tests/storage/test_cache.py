@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from icesql.storage.cache import BoundedCache
+from icesql.storage.cache import BoundedCache, kept
 
 
 def test_what_was_put_is_found_until_newer_values_need_the_room() -> None:
@@ -48,3 +48,17 @@ def test_threads_share_it_without_losing_count() -> None:
     for thread in threads:
         thread.join()
     assert cache.bytes_used == 7 * len(cache) <= 1000
+
+
+def test_a_value_is_made_once_and_each_time_without_a_cache_or_a_key() -> None:
+    made: list[int] = []
+
+    def make() -> tuple[list[int], int]:
+        made.append(1)
+        return [len(made)], 7
+
+    cache = BoundedCache(100)
+    assert [kept(cache, "k", make), kept(cache, "k", make)] == [[1], [1]]
+    assert cache.bytes_used == 7
+    assert [kept(cache, None, make), kept(None, "k", make)] == [[2], [3]]
+    assert kept(cache, "k", make) == [1]

@@ -27,6 +27,7 @@ from icesql.read.columns.projection import column_reader
 from icesql.read.formats.decode_errors import converting
 from icesql.read.formats.source import open_source
 from icesql.scan.tasks.task import FileScanTask, ScanContext, distinct_deletes
+from icesql.storage.cache import kept
 
 Positions: TypeAlias = npt.NDArray[np.int64]
 
@@ -99,13 +100,16 @@ class PositionDeletes:
             raise CorruptFileError(
                 location, f"a deletion vector of {length} bytes for {cardinality} rows"
             )
-        key = self._cache_key(vector.path, offset, length, cardinality)
-        positions: Positions | None = self._cached(key)
-        if positions is None:
-            blob = self._context.storage.read(vector.path, offset=offset, length=length)
+        storage = self._context.storage
+
+        def read() -> tuple[Positions, int]:
+            blob = storage.read(vector.path, offset=offset, length=length)
             found = read_deletion_vector(blob, path=location, cardinality=cardinality)
-            positions = np.frombuffer(found, np.int64) if len(found) else np.empty(0, np.int64)
-            self._keep(key, positions, positions.nbytes)
+            rows = np.frombuffer(found, np.int64) if len(found) else np.empty(0, np.int64)
+            return rows, rows.nbytes
+
+        key = storage.cache_key("positions", vector.path, offset, length, cardinality)
+        positions = kept(storage.cache, key, read)
         return positions if len(positions) else None
 
     def _file(self, delete: DataFile, data_path: str) -> dict[str, Positions]:
@@ -141,16 +145,16 @@ class PositionDeletes:
         """
         if not 0 <= delete.record_count <= _MOST_KEPT_ROWS:
             return self._read_pieces(delete)
-        key = self._cache_key(delete.path)
-        kept: dict[str, Positions] | None = self._cached(key)
-        if kept is None:
+
+        def read() -> tuple[dict[str, Positions], int]:
             parts: dict[str, list[Positions]] = {}
             for path, rows in self._read_pieces(delete):
                 parts.setdefault(path, []).append(rows)
-            kept = {path: _merged(found) for path, found in parts.items()}
-            size = sum(rows.nbytes + 2 * len(path) + 200 for path, rows in kept.items())
-            self._keep(key, kept, size)
-        return kept.items()
+            merged = {path: _merged(found) for path, found in parts.items()}
+            return merged, sum(rows.nbytes + 2 * len(path) + 200 for path, rows in merged.items())
+
+        storage = self._context.storage
+        return kept(storage.cache, storage.cache_key("positions", delete.path), read).items()
 
     def _read_pieces(self, delete: DataFile) -> Iterator[tuple[str, Positions]]:
         location = self._context.storage.location(delete.path)
@@ -159,24 +163,6 @@ class PositionDeletes:
             if len(positions) and positions.min() < 0:
                 raise CorruptFileError(location, f"a position delete of row {positions.min()}")
             yield from _by_path(paths, positions)
-
-    # What is kept outlives the query in the storage's cache, by the file's time of change.
-
-    def _cache_key(self, path: str, *part: int | None) -> tuple[Any, ...] | None:
-        storage = self._context.storage
-        if storage.cache is None:
-            return None
-        version = storage.version_of(path)
-        return ("positions", storage.location(path) if version is None else version, *part)
-
-    def _cached(self, key: tuple[Any, ...] | None) -> Any | None:
-        cache = self._context.storage.cache
-        return None if key is None or cache is None else cache.get(key)
-
-    def _keep(self, key: tuple[Any, ...] | None, value: Any, size: int) -> None:
-        cache = self._context.storage.cache
-        if key is not None and cache is not None:
-            cache.put(key, value, size)
 
     def _batches(self, delete: DataFile) -> Iterator[tuple[pa.Array, Positions]]:
         context = replace(self._context, schema=_SCHEMA, file_schema=_SCHEMA, name_mapping=_NAMES)
