@@ -39,7 +39,14 @@ _UNORDERED: Final = (t.VariantType, t.GeometryType, t.GeographyType, t.UnknownTy
 
 
 class Transform(Struct, frozen=True):
-    """Base of all transforms; ``str()`` is the spelling of table metadata."""
+    """Base of all transforms; ``str()`` is the spelling of table metadata.
+
+    >>> bucket, truncate, month = map(parse_transform, ("bucket[16]", "truncate[10]", "month"))
+    >>> bucket.apply(34, t.INTEGER), truncate.apply(-7, t.INTEGER), month.apply(19782, t.DATE)
+    (3, -10, 649)
+    >>> month.human(649, t.DATE)
+    '2024-02'
+    """
 
     @property
     def preserves_order(self) -> bool:

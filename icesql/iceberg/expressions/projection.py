@@ -4,6 +4,16 @@ The inclusive projection is true for the partition of every row that satisfies t
 where the strict projection is true for a partition, all of its rows satisfy the predicate. Both
 are predicates whose terms are partition fields. Source: Java ``Projections``, Iceberg spec
 "Scan Planning".
+
+>>> partitions("ts < TIMESTAMP '2024-03-01 12:00:00'", "day", "ts")
+may:  part <= 19783
+must: part < 19783
+>>> partitions("name = 'iceberg'", "truncate[3]", "name")
+may:  part = 'ice'
+must: false
+>>> partitions("i <> 7", "bucket[16]", "i")
+may:  true
+must: part <> 3
 """
 
 from __future__ import annotations

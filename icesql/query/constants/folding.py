@@ -31,7 +31,15 @@ if TYPE_CHECKING:
 
 
 def fold(node: exp.Expr | None, query: QueryContext) -> Constant | None:
-    """The value of a constant expression, None when it has none or it is not certain."""
+    """The value of a constant expression, None when it has none or it is not certain.
+
+    >>> folded("1.10 + 2")
+    DECIMAL 3.10
+    >>> folded("DATE '2024-02-28' + 1")
+    DATE 19782
+    >>> folded("random()")
+    None
+    """
     if node is None:
         return None
     try:

@@ -53,7 +53,11 @@ _INTERVAL_PART: Final = re.compile(
 
 
 def unit_name(text: str) -> str:
-    """ "DAYS" → "day", "min" → "minute"; the text in lower case for what is no unit of time."""
+    """The full name of a unit of time; the text in lower case for anything else.
+
+    >>> unit_name("DAYS"), unit_name("min"), unit_name("Parsec")
+    ('day', 'minute', 'parsec')
+    """
     lower = text.lower().replace("µ", "u").replace("μ", "u")
     for name in (lower, lower.removesuffix("s")):
         name = _SHORT_UNITS.get(name, name)
@@ -72,6 +76,9 @@ def interval_of(amount: int | Decimal, unit: str) -> Interval:
     """``amount`` units as an interval: fractions of a day count as a clock.
 
     Raises NotConstant for what is no unit of time, and for fractions of a month.
+
+    >>> interval_of(Decimal("1.5"), "days")
+    Interval(months=0, days=1, micros=43200000000)
     """
     parts = _UNITS.get(unit_name(unit))
     if parts is None:
@@ -84,7 +91,11 @@ def interval_of(amount: int | Decimal, unit: str) -> Interval:
 
 
 def interval_of_text(text: str) -> Interval:
-    """The interval that a text such as '1 day 02:00:00' writes down. Raises NotConstant."""
+    """The interval that a text writes down. Raises NotConstant.
+
+    >>> interval_of_text("1 year 2 days 00:00:01")
+    Interval(months=12, days=2, micros=1000000)
+    """
     total, position, found = Interval(), 0, False
     while position < len(text.rstrip()):
         part = _INTERVAL_PART.match(text, position)

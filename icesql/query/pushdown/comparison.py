@@ -2,6 +2,13 @@
 
 ``iceberg.expressions.literals`` adapts values to the column's type; this file adds what only a
 session knows: which types meet at all, the session's time zone, and that NaN is the greatest.
+
+>>> implied("i > 2.5 AND price <> 1.005")
+i >= 3 AND price IS NOT NULL
+>>> implied("at >= TIMESTAMP '2024-07-01 00:00:00'", zone="Europe/Berlin")
+at >= 2024-06-30 22:00:00+00:00
+>>> implied("x > 1")
+x > 1.0 OR x IS NAN
 """
 
 from __future__ import annotations
@@ -153,7 +160,11 @@ def _compare(operation: Operation, term: Term, column_type: t.IcebergType, value
 
 
 def any_of(parts: Iterable[Predicate]) -> Predicate:
-    """The OR of ``parts``, with equalities on one column gathered into an IN."""
+    """The OR of ``parts``, with equalities on one column gathered into an IN.
+
+    >>> implied("i = 1 OR i IN (2, 3)")
+    i IN (1, 2, 3)
+    """
     values: dict[Term, set[Any]] = {}
     others: dict[Predicate, None] = {}
     for part in parts:
@@ -176,7 +187,11 @@ def any_of(parts: Iterable[Predicate]) -> Predicate:
 
 
 def all_of(parts: Iterable[Predicate]) -> Predicate:
-    """The AND of ``parts``, with inequalities on one column gathered into a NOT IN."""
+    """The AND of ``parts``, with inequalities on one column gathered into a NOT IN.
+
+    >>> implied("i <> 1 AND i <> 2")
+    i NOT IN (1, 2)
+    """
     values: dict[Term, set[Any]] = {}
     others: dict[Predicate, None] = {}
     for part in parts:

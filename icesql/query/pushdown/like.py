@@ -7,7 +7,15 @@ from icesql.query.pushdown.comparison import any_of
 
 
 def like(term: Term, pattern: str, escape: str | None, *, negated: bool) -> Predicate | None:
-    """What ``term [NOT] LIKE pattern [ESCAPE escape]`` implies; None for a broken pattern."""
+    """What ``term [NOT] LIKE pattern [ESCAPE escape]`` implies; None for a broken pattern.
+
+    >>> implied("name LIKE 'ab%' AND name LIKE 'a%z' AND name LIKE 'abc'")
+    name STARTS WITH 'ab' AND name STARTS WITH 'a' AND name = 'abc'
+    >>> implied("name NOT LIKE 'ab%'")
+    name NOT STARTS WITH 'ab'
+    >>> implied("name NOT LIKE 'a%z'")
+    name IS NOT NULL
+    """
     read = _read_pattern(pattern, escape)
     if read is None:
         return None
@@ -29,7 +37,13 @@ def starts_with(term: Term, prefix: str, *, negated: bool) -> Predicate:
 
 
 def left_of(operation: Operation, term: Term, length: int, text: str) -> Predicate:
-    """What ``left(term, length) operation text`` implies; ``length`` is at least 1."""
+    """What ``left(term, length) operation text`` implies; ``length`` is at least 1.
+
+    >>> implied("left(name, 2) = 'ab'")
+    name STARTS WITH 'ab'
+    >>> implied("left(name, 3) <= 'abc'")
+    name < 'abc' OR name STARTS WITH 'abc'
+    """
     if not text.isascii() or not text:
         # Engines differ in what they count as one character.
         if text and operation is Operation.EQ:

@@ -3,6 +3,15 @@
 ``date(ts) = d`` becomes a range on ``ts``. Every result is implied by the comparison; it may be
 wider where clocks change, months clamp, or arithmetic is inexact. Arithmetic that overflows is an
 error in the engine for the rows concerned, so no row passes that the result leaves out.
+
+>>> implied("date(ts) = DATE '2024-02-29'")
+ts >= 2024-02-29 00:00:00 AND ts < 2024-03-01 00:00:00
+>>> implied("year(ts) < 2025")
+ts < 2025-01-01 00:00:00
+>>> implied("ts + INTERVAL 1 DAY < TIMESTAMP '2024-03-01'")
+ts < 2024-02-29 00:00:00
+>>> implied("i + 1 > 10")
+i > 9
 """
 
 from __future__ import annotations

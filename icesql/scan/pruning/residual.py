@@ -23,6 +23,13 @@ class ResidualEvaluator:
 
     On the rows of a partition the residual is true exactly where the predicate is. NULL partition
     values come from NULL source values, which satisfy IS NULL alone.
+
+    >>> for value in (10, 20, 30):
+    ...     left_over("i < 25", "truncate[10]", "i", value)
+    true
+    i < 25
+    false
+
     Source: Java ``ResidualEvaluator``.
     """
 

@@ -120,6 +120,9 @@ def pack(
     An item goes to the first open bin that can take it; once more than ``lookback`` bins are
     open, one comes out: the heaviest (first on ties) or the oldest. Items keep their order
     within a group. Source: Java ``BinPacking``.
+
+    >>> list(pack([5, 4, 1, 3], 6, lambda size: size, lookback=2))
+    [[5, 1], [4], [3]]
     """
     bins: list[tuple[list[Item], list[int]]] = []  # items, [weight]
     for item in items:
@@ -145,6 +148,9 @@ def adjust_split_size(scan_size: int, parallelism: int, split_size: int) -> int:
 
     Never below 16 MB, or ``split_size`` if that is smaller. Raises ProgrammingError for arguments
     that are not positive. Source: Java ``TableScanUtil.adjustSplitSize``.
+
+    >>> [adjust_split_size(1 << 30, workers, 128 << 20) >> 20 for workers in (8, 40, 200)]
+    [128, 25, 16]
     """
     if split_size <= 0 or parallelism <= 0 or scan_size < 0:
         raise ProgrammingError(

@@ -20,6 +20,11 @@ def split_file(task: FileScanTask, target_size: int) -> Iterator[FileScanTask]:
     at the first offset, so the lengths add up to a little less than the file. Formats that
     cannot be split, and files whose size is unknown, stay whole. Source: Java
     ``OffsetsAwareSplitScanTaskIterator`` and ``FixedSizeSplitScanTaskIterator``.
+
+    >>> [(each.start, each.length) for each in split_file(task_of(bytes=100), 40)]
+    [(0, 40), (40, 40), (80, 20)]
+    >>> [(each.start, each.length) for each in split_file(task_of(bytes=100, offsets=(4, 70)), 40)]
+    [(4, 66), (70, 30)]
     """
     data_file = task.data_file
     size = data_file.file_size_in_bytes
