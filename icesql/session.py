@@ -23,7 +23,7 @@ from icesql.storage.cache import BoundedCache
 from icesql.storage.clean_errors import without_secrets
 
 if TYPE_CHECKING:
-    from icesql.catalog.open import Catalog
+    from icesql.catalog.table import Catalog
     from icesql.engine.protocol import Result
     from icesql.query.bound import BoundQuery
     from icesql.scan.report import ScanReport

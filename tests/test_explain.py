@@ -12,7 +12,8 @@ import pytest
 from msgspec.structs import replace
 
 import icesql
-from icesql.catalog.open import Table, open_table
+from icesql.catalog.open import open_table
+from icesql.catalog.table import Table
 from icesql.context import QueryContext
 from icesql.engine.engines import EngineChoice
 from icesql.explain import MOST_SKIPPED, Measured, as_text, describe, explain

@@ -12,7 +12,7 @@ from icesql.catalog.current_metadata import (
     is_metadata_name,
 )
 from icesql.catalog.identifiers import matching, not_found
-from icesql.catalog.open import Identifier, Table, table_from_metadata
+from icesql.catalog.table import Identifier, Table, table_from_metadata
 from icesql.errors import (
     CatalogError,
     CommitConflictError,

@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icesql.catalog.client_errors import is_foreign, is_missing, translated
 from icesql.catalog.identifiers import matching, not_found
-from icesql.catalog.open import (
-    Catalog,
-    Identifier,
-    Table,
-    confining_roots,
-    table_from_metadata,
-)
+from icesql.catalog.table import Catalog, Identifier, Table, confining_roots, table_from_metadata
 from icesql.errors import (
     CatalogError,
     Error,

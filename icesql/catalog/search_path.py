@@ -17,7 +17,7 @@ from icesql.errors import (
 )
 
 if TYPE_CHECKING:
-    from icesql.catalog.open import Catalog, Table
+    from icesql.catalog.table import Catalog, Table
     from icesql.context import QueryContext
     from icesql.storage.cache import BoundedCache
 

@@ -11,7 +11,7 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 from icesql.catalog.identifiers import matching, not_found
-from icesql.catalog.open import Identifier, Table, table_from_metadata
+from icesql.catalog.table import Identifier, Table, table_from_metadata
 from icesql.errors import (
     CatalogError,
     CommitConflictError,

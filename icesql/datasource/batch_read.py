@@ -15,7 +15,7 @@ from icesql.scan.planner import plan
 from icesql.scan.table_scan import TableScan
 
 if TYPE_CHECKING:
-    from icesql.catalog.open import Table
+    from icesql.catalog.table import Table
     from icesql.iceberg.metadata.snapshot import Snapshot
     from icesql.scan.tasks.task import CombinedScanTask
 

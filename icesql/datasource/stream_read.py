@@ -26,7 +26,7 @@ from icesql.errors import (
 from icesql.scan.incremental import APPEND, added_files, ancestors, operation_of
 
 if TYPE_CHECKING:
-    from icesql.catalog.open import Table
+    from icesql.catalog.table import Table
     from icesql.iceberg.manifest.data_file import DataFile
     from icesql.iceberg.metadata.snapshot import Snapshot
 

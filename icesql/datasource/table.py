@@ -35,7 +35,7 @@ from icesql.scan.tasks.packing import Packing, pack_files
 from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, without_metrics
 
 if TYPE_CHECKING:
-    from icesql.catalog.open import Catalog, Table
+    from icesql.catalog.table import Catalog, Table
     from icesql.iceberg.manifest.data_file import DataFile
 
 MAIN: Final = "main"

@@ -27,7 +27,7 @@ from icesql.errors import (
 from icesql.session import Session
 
 if TYPE_CHECKING:
-    from icesql.catalog.open import Catalog
+    from icesql.catalog.table import Catalog
     from icesql.context import Progress
     from icesql.session import Parameters
     from icesql.storage.cache import BoundedCache
@@ -239,11 +239,7 @@ def connect(
         service=service,
     )
     chosen = Settings.from_environment(os.environ)
-    for name, value in {
-        "timezone": timezone,
-        "engine": engine,
-        **(settings or {}),
-    }.items():
+    for name, value in {"timezone": timezone, "engine": engine, **(settings or {})}.items():
         if value is not None:
             chosen = chosen.with_text(name, str(value))
     if dialect is not None:

@@ -16,8 +16,8 @@ from icesql.query.snapshot_selection import at_instant, select_snapshot, snapsho
 from icesql.scan.table_scan import TableScan
 
 if TYPE_CHECKING:
-    from icesql.catalog.open import Table
     from icesql.catalog.search_path import SearchPath
+    from icesql.catalog.table import Table
     from icesql.context import QueryContext
     from icesql.sql.statement import Query, TableReference
 

@@ -17,8 +17,8 @@ from icesql.sql.table_name import name_parts
 from icesql.storage.credentials import redact_urls
 
 if TYPE_CHECKING:
-    from icesql.catalog.open import Table
     from icesql.catalog.search_path import SearchPath
+    from icesql.catalog.table import Table
     from icesql.sql.statement import Statement, TableReference
 
 Columns = Sequence[tuple[str, str]]

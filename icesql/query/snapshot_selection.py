@@ -17,7 +17,7 @@ from icesql.errors import InternalError, SnapshotNotFoundError, similar_names
 from icesql.sql.time_travel import AsOf, AtTime, SnapshotId, VersionText
 
 if TYPE_CHECKING:
-    from icesql.catalog.open import Table
+    from icesql.catalog.table import Table
     from icesql.context import QueryContext
     from icesql.iceberg.metadata.snapshot import Snapshot
     from icesql.iceberg.schema import Schema

@@ -21,7 +21,8 @@ from icesql.read.columns.projection import ColumnReader, column_reader
 from icesql.read.deletes.delete_relations import DeleteRelations
 from icesql.read.deletes.equality_keys import EqualityGroup, KeyColumn, leaf_column
 from icesql.read.formats.decode_errors import converting
-from icesql.read.formats.source import Source, SourceBatch, open_source
+from icesql.read.formats.open import open_source
+from icesql.read.formats.source import Source, SourceBatch
 from icesql.read.residual_filter import evaluable, leaves, matching
 from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, ScanContext
 

@@ -19,7 +19,7 @@ from icesql.scan.spec_scan import SpecScan
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from icesql.catalog.open import Table
+    from icesql.catalog.table import Table
     from icesql.iceberg.partitioning import PartitionSpec
     from icesql.iceberg.types import IcebergType
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from icesql.catalog.open import Table
+from icesql.catalog.table import Table
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.schema import Schema

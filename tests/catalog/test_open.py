@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from icesql.catalog.directory import DirectoryCatalog
-from icesql.catalog.open import Table, open_catalog, open_table
+from icesql.catalog.open import open_catalog, open_table
 from icesql.catalog.sqlite import SqliteCatalog
+from icesql.catalog.table import Table
 from icesql.demo import build
 from icesql.errors import CatalogError, CorruptFileError, StorageError, TableNotFoundError
 from icesql.iceberg.manifest.manifest import snapshot_manifests

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from icesql.catalog.open import Table, open_table
+from icesql.catalog.open import open_table
+from icesql.catalog.table import Table
 from icesql.context import QueryContext
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.schema import Schema

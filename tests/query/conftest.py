@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from icesql.catalog.open import Table
+from icesql.catalog.table import Table
 from icesql.config import Settings
 from icesql.context import QueryContext
 from icesql.iceberg.metadata.table_metadata import parse_metadata

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from icesql.access import Access
-from icesql.catalog.open import Table
 from icesql.catalog.search_path import SearchPath
+from icesql.catalog.table import Table
 from icesql.errors import TableNotFoundError
 from icesql.storage.cache import BoundedCache
 

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from icesql.catalog.open import Table, open_table
+from icesql.catalog.open import open_table
+from icesql.catalog.table import Table
 from icesql.context import QueryContext
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Leaf, Operation, Predicate, Term
 from icesql.scan.plan import ScanPlan

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from icesql.catalog.open import Table, open_table
+from icesql.catalog.open import open_table
+from icesql.catalog.table import Table
 from icesql.context import QueryContext
 from icesql.errors import CorruptFileError, SnapshotNotFoundError, UnsupportedTableError
 from icesql.iceberg.metadata.snapshot import Snapshot

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from icesql.catalog.open import Table
+from icesql.catalog.table import Table
 from icesql.config import Settings
 from icesql.context import QueryContext
 from icesql.errors import CorruptFileError, QueryCancelledError, UnsupportedTableError

@@ -30,7 +30,7 @@ from icesql.read.columns.partition_constants import partition_constants
 from icesql.read.columns.projection import column_reader
 from icesql.read.deletes.key_index import KeyIndex, build_key_index
 from icesql.read.formats.decode_errors import converting
-from icesql.read.formats.source import open_source
+from icesql.read.formats.open import open_source
 from icesql.scan.tasks.task import FileScanTask, ScanContext, distinct_deletes
 
 PartitionKey: TypeAlias = tuple[int, tuple[Any, ...]]

@@ -25,7 +25,7 @@ from icesql.iceberg.metadata_columns import DELETE_FILE_PATH, DELETE_POS
 from icesql.iceberg.schema import Schema
 from icesql.read.columns.projection import column_reader
 from icesql.read.formats.decode_errors import converting
-from icesql.read.formats.source import open_source
+from icesql.read.formats.open import open_source
 from icesql.scan.tasks.task import FileScanTask, ScanContext, distinct_deletes
 from icesql.storage.cache import kept
 

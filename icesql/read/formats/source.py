@@ -8,12 +8,11 @@ from typing import Protocol
 import pyarrow as pa
 from msgspec import Struct
 
-from icesql.errors import CorruptFileError, UnsupportedTableError
+from icesql.errors import CorruptFileError
 from icesql.iceberg.expressions.predicate import Predicate
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.read.formats.file_fields import FileField
 from icesql.scan.file_identity import count_problem
-from icesql.scan.tasks.task import ScanContext
 
 BATCH_ROWS = 65_536
 
@@ -56,31 +55,6 @@ class Source(Protocol):
 
     def close(self) -> None:
         """Release the file."""
-
-
-def open_source(file: DataFile, context: ScanContext) -> Source:
-    """Open a data file, or a delete file that is not a deletion vector.
-
-    Raises UnsupportedTableError for an encrypted file or a format that the spec does not know,
-    StorageError when the file cannot be reached, CorruptFileError when it is not what it says.
-    """
-    if file.key_metadata is not None:
-        raise UnsupportedTableError("encryption", table=context.table, path=file.path)
-    match file.file_format.upper():
-        case "PARQUET":
-            from icesql.read.formats.parquet import ParquetSource
-
-            return ParquetSource(file, context)
-        case "AVRO":
-            from icesql.read.formats.avro import AvroSource
-
-            return AvroSource(file, context)
-        case "ORC":
-            from icesql.read.formats.orc import OrcSource
-
-            return OrcSource(file, context)
-        case other:
-            raise UnsupportedTableError(f"file format {other}", table=context.table, path=file.path)
 
 
 def check_row_count(file: DataFile, found: int, path: str) -> None:

@@ -36,7 +36,7 @@ from icesql.iceberg.types import (
     DecimalType,
     StructType,
 )
-from icesql.read.formats.source import open_source
+from icesql.read.formats.open import open_source
 from icesql.read.task import read_file, read_task
 from icesql.scan.tasks.task import CombinedScanTask, FileScanTask
 from tests.read.read_tables import (

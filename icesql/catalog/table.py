@@ -1,0 +1,106 @@
+"""Table and Catalog: what a catalog gives, and a table made from one metadata file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from icesql.catalog.current_metadata import read_metadata
+from icesql.iceberg.metadata.table_metadata import TableMetadata
+from icesql.storage.cache import BoundedCache
+from icesql.storage.open import Storage
+from icesql.storage.reroot import Reroot, is_local
+from icesql.storage.roots import Roots
+
+Identifier = tuple[str, ...]
+
+
+class Table(Struct, frozen=True):
+    """One table as it was when its metadata was read; load it again to see later commits.
+
+    ``identifier`` is namespace and name, or the one name a path was given. ``storage`` opens the
+    paths that the metadata names, moved or not.
+    """
+
+    identifier: Identifier
+    metadata: TableMetadata
+    metadata_location: str
+    storage: Storage
+
+    @property
+    def name(self) -> str:
+        """The identifier with dots, as messages show it."""
+        return ".".join(self.identifier)
+
+
+class Catalog(Protocol):
+    """Five verbs on named tables; every failure is a CatalogError unless said otherwise.
+
+    Nothing is remembered between calls: ``load`` sees what is committed at that moment.
+    """
+
+    @property
+    def name(self) -> str:
+        """What SQL calls the catalog."""
+
+    def namespaces(self) -> list[Identifier]:
+        """All namespaces at every depth, sorted; tables outside any are in ``()``, not listed."""
+
+    def tables(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
+        """Full identifiers of the tables directly in a namespace, sorted; of all without one."""
+
+    def load(self, identifier: Sequence[str]) -> Table:
+        """The current table; TableNotFoundError with the nearest names when there is none."""
+
+    def commit(self, identifier: Sequence[str], *, expected: str | None, new: str) -> str:
+        """Make metadata file ``new`` current if ``expected`` still is; the location that became so.
+
+        ``expected`` None creates the table. CommitConflictError when another writer was first,
+        NotSupportedError where the kind of catalog has no such step.
+        """
+
+    def drop(self, identifier: Sequence[str]) -> None:
+        """Take the table out of the catalog; its files stay."""
+
+    def close(self) -> None:
+        """Let go of connections; the catalog is not used afterwards."""
+
+
+def table_from_metadata(
+    identifier: Sequence[str],
+    metadata_location: str,
+    *,
+    properties: Mapping[str, str] | None = None,
+    cache: BoundedCache | None = None,
+    confine: bool | Roots = False,
+) -> Table:
+    """The table of one metadata file, re-rooted to where that lies if it is on this machine.
+
+    ``confine`` are the roots that this file and every path in it must lie under; True stands for
+    the folder that the table lies in, False for no limit. Raises AccessDeniedError.
+    """
+    roots = confining_roots(confine, metadata_location)
+    plain = Storage(properties, cache=cache, confine=roots)
+    metadata = read_metadata(metadata_location, plain)
+    reroot = None
+    if is_local(metadata_location):
+        metadata_location = plain.location(metadata_location)
+        reroot = Reroot(metadata.location, table_folder(metadata_location), confine=roots)
+    storage = Storage(properties, reroot, cache=cache, confine=roots)
+    return Table(tuple(identifier), metadata, metadata_location, storage)
+
+
+def confining_roots(confine: bool | Roots, metadata_location: str) -> Roots | None:
+    """The roots of ``confine`` for the table of one metadata file, None for no limit."""
+    if confine is True:
+        return Roots.of([table_folder(metadata_location)])
+    return confine or None
+
+
+def table_folder(metadata_location: str) -> str:
+    """The folder a table lies in: above "metadata", else the one the metadata file is in."""
+    folder = metadata_location.rpartition("/")[0]
+    above, _, last = folder.rpartition("/")
+    return (above if last == "metadata" else folder) or "/"

@@ -1,0 +1,33 @@
+"""Open a file by the format that its manifest names."""
+
+from __future__ import annotations
+
+from icesql.errors import UnsupportedTableError
+from icesql.iceberg.manifest.data_file import DataFile
+from icesql.read.formats.source import Source
+from icesql.scan.tasks.task import ScanContext
+
+
+def open_source(file: DataFile, context: ScanContext) -> Source:
+    """Open a data file, or a delete file that is not a deletion vector.
+
+    Raises UnsupportedTableError for an encrypted file or a format that the spec does not know,
+    StorageError when the file cannot be reached, CorruptFileError when it is not what it says.
+    """
+    if file.key_metadata is not None:
+        raise UnsupportedTableError("encryption", table=context.table, path=file.path)
+    match file.file_format.upper():
+        case "PARQUET":
+            from icesql.read.formats.parquet import ParquetSource
+
+            return ParquetSource(file, context)
+        case "AVRO":
+            from icesql.read.formats.avro import AvroSource
+
+            return AvroSource(file, context)
+        case "ORC":
+            from icesql.read.formats.orc import OrcSource
+
+            return OrcSource(file, context)
+        case other:
+            raise UnsupportedTableError(f"file format {other}", table=context.table, path=file.path)
