@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+LONGEST_CLASS, LONGEST_FUNCTION, MOST_FILES = 300, 90, 16
 SOURCES = sorted((ROOT / "icesql").rglob("*.py"))
 
 
@@ -33,16 +34,47 @@ def test_spark_is_known_to_its_engine_and_its_data_source_only() -> None:
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_file_holds_one_idea(source: Path) -> None:
-    text = source.read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 400
-    assert ast.get_docstring(ast.parse(text)), "a module opens with one sentence"
+def test_a_file_says_what_it_is_in_classes_and_functions_that_one_can_read(source: Path) -> None:
+    tree = ast.parse(source.read_text(encoding="utf-8"))
+    assert ast.get_docstring(tree), "a module opens with one sentence"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            assert _lines(node) <= LONGEST_CLASS, node.name
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert _lines(node) <= LONGEST_FUNCTION, node.name
+
+
+def test_a_folder_can_be_taken_in_at_a_glance() -> None:
+    for folder in {source.parent for source in SOURCES}:
+        files = [each.name for each in folder.glob("*.py") if each.name != "__init__.py"]
+        assert len(files) <= MOST_FILES, f"{folder.relative_to(ROOT)}: {len(files)} files"
+
+
+@pytest.mark.parametrize("room", ["catalog", "read"])
+def test_no_circle_of_imports(room: str) -> None:
+    """Imports inside functions and those for types count, too."""
+    modules = {_module(source): source for source in (ROOT / "icesql" / room).rglob("*.py")}
+    imports = {name: _imported(source) & set(modules) for name, source in modules.items()}
+    left = dict(imports)
+    while free := [name for name, others in left.items() if not others & set(left)]:
+        for name in free:
+            del left[name]
+    assert left == {}, f"a circle, or modules above one: {', '.join(sorted(left))}"
 
 
 def test_rooms_say_what_they_may_import_and_hold_no_code() -> None:
     for init in (ROOT / "icesql").glob("*/**/__init__.py"):
         body = ast.parse(init.read_text(encoding="utf-8")).body
         assert len(body) == 1, f"{init} holds code"
+
+
+def _lines(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    return (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def _module(source: Path) -> str:
+    name = ".".join(source.relative_to(ROOT).with_suffix("").parts)
+    return name.removesuffix(".__init__")
 
 
 def _importers(module: str) -> list[Path]:
