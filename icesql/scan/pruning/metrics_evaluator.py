@@ -130,7 +130,9 @@ class ColumnStatistics:
         # Writers that count values per parent, or leave nulls out, have fewer values than rows.
         whole = values is not None and values >= rows > 0
         nested = field_id in self.schema.parent_by_id
-        all_null = whole and nulls == values
+        # A lower bound is a value: counts that deny it prove nothing.
+        boundless = whole and entries.lower_bound(field_id)[index] is None
+        all_null = boundless and nulls == values
         lower = upper = None
         if transform.preserves_order and transform.accepts(column_type):
             lower, upper = self._bounds(column_type, field_id, index)
@@ -144,8 +146,10 @@ class ColumnStatistics:
             no_nulls=nulls == 0 and (whole or not nested),
             all_null=all_null,
             no_nans=nans == 0,
-            all_nan=floating and whole and nans == values,
-            valueless=whole and None not in (nulls, nans) and (nulls or 0) + (nans or 0) == values,
+            all_nan=floating and boundless and nans == values,
+            valueless=boundless
+            and None not in (nulls, nans)
+            and (nulls or 0) + (nans or 0) == values,
             nulls_text=f"all {values} values are {'NULL' if all_null else 'NULL or NaN'}",
         )
 
@@ -197,7 +201,11 @@ class ColumnStatistics:
 
     def _differing(self, leaf: Leaf, among: _Indices, lowers: _Bounds, uppers: _Bounds) -> _Indices:
         # Only a file of one value can be skipped: its bounds are the same bytes, or absent.
-        return [i for i in among if lowers[i] != uppers[i] or self._may_match(leaf, i)]
+        return [
+            i
+            for i in among
+            if (lowers[i] is not None and lowers[i] != uppers[i]) or self._may_match(leaf, i)
+        ]
 
     def _within_bounds(
         self, leaf: Leaf, column_type: t.IcebergType, among: _Indices
@@ -289,12 +297,16 @@ class ColumnStatistics:
         field_id = leaf.term.field_id
         lowers = self.entries.lower_bound(field_id)
         if all(lowers[i] is not None for i in among):
-            return among  # a bound is a value
+            return among
         nulls = self.entries.null_value_count(field_id)
         values = self.entries.value_count(field_id)
         rows = self.entries.record_count
         if not t.is_floating(column_type) or leaf.operation is Operation.NOT_NULL:
-            return [i for i in among if (n := nulls[i]) is None or n != values[i] or n < rows[i]]
+            return [
+                i
+                for i in among
+                if (n := nulls[i]) is None or n != values[i] or n < rows[i] or lowers[i] is not None
+            ]
         return [i for i in among if lowers[i] is not None or self._may_match(leaf, i)]
 
 

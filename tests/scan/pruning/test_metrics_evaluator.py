@@ -379,8 +379,10 @@ def upper_of(text: str, length: int) -> str | None:
     return None
 
 
-def file_of(column: IcebergType, rows: list[Any], *, full: bool, java: bool) -> dict[str, Any]:
-    """The metrics that a writer stores for the rows; ``full`` counts, Java's order of UUIDs."""
+def file_of(
+    column: IcebergType, rows: list[Any], *, kept: frozenset[str], java: bool
+) -> dict[str, Any]:
+    """The metrics in ``kept`` as a writer stores them for the rows, ``java``: in its order of UUIDs."""
     ordinary = [row for row in rows if row is not None and row == row]
     lower: dict[int, bytes] = {}
     upper: dict[int, bytes] = {}
@@ -399,24 +401,26 @@ def file_of(column: IcebergType, rows: list[Any], *, full: bool, java: bool) -> 
         lower[1] = encode_bound(column, low)
         if high is not None:
             upper[1] = encode_bound(column, high)
-    file: dict[str, Any] = {"record_count": len(rows), "lower_bounds": lower, "upper_bounds": upper}
-    if full:
-        file["value_counts"] = {1: len(rows)}
-        file["null_value_counts"] = {1: sum(row is None for row in rows)}
-        if column == DOUBLE:
-            file["nan_value_counts"] = {1: sum(row is not None and row != row for row in rows)}
-    return file
+    nans = sum(row is not None and row != row for row in rows)
+    metrics: dict[str, dict[int, Any]] = {
+        "value_counts": {1: len(rows)},
+        "null_value_counts": {1: sum(row is None for row in rows)},
+        "nan_value_counts": {1: nans} if column == DOUBLE else {},
+        "lower_bounds": lower,
+        "upper_bounds": upper,
+    }
+    return {"record_count": len(rows), **{name: metrics[name] for name in kept}}
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[IcebergType, Predicate, list[list[Any]], list[dict[str, Any]]]:
-    column = draw(st.sampled_from(list(VALUES)))
+def predicates(draw: st.DrawFn, column: IcebergType) -> Predicate:
+    """One or two comparisons of ``x``."""
     literals = VALUES[column].filter(lambda value: value == value)
+    kinds = KINDS + ([O.IS_NAN, O.NOT_NAN] if column == DOUBLE else [])
+    kinds += [O.STARTS_WITH, O.NOT_STARTS_WITH] if column == STRING else []
     x = Term(1, "x")
 
     def leaf() -> Leaf:
-        kinds = KINDS + ([O.IS_NAN, O.NOT_NAN] if column == DOUBLE else [])
-        kinds += [O.STARTS_WITH, O.NOT_STARTS_WITH] if column == STRING else []
         operation = draw(st.sampled_from(kinds))
         if operation in (O.IN, O.NOT_IN):
             return Leaf(operation, x, draw(st.frozensets(literals, min_size=2, max_size=3)))
@@ -424,20 +428,33 @@ def cases(draw: st.DrawFn) -> tuple[IcebergType, Predicate, list[list[Any]], lis
             return Leaf(operation, x)
         return Leaf(operation, x, draw(literals))
 
-    predicate: Predicate = leaf()
-    if draw(st.booleans()):
-        predicate = (predicate & leaf()) if draw(st.booleans()) else (predicate | leaf())
+    match draw(st.sampled_from(["one", "and", "or"])):
+        case "and":
+            return leaf() & leaf()
+        case "or":
+            return leaf() | leaf()
+        case _:
+            return leaf()
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[IcebergType, Predicate, list[list[Any]], list[dict[str, Any]]]:
+    column = draw(st.sampled_from(list(VALUES)))
     tables = draw(
         st.lists(st.lists(st.none() | VALUES[column], max_size=4), min_size=1, max_size=4)
     )
     files = [
-        file_of(column, rows, full=draw(st.booleans()), java=draw(st.booleans())) for rows in tables
+        # Any part of the metrics may be missing.
+        file_of(
+            column, rows, kept=draw(st.frozensets(st.sampled_from(MAPS))), java=draw(st.booleans())
+        )
+        for rows in tables
     ]
-    return column, predicate, tables, files
+    return column, draw(predicates(column)), tables, files
 
 
 @given(cases())
-@settings(max_examples=700, deadline=None)
+@settings(max_examples=1500, deadline=None)
 def test_no_file_with_a_matching_row_is_skipped_and_strict_files_match_throughout(case):
     column, predicate, tables, files = case
     schema, entries = Schema((NestedField(1, "x", column),)), entries_of(*files)
@@ -447,4 +464,31 @@ def test_no_file_with_a_matching_row_is_skipped_and_strict_files_match_throughou
         verdicts = [evaluate(predicate, lambda _, row=row: row) for row in rows]
         assert mask[index] or not any(verdicts), rows
         assert all(verdicts) or not strict[index], rows
+        assert mask[index] or not rows or not strict[index], rows
         assert mask[index] is (explain_metrics(entries, index, predicate, schema) is None)
+
+
+@st.composite
+def arbitrary_metrics(draw: st.DrawFn) -> tuple[IcebergType, Predicate, list[dict[str, Any]]]:
+    """Metrics that no rows need have: of broken writers, and bounds of no value at all."""
+    column = draw(st.sampled_from(list(VALUES)))
+    count = st.none() | st.integers(-1, 4)
+    bound = st.none() | VALUES[column].map(lambda value: encode_bound(column, value))
+    kinds = {name: bound if "bound" in name else count for name in MAPS}
+
+    def file() -> dict[str, Any]:
+        drawn = {name: draw(kind) for name, kind in kinds.items()}
+        metrics = {name: {1: value} for name, value in drawn.items() if value is not None}
+        return {"record_count": draw(st.integers(-1, 4)), **metrics}
+
+    files = [file() for _ in range(draw(st.integers(1, 4)))]
+    return column, draw(predicates(column)), files
+
+
+@given(arbitrary_metrics())
+@settings(max_examples=2500, deadline=None)
+def test_the_mask_skips_exactly_the_files_that_explain_has_a_reason_for(case):
+    column, predicate, files = case
+    schema, entries = Schema((NestedField(1, "x", column),)), entries_of(*files)
+    reasons = [explain_metrics(entries, i, predicate, schema) for i in range(len(files))]
+    assert metrics_mask(entries, predicate, schema) == [reason is None for reason in reasons]
