@@ -5,8 +5,8 @@
     ├── InterfaceError
     └── DatabaseError
         ├── ProgrammingError    SqlSyntaxError · TableNotFoundError · ColumnNotFoundError
-        │                       AmbiguousColumnError · SnapshotNotFoundError
-    │                       AccessDeniedError
+        │                       AmbiguousColumnError · AmbiguousTableError
+        │                       SnapshotNotFoundError · AccessDeniedError
         ├── NotSupportedError   UnsupportedSqlError · UnsupportedTableError
         ├── DataError           TypeMismatchError · CorruptFileError
         ├── OperationalError    CatalogError · StorageError · ScanLimitError · QueryCancelledError
@@ -78,33 +78,88 @@ class InternalError(DatabaseError):
     """A bug in icesql, or an engine in a state that it cannot recover from."""
 
 
+# ------------------------------------------------------------------ places in SQL
+
+
+class _InSql(Error):
+    """An error at a place in SQL text.
+
+    Whoever raises it knows an ``offset`` into the text at most; ``placing(sql)`` adds
+    ``position``, the line and the column, which count from 1. Both are None when unknown.
+    """
+
+    offset: int | None
+    position: tuple[int, int] | None
+
+    @property
+    def line(self) -> int | None:
+        """The line, from 1."""
+        return self.position[0] if self.position else None
+
+    def place(self, sql: str) -> None:
+        """Turn the offset into a position in ``sql``, unless the position is known."""
+        if self.offset is not None and self.position is None:
+            self.position = position(sql, self.offset)
+            self.args = (self._message(),)
+
+    def _message(self) -> str:
+        return str(self)
+
+    def _where(self) -> str:
+        """The position as messages show it."""
+        return f" (line {self.position[0]}, column {self.position[1]})" if self.position else ""
+
+
+@contextmanager
+def placing(sql: str) -> Iterator[None]:
+    """Give errors that know an offset in ``sql`` their line and column."""
+    try:
+        yield
+    except _InSql as error:
+        error.place(sql)
+        raise
+
+
+def position(sql: str, offset: int) -> tuple[int, int]:
+    """Line and column, from 1, of a character offset."""
+    before = sql[:offset]
+    return before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1
+
+
 # ------------------------------------------------------------------ ProgrammingError
 
 
-class SqlSyntaxError(ProgrammingError):
-    """SQL that does not parse; ``line`` and ``column`` count from 1, None when unknown.
-
-    Whoever raises it knows an ``offset`` into the text at most; ``placing(sql)`` adds the rest.
-    """
+class SqlSyntaxError(_InSql, ProgrammingError):
+    """SQL that does not parse; ``line`` and ``column`` count from 1, None when unknown."""
 
     def __init__(
         self,
         problem: str,
         *,
         offset: int | None = None,
-        line: int | None = None,
-        column: int | None = None,
+        position: tuple[int, int] | None = None,
         expected: Sequence[str] = (),
         sql: str | None = None,
     ) -> None:
-        self.problem, self.offset, self.line, self.column = problem, offset, line, column
+        self.problem, self.offset, self.position = problem, offset, position
         self.expected, self.sql = tuple(expected), sql
         super().__init__(self._message())
 
+    @property
+    def column(self) -> int | None:
+        """The column in its line, from 1."""
+        return self.position[1] if self.position else None
+
+    def place(self, sql: str) -> None:
+        """Turn the offset into a position in ``sql``, whose line the message shows."""
+        if self.offset is not None and self.position is None:
+            self.sql = sql
+        super().place(sql)
+
     def _message(self) -> str:
-        where = f" at line {self.line}, column {self.column}" if self.line is not None else ""
+        where = f" at line {self.line}, column {self.column}" if self.position else ""
         hint = f"; expected {_either(self.expected)}" if self.expected else ""
-        shown = _snippet(self.sql, self.line, self.column)
+        shown = _snippet(self.sql, self.position)
         return f"syntax error{where}: {self.problem}{hint}{shown}"
 
 
@@ -116,24 +171,55 @@ class TableNotFoundError(ProgrammingError):
         super().__init__(f'table "{table}" not found{_did_you_mean(self.similar)}{_hint(hint)}')
 
 
-class ColumnNotFoundError(ProgrammingError):
+class ColumnNotFoundError(_InSql, ProgrammingError):
     """No column of that name in ``table``."""
 
     def __init__(
-        self, column: str, *, table: str | None = None, similar: Iterable[str] = ()
+        self,
+        column: str,
+        *,
+        table: str | None = None,
+        similar: Iterable[str] = (),
+        offset: int | None = None,
     ) -> None:
         self.column, self.table, self.similar = column, table, tuple(similar)
-        where = f' in table "{table}"' if table else ""
-        super().__init__(f'column "{column}" not found{where}{_did_you_mean(self.similar)}')
+        self.offset, self.position = offset, None
+        super().__init__(self._message())
+
+    def _message(self) -> str:
+        table = f' in table "{self.table}"' if self.table else ""
+        near = _did_you_mean(self.similar)
+        return f'column "{self.column}" not found{table}{self._where()}{near}'
 
 
-class AmbiguousColumnError(ProgrammingError):
+class AmbiguousColumnError(_InSql, ProgrammingError):
     """A column name that several tables, or several columns up to case, answer to."""
 
-    def __init__(self, column: str, *, candidates: Iterable[str]) -> None:
+    def __init__(
+        self, column: str, *, candidates: Iterable[str], offset: int | None = None
+    ) -> None:
         self.column, self.candidates = column, tuple(candidates)
+        self.offset, self.position = offset, None
+        super().__init__(self._message())
+
+    def _message(self) -> str:
         names = ", ".join(f'"{name}"' for name in self.candidates)
-        super().__init__(f'column "{column}" is ambiguous: it could be {names}; qualify it')
+        where = self._where()
+        return f'column "{self.column}" is ambiguous{where}: it could be {names}; qualify it'
+
+
+class AmbiguousTableError(_InSql, ProgrammingError):
+    """Two tables of one FROM under one name."""
+
+    def __init__(self, table: str, *, offset: int | None = None) -> None:
+        self.table, self.offset, self.position = table, offset, None
+        super().__init__(self._message())
+
+    def _message(self) -> str:
+        return (
+            f'two tables of one FROM are called "{self.table}"{self._where()}; '
+            "give one of them another alias"
+        )
 
 
 class AccessDeniedError(ProgrammingError):
@@ -170,11 +256,8 @@ class SnapshotNotFoundError(ProgrammingError):
 # ------------------------------------------------------------------ NotSupportedError
 
 
-class UnsupportedSqlError(NotSupportedError):
-    """A construct that icesql refuses by name and, where known, by position.
-
-    Whoever raises it knows an ``offset`` into the text at most; ``placing(sql)`` adds the rest.
-    """
+class UnsupportedSqlError(_InSql, NotSupportedError):
+    """A construct that icesql refuses by name and, where known, by position."""
 
     def __init__(
         self,
@@ -182,16 +265,19 @@ class UnsupportedSqlError(NotSupportedError):
         *,
         hint: str = "",
         offset: int | None = None,
-        line: int | None = None,
-        column: int | None = None,
+        position: tuple[int, int] | None = None,
     ) -> None:
         self.construct, self.hint = construct, hint
-        self.offset, self.line, self.column = offset, line, column
+        self.offset, self.position = offset, position
         super().__init__(self._message())
 
+    @property
+    def column(self) -> int | None:
+        """The column in its line, from 1."""
+        return self.position[1] if self.position else None
+
     def _message(self) -> str:
-        where = f" (line {self.line}, column {self.column})" if self.line is not None else ""
-        return f"not supported: {self.construct}{where}{_hint(self.hint)}"
+        return f"not supported: {self.construct}{self._where()}{_hint(self.hint)}"
 
 
 class UnsupportedTableError(NotSupportedError):
@@ -260,29 +346,6 @@ class MissingExtraError(OperationalError):
         super().__init__(f"{what} is not available{install}{_hint(hint)}")
 
 
-# ------------------------------------------------------------------ positions
-
-
-@contextmanager
-def placing(sql: str) -> Iterator[None]:
-    """Give errors that know an offset in ``sql`` their line, column and source line."""
-    try:
-        yield
-    except (SqlSyntaxError, UnsupportedSqlError) as error:
-        if error.offset is not None and error.line is None:
-            error.line, error.column = position(sql, error.offset)
-            if isinstance(error, SqlSyntaxError):
-                error.sql = sql
-            error.args = (error._message(),)
-        raise
-
-
-def position(sql: str, offset: int) -> tuple[int, int]:
-    """Line and column, from 1, of a character offset."""
-    before = sql[:offset]
-    return before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1
-
-
 # ------------------------------------------------------------------ wording
 
 
@@ -314,9 +377,10 @@ def _hint(hint: str) -> str:
     return f"; {hint}" if hint else ""
 
 
-def _snippet(sql: str | None, line: int | None, column: int | None) -> str:
-    if not sql or line is None or column is None:
+def _snippet(sql: str | None, position: tuple[int, int] | None) -> str:
+    if not sql or position is None:
         return ""
+    line, column = position
     lines = sql.splitlines()
     if not 1 <= line <= len(lines):
         return ""

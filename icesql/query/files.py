@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from icesql.errors import UnsupportedSqlError
 from icesql.query.bound import FileScan
+from icesql.sql.positions import unsupported
 from icesql.storage.local_files import local_files
 from icesql.storage.roots import Roots
 
@@ -27,11 +27,10 @@ def bind_files(
     scans = []
     for reference in references:
         if query.settings.engine != "local":
-            raise UnsupportedSqlError(
+            raise unsupported(
                 f"{reference.function}() where engine = '{query.settings.engine}'",
-                hint="files are read with engine = 'local'",
-                line=reference.line,
-                column=reference.column,
+                reference.offset,
+                "files are read with engine = 'local'",
             )
         found = [
             file for path in reference.paths for file in local_files(path, allowed, query.check)

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from icesql.errors import similar_names
 from icesql.sql.engine_functions import is_file_function, is_known, known_names, refusal
-from icesql.sql.source import Source
+from icesql.sql.positions import syntax_error, unsupported
 
 QUERY_WORDS: Final = ("SELECT", "WITH", "FROM", "VALUES", "(")
 COMMAND_WORDS: Final = ("EXPLAIN", "SHOW", "DESCRIBE", "DESC", "SET", "RESET", "USE")
@@ -132,55 +132,53 @@ _REFUSED_NODES: Final[dict[type[exp.Expr], str]] = {
 }
 
 
-def check_tree(tree: exp.Expr, source: Source, *, files: bool = False) -> None:
+def check_tree(tree: exp.Expr, *, files: bool = False) -> None:
     """Refuse what icesql does not run. Raises UnsupportedSqlError, SqlSyntaxError.
 
     ``files``: whether functions that read files may stand in FROM.
     """
     if not isinstance(tree, exp.Query):
-        raise source.unsupported(_statement_name(tree), offset_of(tree, source))
+        raise unsupported(_statement_name(tree), tree)
     for node in tree.walk():
         if files and _reads_files(node):
             continue
         refused = _REFUSED_NODES.get(type(node))
         if refused:
             hint = "write sum(x) FILTER (WHERE …)" if isinstance(node, exp.Pivot) else ""
-            raise source.unsupported(refused, offset_of(node, source), hint)
+            raise unsupported(refused, node, hint)
         match node:
             case exp.Select():
-                _check_select(node, source)
+                _check_select(node)
             case exp.Table():
-                _check_table(node, source, files=files)
+                _check_table(node, files=files)
             case exp.From() | exp.Join():
-                _check_source(node, source)
+                _check_from_item(node)
             case exp.Lateral():
-                _check_lateral(node, source)
+                _check_lateral(node)
             case exp.CTE():
                 if node.alias.lower().startswith(_RESERVED):
-                    raise source.unsupported(
-                        f'the name "{node.alias}"', offset_of(node, source), "it is reserved"
-                    )
+                    raise unsupported(f'the name "{node.alias}"', node, "it is reserved")
             case exp.Anonymous() | exp.AnonymousAggFunc():
-                _check_function(node.name, node, source)
+                _check_function(node.name, node)
                 if node.name.lower() in _CALL_BY_TEXT:
-                    _check_named_aggregate(node, source)
+                    _check_named_aggregate(node)
             case exp.Func():
                 # A class of sqlglot's own; what it is called in the engine is checked there.
                 if is_known(node.sql_name()):
-                    _check_function(node.sql_name(), node, source)
+                    _check_function(node.sql_name(), node)
             case exp.DDL() | exp.DML() if not isinstance(node, exp.Query):
-                raise source.unsupported(_statement_name(node), offset_of(node, source), _READ_ONLY)
+                raise unsupported(_statement_name(node), node, _READ_ONLY)
             case _:
                 pass
 
 
-def _check_select(node: exp.Select, source: Source) -> None:
+def _check_select(node: exp.Select) -> None:
     for name, value in node.args.items():
         if value and name not in _SELECT_PARTS:
             label = _PART_NAMES.get(name, name.upper().replace("_", " ").strip())
-            raise source.unsupported(label, offset_of(node, source))
+            raise unsupported(label, node)
     if not node.expressions:
-        raise source.syntax_error("SELECT without a column", offset_of(node, source), ("a column",))
+        raise syntax_error("SELECT without a column", node, ("a column",))
 
 
 def _reads_files(node: exp.Expr) -> bool:
@@ -189,124 +187,118 @@ def _reads_files(node: exp.Expr) -> bool:
     return in_from and isinstance(node, exp.Func) and is_file_function(function_name(node))
 
 
-def _check_table(node: exp.Table, source: Source, *, files: bool) -> None:
+def _check_table(node: exp.Table, *, files: bool) -> None:
     for name, value in node.args.items():
         if value and name not in _TABLE_PARTS:
             label = _TABLE_PART_NAMES.get(name, name.upper())
-            raise source.unsupported(label, offset_of(node, source))
+            raise unsupported(label, node)
     alias = node.args.get("alias")
     if alias is not None and alias.this is not None:
-        _check_alias(node, alias, source)
+        _check_alias(node, alias)
     inner = node.this
     if isinstance(inner, exp.Dot):
-        _check_parts(node, source)
+        _check_parts(node)
     elif isinstance(inner, exp.Func):
         if files and _reads_files(inner):
             name = function_name(inner)
         else:
-            name = _check_table_function(inner, node, source)
+            name = _check_table_function(inner, node)
         if node.args.get("db") is not None:
-            raise source.unsupported(f"a qualified function {name}()", offset_of(node, source))
+            raise unsupported(f"a qualified function {name}()", node)
     elif not isinstance(inner, exp.Identifier):
         shown = (
             "a parameter as a table"
             if isinstance(inner, (exp.Placeholder, exp.Parameter, exp.Literal, exp.Cast))
             else f"{_statement_name(inner) if inner is not None else 'this'} as a table"
         )
-        raise source.unsupported(
-            shown, offset_of(node, source), "write the table's name, or iceberg_scan(?)"
-        )
+        raise unsupported(shown, node, "write the table's name, or iceberg_scan(?)")
 
 
-def _check_alias(node: exp.Table, alias: exp.TableAlias, source: Source) -> None:
+def _check_alias(node: exp.Table, alias: exp.TableAlias) -> None:
     name = alias.this
     if not isinstance(name, exp.Identifier):
         # t@main and, where $ is no letter, t$snapshots come out as "t AS @main".
         table = node.name
         shown = name.name if isinstance(name, exp.Expr) else str(name)
-        raise source.unsupported(
+        raise unsupported(
             f"{table}@{shown} or {table}${shown} as a table name",
-            offset_of(node, source),
+            node,
             f"write {table} FOR VERSION AS OF '{shown}', or quote the name",
         )
     if name.name.lower().startswith(_RESERVED):
-        raise source.unsupported(
-            f'the name "{name.name}"', offset_of(node, source), "it is reserved"
-        )
+        raise unsupported(f'the name "{name.name}"', node, "it is reserved")
     if not name.quoted and name.name.upper() in _NO_ALIAS:
-        raise source.syntax_error(
-            f"nothing follows {name.name.upper()}", offset_of(name, source), ("an expression",)
-        )
+        raise syntax_error(f"nothing follows {name.name.upper()}", name, ("an expression",))
 
 
-def _check_parts(node: exp.Table, source: Source) -> None:
+def _check_parts(node: exp.Table) -> None:
     for part in node.parts:
         if not isinstance(part, exp.Identifier):
-            raise source.unsupported("this table name", offset_of(node, source))
+            raise unsupported("this table name", node)
 
 
-def _check_source(node: exp.From | exp.Join, source: Source) -> None:
+def _check_from_item(node: exp.From | exp.Join) -> None:
     this = node.this
     if not isinstance(this, (exp.Table, exp.Subquery, exp.Unnest, exp.Values, exp.Lateral)):
-        raise source.unsupported(f"{_statement_name(this)} as a table", offset_of(this, source))
+        raise unsupported(f"{_statement_name(this)} as a table", this)
     if this.args.get("pivots"):
-        raise source.unsupported("PIVOT and UNPIVOT", offset_of(this, source))
+        raise unsupported("PIVOT and UNPIVOT", this)
     if not isinstance(node, exp.Join):
         return
     for name, value in node.args.items():
         if value and name not in _JOIN_PARTS:
-            raise source.unsupported(f"JOIN … {name.upper()}", offset_of(this, source))
+            raise unsupported(f"JOIN … {name.upper()}", this)
     if (
         "join_at" in node.meta
         and not any(node.args.get(part) for part in ("on", "using", "method"))
         and str(node.args.get("kind") or "").upper() != "CROSS"
     ):
-        raise source.syntax_error(
+        raise syntax_error(
             "a JOIN without a condition", node.meta["join_at"], ("ON", "USING", "CROSS JOIN")
         )
     words = [str(node.args.get(part) or "").upper() for part in ("method", "side", "kind")]
     for word in words:
         if word not in _JOIN_WORDS:
             # POSITIONAL JOIN pairs rows by their order, and rows of a table have none.
-            raise source.unsupported(f"{word} JOIN", offset_of(this, source))
+            raise unsupported(f"{word} JOIN", this)
 
 
-def _check_lateral(node: exp.Lateral, source: Source) -> None:
+def _check_lateral(node: exp.Lateral) -> None:
     inner = node.this
     if isinstance(inner, exp.Func) and not isinstance(inner, exp.Query):
-        _check_table_function(inner, node, source)
+        _check_table_function(inner, node)
 
 
-def _check_table_function(inner: exp.Func, node: exp.Expr, source: Source) -> str:
+def _check_table_function(inner: exp.Func, node: exp.Expr) -> str:
     """The name of a function in FROM. Raises UnsupportedSqlError for one that is refused there."""
     name = function_name(inner)
     if name not in _TABLE_FUNCTIONS and refusal(name, table=True) is not None:
         hint = "iceberg_scan('path') reads an Iceberg table by its path"
-        raise source.unsupported(f"the table function {name}()", offset_of(node, source), hint)
+        raise unsupported(f"the table function {name}()", node, hint)
     return name
 
 
-def _check_function(name: str, node: exp.Expr, source: Source) -> None:
+def _check_function(name: str, node: exp.Expr) -> None:
     reason = None if name.lower() in _TABLE_FUNCTIONS else refusal(name)
     if reason is not None:
         near = () if is_known(name) else similar_names(name, known_names(), 1)
         hint = f"did you mean {near[0]}()?" if near else reason
-        raise source.unsupported(f"the function {name.lower()}()", offset_of(node, source), hint)
+        raise unsupported(f"the function {name.lower()}()", node, hint)
 
 
-def _check_named_aggregate(node: exp.Expr, source: Source) -> None:
+def _check_named_aggregate(node: exp.Expr) -> None:
     """The aggregate of ``list_aggregate(l, 'sum')``, also ``l.list_aggregate('sum')``."""
     dot = node.parent if isinstance(node.parent, exp.Dot) else None
     is_method = dot is not None and dot.expression is node and dot.this.name.lower() != "main"
     arguments = node.expressions[0 if is_method else 1 :]
     name = arguments[0] if arguments else None
     if not (isinstance(name, exp.Literal) and name.is_string):
-        raise source.unsupported(
+        raise unsupported(
             "an aggregate that is not named by a text",
-            offset_of(node, source),
+            node,
             "write list_aggregate(a_list, 'sum')",
         )
-    _check_function(name.name, node, source)
+    _check_function(name.name, node)
 
 
 def function_name(node: exp.Expr) -> str:
@@ -322,18 +314,3 @@ def _statement_name(node: exp.Expr) -> str:
     if isinstance(node, exp.Func):
         return f"the function {function_name(node)}()"
     return node.key.upper()
-
-
-def offset_of(node: exp.Expr, source: Source) -> int | None:
-    """Where a node starts in the source, as far as sqlglot remembers it."""
-    if "start" in node.meta:
-        return int(node.meta["start"])
-    starts = [int(inner.meta["start"]) for inner in node.walk() if "start" in inner.meta]
-    if starts:
-        return min(starts)
-    parent = node.parent
-    while parent is not None:
-        if "start" in parent.meta:
-            return int(parent.meta["start"])
-        parent = parent.parent
-    return None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from icesql.sql.source import Source
+from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import (
     Describe,
     Explain,
@@ -24,12 +24,13 @@ from icesql.sql.statement import (
 ReadQuery = Callable[[Sequence[Token]], Query]
 
 
-def read_command(tokens: Sequence[Token], source: Source, read_query: ReadQuery) -> Statement:
+def read_command(tokens: Sequence[Token], sql: str, read_query: ReadQuery) -> Statement:
     """The statement that begins with one of acceptance's COMMAND_WORDS.
 
-    ``read_query`` parses the tokens of a query. Raises SqlSyntaxError, UnsupportedSqlError.
+    ``sql`` is the text of the tokens, ``read_query`` parses the tokens of a query. Raises
+    SqlSyntaxError, UnsupportedSqlError.
     """
-    reader = _Reader(tokens, source, read_query)
+    reader = _Reader(tokens, sql, read_query)
     match reader.word():
         case "EXPLAIN":
             return reader.explain()
@@ -51,8 +52,8 @@ def read_command(tokens: Sequence[Token], source: Source, read_query: ReadQuery)
 
 
 class _Reader:
-    def __init__(self, tokens: Sequence[Token], source: Source, read_query: ReadQuery) -> None:
-        self._tokens, self._source, self._read_query = tokens, source, read_query
+    def __init__(self, tokens: Sequence[Token], sql: str, read_query: ReadQuery) -> None:
+        self._tokens, self._sql, self._read_query = tokens, sql, read_query
         self._index = 0
 
     # ------------------------------------------------------------ statements
@@ -76,18 +77,16 @@ class _Reader:
                             raise self._unexpected(word, ("FORMAT", "ANALYZE", ")"))
             elif self._peek().upper() in ("EXTENDED", "FORMATTED", "VERBOSE", "CODEGEN", "COST"):
                 word = self._peek().upper()
-                raise self._source.unsupported(
-                    f"EXPLAIN {word}", self._here(), "use EXPLAIN or EXPLAIN ANALYZE"
-                )
+                raise unsupported(f"EXPLAIN {word}", self._here(), "use EXPLAIN or EXPLAIN ANALYZE")
             else:
                 break
         if format_name not in ("text", "json"):
-            raise self._source.unsupported(
+            raise unsupported(
                 f"EXPLAIN (FORMAT {format_name.upper()})", self._tokens[0].start, "use TEXT or JSON"
             )
         rest = self._tokens[self._index :]
         if not rest:
-            raise self._source.syntax_error("nothing follows EXPLAIN", self._here(), ("a query",))
+            raise syntax_error("nothing follows EXPLAIN", self._here(), ("a query",))
         return Explain(self._read_query(rest), analyze, format_name)
 
     def show(self) -> Statement:
@@ -106,18 +105,18 @@ class _Reader:
                 self.skip("FROM", "IN", "OF")
                 return ShowRefs(self._table("SHOW REFS").references[0])
             case "":
-                raise self._source.syntax_error("nothing follows SHOW", at, _SHOWN)
+                raise syntax_error("nothing follows SHOW", at, _SHOWN)
             case word if word in ("CREATE", "COLUMNS", "FUNCTIONS", "VIEWS", "PARTITIONS", "ALL"):
                 hint = "DESCRIBE table shows its columns" if word in ("CREATE", "COLUMNS") else ""
-                raise self._source.unsupported(f"SHOW {word}", self._tokens[0].start, hint)
+                raise unsupported(f"SHOW {word}", self._tokens[0].start, hint)
             case word:
-                raise self._source.syntax_error(f'unexpected "{word}" after SHOW', at, _SHOWN)
+                raise syntax_error(f'unexpected "{word}" after SHOW', at, _SHOWN)
 
     def describe(self) -> Describe:
         self.skip("TABLE")
         for word in ("EXTENDED", "FORMATTED", "HISTORY", "SELECT", "WITH", "FROM", "VALUES", "("):
             if self._peek().upper() == word and self._peek(1):
-                raise self._source.unsupported(f"DESCRIBE {word}", self._here(), "DESCRIBE table")
+                raise unsupported(f"DESCRIBE {word}", self._here(), "DESCRIBE table")
         return Describe(self._table("DESCRIBE").references[0])
 
     def set(self) -> SetSetting:
@@ -128,9 +127,7 @@ class _Reader:
             return SetSetting("timezone", self._value("SET TIME ZONE"))
         name = self.setting_name()
         if not self.skip("=", "TO", ":="):
-            raise self._source.syntax_error(
-                f"nothing is given to {name}", self._here(), ("=", "TO")
-            )
+            raise syntax_error(f"nothing is given to {name}", self._here(), ("=", "TO"))
         return SetSetting(name, self._value(f"SET {name} ="))
 
     # ------------------------------------------------------------ pieces
@@ -170,7 +167,7 @@ class _Reader:
         while self.skip("-"):
             text += "-" + ".".join(self.name())
         if not text:
-            raise self._source.syntax_error("a setting has a name", start, ("a name",))
+            raise syntax_error("a setting has a name", start, ("a name",))
         return text
 
     def end(self) -> None:
@@ -194,18 +191,18 @@ class _Reader:
     def _value(self, after: str) -> str:
         rest = self._tokens[self._index :]
         if not rest:
-            raise self._source.syntax_error(f"nothing follows {after}", self._here(), ("a value",))
+            raise syntax_error(f"nothing follows {after}", self._here(), ("a value",))
         if len(rest) == 1:
             return rest[0].text
         if any(token.token_type in (TokenType.STRING, TokenType.IDENTIFIER) for token in rest):
             raise self._unexpected(rest[1].text, ("the end of the statement",), rest[1].start)
         # 512 MB, 1.5GiB, -1, Europe/Berlin, +02:00: as written, without the spaces around it.
-        return self._source.sql[rest[0].start : rest[-1].end + 1]
+        return self._sql[rest[0].start : rest[-1].end + 1]
 
     def _table(self, what: str) -> Query:
         rest = self._tokens[self._index :]
         if not rest:
-            raise self._source.syntax_error(f"nothing follows {what}", self._here(), ("a table",))
+            raise syntax_error(f"nothing follows {what}", self._here(), ("a table",))
         at = rest[0].start
         opening = [
             Token(token_type=kind, text=text, line=1, col=1, start=at, end=at)
@@ -218,7 +215,7 @@ class _Reader:
         query = self._read_query([*opening, *rest])
         used = {name for name, value in query.tree.args.items() if value}
         if len(query.references) != 1 or used - {"expressions", "from_"}:
-            raise self._source.syntax_error(f"{what} takes one table", at, ("a table",))
+            raise syntax_error(f"{what} takes one table", at, ("a table",))
         return query
 
     def _token(self) -> Token | None:
@@ -236,9 +233,7 @@ class _Reader:
         self, word: str, expected: tuple[str, ...], offset: int | None = None
     ) -> Exception:
         problem = f'unexpected "{word}"' if word else "unexpected end of the statement"
-        return self._source.syntax_error(
-            problem, self._here() if offset is None else offset, expected
-        )
+        return syntax_error(problem, self._here() if offset is None else offset, expected)
 
 
 _SHOWN = ("TABLES", "NAMESPACES", "SNAPSHOTS", "REFS")

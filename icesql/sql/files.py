@@ -9,9 +9,9 @@ from typing import Final
 
 from sqlglot import exp
 
-from icesql.sql.acceptance import function_name, offset_of
+from icesql.sql.acceptance import function_name
 from icesql.sql.engine_functions import is_file_function
-from icesql.sql.source import Source
+from icesql.sql.positions import offset_of, syntax_error, unsupported
 from icesql.sql.statement import FileReference
 
 _SUFFIXES: Final = {
@@ -97,7 +97,7 @@ def reader_of(path: str) -> str | None:
     return next((reader for suffix, reader in _SUFFIXES.items() if name.endswith(suffix)), None)
 
 
-def take_files(tree: exp.Expr, source: Source) -> tuple[FileReference, ...]:
+def take_files(tree: exp.Expr) -> tuple[FileReference, ...]:
     """Rewrite ``tree`` in place and return the files that it reads.
 
     Raises SqlSyntaxError for a path that is no text, UnsupportedSqlError for an option that is
@@ -108,7 +108,7 @@ def take_files(tree: exp.Expr, source: Source) -> tuple[FileReference, ...]:
         inner = table.this
         if not isinstance(inner, exp.Func) or not is_file_function(function_name(inner)):
             continue
-        reference = _reference(len(found), table, inner, source)
+        reference = _reference(len(found), table, inner)
         found.append(reference)
         alias = table.args.get("alias") or exp.TableAlias()
         if alias.this is None:
@@ -119,35 +119,34 @@ def take_files(tree: exp.Expr, source: Source) -> tuple[FileReference, ...]:
     return tuple(found)
 
 
-def _reference(index: int, table: exp.Table, inner: exp.Func, source: Source) -> FileReference:
-    name, offset = function_name(inner), offset_of(table, source)
+def _reference(index: int, table: exp.Table, inner: exp.Func) -> FileReference:
+    name, offset = function_name(inner), offset_of(table)
     arguments = [each for each in (inner.args.get("this"),) if isinstance(each, exp.Expr)]
     if isinstance(inner, exp.Anonymous):
         arguments = []
     arguments += inner.expressions
     if not arguments:
-        raise source.syntax_error(f"{name}() needs a path", offset, ("a text",))
+        raise syntax_error(f"{name}() needs a path", offset, ("a text",))
     first = arguments[0]
     paths = first.expressions if isinstance(first, exp.Array) else [first]
     if not paths or not all(isinstance(p, exp.Literal) and p.is_string and p.this for p in paths):
-        raise source.syntax_error(
+        raise syntax_error(
             f"the path of {name}() is a text in single quotes, a list of them or a parameter",
             offset,
         )
-    options = tuple(_option(name, each, offset, source) for each in arguments[1:])
-    line, column = source.position(offset)
-    return FileReference(index, name, tuple(str(p.this) for p in paths), options, line, column)
+    options = tuple(_option(name, each, offset) for each in arguments[1:])
+    return FileReference(index, name, tuple(str(p.this) for p in paths), options, offset)
 
 
-def _option(name: str, given: exp.Expr, offset: int | None, source: Source) -> tuple[str, str]:
+def _option(name: str, given: exp.Expr, offset: int | None) -> tuple[str, str]:
     allowed = _CSV if "csv" in name else _PARQUET if "parquet" in name else _JSON
     named = isinstance(given, exp.Kwarg | exp.PropertyEQ | exp.EQ)
     option = given.this.name.lower() if named else given.sql(dialect="duckdb")
     if not named or option not in allowed:
-        raise source.unsupported(f"the option {option} of {name}()", offset)
+        raise unsupported(f"the option {option} of {name}()", offset)
     value = given.expression
     if not all(isinstance(node, _LITERALS) for node in value.walk()):
-        raise source.unsupported(
+        raise unsupported(
             f"the option {option} of {name}()", offset, "its value has to be a literal"
         )
     return option, value.sql(dialect="duckdb", comments=False)

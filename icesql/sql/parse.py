@@ -10,7 +10,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from icesql.errors import SqlSyntaxError, similar_names
+from icesql.errors import SqlSyntaxError, placing, position, similar_names
 from icesql.sql.acceptance import (
     COMMAND_WORDS,
     QUERY_WORDS,
@@ -32,8 +32,8 @@ from icesql.sql.parser.dialect import Icesql, TravelParser, reading, subscript_b
 from icesql.sql.parser.gathering import gather
 from icesql.sql.parser.literal_list import Lists, take_lists
 from icesql.sql.parser.words import check_comments, check_tokens
+from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.references import take_references
-from icesql.sql.source import Source
 from icesql.sql.statement import Query, Statement
 from icesql.stack import with_room
 
@@ -56,29 +56,29 @@ def parse(
     a query may read files (``read_csv('x')``, ``'x.csv'``). Raises
     SqlSyntaxError, UnsupportedSqlError, ProgrammingError, DataError.
     """
-    source = Source(sql)
-    try:
-        return with_room(lambda: _parse_all(source, dialect, parameters, files))
-    except RecursionError:
-        raise too_deep(source, None) from None
+    with placing(sql):
+        try:
+            return with_room(lambda: _parse_all(sql, dialect, parameters, files))
+        except RecursionError:
+            raise too_deep(None) from None
 
 
 def _parse_all(
-    source: Source,
+    sql: str,
     dialect: str | None,
     parameters: Sequence[Any] | Mapping[str, Any] | None,
     files: bool,
 ) -> list[Statement]:
     reader = reading(dialect)
-    _check_encodable(source.sql)
-    check_brackets(source, duckdb=isinstance(reader, Icesql))
-    lists, tokens = _tokens(source.sql, reader)
-    check_comments(tokens, source)
+    _check_encodable(sql)
+    check_brackets(sql, duckdb=isinstance(reader, Icesql))
+    lists, tokens = _tokens(sql, reader)
+    check_comments(tokens, sql)
     values = Parameters(parameters)
     seconds = (dialect or "").lower() in _NUMBERS_ARE_SECONDS
     statements: list[Statement] = []
     for chunk in _split(tokens):
-        statement = _Parse(source, reader, values, seconds, lists, files).statement(chunk)
+        statement = _Parse(sql, reader, values, seconds, lists, files).statement(chunk)
         statements.append(statement)
     values.finish()
     return statements
@@ -91,11 +91,9 @@ def _check_encodable(sql: str) -> None:
     try:
         sql.encode()
     except UnicodeEncodeError as error:
-        line, column = Source(sql).position(error.start)
         raise SqlSyntaxError(
             f"{sql[error.start]!a} is half of a character (a lone surrogate)",
-            line=line,
-            column=column,
+            position=position(sql, error.start),
         ) from None
 
 
@@ -114,11 +112,12 @@ def _tokens(sql: str, reader: Dialect) -> tuple[Lists, list[Token]]:
 
 
 def split_statements(sql: str, *, dialect: str | None = None) -> list[str]:
-    """The source of each statement of a text, without the ``;`` and empty ones.
+    """The SQL of each statement of a text, without the ``;`` and empty ones.
 
     Raises SqlSyntaxError for an unfinished quote or comment.
     """
-    chunks = _split(tokenize(sql, reading(dialect)))
+    with placing(sql):
+        chunks = _split(tokenize(sql, reading(dialect)))
     return [sql[chunk[0].start : chunk[-1].end + 1] for chunk in chunks]
 
 
@@ -135,14 +134,14 @@ def _split(tokens: Sequence[Token]) -> list[list[Token]]:
 class _Parse:
     def __init__(
         self,
-        source: Source,
+        sql: str,
         reader: Dialect,
         values: Parameters,
         seconds: bool,
         lists: Lists,
         files: bool,
     ) -> None:
-        self._source, self._reader, self._values = source, reader, values
+        self._sql, self._reader, self._values = sql, reader, values
         self._seconds, self._lists, self._files = seconds, lists, files
 
     def statement(self, tokens: Sequence[Token]) -> Statement:
@@ -151,46 +150,45 @@ class _Parse:
         if first in QUERY_WORDS and not quoted:
             return self._query(tokens)
         if first in COMMAND_WORDS and not quoted:
-            return read_command(tokens, self._source, self._query)
+            return read_command(tokens, self._sql, self._query)
         if first in REFUSED_STATEMENTS and not quoted:
-            raise self._source.unsupported(first, tokens[0].start, REFUSED_STATEMENTS[first])
+            raise unsupported(first, tokens[0].start, REFUSED_STATEMENTS[first])
         words = [*QUERY_WORDS[:-1], *COMMAND_WORDS]
         near = similar_names(first, [*words, *REFUSED_STATEMENTS])
         hint = f"; did you mean {near[0]}?" if near else ""
         problem = f'unexpected "{tokens[0].text}" at the start of a statement{hint}'
-        raise self._source.syntax_error(
+        raise syntax_error(
             problem, tokens[0].start, () if near else ("SELECT", "WITH", "EXPLAIN", "SHOW", "SET")
         )
 
     def _query(self, tokens: Sequence[Token]) -> Query:
-        source = self._source
-        check_tokens(tokens, source)
+        check_tokens(tokens)
         tree = self._tree(list(tokens))
         if isinstance(tree, exp.Values):
             tree = exp.select("*").from_(tree, copy=False)
-        check_tree(tree, source, files=self._files)
-        check_depth(tree, source)
+        check_tree(tree, files=self._files)
+        check_depth(tree)
         tree = self._values.bind(tree)
         gather(tree)
-        references = take_references(tree, source, seconds=self._seconds)
-        files = take_files(tree, source) if self._files else ()
-        text = source.sql[tokens[0].start : tokens[-1].end + 1]
+        references = take_references(tree, seconds=self._seconds)
+        files = take_files(tree) if self._files else ()
+        text = self._sql[tokens[0].start : tokens[-1].end + 1]
         return Query(cast("exp.Expression", tree), references, text, files)
 
     def _tree(self, tokens: list[Token]) -> exp.Expr:
-        source, parser = self._source, self._reader.parser()
+        parser = self._reader.parser()
         assert isinstance(parser, TravelParser)
         parser.files = self._files
-        deep = not is_shallow(nesting(tokens, source))
+        deep = not is_shallow(nesting(tokens))
         try:
-            trees = with_room(lambda: parser.parse(tokens, source.sql), deep=deep)
+            trees = with_room(lambda: parser.parse(tokens, self._sql), deep=deep)
         except ParseError as error:
             raise self._syntax_error(error, tokens) from error
         except RecursionError:
-            raise too_deep(source, deepest_token(tokens)) from None
+            raise too_deep(deepest_token(tokens)) from None
         tree = trees[0] if len(trees) == 1 else None
         if tree is None:
-            raise source.syntax_error("this is no statement", tokens[0].start)
+            raise syntax_error("this is no statement", tokens[0].start)
         self._put_back(tree, tokens)
         for bracket in tree.find_all(exp.Bracket):
             # The subscript stays as written and says from what it counts; see dialect.py.
@@ -203,15 +201,15 @@ class _Parse:
         }
         lost = parser.travel_offsets - kept
         if lost:
-            raise source.unsupported("a time-travel clause at this place", min(lost))
-        _check_travel_words(tokens, kept, source)
+            raise unsupported("a time-travel clause at this place", min(lost))
+        _check_travel_words(tokens, kept)
         return tree
 
     def _put_back(self, tree: exp.Expr, tokens: Sequence[Token]) -> None:
         first, last = tokens[0].start, tokens[-1].end
         own = [start for start in self._lists.lists if first <= start <= last]
         if own and self._lists.put_back(tree) != len(own):
-            raise self._source.unsupported("a long list of literals at this place", own[0])
+            raise unsupported("a long list of literals at this place", own[0])
 
     def _syntax_error(self, error: ParseError, tokens: list[Token]) -> SqlSyntaxError:
         details: dict[str, Any] = dict(error.errors[0]) if error.errors else {}
@@ -224,7 +222,7 @@ class _Parse:
         problem = f'unexpected "{token.text}"' if token else "unexpected end of the statement"
         from icesql.sql.grammar import expected_after
 
-        expected = expected_after(self._source.sql[tokens[0].start : offset])
+        expected = expected_after(self._sql[tokens[0].start : offset])
         near = similar_names(token.text, expected, 1) if token else ()
         if near and near[0].isupper() and token and near[0] != token.text.upper():
             problem += f"; did you mean {near[0]}?"
@@ -232,7 +230,7 @@ class _Parse:
         description = str(details.get("description") or "")
         if not expected and not near and description.startswith("Expecting "):
             expected = (description.removeprefix("Expecting "),)
-        return self._source.syntax_error(problem, offset, expected[:8])
+        return syntax_error(problem, offset, expected[:8])
 
     def _misspelt_keyword(self, tokens: list[Token], offset: int) -> SqlSyntaxError | None:
         """The error for a word before ``offset`` that passed as an alias, nearly a keyword."""
@@ -244,16 +242,16 @@ class _Parse:
         from icesql.sql.grammar import completions
 
         word = before[-1]
-        keywords, name_may_stand = completions(self._source.sql[tokens[0].start : word.start])
+        keywords, name_may_stand = completions(self._sql[tokens[0].start : word.start])
         near = similar_names(word.text, keywords, 1)
         if not name_may_stand or not near or word.text.upper() in keywords:
             return None
-        return self._source.syntax_error(
+        return syntax_error(
             f'"{word.text}" is taken for a name; did you mean {near[0]}?', word.start
         )
 
 
-def _check_travel_words(tokens: Sequence[Token], kept: set[int], source: Source) -> None:
+def _check_travel_words(tokens: Sequence[Token], kept: set[int]) -> None:
     """Every ``VERSION AS OF`` and its like in the text is a clause of the tree."""
     words = ("VERSION", "TIMESTAMP", "SYSTEM_TIME", "SYSTEM_VERSION")
     for index in range(1, len(tokens) - 2):
@@ -270,4 +268,4 @@ def _check_travel_words(tokens: Sequence[Token], kept: set[int], source: Source)
             continue
         starts = {tokens[back].start for back in range(max(0, index - 2), index + 1)}
         if not starts & kept:
-            raise source.unsupported("a time-travel clause at this place", token.start)
+            raise unsupported("a time-travel clause at this place", token.start)

@@ -8,9 +8,9 @@ from typing import Final, cast
 from msgspec import Struct
 from sqlglot import exp
 
-from icesql.errors import ProgrammingError
-from icesql.sql.acceptance import function_name, offset_of
-from icesql.sql.source import Source
+from icesql.errors import AmbiguousTableError
+from icesql.sql.acceptance import function_name
+from icesql.sql.positions import offset_of, syntax_error, unsupported
 from icesql.sql.statement import TableReference
 from icesql.sql.time_travel import SnapshotId, TimeTravel, read_travel
 
@@ -24,37 +24,33 @@ class _Qualified(Struct, frozen=True):
     alias: str
 
 
-def take_references(tree: exp.Expr, source: Source, *, seconds: bool) -> tuple[TableReference, ...]:
+def take_references(tree: exp.Expr, *, seconds: bool) -> tuple[TableReference, ...]:
     """Rewrite ``tree`` in place and return its references, in the order of the text.
 
     A name that a CTE in scope has is no table. Columns written ``namespace.table.column`` are
-    rewritten to the alias. Raises UnsupportedSqlError, SqlSyntaxError, ProgrammingError.
+    rewritten to the alias. Raises UnsupportedSqlError, SqlSyntaxError,
+    AmbiguousTableError.
     """
-    found = sorted(_iceberg_tables(tree, source), key=lambda table: table.meta.get("start", _LAST))
-    _check_aliases(tree, source)
+    found = sorted(_iceberg_tables(tree), key=lambda table: table.meta.get("start", _LAST))
+    _check_aliases(tree)
     qualified: dict[int, list[_Qualified]] = {}
     references = []
     for index, table in enumerate(found):
-        travel = _travel(table, source, seconds)
+        travel = _travel(table, seconds)
         path: str | None = None
         parts: tuple[str, ...]
         if not isinstance(table.this, exp.Func):
             parts = tuple(part.name for part in table.parts)
             if not all(parts):
-                raise source.syntax_error(
-                    "a table name with an empty part", offset_of(table, source)
-                )
+                raise syntax_error("a table name with an empty part", table)
             alias = parts[-1]
         else:
-            path, given = _scan_path(table, source)
+            path, given = _scan_path(table)
             if travel is not None and given is not None:
-                raise source.unsupported(
-                    "two versions of one table", offset_of(table, source), "give one of them"
-                )
+                raise unsupported("two versions of one table", table, "give one of them")
             travel = travel or given
             parts, alias = (path.rstrip("/").rsplit("/", 1)[-1] or path,), "iceberg_scan"
-        line, column = source.position(offset_of(table, source))
-        references.append(TableReference(index, parts, path, travel, line, column))
+        references.append(TableReference(index, parts, path, travel, offset_of(table)))
         if len(parts) > 1 and not table.alias:
             owner = table.find_ancestor(exp.Select)
             lowered = tuple(part.lower() for part in parts)
@@ -65,7 +61,7 @@ def take_references(tree: exp.Expr, source: Source, *, seconds: bool) -> tuple[T
     return tuple(references)
 
 
-def _iceberg_tables(tree: exp.Expr, source: Source) -> Iterator[exp.Table]:
+def _iceberg_tables(tree: exp.Expr) -> Iterator[exp.Table]:
     """Tables that are no CTE, found with an explicit stack: long chains are deep trees."""
     stack: list[tuple[exp.Expr, frozenset[str]]] = [(tree, frozenset())]
     while stack:
@@ -81,43 +77,43 @@ def _iceberg_tables(tree: exp.Expr, source: Source) -> Iterator[exp.Table]:
             is_function = isinstance(node.this, exp.Func)
             single = not node.args.get("db") and not is_function
             if single and node.name.lower() in visible:
-                _refuse_travel(node, f'the WITH query "{node.name}"', source)
+                _refuse_travel(node, f'the WITH query "{node.name}"')
             elif not is_function or function_name(node.this) == "iceberg_scan":
                 yield node
             else:
-                _refuse_travel(node, f"{function_name(node.this)}()", source)
+                _refuse_travel(node, f"{function_name(node.this)}()")
         stack.extend((child, visible) for child in node.iter_expressions() if child is not clause)
 
 
-def _refuse_travel(table: exp.Table, what: str, source: Source) -> None:
+def _refuse_travel(table: exp.Table, what: str) -> None:
     clause = table.args.get("version") or table.args.get("when")
     if clause is not None:
-        raise source.unsupported(
+        raise unsupported(
             f"time travel on {what}",
             clause.meta.get("start"),
             "put the clause after the Iceberg table itself",
         )
 
 
-def _travel(table: exp.Table, source: Source, seconds: bool) -> TimeTravel | None:
+def _travel(table: exp.Table, seconds: bool) -> TimeTravel | None:
     version, when = table.args.get("version"), table.args.get("when")
     if version is not None and when is not None:
-        raise source.unsupported(
+        raise unsupported(
             "two time-travel clauses on one table", when.meta.get("start"), "give one of them"
         )
     clause = version or when
-    return None if clause is None else read_travel(clause, source, seconds=seconds)
+    return None if clause is None else read_travel(clause, seconds=seconds)
 
 
-def _scan_path(table: exp.Table, source: Source) -> tuple[str, TimeTravel | None]:
+def _scan_path(table: exp.Table) -> tuple[str, TimeTravel | None]:
     """The path of ``iceberg_scan('path' [, snapshot_from_id => id])``."""
-    offset = offset_of(table, source)
+    offset = offset_of(table)
     arguments = list(table.this.expressions)
     if not arguments:
-        raise source.syntax_error("iceberg_scan() needs a path", offset, ("a text",))
+        raise syntax_error("iceberg_scan() needs a path", offset, ("a text",))
     path, travel = arguments[0], None
     if not (isinstance(path, exp.Literal) and path.is_string):
-        raise source.syntax_error(
+        raise syntax_error(
             "the path of iceberg_scan() is a text in single quotes or a parameter", offset
         )
     for argument in arguments[1:]:
@@ -127,17 +123,17 @@ def _scan_path(table: exp.Table, source: Source) -> tuple[str, TimeTravel | None
         if name == "snapshot_from_id" and isinstance(value, exp.Literal) and travel is None:
             text = str(value.this)
             if not text.isdigit():
-                raise source.syntax_error(f"{text} is not a snapshot id", offset)
+                raise syntax_error(f"{text} is not a snapshot id", offset)
             travel = SnapshotId(int(text))
         elif name != "allow_moved_paths":
             # Moved tables are always found; every other option is one of DuckDB's own reader.
-            raise source.unsupported(
+            raise unsupported(
                 f"the option {name} of iceberg_scan()",
                 offset,
                 "a version is chosen with iceberg_scan('path') FOR VERSION AS OF …",
             )
     if not path.this:
-        raise source.syntax_error("iceberg_scan() needs a path", offset, ("a text",))
+        raise syntax_error("iceberg_scan() needs a path", offset, ("a text",))
     return str(path.this), travel
 
 
@@ -153,7 +149,7 @@ def _rename(table: exp.Table, index: int, alias: str) -> None:
     table.set("alias", given)
 
 
-def _check_aliases(tree: exp.Expr, source: Source) -> None:
+def _check_aliases(tree: exp.Expr) -> None:
     """Two tables of one FROM under one name: which of them a column means would be a guess."""
     for select in tree.find_all(exp.Select):
         seen: set[str] = set()
@@ -164,12 +160,7 @@ def _check_aliases(tree: exp.Expr, source: Source) -> None:
             if not name:
                 continue
             if name in seen:
-                line, column = source.position(offset_of(node, source))
-                where = f" (line {line}, column {column})" if line is not None else ""
-                raise ProgrammingError(
-                    f'two tables of one FROM are called "{node.alias_or_name or name}"{where}; '
-                    "give one of them another alias"
-                )
+                raise AmbiguousTableError(node.alias_or_name or name, offset=offset_of(node))
             seen.add(name)
 
 

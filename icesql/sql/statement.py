@@ -17,15 +17,14 @@ class TableReference(Struct, frozen=True):
 
     ``parts`` are the names as written (``a.b.c`` → 3). ``path`` is set for
     ``iceberg_scan('path')`` alone, whose ``parts`` is the last piece of the path.
-    ``line`` and ``column`` count from 1.
+    ``offset`` is where it stands in the SQL, for errors.
     """
 
     index: int
     parts: tuple[str, ...]
     path: str | None = None
     travel: TimeTravel | None = None
-    line: int | None = None
-    column: int | None = None
+    offset: int | None = None
 
     @property
     def name(self) -> str:
@@ -40,8 +39,7 @@ class FileReference(Struct, frozen=True):
     function: str
     paths: tuple[str, ...]
     options: tuple[tuple[str, str], ...] = ()
-    line: int | None = None
-    column: int | None = None
+    offset: int | None = None
 
     @property
     def name(self) -> str:
@@ -54,7 +52,7 @@ class Query(Struct, frozen=True):
 
     Every Iceberg table in ``tree`` is a Table named ``"__scan_<i>"`` with an alias and stands
     at ``references[i]``, likewise ``"__file_<i>"`` in ``files``; parameters are literal or cast
-    nodes. ``text`` is the source.
+    nodes. ``text`` is the SQL.
     """
 
     tree: exp.Expression

@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from icesql.errors import SqlSyntaxError, UnsupportedSqlError
+from icesql.sql.positions import syntax_error, unsupported
 
 if TYPE_CHECKING:
     from sqlglot import exp
-
-    from icesql.sql.source import Source
 
 
 class SnapshotId(Struct, frozen=True):
@@ -56,7 +54,7 @@ _LONGEST_ID: Final = 40
 _REF_KINDS: Final = frozenset({"BRANCH", "TAG", "VERSION_TAG", "VERSION_REF"})
 
 
-def read_travel(clause: exp.Expr, source: Source, *, seconds: bool) -> TimeTravel:
+def read_travel(clause: exp.Expr, *, seconds: bool) -> TimeTravel:
     """The value of a parsed travel clause.
 
     ``clause`` is sqlglot's Version or HistoricalData as ``sql/dialect.py`` makes them, with
@@ -70,58 +68,50 @@ def read_travel(clause: exp.Expr, source: Source, *, seconds: bool) -> TimeTrave
         if not written or clause.meta.get("has_parameter"):
             written = value.sql(dialect="duckdb")
         return AtTime(value, written, seconds, offset)
-    return _version(value, kind, source, offset)
+    return _version(value, kind, offset)
 
 
-def _version(value: exp.Expr, kind: str, source: Source, offset: int | None) -> TimeTravel:
+def _version(value: exp.Expr, kind: str, offset: int | None) -> TimeTravel:
     from sqlglot import exp
 
     only_refs = kind in _REF_KINDS
     match value:
         case exp.Paren():
-            return _version(value.this, kind, source, offset)
+            return _version(value.this, kind, offset)
         case exp.Literal() if value.is_string:
             text = str(value.this)
             if not text:
-                raise _wrong(source, offset, "an empty text names no branch or tag")
+                raise syntax_error("an empty text names no branch or tag", offset)
             return VersionText(text)
         case exp.Literal() if str(value.this).isdigit() and not only_refs:
             if len(str(value.this)) > _LONGEST_ID:
-                raise _wrong(source, offset, f"{value.this} is too large for a snapshot id")
+                raise syntax_error(f"{value.this} is too large for a snapshot id", offset)
             return SnapshotId(int(value.this))
         case exp.Column() if isinstance(value.this, exp.Identifier) and not value.table:
             return VersionText(value.name)
         case exp.Identifier():
             return VersionText(value.name)
         case exp.Neg():
-            line, column = source.position(offset)
-            raise UnsupportedSqlError(
+            raise unsupported(
                 f"the negative version {value.sql()}",
-                hint="name a snapshot id, a branch or a tag",
-                line=line,
-                column=column,
+                offset,
+                "name a snapshot id, a branch or a tag",
             )
         case exp.Cast() if isinstance(value.this, exp.Literal):
             # CAST('7635660646343998149' AS BIGINT), and what a parameter becomes.
             if value.to.is_type(*exp.DataType.INTEGER_TYPES) and str(value.this.this).isdigit():
-                return _version(exp.Literal.number(value.this.this), kind, source, offset)
+                return _version(exp.Literal.number(value.this.this), kind, offset)
             if value.to.is_type(*exp.DataType.TEXT_TYPES):
-                return _version(exp.Literal.string(value.this.this), kind, source, offset)
+                return _version(exp.Literal.string(value.this.this), kind, offset)
         case _:
             pass
     wanted = "a branch or tag name" if only_refs else "a snapshot id, a branch or a tag"
-    raise _wrong(
-        source,
-        offset,
+    raise syntax_error(
         f"{_shown(value)} is not {wanted}; a version is a constant, and a name with other "
         "characters than letters, digits and _ stands in single quotes",
+        offset,
     )
 
 
 def _shown(value: Any) -> str:
     return str(value.sql(dialect="duckdb"))
-
-
-def _wrong(source: Source, offset: int | None, problem: str) -> SqlSyntaxError:
-    line, column = source.position(offset)
-    return SqlSyntaxError(problem, line=line, column=column, sql=source.sql)

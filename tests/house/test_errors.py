@@ -19,17 +19,18 @@ CLASSES = [
 ARGUMENTS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "SqlSyntaxError": (
         ("unexpected FORM",),
-        {"line": 1, "column": 10, "expected": ["FROM", "WHERE"], "sql": "SELECT a FORM t"},
+        {"position": (1, 10), "expected": ["FROM", "WHERE"], "sql": "SELECT a FORM t"},
     ),
     "TableNotFoundError": (("ordres",), {"similar": ["orders"], "hint": "see SHOW TABLES"}),
     "ColumnNotFoundError": (("regoin",), {"table": "sales.orders", "similar": ["region"]}),
     "AmbiguousColumnError": (("id",), {"candidates": ["a.id", "b.id"]}),
+    "AmbiguousTableError": (("t",), {"offset": 17}),
     "AccessDeniedError": (("no table may be read by this path",), {"argument": "tables_by_path"}),
     "SnapshotNotFoundError": (
         ("snapshot 7",),
         {"table": "t", "similar": ["8"], "oldest": "2026-01-01", "newest": "2026-02-01"},
     ),
-    "UnsupportedSqlError": (("PIVOT",), {"line": 2, "column": 3, "hint": "use CASE"}),
+    "UnsupportedSqlError": (("PIVOT",), {"position": (2, 3), "hint": "use CASE"}),
     "UnsupportedTableError": (("ORC data files",), {"table": "t", "path": "a.orc"}),
     "CorruptFileError": (("m0.avro", "not an Avro file"), {"offset": 12}),
     "StorageError": (("s3://b/k", "access denied"), {}),
@@ -70,7 +71,7 @@ def test_the_tree_is_the_one_of_pep_249() -> None:
 
 def test_a_syntax_error_points_at_the_place() -> None:
     error = errors.SqlSyntaxError(
-        "unexpected FORM", line=1, column=10, expected=["FROM", "WHERE"], sql="SELECT a FORM t"
+        "unexpected FORM", position=(1, 10), expected=["FROM", "WHERE"], sql="SELECT a FORM t"
     )
     assert str(error) == (
         "syntax error at line 1, column 10: unexpected FORM; expected FROM or WHERE\n"

@@ -18,12 +18,12 @@ from icesql.engine.spark.worker import crossing, run
 
 MARK = new_mark()
 EXAMPLES = [
-    errors.SqlSyntaxError("no", line=3, column=4, expected=("a", "b"), sql="x\ny\nz"),
+    errors.SqlSyntaxError("no", position=(3, 4), expected=("a", "b"), sql="x\ny\nz"),
     errors.TableNotFoundError("t", similar=("u", "v"), hint="h"),
     errors.ColumnNotFoundError("c", table="t"),
     errors.AmbiguousColumnError("c", candidates=("a.c", "b.c")),
     errors.SnapshotNotFoundError("1", table="t", oldest="0", newest="2"),
-    errors.UnsupportedSqlError("it", hint="h", line=1, column=2),
+    errors.UnsupportedSqlError("it", hint="h", position=(1, 2)),
     errors.UnsupportedTableError("it", table="t", path="p"),
     errors.CorruptFileError("/p/'\"\\;{0}\n é \x00 \udc80", "bad", offset=7),
     errors.StorageError("p", "gone"),

@@ -52,7 +52,7 @@ def test_a_command_is_read_in_every_dialect(
 def test_commands_about_a_table_hold_a_reference() -> None:
     (shown,) = parse("SHOW SNAPSHOTS a.t")
     assert isinstance(shown, ShowSnapshots)
-    assert (shown.reference.parts, shown.reference.column) == (("a", "t"), 16)
+    assert (shown.reference.parts, shown.reference.offset) == (("a", "t"), 15)
     (shown,) = parse("SHOW SNAPSHOTS FROM iceberg_scan('/x/t')")
     assert isinstance(shown, ShowSnapshots)
     assert shown.reference.path == "/x/t"

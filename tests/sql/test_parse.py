@@ -47,7 +47,7 @@ def test_a_table_becomes_a_scan_with_its_name_as_alias() -> None:
     found = query("SELECT * FROM c.ns.t JOIN u AS x USING (id)")
     assert found.tree.sql() == 'SELECT * FROM "__scan_0" AS "t" JOIN "__scan_1" AS x USING (id)'
     first, second = found.references
-    assert (first.index, first.parts, first.line, first.column) == (0, ("c", "ns", "t"), 1, 15)
+    assert (first.index, first.parts, first.offset) == (0, ("c", "ns", "t"), 14)
     assert (second.index, second.parts) == (1, ("u",))
 
 

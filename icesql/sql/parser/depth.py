@@ -13,7 +13,7 @@ from typing import Final
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from icesql.sql.source import Source
+from icesql.sql.positions import syntax_error
 
 # Levels of brackets and CASE that are parsed at all: far more than Python's default of 1,000
 # frames has room for, and few enough for the stack of ``with_room`` when a program raised that.
@@ -43,25 +43,25 @@ _PREFIXES: Final = frozenset({TokenType.NOT, TokenType.DASH, TokenType.PLUS, Tok
 _WITHOUT_DEPTH: Final = (exp.And, exp.Or)
 
 
-def check_brackets(source: Source, *, duckdb: bool) -> None:
+def check_brackets(sql: str, *, duckdb: bool) -> None:
     """Refuse a long text of ``duckdb``'s spelling by its brackets, before it is split into tokens.
 
     Raises SqlSyntaxError.
     """
-    if not duckdb or len(source.sql) < _LONG_TEXT:
+    if not duckdb or len(sql) < _LONG_TEXT:
         return
     depth = 0
-    for found in _BRACKETS.finditer(source.sql):
+    for found in _BRACKETS.finditer(sql):
         kind = found[0]
         if kind in ("(", "[", "{"):
             depth += 1
             if depth > MOST_LEVELS:
-                raise too_deep(source, found.start())
+                raise too_deep(found.start())
         elif kind in (")", "]", "}"):
             depth = max(depth - 1, 0)
 
 
-def nesting(tokens: Sequence[Token], source: Source) -> int:
+def nesting(tokens: Sequence[Token]) -> int:
     """How many levels deep brackets and CASE are nested, prefixes such as NOT NOT included.
 
     Raises SqlSyntaxError where they are more than any part of the way takes.
@@ -78,14 +78,14 @@ def nesting(tokens: Sequence[Token], source: Source) -> int:
         elif kind in _CLOSING:
             depth = max(depth - 1, 0)
         if depth > MOST_LEVELS or prefixes > MOST_LEVELS:
-            raise too_deep(source, token.start)
+            raise too_deep(token.start)
         deepest = max(deepest, depth, prefixes)
     return deepest
 
 
-def too_deep(source: Source, offset: int | None) -> Exception:
+def too_deep(offset: int | None) -> Exception:
     """The error for brackets, functions, CASE or subqueries that are nested too deeply."""
-    return source.syntax_error(
+    return syntax_error(
         "the statement is nested too deeply here; name its inner parts in a WITH clause", offset
     )
 
@@ -104,7 +104,7 @@ def deepest_token(tokens: Sequence[Token]) -> int:
     return offset
 
 
-def check_depth(tree: exp.Expr, source: Source) -> None:
+def check_depth(tree: exp.Expr) -> None:
     """Refuse chains that are deeper than the engine takes: of ``||``, ``+``, UNION, and CTEs.
 
     AND and OR are flat to the engine, however many terms they have. Raises SqlSyntaxError.
@@ -116,20 +116,20 @@ def check_depth(tree: exp.Expr, source: Source) -> None:
             terms, branches = 0, branches + 1
             if branches >= MOST_BRANCHES:
                 raise _too_long(
-                    node, source, "UNION, EXCEPT or INTERSECT", MOST_BRANCHES,
+                    node, "UNION, EXCEPT or INTERSECT", MOST_BRANCHES,
                     "read the values from one table or VALUES, or run several statements",
                 )  # fmt: skip
         elif isinstance(node, exp.Query):
             terms = branches = 0
         elif isinstance(node, exp.With) and len(node.expressions) > MOST_CTES:
             raise _too_long(
-                node, source, "WITH", MOST_CTES, "name parts of the statement only where it helps"
+                node, "WITH", MOST_CTES, "name parts of the statement only where it helps"
             )
         elif isinstance(node, exp.Condition) and not isinstance(node, _WITHOUT_DEPTH):
             terms += 1
             if terms > MOST_TERMS:
                 raise _too_long(
-                    node, source, f"an expression ({_operator(node)})", MOST_TERMS,
+                    node, f"an expression ({_operator(node)})", MOST_TERMS,
                     "join texts with concat(…), add numbers with list_sum([…]), "
                     "and compare with many values by IN (…)",
                 )  # fmt: skip
@@ -144,9 +144,9 @@ def _operator(node: exp.Expr) -> str:
     )
 
 
-def _too_long(node: exp.Expr, source: Source, what: str, most: int, cure: str) -> Exception:
+def _too_long(node: exp.Expr, what: str, most: int, cure: str) -> Exception:
     offset = next((int(each.meta["start"]) for each in node.walk() if "start" in each.meta), None)
-    return source.syntax_error(f"{what} of more than {most} parts; {cure}", offset)
+    return syntax_error(f"{what} of more than {most} parts; {cure}", offset)
 
 
 def is_shallow(levels: int) -> bool:

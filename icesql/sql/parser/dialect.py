@@ -20,7 +20,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 from icesql.errors import ProgrammingError, similar_names
 from icesql.sql.files import reader_of
 from icesql.sql.parser.open_parser import open_class
-from icesql.sql.source import ENDS_CLAUSE, Source, unfinished
+from icesql.sql.parser.words import ENDS_CLAUSE
+from icesql.sql.positions import syntax_error, unsupported
 
 DEFAULT_DIALECT: Final = "icesql"
 
@@ -88,11 +89,8 @@ class TravelParser(_Parser):
                 error.errors[0]["icesql_token"] = None if at_end else token
             raise
 
-    def _source(self) -> Source:
-        return Source(self.sql)
-
     def _refuse(self, construct: str, offset: int, hint: str = "") -> NoReturn:
-        raise self._source().unsupported(construct, offset, hint)
+        raise unsupported(construct, offset, hint)
 
     def _parse_version(self) -> exp.Version | None:
         if self._curr.text.upper() not in _PHRASE_STARTS or self._curr.token_type in (
@@ -113,7 +111,7 @@ class TravelParser(_Parser):
                     start,
                     f"only {' '.join(words)} AS OF is supported",
                 )
-            raise self._source().syntax_error(
+            raise syntax_error(
                 f"a time-travel clause without AS OF: {' '.join(words)} {found}".rstrip(),
                 self._here(),
                 ("AS OF",),
@@ -122,7 +120,7 @@ class TravelParser(_Parser):
         value = self._parse_bitwise() if self._starts_value() else None
         if value is None:
             wanted = "a time" if kind == "TIMESTAMP" else "a snapshot id, a branch or a tag"
-            raise self._source().syntax_error(
+            raise syntax_error(
                 f"nothing follows {' '.join(words)}{' AS OF' if needs_as_of else ''}",
                 first,
                 (wanted,),
@@ -150,13 +148,13 @@ class TravelParser(_Parser):
             first = self._here()
             value = self._parse_bitwise() if self._starts_value() else None
             if value is None:
-                raise self._source().syntax_error(f"nothing follows AT ({kind} =>", first)
+                raise syntax_error(f"nothing follows AT ({kind} =>", first)
             clause = self.expression(
                 exp.HistoricalData(this="AT", kind=_AT_KINDS[kind], expression=value)
             )
             self._remember(clause, start, first)
             if not self._match(TokenType.R_PAREN):
-                raise self._source().syntax_error("AT ( is not closed", self._here(), (")",))
+                raise syntax_error("AT ( is not closed", self._here(), (")",))
             return clause
         return self._parse_version()
 
@@ -343,10 +341,36 @@ def tokenize(sql: str, dialect: Dialect) -> list[Token]:
     """The tokens of SQL text. Raises SqlSyntaxError for text that does not split into tokens."""
     from sqlglot.errors import TokenError
 
-    source = Source(sql)
     scanner: tokens.Tokenizer = dialect.tokenizer()
     try:
         return scanner.tokenize(sql)
     except TokenError as error:
-        offset, problem = unfinished(sql)
-        raise source.syntax_error(problem, offset) from error
+        offset, problem = _unfinished(sql)
+        raise syntax_error(problem, offset) from error
+
+
+def _unfinished(sql: str) -> tuple[int | None, str]:
+    """Where a quote or comment that never ends begins, and what it is.
+
+    The offset is None if nothing is open.
+    """
+    index, length = 0, len(sql)
+    closers = {"'": "a text", '"': "a quoted name", "`": "a quoted name"}
+    while index < length:
+        two = sql[index : index + 2]
+        if two == "--":
+            end = sql.find("\n", index)
+            index = length if end < 0 else end
+        elif two == "/*":
+            end = sql.find("*/", index + 2)
+            if end < 0:
+                return index, "a comment is not closed"
+            index = end + 2
+        elif sql[index] in closers:
+            end = sql.find(sql[index], index + 1)
+            if end < 0:
+                return index, f"{closers[sql[index]]} is not closed"
+            index = end + 1
+        else:
+            index += 1
+    return None, "the text cannot be split into words"

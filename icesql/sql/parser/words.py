@@ -7,7 +7,34 @@ from typing import Final
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from icesql.sql.source import ENDS_CLAUSE, Source
+from icesql.sql.positions import syntax_error, unsupported
+
+# Tokens after which a clause has ended: an operand cannot start with them.
+ENDS_CLAUSE: Final = frozenset(
+    {
+        TokenType.SENTINEL,
+        TokenType.SEMICOLON,
+        TokenType.R_PAREN,
+        TokenType.R_BRACKET,
+        TokenType.R_BRACE,
+        TokenType.FROM,
+        TokenType.WHERE,
+        TokenType.GROUP_BY,
+        TokenType.ORDER_BY,
+        TokenType.HAVING,
+        TokenType.QUALIFY,
+        TokenType.LIMIT,
+        TokenType.JOIN,
+        TokenType.UNION,
+        TokenType.EXCEPT,
+        TokenType.INTERSECT,
+        TokenType.ON,
+        TokenType.ALIAS,
+        TokenType.COMMA,
+        TokenType.THEN,
+        TokenType.SELECT,
+    }
+)
 
 _NEEDS_MORE: Final = {
     TokenType.ON: "a condition",
@@ -26,7 +53,7 @@ _AFTER_COMMA: Final = ENDS_CLAUSE - {
 }  # fmt: skip
 
 
-def check_tokens(tokens: Sequence[Token], source: Source) -> None:
+def check_tokens(tokens: Sequence[Token]) -> None:
     """Refuse words that sqlglot would drop: an empty ON, USING, PARTITION BY, ``* EXCLUDE``.
 
     ``tokens`` are those of one statement. Raises SqlSyntaxError.
@@ -37,9 +64,9 @@ def check_tokens(tokens: Sequence[Token], source: Source) -> None:
         following = tokens[index + 1] if index + 1 < count else None
         wanted = _NEEDS_MORE.get(kind)
         if wanted and (following is None or following.token_type in ENDS_CLAUSE):
-            raise _nothing_follows(token, following, source, wanted)
+            raise _nothing_follows(token, following, wanted)
         if kind == TokenType.COMMA and (following is None or following.token_type in _AFTER_COMMA):
-            raise _nothing_follows(token, following, source, "another item")
+            raise _nothing_follows(token, following, "another item")
         if (
             kind == TokenType.USING
             and following is not None
@@ -47,7 +74,7 @@ def check_tokens(tokens: Sequence[Token], source: Source) -> None:
             and index + 2 < count
             and tokens[index + 2].token_type == TokenType.R_PAREN
         ):
-            raise source.syntax_error("USING () names no column", token.start, ("a column",))
+            raise syntax_error("USING () names no column", token.start, ("a column",))
         if (
             kind == TokenType.STAR
             and following is not None
@@ -56,34 +83,33 @@ def check_tokens(tokens: Sequence[Token], source: Source) -> None:
         ):
             after = tokens[index + 2] if index + 2 < count else None
             if after is None or after.token_type in ENDS_CLAUSE:
-                raise _nothing_follows(following, after, source, "(")
+                raise _nothing_follows(following, after, "(")
 
 
-def check_comments(tokens: Sequence[Token], source: Source) -> None:
+def check_comments(tokens: Sequence[Token], sql: str) -> None:
     """Refuse hints ``/*+ … */``: sqlglot keeps them as comments, and Flink's choose a snapshot.
 
     Raises UnsupportedSqlError.
     """
-    sql = source.sql
     if "/*+" not in sql:
         return
     last = 0
     for token in tokens:
         if token.token_type == TokenType.HINT:
-            raise source.unsupported("an optimizer hint /*+ … */", token.start, _HINT)
-        _check_gap(sql, last, token.start, source)
+            raise unsupported("an optimizer hint /*+ … */", token.start, _HINT)
+        _check_gap(sql, last, token.start)
         last = token.end + 1
-    _check_gap(sql, last, len(sql), source)
+    _check_gap(sql, last, len(sql))
 
 
 _HINT: Final = "leave it out; a snapshot is chosen with FOR VERSION AS OF …"
 
 
-def _check_gap(sql: str, start: int, end: int, source: Source) -> None:
+def _check_gap(sql: str, start: int, end: int) -> None:
     index = start
     while index < end:
         if sql.startswith("/*+", index):
-            raise source.unsupported("an optimizer hint /*+ … */", index, _HINT)
+            raise unsupported("an optimizer hint /*+ … */", index, _HINT)
         if sql.startswith("--", index):
             stop = sql.find("\n", index)
             index = end if stop < 0 else stop
@@ -94,8 +120,6 @@ def _check_gap(sql: str, start: int, end: int, source: Source) -> None:
             index += 1
 
 
-def _nothing_follows(
-    token: Token, following: Token | None, source: Source, wanted: str
-) -> Exception:
+def _nothing_follows(token: Token, following: Token | None, wanted: str) -> Exception:
     offset = following.start if following is not None else token.end + 1
-    return source.syntax_error(f"nothing follows {token.text.upper()}", offset, (wanted,))
+    return syntax_error(f"nothing follows {token.text.upper()}", offset, (wanted,))

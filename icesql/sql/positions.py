@@ -1,0 +1,47 @@
+"""Errors that know where in the SQL text they belong: at a node, a token or an offset.
+
+``placing(sql)`` around the work turns the offset into a line and a column.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from icesql.errors import SqlSyntaxError, UnsupportedSqlError
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+    from sqlglot.tokenizer_core import Token
+
+    Place = exp.Expr | Token | int | None
+
+
+def unsupported(construct: str, at: Place, hint: str = "") -> UnsupportedSqlError:
+    """An UnsupportedSqlError at a node, a token or a character offset."""
+    return UnsupportedSqlError(construct, hint=hint, offset=offset_of(at))
+
+
+def syntax_error(problem: str, at: Place, expected: tuple[str, ...] = ()) -> SqlSyntaxError:
+    """A SqlSyntaxError at a node, a token or a character offset."""
+    return SqlSyntaxError(problem, expected=expected, offset=offset_of(at))
+
+
+def offset_of(at: Place) -> int | None:
+    """The character offset of a place: for a node, as far as sqlglot remembers it."""
+    if at is None or isinstance(at, int):
+        return at
+    meta = getattr(at, "meta", None)
+    if meta is None:
+        return cast("Token", at).start
+    at = cast("exp.Expr", at)
+    if "start" in meta:
+        return int(meta["start"])
+    starts = [int(inner.meta["start"]) for inner in at.walk() if "start" in inner.meta]
+    if starts:
+        return min(starts)
+    parent = at.parent
+    while parent is not None:
+        if "start" in parent.meta:
+            return int(parent.meta["start"])
+        parent = parent.parent
+    return None
