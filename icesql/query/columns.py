@@ -15,11 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from sqlglot import exp
 
-from icesql.errors import (
-    ColumnNotFoundError,
-    UnsupportedSqlError,
-    similar_names,
-)
+from icesql.errors import ColumnNotFoundError, UnsupportedSqlError, similar_names
 from icesql.iceberg.metadata_columns import METADATA_COLUMNS, partition_column
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import NestedField, StructType
@@ -28,9 +24,11 @@ from icesql.query.names import (
     Meaning,
     SelectScope,
     Source,
+    find_column,
     meaning_of,
     scan_index,
 )
+from icesql.sql.positions import offset_of, unsupported
 
 if TYPE_CHECKING:
     from icesql.scan.table_scan import TableScan
@@ -98,9 +96,9 @@ class _Exposed(Struct):
         clashes = [ids for ids in by_lower.values() if len(ids) > 1]
         self.clashing = frozenset(field_id for ids in clashes for field_id in ids)
 
-    def find(self, name: str) -> NestedField | None:
+    def find(self, name: str, node: exp.Expr) -> NestedField | None:
         """The column of that name: exact first, then up to case, then metadata columns."""
-        found = self.scan.schema.find_column(name)
+        found = find_column(self.scan.schema, name, node)
         if found is not None:
             return found
         lower = name.lower()
@@ -161,21 +159,21 @@ class _Binder(Struct):
                 continue
             if join.method == "NATURAL":
                 self._star(scope, "")
-                self._refuse_clashes(scope, "NATURAL JOIN")
+                self._refuse_clashes(scope, "NATURAL JOIN", join.this)
             for name in join.args.get("using") or ():
                 for each in scope.sources:
                     if each.scan is None:
                         continue
-                    column = self._find(each, name.name)
+                    column = self._find(each, name.name, name)
                     if column is not None:
                         self.exposed[each.scan].needed[column.field_id] = column
                         if column.field_id in self.exposed[each.scan].clashing:
-                            raise _clash(f"USING ({name.name})", self.exposed[each.scan])
+                            raise _clash(f"USING ({name.name})", self.exposed[each.scan], name)
 
-    def _refuse_clashes(self, scope: SelectScope, construct: str) -> None:
+    def _refuse_clashes(self, scope: SelectScope, construct: str, node: exp.Expr) -> None:
         for source in scope.sources:
             if source.scan is not None and self.exposed[source.scan].clashing:
-                raise _clash(construct, self.exposed[source.scan])
+                raise _clash(construct, self.exposed[source.scan], node)
 
     def _star(self, scope: SelectScope, table: str) -> None:
         for source in scope.sources:
@@ -189,7 +187,7 @@ class _Binder(Struct):
             if source.scan is None:
                 continue
             exposed = self.exposed[source.scan]
-            column = self._find(source, meaning.path[0])
+            column = self._find(source, meaning.path[0], node)
             if column is None:
                 continue
             exposed.needed[column.field_id] = column
@@ -198,12 +196,12 @@ class _Binder(Struct):
         if not meaning.sources:
             self._unknown(node, meaning, scope, aliases)
 
-    def _find(self, source: Source, name: str) -> NestedField | None:
+    def _find(self, source: Source, name: str, node: exp.Expr) -> NestedField | None:
         if source.scan is None or source.columns is None:
             if source.scan is not None:
                 self.exposed[source.scan].whole = True
             return None
-        return self.exposed[source.scan].find(name)
+        return self.exposed[source.scan].find(name, node)
 
     def _unknown(
         self, node: exp.Column, meaning: Meaning, scope: SelectScope, aliases: frozenset[str]
@@ -219,15 +217,17 @@ class _Binder(Struct):
             return
         if len(meaning.path) > 1:
             if len(named) == 1 and named[0].scan is not None:
-                raise self._not_found(meaning.path[1], named)
+                raise self._not_found(node, meaning.path[1], named)
             return
         if named or first in aliases or first in _PSEUDO or not sources:
             return
         if any(first in each.aliases for each in scope.around()):
             return
-        raise self._not_found(meaning.path[0], sources)
+        raise self._not_found(node, meaning.path[0], sources)
 
-    def _not_found(self, name: str, sources: Sequence[Source]) -> ColumnNotFoundError:
+    def _not_found(
+        self, node: exp.Expr, name: str, sources: Sequence[Source]
+    ) -> ColumnNotFoundError:
         scans = [self.exposed[source.scan].scan for source in sources if source.scan is not None]
         names = {column.name: None for scan in scans for column in scan.schema.fields}
         names |= {each: None for source in sources for each in sorted(source.columns or ())}
@@ -239,6 +239,7 @@ class _Binder(Struct):
             name,
             table=tables.pop() if len(tables) == 1 and len(sources) == len(scans) else None,
             similar=similar_names(name, distinct.values()),
+            offset=offset_of(node),
         )
 
     # -------------------------------------------------------------- stars
@@ -255,7 +256,7 @@ class _Binder(Struct):
                     if meant and source.scan is not None:
                         self._rewrite_star(node, source)
             elif isinstance(node, exp.Columns):
-                self._refuse_clashes(scope, "COLUMNS")
+                self._refuse_clashes(scope, "COLUMNS", node)
 
     def _rewrite_star(self, star: exp.Star, source: Source) -> None:
         assert source.scan is not None
@@ -265,7 +266,7 @@ class _Binder(Struct):
         if not exposed.clashing:
             return
         if star.args.get("except_") or star.args.get("rename") or star.args.get("replace"):
-            raise _clash("EXCLUDE, REPLACE and RENAME", exposed)
+            raise _clash("EXCLUDE, REPLACE and RENAME", exposed, star)
         for column in exposed.scan.schema.fields:
             if column.field_id in exposed.clashing:
                 old = exp.column(exposed.exposed_name(column), quoted=True)
@@ -294,14 +295,15 @@ def _means_no_column(node: exp.Column) -> bool:
     return node.find_ancestor(exp.Lambda, exp.Pivot, exp.UnpivotColumns) is not None
 
 
-def _clash(construct: str, exposed: _Exposed) -> UnsupportedSqlError:
+def _clash(construct: str, exposed: _Exposed, node: exp.Expr) -> UnsupportedSqlError:
     names = [
         column.name for column in exposed.scan.schema.fields if column.field_id in exposed.clashing
     ]
-    return UnsupportedSqlError(
+    return unsupported(
         f'{construct} over table "{exposed.scan.table.name}", whose columns '
         f"{' and '.join(names)} are equal up to case",
-        hint="name the columns in double quotes",
+        node,
+        "name the columns in double quotes",
     )
 
 

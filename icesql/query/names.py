@@ -12,8 +12,11 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct, field
 from sqlglot import exp
 
+from icesql.errors import AmbiguousColumnError
 from icesql.iceberg.metadata_columns import METADATA_COLUMNS
 from icesql.iceberg.schema import Schema
+from icesql.iceberg.types import NestedField
+from icesql.sql.positions import offset_of
 
 _SCAN = re.compile(r"__scan_(\d+)")
 PARTITION = "_partition"
@@ -92,6 +95,15 @@ class Meaning(Struct, frozen=True):
     sources: tuple[Source, ...]
     path: tuple[str, ...]
     certain: bool = True
+
+
+def find_column(schema: Schema, name: str, node: exp.Expr) -> NestedField | None:
+    """The column of that name, which ``node`` writes. Raises AmbiguousColumnError there."""
+    try:
+        return schema.find_column(name)
+    except AmbiguousColumnError as error:
+        error.offset = offset_of(node)
+        raise
 
 
 def select_scopes(tree: exp.Expr, schemas: Sequence[Schema]) -> list[SelectScope]:

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from icesql.iceberg.schema import Schema
 from icesql.query.bound import BoundQuery
-from icesql.query.names import SelectScope, Source, meaning_of, select_scopes
+from icesql.query.names import SelectScope, Source, find_column, meaning_of, select_scopes
 from icesql.query.pushdown.joins import OuterJoins
 
 
@@ -83,7 +83,7 @@ def _column(
     (source,) = meaning.sources
     if source.scan is None:
         return None
-    column = schemas[source.scan].find_column(meaning.path[0])
+    column = find_column(schemas[source.scan], meaning.path[0], node)
     return None if column is None else _field_nullable(source, column.required, filled)
 
 

@@ -3,7 +3,13 @@ from __future__ import annotations
 import pytest
 
 import icesql
-from icesql.errors import AmbiguousColumnError, ColumnNotFoundError, UnsupportedSqlError
+from icesql.errors import (
+    AmbiguousColumnError,
+    ColumnNotFoundError,
+    UnsupportedSqlError,
+    placing,
+    position,
+)
 from icesql.query.bound import BoundQuery
 from tests.writer.table import TableWriter
 
@@ -127,8 +133,9 @@ def test_a_star_keeps_the_names_of_columns_equal_up_to_case(bind_sql):
 
 
 def test_a_name_that_fits_two_columns_up_to_case_is_ambiguous(bind_sql):
-    with pytest.raises(AmbiguousColumnError, match="ab"):
-        bind_sql("SELECT Ab FROM ambiguous")
+    sql = "SELECT Ab FROM ambiguous WHERE Ab > 1"
+    with pytest.raises(AmbiguousColumnError, match=r"ambiguous \(line 1, column"), placing(sql):
+        bind_sql(sql)
 
 
 def test_natural_joins_of_columns_equal_up_to_case_are_refused(bind_sql):
@@ -162,3 +169,22 @@ def test_partitions_are_those_of_columns_that_still_exist(tmp_path):
             (34, {"new": 1, "k": None}),
             (35, {"new": None, "k": "x"}),
         ]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT id,\n  nane FROM people",
+        "SELECT p.id,\n  p.nane FROM people AS p",
+        "SELECT 1 WHERE EXISTS (\n  SELECT id FROM people WHERE name IN (SELECT\n  nane FROM people))",
+        f"SELECT * FROM people WHERE id IN ({', '.join(['1'] * 200)})\n  AND nane = 'x'",
+    ],
+)
+def test_the_error_of_an_unknown_column_points_at_it(sql, bind_sql):
+    with pytest.raises(ColumnNotFoundError) as caught, placing(sql):
+        bind_sql(sql)
+    line, column = position(sql, sql.index("p.nane" if "p.nane" in sql else "nane"))
+    assert str(caught.value) == (
+        f'column "nane" not found in table "people" (line {line}, column {column}); '
+        'did you mean "name"?'
+    )

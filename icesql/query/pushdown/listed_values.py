@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from icesql.iceberg import types as t
 from icesql.query.constants.constant import Constant, Kind
-from icesql.query.names import SelectScope, meaning_of
+from icesql.query.names import SelectScope, find_column, meaning_of
 from icesql.query.pushdown.column_access import column_of
 from icesql.sql.parser.literal_list import LiteralList, held
 
@@ -85,7 +85,7 @@ def _type_of(
         index = meaning.sources[0].scan
         if index is None:
             return None
-        found = scans[index].schema.find_column(meaning.path[0])
+        found = find_column(scans[index].schema, meaning.path[0], column)
         for child in meaning.path[1:]:
             if found is None or not isinstance(found.type, t.StructType):
                 return None

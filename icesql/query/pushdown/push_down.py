@@ -20,7 +20,7 @@ from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, And, Leaf, Or, Pre
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import NestedField, StructType
 from icesql.query.bound import PushedConjunct
-from icesql.query.names import SelectScope, Source, meaning_of
+from icesql.query.names import SelectScope, Source, find_column, meaning_of
 from icesql.query.pushdown.joins import OuterJoins
 from icesql.query.short_sql import short_sql
 
@@ -271,11 +271,11 @@ def _resolver(
         meaning = meaning_of(column, scope)
         if meaning.sources != (source,) or not meaning.certain:
             return None
-        field_found = schema.find_column(meaning.path[0])
+        field_found = find_column(schema, meaning.path[0], column)
         for child in meaning.path[1:]:
             if field_found is None or not isinstance(field_found.type, StructType):
                 return None
-            field_found = Schema(field_found.type.fields).find_column(child)
+            field_found = find_column(Schema(field_found.type.fields), child, column)
         return field_found
 
     return resolve

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from icesql.engine.struct_names import engine_names, has_alike
-from icesql.errors import AmbiguousColumnError, UnsupportedSqlError
+from icesql.errors import AmbiguousColumnError
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import IcebergType, StructType, walk
 from icesql.query.column_types import ColumnTypes, find_field
 from icesql.query.names import SelectScope, meaning_of, select_scopes
+from icesql.sql.positions import offset_of, unsupported
 
 
 def named_apart(tree: exp.Expr, schemas: Sequence[Schema]) -> exp.Expr:
@@ -91,9 +92,10 @@ def _rename(
         if place.name != written:
             _alias(node, written, scope)
     elif parent is None and written.lower() in alike:
-        raise UnsupportedSqlError(
+        raise unsupported(
             f"the field {written} of a struct, where fields differ only in case",
-            hint="name the column and the way to the field, as in column.field",
+            place,
+            "name the column and the way to the field, as in column.field",
         )
 
 
@@ -103,7 +105,9 @@ def _replaced(place: exp.Expr, parent: StructType) -> IcebergType | None:
     if field is None:
         same = [each for each in parent.fields if each.name.lower() == place.name.lower()]
         if same:
-            raise AmbiguousColumnError(place.name, candidates=[each.name for each in same])
+            raise AmbiguousColumnError(
+                place.name, candidates=[each.name for each in same], offset=offset_of(place)
+            )
         return None
     names = engine_names(each.name for each in parent.fields)
     name = names[parent.fields.index(field)]

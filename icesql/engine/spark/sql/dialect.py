@@ -18,8 +18,8 @@ from icesql.engine.spark.sql.functions import rewrite_function
 from icesql.engine.spark.sql.kinds import Refusal, Spelled, kind, refuse
 from icesql.engine.spark.sql.operators import rewrite_operator
 from icesql.engine.spark.sql.qualify_clause import filter_windows
-from icesql.errors import UnsupportedSqlError
 from icesql.sql.functions import function_key, function_keys
+from icesql.sql.positions import unsupported
 
 if TYPE_CHECKING:
     from icesql.scan.table_scan import TableScan
@@ -162,9 +162,10 @@ def check_functions(tree: exp.Expr) -> None:
         if not isinstance(node, exp.Func) or isinstance(node, _SYNTAX):
             pass
         elif function_key(node) not in known:
-            raise UnsupportedSqlError(
+            raise unsupported(
                 f"the function {_written(node)}() on Spark",
-                hint="it is not in the function table; run it with engine = 'local'",
+                node,
+                "it is not in the function table; run it with engine = 'local'",
             )
         _check_carried(node)
 
