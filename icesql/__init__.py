@@ -29,6 +29,7 @@ from icesql.dbapi.types import (
 from icesql.errors import (
     AccessDeniedError,
     AmbiguousColumnError,
+    AmbiguousTableError,
     CatalogError,
     ColumnNotFoundError,
     CommitConflictError,
@@ -97,7 +98,7 @@ __all__ = [
     "Date", "Time", "Timestamp", "DateFromTicks", "TimeFromTicks", "TimestampFromTicks", "Binary",
     "Warning", "Error", "InterfaceError", "DatabaseError", "ProgrammingError", "SqlSyntaxError",
     "TableNotFoundError", "ColumnNotFoundError", "AmbiguousColumnError", "SnapshotNotFoundError",
-    "AccessDeniedError",
+    "AmbiguousTableError", "AccessDeniedError",
     "NotSupportedError", "UnsupportedSqlError", "UnsupportedTableError",
     "DataError", "TypeMismatchError", "CorruptFileError",
     "OperationalError", "CatalogError", "StorageError", "ScanLimitError", "QueryCancelledError",

@@ -29,7 +29,8 @@ def _surface() -> Iterator[str]:
     for name in sorted(icesql.__all__):
         value = getattr(icesql, name)
         if inspect.isclass(value):
-            bases = ", ".join(base.__name__ for base in value.__bases__)
+            public = (base.__name__ for base in value.__bases__ if base.__name__[0] != "_")
+            bases = ", ".join(public)
             yield f"class {name}({bases})"
             if value.__module__.startswith("icesql.") and not issubclass(value, Exception):
                 yield from _members(name, value)
