@@ -153,7 +153,7 @@ class Translator(Struct):
             return predicate
         from icesql.query.pushdown.unwrap import unwrap
 
-        inverted = unwrap(operation, node, constant, self.column, self.compare, self.query)
+        inverted = unwrap(self, operation, node, constant)
         return inverted if inverted is not None else self.opaque(node)
 
     # -------------------------------------------------------------- leaves

@@ -16,29 +16,24 @@ i > 9
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from sqlglot import exp
 
 from icesql.iceberg import types as t
-from icesql.iceberg.expressions.predicate import (
-    ALWAYS_FALSE,
-    Operation,
-    Predicate,
-    Term,
-)
+from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, Leaf, Operation, Predicate, Term
 from icesql.query.constants.casts import cast, to_date, to_timestamp, to_timestamptz
-from icesql.query.constants.constant import DAY, HOUR, Constant, Interval, Kind
+from icesql.query.constants.constant import DAY, HOUR, Constant, Interval, Kind, negative, total
 from icesql.query.constants.folding import add, fold
 from icesql.query.constants.session_zone import to_local, zone_slack
 from icesql.query.constants.time_units import bucket_start, next_bucket, unit_name, unit_of
 from icesql.query.pushdown.comparison import FLIPPED, all_of, any_of
 from icesql.query.pushdown.like import left_of
-from icesql.query.pushdown.unwrap_numbers import Compare, FieldOf, unwrap_number
 
 if TYPE_CHECKING:
-    from icesql.context import QueryContext
+    from icesql.query.pushdown.predicate import Translator
 
 _INTEGERS: Final = (t.IntegerType, t.LongType)
 _EXACT: Final = (t.IntegerType, t.LongType, t.DecimalType)
@@ -49,21 +44,14 @@ _SMALLER: Final = (Operation.LT, Operation.LT_EQ)
 
 
 def unwrap(
-    operation: Operation,
-    node: exp.Expr,
-    constant: Constant,
-    field_of: FieldOf,
-    compare: Compare,
-    query: QueryContext,
+    to: Translator, operation: Operation, node: exp.Expr, constant: Constant
 ) -> Predicate | None:
     """What ``node operation constant`` implies for the column inside ``node``; None if nothing.
 
-    ``field_of`` gives the column that an expression is, ``compare`` translates a comparison of a
-    smaller expression. ``constant`` is not NULL.
+    ``to`` translates the comparison of the smaller expression. ``constant`` is not NULL.
     """
-    inversion = _Inversion(operation, constant, field_of, compare, query)
     try:
-        return inversion.of(node)
+        return _Inversion(operation, constant, to).of(node)
     except (OverflowError, ValueError, ArithmeticError):
         return None
 
@@ -71,18 +59,18 @@ def unwrap(
 class _Inversion(Struct, frozen=True):
     operation: Operation
     constant: Constant
-    field_of: FieldOf
-    compare: Compare
-    query: QueryContext
+    to: Translator
 
     def of(self, node: exp.Expr) -> Predicate | None:
         match node:
             case exp.Paren():
-                return self.compare(self.operation, node.this, self.constant)
+                return self.to.compare(self.operation, node.this, self.constant)
             case exp.Add() | exp.Sub():
                 return self._sum(node)
-            case exp.Neg() | exp.Mul():
-                return self._arithmetic(node)
+            case exp.Neg():
+                return self._numbers.negation(node)
+            case exp.Mul():
+                return self._numbers.product(node)
             case exp.Cast():
                 return self._cast(node)
             case exp.Date() | exp.TsOrDsToDate() if not node.expressions:
@@ -96,12 +84,12 @@ class _Inversion(Struct, frozen=True):
             case exp.TimestampTrunc() | exp.DateTrunc() if not node.args.get("zone"):
                 return self._truncation(node.this, unit_of(node))
             case exp.Substring():
-                start, length = (fold(node.args.get(each), self.query) for each in _SUBSTRING)
+                start, length = (fold(node.args.get(each), self.to.query) for each in _SUBSTRING)
                 if start is None or start.kind is not Kind.INTEGER or start.value != 1:
                     return None
                 return self._prefix(node.this, length)
             case exp.Left():
-                return self._prefix(node.this, fold(node.expression, self.query))
+                return self._prefix(node.this, fold(node.expression, self.to.query))
             case _:
                 return None
 
@@ -110,9 +98,9 @@ class _Inversion(Struct, frozen=True):
     def _sum(self, node: exp.Binary) -> Predicate | None:
         left, right = node.this, node.expression
         minus = isinstance(node, exp.Sub)
-        known, inner, on_left = fold(right, self.query), left, False
+        known, inner, on_left = fold(right, self.to.query), left, False
         if known is None:
-            known, inner, on_left = fold(left, self.query), right, True
+            known, inner, on_left = fold(left, self.to.query), right, True
         if known is None:
             return None
         if known.kind is Kind.NULL:
@@ -121,15 +109,14 @@ class _Inversion(Struct, frozen=True):
             if on_left and minus:
                 return None
             return self._moved(inner, -known.value if minus else known.value)
-        found = self.field_of(inner)
+        found = self.to.column(inner)
         if found is not None and isinstance(found.type, t.DateType):
             return self._days(inner, known, minus=minus, on_left=on_left)
-        return self._arithmetic(node)
+        return self._numbers.sum(inner, known, minus=minus, on_left=on_left)
 
-    def _arithmetic(self, node: exp.Expr) -> Predicate | None:
-        return unwrap_number(
-            self.operation, node, self.constant, self.field_of, self.compare, self.query
-        )
+    @property
+    def _numbers(self) -> _Numbers:
+        return _Numbers(self.operation, self.constant, self.to)
 
     def _days(
         self, inner: exp.Expr, known: Constant, *, minus: bool, on_left: bool
@@ -137,24 +124,24 @@ class _Inversion(Struct, frozen=True):
         """A date column and a number of days, or the days between it and a date."""
         target = self.constant
         if known.kind is Kind.INTEGER and not (minus and on_left):
-            day = to_date(target, self.query) if target.kind is Kind.TEXT else target
+            day = to_date(target, self.to.query) if target.kind is Kind.TEXT else target
             if day is None or day.kind is not Kind.DATE:
                 return None
             step = Constant(Kind.INTEGER, known.value if minus else -known.value)
-            moved = add(day, step, self.query)
-            return None if moved is None else self.compare(self.operation, inner, moved)
+            moved = add(day, step, self.to.query)
+            return None if moved is None else self.to.compare(self.operation, inner, moved)
         if known.kind is Kind.DATE and minus and target.kind is Kind.INTEGER and known.is_exact:
             if on_left:
                 day = Constant(Kind.DATE, known.value - target.value)
-                return self.compare(FLIPPED[self.operation], inner, day)
+                return self.to.compare(FLIPPED[self.operation], inner, day)
             day = Constant(Kind.DATE, known.value + target.value)
-            return self.compare(self.operation, inner, day)
+            return self.to.compare(self.operation, inner, day)
         return None
 
     # -------------------------------------------------------------- casts
 
     def _cast(self, node: exp.Cast) -> Predicate | None:
-        found = self.field_of(node.this)
+        found = self.to.column(node.this)
         if found is None:
             return None
         to, constant = node.to, self.constant
@@ -164,27 +151,29 @@ class _Inversion(Struct, frozen=True):
         if to.this == Type.DATE:
             return self._day(node.this)
         if to.this in exp.DataType.INTEGER_TYPES and isinstance(found.type, _INTEGERS):
-            exact = cast(constant, to, self.query) if constant.kind is Kind.TEXT else constant
+            exact = cast(constant, to, self.to.query) if constant.kind is Kind.TEXT else constant
             if exact is None or exact.kind not in (Kind.INTEGER, Kind.DECIMAL):
                 return None
-            return self.compare(self.operation, node.this, exact)
+            return self.to.compare(self.operation, node.this, exact)
         if to.this == Type.DOUBLE and isinstance(found.type, (*_EXACT, t.FloatType)):
-            number = cast(constant, to, self.query)
-            return None if number is None else self.compare(self.operation, node.this, number)
+            number = cast(constant, to, self.to.query)
+            return None if number is None else self.to.compare(self.operation, node.this, number)
         if to.this in (Type.TIMESTAMP, Type.TIMESTAMPNTZ) and isinstance(
             found.type, (t.DateType, *_ZONED)
         ):
-            clock = to_timestamp(constant, self.query) if constant.kind is Kind.TEXT else constant
+            clock = (
+                to_timestamp(constant, self.to.query) if constant.kind is Kind.TEXT else constant
+            )
             if clock is None or clock.kind not in (Kind.DATE, Kind.TIMESTAMP):
                 return None
-            return self.compare(self.operation, node.this, clock)
+            return self.to.compare(self.operation, node.this, clock)
         if to.this in (Type.TIMESTAMPTZ, Type.TIMESTAMPLTZ) and isinstance(
             found.type, (t.DateType, t.TimestampType)
         ):
-            instant = to_timestamptz(constant, self.query)
-            return None if instant is None else self.compare(self.operation, node.this, instant)
+            instant = to_timestamptz(constant, self.to.query)
+            return None if instant is None else self.to.compare(self.operation, node.this, instant)
         if to.this in (Type.VARCHAR, Type.TEXT) and isinstance(found.type, t.StringType):
-            return self.compare(self.operation, node.this, constant)
+            return self.to.compare(self.operation, node.this, constant)
         return None
 
     # -------------------------------------------------------------- buckets of time
@@ -196,10 +185,10 @@ class _Inversion(Struct, frozen=True):
 
         ``aligned``: the target is the name of that bucket, so ``=`` can hold.
         """
-        before_end = self.compare(Operation.LT, node, end)
-        from_start = self.compare(Operation.GT_EQ, node, start)
-        from_end = self.compare(Operation.GT_EQ, node, end)
-        before_start = self.compare(Operation.LT, node, start)
+        before_end = self.to.compare(Operation.LT, node, end)
+        from_start = self.to.compare(Operation.GT_EQ, node, start)
+        from_end = self.to.compare(Operation.GT_EQ, node, end)
+        before_start = self.to.compare(Operation.LT, node, start)
         match self.operation:
             case Operation.EQ:
                 return all_of([from_start, before_end]) if aligned else ALWAYS_FALSE
@@ -218,7 +207,7 @@ class _Inversion(Struct, frozen=True):
 
     def _is_time(self, node: exp.Expr) -> t.IcebergType | None:
         """The type of a date or timestamp column, of one cast or moved, None for the rest."""
-        found = self.field_of(node)
+        found = self.to.column(node)
         if found is not None and isinstance(found.type, (t.DateType, *_CLOCKS, *_ZONED)):
             return found.type
         return None
@@ -228,16 +217,16 @@ class _Inversion(Struct, frozen=True):
         column_type = self._is_time(node)
         constant = self.constant
         if constant.kind is Kind.TEXT:
-            day = to_date(constant, self.query)
+            day = to_date(constant, self.to.query)
             if day is None:
                 return None
             constant = day
         if column_type is None:
             return None
         if isinstance(column_type, t.DateType):
-            return self.compare(self.operation, node, constant)
+            return self.to.compare(self.operation, node, constant)
         if constant.kind is Kind.TIMESTAMPTZ:
-            constant = to_local(constant, self.query).widened(zone_slack(self.query, DAY))
+            constant = to_local(constant, self.to.query).widened(zone_slack(self.to.query, DAY))
         if constant.kind is Kind.TIMESTAMP:
             # The day is compared as its midnight.
             aligned = constant.is_exact and constant.value % DAY == 0
@@ -256,9 +245,9 @@ class _Inversion(Struct, frozen=True):
         """The comparison when the target is only known to lie between two times on a clock."""
         parts = []
         if self.operation in (*_SMALLER, Operation.EQ):
-            parts.append(self.compare(Operation.LT, node, Constant(Kind.TIMESTAMP, end)))
+            parts.append(self.to.compare(Operation.LT, node, Constant(Kind.TIMESTAMP, end)))
         if self.operation in (*_LARGER, Operation.EQ):
-            parts.append(self.compare(Operation.GT_EQ, node, Constant(Kind.TIMESTAMP, start)))
+            parts.append(self.to.compare(Operation.GT_EQ, node, Constant(Kind.TIMESTAMP, start)))
         return all_of(parts) if parts else None
 
     def _year(self, node: exp.Expr) -> Predicate | None:
@@ -270,7 +259,7 @@ class _Inversion(Struct, frozen=True):
         if constant.kind is not Kind.INTEGER or not 1 <= constant.value <= 9998:
             return None
         start, end = (
-            to_timestamp(Constant(Kind.TEXT, f"{year:04d}-01-01"), self.query)
+            to_timestamp(Constant(Kind.TEXT, f"{year:04d}-01-01"), self.to.query)
             for year in (constant.value, constant.value + 1)
         )
         if start is None or end is None:
@@ -282,13 +271,13 @@ class _Inversion(Struct, frozen=True):
         if column_type is None:
             return None
         if isinstance(column_type, _ZONED):
-            instant = to_timestamptz(self.constant, self.query)
+            instant = to_timestamptz(self.constant, self.to.query)
             if instant is None:
                 return None
-            clock = to_local(instant, self.query)
-            slack = zone_slack(self.query, 3 * HOUR if clock.is_exact else DAY)
+            clock = to_local(instant, self.to.query)
+            slack = zone_slack(self.to.query, 3 * HOUR if clock.is_exact else DAY)
         else:
-            moment = to_timestamp(self.constant, self.query)
+            moment = to_timestamp(self.constant, self.to.query)
             if moment is None or self.constant.kind is Kind.TIMESTAMPTZ:
                 return None
             clock, slack = moment, 0
@@ -311,7 +300,7 @@ class _Inversion(Struct, frozen=True):
         if column_type is None:
             return None
         zoned = isinstance(column_type, _ZONED)
-        target = (to_timestamptz if zoned else to_timestamp)(self.constant, self.query)
+        target = (to_timestamptz if zoned else to_timestamp)(self.constant, self.to.query)
         if target is None or (self.constant.kind is Kind.TIMESTAMPTZ and not zoned):
             return None
         slack = 0
@@ -319,18 +308,20 @@ class _Inversion(Struct, frozen=True):
             # The last days of a month all move to the end of a shorter one.
             slack += 4 * DAY
         if zoned and (step.months or step.days):
-            slack += zone_slack(self.query, DAY)
+            slack += zone_slack(self.to.query, DAY)
         back = Interval(0, 0, -step.micros)
-        target = add(target, Constant(Kind.INTERVAL, back), self.query) or target
+        target = add(target, Constant(Kind.INTERVAL, back), self.to.query) or target
         calendar_back = Constant(Kind.INTERVAL, Interval(-step.months, -step.days))
-        moved = add(target, calendar_back, self.query)
-        return None if moved is None else self.compare(self.operation, inner, moved.widened(slack))
+        moved = add(target, calendar_back, self.to.query)
+        return (
+            None if moved is None else self.to.compare(self.operation, inner, moved.widened(slack))
+        )
 
     # -------------------------------------------------------------- prefixes of strings
 
     def _prefix(self, node: exp.Expr, length: Constant | None) -> Predicate | None:
         """``left(node, length)`` compared with a text."""
-        found, target = self.field_of(node), self.constant
+        found, target = self.to.column(node), self.constant
         if found is None or not isinstance(found.type, t.StringType):
             return None
         if length is None or length.kind is not Kind.INTEGER or length.value < 1:
@@ -338,6 +329,86 @@ class _Inversion(Struct, frozen=True):
         if target.kind not in (Kind.TEXT, Kind.STRING):
             return None
         return left_of(self.operation, _term(found), length.value, target.value)
+
+
+class _Numbers(Struct, frozen=True):
+    """Inverts exact arithmetic on a whole-number or decimal column."""
+
+    operation: Operation
+    constant: Constant
+    to: Translator
+
+    def _is_exact_number(self, node: exp.Expr) -> bool:
+        """Whether ``node`` is an int or decimal column, or exact arithmetic on one."""
+        match node:
+            case exp.Paren() | exp.Neg():
+                return self._is_exact_number(node.this)
+            case exp.Add() | exp.Sub() | exp.Mul():
+                return all(
+                    self._is_exact_number(side) or self._exact_constant(side) is not None
+                    for side in (node.this, node.expression)
+                )
+            case _:
+                found = self.to.column(node)
+                return found is not None and isinstance(found.type, _EXACT)
+
+    def _exact_constant(self, node: exp.Expr) -> Constant | None:
+        constant = fold(node, self.to.query)
+        if constant is not None and constant.kind in (Kind.INTEGER, Kind.DECIMAL):
+            return constant
+        return None
+
+    def negation(self, node: exp.Neg) -> Predicate | None:
+        value = self.constant
+        if value.kind not in (Kind.INTEGER, Kind.DECIMAL) or not self._is_exact_number(node.this):
+            return None
+        negated = Constant(value.kind, negative(value.value))
+        return self.to.compare(FLIPPED[self.operation], node.this, negated)
+
+    def sum(
+        self, inner: exp.Expr, known: Constant, *, minus: bool, on_left: bool
+    ) -> Predicate | None:
+        """``inner + known`` or, with ``minus``, either less the other."""
+        if not self._is_exact_number(inner) or known.kind not in (Kind.INTEGER, Kind.DECIMAL):
+            return None
+        if self.constant.kind not in (Kind.INTEGER, Kind.DECIMAL):
+            return None
+        operation, target = self.operation, self.constant
+        if minus and on_left:  # c - x op k: x flipped(op) c - k
+            operation, difference = FLIPPED[operation], _minus(known, target)
+        elif minus:
+            difference = _plus(target, known)
+        else:
+            difference = _minus(target, known)
+        return self.to.compare(operation, inner, difference)
+
+    def product(self, node: exp.Mul) -> Predicate | None:
+        """A whole-number column times a whole number."""
+        factor, inner = fold(node.expression, self.to.query), node.this
+        if factor is None:
+            factor, inner = fold(node.this, self.to.query), node.expression
+        found = self.to.column(inner)
+        if found is None or not isinstance(found.type, _INTEGERS):
+            return None
+        target = self.constant
+        if factor is None or factor.kind is not Kind.INTEGER or target.kind is not Kind.INTEGER:
+            return None
+        if not factor.value:
+            return None
+        quotient = Fraction(target.value, factor.value)
+        operation = FLIPPED[self.operation] if factor.value < 0 else self.operation
+        if quotient.denominator == 1:
+            return self.to.compare(operation, inner, Constant(Kind.INTEGER, quotient.numerator))
+        floor = Constant(Kind.INTEGER, quotient.numerator // quotient.denominator)
+        match operation:
+            case Operation.EQ:
+                return ALWAYS_FALSE
+            case Operation.NOT_EQ:
+                return Leaf(Operation.NOT_NULL, _term(found))
+            case Operation.LT | Operation.LT_EQ:
+                return self.to.compare(Operation.LT_EQ, inner, floor)
+            case _:
+                return self.to.compare(Operation.GT, inner, floor)
 
 
 _SUBSTRING: Final = ("start", "length")
@@ -352,3 +423,12 @@ def _is_year_part(node: exp.Anonymous) -> bool:
         return False
     part = node.expressions[0]
     return isinstance(part, exp.Literal) and part.is_string and unit_name(part.name) == "year"
+
+
+def _plus(left: Constant, right: Constant) -> Constant:
+    kind = Kind.INTEGER if left.kind is right.kind is Kind.INTEGER else Kind.DECIMAL
+    return Constant(kind, total(left.value, right.value))
+
+
+def _minus(left: Constant, right: Constant) -> Constant:
+    return _plus(left, Constant(right.kind, negative(right.value)))
