@@ -31,7 +31,13 @@ class Warning(builtins.Warning):
 
 
 class Error(Exception):
-    """Root of every error of icesql; ``str()`` is the whole message."""
+    """Root of every error of icesql; ``str()`` is the whole message.
+
+    ``while_reading`` is set on errors of an engine that another reader of the same files might
+    not have.
+    """
+
+    while_reading = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Errors cross process walls (Spark workers); the constructors of the subclasses take

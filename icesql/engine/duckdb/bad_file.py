@@ -20,7 +20,7 @@ _NAMED: Final = 3
 
 def is_reading_problem(error: Error) -> bool:
     """Whether another reader of the same files might fare better, or know more."""
-    return bool(getattr(error, "while_reading", False))
+    return error.while_reading
 
 
 def ask_named_file(cause: Error, scans: Sequence[CombinedScanTask], query: QueryContext) -> None:

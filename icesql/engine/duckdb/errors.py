@@ -41,7 +41,7 @@ def is_fatal(error: BaseException) -> bool:
 def translate(error: Exception, file_names: Iterable[str]) -> Error:
     """The icesql error for something that DuckDB raised while it ran a query.
 
-    ``while_reading`` is set on errors that another reader of the same files might not have.
+    ``while_reading`` is set where the files, not the query, may be at fault.
     """
     import duckdb
 
@@ -71,14 +71,14 @@ def translate(error: Exception, file_names: Iterable[str]) -> Error:
         case _:
             # What DuckDB's decoders meet in a damaged file has no class and no wording of its own.
             found = _file_error(text, file_names) or DataError(text)
-            found.__dict__["while_reading"] = True
+            found.while_reading = True
             return found
     reading = isinstance(
         _original(error),
         duckdb.IOException | duckdb.FatalException | duckdb.InternalException | OSError,
     )
     reading = reading or isinstance(error, UnicodeDecodeError)
-    found.__dict__["while_reading"] = reading or bool(_READING.search(text))
+    found.while_reading = reading or bool(_READING.search(text))
     return found
 
 

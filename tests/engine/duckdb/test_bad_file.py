@@ -50,7 +50,7 @@ def files_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def reading_problem(text: str) -> DataError:
     error = DataError(text)
-    error.__dict__["while_reading"] = True
+    error.while_reading = True
     return error
 
 

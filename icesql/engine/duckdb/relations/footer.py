@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import cached_property
 from typing import Any, Final
 
 from msgspec import Struct
@@ -37,13 +38,10 @@ class Footer(Struct, frozen=True, dict=True):
 
     columns: tuple[Element, ...]
 
-    @property
+    @cached_property
     def by_id(self) -> dict[int, Element] | None:
         """Top-level columns by field id; None unless every element has an id of its own."""
-        if "_by_id" not in self.__dict__:
-            self.__dict__["_by_id"] = _by_unique_id(self.columns)
-        found: dict[int, Element] | None = self.__dict__["_by_id"]
-        return found
+        return _by_unique_id(self.columns)
 
 
 def _by_unique_id(columns: tuple[Element, ...]) -> dict[int, Element] | None:
