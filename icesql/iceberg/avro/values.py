@@ -42,6 +42,18 @@ def read_varint(data: bytes, position: int) -> tuple[int, int]:
     return (value >> 1) ^ -(value & 1), position
 
 
+def read_block_count(data: bytes, position: int) -> tuple[int, int]:
+    """The number of items in the next block of an array or map, zero after the last block.
+
+    A negative count precedes the size of the block in bytes, which is stepped over.
+    """
+    count, position = read_varint(data, position)
+    if count < 0:
+        count = -count
+        _, position = read_varint(data, position)
+    return count, position
+
+
 def compile_reader(node: AvroNode) -> Read:
     """A reader of values of this type.
 
@@ -175,16 +187,13 @@ def _array_reader(item: AvroNode) -> Read:
 
     def read(data: bytes, position: int) -> tuple[list[Any], int]:
         values: list[Any] = []
-        while True:
-            count, position = read_varint(data, position)
-            if count == 0:
-                return values, position
-            if count < 0:
-                count = -count
-                _, position = read_varint(data, position)
+        count, position = read_block_count(data, position)
+        while count:
             for _ in range(count):
                 value, position = read_item(data, position)
                 values.append(value)
+            count, position = read_block_count(data, position)
+        return values, position
 
     return read
 
@@ -194,16 +203,13 @@ def _map_reader(item: AvroNode) -> Read:
 
     def read(data: bytes, position: int) -> tuple[dict[str, Any], int]:
         values: dict[str, Any] = {}
-        while True:
-            count, position = read_varint(data, position)
-            if count == 0:
-                return values, position
-            if count < 0:
-                count = -count
-                _, position = read_varint(data, position)
+        count, position = read_block_count(data, position)
+        while count:
             for _ in range(count):
                 key, position = read_text(data, position)
                 values[key], position = read_item(data, position)
+            count, position = read_block_count(data, position)
+        return values, position
 
     return read
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from icesql.errors import CorruptFileError
-from icesql.iceberg.avro.values import BadAvro, read_bytes, read_varint
+from icesql.iceberg.avro.values import BadAvro, read_block_count, read_bytes, read_varint
 
 Kind = Literal["long", "bytes"]
 Match = Callable[[bytes, int], "re.Match[bytes] | None"]
@@ -81,28 +81,20 @@ def read_map(data: bytes, position: int, kind: Kind) -> tuple[dict[int, Any], in
     read_value: Callable[[bytes, int], tuple[Any, int]]
     read_value = read_varint if kind == "long" else read_bytes
     values: dict[int, Any] = {}
-    while True:
-        count, position = read_varint(data, position)
-        if count == 0:
-            return values, position
-        if count < 0:
-            count = -count
-            _, position = read_varint(data, position)
+    count, position = read_block_count(data, position)
+    while count:
         for _ in range(count):
             key, position = read_varint(data, position)
             values[key], position = read_value(data, position)
+        count, position = read_block_count(data, position)
+    return values, position
 
 
 def map_places(data: bytes, position: int, kind: Kind, *, last: bool) -> dict[int, int]:
     """Where the value of each key of a map begins; of a key that comes twice the ``last``."""
     places: dict[int, int] = {}
-    while True:
-        count, position = read_varint(data, position)
-        if count == 0:
-            return places
-        if count < 0:
-            count = -count
-            _, position = read_varint(data, position)
+    count, position = read_block_count(data, position)
+    while count:
         for _ in range(count):
             key, position = read_varint(data, position)
             if last or key not in places:
@@ -112,21 +104,20 @@ def map_places(data: bytes, position: int, kind: Kind, *, last: bool) -> dict[in
                 if value < 0:
                     raise BadAvro("negative length")
                 position += value
+        count, position = read_block_count(data, position)
+    return places
 
 
 def read_long_array(data: bytes, position: int) -> tuple[tuple[int, ...], int]:
     """The array of integers that starts at ``position``, and where it ends."""
     values: list[int] = []
-    while True:
-        count, position = read_varint(data, position)
-        if count == 0:
-            return tuple(values), position
-        if count < 0:
-            count = -count
-            _, position = read_varint(data, position)
+    count, position = read_block_count(data, position)
+    while count:
         for _ in range(count):
             value, position = read_varint(data, position)
             values.append(value)
+        count, position = read_block_count(data, position)
+    return tuple(values), position
 
 
 class EncodedMaps:

@@ -21,7 +21,7 @@ from icesql.read.formats.avro_columns import (
     without_logical_types,
 )
 from icesql.read.formats.decode_errors import decoding
-from icesql.read.formats.file_fields import FileField, has_field_ids, with_field_ids
+from icesql.read.formats.file_fields import FileField, table_fields
 from icesql.read.formats.source import BATCH_ROWS, SourceBatch, check_row_count, sliced
 from icesql.scan.tasks.task import ScanContext
 
@@ -51,15 +51,9 @@ class AvroSource:
         except BadSchema as error:
             raise CorruptFileError(self.path, f"bad Avro schema: {error}") from error
         self._header = _header(without_logical_types(schema), self._container.sync)
-        fields = file_fields(self._record)
-        self.fields = with_field_ids(
-            fields,
-            path=self.path,
-            schema=context.schema,
-            file_schema=context.file_schema,
-            name_mapping=context.name_mapping,
+        self.fields, self.missing_is_null = table_fields(
+            file_fields(self._record), self.path, context
         )
-        self.missing_is_null = context.name_mapping is not None and not has_field_ids(fields)
 
     def batches(
         self,

@@ -16,6 +16,7 @@ from icesql.errors import CorruptFileError, UnsupportedTableError
 from icesql.iceberg.metadata.name_mapping import NameMapping
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import NestedField, children
+from icesql.scan.tasks.task import ScanContext
 
 
 class FileField(Struct, frozen=True):
@@ -82,32 +83,29 @@ def walk(fields: Iterable[FileField]) -> Iterator[FileField]:
         yield from walk(each.children)
 
 
-def has_field_ids(fields: Iterable[FileField]) -> bool:
+def _has_field_ids(fields: Iterable[FileField]) -> bool:
     """Whether any field at any depth has an id; then ids alone decide."""
     return any(each.field_id is not None for each in walk(fields))
 
 
-def with_field_ids(
-    fields: tuple[FileField, ...],
-    *,
-    path: str,
-    schema: Schema,
-    file_schema: Schema,
-    name_mapping: NameMapping | None,
-) -> tuple[FileField, ...]:
-    """The same fields with the ids that they have for this table.
+def table_fields(
+    fields: tuple[FileField, ...], path: str, context: ScanContext
+) -> tuple[tuple[FileField, ...], bool]:
+    """The fields with the ids that they have for this table, and whether missing ones are null.
 
-    Raises UnsupportedTableError when neither ids nor a mapping say which column is which and
+    They are in a file read by the name mapping, required or not (see ``column_reader``). Raises
+    UnsupportedTableError when neither ids nor a mapping say which column is which and
     names and positions disagree, CorruptFileError when two siblings have the same id.
     """
-    if not has_field_ids(fields):
-        if name_mapping is not None:
-            fields = _mapped(fields, name_mapping, ())
+    missing_is_null = False
+    if not _has_field_ids(fields):
+        if context.name_mapping is not None:
+            fields, missing_is_null = _mapped(fields, context.name_mapping, ()), True
         else:
-            _check_same_story(fields, path, schema, file_schema)
-            fields = _named(fields, {column.name: column for column in schema.fields})
+            _check_same_story(fields, path, context.schema, context.file_schema)
+            fields = _named(fields, {column.name: column for column in context.schema.fields})
     _check_distinct(fields, path)
-    return fields
+    return fields, missing_is_null
 
 
 def _mapped(

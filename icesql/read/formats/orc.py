@@ -16,7 +16,7 @@ from icesql.errors import CorruptFileError, UnsupportedTableError
 from icesql.iceberg.expressions.predicate import Predicate
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.read.formats.decode_errors import decoding
-from icesql.read.formats.file_fields import FileField, arrow_fields, has_field_ids, with_field_ids
+from icesql.read.formats.file_fields import FileField, arrow_fields, table_fields
 from icesql.read.formats.orc_tail import Stripe, read_stripes
 from icesql.read.formats.source import SourceBatch, check_row_count, sliced
 from icesql.scan.tasks.task import ScanContext
@@ -61,14 +61,7 @@ class OrcSource:
                 self.path,
                 f"{self._stream.size()} bytes long, the manifest says {file.file_size_in_bytes}",
             )
-        self.fields = with_field_ids(
-            fields,
-            path=self.path,
-            schema=context.schema,
-            file_schema=context.file_schema,
-            name_mapping=context.name_mapping,
-        )
-        self.missing_is_null = context.name_mapping is not None and not has_field_ids(fields)
+        self.fields, self.missing_is_null = table_fields(fields, self.path, context)
 
     def batches(
         self,

@@ -18,9 +18,8 @@ from icesql.read.formats.file_fields import (
     FileField,
     arrow_children,
     arrow_fields,
-    has_field_ids,
+    table_fields,
     walk,
-    with_field_ids,
 )
 from icesql.read.formats.parquet_footer import read_row_counts
 from icesql.read.formats.row_groups import RowGroups
@@ -52,14 +51,7 @@ class ParquetSource:
             arrow = self._file.schema_arrow
             fields = arrow_fields(arrow, FIELD_ID)
         self._check_counts(file)
-        self.fields = with_field_ids(
-            fields,
-            path=self.path,
-            schema=context.schema,
-            file_schema=context.file_schema,
-            name_mapping=context.name_mapping,
-        )
-        self.missing_is_null = context.name_mapping is not None and not has_field_ids(fields)
+        self.fields, self.missing_is_null = table_fields(fields, self.path, context)
         self._schema = context.file_schema
         self._leaves = _leaf_ranges(fields, self.metadata.num_columns, self.path)
         self._check_identity(file, context)
