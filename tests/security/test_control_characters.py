@@ -13,6 +13,8 @@ from typing import Any
 import pexpect
 import pytest
 
+from icesql.cli import main
+
 RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 EVIL = "rel\x1b[2J\x9b31m\x07\u202e\u2066\u2028"
 # What a terminal and prompt-toolkit exchange by themselves.
@@ -71,16 +73,25 @@ STATEMENTS = (
 )
 
 
-def test_no_statement_puts_a_control_character_on_stderr_or_into_a_table(place: Path) -> None:
+def run_here(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, str]:
+    """What the command writes, in this process: one of its own takes longer than the query."""
+    main(list(arguments))
+    return capfd.readouterr()
+
+
+def test_no_statement_puts_a_control_character_on_stderr_or_into_a_table(
+    place: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     for statement in STATEMENTS:
-        done = run(place, "-v", "-c", statement)
-        assert not RAW.search(done.stdout + done.stderr), (statement, done.stdout, done.stderr)
+        out, err = run_here(capfd, "--warehouse", str(place), "-v", "-c", statement)
+        assert out or err
+        assert not RAW.search(out + err), (statement, out, err)
     done = run(place, "--debug", "-c", STATEMENTS[3])
     assert "Traceback" in done.stderr
     assert not RAW.search(done.stderr)
 
 
-def test_the_command_line_itself_is_told_harmlessly() -> None:
+def test_the_command_line_itself_is_told_harmlessly(capfd: pytest.CaptureFixture[str]) -> None:
     for arguments in (
         [EVIL],
         ["--" + EVIL],
@@ -88,25 +99,38 @@ def test_the_command_line_itself_is_told_harmlessly() -> None:
         ["--set", EVIL],
         ["--format", EVIL],
     ):
-        done = subprocess.run(
-            [sys.executable, "-m", "icesql", *arguments],
-            capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
-        assert done.returncode != 0
-        assert not RAW.search(done.stdout + done.stderr), arguments
+        out, err = run_here(capfd, *arguments)
+        assert err
+        assert not RAW.search(out + err), arguments
 
 
-def test_a_pipe_gets_the_exact_text_and_a_terminal_none_of_it(place: Path) -> None:
+ON_A_TERMINAL = """
+import sys
+from icesql.cli import main
+for output_format in sys.argv[3:]:
+    print("format", output_format, flush=True)
+    main(["--warehouse", sys.argv[1], "--format", output_format, "-c", sys.argv[2]])
+"""
+
+
+def test_a_pipe_gets_the_exact_text_and_a_terminal_none_of_it(
+    place: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     sql = "SELECT * FROM n.evil ORDER BY id DESC LIMIT 1"
     assert EVIL in run(place, "--format", "csv", "-c", sql).stdout
-    assert EVIL in json.loads(run(place, "--format", "json", "-c", sql).stdout)[0].values()
-    for output_format in ("csv", "json", "jsonl", "table", "markdown"):
-        shown = pexpect.run(
-            f"{sys.executable} -m icesql --warehouse {place} --format {output_format} -c '{sql}'",
-            timeout=60, env={**os.environ, "NO_COLOR": "1"}, encoding="utf-8",
-        )  # fmt: skip
+    out, _ = run_here(capfd, "--warehouse", str(place), "--format", "json", "-c", sql)
+    assert EVIL in json.loads(out)[0].values()
+    formats = ["csv", "json", "jsonl", "table", "markdown"]
+    shell = pexpect.spawn(
+        sys.executable, ["-c", ON_A_TERMINAL, str(place), sql, *formats],
+        timeout=60, env={**os.environ, "NO_COLOR": "1"}, encoding="utf-8",
+    )  # fmt: skip
+    shell.expect(pexpect.EOF)
+    for shown in re.split("format ", shell.before)[1:]:
+        formats.remove(shown.split()[0])
         assert "rel" in shown
-        assert not RAW.search(shown.replace("\r\n", "\n")), (output_format, shown)
+        assert not RAW.search(shown.replace("\r\n", "\n")), shown
+    assert not formats
 
 
 def test_the_shell_and_its_completion_menu_show_none(place: Path, tmp_path: Path) -> None:

@@ -148,9 +148,10 @@ def test_and_and_or_of_ten_thousand_terms(deep: icesql.Connection) -> None:
 
     numbers = range(0, 20_000, 2)
     assert count(" OR ".join(f"id = {n}" for n in numbers)) == 30
+    assert count(" AND ".join(f"id > {-n}" for n in numbers[:1_200])) == 59
+    numbers = numbers[:1_200]
     assert count(" AND ".join(f"id <> {n}" for n in numbers)) == 30
-    assert count(" AND ".join(f"id > {-n}" for n in numbers[:3_000])) == 59
-    assert count(" OR ".join(f"(id = {n} OR text = '{n + 1}')" for n in numbers[:2_000])) == 58
+    assert count(" OR ".join(f"(id = {n} OR text = '{n + 1}')" for n in numbers)) == 58
     assert count("small IS NULL AND (" + " OR ".join(f"{n} = id" for n in numbers) + ")") == 3
     assert count("NOT (" + " OR ".join(f"small = {n}" for n in numbers) + ")") == 36
 
@@ -347,8 +348,8 @@ def random_query(rng: random.Random, depth: int) -> str:
 # -------------------------------------------------------------------------- wide and long
 
 
-def test_thousands_of_columns(tmp_path: Path) -> None:
-    count = 2_000
+def test_a_thousand_columns(tmp_path: Path) -> None:
+    count = 1_000
     wide = pa.table({f"c{n}": pa.array([n], pa.int32()) for n in range(count)})
     catalog = SqlCatalog(
         "c", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}"
@@ -372,9 +373,9 @@ def test_big_texts(deep: icesql.Connection) -> None:
         deep.execute(
             "WITH " + ", ".join(f"c{n} AS (SELECT {n})" for n in range(3_000)) + " FROM c1"
         )
-    joins = "".join(f" JOIN d.t t{n} ON t{n}.id = t.id" for n in range(99))
+    joins = "".join(f" JOIN d.t t{n} ON t{n}.id = t.id" for n in range(40))
     assert deep.execute(f"SELECT count(*) FROM d.t{joins}").fetchall() == [(ROWS,)]
-    branches = " ".join(f"WHEN {n} THEN {n + 1}" for n in range(2_000))
+    branches = " ".join(f"WHEN {n} THEN {n + 1}" for n in range(1_500))
     sql = f"SELECT sum(CASE id {branches} END) FROM d.t"
     assert deep.execute(sql).fetchall() == [(sum(range(ROWS + 1)),)]
 

@@ -129,7 +129,7 @@ def test_no_spelling_of_a_telling_function_runs(name: str, arguments: str) -> No
 
 
 @given(st.sampled_from(REFUSED), st.data())
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_case_and_space_hide_nothing(name: str, data: st.DataObject) -> None:
     cased = "".join(data.draw(st.sampled_from([c.lower(), c.upper()])) for c in name)
     space = data.draw(st.sampled_from(["", " ", "\n", "\t", " /* c */ ", " -- c\n"]))

@@ -16,7 +16,8 @@ SECRET = "hush-hush-4711"
 PROGRAM = """
     import pathlib, sys
     import icesql
-    from icesql.engine.spark import planning, scans, source, stream, worker
+    from icesql.datasource import batch_read, source, stream_read
+    from icesql.engine.spark import scans, worker
     from tests.writer.table import TableWriter
 
     folder, secret = pathlib.Path(sys.argv[1]), sys.argv[2]
@@ -26,7 +27,7 @@ PROGRAM = """
         blobs.append(packed(value))
         return blobs[-1]
 
-    scans.pack = planning.pack = stream.pack = worker.pack = pack
+    scans.pack = batch_read.pack = stream_read.pack = worker.pack = pack
     fields = [{"id": 1, "name": "x", "required": False, "type": "long"}]
     wrong = []
     for name in ("good", "bad"):
