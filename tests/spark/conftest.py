@@ -1,4 +1,4 @@
-"""A local Spark for the tests of this folder; skips visibly without PySpark or Java."""
+"""A local Spark for these tests and for the data source's; skips visibly without PySpark or Java."""
 
 from __future__ import annotations
 
@@ -26,9 +26,13 @@ pytestmark = pytest.mark.spark
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = Path(__file__).parent
+    mark(items, Path(__file__).parent)
+
+
+def mark(items: list[pytest.Item], folder: Path) -> None:
+    """Every test below ``folder`` starts Spark."""
     for item in items:
-        if here in Path(item.path).parents:
+        if folder in Path(item.path).parents:
             item.add_marker(pytest.mark.spark)
             # The first test of a run waits for a JVM.
             item.add_marker(pytest.mark.timeout(300))

@@ -11,7 +11,7 @@ from icesql.errors import (
     ProgrammingError,
     UnsupportedSqlError,
 )
-from tests.spark.reads import (
+from tests.datasource.reads import (
     numbers,
     planned,
     source,

@@ -15,7 +15,7 @@ from icesql.errors import (
     SnapshotNotFoundError,
     TableNotFoundError,
 )
-from tests.spark.reads import (
+from tests.datasource.reads import (
     FIELDS,
     loaded,
     numbers,

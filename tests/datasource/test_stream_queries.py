@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.spark.reads import (
+from tests.datasource.reads import (
     append,
     rows,
     two_snapshots,

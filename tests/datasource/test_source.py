@@ -10,9 +10,9 @@ import pytest
 
 from icesql.datasource.source import register
 from icesql.errors import ProgrammingError, UnsupportedSqlError
+from tests.datasource.reads import two_snapshots
 from tests.spark.conftest import FIELDS as ALL_FIELDS
 from tests.spark.conftest import ROWS as ALL_ROWS
-from tests.spark.reads import two_snapshots
 from tests.writer.table import TableWriter
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"

@@ -11,7 +11,7 @@ from icesql.errors import (
     SnapshotNotFoundError,
     UnsupportedTableError,
 )
-from tests.spark.reads import (
+from tests.datasource.reads import (
     numbers,
     planned,
     rows,

@@ -14,7 +14,7 @@ from icesql.errors import (
     UnsupportedSqlError,
     UnsupportedTableError,
 )
-from tests.spark.reads import FIELDS, Query, append, expire, rows, two_snapshots
+from tests.datasource.reads import FIELDS, Query, append, expire, rows, two_snapshots
 from tests.writer.table import TableWriter
 
 

@@ -1,0 +1,34 @@
+"""The data source is tested on the Spark of tests/spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.spark.conftest import (
+    all_types,
+    cluster_tables,
+    connect,
+    corrupt,
+    mark,
+    server,
+    session,
+    spark,
+    spark_here,
+)
+
+__all__ = [
+    "all_types",
+    "cluster_tables",
+    "connect",
+    "corrupt",
+    "server",
+    "session",
+    "spark",
+    "spark_here",
+]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    mark(items, Path(__file__).parent)
