@@ -254,13 +254,11 @@ class _Binder(Struct):
                         not table or source.name == table.lower()
                     )
                     if meant and source.scan is not None:
-                        self._rewrite_star(node, source)
+                        self._rewrite_star(node, source, self.exposed[source.scan])
             elif isinstance(node, exp.Columns):
                 self._refuse_clashes(scope, "COLUMNS", node)
 
-    def _rewrite_star(self, star: exp.Star, source: Source) -> None:
-        assert source.scan is not None
-        exposed = self.exposed[source.scan]
+    def _rewrite_star(self, star: exp.Star, source: Source, exposed: _Exposed) -> None:
         for name in exposed.metadata_names:
             star.append("except_", exp.column(name, table=source.node.alias_or_name, quoted=True))
         if not exposed.clashing:

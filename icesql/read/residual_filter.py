@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 
 from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import (
-    ALWAYS_FALSE,
     ALWAYS_TRUE,
     And,
     Leaf,
@@ -69,7 +68,6 @@ def matching(
             found = column_of(predicate)
             return True if found is None else _leaf(predicate, *found)
         case _:
-            assert predicate is ALWAYS_TRUE or predicate is ALWAYS_FALSE
             return predicate is ALWAYS_TRUE
 
 

@@ -165,24 +165,9 @@ def any_of(parts: Iterable[Predicate]) -> Predicate:
     >>> implied("i = 1 OR i IN (2, 3)")
     i IN (1, 2, 3)
     """
-    values: dict[Term, set[Any]] = {}
-    others: dict[Predicate, None] = {}
-    for part in parts:
-        match part:
-            case Leaf(Operation.EQ, term, literal):
-                values.setdefault(term, set()).add(literal)
-            case Leaf(Operation.IN, term, literals):
-                values.setdefault(term, set()).update(literals)
-            case _:
-                others[part] = None
+    sets, others = _gathered(parts, Operation.EQ, Operation.IN)
     if len(others) > _MOST_PARTS:
         return ALWAYS_TRUE
-    sets: list[Predicate] = [
-        Leaf(Operation.EQ, term, *literals)
-        if len(literals) == 1
-        else Leaf(Operation.IN, term, frozenset(literals))
-        for term, literals in values.items()
-    ]
     return _balanced([*sets, *others], conjunction=False)
 
 
@@ -192,26 +177,31 @@ def all_of(parts: Iterable[Predicate]) -> Predicate:
     >>> implied("i <> 1 AND i <> 2")
     i NOT IN (1, 2)
     """
+    sets, others = _gathered(parts, Operation.NOT_EQ, Operation.NOT_IN)
+    # Fewer conditions let more rows pass, which the engine filters.
+    return _balanced([*others[:_MOST_PARTS], *sets], conjunction=True)
+
+
+def _gathered(
+    parts: Iterable[Predicate], single: Operation, several: Operation
+) -> tuple[list[Predicate], list[Predicate]]:
+    """The leaves of both operations as one leaf for each column; every other part once."""
     values: dict[Term, set[Any]] = {}
     others: dict[Predicate, None] = {}
     for part in parts:
-        match part:
-            case Leaf(Operation.NOT_EQ, term, literal):
-                values.setdefault(term, set()).add(literal)
-            case Leaf(Operation.NOT_IN, term, literals):
-                values.setdefault(term, set()).update(literals)
-            case _:
-                others[part] = None
-    if len(others) > _MOST_PARTS:
-        # Fewer conditions let more rows pass, which the engine filters.
-        others = dict.fromkeys(list(others)[:_MOST_PARTS])
+        if isinstance(part, Leaf) and part.operation is single:
+            values.setdefault(part.term, set()).add(part.literal)
+        elif isinstance(part, Leaf) and part.operation is several:
+            values.setdefault(part.term, set()).update(part.literal)
+        else:
+            others[part] = None
     sets: list[Predicate] = [
-        Leaf(Operation.NOT_EQ, term, *literals)
+        Leaf(single, term, *literals)
         if len(literals) == 1
-        else Leaf(Operation.NOT_IN, term, frozenset(literals))
+        else Leaf(several, term, frozenset(literals))
         for term, literals in values.items()
     ]
-    return _balanced([*others, *sets], conjunction=True)
+    return sets, list(others)
 
 
 def _balanced(parts: list[Predicate], *, conjunction: bool) -> Predicate:
