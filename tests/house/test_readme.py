@@ -1,8 +1,8 @@
 """Every example of the README runs, on the warehouse that ``icesql demo`` builds, and says so.
 
 Blocks: ``console`` holds commands after ``$`` or statements after ``icesql>`` with what they print,
-``pycon`` a Python session, ``python`` a script, ``sql`` statements (``sql spark`` in that dialect).
-In what is printed, ``…`` stands for anything.
+``pycon`` a Python session, ``python`` a script, ``sql`` statements (``sql spark`` in that dialect),
+``yaml`` the PyIceberg configuration beside the warehouse. In output, ``…`` matches anything.
 """
 
 from __future__ import annotations
@@ -40,9 +40,11 @@ def blocks(language: str) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which `icesql demo` has been run."""
+    """A folder with the demo's warehouse and the README's `.pyiceberg.yaml`."""
     place = tmp_path_factory.mktemp("readme")
     demo.build(place / "icesql-demo")
+    configuration = "".join(block.values[1] for block in blocks("yaml"))
+    (place / ".pyiceberg.yaml").write_text(configuration, encoding="utf-8")
     return place
 
 
@@ -127,7 +129,8 @@ def _statement(step: str) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize(("dialect", "text"), blocks("sql"))
-def test_sql(dialect: str | None, text: str, folder: Path) -> None:
+def test_sql(dialect: str | None, text: str, folder: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(folder)
     with icesql.connect(warehouse=folder / "icesql-demo", dialect=dialect) as connection:
         count = 0
         for cursor in connection.execute_script(text):
@@ -170,7 +173,7 @@ def test_python_session(note: str | None, text: str, folder: Path, monkeypatch: 
 
 def test_every_block_is_of_a_known_kind() -> None:
     kinds = {found[1] for found in FENCED.finditer(README.read_text(encoding="utf-8"))}
-    assert kinds <= {"console", "pycon", "python", "sql", "sh", "mermaid"}
+    assert kinds <= {"console", "pycon", "python", "sql", "sh", "mermaid", "yaml"}
 
 
 def test_every_setting_is_described() -> None:
@@ -183,3 +186,28 @@ def test_every_setting_is_described() -> None:
 def test_the_test_command_is_there_for_a_machine_to_read() -> None:
     lines = README.read_text(encoding="utf-8").splitlines()
     assert "pip install '.[test,spark]' && pytest" in lines
+
+
+def test_the_picture_has_every_import_between_its_boxes_and_no_other() -> None:
+    text = README.read_text(encoding="utf-8")
+    picture = re.search(r"```mermaid\n(.*?)```", text, re.DOTALL)
+    assert picture
+    drawn: dict[str, set[str]] = {}
+    for upper, lower in re.findall(r"^ +(\w+)(?:\[.*?\])? --> (\w+)", picture[1], re.MULTILINE):
+        drawn.setdefault(upper, set()).add(lower)
+        drawn.setdefault(lower, set())
+    imports = {box: _imported_by(box) & drawn.keys() - {box} for box in drawn}
+    assert {box: lower - imports[box] for box, lower in drawn.items() if lower - imports[box]} == {}
+    below = {box: _reachable(box, drawn) for box in drawn}
+    assert {box: found - below[box] for box, found in imports.items() if found - below[box]} == {}
+
+
+def _imported_by(box: str) -> set[str]:
+    place = ROOT / "icesql" / box
+    files = place.rglob("*.py") if place.is_dir() else [place.with_suffix(".py")]
+    pattern = re.compile(r"^\s*(?:from|import) icesql\.(\w+)", re.MULTILINE)
+    return {name for file in files for name in pattern.findall(file.read_text(encoding="utf-8"))}
+
+
+def _reachable(box: str, drawn: dict[str, set[str]]) -> set[str]:
+    return drawn[box].union(*(_reachable(each, drawn) for each in drawn[box]))
