@@ -173,7 +173,7 @@ def unknown_variables(environment: Mapping[str, str]) -> list[str]:
             continue
         near = similar_names(_key(name), _PARSERS)
         hint = f"; did you mean {_PREFIX}{near[0].upper()}?" if near else ""
-        unknown.append(f"the environment variable {variable} is no setting of icesql{hint}")
+        unknown.append(f"the environment variable {variable} is not an icesql setting{hint}")
     return unknown
 
 

@@ -33,7 +33,7 @@ class Errand(Generic[T]):
     def __init__(self, function: Callable[[], T]) -> None:
         if len(_left) >= _MOST_LEFT:
             raise OperationalError(
-                f"{len(_left)} requests that were given up still wait for a store or a catalog "
+                f"{len(_left)} abandoned requests still wait for a store or a catalog "
                 "that does not answer; try again when it does"
             )
         self._function: Callable[[], T] | None = function
@@ -128,7 +128,7 @@ class QueryContext(Struct):
             raise QueryCancelledError("the query was cancelled")
         if self.deadline is not None and time.monotonic() > self.deadline:
             raise QueryCancelledError(
-                "the query ran into its time limit "
+                "the query exceeded its time limit "
                 f"(query_timeout = {self.settings.query_timeout} s)"
             )
 

@@ -288,7 +288,7 @@ def test_an_unknown_variable_of_the_environment_is_told_once() -> None:
                  PYTHONWARNINGS="error")  # fmt: skip
     assert done.returncode == 0
     assert done.stderr.decode() == (
-        "warning: the environment variable ICESQL_MEMORY_LIMT is no setting of icesql; "
+        "warning: the environment variable ICESQL_MEMORY_LIMT is not an icesql setting; "
         "did you mean ICESQL_MEMORY_LIMIT?\n"
     )
 

@@ -22,9 +22,9 @@ def test_variables_are_settings_and_empty_ones_are_none() -> None:
 
 def test_an_unknown_variable_is_named_with_the_nearest_setting() -> None:
     assert unknown_variables({"ICESQL_MEMORY_LIMT": "1GB", "ICESQL_WHATEVER": "x"}) == [
-        "the environment variable ICESQL_MEMORY_LIMT is no setting of icesql; "
+        "the environment variable ICESQL_MEMORY_LIMT is not an icesql setting; "
         "did you mean ICESQL_MEMORY_LIMIT?",
-        "the environment variable ICESQL_WHATEVER is no setting of icesql",
+        "the environment variable ICESQL_WHATEVER is not an icesql setting",
     ]
 
 

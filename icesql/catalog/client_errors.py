@@ -144,7 +144,7 @@ def _unreachable(error: BaseException, text: str, properties: Mapping[str, Any])
         elif "refused" in text.lower():
             reason = "connection refused"
         elif re.search(r"[Nn]ame or service not known|NameResolution|nodename", text):
-            reason = "there is no host of that name"
+            reason = "unknown host"
         else:
             reason = _short(re.sub(r"^\w+Pool\(.*?\): ", "", text))
     return f"cannot reach {redact(str(place), properties)}: {reason}" if place else reason

@@ -144,7 +144,7 @@ def _metadata_location(text: str, storage: Storage) -> str:
                 text, hint="that is a file, but not the metadata (JSON) of an Iceberg table"
             )
         if not os.path.isdir(text):
-            raise TableNotFoundError(text, hint="there is no such file or folder")
+            raise TableNotFoundError(text, hint="no such file or folder")
     for folder in (f"{text.rstrip('/')}/metadata", text):
         found = find_current_metadata(folder, storage)
         if found is not None:

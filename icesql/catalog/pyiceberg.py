@@ -72,7 +72,7 @@ def open_pyiceberg(
             if known
             else "none is configured; write one into .pyiceberg.yaml or name a warehouse folder"
         )
-        raise CatalogError(f'there is no catalog "{name}"; {hint}')
+        raise CatalogError(f'no catalog "{name}"; {hint}')
     merged = {**{key: str(value) for key, value in configured.items()}, **given}
     if merged.get("type", "sql").lower() == "sql" and "py-catalog-impl" not in merged:
         from icesql.catalog.sqlite import SqliteCatalog, sqlite_file
@@ -93,7 +93,7 @@ def open_pyiceberg(
         if held and name not in held:
             if len(held) > 1:
                 raise CatalogError(
-                    f"the database holds several catalogs: {', '.join(held)}; say which by its "
+                    f"the database holds several catalogs: {', '.join(held)}; choose one by "
                     "name (--catalog NAME)"
                 )
             foreign.close()

@@ -94,11 +94,11 @@ class SqliteCatalog:
         self.file, self.properties, self.cache = file, dict(properties or {}), cache
         self.confine = confine
         if not os.path.isfile(file):
-            raise CatalogError(f"there is no SQLite catalog {file}")
+            raise CatalogError(f"SQLite catalog {file} not found")
         with _opened(file) as database:
             if not _has_table(database, "iceberg_tables"):
                 raise CatalogError(
-                    f"{file} holds no Iceberg catalog: no table iceberg_tables in it"
+                    f"{file} is not an Iceberg catalog: it has no table iceberg_tables"
                 )
             self._typed = "iceberg_type" in _columns(database, "iceberg_tables")
             self._has_namespaces = _has_table(database, "iceberg_namespace_properties")
@@ -108,7 +108,7 @@ class SqliteCatalog:
         elif len(held) > 1:
             raise CatalogError(
                 f"{file} holds several catalogs: {', '.join(held)}; "
-                + (f"none is called {name}" if name else "say which by its name")
+                + (f"none is called {name}" if name else "choose one by name")
             )
         else:
             self._catalog = held[0] if held else (name or "default")
@@ -145,7 +145,7 @@ class SqliteCatalog:
                 wanted, row = found, self._row(database, found)
         location, kind = row or (None, None)
         if str(kind or "").upper() == "VIEW":
-            raise UnsupportedTableError("views of a catalog", table=".".join(wanted))
+            raise UnsupportedTableError("views", table=".".join(wanted))
         if location is None:
             raise CatalogError(
                 f"catalog {self.name} ({self.file}) has no metadata location for the table "

@@ -128,7 +128,7 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
             try:
                 settings = settings.with_text(setting, given[name])
             except ProgrammingError as error:
-                raise ProgrammingError(f'option "{name}": {given[name]!r} is no size') from error
+                raise ProgrammingError(f'option "{name}": {given[name]!r} is not a size') from error
     return ReadOptions(
         path=given["path"],
         connect=_connect(given),
@@ -180,7 +180,7 @@ def _flag(name: str, text: str) -> bool:
 def _exclude(given: Mapping[str, str], *names: str) -> None:
     both = [name for name in names if name in given]
     if len(both) > 1:
-        raise ProgrammingError(f"give one of {' and '.join(both)}, not both")
+        raise ProgrammingError(f"give only one of {' and '.join(both)}")
 
 
 def _whole(given: Mapping[str, str], name: str) -> int | None:
@@ -242,7 +242,7 @@ def _columns(text: str | None) -> tuple[str, ...] | None:
 def split_identifier(text: str) -> tuple[str, ...]:
     """The parts of "catalog.db.table", each in backticks where it holds a dot."""
     if not re.fullmatch(r"(?:`(?:[^`]|``)+`|[^.`]+)(?:\.(?:`(?:[^`]|``)+`|[^.`]+))*", text):
-        raise ProgrammingError(f'load("{text}"): that is neither "catalog.db.table" nor a path')
+        raise ProgrammingError(f'load("{text}"): neither "catalog.db.table" nor a path')
     parts = re.findall(r"`((?:[^`]|``)+)`|([^.`]+)", text)
     return tuple(quoted.replace("``", "`") or plain for quoted, plain in parts)
 

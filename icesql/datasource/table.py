@@ -164,7 +164,7 @@ class TableSource(Struct, frozen=True):
         fixed = self.fixed
         if fixed is None:
             raise ProgrammingError(
-                "icesql reads the columns of the table, not a schema of yours; "
+                "icesql uses the table's schema and takes no other; "
                 'option("columns", "a, b") chooses among them'
             )
         if fixed.table_uuid != table.metadata.table_uuid:
@@ -177,7 +177,7 @@ class TableSource(Struct, frozen=True):
                 continue
             raise TypeMismatchError(
                 f'column "{column.name}" of table "{table.name}" was {column.type} at load() and '
-                f"is {now.type} now; load() it again, a stream goes on from its checkpoint"
+                f"is {now.type} now; load() it again; a stream continues from its checkpoint"
             )
         return Columns(_relaxed(fixed.schema, schema), _relaxed(fixed.projection, schema))
 

@@ -74,7 +74,7 @@ class Cursor:
             started = time.perf_counter()
             script = Script(self._session, sql, parameters)
             if len(script) == 0:
-                raise ProgrammingError("there is no statement to execute")
+                raise ProgrammingError("no statement to execute")
             if len(script) > 1:
                 raise ProgrammingError(
                     f"execute() takes one statement, not {len(script)}; none of them ran; "
@@ -89,7 +89,7 @@ class Cursor:
         """Refused, as PEP 249 leaves it for statements that give rows; nothing runs."""
         self._check_open()
         raise NotSupportedError(
-            "executemany() is for writing; run execute() for each set of values"
+            "executemany() only serves writes; call execute() for each set of values"
         )
 
     def _run(self, script: Script, started: float) -> None:
@@ -271,7 +271,7 @@ class Cursor:
             raise
         except Exception as error:
             if self.closed:
-                raise InterfaceError("the cursor was closed while it was used") from error
+                raise InterfaceError("the cursor was closed while in use") from error
             raise
         finally:
             self._ended = time.perf_counter()
@@ -280,7 +280,7 @@ class Cursor:
         self._check_open()
         result = self._result
         if result is None:
-            raise ProgrammingError("there is no result; execute a query first")
+            raise ProgrammingError("no result; execute a query first")
         return result
 
     def setinputsizes(self, sizes: Sequence[Any]) -> None:

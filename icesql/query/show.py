@@ -87,7 +87,7 @@ def _why_empty(rows: Rows, names: SearchPath, like: str | None) -> tuple[str, ..
     catalog = names.catalog
     if catalog is None:
         return (
-            "there is no catalog; name one with --warehouse, --uri or --catalog "
+            "no catalog; name one with --warehouse, --uri or --catalog "
             "(in Python: arguments of connect), or read a path with iceberg_scan('path')",
         )
     hint = getattr(catalog, "empty_hint", None)  # of catalogs that keep names apart

@@ -21,7 +21,7 @@ _REASONS: Final = {
     "internal": "it is for the engine's own plans",
     "files": "this connection reads tables only; its owner allows files with connect(files=…)",
 }
-_UNKNOWN: Final = "the engine has no such function, or icesql has not classed it yet"
+_UNKNOWN: Final = "DuckDB has no such function, or icesql does not classify it yet"
 
 # Left to right, as the engine splits text: what is no call is stepped over. A name after AS is an
 # alias or a type and never a call.

@@ -28,12 +28,10 @@ class Parameters:
     def __init__(self, values: Sequence[Any] | Mapping[str, Any] | None) -> None:
         if values is not None and not isinstance(values, (Mapping, Sequence)):
             raise ProgrammingError(
-                f"parameters are a sequence or a mapping, not a {type(values).__name__}"
+                f"parameters must be a sequence or a mapping, not a {type(values).__name__}"
             )
         if isinstance(values, (str, bytes, bytearray)):
-            raise ProgrammingError(
-                "parameters are a sequence of values, not one text: write [text]"
-            )
+            raise ProgrammingError("parameters must be a sequence, not a string; pass [value]")
         self._values = values
         self._next = 0
         self._used: set[int | str] = set()
@@ -166,7 +164,9 @@ def literal(value: Any) -> exp.Expr:
             return exp.Boolean(this=value)
         case str():
             if not value.isascii() and any("\ud800" <= each <= "\udfff" for each in value):
-                raise DataError("a text with half of a character (a lone surrogate) is no value")
+                raise DataError(
+                    "a string with a lone surrogate (half of a character) has no SQL value"
+                )
             return exp.Literal.string(value)
         case bytes() | bytearray() | memoryview():
             return exp.Unhex(this=exp.Literal.string(bytes(value).hex().upper()))

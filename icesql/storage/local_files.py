@@ -34,7 +34,7 @@ def local_files(path: str, allowed: bool | Roots, check: Callable[[], None]) -> 
             if os.path.isfile(match):
                 found.append(match)
     if not found:
-        raise StorageError(path, "there is no such file")
+        raise StorageError(path, "no such file")
     return [os.path.realpath(each) for each in sorted(found)]
 
 

@@ -56,7 +56,7 @@ class RemoteFiles:
         """Length in bytes."""
         size = self._info(uri).size
         if size is None:
-            raise StorageError(uri, "there is no such file")
+            raise StorageError(uri, "no such file")
         return int(size)
 
     def read(self, uri: str, offset: int, length: int | None, *, most: int | None = None) -> bytes:

@@ -147,7 +147,7 @@ class Reroot:
             raise StorageError(
                 path,
                 f"{location} could be it, but that is already {owner}; "
-                "move the files so that the end of their paths tells them apart",
+                "move the files so that the ends of their paths differ",
             )
         return location
 
@@ -223,7 +223,7 @@ class Reroot:
 def denied(path: str) -> AccessDeniedError:
     """The error for a path of a table's metadata that leads outside of the roots."""
     return AccessDeniedError(
-        f"{path} is no file below the roots that tables are confined to", argument="confine"
+        f"{path} is outside the roots that tables are confined to", argument="confine"
     )
 
 

@@ -40,7 +40,7 @@ class Roots(Struct, frozen=True):
         for root in roots:
             text = os.fspath(root)
             if not isinstance(text, str) or not text.strip() or "\0" in text:
-                raise ValueError(f"{text!r} is no folder")
+                raise ValueError(f"{text!r} is not a folder")
             texts.append(text)
             if is_local(text):
                 place = local_spellings(os.path.expanduser(text))[0]
@@ -48,7 +48,7 @@ class Roots(Struct, frozen=True):
                 continue
             found = _remote(text)
             if found is None or (not found[1] and found[0] != "hdfs"):
-                raise ValueError(f"{text!r} is no prefix of a store such as s3://bucket/folder")
+                raise ValueError(f"{text!r} is not a prefix such as s3://bucket/folder")
             remote.append(found)
         return cls(tuple(local), tuple(remote), tuple(texts))
 

@@ -245,7 +245,7 @@ def test_a_list_of_nothing_says_that_there_is_no_catalog(statement: str) -> None
     with icesql.connect() as connection:
         cursor = connection.execute(statement)
         assert cursor.fetchall() == []
-        assert "there is no catalog; name one with --warehouse" in cursor.notes[0]
+        assert "no catalog; name one with --warehouse" in cursor.notes[0]
 
 
 class _Issuing(_Rest):

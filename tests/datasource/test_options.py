@@ -28,10 +28,10 @@ def table(tmp_path: Path) -> TableWriter:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"snapshot_id": 1, "branch": "main"}, "one of snapshot-id and branch, not both"),
-        ({"tag": "a", "as_of_timestamp": 1}, "not both"),
-        ({"snapshot_id": 1, "start_snapshot_id": 1}, "not both"),
-        ({"tag": "t", "end_snapshot_id": 1}, "not both"),
+        ({"snapshot_id": 1, "branch": "main"}, "only one of snapshot-id and branch"),
+        ({"tag": "a", "as_of_timestamp": 1}, "only one of"),
+        ({"snapshot_id": 1, "start_snapshot_id": 1}, "only one of"),
+        ({"tag": "t", "end_snapshot_id": 1}, "only one of"),
         ({"end_snapshot_id": 1}, "needs start-snapshot-id"),
         ({"snapshot_id": "x"}, "not a whole number"),
         ({"snapshot_id": "1_000"}, "not a whole number"),

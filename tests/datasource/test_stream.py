@@ -304,7 +304,7 @@ def test_a_column_of_another_type_is_an_error(query: Any, table: TableWriter) ->
         ({"start_snapshot_id": 1000}, "not for readStream"),
         ({"stream_from": "soon"}, "not earliest, latest or a snapshot id"),
         ({"stream_from_timestamp": "noon"}, "not a whole number"),
-        ({"stream_from": "latest", "stream_from_timestamp": 1}, "not both"),
+        ({"stream_from": "latest", "stream_from_timestamp": 1}, "only one of"),
         ({"max_files_per_batch": 0}, "not a positive number"),
         ({"max_files_per_trigger": 5}, "did you mean max-files-per-batch"),
         ({"streaming_skip_delete_snapshots": "yes"}, "not true or false"),

@@ -38,7 +38,7 @@ def declared_columns(
     tree = qualified(written, bound.scans)
     found = _types(tree, plans, cursor)
     if [str(kind) for _, kind in wanted] != [str(kind) for _, kind in found]:
-        raise refuse("this statement, whose names cannot all be placed,")
+        raise refuse("a statement with names that cannot be resolved")
     return tree, tuple(ResultColumn(name, declare(kind)) for name, kind in wanted)
 
 

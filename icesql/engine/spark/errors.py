@@ -146,7 +146,7 @@ def _file_error(text: str) -> Error | None:
     path = re.sub(r"^file:/+", "/", unquote(found[1] or found[2]))
     kind, problem = _deepest(text)
     if "FILE_NOT_EXIST" in text or found[2] is not None:
-        return StorageError(path, "there is no such file")
+        return StorageError(path, "no such file")
     if _UNREACHABLE.search(kind):
         return StorageError(path, problem)
     return CorruptFileError(path, problem)

@@ -114,7 +114,7 @@ class SparkSource:
         require_pyspark()
         given = [name for name in ("session", "master", "remote") if self._source.get(name)]
         if len(given) > 1:
-            raise ProgrammingError(f"give one of {' and '.join(given)}, not both")
+            raise ProgrammingError(f"pass only one of {' and '.join(given)}")
         if self._source.get("session") is not None:
             return self._source["session"]
         if self._source.get("remote"):

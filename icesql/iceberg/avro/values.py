@@ -141,7 +141,7 @@ def _enum_reader(symbols: tuple[str, ...]) -> Read:
     def read(data: bytes, position: int) -> tuple[str, int]:
         index, position = read_varint(data, position)
         if not 0 <= index < len(symbols):
-            raise BadAvro(f"{index} is no symbol of its enum")
+            raise BadAvro(f"{index} is not a symbol of its enum")
         return symbols[index], position
 
     return read

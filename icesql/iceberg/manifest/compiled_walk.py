@@ -236,7 +236,7 @@ class _Source(WalkSource):
         key, value_node = known.pair_fields(node)
         pair = None if inner is None else inner.items[0]
         if pair is None or pair.kind != "record" or key is not pair.fields[0]:
-            raise OddSchema(f"{name} is no map from field ids")
+            raise OddSchema(f"{name} is not a map from field ids")
         if key.node.kind not in INTEGERS:
             raise OddSchema(f"{name} has keys of {key.node.kind}")
         if value_node.node.kind not in (("bytes",) if is_bytes else INTEGERS):

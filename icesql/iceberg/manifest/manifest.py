@@ -255,7 +255,7 @@ def _summaries(rows: Any) -> tuple[FieldSummary, ...] | None:
     if rows is None:
         return None
     if not isinstance(rows, list) or not all(isinstance(each, dict | None) for each in rows):
-        raise BadAvro("partition summaries that are no records")
+        raise BadAvro("partition summaries that are not records")
     if None in rows:
         return None
     summaries = []

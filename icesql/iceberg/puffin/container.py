@@ -46,7 +46,7 @@ def read_puffin_footer(
     Raises CorruptFileError, and what ``read`` raises.
     """
     if size < 2 * len(_MAGIC) + _TAIL:
-        raise CorruptFileError(path, f"{size} bytes are no Puffin file")
+        raise CorruptFileError(path, f"{size} bytes are not a Puffin file")
     tail_offset = size - _TAIL
     tail = read(tail_offset, _TAIL)
     if len(tail) != _TAIL or tail[8:] != _MAGIC:

@@ -40,7 +40,7 @@ def why_not(node: exp.Expr) -> str:
     if node.find(exp.Query):
         return "it depends on a subquery"
     if not node.find(exp.Column):
-        return "it is not a constant that can be folded, and names no column"
+        return "it is neither a constant nor a column"
     functions = [each for each in node.find_all(exp.Func) if each.find(exp.Column)]
     for function in functions:
         if not isinstance(function, exp.Cast | exp.And | exp.Or):

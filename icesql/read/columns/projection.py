@@ -105,7 +105,7 @@ class _Builder(Struct, frozen=True):
             single = one_value(value, column.type)
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
             raise CorruptFileError(
-                self.path, f'value {value!r} of column "{name}" is no {column.type}: {error}'
+                self.path, f'value {value!r} of column "{name}" is not a {column.type}: {error}'
             ) from error
         return lambda count: repeated(single, count)
 

@@ -79,7 +79,7 @@ class OrcSource:
                 arrays = self._read(number, wanted)
                 if any(len(array) != stripe.rows for array in arrays):
                     raise CorruptFileError(
-                        self.path, f"stripe {number} has other rows than it says"
+                        self.path, f"stripe {number} has a row count that differs from its header"
                     )
                 yield from sliced(arrays, stripe.rows, first)
             first += stripe.rows

@@ -235,7 +235,7 @@ def _check_nested_order(node: exp.Expr) -> None:
         case _:
             return
     if any(kind(each) in ("list", "struct") for each in compared):
-        raise refuse("an order of lists or structs")
+        raise refuse("ordering by a list or struct")
 
 
 def _check_carried(node: exp.Expr) -> None:

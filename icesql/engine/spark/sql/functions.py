@@ -113,7 +113,7 @@ def _arg_extreme(name: str) -> Callable[[Any], exp.Expr]:
 def _percentile(name: str) -> Callable[[Any], exp.Expr]:
     def rewrite(node: exp.PercentileCont | exp.PercentileDisc) -> exp.Expr:
         if kind(node.this) not in NUMBERS and not isinstance(node.parent, exp.WithinGroup):
-            raise refuse("a quantile of something that is no number")
+            raise refuse("a quantile of a non-numeric value")
         if isinstance(node.parent, exp.WithinGroup):
             return node
         return spelled(
@@ -134,7 +134,7 @@ def _grouping(node: exp.Grouping) -> exp.Expr:
 
 def _median(node: exp.Median) -> exp.Expr:
     if kind(node.this) not in NUMBERS:
-        raise refuse("median() of something that is no number")
+        raise refuse("median() of a non-numeric value")
     return node
 
 
@@ -144,7 +144,7 @@ def _median(node: exp.Median) -> exp.Expr:
 def _concatenated_lists(node: exp.ArrayConcat) -> exp.Expr:
     """list_concat() takes NULL for an empty list."""
     if any(kind(each) != "list" for each in (node.this, *node.expressions)):
-        raise refuse("list_concat() of something that is no list")
+        raise refuse("list_concat() of a value that is not a list")
     lists = (node.this, *node.expressions)
     inner = ", ".join(f"COALESCE({{{at}}}, ARRAY())" for at in range(len(lists)))
     return spelled(f"CONCAT({inner})", *lists, like=node)
@@ -163,7 +163,7 @@ def _contains(node: exp.ArrayContains) -> exp.Expr:
 def _list_sum(node: exp.Anonymous) -> exp.Expr:
     (values,) = node.expressions
     if values.type is None or not values.type.expressions:
-        raise refuse("list_sum() of a list whose type is not known")
+        raise refuse("list_sum() of a list of unknown type")
     element = _element_kind(values)
     start = {"integer": "0L", "float": "0D", "double": "0D"}.get(element)
     if start is None:

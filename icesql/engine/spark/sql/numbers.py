@@ -61,7 +61,7 @@ def single_precision(node: exp.Add | exp.Sub | exp.Mul) -> exp.Expr:
 def whole_division(node: exp.IntDiv) -> exp.Expr:
     """``//`` of integers; of others the local engine divides, each version in its own way."""
     if {kind(node.this), kind(node.expression)} - {"integer"}:
-        raise refuse("// of numbers that are no integers")
+        raise refuse("// of numbers other than integers")
     return spelled("(({0}) DIV ({1}))", node.this, node.expression, like=node)
 
 
@@ -140,7 +140,7 @@ def _log(node: exp.Log) -> exp.Expr:
     if base in names:
         return _logarithm(names[base], node.expression)
     if base is None or base < 2:
-        raise refuse("log() to a base that is no literal greater than 1")
+        raise refuse("log() with a base other than a literal greater than 1")
     return spelled(f"({{0}} / LN({base}D))", _logarithm("LN", node.expression), like="DOUBLE")
 
 

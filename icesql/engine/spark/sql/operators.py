@@ -195,7 +195,7 @@ def _shift(base: exp.Expr, sign: str, interval: exp.Expr, base_kind: str) -> exp
     while isinstance(interval, exp.Paren):
         interval = interval.this
     if not isinstance(interval, exp.Interval):
-        raise refuse("arithmetic with an interval that is no INTERVAL literal")
+        raise refuse("arithmetic with an interval other than an INTERVAL literal")
     unit = str(interval.args.get("unit") or "").upper().rstrip("S")
     amount = interval.this
     if unit not in ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND"):
@@ -227,7 +227,7 @@ def _subscript(node: exp.Bracket) -> exp.Expr:
         case "list":
             pass
         case _:
-            raise refuse("a subscript of something that is no list, map or struct column")
+            raise refuse("a subscript of a value that is not a list, map or struct column")
     if isinstance(index, exp.Slice):
         first = 1 if index.this is None else literal_integer(index.this)
         last = literal_integer(index.expression)
@@ -270,7 +270,7 @@ def _cast(node: exp.Cast, timezone: str) -> exp.Expr:
             node.set("this", micros(node.this))
             return _cast(node, timezone)
         case "unknown", "integer" | "text":
-            raise refuse("a CAST of an expression whose type is not known")
+            raise refuse("a CAST of an expression of unknown type")
         case "decimal", "integer":
             inner = spelled("ROUND({0})", inner, like=inner)
         case "float" | "double", "integer":

@@ -105,7 +105,7 @@ def _group(pattern: str, at: int) -> tuple[str, int]:
 def _pattern(node: exp.Expr) -> exp.Expr:
     text = literal_text(node)
     if text is None:
-        raise refuse("a regular expression that is no literal")
+        raise refuse("a computed regular expression")
     return exp.Literal.string(java_pattern(text))
 
 
@@ -190,6 +190,6 @@ def fully_matched(node: exp.RegexpFullMatch) -> exp.Expr:
     """regexp_full_match(): from the first character to the last."""
     text = literal_text(node.expression)
     if text is None or node.args.get("options"):
-        raise refuse("regexp_full_match() with options or a pattern that is no literal")
+        raise refuse("regexp_full_match() with options or a computed pattern")
     pattern = exp.Literal.string(f"\\A(?:{java_pattern(text)})\\z")
     return spelled("({0} RLIKE {1})", node.this, pattern, like="BOOLEAN")

@@ -110,13 +110,13 @@ def _length(node: exp.Length) -> exp.Expr:
         case "list" | "map":
             return spelled("CAST(SIZE({0}) AS BIGINT)", node.this, like="BIGINT")
         case _:
-            raise refuse("length() of something that is no text, list or map")
+            raise refuse("length() of a value that is not text, a list or a map")
 
 
 def _reverse(node: exp.Reverse) -> exp.Expr:
     """Characters of several code points stay whole in the local engine, so they are refused."""
     if kind(node.this) != "text":
-        raise refuse("reverse() of something that is no text")
+        raise refuse("reverse() of a value that is not text")
     return spelled(
         "IF({0} RLIKE {1}, {2}, REVERSE({0}))",
         node.this,
@@ -129,7 +129,7 @@ def _reverse(node: exp.Reverse) -> exp.Expr:
 def _split_part(node: exp.SplitPart) -> exp.Expr:
     text, separator, part = node.this, node.args["delimiter"], node.args["part_index"]
     if not literal_text(separator):
-        raise refuse("split_part() by a separator that is empty or no literal")
+        raise refuse("split_part() with an empty or computed separator")
     return spelled(
         "IF({2} = 0, IF({0} IS NULL, NULL, ''),"
         " SPLIT_PART({0}, {1}, CAST(IF({2} = 0, 1, {2}) AS INT)))",
@@ -143,7 +143,7 @@ def _split_part(node: exp.SplitPart) -> exp.Expr:
 def _split(node: exp.Split) -> exp.Expr:
     separator = literal_text(node.expression)
     if not separator:
-        raise refuse("string_split() by a separator that is empty or no literal")
+        raise refuse("string_split() with an empty or computed separator")
     quoted = exp.Literal.string("\\Q" + separator.replace("\\E", "\\E\\\\E\\Q") + "\\E")
     return spelled("SPLIT({0}, {1})", node.this, quoted, like=node)
 

@@ -45,7 +45,7 @@ def part_of(part: str, value: exp.Expr, node: exp.Expr) -> exp.Expr:
     upper = part.upper()
     upper = _PLURALS.get(upper, upper)
     if kind(value) not in _TIMES:
-        raise refuse(f"{part} of something that is no date or timestamp")
+        raise refuse(f"{part} of a value that is not a date or timestamp")
     if upper == "EPOCH":
         return epoch(exp.TimeToUnix(this=value))
     if upper not in _PARTS:
@@ -66,7 +66,7 @@ def epoch(node: exp.TimeToUnix) -> exp.Expr:
             naive = spelled("CAST({0} AS TIMESTAMP_NTZ)", value, like="TIMESTAMP")
             return spelled("({0} / 1000000D)", micros_of_naive(naive), like="DOUBLE")
         case _:
-            raise refuse("epoch() of something that is no date or timestamp")
+            raise refuse("epoch() of a value that is not a date or timestamp")
 
 
 def truncated(unit: str, value: exp.Expr) -> exp.Expr:
@@ -93,7 +93,7 @@ def truncated(unit: str, value: exp.Expr) -> exp.Expr:
 
 def _trunc(node: exp.TimestampTrunc | exp.DateTrunc) -> exp.Expr:
     if kind(node.this) not in _TIMES:
-        raise refuse("date_trunc() of something that is no date or timestamp")
+        raise refuse("date_trunc() of a value that is not a date or timestamp")
     unit = node.args.get("unit")
     name = str(unit.name if unit is not None else "").upper()
     name = _PLURALS.get(name, name)
@@ -113,7 +113,7 @@ def _diff(node: exp.DateDiff | exp.TimestampDiff) -> exp.Expr:
     # DuckDB's (unit, start, end) is (end, start) in the tree.
     end, start = node.this, node.expression
     if {kind(end), kind(start)} - set(_TIMES):
-        raise refuse("date_diff() of something that is no date or timestamp")
+        raise refuse("date_diff() of a value that is not a date or timestamp")
     days = "DATEDIFF({0}, {1})"
     match unit:
         case "DAY":
@@ -188,7 +188,9 @@ def _strftime(node: exp.TimeToStr) -> exp.Expr:
     """strftime() put together from parts: Spark's date_format() knows no time without a zone."""
     value, format_ = node.this, literal_text(node.args.get("format"))
     if kind(value) not in _TIMES or format_ is None:
-        raise refuse("strftime() of no date or timestamp, or by a computed format")
+        raise refuse(
+            "strftime() of a value that is not a date or timestamp, or with a computed format"
+        )
     clock = value
     if kind(value) == "date":
         clock = spelled("CAST({0} AS TIMESTAMP_NTZ)", value, like="TIMESTAMP")

@@ -17,7 +17,7 @@ def at_time_zone(node: exp.AtTimeZone, timezone: str) -> exp.Expr:
         case "timestamp" | "date" | "text":
             return instant_of_local(node.this, zone, timezone)
         case _:
-            raise refuse("AT TIME ZONE of an expression whose type is not known")
+            raise refuse("AT TIME ZONE of an expression of unknown type")
 
 
 def instant_of_local(node: exp.Expr, zone: exp.Expr, timezone: str) -> exp.Expr:
