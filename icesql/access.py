@@ -49,7 +49,7 @@ class Access(Struct, frozen=True):
     ) -> Access:
         """From the arguments of ``connect``; None is an argument that was not given.
 
-        ``service`` changes what such an argument stands for to the strict side; one that was
+        ``service`` changes the default of such an argument to its strictest value; one that was
         given counts as it is. Raises ProgrammingError naming the argument with a bad value.
         """
         if not isinstance(service, bool):

@@ -239,7 +239,7 @@ def _run(options: argparse.Namespace) -> int:
 
             say(traceback.format_exc())
         elif not isinstance(error, Error) or isinstance(error, InternalError):
-            # The last door: a bug is told as one, in the place where errors are looked for.
+            # Report a bug like any error, on standard error.
             say(f"error: {type(error).__name__}: {error}")
             say("this is a bug in icesql; --debug shows where")
         else:

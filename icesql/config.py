@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from icesql.errors import ProgrammingError, similar_names
 
 _PREFIX: Final = "ICESQL_"
-# Of icesql and of its tests, which are no settings.
+# Variables of icesql and its tests that are not settings.
 _OTHER_VARIABLES: Final = frozenset(
     ("JVM_ARCHIVE", "CORPUS", "HISTORIES", "PREDICATES", "DAMAGES", "HALTS")
 )
@@ -163,7 +163,7 @@ class Settings(Struct, frozen=True):
 
 
 def unknown_variables(environment: Mapping[str, str]) -> list[str]:
-    """One sentence for each ICESQL_ variable that is no setting, with the nearest that is."""
+    """One warning for each ICESQL_ variable that is not a setting, with the nearest setting."""
     unknown = []
     for variable, text in sorted(environment.items()):
         name = variable.removeprefix(_PREFIX)
@@ -181,7 +181,7 @@ def check_temp_directory(folder: str) -> None:
     """Raise ProgrammingError for a ``temp_directory`` that SQL names and that cannot be one.
 
     It exists, or its parent does and it can be made there: SQL makes no chain of folders with the
-    rights of the process. The text is the same whatever stands in the way.
+    rights of the process. The message is the same whatever the reason.
     """
     try:
         there = os.path.isdir(folder)

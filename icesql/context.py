@@ -1,4 +1,4 @@
-"""What one statement carries through every room: settings, cancellation, deadline, clock."""
+"""The context of one statement: settings, cancellation, deadline, clock."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _lock: Final = threading.Lock()
 
 
 class Errand(Generic[T]):
-    """A call in a thread of its own, for what blocks and knows no cancelling: stores, catalogs.
+    """A call in its own thread, for blocking calls that cannot be cancelled: stores, catalogs.
 
     Who waits for it may leave it: what comes then is dropped, and closed if it can be. The thread
     is a daemon, so it keeps no process alive. Raises OperationalError when too many were left.

@@ -35,7 +35,7 @@ Parameters = Sequence[Any] | Mapping[str, Any] | None
 
 
 class Outcome(Struct, frozen=True):
-    """What a statement gave: a result if it has rows, and what is worth knowing about it."""
+    """Outcome of one statement: result (if it has rows), scan reports, notes."""
 
     result: Result | None
     reports: tuple[ScanReport, ...] = ()
@@ -84,7 +84,7 @@ class Session:
         return os.getpid() == self._process
 
     def without_secrets(self) -> AbstractContextManager[None]:
-        """A block whose errors tell no secret of this connection's catalogs and stores."""
+        """A block whose errors contain no secret of this connection's catalogs and stores."""
         sources = [self._properties, *self.names.storage_properties]
         return without_secrets({str(number): each for number, each in enumerate(sources)})
 
@@ -110,7 +110,7 @@ class Session:
                 self._set(name, value)
                 return Outcome(None)
             case kinds.ResetSetting(None):
-                # Those that are locked stand at their defaults.
+                # Locked settings keep their defaults.
                 self.settings = self._defaults
                 return Outcome(None)
             case kinds.ResetSetting(str() as name):
@@ -172,7 +172,7 @@ class Session:
         return Outcome(result, tuple(each.report for each in plans), bound.notes)
 
     def close(self) -> None:
-        """End open results, engines and catalogs; nobody is waited for. Harmless when repeated."""
+        """End open results, engines and catalogs, without waiting. Harmless when repeated."""
         closed, self._closed = self._closed, True
         if closed or not self.is_here:
             return

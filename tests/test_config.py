@@ -50,5 +50,5 @@ def test_connect_warns_and_never_fails(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         icesql.connect().close()
-    assert "ICESQL_FOO is no setting" in caplog.text
+    assert "ICESQL_FOO is not an icesql setting" in caplog.text
     assert caplog.records[-1].levelno == logging.WARNING

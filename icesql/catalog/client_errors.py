@@ -1,7 +1,7 @@
 """What the clients of catalogs raise, in icesql's words: short, the true cause, no secrets.
 
 PyIceberg's exceptions have no common base, nor have those of requests, SQLAlchemy, boto3, thrift
-and Google's client. They are told by their names, so that no client has to be imported for it.
+and Google's client. They are recognised by class name, so that no client has to be imported.
 """
 
 from __future__ import annotations

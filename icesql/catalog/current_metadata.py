@@ -37,7 +37,7 @@ def find_current_metadata(folder: str, storage: Storage) -> str | None:
     catalog named (<N>-<uuid>) go by N, then by the time they were written; only their catalog
     knows for certain, so a commit that failed may be taken for the last one. Where both kinds or
     neither are there, the time of the last update inside the files decides.
-    Source: semantics 1.7, HadoopTableOperations in Iceberg's Java sources.
+    Source: Iceberg Java ``HadoopTableOperations``.
     """
     try:
         listed = storage.list_folder(folder)

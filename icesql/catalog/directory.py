@@ -28,11 +28,11 @@ _DATABASE: Final = ".db"
 class DirectoryCatalog:
     """The tables below one local folder; folders are namespaces, at any depth.
 
-    A folder is a table if its folder ``metadata`` holds a metadata file; what lies in a table is
-    its own business. Hidden folders (``.`` and ``_``) are no namespaces. ``x.db``, as Hive and
-    PyIceberg name the folder of the namespace x, answers to ``x`` unless there is a folder x, too.
-    Names match exactly, else when exactly one is equal up to case.
-    Source: semantics 14.3, HadoopCatalog in Iceberg's Java sources.
+    A folder is a table if its folder ``metadata`` contains a metadata file; folders inside a table
+    are ignored. Hidden folders (``.`` and ``_``) are not namespaces. ``x.db``, as Hive and
+    PyIceberg name the folder of namespace x, is found as ``x`` unless a folder x exists too.
+    Names match exactly, else case-insensitively if the match is unique.
+    Source: Iceberg Java ``HadoopCatalog``.
     """
 
     # Nobody is asked but this machine's file system.

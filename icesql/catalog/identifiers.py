@@ -1,4 +1,4 @@
-"""Names of tables: matched up to case, and missed with the nearest candidates."""
+"""Match table names case-insensitively, and suggest the nearest for one that is missing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from icesql.errors import TableNotFoundError, similar_names
 def matching(
     wanted: Sequence[str], candidates: Iterable[tuple[str, ...]]
 ) -> tuple[str, ...] | None:
-    """The candidate equal to ``wanted``, else the only one equal up to case, else None."""
+    """The candidate equal to ``wanted``, else the only case-insensitive match, else None."""
     name = tuple(wanted)
     folded = [part.casefold() for part in name]
     found = [one for one in candidates if [part.casefold() for part in one] == folded]
@@ -24,7 +24,7 @@ def not_found(
 ) -> TableNotFoundError:
     """The error for a name that ``where`` (such as "catalog prod") does not have.
 
-    ``hint`` is what is known besides; without it, and without near names, it is what is there.
+    Without ``hint`` and without near names, the hint lists what exists.
     """
     tables = list(candidates)
     names = [".".join(one) for one in tables]

@@ -70,7 +70,7 @@ def open_catalog(
     cache: BoundedCache | None = None,
     confine: bool | Roots = False,
 ) -> Catalog:
-    """The catalog that a name, a URI or a warehouse folder stands for.
+    """Open the catalog of a name, a URI or a warehouse folder.
 
     - ``uri`` "sqlite:///file" or the path of a *.db, *.sqlite or *.sqlite3 file: the JDBC
       catalog in it, read with the standard library; ``name`` chooses among several in one file.

@@ -225,7 +225,7 @@ class PyIcebergCatalog:
             self._foreign.close()
 
     def _near(self, wanted: Identifier) -> tuple[list[Identifier], str]:
-        """Tables that a missing one may stand for, and what is wrong with its namespace.
+        """Tables that a missing name may mean, and what is wrong with its namespace.
 
         A catalog that cannot list can still say that there is no such table.
         """

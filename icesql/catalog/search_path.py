@@ -93,7 +93,7 @@ class SearchPath:
         return query.wait_for(lambda: self.open_table(parts, path))
 
     def is_near(self, parts: Sequence[str], path: str | None = None) -> bool:
-        """Whether this machine's files alone tell which table is meant and what is in it."""
+        """Whether opening the table reads only files of this machine."""
         from icesql.storage.reroot import is_local
 
         place = path or self._registered_path(parts)

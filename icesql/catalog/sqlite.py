@@ -78,7 +78,7 @@ class SqliteCatalog:
     The file is opened for each call and read-only but for ``commit`` and ``drop``, so it may be
     written by others meanwhile. A file with several catalogs needs ``name``. A metadata file that
     is not where the catalog says, because both were moved, is looked for around the file.
-    Names match exactly, else when exactly one is equal up to case.
+    Names match exactly, else case-insensitively if the match is unique.
     Source: JdbcUtil in Iceberg's Java sources, schema versions V0 and V1.
     """
 

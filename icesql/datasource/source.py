@@ -135,7 +135,7 @@ def _batch_reader(find: Callable[[], None]) -> Any:
         """``pushFilters`` as something that PySpark takes for the inherited one.
 
         PySpark refuses to run a reader that implements it while
-        ``spark.sql.python.filterPushdown.enabled`` is off, and does not tell the reader.
+        ``spark.sql.python.filterPushdown.enabled`` is off, without informing the reader.
         """
 
         def __init__(self, push: Callable[[list[Any]], None]) -> None:

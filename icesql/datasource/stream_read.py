@@ -1,6 +1,6 @@
 """A table as a stream: the files that each new snapshot appends, exactly once.
 
-Where a stream stands is a snapshot and how many of its files are done; what came before it is done.
+The position of a stream is a snapshot and how many of its files are done; all before it is done.
 Spark asks again for the first position when it repeats a first batch, and by then a table may have
 lost or won snapshots. So a stream starts at START, whatever the options say, and the end of
 its first batch remembers what that turned out to be.
@@ -257,7 +257,7 @@ class StreamPlanning:
         return history[: self._position(table, history, self._target) + 1]
 
     def _position(self, table: Table, history: Sequence[Snapshot], offset: Offset) -> int:
-        """Where the snapshot of an offset stands; raises when the history has lost it."""
+        """The index of an offset's snapshot in the history; raises if the history has lost it."""
         if offset.snapshot_id == EMPTY.snapshot_id:
             if history and history[0].parent_snapshot_id is not None:
                 raise self._lost("the first snapshot", table, history)
@@ -277,7 +277,7 @@ class StreamPlanning:
         else:
             why = "it is expired, and with it perhaps rows that were not read yet"
         return SnapshotNotFoundError(
-            f"{what}, where the stream stands, in the history of {branch}",
+            f"{what}, the stream's position, in the history of {branch}",
             table=table.name,
             **_reach(history),
             hint=f'{why}; start anew with another checkpoint and option("stream-from", …)',

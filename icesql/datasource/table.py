@@ -257,7 +257,7 @@ def _find(scan: TableScan, name: str) -> NestedField | None:
 
 
 def _relaxed(schema: Schema, now: Schema) -> Schema:
-    """``schema`` without the duty to have columns that the table has no more."""
+    """``schema`` with columns that the table no longer has made optional."""
     return replace(
         schema,
         fields=tuple(

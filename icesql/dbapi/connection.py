@@ -66,7 +66,7 @@ class Connection:
         self._session = session
         self._cursors: WeakSet[Cursor] = WeakSet()
         _OPEN.add(self)
-        # What new cursors tell of their progress, None for nobody.
+        # Receives the progress of new cursors; None: nobody does.
         self.progress: Callable[[Progress], None] | None = None
 
     def cursor(self) -> Cursor:
@@ -81,7 +81,7 @@ class Connection:
         return self.cursor().execute(sql, parameters)
 
     def execute_script(self, sql: str, parameters: Parameters = None) -> Iterator[Cursor]:
-        """Several statements separated by ``;``: a cursor for each, run as they are asked for.
+        """Run statements separated by ``;``, each when its cursor is asked for; one cursor each.
 
         Each cursor holds its own result, to be read at any time. The whole text is parsed first,
         in this call: an error of syntax in the last statement means that none ran.
@@ -107,7 +107,7 @@ class Connection:
 
     @property
     def access(self) -> Access:
-        """What SQL may do on this connection, as ``connect`` was told; never changes."""
+        """What SQL may do on this connection, as given to ``connect``; never changes."""
         return self._session.names.access
 
     def tables(self) -> list[str]:
@@ -118,7 +118,7 @@ class Connection:
     def columns(self, table: str) -> list[str]:
         """Names of the columns of a table, as ``DESCRIBE`` lists them.
 
-        ``table`` is a name as ``tables()`` gives it; parts with a dot in them stand in ``"``.
+        ``table`` is a name as ``tables()`` gives it; quote parts that contain a dot with ``"``.
         """
         from icesql.query.show import column_names
 
@@ -131,7 +131,7 @@ class Connection:
         self._session.check_open()
 
     def rollback(self) -> None:
-        """Refused: there is no transaction to take back."""
+        """Not supported: icesql has no transactions."""
         raise NotSupportedError("rollback() is not supported: icesql only reads")
 
     def cancel(self) -> None:
@@ -155,7 +155,7 @@ class Connection:
         self._session.close()
 
     def __repr__(self) -> str:
-        # Where it leads may hold secrets: addresses, options of catalogs.
+        # Addresses and catalog options may contain secrets.
         return f"<icesql.Connection: {'closed' if self.closed else 'open'}>"
 
     def __enter__(self) -> Connection:
@@ -166,9 +166,9 @@ class Connection:
 
 
 def _warn_of_unknown_variables() -> None:
-    """A misspelt ICESQL_ variable does nothing, so it is told; it never fails a connection.
+    """Warn of misspelt ICESQL_ variables, which have no effect; never fails a connection.
 
-    Where warnings are errors (``-W error``) it is logged instead.
+    If warnings are errors (``-W error``), log them instead.
     """
     for unknown in unknown_variables(os.environ):
         import logging
@@ -223,7 +223,7 @@ def connect(
     - ``confine``: roots that a table's metadata file and every path in it must lie below; True:
       the folder of the table itself. None: paths are opened as the metadata writes them.
     - ``read_only``: refuses statements that change tables. There are none yet.
-    - ``service``: an argument of this list that is not given (None) stands for its strict side:
+    - ``service``: arguments of this list that are not given (None) take their strictest value:
       locked and confine True, tables_by_path False, no other catalogs, no files, read_only.
 
     Raises ProgrammingError for a setting, dialect or value that does not exist.
@@ -245,7 +245,7 @@ def connect(
     if dialect is not None:
         from icesql.sql.parser.dialect import reading
 
-        reading(dialect)  # a name that does not exist is told here, not at the first statement
+        reading(dialect)  # rejects an unknown name here, not at the first statement
 
     def open_catalog(cache: BoundedCache) -> Catalog | None:
         if catalog is None and uri is None and warehouse is None:

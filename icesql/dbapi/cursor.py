@@ -158,7 +158,7 @@ class Cursor:
     def df(self) -> pandas.DataFrame:
         """All rows as a pandas DataFrame. Raises MissingExtraError without pandas."""
         try:
-            import pandas  # noqa: F401 - only to tell early and plainly that it is missing
+            import pandas  # noqa: F401 - to report early that it is missing
         except ImportError as error:
             from icesql.errors import MissingExtraError
 

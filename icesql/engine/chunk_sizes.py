@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 MOST_ROWS: Final = 2_048
 _FIRST_ROWS: Final = 64
 _CHUNK_BYTES: Final = 8 << 20
-# Of a long chunk so many rows are measured.
+# Rows measured in a long chunk.
 _SAMPLE: Final = 16
 
 _MOST_BATCH_ROWS: Final = 65_536

@@ -32,7 +32,7 @@ class MemoryWatch:
 
     Counted is what the process grows by while a query is inside; what the program around it takes
     between two visits is not, what it frees is. Where several connections work together, their
-    limits are added up. ``owner`` stands for the connection.
+    limits are added up. ``owner`` identifies the connection.
     """
 
     def __init__(self, limit: int, owner: Hashable) -> None:
@@ -89,7 +89,7 @@ class MemoryWatch:
 
 
 def taken() -> int:
-    """Bytes of memory that the process has for itself; 0 where the system does not tell.
+    """Bytes of private memory of the process; 0 if the system does not report it.
 
     Away from Linux it is the most that it ever had, which grows later but grows too.
     """

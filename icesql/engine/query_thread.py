@@ -47,7 +47,7 @@ class _Call(Generic[T]):
 
 _Calls = queue.SimpleQueue[_Call[Any] | None]
 
-# The threads that have not ended, how their call is interrupted and where they are told to end.
+# Live threads: how to interrupt the current call, and the queue that ends the thread.
 _LIVE: Final[dict[threading.Thread, tuple[Callable[[], None], _Calls]]] = {}
 _EXIT_SECONDS: Final = 1.0
 
@@ -82,7 +82,7 @@ class Worker:
         """``function()`` in the thread of this worker; its exceptions are raised here.
 
         Raises QueryCancelledError when the context is cancelled or its deadline passes, at most
-        0.2 s later, even when the call is blocked: its thread then ends by itself. Raises
+        0.2 s later, even if the call is blocked; its thread then ends with the call. Raises
         InterfaceError when the worker is closed, or stayed behind in another process, and
         ScanLimitError when the process takes more memory than the query may have.
         """
@@ -100,7 +100,7 @@ class Worker:
                 if not self._thread.is_alive() and not call.done.is_set():
                     raise InterfaceError("the result is closed")
         except ScanLimitError:
-            # What it took is free once it has ended; until then the next query would be blamed.
+            # Its memory is freed when it ends; until then the next query would be charged for it.
             self._stop(call, query, LIMIT_SECONDS)
             raise
         except BaseException:
@@ -134,7 +134,7 @@ class Worker:
 
 
 def _loop(calls: _Calls, at_end: Callable[[], None]) -> None:
-    """The thread: knows no worker, so that it keeps none alive."""
+    """The body of the thread; it does not refer to the worker, so as not to keep it alive."""
     try:
         while (call := calls.get()) is not None:
             call.run()

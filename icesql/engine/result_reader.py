@@ -48,7 +48,7 @@ class Reading:
         self._lock = threading.RLock()
         self._mode: str | None = None
         self._items: Iterator[Any] = iter(())
-        # Rows that have come and that nobody has yet. popleft() is atomic: it needs no lock.
+        # Rows received but not yet returned. popleft() is atomic: it needs no lock.
         self.ready: deque[Row] = deque()
         self._received = 0
         self._complete = False
@@ -57,12 +57,12 @@ class Reading:
 
     @property
     def row_count(self) -> int | None:
-        """How many rows there are in all, None while that is unknown."""
+        """The total number of rows; None while unknown."""
         return self._received if self._complete else None
 
     @property
     def is_arrow(self) -> bool:
-        """Whether somebody reads Arrow batches, whose reader keeps the result alive."""
+        """Whether the result is read as Arrow batches, whose reader keeps it alive."""
         return self._mode == "arrow"
 
     def rows(self, count: int | None) -> list[Row]:
@@ -76,7 +76,7 @@ class Reading:
             try:
                 rows = self._taken(count)
             except KeyboardInterrupt:
-                # Rows that were taken already are in nobody's hands.
+                # Rows taken so far are lost to the caller.
                 self._failure = QueryCancelledError("the query was cancelled")
                 raise
             if self._closed:
@@ -101,10 +101,10 @@ class Reading:
         return rows
 
     def arrow(self, columns: Callable[[], Sequence[ResultColumn]]) -> pa.RecordBatchReader:
-        """All rows in the declared schema of ``columns``, which is asked once rows are there.
+        """All rows in the declared schema of ``columns``, which is called once rows exist.
 
-        Raises as ``rows``, also when it is called twice. The engine is done when the reader is
-        read to its end or dropped.
+        Raises as ``rows``, also on a second call. The engine finishes when the reader is
+        exhausted or dropped.
         """
         import pyarrow as pa
 

@@ -1,6 +1,6 @@
-"""Names of struct fields inside DuckDB, which cannot tell names apart that differ only in case.
+"""Names of struct fields inside DuckDB, which ignores case.
 
-A field whose name an earlier one has up to case gets a mark behind its name. Results lose the mark
+A field whose name differs from an earlier one only in case gets a suffix. Results lose the suffix
 again, so nothing outside the engine sees it.
 """
 

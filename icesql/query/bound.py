@@ -42,7 +42,7 @@ class ScanNote(Struct, frozen=True):
 
 
 class FileScan(Struct, frozen=True):
-    """Local files that the table ``name`` of a tree stands for, read by a function of the engine.
+    """Local files behind the table ``name`` of a tree, read by a function of the engine.
 
     ``options`` are names and literals in SQL; ``folders`` hold all of the files.
     """
@@ -58,7 +58,7 @@ class BoundQuery(Struct, frozen=True):
     """A query tree over ``"__scan_<i>"`` tables and one TableScan for each of them, in order.
 
     A scan exposes exactly the columns of its ``projection`` under their names, which are
-    unique up to case within it. ``tree`` keeps every condition: what was pushed into a scan
+    case-insensitively unique within it. ``tree`` keeps every condition: what was pushed into a scan
     is implied by it, so evaluating the tree over the scans' rows gives the answer.
     ``has_lists``: the tree holds IN lists that ``sql.literal_list`` keeps as one value.
     ``notes`` say how travelled tables were resolved.

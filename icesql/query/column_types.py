@@ -43,7 +43,7 @@ class ColumnTypes:
         self._scope_of = {id(each.select): each for each in scopes}
 
     def of(self, node: exp.Expr | None, scope: SelectScope, depth: int = 0) -> t.IcebergType | None:
-        """The type of ``node`` inside ``scope``; None where it is not known."""
+        """The type of ``node`` inside ``scope``; None if unknown."""
         if node is None or depth > _DEEPEST:
             return None
         match node:
@@ -139,7 +139,7 @@ def cast_type(to: exp.DataType) -> t.IcebergType | None:
 
 
 def find_field(fields: Sequence[t.NestedField], name: str) -> t.NestedField | None:
-    """The field of this name: the one that is spelled so, else the only one up to case."""
+    """The field of this name: an exact match, else the only case-insensitive one."""
     exact = [each for each in fields if each.name == name]
     same = exact or [each for each in fields if each.name.lower() == name.lower()]
     return same[0] if len(same) == 1 else None

@@ -1,9 +1,9 @@
 """Which columns each scan exposes, and the tree that names them.
 
 A scan exposes the columns that its statement names, all of them under ``*``. Unknown names are
-refused here, where the nearest ones can be told. Metadata columns such as ``_file`` are
-exposed where they are named and stay out of ``*``. Columns of one table that are equal up to
-case are exposed as ``__col_<field id>``, for engines that cannot tell them apart.
+rejected here, with the nearest known names. Metadata columns such as ``_file`` are exposed where
+they are named and are not part of ``*``. Columns of one table that differ only in case are
+exposed as ``__col_<field id>``, since engines match names case-insensitively.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def bind_columns(
     """The scans with the columns that they must expose.
 
     Names in ``tree`` are rewritten in place, ``scopes`` are its SELECTs. Raises
-    ColumnNotFoundError, AmbiguousColumnError, and UnsupportedSqlError where columns equal up to
-    case cannot be told apart.
+    ColumnNotFoundError, AmbiguousColumnError, and UnsupportedSqlError where columns that differ
+    only in case cannot be distinguished.
     """
     binder = _Binder(tuple(_Exposed(scan) for scan in scans))
     _expose_all_outside(tree, scopes, binder)
@@ -73,7 +73,7 @@ def bind_columns(
 
 
 def _expose_all_outside(tree: exp.Expr, scopes: Sequence[SelectScope], binder: _Binder) -> None:
-    """Scans that stand in no FROM that was understood (PIVOT statements) expose everything."""
+    """Scans outside any analysed FROM (PIVOT) expose all columns."""
     understood = {id(source.node) for scope in scopes for source in scope.sources}
     for table in tree.find_all(exp.Table):
         index = scan_index(table)

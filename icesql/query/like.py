@@ -10,7 +10,7 @@ def is_like(text: str, pattern: str) -> bool:
     (True, False, False)
     """
     at = place = 0
-    # Where the last % stands, and up to where the text was taken for it.
+    # The position of the last %, and the end of the text it has matched so far.
     any_text, taken = -1, 0
     while at < len(text):
         if place < len(pattern) and pattern[place] == "%":

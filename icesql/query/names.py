@@ -1,7 +1,7 @@
-"""What the names in each SELECT of a tree mean: its sources, their columns, the SELECT around it.
+"""Resolve the names in each SELECT of a tree: its sources, their columns, the enclosing SELECT.
 
-Knows DuckDB's rules of scope as far as icesql needs them: where a name cannot be placed with
-certainty, that is said, and the engine decides.
+Implements the part of DuckDB's scoping rules that icesql needs; names it cannot resolve with
+certainty are marked and left to the engine.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ class SelectScope(Struct, eq=False):
 class Meaning(Struct, frozen=True):
     """Sources that a column may come from, and the path below them: column, then struct children.
 
-    Several sources stand for an ambiguous name or one that USING joins. ``certain`` is False when
-    a source of unknown columns might have the name too.
+    An ambiguous name, or one that USING joins, has several sources. ``certain`` is False if a
+    source of unknown columns might have the name too.
     """
 
     sources: tuple[Source, ...]
@@ -284,7 +284,7 @@ _BARE = ("this", "alias")
 
 
 def _cte(table: exp.Table) -> exp.Query | None:
-    """The query of the CTE that a table name means, None when it is none."""
+    """The query of the CTE that a table name refers to; None if it is not a CTE."""
     if table.db:
         return None
     inside: exp.Expr = table

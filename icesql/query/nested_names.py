@@ -1,6 +1,6 @@
 """Names of columns that are computed by a nested query and have none of their own.
 
-The engine takes the text of the expression for it, in which icesql's own tables would stand.
+The engine would use the text of the expression, which contains icesql's internal table names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which columns of a result can be NULL, as far as schemas and joins tell."""
+"""Decide from schemas and joins which columns of a result can be NULL."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def nullable_columns(bound: BoundQuery, count: int) -> list[bool | None]:
             found.extend(_all_columns(node, scope, schemas, filled))
         else:
             found.append(_column(node.unalias(), scope, schemas, filled))
-    # Another number means that an expression stands for several columns.
+    # The numbers differ if an expression expands to several columns.
     return found if len(found) == count else unknown
 
 
 def _may_add_null(select: exp.Select) -> bool:
-    """Whether grouping sets, which leave columns out, or a ``SELECT * EXCLUDE`` stand here."""
+    """Whether there are grouping sets, which leave columns out, or a ``SELECT * EXCLUDE``."""
     group = select.args.get("group")
     if select.args.get("exclude"):
         return True

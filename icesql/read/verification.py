@@ -28,7 +28,7 @@ from icesql.scan.verification import verify_snapshot
 if TYPE_CHECKING:
     from icesql.scan.plan import ScanPlan
 
-# Types whose values Arrow orders as bounds do; of floats those that are no NaN.
+# Types whose values Arrow orders as bounds do; for floats, all values but NaN.
 _ORDERED = (
     t.BooleanType
     | t.IntegerType

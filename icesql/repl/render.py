@@ -151,7 +151,7 @@ def _write_csv(out: Writer, columns: Sequence[str], rows: Iterable[Row], style: 
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns)
     for row in rows:
-        # NULL is an empty cell, so an empty string has to be told from it by its quotes.
+        # NULL is an empty cell, so an empty string is quoted.
         if "" in row:
             out.write(",".join(map(_csv_cell, row)) + "\n")
         elif len(row) == 1 and row[0] is None:

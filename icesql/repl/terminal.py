@@ -40,7 +40,7 @@ def spelled_out(text: str, spell: Callable[[str], str] | None = None) -> str:
 
 
 def one_line(text: str) -> str:
-    """The text on one line: what is told beside others must not pass for one of them."""
+    """The text on one line, so that it cannot pass for a message of its own."""
     return text.replace("\\", "\\\\").replace("\n", "\\n") if "\n" in text else text
 
 

@@ -1,4 +1,4 @@
-"""Whether a file is the one that its manifest describes, by what opening it tells anyway.
+"""Check that a file is the one its manifest describes, with facts that opening it gives for free.
 
 Writers record wrong lengths, and some files were written anew with the same rows: one figure alone
 proves nothing where others of the file agree.
@@ -17,7 +17,7 @@ _COMPARED = t.IntegerType | t.LongType | t.DateType | t.StringType
 
 
 def count_problem(file: DataFile, rows: int) -> str | None:
-    """How a file of so many rows contradicts its manifest, None when it need not.
+    """How a file with this row count contradicts its manifest; None if it need not.
 
     Delete files may hold more: some writers count the keys that they meant to delete.
     """
@@ -33,7 +33,7 @@ def other_file(
     schema: Schema,
     chunks_of: Callable[[int], Sequence[tuple[int, bytes | None]]],
 ) -> str | None:
-    """How a Parquet file of this length is another one than the manifest describes.
+    """Why a Parquet file of this length is not the one that the manifest describes.
 
     ``chunks_of`` gives size in bytes and least value of the chunks of a column (field id). None
     when the length is the recorded one, or when every column has the size or the lower bound that

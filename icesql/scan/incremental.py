@@ -47,7 +47,7 @@ def snapshots_after(table: Table, start_id: int, end: Snapshot) -> tuple[Snapsho
     """The snapshots that led from ``start_id``, itself excluded, to ``end``, oldest first.
 
     ``start_id`` may be expired as long as the snapshot that followed it is kept. Raises
-    SnapshotNotFoundError when it is no ancestor of ``end``, or rows after it may be lost.
+    SnapshotNotFoundError if it is not an ancestor of ``end``, or rows after it may be lost.
     """
     history = ancestors(table, end)
     for position, snapshot in enumerate(history):
@@ -117,11 +117,11 @@ def added_files(table: Table, snapshot: Snapshot, query: QueryContext) -> tuple[
         for index in range(entries.count)
         if entries.status[index] == _ADDED and entries.snapshot_id[index] == stored_id
     )
-    told = snapshot.summary.get("added-data-files", "0")
-    if told.isascii() and told.isdigit() and int(told) > len(added):
+    recorded = snapshot.summary.get("added-data-files", "0")
+    if recorded.isascii() and recorded.isdigit() and int(recorded) > len(added):
         raise CorruptFileError(
             snapshot.manifest_list or table.metadata_location,
-            f"snapshot {snapshot.snapshot_id} says that it added {told} data files, but its "
+            f"snapshot {snapshot.snapshot_id} says that it added {recorded} data files, but its "
             f"manifests name {len(added)} of that snapshot",
         )
     for file in added:

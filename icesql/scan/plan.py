@@ -103,7 +103,7 @@ class ScanPlan(Struct, frozen=True, dict=True):
 
     @cached_property
     def record_count(self) -> int | None:
-        """Rows that the scan gives before any filter; None when metadata does not tell exactly.
+        """The number of rows before any filter; None if metadata does not give it exactly.
 
         Deletes make it unknown, as does a file without a record count.
         """

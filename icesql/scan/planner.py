@@ -360,7 +360,7 @@ def _by_residual(
 def _until(
     rows_wanted: int, indexes: Sequence[int], record_counts: Sequence[int]
 ) -> tuple[Sequence[int], int]:
-    """The first files that hold so many rows, and how many are still wanted after them."""
+    """The shortest prefix holding ``rows_wanted`` rows, and the number still missing."""
     for position, index in enumerate(indexes):
         rows_wanted -= max(record_counts[index], 0)
         if rows_wanted <= 0:

@@ -18,7 +18,7 @@ class TableScan(Struct, frozen=True):
     top-level columns of ``schema``, and metadata columns by their reserved ids. ``row_filter``
     names fields of ``schema`` by id and is implied by the WHERE, which is evaluated again over
     the rows.
-    ``limit`` may be set only when any so many rows of the scan would do, which an ORDER BY or
+    ``limit`` may be set only if any rows of the scan will do, which an ORDER BY or
     a WHERE of any kind rules out. ``ref`` is the branch or tag that was asked for. With ``explain``
     the plan remembers why each file was skipped.
     """

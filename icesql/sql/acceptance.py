@@ -135,7 +135,7 @@ _REFUSED_NODES: Final[dict[type[exp.Expr], str]] = {
 def check_tree(tree: exp.Expr, *, files: bool = False) -> None:
     """Refuse what icesql does not run. Raises UnsupportedSqlError, SqlSyntaxError.
 
-    ``files``: whether functions that read files may stand in FROM.
+    ``files``: whether FROM may contain functions that read files.
     """
     if not isinstance(tree, exp.Query):
         raise unsupported(_statement_name(tree), tree)

@@ -1,4 +1,4 @@
-"""Statements that are no queries, read from tokens: EXPLAIN, SHOW, DESCRIBE, SET, RESET, USE."""
+"""Statements other than queries, parsed from tokens: EXPLAIN, SHOW, DESCRIBE, SET, RESET, USE."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Which functions of the engine a query may call, by the name that the engine resolves.
 
-Two doors use this: ``acceptance`` asks for each function of the user's tree, and the engine asks
-for every call in the text that it is about to run, whichever way it came to stand there.
+``acceptance`` checks each function of the user's tree, and the engine checks every call in the
+text that it is about to run, wherever the call came from.
 """
 
 from __future__ import annotations

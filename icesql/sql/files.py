@@ -100,8 +100,8 @@ def reader_of(path: str) -> str | None:
 def take_files(tree: exp.Expr) -> tuple[FileReference, ...]:
     """Rewrite ``tree`` in place and return the files that it reads.
 
-    Raises SqlSyntaxError for a path that is no text, UnsupportedSqlError for an option that is
-    not known to be harmless or whose value is no literal.
+    Raises SqlSyntaxError for a path that is not text, UnsupportedSqlError for an option that is
+    not known to be harmless or whose value is not a literal.
     """
     found: list[FileReference] = []
     for table in list(tree.find_all(exp.Table)):

@@ -25,7 +25,7 @@ class BoundedCache:
         self._lock = threading.Lock()
 
     def get(self, key: Hashable) -> Any | None:
-        """The value of ``key``, None when it is not (or no longer) here."""
+        """The value of ``key``; None if it is not (or no longer) cached."""
         with self._lock:
             kept = self._kept.get(key)
             if kept is None:
@@ -34,7 +34,7 @@ class BoundedCache:
             return kept[0]
 
     def put(self, key: Hashable, value: Any, size: int) -> None:
-        """Keep ``value``, which takes about ``size`` bytes; the oldest make room."""
+        """Cache ``value`` of about ``size`` bytes; evicts the oldest entries."""
         with self._lock:
             old = self._kept.pop(key, None)
             if old is not None:

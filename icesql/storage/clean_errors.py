@@ -15,7 +15,7 @@ _REQUESTS: Final = ("request", "response", "params", "statement", "hide_paramete
 
 @contextmanager
 def without_secrets(properties: Mapping[str, Any]) -> Iterator[None]:
-    """What is raised in the block, and each exception behind it, tells no secret."""
+    """Errors raised in the block, and the exceptions behind them, contain no secret."""
     try:
         yield
     except Exception as error:
@@ -27,7 +27,7 @@ def clean(error: BaseException, properties: Mapping[str, Any]) -> None:
     """Take the secrets of ``properties``, and those in URLs, out of an error in place.
 
     Message, attributes and notes of icesql's errors are rewritten. A foreign exception behind it
-    that tells a secret gives way to one of the same class name and traceback that does not.
+    that contains a secret is replaced by one of the same class name and traceback without it.
     """
     _clean(error, properties, {})
 
@@ -96,5 +96,5 @@ def _told(value: Any, tell: Callable[[str], str]) -> Any:
 def _text(form: Callable[[Any], str], value: Any) -> str:
     try:
         return form(value)
-    except Exception:  # an exception of another library that cannot be shown tells nothing
+    except Exception:  # an exception of another library that cannot be shown reveals nothing
         return ""

@@ -129,7 +129,7 @@ def _masked_pair(found: re.Match[str]) -> str:
 
 
 def _forms(properties: Mapping[str, Any], shortest: int) -> set[str]:
-    """Every text by which a secret may be told again, none shorter than ``shortest``."""
+    """Every encoding in which a secret may appear, none shorter than ``shortest``."""
     import base64
     import json
     from urllib.parse import quote, quote_plus, unquote, unquote_plus

@@ -1,4 +1,4 @@
-"""The local files that a path or glob of a query stands for, inside the roots that are allowed."""
+"""Expand a path or glob of a query to local files, inside the allowed roots."""
 
 from __future__ import annotations
 

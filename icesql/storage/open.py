@@ -19,7 +19,7 @@ from icesql.storage.reroot import (
 )
 from icesql.storage.sizes import check_size
 
-# Bytes for which room is made without a look at how long the file is.
+# Bytes to allocate without checking the length of the file.
 _UNASKED: Final = 1 << 20
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class Storage:
                 with open(location, "rb", buffering=0 if length is None else -1) as file:
                     count = -1 if length is None else length
                     if count > _UNASKED:
-                        # A length is what a manifest says; room is made for what is there.
+                        # The length comes from a manifest; allocate only what the file has.
                         count = max(min(count, os.fstat(file.fileno()).st_size - offset), 0)
                     if offset:
                         file.seek(offset)

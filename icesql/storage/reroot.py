@@ -71,7 +71,7 @@ class Reroot:
     A path is looked for, in this order,
 
     1. as written, if it is absolute (file: or no scheme);
-    2. at the same place relative to the table: ``folder`` stands for ``recorded_location``, and
+    2. at the same place relative to the table: ``folder`` replaces ``recorded_location``, and
        a parent of one for that of the other where the names below them agree, as they do when a
        whole warehouse was moved. Scheme, authority, slash counts and "./" do not matter;
     3. as written, if it is relative (to the working directory);
@@ -80,7 +80,7 @@ class Reroot:
 
     A suffix must say enough. The bare file name counts only when it holds a UUID or 16 hex
     digits; a name without these needs two parts. Two recorded paths that would meet in one file
-    through step 4 and such a name are an error, so ``p=1/000000_0`` never stands in for
+    through step 4 and such a name are an error, so ``p=1/000000_0`` never replaces
     ``p=2/000000_0``. A remote scheme is never opened: a table that was opened from a folder is
     read from there. With ``confine`` no place outside of those roots is looked at in any step.
 

@@ -198,7 +198,7 @@ def test_files_that_are_no_catalogs_are_refused_or_passed_over(tmp_path: Path) -
         SqliteCatalog(str(tmp_path / "other.db"))
     with pytest.raises(CatalogError, match="not a database"):
         SqliteCatalog(str(tmp_path / "text.db"))
-    with pytest.raises(CatalogError, match="SQLite catalog .* not found"):
+    with pytest.raises(CatalogError, match=r"SQLite catalog .* not found"):
         SqliteCatalog(str(tmp_path / "none.db"))
 
 

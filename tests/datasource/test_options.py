@@ -41,7 +41,7 @@ def table(tmp_path: Path) -> TableWriter:
         ({"stream_from": "latest"}, "for readStream, not for read"),
         ({"max_rows_per_batch": 1}, "for readStream, not for read"),
         ({"on_delete": "skip"}, "reads with start-snapshot-id"),
-        ({"split_size": "huge"}, "\"split-size\": 'huge' is no size"),
+        ({"split_size": "huge"}, "\"split-size\": 'huge' is not a size"),
         ({"columns": " , "}, "names no column"),
         ({"columns": "x, X"}, "twice"),
     ],

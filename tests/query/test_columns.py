@@ -139,7 +139,7 @@ def test_a_name_that_fits_two_columns_up_to_case_is_ambiguous(bind_sql):
 
 
 def test_natural_joins_of_columns_equal_up_to_case_are_refused(bind_sql):
-    with pytest.raises(UnsupportedSqlError, match="equal up to case"):
+    with pytest.raises(UnsupportedSqlError, match="differ only in case"):
         bind_sql("SELECT 1 FROM clashing NATURAL JOIN people")
 
 

@@ -128,7 +128,7 @@ def test_parameters_number_on_through_several_statements() -> None:
         ("SELECT :a", [1], "named"),
         ("SELECT ?", {"a": 1}, "positional"),
         ("SELECT 1", {"a": 1}, "no parameter named a"),
-        ("SELECT ?", "x", "not one text"),
+        ("SELECT ?", "x", "not a string"),
         ("SELECT ?", [object()], "cannot be a parameter"),
     ],
 )

@@ -39,7 +39,7 @@ def name_bad_file(cause: Error, scans: Sequence[CombinedScanTask], query: QueryC
     """Read files of scans by ``read/``, whose errors name the file; raise the first of them.
 
     Where all that were read are whole, the error says among which files the bad one is. Returns
-    when ``cause`` is no problem of reading or names its file. At most 100 files and 256 MB.
+    if ``cause`` is not a read error, or already names its file. At most 100 files and 256 MB.
     """
     if isinstance(cause, CorruptFileError | StorageError) or not is_reading_problem(cause):
         return

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class OpenQuery:
     """A DuckDB cursor, the streams that it scans and the reader of its rows.
 
-    It knows no result: the thread that gives it back holds it, and must not hold the result.
+    It does not refer to the result: the thread that releases it must not keep the result alive.
     """
 
     def __init__(self) -> None:

@@ -78,7 +78,7 @@ class SparkEngine:
 
 
 class _OpenQuery:
-    """What a query holds of Spark. It knows no result, as the worker's thread holds it."""
+    """A query's resources in Spark, without a reference to its result: the worker holds this."""
 
     def __init__(self) -> None:
         self.jobs: SparkJobs | None = None
@@ -184,7 +184,7 @@ class SparkResult:
             if not cancelled and is_gone(error):
                 self._source.forget()
             found = translate(error, self._mark, cancelled=cancelled, planning=planning)
-            # The trace of Java tells nothing beyond what a worker said itself.
+            # Java's trace adds nothing to the worker's own error.
             raise found from (None if has_crossed(error, self._mark) else error)
         finally:
             self._busy = False
@@ -273,7 +273,7 @@ class SparkResult:
         self._worker.close()
 
     def wait(self, seconds: float) -> None:
-        """Wait until what a closed result had running was told to end, at most ``seconds``."""
+        """Wait at most ``seconds`` until the jobs of a closed result have been cancelled."""
         self._worker.join(seconds)
         if self._open.jobs is not None:
             self._open.jobs.wait(seconds)

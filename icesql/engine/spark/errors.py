@@ -24,7 +24,7 @@ _DATA = re.compile(
     r"DATETIME_FIELD_OUT_OF_BOUNDS|SCALAR_SUBQUERY_TOO_MANY_ROWS|INVALID_REGEXP_REPLACE)"
 )
 _FILE = re.compile(r"while reading file (\S+?)\.?\s|Path does not exist: (\S+?)\.?\s")
-# Causes that are no fault of the bytes in a file, by the class of the exception.
+# Exception classes that do not mean a damaged file.
 _UNREACHABLE = re.compile(r"FileNotFound|Access|Permission|Connect|Socket|UnknownHost|S3|Timeout")
 _CAUSE = re.compile(
     r"^(?:Caused by|.*\bexecutor \w+\)|.*most recent failure.*?\)): ([\w.$]+): (.+)"
@@ -94,7 +94,7 @@ def has_crossed(error: BaseException, mark: str) -> bool:
 def translate(error: BaseException, mark: str, *, cancelled: bool, planning: bool = False) -> Error:
     """The icesql error for something that Spark raised.
 
-    Of its text nothing is believed but what stands behind ``mark``, the query's own.
+    Only the text after ``mark``, which is unique to the query, is trusted.
     ``planning`` says that Spark was only asked to understand the statement, which the local
     engine already has: what it does not take is then not supported there.
     """

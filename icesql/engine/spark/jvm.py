@@ -62,7 +62,7 @@ def _archive_options() -> tuple[str, ...]:
 
 
 def _forget_older(made: Path) -> None:
-    """Leave room for one archive more: the newest other stays, for a user of two environments."""
+    """Delete all other archives but the newest, for users of two environments."""
     others = [each for each in made.parent.glob("spark-*.jsa") if each != made]
     try:
         for each in sorted(others, key=lambda other: other.stat().st_mtime_ns)[:-1]:
@@ -76,7 +76,7 @@ def _archive_path() -> Path | None:
     """Where the archive of this Java and Spark is kept; None where there can be none."""
     home, java = _spark_home(), java_binary()
     wanted = os.environ.get("ICESQL_JVM_ARCHIVE", "").lower() not in ("off", "0", "false", "no")
-    # Java archives no classes where a folder with files stands on the class path.
+    # Java archives no classes if the class path contains a non-empty folder.
     if not wanted or java is None or _is_configured():
         return None
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "icesql"
@@ -121,7 +121,7 @@ def _is_whole(path: Path) -> bool:
 
 
 def java_binary() -> Path | None:
-    """The ``java`` that Spark's launcher will take, None where there is none."""
+    """The ``java`` that Spark's launcher will use; None without one."""
     home = os.environ.get("JAVA_HOME")
     if home and (Path(home) / "bin" / "java").exists():
         return (Path(home) / "bin" / "java").resolve()

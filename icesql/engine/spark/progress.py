@@ -1,4 +1,4 @@
-"""The Spark jobs of one query: told apart, counted and cancelled."""
+"""The Spark jobs of one query: identified, counted and cancelled."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class SparkJobs:
             java.sc().cancelJobGroupAndFutureJobs(self.tag)
 
     def wait(self, seconds: float) -> None:
-        """Wait until Spark was told, if ``cancel`` was called, at most ``seconds``."""
+        """After ``cancel``, wait at most ``seconds`` until Spark has received it."""
         if self._canceller is not None:
             self._told.wait(seconds)
 
@@ -153,7 +153,7 @@ class SparkJobs:
         self._session.registerProgressHandler(handle)
         try:
             yield
-            # The server tells in steps of seconds, the last of them before the end.
+            # The server reports every few seconds, the last time before the end.
             ended = [replace(each, done=each.tasks) for each in last]
             if ended != last:
                 self._query.report(self.progress(ended))
@@ -230,7 +230,7 @@ class _StageCounter:
                 data.shuffleReadBytes() > 0,
             )
             read.append((stage, str(data.status()), counts))
-        # Once the last stage has begun, what has not is never run.
+        # Once the last stage has begun, stages that have not begun never run.
         begun = bool(read) and read[-1][1] not in ("PENDING", "SKIPPED")
         skipped = ("PENDING", "SKIPPED") if begun else ("SKIPPED",)
         found = {stage: counts for stage, status, counts in read if status not in skipped}

@@ -47,7 +47,7 @@ PINNED: Final[dict[str, str]] = {
 }
 
 # Tries of a first call to a Connect server, 4 s in all.
-_KNOCKS: Final = 4
+_FIRST_RETRIES: Final = 4
 # Tries of any later call and their longest pause in ms, 15 s in all: PySpark's own ten minutes look
 # like a query that hangs.
 _PATIENCE: Final = {"max_retries": 6, "max_backoff": 5_000}
@@ -133,7 +133,7 @@ class SparkSource:
             raise OperationalError(_ENDED)
 
     def forget(self) -> None:
-        """Ask for new sessions next time, as these have ended without PySpark's knowing it."""
+        """Drop cached sessions that the server has ended without PySpark noticing."""
         with self._lock:
             root, sessions = self._root, list(self._by_zone.values())
             if root is None:
@@ -184,7 +184,7 @@ def is_connect(session: Any) -> bool:
 def _has_session() -> bool:
     from pyspark.sql import SparkSession
 
-    _bury_dead_jvm()
+    _reset_dead_jvm()
     return SparkSession.getActiveSession() is not None
 
 
@@ -200,17 +200,17 @@ def _has_ended(session: Any) -> bool:
 
 
 def _follow(context: Any) -> None:
-    """Stop Python's context where Java's has stopped by itself, as it does out of memory."""
+    """Stop Python's context if Java's has stopped on its own, as it does when out of memory."""
     try:
         if context._jsc.sc().isStopped():
             context.stop()
     except spark_exceptions():
-        # The JVM is just ending: that is seen when it is asked for next.
+        # The JVM is ending; the next use notices.
         return
 
 
-def _bury_dead_jvm() -> None:
-    """Let PySpark start a JVM again: it keeps the one that was killed for good."""
+def _reset_dead_jvm() -> None:
+    """Reset PySpark's gateway after its JVM died, so that a new one can start."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -218,7 +218,7 @@ def _bury_dead_jvm() -> None:
     if process is None or process.poll() is None:
         return
     with warnings.catch_warnings():
-        # That it could not be stopped cleanly.
+        # PySpark warns that it could not stop cleanly.
         warnings.simplefilter("ignore")
         context = SparkContext._active_spark_context
         if context is not None:
@@ -232,7 +232,7 @@ def _start(master: str | None) -> Any:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    _bury_dead_jvm()
+    _reset_dead_jvm()
     running = SparkContext._active_spark_context
     if running is None:
         require_java()
@@ -350,16 +350,17 @@ def _connect(remote: str) -> Any:
         session = None
         try:
             session = SparkSession.builder.remote(remote).create()
-            # PySpark knocks for ten minutes at a door where nobody is; inside it may be patient.
-            patient = session.client.get_retry_policies()
-            session.client.set_retry_policies([DefaultPolicy(max_retries=_KNOCKS)])
+            # PySpark retries an unreachable server for ten minutes: limit the retries of the first
+            # call, then restore the default.
+            default = session.client.get_retry_policies()
+            session.client.set_retry_policies([DefaultPolicy(max_retries=_FIRST_RETRIES)])
             session.conf.get("spark.sql.session.timeZone")
-            session.client.set_retry_policies(patient)
+            session.client.set_retry_policies(default)
             return session
         except (*_starting_failures(), grpc.RpcError) as error:
-            # Behind the address stand credentials.
+            # Credentials follow the address.
             if session is not None:
-                # It would knock again when the process ends.
+                # PySpark would retry again when the process ends.
                 session.client.set_retry_policies([DefaultPolicy(max_retries=0)])
             address = remote.partition("/;")[0]
             raise OperationalError(

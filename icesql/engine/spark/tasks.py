@@ -49,9 +49,10 @@ class SparkTasks:
 
 
 def _packed(plan: ScanPlan, slots: int) -> tuple[CombinedScanTask, ...]:
-    """As many tasks as make full rounds of ``slots``, of about the same weight.
+    """Tasks of about equal weight, whose number fills whole rounds of ``slots``.
 
-    A size that the user set stays, as do so many tasks that the last round hardly counts.
+    Keeps a split size that the user set, and keeps the packing if there are so many tasks that an
+    uneven last round does not matter.
     """
     packing = plan.packing
     total = sum(weight(task, packing.open_file_cost) for task in plan.files)

@@ -5,7 +5,7 @@ block Spark's scheduler, which writes it. A wave is a job of its own over partit
 shuffles below it ran once and stay. The waves in flight keep the cluster busy, the reader gets
 their rows in order, and what nobody has read yet is bounded.
 
-All that is private to PySpark stands here; ``open_waves`` gives None where it is missing.
+Every use of PySpark internals is in this file; ``open_waves`` returns None if they are missing.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ _XZ_MEMORY: Final = 64 << 20
 
 
 def most_unpacked(packed: int) -> int:
-    """The bytes that so many packed bytes may become."""
+    """The largest size to which this many compressed bytes may expand."""
     return min(max(_UNPACKED_TIMES * packed, _UNPACKED_SMALL), _UNPACKED_END)
 
 

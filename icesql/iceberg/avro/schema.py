@@ -53,7 +53,7 @@ class AvroNode(Struct, frozen=True):
 
     @property
     def non_null(self) -> AvroNode | None:
-        """The type beside null in an optional, the node itself when it is no union."""
+        """The type beside null in an optional, the node itself if it is not a union."""
         if self.kind != "union":
             return self
         others = [each for each in self.items if each.kind != "null"]

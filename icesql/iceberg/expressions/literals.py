@@ -110,7 +110,7 @@ def _gather(
         return reduce(or_, others, ALWAYS_FALSE)
     not_null = Leaf(Operation.NOT_NULL, term)
     if len(others) > 1 and not_null in others:
-        # NOT_IN is false for NULL by itself; the weaker conjunct says nothing new.
+        # NOT_IN alone is false for NULL; the weaker conjunct adds nothing.
         others.remove(not_null)
     return reduce(and_, others, ALWAYS_TRUE)
 

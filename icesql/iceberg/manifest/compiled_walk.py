@@ -46,7 +46,7 @@ def read_manifest(
 ) -> ManifestColumns:
     """The columns of a manifest.
 
-    Raises CorruptFileError, Malformed for something that is no Avro schema, OddSchema for a
+    Raises CorruptFileError, Malformed for an invalid Avro schema, OddSchema for a
     schema that ``record_reader`` has to read.
     """
     walk, maps = _compiled(file.schema, tuple(partition_types), partition_fields)

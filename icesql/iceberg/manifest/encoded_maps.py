@@ -34,7 +34,7 @@ _ITEM: Final = {"long": _VARINT + _VARINT, "bytes": _VARINT + b"(?:" + _SHORT_BY
 
 
 class Skips(dict[int, Match]):
-    """Number of items → what steps over so many items and the zero that ends their map."""
+    """Item count → pattern that skips that many items and the terminating zero."""
 
     def __init__(self, item: bytes) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ LONG_ARRAY_SKIPS: Final = Skips(_VARINT)
 
 
 class _Finds(dict[int, Match]):
-    """Number of items → what stops behind the key of one field among so many items."""
+    """Item count → pattern that ends after the key of one field among that many items."""
 
     def __init__(self, key: bytes, item: bytes) -> None:
         super().__init__()

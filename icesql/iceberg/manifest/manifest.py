@@ -243,7 +243,7 @@ def _int(row: Mapping[Any, Any], field_id: int) -> int | None:
 def _optional(row: Mapping[Any, Any], field_id: int, kind: type) -> Any:
     value = row.get(field_id)
     if kind is str and type(value) is bytes:
-        value = value.decode()  # Avro lets bytes and strings stand for each other
+        value = value.decode()  # Avro allows bytes and strings for each other
     elif kind is bytes and type(value) is str:
         value = value.encode()
     if value is not None and type(value) is not kind:
@@ -264,7 +264,7 @@ def _summaries(rows: Any) -> tuple[FieldSummary, ...] | None:
             each = {_SUMMARY_NAMES.get(key, key): value for key, value in each.items()}
         summaries.append(
             FieldSummary(
-                # Not told: there may be nulls.
+                # Unknown: there may be nulls.
                 _optional(each, 509, bool) is not False,
                 _optional(each, 518, bool),
                 _optional(each, 510, bytes),
@@ -286,7 +286,7 @@ def decode_manifest(
 
     ``partition_types`` has the type of each field of the manifest's spec (``partition_types`` of
     ``iceberg.partitioning``); with ``partition_fields``, the id and name of each, the values are
-    found by these, else by position, and UNSTORED stands for one that is not there. Raises
+    found by these, else by position, and UNSTORED marks one that is missing. Raises
     CorruptFileError naming ``path``, UnsupportedTableError when it is encrypted.
     """
     file = _read_file(data, path)
@@ -373,7 +373,7 @@ def _sequence_numbers(columns: ManifestColumns, manifest: ManifestFile, path: st
 
 
 def _file_sequence_numbers(columns: ManifestColumns, manifest: ManifestFile) -> list[int | None]:
-    # Files older than the column keep null: the number of their commit is not known.
+    # Files older than the column keep null: the number of their commit is unknown.
     inherited = manifest.sequence_number
     return [
         inherited if number is None and (status == ADDED or inherited == 0) else number

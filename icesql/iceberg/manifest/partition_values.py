@@ -13,12 +13,12 @@ from icesql.iceberg.avro.values import BadAvro
 from icesql.iceberg.bounds import MICROS_PER_DAY, NANOS_PER_DAY, decode_decimal, scaled_decimal
 
 Convert = Callable[[Any], Any]
-# The id and the name of each field of a spec; None leaves order to tell them apart.
+# The id and the name of each field of a spec; None: match by position.
 PartitionFields = tuple[tuple[int, str], ...] | None
 
 
 class Unstored(Enum):
-    """What stands in a partition tuple for a value that the manifest does not have.
+    """Placeholder in a partition tuple for a value that the manifest does not have.
 
     Unlike NULL it says nothing about the rows of the file, so nothing is pruned by it.
     """

@@ -1,8 +1,8 @@
-"""The columns of a manifest by the reader that can: the compiled walk, else record by record.
+"""Read the columns of a manifest: with the compiled walk, else record by record.
 
 Iceberg's Java library (seen in 1.12) writes and reads partition values of type fixed with a
 length, as Avro bytes, although the schema in the file says fixed: ``ValueWriters.fixedBuffers``.
-Such a manifest is no good Avro by its own schema, and is read by the one that Java means.
+Such a file does not match its own Avro schema; it is re-read with ``fixed`` declared as ``bytes``.
 """
 
 from __future__ import annotations

@@ -162,7 +162,7 @@ def _optional(value: Any, kind: type) -> Any:
 
 
 def _typed(value: Any, kind: type) -> Any:
-    """``value`` as one of ``kind``; Avro lets strings and bytes stand for each other."""
+    """``value`` as one of ``kind``; Avro allows strings and bytes for each other."""
     if kind is str and isinstance(value, bytes):
         return value.decode()
     if kind is bytes and isinstance(value, str):

@@ -1,7 +1,7 @@
 """Where the fields of a manifest lie in its writer schema: found by field id, never by name.
 
 Writers renamed fields over time; their ids stayed. Only a schema without any ids is read by
-names. Some writers make everything optional, so a union with one record stands for that record.
+names. Some writers make everything optional, so a union with one record means that record.
 Source: Iceberg spec, "Manifests".
 """
 

@@ -77,7 +77,7 @@ class WalkSource:
     def optional(
         self, node: AvroNode, value: Callable[[], None], null: Callable[[], None] | None
     ) -> None:
-        """Read the branch of an optional, or the value itself where the type is no union."""
+        """Read the branch of an optional, or the value itself if the type is not a union."""
         if node.kind != "union":
             if node.kind == "null":
                 raise OddSchema("a field that is always null")

@@ -79,7 +79,7 @@ def as_number(value: Any, where: str) -> int:
 
 
 def as_id(value: Any, where: str) -> int:
-    """A snapshot id; -1 stands for none. Raises Malformed.
+    """A snapshot id; -1 means none. Raises Malformed.
 
     Java's are 63 bits long, but other writers take random numbers of 64 bits, or of 128, and an id
     is only ever compared.

@@ -138,7 +138,7 @@ def parse_snapshot(fields: Mapping[str, Any]) -> Snapshot:
 
 
 def has_files(summary: Mapping[str, str]) -> bool:
-    """Whether a summary tells of data files."""
+    """Whether a summary counts data files."""
     return any(
         summary.get(key, "0") not in ("0", "") for key in ("total-data-files", "added-data-files")
     )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyroaring import BitMap64
 
 _MAGIC: Final = b"\xd1\xd3\x39\x64"
-# A few bytes of runs can spell billions of positions; no data file has so many rows.
+# A few bytes of runs can encode billions of positions, more rows than any data file has.
 _MOST_POSITIONS: Final = 1 << 30
 
 

@@ -52,7 +52,7 @@ def why_not(node: exp.Expr) -> str:
 
 
 def tuple_parts(node: exp.Expr) -> Sequence[exp.Expr]:
-    """The parts of ``(a, b)``; none for an expression that is no tuple."""
+    """The parts of ``(a, b)``; none for any other expression."""
     match node:
         case exp.Tuple():
             return node.expressions

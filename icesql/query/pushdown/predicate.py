@@ -336,7 +336,7 @@ class Translator(Struct):
     # -------------------------------------------------------------- what is left to the engine
 
     def opaque(self, node: exp.Expr) -> Predicate:
-        """True: the condition has no form as a predicate, for the reason that ``why_not`` tells."""
+        """True: the condition cannot be a predicate, for the reason in ``why_not``."""
         return self.left_to_engine(node, "")
 
     def left_to_engine(self, node: exp.Expr, reason: str) -> Predicate:

@@ -35,7 +35,7 @@ _PLAIN_PARTS: Final = frozenset(
 _LIMIT_PARTS: Final = frozenset(
     {"kind", "hint", "expressions", "operation_modifiers", "from_", "limit", "offset"}
 )
-# Conditions that EXPLAIN tells of.
+# Conditions that EXPLAIN lists.
 _MOST_TOLD: Final = 200
 _UNION_PARTS: Final = frozenset({"this", "expression", "distinct", "with_"})
 # A select list of these gives one row for each row that comes in.

@@ -1,7 +1,7 @@
 """Leaf values as a file stores them, turned into the table's type.
 
 Widening follows the spec (int → long, float → double, decimal precision, date → timestamp,
-unknown → anything); beside it stand the spellings of other writers: milliseconds, INT96, unsigned
+unknown → anything); and the encodings of other writers: milliseconds, INT96, unsigned
 and small integers, char, enum and JSON strings, raw integers without an annotation. The table type
 decides between timestamp and timestamptz, whatever the file's flag says.
 """

@@ -58,7 +58,7 @@ def column_reader(
 
     Raises CorruptFileError naming the file and the column when a required field has no source or
     the stored type cannot be read as the table's. ``missing_is_null`` is for files read by a name
-    mapping, which knows nothing of required columns: what it does not name is NULL.
+    mapping, which ignores required columns: a column it does not name is NULL.
     """
     build = _Builder(constants, path, floor_nanos, missing_is_null)
     source = _find(column, fields)

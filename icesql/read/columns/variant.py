@@ -36,9 +36,9 @@ _ABSENT: Final = None
 
 
 def variant_reader(source: pa.DataType) -> ArrayReader | None:
-    """How a variant column of this stored type becomes JSON text; None when it is no variant.
+    """How a variant column of this stored type becomes JSON text; None for any other type.
 
-    The reader raises pa.ArrowInvalid for bytes that are no variant.
+    The reader raises pa.ArrowInvalid for invalid variant bytes.
     """
     if isinstance(source, pa.BaseExtensionType):
         source = source.storage_type

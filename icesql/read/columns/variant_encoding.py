@@ -25,7 +25,7 @@ _MICROS_PER_DAY: Final = 86_400_000_000
 
 
 class BadVariant(ValueError):
-    """Bytes that are no variant."""
+    """Bytes that are not a variant."""
 
 
 def to_text(value: Json) -> str:

@@ -229,7 +229,7 @@ def _runs_are_one_key(
     layout: KeyLayout,
     values: Sequence[pa.ChunkedArray],
 ) -> bool:
-    """Whether neighbours of equal hash are equal keys."""
+    """Whether neighbours with equal hashes have equal keys."""
     again = np.flatnonzero(~is_first)
     mine, before = records[order[again]], records[order[again - 1]]
     for name in layout.dtype.names or ():

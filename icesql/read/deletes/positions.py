@@ -188,7 +188,7 @@ class PositionDeletes:
 
 
 def _longest_vector(cardinality: int | None) -> int:
-    """Bytes of a vector in which each of so many rows is alone in its container."""
+    """Bytes of a vector with this many rows, each alone in its container."""
     return _LONGEST_VECTOR if cardinality is None else min(64 * cardinality + 4096, _LONGEST_VECTOR)
 
 

@@ -44,7 +44,7 @@ _DEEPEST: Final = 100
 
 
 class BadSchema(ValueError):
-    """JSON that is no Avro schema."""
+    """JSON that is not an Avro schema."""
 
 
 class AvroColumn(Struct, frozen=True):

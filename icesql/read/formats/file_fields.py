@@ -1,7 +1,7 @@
 """The columns of a data file as a tree with field ids, whatever format it has.
 
 Ids come from the file; a file without any is read by the table's name mapping; without one, names
-and positions must tell the same story. Source: Iceberg spec, "Column Projection".
+and positions must agree. Source: Iceberg spec, "Column Projection".
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def _named(
 
 
 def _column_named(name: str, columns: Mapping[str, NestedField]) -> NestedField | None:
-    """Exact spelling first; else the only one up to case, since Hive lower-cases names."""
+    """An exact match, else the only case-insensitive one, since Hive lower-cases names."""
     if name in columns:
         return columns[name]
     matches = [column for key, column in columns.items() if key.lower() == name.lower()]

@@ -71,7 +71,7 @@ class ParquetSource:
         check_row_count(file, metadata.num_rows, self.path)
 
     def _check_identity(self, file: DataFile, context: ScanContext) -> None:
-        """Whether it is the file that the manifest describes, where its length says it is not."""
+        """Whether a file of unexpected length is still the one that the manifest describes."""
         if self._length in (None, file.file_size_in_bytes):
             return
         try:
@@ -151,7 +151,7 @@ class ParquetSource:
             raise CorruptFileError(self.path, f"{rows} rows expected, {seen} found")
 
     def _reader_for(self, wanted: Sequence[FileField]) -> Any:
-        """INT96 holds nanoseconds of any year; Arrow must be told which unit to keep."""
+        """INT96 holds nanoseconds of any year; Arrow needs the unit to keep."""
         stamps = [
             each
             for each in walk(wanted)

@@ -45,7 +45,7 @@ _VERSION, _SCHEMA, _ROWS, _GROUPS = 0x15, 0x19, 0x16, 0x19
 class SchemaLayout(NamedTuple):
     """The leaves of a file's schema, ``columns`` by field id of the top-level column.
 
-    ``flat`` tells of each leaf whether it has one value for each row, nulls included.
+    ``flat``: for each leaf, whether it has one value per row, nulls included.
     """
 
     columns: Mapping[int, tuple[int, ...]]

@@ -58,7 +58,7 @@ class Source(Protocol):
 
 
 def check_row_count(file: DataFile, found: int, path: str) -> None:
-    """Raises CorruptFileError when a file holds other rows than its manifest counts."""
+    """Raises CorruptFileError if the row count of a file differs from the manifest."""
     problem = count_problem(file, found)
     if problem is not None:
         raise CorruptFileError(path, problem)

@@ -19,19 +19,19 @@ from icesql.scan.tasks.task import without_metrics
 
 Deletes = tuple[DataFile, ...]
 # Bounds of text are cut to 16 characters by default; a writer that forgets to raise the cut upper
-# bound gives two equal prefixes, which are no path.
+# bound gives two equal prefixes, which are not a path.
 _CUT: Final = 16
 
 
 class DeleteIndex:
     """The live delete files of a snapshot, found by the data files they apply to.
 
-    They come out without their metrics, which have done their work here.
+    Returned files carry no metrics; only the index needs them.
 
     A deletion vector or position delete applies from its own sequence number down, an equality
     delete to strictly older files. Position deletes reach one path, or their partition; equality
     deletes their partition, or everything when their spec is unpartitioned. A deletion vector
-    stands for all position deletes of its file. ``schema`` has every column the table ever had.
+    replaces all position deletes of its file. ``schema`` has every column the table ever had.
     ``same_file_key`` is equal for two spellings of one path.
 
     Raises CorruptFileError for two deletion vectors of one data file, for one that names no

@@ -33,9 +33,9 @@ class Overlap:
     def columns_of(
         self, field_ids: Iterable[int], deletes: Sequence[DataFile]
     ) -> list[DeleteColumn]:
-        """The columns that can tell a delete file from a data file, with the facts of ``deletes``.
+        """The columns that can separate a delete file from a data file, with their facts.
 
-        Nested types, columns that no schema has, and fields inside lists and maps tell nothing.
+        Nested types, columns that no schema has, and fields inside lists and maps do not count.
         """
         columns = []
         for field_id in field_ids:

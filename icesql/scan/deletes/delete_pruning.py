@@ -50,7 +50,7 @@ def may_delete_matching_rows(
 
 
 def relaxed_to(predicate: Predicate, field_ids: frozenset[int]) -> Predicate:
-    """The part of ``predicate`` on these columns; true stands for the rest, so it is implied."""
+    """The part of ``predicate`` on these columns, implied by it: true replaces the rest."""
     match predicate:
         case Leaf():
             return predicate if predicate.term.field_id in field_ids else ALWAYS_TRUE

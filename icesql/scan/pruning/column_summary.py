@@ -35,7 +35,7 @@ class ColumnSummary(Struct, frozen=True):
 
     ``lower`` and ``upper`` are decoded and enclose all values that are neither NULL nor NaN.
     ``valueless`` is true when there are only NULL and NaN. For types without NaN, ``no_nans`` is
-    true. ``nulls_text`` says why there are no ordinary values, such as "all 10 values are NULL";
+    true. ``nulls_text`` says why all values are NULL or NaN, such as "all 10 values are NULL";
     ``show`` writes a bound for people where the type alone does not say how.
     """
 
@@ -119,7 +119,7 @@ def sorted_literals(literals: frozenset[Any]) -> list[Any]:
 
 
 def any_fits(literals: list[Any], lower: Any, upper: Any) -> bool:
-    """Whether one of the sorted ``literals`` lies within the bounds; None is no bound."""
+    """Whether one of the sorted ``literals`` lies within the bounds; None means unbounded."""
     first = 0 if lower is None else bisect_left(literals, lower)
     return first < len(literals) and (upper is None or literals[first] <= upper)
 
@@ -253,7 +253,7 @@ def why_not(
 ) -> tuple[str, str] | None:
     """The part of ``predicate`` that nothing satisfies, as text, and why; None if something might.
 
-    Of an AND the first such side is told, of an OR both.
+    For AND, reports the first failing side; for OR, both.
     """
     match predicate:
         case Leaf():

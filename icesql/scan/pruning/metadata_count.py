@@ -1,4 +1,4 @@
-"""How many rows a scan gives, where metadata alone tells exactly."""
+"""Count the rows of a scan from metadata alone, if that is exact."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from icesql.scan.table_scan import TableScan
 
 
 def count_rows(scan: TableScan, query: QueryContext) -> int | None:
-    """The rows of ``scan``, None when only reading the files would tell.
+    """The number of rows of ``scan``; None if the files have to be read.
 
     None with a row filter, which is weaker than the WHERE it came from; with a limit; with live
     delete files; and when a file's row count is not known. The row counts of the manifest list

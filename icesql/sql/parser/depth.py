@@ -150,5 +150,5 @@ def _too_long(node: exp.Expr, what: str, most: int, cure: str) -> Exception:
 
 
 def is_shallow(levels: int) -> bool:
-    """Whether so many levels need no stack of their own."""
+    """Whether this many levels fit on the caller's stack."""
     return levels <= _SHALLOW

@@ -110,7 +110,7 @@ class LiteralList(Struct, frozen=True):
 class Lists(Struct, frozen=True):
     """The long lists of a text: ``text`` without them, and the lists by where they began.
 
-    A number stands for so many ``?`` parameters.
+    A number means that many ``?`` parameters.
     """
 
     text: str

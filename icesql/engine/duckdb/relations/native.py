@@ -235,7 +235,7 @@ _UNIT = re.compile(r"(MILLIS|MICROS|NANOS)=(?!<null>)")
 
 
 def _unit(element: Element, logical: str) -> str | None:
-    """The time unit from the logical type alone: the old annotation does not tell the zone."""
+    """The time unit, from the logical type only: the old annotation does not say the zone."""
     if element.logical is None or not element.logical.startswith(logical):
         return None
     found = _UNIT.search(element.logical)

@@ -100,7 +100,7 @@ class PlainFiles(Struct, frozen=True):
 
     @property
     def function(self) -> str:
-        """The call, to stand in a FROM clause."""
+        """The call, for a FROM clause."""
         if self.names is not None:
             return f"read_parquet(${self.prefix}_files, hive_partitioning = false)"
         return parquet_function(f"{self.prefix}_files", self.columns)

@@ -1,7 +1,7 @@
-"""What a query's own text tells of the sizes that its calls make: enough to let most of them be.
+"""Estimate from the query text how large the results of its calls are: enough to skip most guards.
 
 A call whose result has a size that its arguments give, such as ``repeat('-', 20)``, needs no check
-at run time when the arguments stand in the text and the size is small.
+at run time when the arguments are literals and the size is small.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Call(Struct, frozen=True):
 
 
 def calls_in(tree: exp.Expr, names: frozenset[str]) -> Iterator[Call]:
-    """The calls of functions ``names``; those that stand in FROM make rows and no large value."""
+    """The calls of functions ``names``, except those in FROM, which return rows."""
     for node in tree.walk():
         found = _named(node)
         if found is not None and found[0] in names:
@@ -106,7 +106,7 @@ def _is_constant(call: Call) -> bool:
 
 
 def _size(call: Call) -> int | None:
-    """Bytes of the result where the arguments tell; None where they do not."""
+    """Bytes of the result, if the arguments determine it; else None."""
     arguments = call.arguments
     match call.name, arguments:
         case "repeat", (text, count):
@@ -146,7 +146,7 @@ def _series(arguments: tuple[exp.Expr | None, ...]) -> int | None:
 
 
 def _growth(call: Call) -> int | None:
-    """How many times as long as its text a result can be; None where the text does not tell."""
+    """The largest ratio of result length to text length; None if unknown."""
     match call.name, call.arguments:
         case "repeat", (_, count):
             times = _integer(count)

@@ -223,7 +223,7 @@ def _meets(
         return False
     year = _YEAR.match(literal.name)
     if year is None:
-        return found is None  # text that is no time is the engine's to refuse
+        return found is None  # DuckDB rejects text that is not a time
     return _FIRST <= int(year[1]) <= _LAST
 
 

@@ -111,7 +111,7 @@ def guard_sizes(
 
 
 def size_error(text: str) -> ScanLimitError | None:
-    """The error that a refused call is told by, None for another text of the engine."""
+    """The error for a message of a rejected call; None for any other message of DuckDB."""
     found = _MARK.fullmatch(text)
     if found is None or found[1] not in GUARDED:
         return None

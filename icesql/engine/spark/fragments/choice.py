@@ -67,7 +67,7 @@ class FragmentChoice:
         return scan if again * max(1, rounds) <= max(own, _FREE_BYTES) else None
 
     def columns(self, scans: Sequence[int], tree: exp.Select) -> tuple[tuple[str, str], ...] | None:
-        """What DuckDB says of the fragment over empty scans; None for types Spark has not."""
+        """Names and Spark types of the fragment's columns; None if Spark lacks one of the types."""
         import duckdb
 
         empty = {
@@ -94,7 +94,7 @@ def _spark_type(kind: Any) -> str | None:
 
 
 def few_groups(plan: ScanPlan, keys: Sequence[exp.Expr]) -> bool:
-    """Whether grouping by ``keys`` may leave few rows, as far as bounds tell.
+    """Whether grouping by ``keys`` may leave few rows, judged by column bounds.
 
     A key of a wider range than there are rows would cross to Spark almost unreduced, which costs
     a fifth more than Spark's reader. Partial results take 0.84 of its time at four rows a group,

@@ -3,7 +3,7 @@
     FROM a JOIN b ON …          a or b: each task joins its part of one with all of the other
     FROM a LEFT JOIN b ON …     a alone: a row of b that a part of a leaves out is no NULL row
 
-Each scan stands once in a tree, so a scan that is found here is needed nowhere else.
+Each scan occurs once in a tree, so a scan found here is needed nowhere else.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ def rest_of(
     try:
         kinds = cursor.sql(sql).types
     except duckdb.Error:
-        # Its meaning was DuckDB's before it was cut; the reasons against are Spark's to tell.
+        # Fall back to Spark, which reports why it is not supported.
         return None
     finally:
         cursor.unregister(name)

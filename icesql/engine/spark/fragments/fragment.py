@@ -28,7 +28,7 @@ class Choice(Protocol):
         """
 
     def columns(self, scans: Sequence[int], tree: exp.Select) -> tuple[tuple[str, str], ...] | None:
-        """Names and Spark types of a fragment's columns; None when it cannot stand alone."""
+        """Names and Spark types of a fragment's columns; None if it cannot run on its own."""
 
 
 class Fragment(Struct, frozen=True):
@@ -53,7 +53,7 @@ def fragment(
     keys: Sequence[exp.Expr],
     choice: Choice,
 ) -> Fragment | None:
-    """``select`` as a fragment over one of ``candidates``; None where it is none worth having."""
+    """``select`` as a fragment over one of ``candidates``; None if that would not pay."""
     inside = scans_in(select)
     if not inside or not candidates:
         return None

@@ -46,7 +46,7 @@ def _footers() -> FooterCache:
 class FragmentJob(Struct, frozen=True):
     """``sql`` over the rows of ``tables``, in the session zone ``timezone``.
 
-    ``tables`` are names in it and the tasks they stand for; ``columns`` the names of what comes
+    ``tables`` maps names in it to their tasks; ``columns`` are the names of what comes
     out and its types, as Spark calls them.
     """
 

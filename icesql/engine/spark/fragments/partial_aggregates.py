@@ -34,7 +34,7 @@ _PARTS: Final = frozenset(
 def cut_aggregate(select: exp.Select, name: str, choice: Choice) -> Fragment | None:
     """Let an aggregation read partial results, columns ``k<n>`` and ``a<n>``, of a fragment.
 
-    None, and nothing changed, where it has not that form or ``choice`` is against it.
+    None, with nothing changed, if it does not have that form or ``choice`` declines.
     """
     if any(value and part not in _PARTS for part, value in select.args.items()):
         return None
@@ -158,7 +158,7 @@ def _has_nested_aggregate(call: exp.Expr) -> bool:
 
 
 def _final(node: exp.Expr, alias: str, partials: list[exp.Expr]) -> exp.Expr:
-    """What stands for an aggregate above; what the tasks compute for it goes to ``partials``."""
+    """The final form of an aggregate; adds the partial aggregates it needs to ``partials``."""
     condition = node.expression if isinstance(node, exp.Filter) else None
     call = node.this if isinstance(node, exp.Filter) else node
 
@@ -198,7 +198,7 @@ def _final(node: exp.Expr, alias: str, partials: list[exp.Expr]) -> exp.Expr:
 
 
 def _key_places(select: exp.Select, keys: list[exp.Expr]) -> Iterator[tuple[exp.Expr, int]]:
-    """Where the grouping keys stand outside of aggregates, outermost first."""
+    """Occurrences of the grouping keys outside aggregates, outermost first."""
 
     def visit(node: exp.Expr) -> Iterator[tuple[exp.Expr, int]]:
         if node in keys:

@@ -33,7 +33,7 @@ _PARTS: Final = frozenset(
 def cut_rows(select: exp.Select, name: str, choice: Choice) -> Fragment | None:
     """Let a SELECT with DISTINCT or LIMIT read the first or the distinct rows of each task.
 
-    None, and nothing changed, where it has not that form or ``choice`` is against it.
+    None, with nothing changed, if it does not have that form or ``choice`` declines.
     """
     if any(value and part not in _PARTS for part, value in select.args.items()):
         return None
@@ -80,7 +80,7 @@ def cut_rows(select: exp.Select, name: str, choice: Choice) -> Fragment | None:
 
 
 def _rows_of_limit(select: exp.Select) -> int | None:
-    """LIMIT and OFFSET together; None without a LIMIT, or with one that is no small number."""
+    """LIMIT plus OFFSET; None without a LIMIT, or if it is not a small constant."""
     limit, offset = select.args.get("limit"), select.args.get("offset")
     if not isinstance(limit, exp.Limit) or limit.expressions or limit.args.get("offset"):
         return None
@@ -92,7 +92,7 @@ def _rows_of_limit(select: exp.Select) -> int | None:
 
 
 def _place(key: exp.Expr, select: exp.Select) -> int | None:
-    """Which column of the list an ORDER BY key is; None when it is none of them."""
+    """The column of the select list that an ORDER BY key means; None if there is none."""
     number = literal_integer(key)
     if number is not None and 1 <= number <= len(select.expressions):
         return number - 1

@@ -24,14 +24,14 @@ from icesql.sql.positions import unsupported
 if TYPE_CHECKING:
     from icesql.scan.table_scan import TableScan
 
-# Functions of sqlglot's tree that are no functions of SQL.
+# Function nodes of sqlglot's tree that are not functions in SQL.
 _SYNTAX: Final = (
     exp.Cast, exp.Case, exp.If, exp.Connector, exp.Exists, exp.Array, exp.Struct, exp.Interval,
     exp.AtTimeZone, exp.Explode, exp.CurrentDate, exp.CurrentTimestamp, exp.Unnest, exp.Map,
     exp.ToMap, exp.Coalesce, exp.ArrayConcat, exp.Bracket, exp.Like, exp.RegexpLike, exp.Concat,
 )  # fmt: skip
 _CARRIED: Final = frozenset({"time", "timestamp_ns", "timestamptz_ns", "uuid"})
-# Where a value that Spark holds as another type may stand: its equality and order are the same.
+# Allowed parents of a value that Spark stores as another type with the same equality and order.
 _CARRIED_MAY_STAND: Final = (
     exp.Select, exp.Alias, exp.Paren, exp.Group, exp.Ordered, exp.EQ, exp.NEQ, exp.LT, exp.LTE,
     exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Is, exp.In, exp.Between, exp.Count,
@@ -51,7 +51,7 @@ def spelled_sql(generator: Any, node: Spelled) -> str:
 
 
 def _refusal_sql(generator: Any, node: Refusal) -> str:
-    """RAISE_ERROR of a marked error. The mark stands apart: Spark quotes SQL in its messages."""
+    """RAISE_ERROR of a marked error; the mark is its own literal, as Spark's messages quote SQL."""
     error, mark = refuse(node.args["construct"]), node.args["mark"]
     parts = f"{error}\n{mark}", marked(error, mark).removeprefix(mark)
     texts = ", ".join(generator.sql(exp.Literal.string(part)) for part in parts)

@@ -20,7 +20,7 @@ from icesql.engine.spark.sql.times import TIME_REWRITES, epoch, part_of
 
 
 def rewrite_function(node: exp.Expr) -> exp.Expr:
-    """The node, or what stands for it in Spark. Raises UnsupportedSqlError."""
+    """The node, or its replacement in Spark. Raises UnsupportedSqlError."""
     rewrite = _REWRITES.get(type(node))
     if rewrite is not None:
         return rewrite(node)

@@ -58,7 +58,7 @@ class Refusal(exp.Expression):
 
 
 def kind_of_type(node: exp.DataType | None) -> str:
-    """The kind of a sqlglot type; "unknown" when it is not known."""
+    """The kind of a sqlglot type, or "unknown"."""
     if node is None or not isinstance(node, exp.DataType):
         return "unknown"
     if node.this == T.USERDEFINED and str(node.args.get("kind")).upper() == "TIMESTAMPTZ_NS":
@@ -97,8 +97,8 @@ def spelled(template: str, *args: exp.Expr, like: exp.Expr | str | None = None) 
     """``template`` with ``{0}``, ``{1}`` … replaced by expressions; each use is a copy, in
     parentheses where it needs them.
 
-    The result has the type of ``like`` (an expression or a type name), so that what stands around
-    it can still be told.
+    The result has the type of ``like`` (an expression or a type name), so that the types of the
+    expressions around it stay known.
     """
     parts: list[Any] = []
     rest = template
@@ -119,7 +119,7 @@ def spelled(template: str, *args: exp.Expr, like: exp.Expr | str | None = None) 
 
 
 def _atom(node: exp.Expr) -> exp.Expr:
-    """A copy that stands for itself beside any operator: ``a - b`` in parentheses."""
+    """A copy in parentheses if an operator beside it could regroup it, as in ``a - b``."""
     made = node.copy()
     loose = isinstance(node, exp.Binary | exp.Unary | exp.Between | exp.In)
     if not loose or isinstance(node, exp.Paren | exp.Dot):
@@ -147,7 +147,7 @@ def literal_integer(node: exp.Expr | None) -> int | None:
 
 
 def refuse(construct: str, hint: str = "run it with engine = 'local'") -> UnsupportedSqlError:
-    """The error for something that has no equal on Spark."""
+    """The error for a construct without an equivalent on Spark."""
     return UnsupportedSqlError(f"{construct} on Spark", hint=hint)
 
 

@@ -18,14 +18,14 @@ from icesql.engine.spark.sql.zones import instant_of_local, micros_of_naive
 
 NANOS: Final = frozenset({"timestamp_ns", "timestamptz_ns"})
 _ZONED: Final = frozenset({"timestamptz", "timestamptz_ns"})
-# A text with digits that only nanoseconds have room for: what is before them, they, the offset.
+# Text with digits below a microsecond: the text before them, the digits, the offset.
 _FINE: Final = re.compile(r"(.*:\d\d[.,]\d{6})(\d{1,3})(?!\d)(.*)", re.DOTALL)
 
 
 def compare(operands: Sequence[exp.Expr], timezone: str) -> bool:
     """Make the operands of a comparison meet; False, and nothing done, where none has nanoseconds.
 
-    Raises UnsupportedSqlError for what is no time.
+    Raises UnsupportedSqlError for other types.
     """
     kinds = [kind(each) for each in operands]
     if not NANOS.intersection(kinds):

@@ -47,7 +47,7 @@ _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeE
 
 
 def rewrite_operator(node: exp.Expr, timezone: str) -> exp.Expr:
-    """The node, or what stands for it in Spark. Raises UnsupportedSqlError."""
+    """The node, or its replacement in Spark. Raises UnsupportedSqlError."""
     match node:
         case exp.Cast():
             return _cast(node, timezone)

@@ -53,7 +53,7 @@ class _Inner:
         return made
 
     def place(self, node: exp.Expr, name: str) -> exp.Expr:
-        """What stands outside for ``node``, maybe an alias of the select list or its place."""
+        """The outer replacement of ``node``, maybe an alias of the select list or a position."""
         if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
             at: int | None = int(node.name) - 1
         else:

@@ -40,7 +40,7 @@ def _upper(node: exp.Upper) -> exp.Expr:
 
 @functools.cache
 def _many_lettered() -> tuple[str, str, str]:
-    """Letters whose capitals are several, stand-ins for private use, and their single capitals."""
+    """Letters with several capitals, private-use placeholders, and their single capitals."""
     letters = [chr(code) for code in range(0x80, 0x10000) if len(chr(code).upper()) > 1]
     results = [title if len(title := each.title()) == 1 else each for each in letters]
     results[letters.index("ß")] = "ẞ"
@@ -70,7 +70,7 @@ def _substring(node: exp.Substring) -> exp.Expr:
     literal = literal_integer(length)
     if literal is not None and literal >= 0:
         return spelled(forward, node.this, start, length, like=node)
-    # A negative length takes what stands before the position.
+    # A negative length takes the characters before the position.
     first = "IF({1} < 0, LENGTH({0}) + {1} + 1, {1})"
     begin = f"GREATEST({first} + {{2}}, 1)"
     return spelled(
@@ -176,7 +176,7 @@ def integer_of_text(node: exp.Cast, word: str, type_name: str) -> exp.Expr:
 
 
 def number_of_text(node: exp.Cast, word: str, type_name: str) -> exp.Expr:
-    """CAST of text to a number that is no integer."""
+    """CAST of text to a number other than an integer."""
     return _guarded(f"{word}({{0}} AS {type_name})", node, _OTHER_NUMBER)
 
 
@@ -189,7 +189,7 @@ def _guarded(template: str, node: exp.Cast, other: str) -> exp.Expr:
 
 
 def time_of_text(inner: exp.Expr, node: exp.Cast, word: str, target: str) -> exp.Expr:
-    """CAST of text to a date or timestamp; of a literal told at once whether both read it alike."""
+    """CAST of text to a date or timestamp; literals that the engines read differently raise."""
     type_name, pattern = _TIME_TYPES[target]
     text = literal_text(inner)
     if text is not None:

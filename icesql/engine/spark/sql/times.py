@@ -185,7 +185,7 @@ _WORDS: Final = {
 
 
 def _strftime(node: exp.TimeToStr) -> exp.Expr:
-    """strftime() put together from parts: Spark's date_format() knows no time without a zone."""
+    """strftime() as a concatenation of parts: Spark's date_format() needs a time zone."""
     value, format_ = node.this, literal_text(node.args.get("format"))
     if kind(value) not in _TIMES or format_ is None:
         raise refuse(
