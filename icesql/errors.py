@@ -199,7 +199,7 @@ class ColumnNotFoundError(_InSql, ProgrammingError):
 
 
 class AmbiguousColumnError(_InSql, ProgrammingError):
-    """A column name that several tables, or several columns up to case, answer to."""
+    """A column name that several tables have, or several columns that differ only in case."""
 
     def __init__(
         self, column: str, *, candidates: Iterable[str], offset: int | None = None

@@ -97,7 +97,7 @@ class _Exposed(Struct):
         self.clashing = frozenset(field_id for ids in clashes for field_id in ids)
 
     def find(self, name: str, node: exp.Expr) -> NestedField | None:
-        """The column of that name: exact first, then up to case, then metadata columns."""
+        """The column of that name: exact, else case-insensitive, else a metadata column."""
         found = find_column(self.scan.schema, name, node)
         if found is not None:
             return found
@@ -299,7 +299,7 @@ def _clash(construct: str, exposed: _Exposed, node: exp.Expr) -> UnsupportedSqlE
     ]
     return unsupported(
         f'{construct} over table "{exposed.scan.table.name}", whose columns '
-        f"{' and '.join(names)} are equal up to case",
+        f"{' and '.join(names)} differ only in case",
         node,
         "name the columns in double quotes",
     )

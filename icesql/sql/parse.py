@@ -92,7 +92,7 @@ def _check_encodable(sql: str) -> None:
         sql.encode()
     except UnicodeEncodeError as error:
         raise SqlSyntaxError(
-            f"{sql[error.start]!a} is half of a character (a lone surrogate)",
+            f"{sql[error.start]!a} is a lone surrogate (half of a character)",
             position=position(sql, error.start),
         ) from None
 

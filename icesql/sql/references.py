@@ -27,7 +27,7 @@ class _Qualified(Struct, frozen=True):
 def take_references(tree: exp.Expr, *, seconds: bool) -> tuple[TableReference, ...]:
     """Rewrite ``tree`` in place and return its references, in the order of the text.
 
-    A name that a CTE in scope has is no table. Columns written ``namespace.table.column`` are
+    A name of a CTE in scope is not a table. Columns written ``namespace.table.column`` are
     rewritten to the alias. Raises UnsupportedSqlError, SqlSyntaxError,
     AmbiguousTableError.
     """
@@ -62,7 +62,7 @@ def take_references(tree: exp.Expr, *, seconds: bool) -> tuple[TableReference, .
 
 
 def _iceberg_tables(tree: exp.Expr) -> Iterator[exp.Table]:
-    """Tables that are no CTE, found with an explicit stack: long chains are deep trees."""
+    """Tables other than CTEs, found with an explicit stack: long chains are deep trees."""
     stack: list[tuple[exp.Expr, frozenset[str]]] = [(tree, frozenset())]
     while stack:
         node, visible = stack.pop()

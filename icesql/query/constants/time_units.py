@@ -75,7 +75,7 @@ def unit_of(node: exp.Expr) -> str:
 def interval_of(amount: int | Decimal, unit: str) -> Interval:
     """``amount`` units as an interval: fractions of a day count as a clock.
 
-    Raises NotConstant for what is no unit of time, and for fractions of a month.
+    Raises NotConstant for other units, and for fractions of a month.
 
     >>> interval_of(Decimal("1.5"), "days")
     Interval(months=0, days=1, micros=43200000000)
