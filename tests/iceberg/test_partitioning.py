@@ -94,7 +94,7 @@ def test_only_void_transforms_leave_a_spec_unpartitioned() -> None:
     [
         [],
         {"fields": []},
-        {"spec-id": "1", "fields": []},
+        {"spec-id": "one", "fields": []},
         {"spec-id": 1, "fields": {}},
         {"spec-id": 1, "fields": [1]},
         {"spec-id": 1, "fields": [{"source-id": 1, "name": "x"}]},

@@ -92,7 +92,7 @@ def test_nested_values_follow_ids_elements_and_pairs() -> None:
     ("type_", "json"),
     [
         (BOOLEAN, 1),
-        (INTEGER, "34"),
+        (INTEGER, "thirty-four"),
         (INTEGER, True),
         (INTEGER, 1 << 31),
         (LONG, 1.5),

@@ -42,7 +42,7 @@ def test_what_v1_writers_left_out_has_its_default() -> None:
     "changes",
     [
         {"snapshot-id": None},
-        {"timestamp-ms": "1"},
+        {"timestamp-ms": "now"},
         {"manifest-list": None},
         {"manifest-list": 5},
         {"manifest-list": None, "manifests": [5]},
@@ -76,7 +76,7 @@ def test_a_malformed_snapshot_names_its_file_when_it_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [None, [], {}, {"snapshot-id": 1}, {"type": "branch"}, {"snapshot-id": 1, "type": "x"}]
+    "value", [None, [], {}, {"snapshot-id": "x"}, {"type": "branch"}, {"snapshot-id": 1, "type": "x"}]
 )
 def test_malformed_refs_are_refused(value: Any) -> None:
     with pytest.raises(Malformed):

@@ -72,7 +72,7 @@ def test_unknown_flags_are_refused() -> None:
         puffin(b"{"),
         puffin(b"[]"),
         puffin(payload(5)),
-        puffin(payload({**BLOB, "offset": "4"})),
+        puffin(payload({**BLOB, "offset": "four"})),
         puffin(payload({**BLOB, "offset": 0})),
         puffin(payload({**BLOB, "length": -1})),
         puffin(payload({**BLOB, "length": 10**9})),
