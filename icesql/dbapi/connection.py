@@ -10,7 +10,7 @@ from weakref import WeakSet
 
 from icesql.access import Access, Place
 from icesql.config import Settings, unknown_variables
-from icesql.dbapi.cursor import Cursor, script_cursors
+from icesql.dbapi.cursor import Cursor, run_next
 from icesql.dbapi.script import Script
 from icesql.errors import (
     DatabaseError,
@@ -86,7 +86,8 @@ class Connection:
         Each cursor holds its own result, to be read at any time. The whole text is parsed first,
         in this call: an error of syntax in the last statement means that none ran.
         """
-        return script_cursors(self.cursor, Script(self._session, sql, parameters))
+        script = Script(self._session, sql, parameters)
+        return (run_next(self.cursor(), script) for _ in range(len(script)))
 
     def register_table(self, name: str, path: str | os.PathLike[str]) -> None:
         """Let ``name`` mean the table at ``path``: a table folder or a metadata file."""

@@ -305,10 +305,7 @@ class Cursor:
         self.close()
 
 
-def script_cursors(new_cursor: Callable[[], Cursor], script: Script) -> Iterator[Cursor]:
-    """A cursor for each statement of a script, which runs when the cursor is asked for."""
-    for _ in range(len(script)):
-        cursor = new_cursor()
-        cursor._run(script, time.perf_counter())
-        yield cursor
-        del cursor
+def run_next(cursor: Cursor, script: Script) -> Cursor:
+    """``cursor``, once it has run the next statement of a script of several."""
+    cursor._run(script, time.perf_counter())
+    return cursor
