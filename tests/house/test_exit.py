@@ -38,7 +38,11 @@ except icesql.Error as error:
     kept = error
 """,
     "a thread at work": f"""
-work = lambda: connection.execute({ENDLESS!r}).fetchall()
+def work():
+    try:
+        connection.execute({ENDLESS!r}).fetchall()
+    except icesql.Error:
+        pass  # that its query was stopped is for the program to tell
 threading.Thread(target=work, daemon=True).start()
 time.sleep(0.3)
 """,
