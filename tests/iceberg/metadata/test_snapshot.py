@@ -76,7 +76,8 @@ def test_a_malformed_snapshot_names_its_file_when_it_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [None, [], {}, {"snapshot-id": "x"}, {"type": "branch"}, {"snapshot-id": 1, "type": "x"}]
+    "value",
+    [None, [], {}, {"snapshot-id": "x"}, {"type": "branch"}, {"snapshot-id": 1, "type": "x"}],
 )
 def test_malformed_refs_are_refused(value: Any) -> None:
     with pytest.raises(Malformed):
