@@ -280,6 +280,7 @@ def predicate_of(filters: Iterable[Any], schema: Schema) -> Predicate:
 
 def _of_filter(given: Any, schema: Schema) -> Predicate:
     from icesql.iceberg.expressions.literals import compare
+    from icesql.query.constants.canonical_times import read_for
 
     kind = type(given).__name__
     operation = _OPERATIONS.get(kind)
@@ -290,6 +291,10 @@ def _of_filter(given: Any, schema: Schema) -> Predicate:
     if operation in (Operation.IS_NULL, Operation.NOT_NULL):
         return compare(operation, term, column.type, None)
     value = getattr(given, "value", None)
+    if isinstance(value, list | tuple):
+        value = tuple(read_for(column.type, each) for each in value)
+    else:
+        value = read_for(column.type, value)
     found = compare(operation, term, column.type, value)
     if operation in (Operation.GT, Operation.GT_EQ):
         from icesql.iceberg.types import is_floating

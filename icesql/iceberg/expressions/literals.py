@@ -17,8 +17,8 @@ How the sides meet, by column type:
 * date, timestamps: a date is its midnight. Where one side has a zone and the other has none the
   session's zone decides, so the range covers every zone; callers that know the zone convert first.
 * uuid: equality only; engines and writers order UUIDs differently.
-* string literals for date, time, timestamp, uuid and whole-number columns are read only in their
-  canonical form.
+* string literals for uuid and whole-number columns are read only in their canonical form; callers
+  read those for date, time and timestamp columns first.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import date, datetime, time
 from fractions import Fraction
 from typing import Any, Final
@@ -39,8 +38,6 @@ class NanoTimestamp(Struct, frozen=True):
 def temporal(operation: Operation, term: Term, column_type: t.IcebergType, value: Any) -> Predicate:
     """A comparison of a date or timestamp column: both sides are placed on one line of ns."""
     unit = _NANOS_PER_UNIT[type(column_type)]
-    if isinstance(value, str):
-        value = _parse_temporal(value, unit)
     instant = _instant(value)
     if instant is None:
         return Leaf(Operation.NOT_NULL, term)
@@ -98,52 +95,8 @@ def _clock_micros(value: datetime) -> int:
 
 
 def time_micros(value: Any) -> int | None:
-    """A time of day, or its canonical text, in µs; None for anything else."""
-    if isinstance(value, str):
-        found = _TIME.fullmatch(value)
-        if found is None:
-            return None
-        try:
-            value = time(int(found[1]), int(found[2]), int(found[3]))
-        except ValueError:
-            return None
-        return _time_of_day(value) + int((found[4] or "").ljust(6, "0"))
+    """A time of day in µs; None for anything else."""
     if not isinstance(value, time) or value.tzinfo is not None:
         return None
-    return _time_of_day(value)
-
-
-def _time_of_day(value: time) -> int:
     seconds = value.hour * 3600 + value.minute * 60 + value.second
     return seconds * 1_000_000 + value.microsecond
-
-
-_TIME: Final = re.compile(r"(\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?", re.ASCII)
-_TEMPORAL: Final = re.compile(
-    r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d(?::\d\d)?)?)?", re.ASCII
-)
-
-
-def _parse_temporal(text: str, unit: int) -> date | NanoTimestamp | None:
-    """A date or timestamp in canonical ISO form, None for anything else.
-
-    None too for text finer than ``unit`` (in ns), which engines cut to the column's type.
-    """
-    found = _TEMPORAL.fullmatch(text)
-    if found is None or (found[2] and unit == _NANOS_PER_UNIT[t.DateType]):
-        return None
-    if len(found[3] or "") > 6 and unit == 1000:
-        return None
-    try:
-        day = date.fromisoformat(found[1])
-        if found[2] is None:
-            return day
-        clock = datetime.fromisoformat(f"{found[1]} {found[2]}")
-        zone = (found[4] or "").replace("Z", "+00:00")
-        if zone:
-            zone = zone if ":" in zone else f"{zone}:00"
-            clock = datetime.fromisoformat(f"{found[1]} {found[2]}{zone}")
-    except ValueError:
-        return None
-    nanos, zoned = _instant(clock) or (0, False)
-    return NanoTimestamp(nanos + int((found[3] or "").ljust(9, "0")), zoned)

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from sqlglot import exp
 
+from icesql.query.constants.canonical_times import time_of_day
 from icesql.query.constants.constant import DAY, EXACT, SECOND, Constant, Kind
 from icesql.query.constants.session_zone import to_instant, to_local
 from icesql.query.constants.time_units import epoch_days
@@ -25,7 +26,6 @@ _TIMESTAMP = re.compile(
     r"\s*(Z|[+-]\d\d(?::?\d\d)?)?)?",
     re.ASCII,
 )
-_TIME = re.compile(r"(\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?", re.ASCII)
 _FLOATING = re.compile(r"(?ai)[+-]?(\d{1,15}(\.\d{1,15})?|nan|inf|infinity)")
 
 
@@ -42,11 +42,8 @@ def cast(constant: Constant, to: exp.DataType, query: QueryContext) -> Constant 
     if kind in (Type.TIMESTAMPTZ, Type.TIMESTAMPLTZ):
         return to_timestamptz(constant, query) if not to.expressions else None
     if kind == Type.TIME and constant.kind in (Kind.TEXT, Kind.STRING):
-        found = _TIME.fullmatch(constant.value)
-        if not found:
-            return None
-        micros = int((found[4] or "").ljust(6, "0"))
-        return Constant(Kind.TIME, time(int(found[1]), int(found[2]), int(found[3]), micros))
+        clock = time_of_day(constant.value)
+        return None if clock is None else Constant(Kind.TIME, clock)
     if kind in exp.DataType.INTEGER_TYPES:
         return _to_integer(constant)
     if kind == Type.DECIMAL:

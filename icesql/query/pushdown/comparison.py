@@ -26,6 +26,7 @@ from icesql.iceberg.expressions.predicate import (
     Predicate,
     Term,
 )
+from icesql.query.constants.canonical_times import read_for
 from icesql.query.constants.casts import to_timestamp, to_timestamptz
 from icesql.query.constants.constant import DAY, Constant, Kind
 from icesql.query.constants.session_zone import offset_is_steady, to_instant, to_local
@@ -124,7 +125,9 @@ def _compare_range(
     operation: Operation, term: Term, column_type: t.IcebergType, constant: Constant
 ) -> Predicate:
     if constant.is_exact:
-        return _compare(operation, term, column_type, _python(constant, constant.value))
+        return _compare(
+            operation, term, column_type, read_for(column_type, _python(constant, constant.value))
+        )
     low, high = (_python(constant, each) for each in (constant.value, constant.greatest))
     match operation:
         case Operation.LT | Operation.LT_EQ:
