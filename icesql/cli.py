@@ -135,7 +135,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_access(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``connect`` that say what the SQL may do."""
-    access = parser.add_argument_group("what the SQL may do, for SQL of strangers")
+    access = parser.add_argument_group("restrictions for untrusted SQL")
     access.add_argument(
         "--service", action="store_true", help="the strict side of all below that is not given"
     )

@@ -1,4 +1,4 @@
-"""Fixtures that every room may use: the corpus, a warehouse, a clean environment."""
+"""Fixtures for all tests: the corpus, a warehouse, a clean environment."""
 
 from __future__ import annotations
 

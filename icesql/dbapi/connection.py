@@ -211,7 +211,7 @@ def connect(
     ``spark`` a SparkSession, else ``master`` or ``remote`` says where one is started.
     ``settings`` are those of ``SET``, over ``ICESQL_<NAME>`` variables.
 
-    The last arguments say what SQL may do, for connections that run SQL of strangers; nothing
+    The last arguments say what SQL may do, for connections that run untrusted SQL; nothing
     that SQL says changes them, and ``register_table`` and ``settings`` stay the owner's:
 
     - ``locked``: settings that SET and RESET cannot change; True: all.

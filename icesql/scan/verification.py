@@ -85,7 +85,7 @@ def _numbers(manifest: ManifestFile, entries: ManifestEntries, snapshot: Snapsho
         if status == ADDED
     }
     if manifest.added_snapshot_id is not None and not adders <= {manifest.added_snapshot_id}:
-        yield f"files that snapshot {manifest.added_snapshot_id}, its writer, has not added"
+        yield f"files that snapshot {manifest.added_snapshot_id}, its writer, did not add"
 
 
 class _Totals:

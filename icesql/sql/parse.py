@@ -188,7 +188,7 @@ class _Parse:
             raise too_deep(deepest_token(tokens)) from None
         tree = trees[0] if len(trees) == 1 else None
         if tree is None:
-            raise syntax_error("this is no statement", tokens[0].start)
+            raise syntax_error("not a statement", tokens[0].start)
         self._put_back(tree, tokens)
         for bracket in tree.find_all(exp.Bracket):
             # The subscript stays as written and says from what it counts; see dialect.py.

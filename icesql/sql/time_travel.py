@@ -107,8 +107,8 @@ def _version(value: exp.Expr, kind: str, offset: int | None) -> TimeTravel:
             pass
     wanted = "a branch or tag name" if only_refs else "a snapshot id, a branch or a tag"
     raise syntax_error(
-        f"{_shown(value)} is not {wanted}; a version is a constant, and a name with other "
-        "characters than letters, digits and _ stands in single quotes",
+        f"{_shown(value)} is not {wanted}; a version must be a constant; quote names "
+        "that contain other characters than letters, digits and _",
         offset,
     )
 

@@ -1,4 +1,4 @@
-"""A writer of small table folders for the tests of this room."""
+"""A writer of small table folders for the tests of catalogs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The house stands as DESIGN draws it: imports go down, each dependency has one door."""
+"""Imports go down the layers only, and few modules import each dependency."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files and tasks for the tests of ``read/``, made without any other room."""
+"""Files and tasks for the tests of ``read/``, made without ``scan`` or ``catalog``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The doors that the command's text leaves by."""
+"""How the command writes text to a terminal and to pipes."""
 
 from __future__ import annotations
 

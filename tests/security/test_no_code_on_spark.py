@@ -1,4 +1,4 @@
-"""Payloads through the doors of the Spark engine: nothing of a message, row or path ever runs."""
+"""Payloads through every input of the Spark engine: nothing of a message, row or path ever runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Payloads through every door of the local engine: names stay names, values values, nothing runs."""
+"""Payloads through every input of the local engine: names stay names, values values, nothing runs."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def test_a_bare_number_is_seconds_in_spark_only(dialect: str | None, seconds: bo
 @pytest.mark.parametrize(
     ("sql", "dialect", "message"),
     [
-        # field study 4.3: each is accepted by sqlglot and read at the wrong snapshot
+        # sqlglot accepts each of these and reads the wrong snapshot
         ("SELECT * FROM t FOR VERSION AS OF", None, "nothing follows"),
         ("SELECT * FROM t FOR VERSION AS OF WHERE a = 1", None, "nothing follows"),
         ("SELECT * FROM t FOR VERSION 3", None, "without AS OF"),
@@ -92,7 +92,7 @@ def test_a_bare_number_is_seconds_in_spark_only(dialect: str | None, seconds: bo
         ("SELECT * FROM t -- x\n /*+ OPTIONS('tag'='b1') */ WHERE a = 1", "trino", "hint"),
         ("SELECT * FROM t$snapshots", "spark", "quote the name"),
         ("SELECT * FROM t VERSION AS OF -1", None, "negative version"),
-        ("SELECT * FROM t VERSION AS OF audit-branch", None, "single quotes"),
+        ("SELECT * FROM t VERSION AS OF audit-branch", None, "quote names"),
         ("SELECT * FROM t VERSION AS OF (SELECT 1)", None, "constant"),
         ("SELECT * FROM t VERSION AS OF 1.5", None, "is not a snapshot id"),
         ("SELECT * FROM t VERSION AS OF ''", None, "empty text"),

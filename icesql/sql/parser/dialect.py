@@ -154,7 +154,7 @@ class TravelParser(_Parser):
             )
             self._remember(clause, start, first)
             if not self._match(TokenType.R_PAREN):
-                raise syntax_error("AT ( is not closed", self._here(), (")",))
+                raise syntax_error("unterminated AT (", self._here(), (")",))
             return clause
         return self._parse_version()
 
@@ -355,7 +355,7 @@ def _unfinished(sql: str) -> tuple[int | None, str]:
     The offset is None if nothing is open.
     """
     index, length = 0, len(sql)
-    closers = {"'": "a text", '"': "a quoted name", "`": "a quoted name"}
+    closers = {"'": "string literal", '"': "quoted name", "`": "quoted name"}
     while index < length:
         two = sql[index : index + 2]
         if two == "--":
@@ -364,13 +364,13 @@ def _unfinished(sql: str) -> tuple[int | None, str]:
         elif two == "/*":
             end = sql.find("*/", index + 2)
             if end < 0:
-                return index, "a comment is not closed"
+                return index, "unterminated comment"
             index = end + 2
         elif sql[index] in closers:
             end = sql.find(sql[index], index + 1)
             if end < 0:
-                return index, f"{closers[sql[index]]} is not closed"
+                return index, f"unterminated {closers[sql[index]]}"
             index = end + 1
         else:
             index += 1
-    return None, "the text cannot be split into words"
+    return None, "cannot tokenize the statement"
