@@ -16,6 +16,7 @@ PRIMITIVES: Final = frozenset(
     ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 )
 _DEEPEST: Final = 50
+_LARGEST: Final = 100_000
 
 
 class OddSchema(ValueError):
@@ -71,9 +72,31 @@ class AvroField(Struct, frozen=True):
 def parse_avro_schema(text: bytes) -> AvroNode:
     """The tree of a schema.
 
-    Raises Malformed when it is not a schema, OddSchema when it is recursive or too deep.
+    Raises Malformed when it is not a schema, OddSchema when it is recursive, too deep or, with
+    what its names stand for in their places, too large.
     """
-    return _parse(load_json(text), {}, "", 0)
+    schema = _parse(load_json(text), {}, "", 0)
+    _check_expanded(schema)
+    return schema
+
+
+def _check_expanded(schema: AvroNode) -> None:
+    """Thirty records that each name the one before twice would be a billion types, written out."""
+    sizes: dict[int, tuple[int, int]] = {}
+    stack = [schema]
+    while stack:
+        node = stack[-1]
+        inner = [*node.items, *(field.node for field in node.fields)]
+        unknown = [each for each in inner if id(each) not in sizes]
+        if unknown:
+            stack += unknown
+            continue
+        stack.pop()
+        size = 1 + sum(sizes[id(each)][0] for each in inner)
+        height = 1 + max((sizes[id(each)][1] for each in inner), default=0)
+        if size > _LARGEST or height > 2 * _DEEPEST:
+            raise OddSchema("schema with too many types inside each other")
+        sizes[id(node)] = size, height
 
 
 def _parse(json: Any, named: dict[str, AvroNode | None], space: str, depth: int) -> AvroNode:
