@@ -18,7 +18,7 @@ from icesql.engine.duckdb.sql.splice import renamed_sql
 from icesql.engine.spark.fragments.cut import cut_fragments
 from icesql.engine.spark.fragments.row_fragments import filtered
 from icesql.engine.spark.scans import FRAGMENTS
-from icesql.engine.spark.sql.kinds import Spelled
+from icesql.engine.spark.sql.kinds import Added
 from tests.writer.table import TableWriter
 
 SCHEMA = {
@@ -112,7 +112,7 @@ class Spelling(DuckDB):
     class Generator(DuckDB.Generator):
         TRANSFORMS: ClassVar = {
             **DuckDB.Generator.TRANSFORMS,
-            Spelled: lambda self, node: "".join(
+            Added: lambda self, node: "".join(
                 part if isinstance(part, str) else self.sql(part) for part in node.args["parts"]
             ),
         }

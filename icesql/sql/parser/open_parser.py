@@ -1,8 +1,8 @@
-"""sqlglot's parser classes in a form that can be subclassed.
+"""sqlglot's parser and generator classes in a form that can be subclassed.
 
 The wheel of ``sqlglot[c]`` puts compiled modules before the Python sources that they were made of,
 and a compiled class takes no subclass. The same sources are then run a second time, under names
-of icesql's own, for the parsers alone.
+of icesql's own, for these alone.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from sqlglot import parser
 
 from icesql.errors import OperationalError
 
-_OPENED: Final = ("sqlglot.parser", "sqlglot.parsers")
+# Names of modules that begin so: parsers and generators too.
+_OPENED: Final = ("sqlglot.parser", "sqlglot.generator")
 _PREFIX: Final = "icesql.sql.opened."
 
 _loading: Final = threading.RLock()
@@ -64,7 +65,7 @@ def _module(name: str) -> ModuleType:
     )
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
-    # Its own imports of a parser must find the one that was opened too.
+    # Its own imports of what is opened must find that.
     module.__dict__["__builtins__"] = {**vars(builtins), "__import__": _import}
     _modules[name] = sys.modules[opened] = module
     try:

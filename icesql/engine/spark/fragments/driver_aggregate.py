@@ -28,7 +28,8 @@ from icesql.engine.result_schema import (
 from icesql.engine.spark.fragments.fragment import Fragment
 from icesql.engine.spark.fragments.job import arrow_type
 from icesql.engine.spark.sql.dialect import spelled_sql
-from icesql.engine.spark.sql.kinds import Spelled
+from icesql.engine.spark.sql.kinds import Added
+from icesql.sql.parser.open_parser import open_class
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,10 +37,14 @@ if TYPE_CHECKING:
     from icesql.config import Settings
     from icesql.engine.duckdb.instance import InstancePool
 
+    _DuckDBGenerator = DuckDBGenerator
+else:
+    _DuckDBGenerator = open_class(DuckDBGenerator)
+
 _BATCH_ROWS: Final = 65_536
 
 
-def _merged_sql(generator: Any, node: Spelled) -> str:
+def _merged_sql(generator: Any, node: exp.Expr) -> str:
     text, engine_type = spelled_sql(generator, node), node.args.get("engine_type")
     return f"CAST({text} AS {engine_type})" if engine_type else text
 
@@ -47,10 +52,10 @@ def _merged_sql(generator: Any, node: Spelled) -> str:
 class _DuckDBOverPartials(DuckDB):
     """DuckDB's dialect with the merging of partial results in it; it is never read."""
 
-    class Generator(DuckDBGenerator):
+    class Generator(_DuckDBGenerator):
         """DuckDB's generator, for text that means the same in Spark's SQL and in DuckDB's."""
 
-        TRANSFORMS: ClassVar = {**DuckDBGenerator.TRANSFORMS, Spelled: _merged_sql}
+        TRANSFORMS: ClassVar = {**_DuckDBGenerator.TRANSFORMS, Added: _merged_sql}
 
 
 class Rest:

@@ -15,14 +15,19 @@ from sqlglot.optimizer.qualify import qualify
 from icesql.engine.duckdb.types import duckdb_type
 from icesql.engine.spark.crossing import marked
 from icesql.engine.spark.sql.functions import rewrite_function
-from icesql.engine.spark.sql.kinds import Refusal, Spelled, kind, refuse
+from icesql.engine.spark.sql.kinds import Added, is_refusal, kind, refuse
 from icesql.engine.spark.sql.operators import rewrite_operator
 from icesql.engine.spark.sql.qualify_clause import filter_windows
 from icesql.sql.functions import function_key, function_keys
+from icesql.sql.parser.open_parser import open_class
 from icesql.sql.positions import unsupported
 
 if TYPE_CHECKING:
     from icesql.scan.table_scan import TableScan
+
+    _SparkGenerator = SparkGenerator
+else:
+    _SparkGenerator = open_class(SparkGenerator)
 
 # Function nodes of sqlglot's tree that are not functions in SQL.
 _SYNTAX: Final = (
@@ -43,14 +48,14 @@ _CARRIED_MAY_STAND: Final = (
 )  # fmt: skip
 
 
-def spelled_sql(generator: Any, node: Spelled) -> str:
-    """The text of a Spelled node in the dialect of a generator."""
+def spelled_sql(generator: Any, node: exp.Expr) -> str:
+    """The text of a node made by ``spelled`` in the dialect of a generator."""
     return "".join(
         part if isinstance(part, str) else generator.sql(part) for part in node.args["parts"]
     )
 
 
-def _refusal_sql(generator: Any, node: Refusal) -> str:
+def _refusal_sql(generator: Any, node: exp.Expr) -> str:
     """RAISE_ERROR of a marked error; the mark is its own literal, as Spark's messages quote SQL."""
     error, mark = refuse(node.args["construct"]), node.args["mark"]
     parts = f"{error}\n{mark}", marked(error, mark).removeprefix(mark)
@@ -58,10 +63,14 @@ def _refusal_sql(generator: Any, node: Refusal) -> str:
     return f"RAISE_ERROR(CONCAT({texts}))"
 
 
+def _added_sql(generator: Any, node: exp.Expr) -> str:
+    return _refusal_sql(generator, node) if is_refusal(node) else spelled_sql(generator, node)
+
+
 def _timestamp_types() -> dict[Any, str]:
     kinds = exp.DataType.Type
     return {
-        **SparkGenerator.TYPE_MAPPING,
+        **_SparkGenerator.TYPE_MAPPING,
         **dict.fromkeys((kinds.TIMESTAMP, kinds.DATETIME, kinds.TIMESTAMPNTZ), "TIMESTAMP_NTZ"),
         **dict.fromkeys((kinds.TIMESTAMPTZ, kinds.TIMESTAMPLTZ), "TIMESTAMP_LTZ"),
     }
@@ -70,13 +79,12 @@ def _timestamp_types() -> dict[Any, str]:
 class IcesqlSpark(Spark):
     """Spark's dialect as icesql writes it; it is never read."""
 
-    class Generator(SparkGenerator):
+    class Generator(_SparkGenerator):
         """Spark's generator with text of Spark's own in it."""
 
         TRANSFORMS: ClassVar = {
-            **SparkGenerator.TRANSFORMS,
-            Spelled: spelled_sql,
-            Refusal: _refusal_sql,
+            **_SparkGenerator.TRANSFORMS,
+            Added: _added_sql,
         }
         TYPE_MAPPING: ClassVar = _timestamp_types()
 
@@ -121,8 +129,9 @@ def spark_sql(tree: exp.Expr, names: Mapping[str, str], timezone: str, mark: str
             made = rewrite_function(node)
         if made is not node:
             node.replace(made)
-    for refusal in tree.find_all(Refusal):
-        refusal.set("mark", mark)
+    for node in tree.walk():
+        if is_refusal(node):
+            node.set("mark", mark)
     for table in tree.find_all(exp.Table):
         if table.name in names:
             table.set("this", exp.to_identifier(names[table.name], quoted=True))

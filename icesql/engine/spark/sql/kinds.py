@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from sqlglot import exp
 
@@ -42,19 +42,17 @@ _KINDS: Final[dict[Any, str]] = {
 NUMBERS: Final = frozenset({"integer", "decimal", "float", "double"})
 
 
-class Spelled(exp.Expression):
-    """SQL text of Spark, with expressions between its pieces.
+# What icesql adds to a tree is sqlglot's bare Expression, which no parser makes: the classes of a
+# compiled sqlglot have no subclasses. Its arguments tell two forms apart:
+#   ``parts``      SQL text of Spark, with expressions between its pieces. Where the text means the
+#                  same to DuckDB, ``engine_type`` is the type that it shall have there.
+#   ``construct``  Ends the query where a row comes to it, by an error that crosses behind ``mark``.
+Added: Final = exp.Expression
 
-    Where the text means the same to DuckDB, ``engine_type`` is the type that it shall have there.
-    """
 
-    arg_types: ClassVar = {"parts": True, "engine_type": False}
-
-
-class Refusal(exp.Expression):
-    """Ends the query where a row comes to it, by an error that crosses behind ``mark``."""
-
-    arg_types: ClassVar = {"construct": True, "mark": False}
+def is_refusal(node: exp.Expr) -> bool:
+    """Whether a node was made by ``refuse_rows``."""
+    return type(node) is Added and "construct" in node.args
 
 
 def kind_of_type(node: exp.DataType | None) -> str:
@@ -93,7 +91,7 @@ def _is_decimal(text: str) -> bool:
     return "." in text and "e" not in text.lower()
 
 
-def spelled(template: str, *args: exp.Expr, like: exp.Expr | str | None = None) -> Spelled:
+def spelled(template: str, *args: exp.Expr, like: exp.Expr | str | None = None) -> exp.Expression:
     """``template`` with ``{0}``, ``{1}`` … replaced by expressions; each use is a copy, in
     parentheses where it needs them.
 
@@ -110,7 +108,7 @@ def spelled(template: str, *args: exp.Expr, like: exp.Expr | str | None = None) 
             break
         number, _, rest = after.partition("}")
         parts.append(_atom(args[int(number)]))
-    made = Spelled(parts=parts)
+    made = Added(parts=parts)
     if isinstance(like, str):
         made.type = exp.DataType.build(like, dialect="duckdb")
     elif like is not None and like.type is not None:
@@ -151,6 +149,6 @@ def refuse(construct: str, hint: str = "run it with engine = 'local'") -> Unsupp
     return UnsupportedSqlError(f"{construct} on Spark", hint=hint)
 
 
-def refuse_rows(construct: str) -> Refusal:
+def refuse_rows(construct: str) -> exp.Expression:
     """An expression that ends a query by ``refuse(construct)`` when a row comes to it."""
-    return Refusal(construct=construct)
+    return Added(construct=construct)
