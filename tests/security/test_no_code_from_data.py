@@ -221,9 +221,9 @@ _OPENED = (
     "dialect chooses among sqlglot's classes, no text of a statement does"
 )
 CODE = {
-    "walk_source.py: WalkSource.compile: exec": "the source holds words of this file and numbers "
+    "walk_source.py: WalkLines.compile: exec": "the source holds words of this file and numbers "
     "alone, whatever the schema: test_the_source_of_a_manifest_walk_holds_no_text_of_its_schema",
-    "walk_source.py: WalkSource.compile: compile": "the same",
+    "walk_source.py: WalkLines.compile: compile": "the same",
     "worker.py: unpack: pickle.loads": "jobs and columns that the driver packed itself; they travel "
     "as rows and partitions that Spark keeps to itself, and no message, file or row reaches it",
     "__main__.py: run: sys.modules": "whether the shell was loaded, by a name in the source",

@@ -21,7 +21,7 @@ from icesql.iceberg.manifest.encoded_maps import (
     EncodedMaps,
 )
 from icesql.iceberg.manifest.partition_values import UNSTORED, PartitionFields, partition_converter
-from icesql.iceberg.manifest.walk_source import INTEGERS, WalkSource
+from icesql.iceberg.manifest.walk_source import INTEGERS, WalkLines
 from icesql.iceberg.types import IcebergType
 
 Walk = Callable[[bytes, Sequence[tuple[int, int, int]], ManifestColumns, "_Offsets", str], None]
@@ -78,12 +78,12 @@ def _compiled(
     schema: bytes, types: tuple[IcebergType, ...], spec: PartitionFields
 ) -> tuple[Walk, tuple[str, ...]]:
     root = parse_avro_schema(schema)
-    source = _Source(types, spec)
-    source.entry(root)
-    return source.compile(), tuple(source.maps)
+    generator = _WalkGenerator(types, spec)
+    generator.entry(root)
+    return generator.compile(), tuple(generator.maps)
 
 
-class _Source(WalkSource):
+class _WalkGenerator(WalkLines):
     """The lines of a walk over manifest entries."""
 
     def __init__(self, types: tuple[IcebergType, ...], spec: PartitionFields) -> None:

@@ -23,7 +23,7 @@ from icesql.iceberg.manifest.encoded_maps import (
 INTEGERS: Final = ("int", "long")
 
 
-class WalkSource:
+class WalkLines:
     """Collects the lines of a walk and the values that they refer to."""
 
     def __init__(self) -> None:
