@@ -244,7 +244,7 @@ def _check_nested_order(node: exp.Expr) -> None:
         case _:
             return
     if any(kind(each) in ("list", "struct") for each in compared):
-        raise refuse("ordering by a list or struct")
+        raise refuse("ordering lists or structs")
 
 
 def _check_carried(node: exp.Expr) -> None:
