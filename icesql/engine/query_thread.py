@@ -49,6 +49,8 @@ _Calls = queue.SimpleQueue[_Call[Any] | None]
 
 # Live threads: how to interrupt the current call, and the queue that ends the thread.
 _LIVE: Final[dict[threading.Thread, tuple[Callable[[], None], _Calls]]] = {}
+# Threads that wait for a call.
+_CALLERS: Final[set[threading.Thread]] = set()
 _EXIT_SECONDS: Final = 1.0
 
 
@@ -86,8 +88,13 @@ class Worker:
         InterfaceError when the worker is closed, or stayed behind in another process, and
         ScanLimitError when the process takes more memory than the query may have.
         """
-        with self._watch:
-            return self._call(function, query)
+        caller = threading.current_thread()
+        _CALLERS.add(caller)
+        try:
+            with self._watch:
+                return self._call(function, query)
+        finally:
+            _CALLERS.discard(caller)
 
     def _call(self, function: Callable[[], T], query: QueryContext) -> T:
         query.check()
@@ -158,3 +165,8 @@ def _end_all() -> None:
     end = time.monotonic() + _EXIT_SECONDS
     for thread in threads:
         thread.join(max(0.0, end - time.monotonic()))
+    # Other threads of the program still hold what their queries gave, until they hear of the end.
+    while _CALLERS - {threading.current_thread()} and time.monotonic() < end:
+        time.sleep(STEP_SECONDS)
+    if threads:
+        time.sleep(2 * STEP_SECONDS)
