@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from icesql.datasource.table import TableSource, predicate_of
+from icesql.datasource.table import ReadRequest, predicate_of
 from icesql.engine.spark.worker import ScanJob, pack
 from icesql.errors import ProgrammingError, SnapshotNotFoundError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 class BatchPlanning:
     """Plans one read of a table; the table is looked up once, so it is one moment in time."""
 
-    def __init__(self, source: TableSource) -> None:
-        source.options.check_batch()
-        self._source = source
+    def __init__(self, request: ReadRequest) -> None:
+        request.options.check_batch()
+        self._request = request
         self._filter: Predicate = ALWAYS_TRUE
 
     @cached_property
     def _table(self) -> Table:
-        return self._source.table()
+        return self._request.table()
 
     def push(self, filters: Sequence[Any]) -> None:
         """Prune by these filters of PySpark, all of which Spark evaluates again.
@@ -39,33 +39,33 @@ class BatchPlanning:
         filter left for every other scan of the DataFrame, in the same query and in later ones, so
         ``df.where("x = 1").union(df.where("x = 2"))`` would lose rows.
         """
-        if self._source.options.push_filters and self._source.fixed is not None:
-            self._filter = predicate_of(filters, self._source.fixed.projection)
+        if self._request.options.push_filters and self._request.fixed is not None:
+            self._filter = predicate_of(filters, self._request.fixed.projection)
 
     def partitions(self) -> list[bytes]:
         """One packed job for each combined task."""
         return [pack(ScanJob(task)) for task in self._tasks()]
 
     def _tasks(self) -> Sequence[CombinedScanTask]:
-        source, table = self._source, self._table
-        if source.options.start_snapshot_id is not None:
-            columns = source.columns_now(table, table.metadata.schema)
-            end = self._end(source.options.end_snapshot_id)
-            snapshots = snapshots_after(table, source.options.start_snapshot_id, end)
-            files = [file for each in snapshots for file in source.appended(table, each)]
-            return source.whole_files(table, files, columns)
-        snapshot, schema = source.selected(table)
-        columns = source.columns_now(table, schema)
+        request, table = self._request, self._table
+        if request.options.start_snapshot_id is not None:
+            columns = request.columns_now(table, table.metadata.schema)
+            end = self._end(request.options.end_snapshot_id)
+            snapshots = snapshots_after(table, request.options.start_snapshot_id, end)
+            files = [file for each in snapshots for file in request.appended(table, each)]
+            return request.whole_files(table, files, columns)
+        snapshot, schema = request.selected(table)
+        columns = request.columns_now(table, schema)
         scan = TableScan(table, snapshot, columns.schema, columns.projection, self._filter)
-        return plan(scan, source.query()).tasks
+        return plan(scan, request.query()).tasks
 
     def _end(self, snapshot_id: int | None) -> Snapshot:
         """The last snapshot of an incremental read: the one that was asked for, or the newest."""
         table = self._table
-        head = self._source.head(table)
+        head = self._request.head(table)
         if head is None:
             raise SnapshotNotFoundError(
-                f"snapshot {self._source.options.start_snapshot_id}",
+                f"snapshot {self._request.options.start_snapshot_id}",
                 table=table.name,
                 hint="the table has no snapshot yet",
             )
@@ -78,8 +78,8 @@ class BatchPlanning:
                 table=table.name,
                 newest=str(head.snapshot_id),
             )
-        if self._source.options.branch is not None and end not in ancestors(table, head):
+        if self._request.options.branch is not None and end not in ancestors(table, head):
             raise ProgrammingError(
-                f"snapshot {snapshot_id} is not in branch {self._source.options.branch}"
+                f"snapshot {snapshot_id} is not in branch {self._request.options.branch}"
             )
         return end

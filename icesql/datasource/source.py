@@ -38,7 +38,7 @@ def register(session: Any, **connect: Any) -> None:
     if "catalog" in chosen:
         chosen["name"] = chosen.pop("catalog")
     folder = str(Path(icesql.errors.__file__).resolve().parent.parent)
-    session.dataSource.register(_source(_finder(folder), chosen))
+    session.dataSource.register(_data_source(_finder(folder), chosen))
 
 
 def _finder(folder: str) -> Callable[[], None]:
@@ -52,7 +52,7 @@ def _finder(folder: str) -> Callable[[], None]:
     return find
 
 
-def _source(find: Callable[[], None], connect: dict[str, Any]) -> Any:
+def _data_source(find: Callable[[], None], connect: dict[str, Any]) -> Any:
     """The DataSource class."""
     from pyspark.sql.datasource import DataSource
 
@@ -68,35 +68,35 @@ def _source(find: Callable[[], None], connect: dict[str, Any]) -> Any:
             # Of load(): Spark keeps this object, as bytes until icesql can be imported.
             self._columns: bytes | None = None
 
-        def _source(self) -> Any:
+        def _request(self) -> Any:
             find()
-            from icesql.datasource.table import TableSource
+            from icesql.datasource.table import ReadRequest
             from icesql.engine.spark.worker import unpack
 
             columns = None if self._columns is None else unpack(self._columns)
-            return TableSource.of(dict(self.options), connect, columns)
+            return ReadRequest.of(dict(self.options), connect, columns)
 
         def schema(self) -> str:
-            source = self._source()
+            request = self._request()
             from icesql.engine.spark.types import spark_schema
             from icesql.engine.spark.worker import pack
 
-            columns = source.columns()
+            columns = request.columns()
             self._columns = pack(columns)
             return spark_schema(columns.projection)
 
         def reader(self, schema: Any) -> Any:
-            source = self._source()
+            request = self._request()
             from icesql.datasource.batch_read import BatchPlanning
 
-            return batch(BatchPlanning(source))
+            return batch(BatchPlanning(request))
 
         def streamReader(self, schema: Any) -> Any:
             def planning() -> Any:
-                source = self._source()
+                request = self._request()
                 from icesql.datasource.stream_read import StreamPlanning
 
-                return StreamPlanning(source, takes_limits=stream.takes_limits)
+                return StreamPlanning(request, takes_limits=stream.takes_limits)
 
             return stream(planning)
 

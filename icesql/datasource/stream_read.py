@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from icesql.datasource.table import MAIN, TableSource
+from icesql.datasource.table import MAIN, ReadRequest
 from icesql.engine.spark.worker import ScanJob, pack
 from icesql.errors import (
     ProgrammingError,
@@ -100,9 +100,9 @@ class StreamPlanning:
     options of batch reads, UnsupportedSqlError for limits that Spark would not keep.
     """
 
-    def __init__(self, source: TableSource, *, takes_limits: bool = True) -> None:
-        source.options.check_stream()
-        self._source = source
+    def __init__(self, request: ReadRequest, *, takes_limits: bool = True) -> None:
+        request.options.check_stream()
+        self._request = request
         self._target: Offset | None = None
         if not takes_limits and self.limits != Limits():
             raise UnsupportedSqlError(
@@ -113,7 +113,7 @@ class StreamPlanning:
     @property
     def limits(self) -> Limits:
         """What the options allow a batch."""
-        return Limits(self._source.options.max_files, self._source.options.max_rows)
+        return Limits(self._request.options.max_files, self._request.options.max_rows)
 
     # ------------------------------------------------------------------ offsets
 
@@ -126,8 +126,8 @@ class StreamPlanning:
 
         ``start`` is None for a PySpark before 4.2, which neither says it nor knows limits.
         """
-        table = self._source.table()
-        self._source.columns_now(table, table.metadata.schema)
+        table = self._request.table()
+        self._request.columns_now(table, table.metadata.schema)
         history = self._history(table)
         if start is None:
             return self._newest(table, history).json()
@@ -142,12 +142,12 @@ class StreamPlanning:
 
     def stop_at_newest(self) -> None:
         """What is there now is all that this run reads."""
-        table = self._source.table()
-        self._target = self._end_of(ancestors(table, self._source.head(table)))
+        table = self._request.table()
+        self._target = self._end_of(ancestors(table, self._request.head(table)))
 
     def _begin(self, table: Table, history: Sequence[Snapshot]) -> Offset | None:
         """Where the options start; None while no snapshot is as new as asked for."""
-        options = self._source.options
+        options = self._request.options
         if options.stream_from_timestamp is not None:
             for snapshot in history:
                 if snapshot.timestamp_ms >= options.stream_from_timestamp:
@@ -191,7 +191,7 @@ class StreamPlanning:
             at = start.files if snapshot.snapshot_id == start.snapshot_id else 0
             try:
                 if at == 0:
-                    self._source.takes(table, snapshot)
+                    self._request.takes(table, snapshot)
             except UnsupportedTableError:
                 if end.place == start.place:
                     raise
@@ -213,13 +213,13 @@ class StreamPlanning:
         first, last = Offset.of(start), Offset.of(end)
         if first.place == last.place:
             return []
-        table = self._source.table()
-        columns = self._source.columns_now(table, table.metadata.schema)
+        table = self._request.table()
+        columns = self._request.columns_now(table, table.metadata.schema)
         files = list(self._between(table, first, last))
-        return [pack(ScanJob(task)) for task in self._source.whole_files(table, files, columns)]
+        return [pack(ScanJob(task)) for task in self._request.whole_files(table, files, columns)]
 
     def _between(self, table: Table, start: Offset, end: Offset) -> Iterator[DataFile]:
-        history = ancestors(table, self._source.head(table))
+        history = ancestors(table, self._request.head(table))
         if start.place == START.place:
             begin = end.first or self._begin(table, history)
             if begin is None or begin.place == end.place:
@@ -239,17 +239,17 @@ class StreamPlanning:
     def _left(self, table: Table, snapshot: Snapshot, done: int) -> tuple[DataFile, ...]:
         """The appended files of a snapshot that come after the first ``done``."""
         if done == 0:
-            return self._source.appended(table, snapshot)
+            return self._request.appended(table, snapshot)
         if done == ALL or operation_of(snapshot, table.name) != APPEND:
             # The stream began after this snapshot, or left it out.
             return ()
-        return added_files(table, snapshot, self._source.query())[done:]
+        return added_files(table, snapshot, self._request.query())[done:]
 
     # ------------------------------------------------------------------ history
 
     def _history(self, table: Table) -> tuple[Snapshot, ...]:
         """The snapshots that a batch may reach, oldest first."""
-        history = ancestors(table, self._source.head(table))
+        history = ancestors(table, self._request.head(table))
         if self._target is None:
             return history
         if self._target.place == EMPTY.place:
@@ -270,7 +270,7 @@ class StreamPlanning:
     def _lost(
         self, what: str, table: Table, history: Sequence[Snapshot], snapshot_id: int | None = None
     ) -> SnapshotNotFoundError:
-        branch = self._source.options.branch or MAIN
+        branch = self._request.options.branch or MAIN
         is_cut = bool(history) and history[0].parent_snapshot_id is not None
         if snapshot_id in table.metadata.snapshots and not is_cut:
             why = "the table was rolled back or replaced, so what was read after that is not in it"

@@ -52,7 +52,7 @@ class Columns(Struct, frozen=True):
     table_uuid: str | None = None
 
 
-class TableSource(Struct, frozen=True):
+class ReadRequest(Struct, frozen=True):
     """Options of a read, and how to connect; ``connect`` may hold credentials and shows nothing."""
 
     options: ReadOptions
@@ -62,13 +62,13 @@ class TableSource(Struct, frozen=True):
     @classmethod
     def of(
         cls, options: Mapping[str, str], connect: Mapping[str, Any], fixed: Columns | None = None
-    ) -> TableSource:
+    ) -> ReadRequest:
         """Raises ProgrammingError for options that ``read_options`` refuses."""
         chosen = read_options(options)
         return cls(chosen, merged(connect, chosen), fixed)
 
     def __repr__(self) -> str:
-        return "TableSource()"
+        return "ReadRequest()"
 
     # ------------------------------------------------------------------ the table
 

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
-from icesql.query.names import SelectScope, Source, meaning_of
+from icesql.query.names import FromItem, SelectScope, meaning_of
 from icesql.query.pushdown.column_access import column_of
 
 _Type = exp.DataType.Type
@@ -92,19 +92,19 @@ class ColumnTypes:
 
     def _column(self, column: exp.Column, scope: SelectScope, depth: int) -> t.NestedField | None:
         meaning = meaning_of(column, scope)
-        if not meaning.sources or (len(meaning.sources) > 1 and len(column.parts) > 1):
+        if not meaning.items or (len(meaning.items) > 1 and len(column.parts) > 1):
             return None
-        found = self._output(meaning.sources[0], meaning.path[0], depth)
+        found = self._output(meaning.items[0], meaning.path[0], depth)
         for name in meaning.path[1:]:
             if found is None or not isinstance(found.type, t.StructType):
                 return None
             found = find_field(found.type.fields, name)
         return found
 
-    def _output(self, source: Source, name: str, depth: int) -> t.NestedField | None:
-        if source.scan is not None:
-            return find_field(self._schemas[source.scan].fields, name)
-        query = source.query
+    def _output(self, item: FromItem, name: str, depth: int) -> t.NestedField | None:
+        if item.scan is not None:
+            return find_field(self._schemas[item.scan].fields, name)
+        query = item.query
         while isinstance(query, exp.SetOperation):
             query = query.this.unnest()
         scope = self._scope_of.get(id(query))
@@ -112,7 +112,7 @@ class ColumnTypes:
             return None
         for node in scope.select.expressions:
             if isinstance(node, exp.Star):
-                inner = [each for each in scope.sources if each.has(name)]
+                inner = [each for each in scope.items if each.has(name)]
                 if len(inner) == 1:
                     return self._output(inner[0], name, depth + 1)
             elif node.alias_or_name.lower() == name.lower():

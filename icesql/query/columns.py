@@ -21,9 +21,9 @@ from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import NestedField, StructType
 from icesql.query.names import (
     PARTITION,
+    FromItem,
     Meaning,
     SelectScope,
-    Source,
     find_column,
     meaning_of,
     scan_index,
@@ -74,7 +74,7 @@ def bind_columns(
 
 def _expose_all_outside(tree: exp.Expr, scopes: Sequence[SelectScope], binder: _Binder) -> None:
     """Scans outside any analysed FROM (PIVOT) expose all columns."""
-    understood = {id(source.node) for scope in scopes for source in scope.sources}
+    understood = {id(item.node) for scope in scopes for item in scope.items}
     for table in tree.find_all(exp.Table):
         index = scan_index(table)
         if index is not None and id(table) not in understood:
@@ -151,17 +151,17 @@ class _Binder(Struct):
                     self._column(node, meaning, scope, aliases)
 
     def _joins(self, scope: SelectScope) -> None:
-        for source in scope.sources:
-            if source.scan is not None and source.columns is None:
-                self.exposed[source.scan].whole = True
-            join = source.join
+        for item in scope.items:
+            if item.scan is not None and item.columns is None:
+                self.exposed[item.scan].whole = True
+            join = item.join
             if join is None:
                 continue
             if join.method == "NATURAL":
                 self._star(scope, "")
                 self._refuse_clashes(scope, "NATURAL JOIN", join.this)
             for name in join.args.get("using") or ():
-                for each in scope.sources:
+                for each in scope.items:
                     if each.scan is None:
                         continue
                     column = self._find(each, name.name, name)
@@ -171,73 +171,73 @@ class _Binder(Struct):
                             raise _clash(f"USING ({name.name})", self.exposed[each.scan], name)
 
     def _refuse_clashes(self, scope: SelectScope, construct: str, node: exp.Expr) -> None:
-        for source in scope.sources:
-            if source.scan is not None and self.exposed[source.scan].clashing:
-                raise _clash(construct, self.exposed[source.scan], node)
+        for item in scope.items:
+            if item.scan is not None and self.exposed[item.scan].clashing:
+                raise _clash(construct, self.exposed[item.scan], node)
 
     def _star(self, scope: SelectScope, table: str) -> None:
-        for source in scope.sources:
-            if source.scan is not None and (not table or source.name == table.lower()):
-                self.exposed[source.scan].whole = True
+        for item in scope.items:
+            if item.scan is not None and (not table or item.name == table.lower()):
+                self.exposed[item.scan].whole = True
 
     def _column(
         self, node: exp.Column, meaning: Meaning, scope: SelectScope, aliases: frozenset[str]
     ) -> None:
-        for source in meaning.sources:
-            if source.scan is None:
+        for item in meaning.items:
+            if item.scan is None:
                 continue
-            exposed = self.exposed[source.scan]
-            column = self._find(source, meaning.path[0], node)
+            exposed = self.exposed[item.scan]
+            column = self._find(item, meaning.path[0], node)
             if column is None:
                 continue
             exposed.needed[column.field_id] = column
-            if column.field_id in exposed.clashing and len(meaning.sources) == 1:
+            if column.field_id in exposed.clashing and len(meaning.items) == 1:
                 _rename(node, meaning, exposed.exposed_name(column), scope)
-        if not meaning.sources:
+        if not meaning.items:
             self._unknown(node, meaning, scope, aliases)
 
-    def _find(self, source: Source, name: str, node: exp.Expr) -> NestedField | None:
-        if source.scan is None or source.columns is None:
-            if source.scan is not None:
-                self.exposed[source.scan].whole = True
+    def _find(self, item: FromItem, name: str, node: exp.Expr) -> NestedField | None:
+        if item.scan is None or item.columns is None:
+            if item.scan is not None:
+                self.exposed[item.scan].whole = True
             return None
-        return self.exposed[source.scan].find(name, node)
+        return self.exposed[item.scan].find(name, node)
 
     def _unknown(
         self, node: exp.Column, meaning: Meaning, scope: SelectScope, aliases: frozenset[str]
     ) -> None:
-        """A name that no source has: a whole row, an alias, the engine's own, or a mistake."""
+        """A name that no item has: a whole row, an alias, the engine's own, or a mistake."""
         first = meaning.path[0].lower()
-        sources = [source for each in scope.around() for source in each.sources]
-        named = [source for source in sources if source.name == first]
-        for source in named:
-            if source.scan is not None and len(meaning.path) == 1:
-                self.exposed[source.scan].whole = True
+        items = [item for each in scope.around() for item in each.items]
+        named = [item for item in items if item.name == first]
+        for item in named:
+            if item.scan is not None and len(meaning.path) == 1:
+                self.exposed[item.scan].whole = True
         if not meaning.certain or _means_no_column(node):
             return
         if len(meaning.path) > 1:
             if len(named) == 1 and named[0].scan is not None:
                 raise self._not_found(node, meaning.path[1], named)
             return
-        if named or first in aliases or first in _PSEUDO or not sources:
+        if named or first in aliases or first in _PSEUDO or not items:
             return
         if any(first in each.aliases for each in scope.around()):
             return
-        raise self._not_found(node, meaning.path[0], sources)
+        raise self._not_found(node, meaning.path[0], items)
 
     def _not_found(
-        self, node: exp.Expr, name: str, sources: Sequence[Source]
+        self, node: exp.Expr, name: str, items: Sequence[FromItem]
     ) -> ColumnNotFoundError:
-        scans = [self.exposed[source.scan].scan for source in sources if source.scan is not None]
+        scans = [self.exposed[item.scan].scan for item in items if item.scan is not None]
         names = {column.name: None for scan in scans for column in scan.schema.fields}
-        names |= {each: None for source in sources for each in sorted(source.columns or ())}
+        names |= {each: None for item in items for each in sorted(item.columns or ())}
         distinct: dict[str, str] = {}
         for each in names:
             distinct.setdefault(each.lower(), each)
         tables = {scan.table.name for scan in scans}
         return ColumnNotFoundError(
             name,
-            table=tables.pop() if len(tables) == 1 and len(sources) == len(scans) else None,
+            table=tables.pop() if len(tables) == 1 and len(items) == len(scans) else None,
             similar=similar_names(name, distinct.values()),
             offset=offset_of(node),
         )
@@ -249,18 +249,16 @@ class _Binder(Struct):
         for node in list(scope.own_nodes("expressions")):
             if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
                 table = node.parent.table if isinstance(node.parent, exp.Column) else ""
-                for source in scope.sources:
-                    meant = not source.is_filter_only and (
-                        not table or source.name == table.lower()
-                    )
-                    if meant and source.scan is not None:
-                        self._rewrite_star(node, source, self.exposed[source.scan])
+                for item in scope.items:
+                    meant = not item.is_filter_only and (not table or item.name == table.lower())
+                    if meant and item.scan is not None:
+                        self._rewrite_star(node, item, self.exposed[item.scan])
             elif isinstance(node, exp.Columns):
                 self._refuse_clashes(scope, "COLUMNS", node)
 
-    def _rewrite_star(self, star: exp.Star, source: Source, exposed: _Exposed) -> None:
+    def _rewrite_star(self, star: exp.Star, item: FromItem, exposed: _Exposed) -> None:
         for name in exposed.metadata_names:
-            star.append("except_", exp.column(name, table=source.node.alias_or_name, quoted=True))
+            star.append("except_", exp.column(name, table=item.node.alias_or_name, quoted=True))
         if not exposed.clashing:
             return
         if star.args.get("except_") or star.args.get("rename") or star.args.get("replace"):

@@ -1,4 +1,4 @@
-"""Resolve the names in each SELECT of a tree: its sources, their columns, the enclosing SELECT.
+"""Resolve the names in each SELECT of a tree: its items, their columns, the enclosing SELECT.
 
 Implements the part of DuckDB's scoping rules that icesql needs; names it cannot resolve with
 certainty are marked and left to the engine.
@@ -22,11 +22,11 @@ _SCAN = re.compile(r"__scan_(\d+)")
 PARTITION = "_partition"
 
 
-class Source(Struct, eq=False):
+class FromItem(Struct, eq=False):
     """Something in FROM. ``columns`` are its output names in lower case, None when unknown.
 
     ``scan`` is the index of an Iceberg scan, ``query`` the SELECT or set operation of a derived
-    table or CTE. ``join`` is the join that brings it in, None for the first source.
+    table or CTE. ``join`` is the join that brings it in, None for the first item.
     ``plain`` is False inside parentheses, pivots and samples, where nothing may be pushed.
     """
 
@@ -40,11 +40,11 @@ class Source(Struct, eq=False):
 
     @property
     def is_filter_only(self) -> bool:
-        """Whether the source is the right side of a SEMI or ANTI join, seen by its ON alone."""
+        """Whether the item is the right side of a SEMI or ANTI join, seen by its ON alone."""
         return self.join is not None and self.join.kind in ("SEMI", "ANTI")
 
     def has(self, name: str) -> bool:
-        """Whether the source has a column of that name, metadata columns included."""
+        """Whether the item has a column of that name, metadata columns included."""
         lower = name.lower()
         if self.columns is not None and lower in self.columns:
             return True
@@ -52,11 +52,11 @@ class Source(Struct, eq=False):
 
 
 class SelectScope(Struct, eq=False):
-    """One SELECT with its sources in order, and the SELECT that encloses it."""
+    """One SELECT with its items in order, and the SELECT that encloses it."""
 
     select: exp.Select
     parent: SelectScope | None
-    sources: list[Source] = field(default_factory=list)
+    items: list[FromItem] = field(default_factory=list)
 
     def around(self) -> Iterator[SelectScope]:
         """This SELECT and the ones around it, inner first."""
@@ -86,13 +86,13 @@ class SelectScope(Struct, eq=False):
 
 
 class Meaning(Struct, frozen=True):
-    """Sources that a column may come from, and the path below them: column, then struct children.
+    """Items that a column may come from, and the path below them: column, then struct children.
 
-    An ambiguous name, or one that USING joins, has several sources. ``certain`` is False if a
-    source of unknown columns might have the name too.
+    An ambiguous name, or one that USING joins, has several items. ``certain`` is False if a
+    item of unknown columns might have the name too.
     """
 
-    sources: tuple[Source, ...]
+    items: tuple[FromItem, ...]
     path: tuple[str, ...]
     certain: bool = True
 
@@ -115,30 +115,28 @@ def select_scopes(tree: exp.Expr, schemas: Sequence[Schema]) -> list[SelectScope
 
 
 def meaning_of(column: exp.Column, scope: SelectScope) -> Meaning:
-    """What a column of ``scope`` refers to; no sources when nothing that is known has it."""
+    """What a column of ``scope`` refers to; no items when nothing that is known has it."""
     parts = tuple(part.name for part in column.parts)
     certain = True
     for each in scope.around():
-        visible = each.sources
-        if each is scope and any(source.is_filter_only for source in visible):
+        visible = each.items
+        if each is scope and any(item.is_filter_only for item in visible):
             # Asked for only here: a column in an OR of 10,000 terms has as many ancestors.
             inside = column.find_ancestor(exp.Join, exp.Select)
-            visible = [
-                source for source in visible if not source.is_filter_only or source.join is inside
-            ]
+            visible = [item for item in visible if not item.is_filter_only or item.join is inside]
         if len(parts) > 1:
-            named = [source for source in visible if source.name == parts[0].lower()]
-            found = [source for source in named if source.has(parts[1])]
+            named = [item for item in visible if item.name == parts[0].lower()]
+            found = [item for item in named if item.has(parts[1])]
             if found:
                 return Meaning(tuple(found), parts[1:], certain)
-            if any(source.columns is None for source in named):
+            if any(item.columns is None for item in named):
                 certain = False
-        # Two sources of this SELECT that both have the name make it ambiguous, which the engine
-        # refuses; an unknown source matters to names of the SELECTs around this one alone.
-        found = [source for source in visible if source.has(parts[0])]
+        # Two items of this SELECT that both have the name make it ambiguous, which the engine
+        # refuses; an unknown item matters to names of the SELECTs around this one alone.
+        found = [item for item in visible if item.has(parts[0])]
         if found:
             return Meaning(tuple(found), parts, certain)
-        certain = certain and all(source.columns is not None for source in visible)
+        certain = certain and all(item.columns is not None for item in visible)
     return Meaning((), parts, certain)
 
 
@@ -193,7 +191,7 @@ class _Builder(Struct):
                     elif isinstance(each, exp.Expr):
                         for nested in nested_queries(each):
                             self.visit(nested, scope)
-        scope.sources = list(self._sources(query))
+        scope.items = list(self._items(query))
         self.outputs[id(query)] = self._output(scope)
         self.scopes.append(scope)
 
@@ -216,17 +214,17 @@ class _Builder(Struct):
             if isinstance(node, exp.SetOperation):
                 self.outputs[id(node)] = self.outputs.get(id(node.this.unnest()))
 
-    def _sources(self, select: exp.Select) -> Iterator[Source]:
+    def _items(self, select: exp.Select) -> Iterator[FromItem]:
         plain = not select.args.get("sample") and not select.args.get("pivots")
         start = select.args.get("from_")
         if start is not None:
-            yield from self._source(start.this, None, plain)
+            yield from self._item(start.this, None, plain)
         for join in select.args.get("joins") or ():
-            yield from self._source(join.this, join, plain)
+            yield from self._item(join.this, join, plain)
         for lateral in select.args.get("laterals") or ():
-            yield Source(lateral.alias_or_name.lower(), lateral)
+            yield FromItem(lateral.alias_or_name.lower(), lateral)
 
-    def _source(self, node: exp.Expr, join: exp.Join | None, plain: bool) -> Iterator[Source]:
+    def _item(self, node: exp.Expr, join: exp.Join | None, plain: bool) -> Iterator[FromItem]:
         inner_joins = node.args.get("joins") or ()
         changed = node.args.get("pivots") or node.args.get("sample")
         alias = node.args.get("alias")
@@ -245,18 +243,18 @@ class _Builder(Struct):
                     columns = self.outputs.get(id(query)) if query is not None else None
                 if renamed or node.args.get("pivots"):
                     columns = None
-                yield Source(name, node, join, index, query, columns, plain and not renamed)
+                yield FromItem(name, node, join, index, query, columns, plain and not renamed)
             case exp.Subquery() if isinstance(node.this, exp.Select | exp.SetOperation):
                 columns = None if changed or renamed else self.outputs.get(id(node.this))
                 modified = any(node.args.get(each) for each in node.arg_types if each not in _BARE)
                 plain = plain and not modified and not renamed
-                yield Source(name, node, join, None, node.this, columns, plain)
+                yield FromItem(name, node, join, None, node.this, columns, plain)
             case exp.Subquery() | exp.Paren():
-                yield from self._source(node.this, join, False)
+                yield from self._item(node.this, join, False)
             case _:
-                yield Source(name, node, join, plain=plain)
+                yield FromItem(name, node, join, plain=plain)
         for inner in inner_joins:
-            yield from self._source(inner.this, inner, False)
+            yield from self._item(inner.this, inner, False)
 
     def _output(self, scope: SelectScope) -> frozenset[str] | None:
         names: set[str] = set()
@@ -269,10 +267,10 @@ class _Builder(Struct):
                         return None
                     names.add(node.alias.lower())
                 case exp.Star() if not any(node.args.values()):
-                    for source in scope.sources:
-                        if source.columns is None:
+                    for item in scope.items:
+                        if item.columns is None:
                             return None
-                        names |= source.columns
+                        names |= item.columns
                 case exp.Column() if not isinstance(node.this, exp.Star):
                     names.add(node.name.lower())
                 case _:

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from icesql.iceberg.schema import Schema
 from icesql.query.bound import BoundQuery
-from icesql.query.names import SelectScope, Source, find_column, meaning_of, select_scopes
+from icesql.query.names import FromItem, SelectScope, find_column, meaning_of, select_scopes
 from icesql.query.pushdown.joins import OuterJoins
 
 
@@ -26,7 +26,7 @@ def nullable_columns(bound: BoundQuery, count: int) -> list[bool | None]:
     joins = OuterJoins(scope)
     if joins.opaque:
         return unknown
-    filled = {id(source): may_be_null for source, may_be_null in joins.seen_by_where()}
+    filled = {id(item): may_be_null for item, may_be_null in joins.seen_by_where()}
     found: list[bool | None] = []
     for node in select.expressions:
         if isinstance(node, exp.Star):
@@ -54,14 +54,13 @@ def _all_columns(
     if any(star.args.values()) or _merges(scope):
         return []
     found: list[bool | None] = []
-    for source in scope.sources:
-        if source.is_filter_only:
+    for item in scope.items:
+        if item.is_filter_only:
             continue
-        if source.scan is None:
+        if item.scan is None:
             return []
         found.extend(
-            _field_nullable(source, column.required, filled)
-            for column in schemas[source.scan].fields
+            _field_nullable(item, column.required, filled) for column in schemas[item.scan].fields
         )
     return found
 
@@ -78,15 +77,15 @@ def _column(
     if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
         return None
     meaning = meaning_of(node, scope)
-    if not meaning.certain or len(meaning.sources) != 1 or len(meaning.path) != 1:
+    if not meaning.certain or len(meaning.items) != 1 or len(meaning.path) != 1:
         return None
-    (source,) = meaning.sources
-    if source.scan is None:
+    (item,) = meaning.items
+    if item.scan is None:
         return None
-    column = find_column(schemas[source.scan], meaning.path[0], node)
-    return None if column is None else _field_nullable(source, column.required, filled)
+    column = find_column(schemas[item.scan], meaning.path[0], node)
+    return None if column is None else _field_nullable(item, column.required, filled)
 
 
-def _field_nullable(source: Source, required: bool, filled: dict[int, bool]) -> bool | None:
-    may_be_null = filled.get(id(source))
+def _field_nullable(item: FromItem, required: bool, filled: dict[int, bool]) -> bool | None:
+    may_be_null = filled.get(id(item))
     return None if may_be_null is None else not required or may_be_null

@@ -21,8 +21,8 @@ from icesql.read.columns.projection import ColumnReader, column_reader
 from icesql.read.deletes.delete_relations import DeleteRelations
 from icesql.read.deletes.equality_keys import EqualityGroup, KeyColumn, leaf_column
 from icesql.read.formats.decode_errors import converting
-from icesql.read.formats.open import open_source
-from icesql.read.formats.source import Source, SourceBatch
+from icesql.read.formats.open import open_reader
+from icesql.read.formats.reader import FileBatch, FileReader
 from icesql.read.residual_filter import evaluable, leaves, matching
 from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, ScanContext
 
@@ -60,10 +60,10 @@ def read_file(
         return
     relations = relations or DeleteRelations(context, (task,), query)
     start, end = byte_range(task)
-    source = open_source(task.data_file, context)
+    opened = open_reader(task.data_file, context)
     try:
-        reader = _FileReader(task, context, relations, source)
-        for batch in source.batches(
+        reader = _FileReader(task, context, relations, opened)
+        for batch in opened.batches(
             reader.wanted,
             start=start,
             length=end - start,
@@ -75,7 +75,7 @@ def read_file(
             if rows.num_rows:
                 yield rows
     finally:
-        source.close()
+        opened.close()
 
 
 def byte_range(task: FileScanTask) -> tuple[int, int]:
@@ -92,7 +92,7 @@ def byte_range(task: FileScanTask) -> tuple[int, int]:
 class _BatchView(Struct, frozen=True):
     """The arrays of a batch by the top-level field they were read from."""
 
-    batch: SourceBatch
+    batch: FileBatch
     arrays: dict[int, pa.Array]
 
     def column(self, reader: ColumnReader, location: str) -> pa.Array:
@@ -109,7 +109,7 @@ class _FileReader:
         task: FileScanTask,
         context: ScanContext,
         relations: DeleteRelations,
-        source: Source,
+        opened: FileReader,
     ) -> None:
         self._task, self._context = task, context
         self._location = context.storage.location(task.data_file.path)
@@ -118,11 +118,11 @@ class _FileReader:
         def reader(column: NestedField) -> ColumnReader:
             return column_reader(
                 column,
-                source.fields,
+                opened.fields,
                 constants,
                 self._location,
-                floor_nanos=source.floor_nanos,
-                missing_is_null=source.missing_is_null,
+                floor_nanos=opened.floor_nanos,
+                missing_is_null=opened.missing_is_null,
             )
 
         self._schema = arrow_schema(context.projection)
@@ -160,7 +160,7 @@ class _FileReader:
             key = leaf_column(context.schema, field_id)
             self._residual[field_id] = (key, reader(key.column))
 
-    def rows(self, batch: SourceBatch) -> pa.RecordBatch:
+    def rows(self, batch: FileBatch) -> pa.RecordBatch:
         """The batch's rows that are live and may satisfy the residual."""
         places = {each.index: array for each, array in zip(self.wanted, batch.arrays, strict=True)}
         view = _BatchView(batch, places)

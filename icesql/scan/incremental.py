@@ -13,7 +13,7 @@ from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.metadata.snapshot import Snapshot
-from icesql.scan.manifest_source import ManifestSource
+from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.spec_scan import SpecScan
 
 if TYPE_CHECKING:
@@ -91,11 +91,11 @@ def added_files(table: Table, snapshot: Snapshot, query: QueryContext) -> tuple[
     position in it can be remembered. Raises CorruptFileError, also for a snapshot that says it
     added more than its manifests name, StorageError, and UnsupportedTableError for encrypted files.
     """
-    source = ManifestSource(table.storage, query, table.name)
+    reader = ManifestReader(table.storage, query, table.name)
     stored_id = _in_manifests(snapshot.snapshot_id)
     own = [
         manifest
-        for manifest in source.manifests_of(snapshot)
+        for manifest in reader.manifests_of(snapshot)
         if manifest.content is ManifestContent.DATA
         and manifest.added_snapshot_id in (stored_id, None)
     ]
@@ -113,7 +113,7 @@ def added_files(table: Table, snapshot: Snapshot, query: QueryContext) -> tuple[
 
     added = tuple(
         entries.data_file(index)
-        for _, entries in source.entries_of(own, spec_of)
+        for _, entries in reader.entries_of(own, spec_of)
         for index in range(entries.count)
         if entries.status[index] == _ADDED and entries.snapshot_id[index] == stored_id
     )

@@ -20,7 +20,7 @@ from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.types import IcebergType
-from icesql.scan.manifest_source import ManifestSource
+from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.plan import ScanPlan, SkipRecord, Survivors
 from icesql.scan.report import ScanCounts
 from icesql.scan.spec_scan import SpecScan
@@ -95,7 +95,7 @@ class _Walk:
         self.limit_reached = False
         self._prunes = query.settings.prune
         self._filter = _trusted(scan) if self._prunes else ALWAYS_TRUE
-        self._source = ManifestSource(scan.table.storage, query, scan.table.name)
+        self._manifests = ManifestReader(scan.table.storage, query, scan.table.name)
         self._specs: dict[int, SpecScan] = {}
         self._delete_manifests: list[ManifestFile] = []
         self._places: dict[str, str] = {}  # live data file → the manifest that lists it
@@ -106,7 +106,7 @@ class _Walk:
         if snapshot is None or self._filter is ALWAYS_FALSE or self.scan.limit == 0:
             return
         data_manifests = []
-        for manifest in self._source.manifests_of(snapshot):
+        for manifest in self._manifests.manifests_of(snapshot):
             if manifest.content is ManifestContent.DATA:
                 self.counts.total_data_manifests += 1
                 data_manifests.append(manifest)
@@ -116,7 +116,7 @@ class _Walk:
         data_manifests = [each for each in data_manifests if self._opens(each)]
         self._delete_manifests = [each for each in self._delete_manifests if self._is_live(each)]
         rows_wanted = self._rows_wanted()
-        for manifest, entries in self._source.entries_of(data_manifests, self._spec_of):
+        for manifest, entries in self._manifests.entries_of(data_manifests, self._spec_of):
             self.counts.scanned_data_manifests += 1
             spec = self._spec(manifest)
             kept = self._matching_files(entries, spec)
@@ -294,7 +294,7 @@ class _Walk:
 
     def _delete_files(self, manifests: Sequence[ManifestFile]) -> Iterator[DataFile]:
         counts = self.counts
-        for manifest, entries in self._source.entries_of(manifests, self._spec_of):
+        for manifest, entries in self._manifests.entries_of(manifests, self._spec_of):
             counts.scanned_delete_manifests += 1
             live = _live(entries)
             # Deletes reach no further than the partition they are in, unless their spec has

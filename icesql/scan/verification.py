@@ -16,7 +16,7 @@ from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.types import IcebergType
-from icesql.scan.manifest_source import ManifestSource
+from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.spec_scan import SpecScan
 from icesql.scan.table_scan import TableScan
 
@@ -31,8 +31,8 @@ def verify_snapshot(scan: TableScan, query: QueryContext) -> int:
     if snapshot is None:
         return 0
     storage = scan.table.storage
-    source = ManifestSource(storage, query, scan.table.name)
-    manifests = source.manifests_of(snapshot)
+    reader = ManifestReader(storage, query, scan.table.name)
+    manifests = reader.manifests_of(snapshot)
 
     def spec_of(manifest: ManifestFile) -> tuple[PartitionSpec, Sequence[IcebergType]]:
         metadata = scan.table.metadata
@@ -40,7 +40,7 @@ def verify_snapshot(scan: TableScan, query: QueryContext) -> int:
         return spec, SpecScan(spec, ALWAYS_TRUE, scan.schema, metadata).types
 
     totals = _Totals()
-    for manifest, entries in source.entries_of(manifests, spec_of):
+    for manifest, entries in reader.entries_of(manifests, spec_of):
         path = storage.location(manifest.manifest_path)
         length = storage.size(manifest.manifest_path)
         if manifest.manifest_length not in (None, length):

@@ -40,11 +40,11 @@ def two_snapshots(folder: Path) -> TableWriter:
 
 
 def source(table: TableWriter | str, **options: Any) -> Any:
-    from icesql.datasource.table import TableSource
+    from icesql.datasource.table import ReadRequest
 
     path = table if isinstance(table, str) else table.folder
     named = {name.replace("_", "-"): str(value) for name, value in options.items()}
-    return TableSource.of({"path": path, **named}, {})
+    return ReadRequest.of({"path": path, **named}, {})
 
 
 def planned(table: TableWriter | str, **options: Any) -> Any:
@@ -86,12 +86,12 @@ class Query:
 
     def restart(self, **options: Any) -> Query:
         from icesql.datasource.stream_read import StreamPlanning
-        from icesql.datasource.table import TableSource
+        from icesql.datasource.table import ReadRequest
 
         self.options |= options
         named = {name.replace("_", "-"): str(value) for name, value in self.options.items()}
-        source = TableSource.of({"path": self.table.folder, **named}, {})
-        self.planning = StreamPlanning(TableSource(source.options, {}, source.columns()))
+        source = ReadRequest.of({"path": self.table.folder, **named}, {})
+        self.planning = StreamPlanning(ReadRequest(source.options, {}, source.columns()))
         return self
 
     def start_of(self, batch: int) -> dict[str, int]:

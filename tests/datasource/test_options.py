@@ -86,8 +86,8 @@ def test_values_of_unknown_options_are_not_repeated(spark_here: None, table: Tab
 
 
 def test_options_win_over_what_was_registered(spark_here: None, warehouse: Path) -> None:
-    from icesql.datasource.table import TableSource
+    from icesql.datasource.table import ReadRequest
 
     options = {"path": "shop.customers", "warehouse": str(warehouse)}
-    found = TableSource.of(options, {"warehouse": "/nowhere", "name": "x"})
+    found = ReadRequest.of(options, {"warehouse": "/nowhere", "name": "x"})
     assert found.table().identifier == ("shop", "customers")

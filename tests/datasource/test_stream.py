@@ -318,11 +318,11 @@ def test_options_are_checked(query: Any, options: dict[str, Any], text: str) -> 
 
 def test_limits_that_spark_would_not_keep_are_refused(query: Any, table: TableWriter) -> None:
     from icesql.datasource.stream_read import StreamPlanning
-    from icesql.datasource.table import TableSource
+    from icesql.datasource.table import ReadRequest
 
     options = {"path": table.folder, "streaming-max-rows-per-micro-batch": "5"}
     with pytest.raises(UnsupportedSqlError, match=r"max-rows-per-batch.*4\.2"):
-        StreamPlanning(TableSource.of(options, {}), takes_limits=False)
+        StreamPlanning(ReadRequest.of(options, {}), takes_limits=False)
 
 
 def test_before_spark_4_2_the_newest_snapshot_ends_a_batch(query: Any, table: TableWriter) -> None:
@@ -357,9 +357,9 @@ def test_before_spark_4_2_the_newest_snapshot_ends_a_batch(query: Any, table: Ta
 def test_an_idle_stream_opens_no_manifest(
     query: Any, table: TableWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from icesql.scan.manifest_source import ManifestSource
+    from icesql.scan.manifest_reader import ManifestReader
 
     stream = query()
     assert stream.run() == [[1, 2, 3, 4]]
-    monkeypatch.delattr(ManifestSource, "manifests_of")
+    monkeypatch.delattr(ManifestReader, "manifests_of")
     assert not stream.restart().plan()

@@ -36,10 +36,10 @@ def table(tmp_path: Path) -> TableWriter:
 
 
 def test_names_with_and_without_the_catalog(spark_here: None, warehouse: Path) -> None:
-    from icesql.datasource.table import TableSource
+    from icesql.datasource.table import ReadRequest
 
     def table_of(path: str, **connect: Any) -> str:
-        return str(TableSource.of({"path": path}, connect).table().name)
+        return str(ReadRequest.of({"path": path}, connect).table().name)
 
     uri = f"sqlite:///{warehouse}/catalog.db"
     for connect in ({"uri": uri}, {"uri": uri, "name": "shop"}, {"warehouse": str(warehouse)}):
@@ -60,11 +60,11 @@ def test_names_with_and_without_the_catalog(spark_here: None, warehouse: Path) -
 def test_another_configured_catalog_is_found_by_its_name(
     spark_here: None, warehouse: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from icesql.datasource.table import TableSource
+    from icesql.datasource.table import ReadRequest
 
     monkeypatch.setenv("PYICEBERG_CATALOG__SHOP__URI", f"sqlite:///{warehouse}/catalog.db")
     for connect in ({}, {"warehouse": str(warehouse)}):
-        found = TableSource.of({"path": "shop.shop.customers"}, connect).table()
+        found = ReadRequest.of({"path": "shop.shop.customers"}, connect).table()
         assert found.identifier[-1] == "customers"
 
 
@@ -120,10 +120,10 @@ def test_a_name_with_a_comma_stands_in_backticks(spark_here: None, tmp_path: Pat
 
 def test_the_partition_column_is_there(spark_here: None, warehouse: Path) -> None:
     from icesql.datasource.batch_read import BatchPlanning
-    from icesql.datasource.table import TableSource
+    from icesql.datasource.table import ReadRequest
 
     options = {"path": "shop.orders", "columns": "_partition, id"}
-    found = TableSource.of(options, {"warehouse": str(warehouse)})
+    found = ReadRequest.of(options, {"warehouse": str(warehouse)})
     rows_read = values(BatchPlanning(replace(found, fixed=found.columns())))
     assert rows_read[0]["_partition"].keys() == {"ordered_on", "region"}
 

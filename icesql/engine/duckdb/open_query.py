@@ -10,7 +10,7 @@ from icesql.engine.forked import keep_in_forks
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from icesql.engine.duckdb.arrow_source import ArrowSource
+    from icesql.engine.duckdb.arrow_stream import ArrowStream
     from icesql.engine.duckdb.instance import Instance
 
 
@@ -22,7 +22,7 @@ class OpenQuery:
 
     def __init__(self) -> None:
         self.cursor: Any = None
-        self.streams: list[ArrowSource] = []
+        self.streams: list[ArrowStream] = []
         self.reader: Iterator[pa.RecordBatch] = iter(())
         self._instance: Instance | None = None
         keep_in_forks(self)

@@ -28,7 +28,7 @@ from icesql.engine.spark.errors import has_crossed, is_gone, spark_exceptions, t
 from icesql.engine.spark.progress import SparkJobs
 from icesql.engine.spark.reader import ReaderFrames, readable_folders
 from icesql.engine.spark.scans import Scans
-from icesql.engine.spark.session import SparkSource
+from icesql.engine.spark.session import SparkSessions
 from icesql.engine.spark.types import declared_array
 from icesql.errors import DataError, Error, InterfaceError
 
@@ -45,12 +45,12 @@ _CLOSE_SECONDS: Final = 0.5
 class SparkEngine:
     """Runs bound queries on Spark; one for each icesql connection, safe for threads.
 
-    ``source`` holds one of "session" (a SparkSession), "master" and "remote"; none of them means
+    ``chosen`` holds one of "session" (a SparkSession), "master" and "remote"; none of them means
     ``local[*]``.
     """
 
-    def __init__(self, source: Mapping[str, Any] | None = None) -> None:
-        self._source = SparkSource(source or {})
+    def __init__(self, chosen: Mapping[str, Any] | None = None) -> None:
+        self._sessions = SparkSessions(chosen or {})
         self._pool = InstancePool()
         self._footers, self._frames = FooterCache(), ReaderFrames()
         self._open: WeakSet[SparkResult] = WeakSet()
@@ -60,7 +60,7 @@ class SparkEngine:
     ) -> SparkResult:
         """Translate a query and return its result; Spark starts it when rows are asked for."""
         result = SparkResult(
-            bound, plans, query, self._source, self._pool, self._footers, self._frames
+            bound, plans, query, self._sessions, self._pool, self._footers, self._frames
         )
         self._open.add(result)
         return result
@@ -74,7 +74,7 @@ class SparkEngine:
         for result in results:
             # A Connect client that is closed can stop nothing any more.
             result.wait(_CLOSE_SECONDS)
-        self._source.close()
+        self._sessions.close()
 
 
 class _OpenQuery:
@@ -113,13 +113,13 @@ class SparkResult:
         bound: BoundQuery,
         plans: Sequence[ScanPlan],
         query: QueryContext,
-        source: SparkSource,
+        sessions: SparkSessions,
         pool: InstancePool,
         footers: FooterCache,
         frames: ReaderFrames,
     ) -> None:
         self._frames = frames
-        self._query, self._source = query, source
+        self._query, self._sessions = query, sessions
         self._bound, self._plans = bound, tuple(plans)
         self._pool, self._footers = pool, footers
         self._zone = time_zone(query.settings.timezone)
@@ -148,7 +148,7 @@ class SparkResult:
         instance, cursor = self._pool.cursor(folders, settings)
         try:
             tree, self.columns = declared_columns(self._bound, self._plans, cursor)
-            session = self._source.session(settings.timezone)
+            session = self._sessions.session(settings.timezone)
             nonce = secrets.token_hex(8)
             self._open.jobs = jobs = SparkJobs(session, f"icesql-{nonce}", self._query)
             self._open.scans = scans = Scans(
@@ -178,11 +178,11 @@ class SparkResult:
             # Which classes Spark raises is only known where PySpark is installed.
             if not isinstance(error, spark_exceptions()):
                 if isinstance(error, AttributeError):
-                    self._source.check()
+                    self._sessions.check()
                 raise
             cancelled = self._query.cancel.is_set()
             if not cancelled and is_gone(error):
-                self._source.forget()
+                self._sessions.forget()
             found = translate(error, self._mark, cancelled=cancelled, planning=planning)
             # Java's trace adds nothing to the worker's own error.
             raise found from (None if has_crossed(error, self._mark) else error)

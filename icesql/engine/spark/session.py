@@ -81,11 +81,11 @@ def require_java() -> None:
         )
 
 
-class SparkSource:
+class SparkSessions:
     """Where Spark comes from: the user's session, a Connect server, or a master started here."""
 
-    def __init__(self, source: Mapping[str, Any]) -> None:
-        self._source = source
+    def __init__(self, chosen: Mapping[str, Any]) -> None:
+        self._chosen = chosen
         self._root: Any = None
         self._started = False
         self._by_zone: dict[str, Any] = {}
@@ -100,7 +100,7 @@ class SparkSource:
         """
         with self._lock:
             if self._root is not None and _has_ended(self._root):
-                if self._source.get("session") is not None:
+                if self._chosen.get("session") is not None:
                     raise OperationalError(_ENDED)
                 self._root = None
                 self._by_zone.clear()
@@ -112,15 +112,15 @@ class SparkSource:
 
     def _open(self) -> Any:
         require_pyspark()
-        given = [name for name in ("session", "master", "remote") if self._source.get(name)]
+        given = [name for name in ("session", "master", "remote") if self._chosen.get(name)]
         if len(given) > 1:
             raise ProgrammingError(f"pass only one of {' and '.join(given)}")
-        if self._source.get("session") is not None:
-            return self._source["session"]
-        if self._source.get("remote"):
+        if self._chosen.get("session") is not None:
+            return self._chosen["session"]
+        if self._chosen.get("remote"):
             self._started = True
-            return _connect(str(self._source["remote"]))
-        master = self._source.get("master")
+            return _connect(str(self._chosen["remote"]))
+        master = self._chosen.get("master")
         hint = "the PySpark that is installed only speaks Spark Connect: remote=…"
         _require("a Spark to start", "pyspark.core.context", hint=hint)
         self._started = not _has_session()

@@ -80,9 +80,9 @@ def _type_of(
 ) -> t.IcebergType | None:
     def resolve(column: exp.Column) -> t.NestedField | None:
         meaning = meaning_of(column, scope)
-        if len(meaning.sources) != 1 or not meaning.certain:
+        if len(meaning.items) != 1 or not meaning.certain:
             return None
-        index = meaning.sources[0].scan
+        index = meaning.items[0].scan
         if index is None:
             return None
         found = find_column(scans[index].schema, meaning.path[0], column)

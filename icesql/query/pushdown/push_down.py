@@ -20,7 +20,7 @@ from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, And, Leaf, Or, Pre
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import NestedField, StructType
 from icesql.query.bound import PushedConjunct
-from icesql.query.names import SelectScope, Source, find_column, meaning_of
+from icesql.query.names import FromItem, SelectScope, find_column, meaning_of
 from icesql.query.pushdown.joins import OuterJoins
 from icesql.query.short_sql import short_sql
 
@@ -58,9 +58,7 @@ def push_down(
     if not query.settings.prune:
         return scans, ()
     pusher = _Pusher(scans, query, {id(scope.select): scope for scope in scopes})
-    pusher.uses = Counter(
-        id(source.query) for scope in scopes for source in scope.sources if source.query
-    )
+    pusher.uses = Counter(id(item.query) for scope in scopes for item in scope.items if item.query)
     for scope in reversed(scopes):
         pusher.push(scope)
     limits = _limit(tree, scopes)
@@ -100,7 +98,7 @@ class _Pusher(Struct):
                 self._use(conjunct, scope, outer.seen_by_on(join))
 
     def _use(
-        self, conjunct: exp.Expr, scope: SelectScope, targets: Sequence[tuple[Source, bool]]
+        self, conjunct: exp.Expr, scope: SelectScope, targets: Sequence[tuple[FromItem, bool]]
     ) -> None:
         """Push one condition into each target; the flag says that it may be filled with NULL."""
         from icesql.iceberg.expressions.evaluate import evaluate
@@ -109,15 +107,15 @@ class _Pusher(Struct):
         reasons: list[str] = []
         concerned: list[int] = []
         found = False
-        for source, nullable in targets:
-            if not _mentions(conjunct, scope, source):
+        for item, nullable in targets:
+            if not _mentions(conjunct, scope, item):
                 continue
-            if source.scan is None:
-                if not nullable and source.query is not None:
-                    found = self._through(conjunct, scope, source) or found
+            if item.scan is None:
+                if not nullable and item.query is not None:
+                    found = self._through(conjunct, scope, item) or found
                 continue
-            concerned.append(source.scan)
-            resolve = _resolver(scope, source, self.scans[source.scan].schema)
+            concerned.append(item.scan)
+            resolve = _resolver(scope, item, self.scans[item.scan].schema)
             try:
                 translation = translate(conjunct, resolve, self.query)
             except RecursionError:
@@ -131,11 +129,11 @@ class _Pusher(Struct):
                 reasons.append("it may hold for the NULL rows of an outer join")
                 continue
             found = True
-            self.filters.setdefault(source.scan, []).append(predicate)
+            self.filters.setdefault(item.scan, []).append(predicate)
             if len(self.pushed) < _MOST_TOLD:
-                named = _with_names(predicate, self.scans[source.scan].schema)
+                named = _with_names(predicate, self.scans[item.scan].schema)
                 note = "; ".join(dict.fromkeys(translation.reasons))
-                self.pushed.append(PushedConjunct(source.scan, short_sql(conjunct), named, note))
+                self.pushed.append(PushedConjunct(item.scan, short_sql(conjunct), named, note))
         if len(self.pushed) >= _MOST_TOLD:
             return
         if not found and (reasons or conjunct.find(exp.Column)):
@@ -145,9 +143,9 @@ class _Pusher(Struct):
 
     # -------------------------------------------------------------- derived tables
 
-    def _through(self, conjunct: exp.Expr, scope: SelectScope, source: Source) -> bool:
+    def _through(self, conjunct: exp.Expr, scope: SelectScope, item: FromItem) -> bool:
         """Hand a condition on a derived table to the SELECTs that make it."""
-        query = source.query
+        query = item.query
         assert query is not None
         if self.uses[id(query)] != 1 or _is_recursive(query):
             return False
@@ -161,7 +159,7 @@ class _Pusher(Struct):
         for branch, select_list in zip(branches, lists, strict=True):
             if select_list is None or len(select_list) != len(names):
                 return False
-            inner = self._substitute(conjunct, scope, source, names, select_list)
+            inner = self._substitute(conjunct, scope, item, names, select_list)
             if inner is None:
                 return False
             handed.append((id(branch), inner))
@@ -184,12 +182,12 @@ class _Pusher(Struct):
                 case exp.Star() if not any(node.args.values()):
                     if any(join.args.get("using") or join.method for join in _joins(scope)):
                         return None
-                    for source in scope.sources:
-                        if source.scan is None or not source.name or source.is_filter_only:
+                    for item in scope.items:
+                        if item.scan is None or not item.name or item.is_filter_only:
                             return None
                         found += [
-                            (column.name, exp.column(column.name, table=source.name, quoted=True))
-                            for column in self.scans[source.scan].schema.fields
+                            (column.name, exp.column(column.name, table=item.name, quoted=True))
+                            for column in self.scans[item.scan].schema.fields
                         ]
                 case exp.Alias():
                     found.append((node.alias, node.this))
@@ -203,7 +201,7 @@ class _Pusher(Struct):
         self,
         conjunct: exp.Expr,
         scope: SelectScope,
-        source: Source,
+        item: FromItem,
         names: Sequence[str],
         select_list: Sequence[tuple[str, exp.Expr]],
     ) -> exp.Expr | None:
@@ -213,7 +211,7 @@ class _Pusher(Struct):
         replacements: dict[int, exp.Expr] = {}
         for column in conjunct.find_all(exp.Column):
             meaning = meaning_of(column, scope)
-            if meaning.sources != (source,) or not meaning.certain:
+            if meaning.items != (item,) or not meaning.certain:
                 return None
             name = meaning.path[0].lower()
             if names.count(name) != 1:
@@ -251,10 +249,10 @@ class _Pusher(Struct):
                     return False
                 scope = self.scope_of[id(branch)]
                 meaning = meaning_of(node, scope)
-                if len(meaning.sources) != 1 or meaning.sources[0].scan is None:
+                if len(meaning.items) != 1 or meaning.items[0].scan is None:
                     return False
-                schema = self.scans[meaning.sources[0].scan].schema
-                column = _resolver(scope, meaning.sources[0], schema)(node)
+                schema = self.scans[meaning.items[0].scan].schema
+                column = _resolver(scope, meaning.items[0], schema)(node)
                 types.add(None if column is None else column.type)
             if len(types) != 1 or None in types:
                 return False
@@ -265,11 +263,11 @@ class _Pusher(Struct):
 
 
 def _resolver(
-    scope: SelectScope, source: Source, schema: Schema
+    scope: SelectScope, item: FromItem, schema: Schema
 ) -> Callable[[exp.Column], NestedField | None]:
     def resolve(column: exp.Column) -> NestedField | None:
         meaning = meaning_of(column, scope)
-        if meaning.sources != (source,) or not meaning.certain:
+        if meaning.items != (item,) or not meaning.certain:
             return None
         field_found = find_column(schema, meaning.path[0], column)
         for child in meaning.path[1:]:
@@ -281,9 +279,9 @@ def _resolver(
     return resolve
 
 
-def _mentions(conjunct: exp.Expr, scope: SelectScope, source: Source) -> bool:
+def _mentions(conjunct: exp.Expr, scope: SelectScope, item: FromItem) -> bool:
     columns = conjunct.find_all(exp.Column)
-    return any(source in meaning_of(column, scope).sources for column in columns) or (
+    return any(item in meaning_of(column, scope).items for column in columns) or (
         conjunct.find(exp.Column) is None
     )
 
@@ -373,10 +371,10 @@ def _with_names(predicate: Predicate, schema: Schema) -> Predicate:
 def _limit(tree: exp.Expr, scopes: Sequence[SelectScope]) -> dict[int, int]:
     """Scan index → rows that are enough, for SELECT columns FROM table LIMIT n alone."""
     scope = next((scope for scope in scopes if scope.select is tree), None)
-    if scope is None or len(scope.sources) != 1 or not _has_only(scope.select, _LIMIT_PARTS):
+    if scope is None or len(scope.items) != 1 or not _has_only(scope.select, _LIMIT_PARTS):
         return {}
-    source = scope.sources[0]
-    if source.scan is None or not source.plain:
+    item = scope.items[0]
+    if item.scan is None or not item.plain:
         return {}
     for node in scope.select.expressions:
         if not all(isinstance(each, _ROW_BY_ROW) for each in node.walk()):
@@ -386,7 +384,7 @@ def _limit(tree: exp.Expr, scopes: Sequence[SelectScope]) -> dict[int, int]:
     skipped = 0 if offset is None else _whole_number(offset)
     if limit is None or skipped is None:
         return {}
-    return {source.scan: limit + skipped}
+    return {item.scan: limit + skipped}
 
 
 def _whole_number(node: exp.Expr | None) -> int | None:

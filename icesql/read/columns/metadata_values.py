@@ -30,10 +30,10 @@ from icesql.iceberg.types import NestedField, StructType
 from icesql.read.columns.arrow_schema import arrow_type
 from icesql.read.columns.projection import ColumnReader
 from icesql.read.columns.values import one_value, repeated
-from icesql.read.formats.source import SourceBatch
+from icesql.read.formats.reader import FileBatch
 from icesql.scan.tasks.task import FileScanTask, ScanContext
 
-Values = Callable[[SourceBatch, "pa.Array | None", "npt.NDArray[np.bool_] | None"], pa.Array]
+Values = Callable[[FileBatch, "pa.Array | None", "npt.NDArray[np.bool_] | None"], pa.Array]
 
 
 class MetadataColumn(Struct, frozen=True):
@@ -88,10 +88,10 @@ def _constant(value: Any, column: NestedField) -> MetadataColumn:
 def _stored_or(
     column: NestedField,
     reader: Callable[[NestedField], ColumnReader],
-    derive: Callable[[SourceBatch], pa.Array],
+    derive: Callable[[FileBatch], pa.Array],
 ) -> MetadataColumn:
     def values(
-        batch: SourceBatch, stored: pa.Array | None, deleted: npt.NDArray[np.bool_] | None
+        batch: FileBatch, stored: pa.Array | None, deleted: npt.NDArray[np.bool_] | None
     ) -> pa.Array:
         derived = derive(batch)
         return derived if stored is None else pc.coalesce(stored, derived)
@@ -99,12 +99,12 @@ def _stored_or(
     return MetadataColumn(values, reader(column))
 
 
-def _positions(batch: SourceBatch) -> pa.Array:
+def _positions(batch: FileBatch) -> pa.Array:
     return pa.array(np.arange(batch.first, batch.first + batch.count, dtype=np.int64))
 
 
 def _deleted(
-    batch: SourceBatch, stored: pa.Array | None, deleted: npt.NDArray[np.bool_] | None
+    batch: FileBatch, stored: pa.Array | None, deleted: npt.NDArray[np.bool_] | None
 ) -> pa.Array:
     return pa.array(np.zeros(batch.count, np.bool_) if deleted is None else deleted)
 

@@ -30,7 +30,7 @@ from icesql.read.columns.partition_constants import partition_constants
 from icesql.read.columns.projection import column_reader
 from icesql.read.deletes.key_index import KeyIndex, build_key_index
 from icesql.read.formats.decode_errors import converting
-from icesql.read.formats.open import open_source
+from icesql.read.formats.open import open_reader
 from icesql.scan.tasks.task import FileScanTask, ScanContext, distinct_deletes
 
 PartitionKey: TypeAlias = tuple[int, tuple[Any, ...]]
@@ -207,16 +207,16 @@ class EqualityGroup(Struct, frozen=True):
     def _file_batches(self, file: DataFile) -> Iterator[pa.RecordBatch]:
         location = self.context.storage.location(file.path)
         constants = partition_constants(file, self.context, location)
-        source = open_source(file, self.context)
+        opened = open_reader(file, self.context)
         try:
             readers = [
                 column_reader(
                     key.column,
-                    source.fields,
+                    opened.fields,
                     constants,
                     location,
-                    floor_nanos=source.floor_nanos,
-                    missing_is_null=source.missing_is_null,
+                    floor_nanos=opened.floor_nanos,
+                    missing_is_null=opened.missing_is_null,
                 )
                 for key in self.columns
             ]
@@ -229,7 +229,7 @@ class EqualityGroup(Struct, frozen=True):
                     )
             wanted = list({r.source.index: r.source for r in readers if r.source}.values())
             places = {each.index: place for place, each in enumerate(wanted)}
-            for batch in source.batches(
+            for batch in opened.batches(
                 wanted, start=0, length=0, whole=True, predicate=ALWAYS_TRUE
             ):
                 self.query.check()
@@ -246,7 +246,7 @@ class EqualityGroup(Struct, frozen=True):
                 arrays.append(pa.array(np.full(batch.count, file.sequence_number, np.int64)))
                 yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
         finally:
-            source.close()
+            opened.close()
 
     def deleted(
         self, task: FileScanTask, columns: Sequence[pa.Array]

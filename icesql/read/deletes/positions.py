@@ -25,7 +25,7 @@ from icesql.iceberg.metadata_columns import DELETE_FILE_PATH, DELETE_POS
 from icesql.iceberg.schema import Schema
 from icesql.read.columns.projection import column_reader
 from icesql.read.formats.decode_errors import converting
-from icesql.read.formats.open import open_source
+from icesql.read.formats.open import open_reader
 from icesql.scan.tasks.task import FileScanTask, ScanContext, distinct_deletes
 from icesql.storage.cache import kept
 
@@ -167,13 +167,13 @@ class PositionDeletes:
     def _batches(self, delete: DataFile) -> Iterator[tuple[pa.Array, Positions]]:
         context = replace(self._context, schema=_SCHEMA, file_schema=_SCHEMA, name_mapping=_NAMES)
         location = context.storage.location(delete.path)
-        source = open_source(delete, context)
+        opened = open_reader(delete, context)
         try:
             readers = [
-                column_reader(column, source.fields, {}, location) for column in _SCHEMA.fields
+                column_reader(column, opened.fields, {}, location) for column in _SCHEMA.fields
             ]
             wanted = [reader.source for reader in readers if reader.source is not None]
-            for batch in source.batches(
+            for batch in opened.batches(
                 wanted, start=0, length=0, whole=True, predicate=ALWAYS_TRUE
             ):
                 arrays = []
@@ -184,7 +184,7 @@ class PositionDeletes:
                     raise CorruptFileError(location, "a position delete without path or position")
                 yield arrays[0], arrays[1].to_numpy()
         finally:
-            source.close()
+            opened.close()
 
 
 def _longest_vector(cardinality: int | None) -> int:

@@ -22,11 +22,11 @@ from icesql.read.formats.avro_columns import (
 )
 from icesql.read.formats.decode_errors import decoding
 from icesql.read.formats.file_fields import FileField, table_fields
-from icesql.read.formats.source import BATCH_ROWS, SourceBatch, check_row_count, sliced
+from icesql.read.formats.reader import BATCH_ROWS, FileBatch, check_row_count, sliced
 from icesql.scan.tasks.task import ScanContext
 
 
-class AvroSource:
+class AvroFileReader:
     """An open Avro file."""
 
     floor_nanos = False
@@ -63,8 +63,8 @@ class AvroSource:
         length: int,
         whole: bool,
         predicate: Predicate,
-    ) -> Iterator[SourceBatch]:
-        """Rows of the blocks whose sync marker lies in the range (see ``Source``)."""
+    ) -> Iterator[FileBatch]:
+        """Rows of the blocks whose sync marker lies in the range (see ``FileReader``)."""
         first: int | None = None
         records: list[Any] = []
         seen, file = 0, self._data_file
@@ -118,7 +118,7 @@ class AvroSource:
 
     def _batches(
         self, records: list[Any], wanted: Sequence[FileField], first: int
-    ) -> Iterator[SourceBatch]:
+    ) -> Iterator[FileBatch]:
         arrays: list[pa.Array] = []
         for each in wanted:
             name, _, column = self._record.children[each.index]

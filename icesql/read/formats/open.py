@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from icesql.errors import UnsupportedTableError
 from icesql.iceberg.manifest.data_file import DataFile
-from icesql.read.formats.source import Source
+from icesql.read.formats.reader import FileReader
 from icesql.scan.tasks.task import ScanContext
 
 
-def open_source(file: DataFile, context: ScanContext) -> Source:
+def open_reader(file: DataFile, context: ScanContext) -> FileReader:
     """Open a data file, or a delete file that is not a deletion vector.
 
     Raises UnsupportedTableError for an encrypted file or a format that the spec does not know,
@@ -18,16 +18,16 @@ def open_source(file: DataFile, context: ScanContext) -> Source:
         raise UnsupportedTableError("encryption", table=context.table, path=file.path)
     match file.file_format.upper():
         case "PARQUET":
-            from icesql.read.formats.parquet import ParquetSource
+            from icesql.read.formats.parquet import ParquetFileReader
 
-            return ParquetSource(file, context)
+            return ParquetFileReader(file, context)
         case "AVRO":
-            from icesql.read.formats.avro import AvroSource
+            from icesql.read.formats.avro import AvroFileReader
 
-            return AvroSource(file, context)
+            return AvroFileReader(file, context)
         case "ORC":
-            from icesql.read.formats.orc import OrcSource
+            from icesql.read.formats.orc import OrcFileReader
 
-            return OrcSource(file, context)
+            return OrcFileReader(file, context)
         case other:
             raise UnsupportedTableError(f"file format {other}", table=context.table, path=file.path)

@@ -18,14 +18,14 @@ from icesql.iceberg.manifest.data_file import DataFile
 from icesql.read.formats.decode_errors import decoding
 from icesql.read.formats.file_fields import FileField, arrow_fields, table_fields
 from icesql.read.formats.orc_tail import Stripe, read_stripes
-from icesql.read.formats.source import SourceBatch, check_row_count, sliced
+from icesql.read.formats.reader import FileBatch, check_row_count, sliced
 from icesql.scan.tasks.task import ScanContext
 
 _FIELD_ID: Final = b"iceberg.id"
 _OUT_OF_RANGE: Final = "out of range for nanosecond"
 
 
-class OrcSource:
+class OrcFileReader:
     """An open ORC file."""
 
     # Java keeps the microseconds of an ORC timestamp, which has nanoseconds.
@@ -71,8 +71,8 @@ class OrcSource:
         length: int,
         whole: bool,
         predicate: Predicate,
-    ) -> Iterator[SourceBatch]:
-        """Rows of the stripes that begin in the range (see ``Source``)."""
+    ) -> Iterator[FileBatch]:
+        """Rows of the stripes that begin in the range (see ``FileReader``)."""
         first = 0
         for number, stripe in enumerate(self._stripes):
             if stripe.rows and (whole or start <= stripe.offset < start + length):

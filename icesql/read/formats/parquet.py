@@ -22,13 +22,13 @@ from icesql.read.formats.file_fields import (
     walk,
 )
 from icesql.read.formats.parquet_footer import read_row_counts
+from icesql.read.formats.reader import BATCH_ROWS, FileBatch, check_row_count
 from icesql.read.formats.row_groups import RowGroups
-from icesql.read.formats.source import BATCH_ROWS, SourceBatch, check_row_count
 from icesql.read.formats.thrift import BadThrift
 from icesql.scan.tasks.task import ScanContext
 
 
-class ParquetSource:
+class ParquetFileReader:
     """An open Parquet file."""
 
     floor_nanos = False
@@ -99,8 +99,8 @@ class ParquetSource:
         length: int,
         whole: bool,
         predicate: Predicate,
-    ) -> Iterator[SourceBatch]:
-        """Rows of the row groups whose midpoint lies in the range (see ``Source``)."""
+    ) -> Iterator[FileBatch]:
+        """Rows of the row groups whose midpoint lies in the range (see ``FileReader``)."""
         with decoding(self.path):
             groups = RowGroups(self.metadata, self.fields, self._leaves, self._schema)
             chosen = [
@@ -120,11 +120,11 @@ class ParquetSource:
                 yield from self._run(run, wanted, first, rows)
             else:
                 for begin in range(0, rows, BATCH_ROWS):
-                    yield SourceBatch((), min(BATCH_ROWS, rows - begin), first + begin)
+                    yield FileBatch((), min(BATCH_ROWS, rows - begin), first + begin)
 
     def _run(
         self, groups: list[int], wanted: Sequence[FileField], first: int, rows: int
-    ) -> Iterator[SourceBatch]:
+    ) -> Iterator[FileBatch]:
         """Rows of consecutive row groups, so that positions go up by one."""
         # Ascending: Arrow gives the columns in the order in which they are asked for.
         indices = sorted(leaf for each in wanted for leaf in self._leaves[each.index])
@@ -145,7 +145,7 @@ class ParquetSource:
                 break
             if batch.num_rows:
                 arrays = tuple(batch.column(place) for place in places)
-                yield SourceBatch(arrays, batch.num_rows, first + seen)
+                yield FileBatch(arrays, batch.num_rows, first + seen)
             seen += batch.num_rows
         if seen != rows:
             raise CorruptFileError(self.path, f"{rows} rows expected, {seen} found")

@@ -9,7 +9,7 @@ from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.types import IcebergType
-from icesql.scan.manifest_source import ManifestSource
+from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.spec_scan import SpecScan
 from icesql.scan.table_scan import TableScan
 
@@ -26,8 +26,8 @@ def count_rows(scan: TableScan, query: QueryContext) -> int | None:
         return 0
     if scan.row_filter is not ALWAYS_TRUE or scan.limit is not None:
         return None
-    source = ManifestSource(scan.table.storage, query, scan.table.name)
-    manifests = [each for each in source.manifests_of(scan.snapshot) if each.has_live_files]
+    reader = ManifestReader(scan.table.storage, query, scan.table.name)
+    manifests = [each for each in reader.manifests_of(scan.snapshot) if each.has_live_files]
     if any(each.content is ManifestContent.DELETES for each in manifests):
         return None
     listed = [_listed_rows(each) for each in manifests]
@@ -40,7 +40,7 @@ def count_rows(scan: TableScan, query: QueryContext) -> int | None:
         return spec, SpecScan(spec, ALWAYS_TRUE, scan.schema, metadata).types
 
     seen: set[str] = set()
-    for _, entries in source.entries_of(unknown, spec_of):
+    for _, entries in reader.entries_of(unknown, spec_of):
         for live, rows, path in zip(entries.live, entries.record_count, entries.path, strict=True):
             if live:
                 if rows < 0 or path in seen:

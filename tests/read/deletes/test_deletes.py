@@ -376,13 +376,13 @@ def test_an_upsert_stream_reads_each_delete_file_once(
     import icesql.read.deletes.equality_keys as equality_keys
 
     opened: list[str] = []
-    genuine = equality_keys.open_source
+    genuine = equality_keys.open_reader
 
     def counting(file: DataFile, scan: Any) -> Any:
         opened.append(file.path)
         return genuine(file, scan)
 
-    monkeypatch.setattr(equality_keys, "open_source", counting)
+    monkeypatch.setattr(equality_keys, "open_reader", counting)
     commits = 12
     files = [numbers(tmp_path, 5, sequence_number=n) for n in range(commits)]
     deletes = [

@@ -36,7 +36,7 @@ from icesql.iceberg.types import (
     DecimalType,
     StructType,
 )
-from icesql.read.formats.open import open_source
+from icesql.read.formats.open import open_reader
 from icesql.read.task import read_file, read_task
 from icesql.scan.tasks.task import CombinedScanTask, FileScanTask
 from tests.read.read_tables import (
@@ -86,7 +86,7 @@ def test_positions_count_row_groups_that_are_skipped(tmp_path: Path) -> None:
 def test_row_groups_outside_the_residual_are_not_read(tmp_path: Path) -> None:
     path = write_parquet(tmp_path, [A], [list(range(1000))], rows_per_group=100)
     scan = context([column(1, "a")])
-    source = open_source(data_file(path), scan)
+    source = open_reader(data_file(path), scan)
     batches = source.batches(
         source.fields, start=0, length=0, whole=True, predicate=leaf(Operation.EQ, 1, 250)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from icesql.engine.duckdb.arrow_source import ArrowSource
+from icesql.engine.duckdb.arrow_stream import ArrowStream
 from icesql.engine.duckdb.relations.file_facts import FileFacts, of_unknown_size
 from icesql.engine.duckdb.relations.relation import (
     PlainFiles,
@@ -52,7 +52,7 @@ def live_rows(
     return Relation(live.sql, {**live.parameters, **parameters}, registered)
 
 
-def _positions(tasks: Sequence[FileScanTask], relations: DeleteRelations) -> ArrowSource | None:
+def _positions(tasks: Sequence[FileScanTask], relations: DeleteRelations) -> ArrowStream | None:
     import pyarrow as pa
 
     parts = []
@@ -110,7 +110,7 @@ class _Keys:
 
     def _streamed(self) -> str:
         name = f"__{self._name}"
-        self.registered[name] = ArrowSource(self._group.schema, self._group.batches)
+        self.registered[name] = ArrowStream(self._group.schema, self._group.batches)
         return f'SELECT * FROM "{name}"'
 
     def _read_by_duckdb(self) -> str:

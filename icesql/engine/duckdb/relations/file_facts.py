@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from icesql.engine.duckdb.arrow_source import ArrowSource
+from icesql.engine.duckdb.arrow_stream import ArrowStream
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,7 +47,7 @@ class FileFacts:
         return f' JOIN "{self._name}" ON {self._reader}.file_index = "{self._name}".file'
 
     @property
-    def registered(self) -> dict[str, ArrowSource]:
+    def registered(self) -> dict[str, ArrowStream]:
         """The table to register, by its name; nothing when no expression needs it."""
         if not self._columns:
             return {}
@@ -59,13 +59,13 @@ class FileFacts:
         return {self._name: of_unknown_size(pa.table(columns))}
 
 
-def of_unknown_size(table: pa.Table) -> ArrowSource:
+def of_unknown_size(table: pa.Table) -> ArrowStream:
     """A table whose number of rows DuckDB does not learn.
 
     Files read by field id count as one row in DuckDB's plans. A join partner of known size would
     become the probe side, and the hash table be made of the files' rows.
     """
-    return ArrowSource(table.schema, lambda: iter(table.to_batches()))
+    return ArrowStream(table.schema, lambda: iter(table.to_batches()))
 
 
 def _runs(values: Sequence[int | None]) -> list[tuple[int, int | None]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from icesql.context import QueryContext
-from icesql.engine.duckdb.arrow_source import ArrowSource, TaskStream
+from icesql.engine.duckdb.arrow_stream import ArrowStream, TaskStream
 from icesql.engine.duckdb.errors import is_fatal
 from icesql.engine.duckdb.relations import grouping
 from icesql.engine.duckdb.relations.by_name import by_footer
@@ -44,7 +44,7 @@ class RelationBuilder:
     """
 
     def __init__(
-        self, cursor: Any, footers: FooterCache, query: QueryContext, streams: list[ArrowSource]
+        self, cursor: Any, footers: FooterCache, query: QueryContext, streams: list[ArrowStream]
     ) -> None:
         self._cursor, self._footers, self._query = cursor, footers, query
         self._streams = streams
@@ -203,7 +203,7 @@ class RelationBuilder:
             files, DeleteRelations(context, tasks, self._query), self._is_duckdb_group
         )
         self._streams.extend(
-            source for source in relation.registered.values() if isinstance(source, ArrowSource)
+            source for source in relation.registered.values() if isinstance(source, ArrowStream)
         )
         return relation
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from icesql.config import Settings
 from icesql.context import QueryContext
-from icesql.engine.duckdb.arrow_source import ArrowSource
+from icesql.engine.duckdb.arrow_stream import ArrowStream
 from icesql.engine.duckdb.bad_file import name_bad_file
 from icesql.engine.duckdb.errors import translate
 from icesql.engine.duckdb.instance import InstancePool
@@ -74,7 +74,7 @@ class FragmentJob(Struct, frozen=True):
             if (path := task.context.storage.local_path(each.path)) is not None
         }
         instance, cursor = _instances().cursor(folders, settings)
-        streams: list[ArrowSource] = []
+        streams: list[ArrowStream] = []
         try:
             yield from self._run(cursor, query, streams)
         except (duckdb.Error, UnicodeDecodeError, OSError) as error:
@@ -96,7 +96,7 @@ class FragmentJob(Struct, frozen=True):
             instance.release(cursor)
 
     def _run(
-        self, cursor: Any, query: QueryContext, streams: list[ArrowSource]
+        self, cursor: Any, query: QueryContext, streams: list[ArrowStream]
     ) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
@@ -122,7 +122,7 @@ class FragmentJob(Struct, frozen=True):
 
 
 def _relation(
-    cursor: Any, index: int, task: CombinedScanTask, query: QueryContext, streams: list[ArrowSource]
+    cursor: Any, index: int, task: CombinedScanTask, query: QueryContext, streams: list[ArrowStream]
 ) -> Relation:
     context = task.context
     builder = RelationBuilder(cursor, _footers(), query, streams)

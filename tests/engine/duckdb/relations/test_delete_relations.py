@@ -199,7 +199,7 @@ def test_positions_are_decoded_once_and_again_when_the_file_changed(tmp_path, mo
 
         monkeypatch.setattr(module, name, call)
 
-    counting(positions, "open_source")
+    counting(positions, "open_reader")
     counting(deletion_vector, "read_deletion_vector")
     table = TableWriter(tmp_path, FIELDS, version=3 if kind == "vectors" else 2)
     files = [

@@ -29,7 +29,7 @@ _LONG: Final = 4 << 20
 SpecOf = Callable[[ManifestFile], tuple[PartitionSpec, Sequence[IcebergType]]]
 
 
-class ManifestSource:
+class ManifestReader:
     """The manifests of one table for one statement; the storage's cache keeps decoded ones."""
 
     def __init__(self, storage: Storage, query: QueryContext, table: str) -> None:

@@ -21,7 +21,7 @@ _QUEUED_BATCHES: Final = 4
 _STEP_SECONDS: Final = 0.05
 
 
-class ArrowSource:
+class ArrowStream:
     """``__arrow_c_stream__`` over batches that ``opened`` gives anew for each scan.
 
     ``error`` keeps what stopped a scan: DuckDB passes on only its text.
@@ -54,7 +54,7 @@ class ArrowSource:
         """End every scan that is under way."""
 
 
-class TaskStream(ArrowSource):
+class TaskStream(ArrowStream):
     """The live rows of some file tasks, columns named ``c<field id>``.
 
     Files are read ahead by ``threads`` threads, in no order. ``stop()`` ends the threads, also

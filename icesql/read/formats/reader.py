@@ -17,7 +17,7 @@ from icesql.scan.file_identity import count_problem
 BATCH_ROWS = 65_536
 
 
-class SourceBatch(Struct, frozen=True):
+class FileBatch(Struct, frozen=True):
     """Consecutive rows of a file; ``arrays`` follow the fields asked for.
 
     ``first`` is the position in the file of the first row, before any filtering.
@@ -28,7 +28,7 @@ class SourceBatch(Struct, frozen=True):
     first: int
 
 
-class Source(Protocol):
+class FileReader(Protocol):
     """An open data or delete file.
 
     ``floor_nanos`` and ``missing_is_null`` are those of ``column_reader``.
@@ -46,7 +46,7 @@ class Source(Protocol):
         length: int,
         whole: bool,
         predicate: Predicate,
-    ) -> Iterator[SourceBatch]:
+    ) -> Iterator[FileBatch]:
         """Rows of the byte range in file order, at most ``BATCH_ROWS`` a batch.
 
         ``wanted`` are top-level fields. Parts of the file in which no row can match ``predicate``
@@ -64,8 +64,8 @@ def check_row_count(file: DataFile, found: int, path: str) -> None:
         raise CorruptFileError(path, problem)
 
 
-def sliced(arrays: Sequence[pa.Array], count: int, first: int) -> Iterator[SourceBatch]:
+def sliced(arrays: Sequence[pa.Array], count: int, first: int) -> Iterator[FileBatch]:
     """Cut long arrays into batches of at most ``BATCH_ROWS`` rows."""
     for begin in range(0, count, BATCH_ROWS):
         rows = min(BATCH_ROWS, count - begin)
-        yield SourceBatch(tuple(array.slice(begin, rows) for array in arrays), rows, first + begin)
+        yield FileBatch(tuple(array.slice(begin, rows) for array in arrays), rows, first + begin)
