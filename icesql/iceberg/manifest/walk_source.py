@@ -58,6 +58,8 @@ class WalkLines:
             "   text = f'bad Avro block: {problem}'",
             "   raise CorruptFileError(path, text, offset=offset) from error",
         ]
+        # The lines hold words of this file and numbers alone, whatever the writer's schema says:
+        # tests/security/test_no_code_from_data.py compares them for two schemas.
         exec(compile("\n".join(lines), "<manifest walk>", "exec"), self.names)
         walk: Callable[..., None] = self.names["walk"]
         return walk
