@@ -59,7 +59,7 @@ class Offset(Struct, frozen=True):
         """The offset that ``json`` wrote. Raises ProgrammingError for one of another reader."""
         if not {"snapshot_id", "files"} <= json.keys():
             raise ProgrammingError(
-                "another reader than icesql wrote the checkpoint; give the stream one of "
+                "the checkpoint was written by another reader than icesql; give the stream one of "
                 'its own, and option("stream-from", …) where the other stopped'
             )
         first = None
