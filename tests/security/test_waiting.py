@@ -194,7 +194,7 @@ def test_so_many_calls_and_no_more_hang(monkeypatch: pytest.MonkeyPatch) -> None
     gate = threading.Event()
     for _ in range(3):
         Errand(lambda: gate.wait(HANGS)).leave()
-    with pytest.raises(OperationalError, match="3 requests that were given up"):
+    with pytest.raises(OperationalError, match="3 abandoned requests"):
         QueryContext().wait_for(lambda: 1)
     gate.set()
 
