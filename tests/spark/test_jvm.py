@@ -119,12 +119,9 @@ def test_spark_is_silent_and_its_sockets_are_gone_with_the_process(spark_here: N
     done = run(SOCKETS)
     rows, mapped, folder = done.stdout.splitlines()
     assert (rows, mapped) == ("[(2,)]", "[2]"), done.stderr[-3000:]
-    # A line of Java itself cannot be helped, nor what a Python worker of PySpark, which the end of
-    # the JVM kills, had begun to report of that.
-    mine, traceback, theirs = done.stderr.partition("Traceback (most recent call last):")
-    assert [line for line in mine.splitlines() if "incubator" not in line] == []
-    assert not traceback or not theirs.strip() or "pyspark" in theirs
-    assert "icesql" not in theirs
+    # A line of Java itself cannot be helped.
+    told = [line for line in done.stderr.splitlines() if "incubator" not in line]
+    assert told == [], done.stderr
     assert folder.startswith("True ")
     assert not Path(folder.removeprefix("True ")).exists()
 
