@@ -1,0 +1,139 @@
+"""A text as DuckDB's own parser reads it: the nodes of its tree and where each stands in the text.
+
+``json_serialize_sql`` gives the tree of a SELECT. It counts places in bytes of UTF-8, in a text
+whose Unicode spaces have become plain ones; here they are characters of the text that was given.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from icesql.sql.positions import syntax_error, unsupported
+
+Node = Mapping[str, Any]
+
+_NOWHERE: Final = 1 << 63
+# What DuckDB takes for a space outside of quotes and line comments, and what it steps over.
+_SPACES: Final = "\u00a0\u2000-\u200d\u202f\u205f\u2060\u3000\ufeff"
+_STRIPPED: Final = re.compile(
+    rf"'[^']*(?:'|\Z)|\"[^\"]*(?:\"|\Z)|--[^\n\r]*|(\$(?:[A-Za-z\x80-\U0010ffff]"
+    rf"[A-Za-z0-9\x80-\U0010ffff]*)?\$).*?(?:\1|\Z)|([{_SPACES}])",
+    re.DOTALL,
+)
+_TOKENS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]|[^\s,:{}\[\]"]+')
+
+
+class EngineNode(Struct, frozen=True):
+    """An expression, a table reference, a query or one of its modifiers.
+
+    ``value`` is what ``json_serialize_sql`` gives for it. ``start`` and ``end`` are its place in
+    characters of the text, None where DuckDB names none; an operator's is often that of the
+    operator alone.
+    """
+
+    value: Node
+    start: int | None = None
+    end: int | None = None
+
+    @property
+    def kind(self) -> str:
+        """Such as COLUMN_REF, FUNCTION, BASE_TABLE, TABLE_FUNCTION, SELECT_NODE."""
+        return str(self.value["type"])
+
+
+class EngineTree(Struct, frozen=True):
+    """The statements of ``text``: their query nodes as ``json_serialize_sql`` gives them."""
+
+    text: str
+    statements: tuple[Node, ...]
+    # How many bytes are before each character; empty where a character is a byte.
+    starts: tuple[int, ...] = ()
+
+    def walk(self, top: Node | None = None) -> Iterator[EngineNode]:
+        """Each node of ``top``, or of all statements, before the ones inside it."""
+        stack: list[Any] = [top] if top is not None else list(reversed(self.statements))
+        while stack:
+            each = stack.pop()
+            if isinstance(each, dict):
+                if isinstance(each.get("type"), str):
+                    yield self.node(each)
+                stack.extend(reversed([*each.values()]))
+            elif isinstance(each, list):
+                stack.extend(reversed(each))
+
+    def node(self, value: Node) -> EngineNode:
+        """A node with its place."""
+        first, length = value.get("query_location"), value.get("query_location_length")
+        if first is None or length is None or first >= _NOWHERE:
+            return EngineNode(value)
+        return EngineNode(value, self.offset(first), self.offset(first + length))
+
+    def offset(self, byte: int) -> int:
+        """The character at a place that DuckDB names."""
+        return bisect_left(self.starts, byte) if self.starts else byte
+
+
+def parse(cursor: Any, text: str) -> EngineTree:
+    """The tree of a text of SELECTs; several statements, or none, are no error.
+
+    Raises SqlSyntaxError at the place where DuckDB's parser gave up, and UnsupportedSqlError for
+    what it reads but does not tell of: other statements, dynamic PIVOT, mixed parameters.
+    """
+    found = cursor.execute("SELECT json_serialize_sql($1::VARCHAR)", [text]).fetchone()[0]
+    try:
+        tree = json.loads(found)
+    except RecursionError:
+        tree = _decode_deep(found)
+    starts = _starts(text)
+    if not tree["error"]:
+        statements = tuple(each["node"] for each in tree["statements"])
+        return EngineTree(text, statements, starts)
+    message = str(tree["error_message"])
+    if tree["error_type"] != "parser":
+        raise unsupported("this statement", None, message)
+    place = tree.get("position")
+    found_at = None if place is None else EngineTree(text, (), starts).offset(int(place))
+    raise syntax_error(message.replace("syntax error at or near", "unexpected", 1), found_at)
+
+
+def _starts(text: str) -> tuple[int, ...]:
+    if text.isascii():
+        return ()
+    read = _STRIPPED.sub(lambda found: " " if found[2] else found[0], text)
+    places, byte = [], 0
+    for character in read:
+        places.append(byte)
+        code = ord(character)
+        byte += 1 + (code > 0x7F) + (code > 0x7FF) + (code > 0xFFFF)
+    places.append(byte)
+    return tuple(places)
+
+
+def _decode_deep(text: str) -> Any:
+    """JSON that is nested deeper than Python's decoder goes."""
+    top: list[Any] = []
+    open_values: list[Any] = [top]
+    key: str | None = None
+    for token in _TOKENS.finditer(text):
+        found = token[0]
+        if found in "}]":
+            open_values.pop()
+            continue
+        parent = open_values[-1]
+        if isinstance(parent, dict) and key is None:
+            key = json.loads(found)
+            continue
+        value: Any = {} if found == "{" else [] if found == "[" else json.loads(found)
+        if key is None:
+            parent.append(value)
+        else:
+            parent[key], key = value, None
+        if found in "{[":
+            open_values.append(value)
+    return top[0]
