@@ -94,6 +94,5 @@ def test_deep_chains_have_trees(cursor: Any, count: int) -> None:
 def test_deep_json_is_decoded_as_json(cursor: Any) -> None:
     sql = """SELECT 'a"b\\c{[é', 1.5, true, NULL, x -> 'y' FROM t WHERE a IN (1, 2)"""
     text = cursor.execute("SELECT json_serialize_sql($1::VARCHAR)", [sql]).fetchone()[0]
-    import json
 
     assert _decode_deep(text) == json.loads(text)
