@@ -150,6 +150,7 @@ def _described_scan(
     return {
         "index": index,
         "table": scan.table.name,
+        "metadata_table": scan.metadata_table,
         "snapshot_id": None if scan.snapshot is None else scan.snapshot.snapshot_id,
         "snapshot": resolved.snapshot,
         "ref": scan.ref,
@@ -211,7 +212,8 @@ def _where_pushed(predicate: Predicate, scan: TableScan) -> str:
 
 
 def _scan_lines(scan: Mapping[str, Any]) -> Iterator[str]:
-    yield f"scan {scan['index']}: {scan['table']}"
+    name = scan["metadata_table"]
+    yield f"scan {scan['index']}: {scan['table']}{'' if name is None else f'.{name}'}"
     yield f"  snapshot: {scan['snapshot'] or 'none, the table is empty'}"
     if scan["after_last_commit"] is not None:
         yield f"    the current snapshot: {scan['after_last_commit']} is after the last commit"
@@ -223,6 +225,10 @@ def _scan_lines(scan: Mapping[str, Any]) -> Iterator[str]:
         stopped = " (planning stopped early)" if scan["limit_reached"] else ""
         yield f"  limit: {scan['limit']} rows{stopped}"
     columns = ", ".join(scan["columns"]) or "none, only rows are counted"
+    if name is not None:
+        yield f"  columns: {columns}"
+        yield "  rows: from metadata alone, except those of position_deletes"
+        return
     yield f"  columns: {columns} ({scan['bytes']:,} bytes to read)"
     yield f"  manifests: {_counts(scan['data_manifests'])}"
     if scan["delete_manifests"]["total"]:

@@ -8,6 +8,7 @@ from icesql.query.bound import BoundQuery, ScanNote
 from icesql.query.columns import bind_columns
 from icesql.query.constants.current_time import stop_clock
 from icesql.query.files import bind_files
+from icesql.query.metadata_scan import load, metadata_scan
 from icesql.query.names import select_scopes
 from icesql.query.nested_names import name_nested_queries
 from icesql.query.pushdown.listed_values import type_lists
@@ -34,17 +35,20 @@ def bind(statement: Query, names: SearchPath, query: QueryContext) -> BoundQuery
     travels = [at_instant(reference.travel, query) for reference in statement.references]
     tables = _open_tables(statement.references, names, query)
     scans, resolved, notes = [], [], []
-    for travel, table in zip(travels, tables, strict=True):
+    for reference, travel, (table, metadata_table) in zip(
+        statement.references, travels, tables, strict=True
+    ):
         selected = select_snapshot(table, travel, query)
-        scans.append(
-            TableScan(
-                table=table,
-                snapshot=selected.snapshot,
-                schema=selected.schema,
-                projection=selected.schema,
-                ref=selected.ref,
-            )
+        scan = TableScan(
+            table=table,
+            snapshot=selected.snapshot,
+            schema=selected.schema,
+            projection=selected.schema,
+            ref=selected.ref,
         )
+        if metadata_table is not None:
+            scan = metadata_scan(scan, metadata_table, reference)
+        scans.append(scan)
         if selected.note is not None and selected.note not in notes:
             notes.append(selected.note)
         snapshot = selected.snapshot
@@ -77,20 +81,23 @@ def _open_tables(
     references: tuple[TableReference, ...],
     names: SearchPath,
     query: QueryContext,
-) -> list[Table]:
-    """One Table per reference; a table named twice is the same value, so one moment in time."""
-    by_reference: dict[tuple[object, ...], Table] = {}
+) -> list[tuple[Table, str | None]]:
+    """A Table per reference and the metadata table that is meant.
+
+    A table named twice is the same value, so one moment in time.
+    """
+    by_reference: dict[tuple[object, ...], tuple[Table, str | None]] = {}
     by_place: dict[tuple[object, ...], Table] = {}
     tables = []
     for reference in references:
         query.check()
-        key = (reference.parts, reference.path)
-        table = by_reference.get(key)
-        if table is None:
-            table = names.load(reference.parts, reference.path, query)
+        key = (reference.parts, reference.path, reference.metadata_table)
+        found = by_reference.get(key)
+        if found is None:
+            table, metadata_table = load(reference, names, query)
             # Two spellings of one name ("T" and t) must not see two versions of its metadata.
             folder = table.metadata_location.rpartition("/")[0]
             table = by_place.setdefault((table.identifier, folder), table)
-            by_reference[key] = table
-        tables.append(table)
+            found = by_reference[key] = (table, metadata_table)
+        tables.append(found)
     return tables

@@ -18,7 +18,7 @@ from sqlglot import exp
 from icesql.errors import ColumnNotFoundError, UnsupportedSqlError, similar_names
 from icesql.iceberg.metadata_columns import METADATA_COLUMNS, partition_column
 from icesql.iceberg.schema import Schema
-from icesql.iceberg.types import NestedField, StructType
+from icesql.iceberg.types import NestedField
 from icesql.query.names import (
     PARTITION,
     FromItem,
@@ -102,6 +102,8 @@ class _Exposed(Struct):
         if found is not None:
             return found
         lower = name.lower()
+        if self.scan.metadata_table is not None:
+            return None
         if lower == PARTITION:
             return united_partition_column(self.scan)
         return METADATA_COLUMNS.get(lower)
@@ -304,29 +306,8 @@ def _clash(construct: str, exposed: _Exposed, node: exp.Expr) -> UnsupportedSqlE
 
 
 def united_partition_column(scan: TableScan) -> NestedField | None:
-    """``_partition``: a struct of the partition fields of all specs of the table.
+    """``_partition`` of a scan's table; None for a table that was never partitioned."""
+    from icesql.iceberg.metadata.partition_type import united_partition_type
 
-    Without those whose column was dropped; a field has the name that the newest spec gives it and
-    the type of a spec that does not void it. Source: Java ``Partitioning.partitionType``.
-    """
-    from icesql.iceberg.partitioning import partition_types
-
-    fields: dict[int, NestedField] = {}
-    voided: set[int] = set()
-    metadata = scan.table.metadata
-    for spec in sorted(metadata.specs.values(), key=lambda each: each.spec_id, reverse=True):
-        types = partition_types(spec, metadata.schema)
-        for part, part_type in zip(spec.fields, types, strict=True):
-            if metadata.schema.field_by_id.get(part.source_id) is None:
-                continue
-            known = fields.get(part.field_id)
-            if known is not None and part.field_id not in voided:
-                continue
-            name = part.name if known is None else known.name
-            fields[part.field_id] = NestedField(part.field_id, name, part_type)
-            if part.transform.lower() == "void":
-                voided.add(part.field_id)
-            else:
-                voided.discard(part.field_id)
-    ordered = tuple(fields[field_id] for field_id in sorted(fields))
-    return partition_column(StructType(ordered)) if ordered else None
+    united = united_partition_type(scan.table.metadata)
+    return partition_column(united) if united.fields else None

@@ -18,6 +18,7 @@ from icesql.scan.table_scan import TableScan
 from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, ScanContext, without_metrics
 
 if TYPE_CHECKING:
+    from icesql.scan.metadata_tables.rows import MetadataRows
     from icesql.scan.tasks.packing import Packing
 
 
@@ -60,7 +61,8 @@ class ScanPlan(Struct, frozen=True, dict=True):
     """What to read for one scan; immutable.
 
     ``files`` are whole files in the order of the manifests. ``skipped`` is empty unless the scan is
-    one to explain. ``tasks``, ``report`` and ``projected_bytes`` are worked out on first use.
+    one to explain. ``metadata`` has the rows of a metadata table, which has no files. ``tasks``,
+    ``report`` and ``projected_bytes`` are worked out on first use.
     """
 
     scan: TableScan
@@ -72,6 +74,7 @@ class ScanPlan(Struct, frozen=True, dict=True):
     survivors: tuple[Survivors, ...] = ()
     planning_seconds: float = 0.0
     limit_reached: bool = False
+    metadata: MetadataRows | None = None
 
     @cached_property
     def packing(self) -> Packing:
@@ -107,6 +110,8 @@ class ScanPlan(Struct, frozen=True, dict=True):
 
         Deletes make it unknown, as does a file without a record count.
         """
+        if self.metadata is not None:
+            return None if self.metadata.delete_files else len(self.metadata.rows)
         counts = [task.data_file.record_count for task in self.files]
         return None if self.has_deletes or any(each < 0 for each in counts) else sum(counts)
 
@@ -114,7 +119,7 @@ class ScanPlan(Struct, frozen=True, dict=True):
     def projected_bytes(self) -> int:
         """Stored bytes of the projected columns; of whole files where manifests have no sizes."""
         leaves = projected_leaves(self.scan.projection)
-        if not leaves:
+        if not leaves or self.metadata is not None:
             return 0
         if len(leaves) == len(projected_leaves(self.scan.schema)):
             return self.counts.total_file_size_in_bytes

@@ -42,6 +42,8 @@ def plan(scan: TableScan, query: QueryContext) -> ScanPlan:
     encrypted tables, CorruptFileError, StorageError, and QueryCancelledError between manifests.
     """
     started = time.perf_counter()
+    if scan.metadata_table is not None:
+        return _plan_metadata(scan, query, started)
     walk = _Walk(scan, query)
     files = tuple(walk.file_tasks())
     return ScanPlan(
@@ -54,6 +56,20 @@ def plan(scan: TableScan, query: QueryContext) -> ScanPlan:
         survivors=tuple(walk.survivors),
         planning_seconds=time.perf_counter() - started,
         limit_reached=walk.limit_reached,
+    )
+
+
+def _plan_metadata(scan: TableScan, query: QueryContext, started: float) -> ScanPlan:
+    from icesql.scan.metadata_tables.rows import metadata_rows
+
+    rows = metadata_rows(scan, query)
+    return ScanPlan(
+        scan=scan,
+        context=scan_context(scan),
+        files=(),
+        settings=query.settings,
+        planning_seconds=time.perf_counter() - started,
+        metadata=rows,
     )
 
 

@@ -20,7 +20,8 @@ class TableScan(Struct, frozen=True):
     the rows.
     ``limit`` may be set only if any rows of the scan will do, which an ORDER BY or
     a WHERE of any kind rules out. ``ref`` is the branch or tag that was asked for. With ``explain``
-    the plan remembers why each file was skipped.
+    the plan remembers why each file was skipped. ``metadata_table`` is the name of a metadata
+    table whose rows are asked for instead of the table's own.
     """
 
     table: Table
@@ -31,3 +32,4 @@ class TableScan(Struct, frozen=True):
     limit: int | None = None
     ref: str | None = None
     explain: bool = False
+    metadata_table: str | None = None

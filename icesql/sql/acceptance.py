@@ -99,7 +99,7 @@ _JOIN_WORDS: Final = frozenset(
 # grammar/engine_functions.txt.
 _TABLE_FUNCTIONS: Final = frozenset(
     {"explode", "explode_outer", "exploding_generate_series", "generate_subscripts"}
-    | {"iceberg_scan", "posexplode"}
+    | {"iceberg_scan", "iceberg_snapshots", "iceberg_metadata", "posexplode"}
 )
 
 # Functions whose second argument is the name of an aggregate, as a text.

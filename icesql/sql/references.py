@@ -15,6 +15,8 @@ from icesql.sql.statement import TableReference
 from icesql.sql.time_travel import SnapshotId, TimeTravel, read_travel
 
 _LAST: Final = 1 << 60
+# Table functions that are given the path of a table.
+_FUNCTIONS: Final = ("iceberg_scan", "iceberg_snapshots", "iceberg_metadata")
 
 
 class _Qualified(Struct, frozen=True):
@@ -45,12 +47,14 @@ def take_references(tree: exp.Expr, *, seconds: bool) -> tuple[TableReference, .
                 raise syntax_error("a table name with an empty part", table)
             alias = parts[-1]
         else:
-            path, given = _scan_path(table)
+            alias = function_name(table.this)
+            path, given = _scan_path(table, alias)
             if travel is not None and given is not None:
                 raise unsupported("two versions of one table", table, "give one of them")
             travel = travel or given
-            parts, alias = (path.rstrip("/").rsplit("/", 1)[-1] or path,), "iceberg_scan"
-        references.append(TableReference(index, parts, path, travel, offset_of(table)))
+            parts = (path.rstrip("/").rsplit("/", 1)[-1] or path,)
+        metadata = alias if path is not None and alias != "iceberg_scan" else None
+        references.append(TableReference(index, parts, path, travel, offset_of(table), metadata))
         if len(parts) > 1 and not table.alias:
             owner = table.find_ancestor(exp.Select)
             lowered = tuple(part.lower() for part in parts)
@@ -78,7 +82,7 @@ def _iceberg_tables(tree: exp.Expr) -> Iterator[exp.Table]:
             single = not node.args.get("db") and not is_function
             if single and node.name.lower() in visible:
                 _refuse_travel(node, f'the WITH query "{node.name}"')
-            elif not is_function or function_name(node.this) == "iceberg_scan":
+            elif not is_function or function_name(node.this) in _FUNCTIONS:
                 yield node
             else:
                 _refuse_travel(node, f"{function_name(node.this)}()")
@@ -105,16 +109,16 @@ def _travel(table: exp.Table, seconds: bool) -> TimeTravel | None:
     return None if clause is None else read_travel(clause, seconds=seconds)
 
 
-def _scan_path(table: exp.Table) -> tuple[str, TimeTravel | None]:
+def _scan_path(table: exp.Table, function: str) -> tuple[str, TimeTravel | None]:
     """The path of ``iceberg_scan('path' [, snapshot_from_id => id])``."""
     offset = offset_of(table)
     arguments = list(table.this.expressions)
     if not arguments:
-        raise syntax_error("iceberg_scan() needs a path", offset, ("a text",))
+        raise syntax_error(f"{function}() needs a path", offset, ("a text",))
     path, travel = arguments[0], None
     if not (isinstance(path, exp.Literal) and path.is_string):
         raise syntax_error(
-            "the path of iceberg_scan() is a text in single quotes or a parameter", offset
+            f"the path of {function}() is a text in single quotes or a parameter", offset
         )
     for argument in arguments[1:]:
         named = isinstance(argument, (exp.Kwarg, exp.PropertyEQ, exp.EQ))
@@ -128,12 +132,12 @@ def _scan_path(table: exp.Table) -> tuple[str, TimeTravel | None]:
         elif name != "allow_moved_paths":
             # Moved tables are always found; every other option is one of DuckDB's own reader.
             raise unsupported(
-                f"the option {name} of iceberg_scan()",
+                f"the option {name} of {function}()",
                 offset,
-                "a version is chosen with iceberg_scan('path') FOR VERSION AS OF …",
+                f"a version is chosen with {function}('path') FOR VERSION AS OF …",
             )
     if not path.this:
-        raise syntax_error("iceberg_scan() needs a path", offset, ("a text",))
+        raise syntax_error(f"{function}() needs a path", offset, ("a text",))
     return str(path.this), travel
 
 

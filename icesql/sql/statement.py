@@ -16,7 +16,8 @@ class TableReference(Struct, frozen=True):
     """One place where a statement names an Iceberg table; ``"__scan_<index>"`` in its tree.
 
     ``parts`` are the names as written (``a.b.c`` → 3). ``path`` is set for
-    ``iceberg_scan('path')`` alone, whose ``parts`` is the last piece of the path.
+    ``iceberg_scan('path')`` and its like alone, whose ``parts`` is the last piece of the path.
+    ``metadata_table`` is set for ``iceberg_snapshots('path')`` and ``iceberg_metadata('path')``.
     ``offset`` is where it stands in the SQL, for errors.
     """
 
@@ -25,6 +26,7 @@ class TableReference(Struct, frozen=True):
     path: str | None = None
     travel: TimeTravel | None = None
     offset: int | None = None
+    metadata_table: str | None = None
 
     @property
     def name(self) -> str:

@@ -26,7 +26,7 @@ from icesql.sql.parse import parse
         "SELECT * FROM query_table('t')",
         "SELECT * FROM postgres_scan('a', 'b', 'c')",
         "SELECT * FROM sqlite_scan('a', 'b')",
-        "SELECT * FROM iceberg_metadata('x')",
+        "SELECT * FROM iceberg_column_stats('x')",
         "SELECT * FROM arrow_scan(1, 2, 3)",
         "SELECT * FROM json_execute_serialized_sql('x')",
         "SELECT * FROM t, LATERAL read_text('x')",

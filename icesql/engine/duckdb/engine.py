@@ -141,7 +141,10 @@ class LocalResult:
         for index, (plan, own) in enumerate(zip(self._plans, groups, strict=True)):
             confirmed = builder.confirm(plan.context, own)
             used.extend(group.name for group in confirmed for _ in group.tasks)
-            relation = builder.relation(index, plan.context, confirmed)
+            if plan.metadata is not None:
+                relation = builder.metadata(index, plan.metadata, plan.context)
+            else:
+                relation = builder.relation(index, plan.context, confirmed)
             for name, source in relation.registered.items():
                 cursor.register(name, source)
             sources[f"__scan_{index}"] = relation.sql

@@ -24,7 +24,7 @@ from icesql.engine.spark.fragments.row_fragments import filtered
 from icesql.engine.spark.reader import ReaderFrames, is_spark_readable
 from icesql.engine.spark.sql.dialect import check_functions, spark_sql
 from icesql.engine.spark.tasks import SparkTasks, parallelism
-from icesql.engine.spark.types import quoted, spark_schema
+from icesql.engine.spark.types import carrier, quoted, spark_schema
 from icesql.engine.spark.worker import ScanJob, pack
 from icesql.iceberg.metadata_columns import POS
 from icesql.iceberg.schema import Schema
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from icesql.engine.result_schema import ResultColumn
+    from icesql.scan.metadata_tables.rows import MetadataRows
     from icesql.scan.plan import ScanPlan
 
 # How a scan is read: as rows of its tasks, as partial results of its tasks, or by Spark's reader.
@@ -65,6 +66,9 @@ class Scans:
         self._nonce, self._mark = nonce, mark
         self._footers, self._frames = footers, frames
         self._views: list[str] = []
+        if any(plan.metadata is not None for plan in plans):
+            # Rows that the driver has already: no task reads them.
+            self.ways = frozenset()
         self.groups: tuple[str, ...] = ()
         self.rest: Rest | None = None
         # Tasks of icesql's own reading, and the bytes they are to read, for progress.
@@ -110,6 +114,8 @@ class Scans:
         self, index: int, tasks: SparkTasks, tree: exp.Expr, choice: FragmentChoice, cursor: Any
     ) -> tuple[str, Any]:
         plan = self._plans[index]
+        if plan.metadata is not None:
+            return TASKS, self._metadata_frame(plan, plan.metadata)
         if SPARK_READER in self.ways and is_spark_readable(
             plan, cursor, self._footers, self._query
         ):
@@ -155,6 +161,22 @@ class Scans:
         jobs = [ScanJob(CombinedScanTask(task.tasks, context)) for task in tasks]
         self._count(len(jobs), plan)
         return job_frame(self._session, jobs, spark_schema(context.projection), self._mark)
+
+    def _metadata_frame(self, plan: ScanPlan, rows: MetadataRows) -> Any:
+        import pyarrow as pa
+
+        from icesql.read.metadata_table import metadata_table
+
+        columns = plan.scan.projection.fields
+        table = metadata_table(rows, plan.context, self._query).combine_chunks()
+        if not columns:
+            return self._session.range(table.num_rows).selectExpr("id AS none")
+        arrays = [
+            carrier(array.chunk(0) if array.num_chunks else pa.nulls(0, array.type), column.type)
+            for array, column in zip(table.columns, columns, strict=True)
+        ]
+        made = pa.Table.from_arrays(arrays, [column.name for column in columns])
+        return self._session.createDataFrame(made, spark_schema(plan.scan.projection))
 
     def _count(self, tasks: int, plan: ScanPlan) -> None:
         self.own_tasks += tasks

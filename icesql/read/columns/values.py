@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,53 @@ def one_value(value: Any, type: t.IcebergType) -> pa.Array:
             return pa.array([value], pa.int64()).view(arrow_type(type))
         case _:
             return pa.array([value], arrow_type(type))
+
+
+def column_of(values: Sequence[Any], type: t.IcebergType) -> pa.Array:
+    """An array of values in internal form, None for NULL, in ``arrow_type(type)``.
+
+    Structs are dicts by field id; a child that is left out is NULL.
+    """
+    match type:
+        case t.StructType(fields):
+            missing = pa.array([value is None for value in values], pa.bool_())
+            children = [
+                column_of(
+                    [None if value is None else value.get(child.field_id) for value in values],
+                    child.type,
+                )
+                for child in fields
+            ]
+            kinds = [arrow_field(child) for child in fields]
+            return pa.StructArray.from_arrays(children, fields=kinds, mask=missing)
+        case t.ListType():
+            items = [item for value in values for item in value or ()]
+            return pa.ListArray.from_arrays(
+                _offsets(values), column_of(items, type.element), type=arrow_type(type)
+            )
+        case t.MapType():
+            pairs = [pair for value in values for pair in (value or {}).items()]
+            return pa.MapArray.from_arrays(
+                _offsets(values),
+                column_of([key for key, _ in pairs], type.key),
+                column_of([item for _, item in pairs], type.value),
+                type=arrow_type(type),
+            )
+        case t.DateType():
+            return pa.array(values, pa.int32()).view(pa.date32())
+        case t.UUIDType():
+            return pa.ExtensionArray.from_storage(pa.uuid(), pa.array(values, pa.binary(16)))
+        case _ if isinstance(type, _COUNTED):
+            return pa.array(values, pa.int64()).view(arrow_type(type))
+        case _:
+            return pa.array(values, arrow_type(type))
+
+
+def _offsets(values: Sequence[Any]) -> pa.Array:
+    """Offsets of lists, with NULL where a list is NULL."""
+    ends = np.cumsum([0, *(0 if value is None else len(value) for value in values)])
+    missing = np.array([*(value is None for value in values), False])
+    return pa.array(ends.astype(np.int32), mask=missing)
 
 
 def repeated(value: pa.Array, count: int) -> pa.Array:

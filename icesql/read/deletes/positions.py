@@ -76,7 +76,8 @@ class PositionDeletes:
                     task.data_file.path,
                     f"{len(vectors)} deletion vectors apply: {', '.join(v.path for v in vectors)}",
                 )
-            return self._vector(vectors[0])
+            positions = read_vector(vectors[0], self._context)
+            return positions if len(positions) else None
         parts = []
         for delete in _position_files(task):
             part = self._file(delete, task.data_file.path).get(task.data_file.path)
@@ -85,32 +86,6 @@ class PositionDeletes:
         if not parts:
             return None
         return _merged(parts)
-
-    def _vector(self, vector: DataFile) -> Positions | None:
-        from icesql.iceberg.puffin.deletion_vector import read_deletion_vector
-
-        if vector.key_metadata is not None:
-            raise UnsupportedTableError("encryption", table=self._context.table, path=vector.path)
-        location = self._context.storage.location(vector.path)
-        if vector.content_offset is None or vector.content_size_in_bytes is None:
-            raise CorruptFileError(location, "a deletion vector without offset and size")
-        offset, length = vector.content_offset, vector.content_size_in_bytes
-        cardinality = vector.record_count if vector.record_count >= 0 else None
-        if offset < 0 or not 0 <= length <= _longest_vector(cardinality):
-            raise CorruptFileError(
-                location, f"a deletion vector of {length} bytes for {cardinality} rows"
-            )
-        storage = self._context.storage
-
-        def read() -> tuple[Positions, int]:
-            blob = storage.read(vector.path, offset=offset, length=length)
-            found = read_deletion_vector(blob, path=location, cardinality=cardinality)
-            rows = np.frombuffer(found, np.int64) if len(found) else np.empty(0, np.int64)
-            return rows, rows.nbytes
-
-        key = storage.cache_key("positions", vector.path, offset, length, cardinality)
-        positions = kept(storage.cache, key, read)
-        return positions if len(positions) else None
 
     def _file(self, delete: DataFile, data_path: str) -> dict[str, Positions]:
         with self._lock:
@@ -185,6 +160,36 @@ class PositionDeletes:
                 yield arrays[0], arrays[1].to_numpy()
         finally:
             opened.close()
+
+
+def read_vector(vector: DataFile, context: ScanContext) -> Positions:
+    """The positions in a deletion vector, sorted; kept for later queries.
+
+    Raises UnsupportedTableError for an encrypted one, CorruptFileError, StorageError.
+    """
+    from icesql.iceberg.puffin.deletion_vector import read_deletion_vector
+
+    if vector.key_metadata is not None:
+        raise UnsupportedTableError("encryption", table=context.table, path=vector.path)
+    location = context.storage.location(vector.path)
+    if vector.content_offset is None or vector.content_size_in_bytes is None:
+        raise CorruptFileError(location, "a deletion vector without offset and size")
+    offset, length = vector.content_offset, vector.content_size_in_bytes
+    cardinality = vector.record_count if vector.record_count >= 0 else None
+    if offset < 0 or not 0 <= length <= _longest_vector(cardinality):
+        raise CorruptFileError(
+            location, f"a deletion vector of {length} bytes for {cardinality} rows"
+        )
+    storage = context.storage
+
+    def read() -> tuple[Positions, int]:
+        blob = storage.read(vector.path, offset=offset, length=length)
+        found = read_deletion_vector(blob, path=location, cardinality=cardinality)
+        rows = np.frombuffer(found, np.int64) if len(found) else np.empty(0, np.int64)
+        return rows, rows.nbytes
+
+    key = storage.cache_key("positions", vector.path, offset, length, cardinality)
+    return kept(storage.cache, key, read)
 
 
 def _longest_vector(cardinality: int | None) -> int:

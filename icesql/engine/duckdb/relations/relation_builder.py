@@ -31,6 +31,7 @@ from icesql.scan.file_identity import count_problem
 
 if TYPE_CHECKING:
     from icesql.read.deletes.equality_keys import EqualityGroup
+    from icesql.scan.metadata_tables.rows import MetadataRows
     from icesql.scan.tasks.task import FileScanTask, ScanContext
 
 # Scans by ``read/`` of up to this many bytes are read at once, so that DuckDB knows their size.
@@ -161,6 +162,13 @@ class RelationBuilder:
         if streamed:
             relations.append(self._stream(index, context, streamed))
         return union_all(relations) if relations else empty_relation(context.projection)
+
+    def metadata(self, index: int, rows: MetadataRows, context: ScanContext) -> Relation:
+        """The rows of a metadata table."""
+        from icesql.read.metadata_table import metadata_table
+
+        table = metadata_table(rows, context, self._query)
+        return stream_relation(rows.schema, f"__stream_{index}", table)
 
     def _parquet(
         self, context: ScanContext, tasks: Sequence[FileScanTask], prefix: str

@@ -1,0 +1,118 @@
+"""The rows of a metadata table as Arrow; those of ``position_deletes`` from the delete files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+from msgspec.structs import replace
+
+from icesql.context import QueryContext
+from icesql.errors import UnsupportedTableError
+from icesql.iceberg import types as t
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
+from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.metadata.name_mapping import MappedField, NameMapping
+from icesql.iceberg.metadata_columns import DELETE_FILE_PATH, DELETE_POS
+from icesql.iceberg.schema import Schema
+from icesql.read.columns.arrow_schema import arrow_schema, arrow_type
+from icesql.read.columns.projection import column_reader
+from icesql.read.columns.values import column_of, one_value, repeated
+from icesql.read.deletes.positions import read_vector
+from icesql.read.formats.decode_errors import converting
+from icesql.read.formats.open import open_reader
+from icesql.scan.metadata_tables.rows import MetadataRows, PositionDeleteFile
+from icesql.scan.metadata_tables.schemas import stored_row
+from icesql.scan.tasks.task import ScanContext
+from icesql.storage.credentials import redact_urls
+
+# Source: Iceberg spec, "Reserved Field IDs".
+_ROW_ID: Final = 2147483544
+
+
+def metadata_table(rows: MetadataRows, context: ScanContext, query: QueryContext) -> pa.Table:
+    """The rows with the columns of ``rows.schema``, called ``c<field id>``.
+
+    Raises CorruptFileError, StorageError and UnsupportedTableError about a delete file.
+    """
+    schema = arrow_schema(rows.schema)
+    if rows.delete_files:
+        batches: list[pa.RecordBatch] = []
+        for each in rows.delete_files:
+            query.check()
+            batches.extend(_deletes(each, rows.schema, context))
+        table = pa.Table.from_batches(batches, schema)
+    else:
+        arrays = [
+            column_of([row[index] for row in rows.rows], column.type)
+            for index, column in enumerate(rows.schema.fields)
+        ]
+        if not arrays:
+            return pa.table({"none": pa.nulls(len(rows.rows))})
+        table = pa.Table.from_arrays(arrays, schema=schema)
+    return table.rename_columns([f"c{column.field_id}" for column in rows.schema.fields])
+
+
+def _deletes(
+    found: PositionDeleteFile, schema: Schema, context: ScanContext
+) -> Iterator[pa.RecordBatch]:
+    """The deleted rows that one delete file names, as batches of ``schema``."""
+    file = found.file
+    row = schema.find_column("row")
+    parts = _of_vector(file, context) if file.is_deletion_vector else _of_file(file, row, context)
+    constants = {
+        "partition": found.partition,
+        "spec_id": file.spec_id,
+        "delete_file_path": redact_urls(file.path),
+        "content_offset": file.content_offset,
+        "content_size_in_bytes": file.content_size_in_bytes,
+    }
+    for paths, positions, rows in parts:
+        arrays = []
+        for column in schema.fields:
+            match column.name:
+                case "file_path":
+                    arrays.append(paths)
+                case "pos":
+                    arrays.append(positions)
+                case "row":
+                    kind = arrow_type(column.type)
+                    arrays.append(pa.nulls(len(paths), kind) if rows is None else rows.cast(kind))
+                case name:
+                    arrays.append(repeated(one_value(constants[name], column.type), len(paths)))
+        yield pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(schema))
+
+
+def _of_vector(file: DataFile, context: ScanContext) -> Iterator[tuple[Any, Any, Any]]:
+    positions = pa.array(read_vector(file, context), pa.int64())
+    path = one_value(file.referenced_data_file, t.STRING)
+    yield repeated(path, len(positions)), positions, None
+
+
+def _of_file(
+    file: DataFile, row: t.NestedField | None, context: ScanContext
+) -> Iterator[tuple[Any, Any, Any]]:
+    if file.key_metadata is not None:
+        raise UnsupportedTableError("encryption", table=context.table, path=file.path)
+    columns = [DELETE_FILE_PATH, DELETE_POS]
+    if row is not None:
+        columns.append(t.NestedField(_ROW_ID, "row", stored_row(row.type)))
+    schema = Schema(tuple(columns))
+    names = NameMapping(tuple(MappedField(each.field_id, (each.name,)) for each in columns))
+    context = replace(context, schema=schema, file_schema=schema, name_mapping=names)
+    location = context.storage.location(file.path)
+    opened = open_reader(file, context)
+    try:
+        stored = {each.field_id for each in opened.fields}
+        kept = [each for each in columns if each.field_id in stored or each.required]
+        readers = [column_reader(each, opened.fields, {}, location) for each in kept]
+        wanted = [reader.source for reader in readers if reader.source is not None]
+        for batch in opened.batches(wanted, start=0, length=0, whole=True, predicate=ALWAYS_TRUE):
+            arrays = []
+            for reader, array in zip(readers, batch.arrays, strict=True):
+                with converting(location, reader.column.name):
+                    arrays.append(reader(array, batch.count))
+            yield arrays[0], arrays[1], arrays[2] if len(arrays) > 2 else None
+    finally:
+        opened.close()

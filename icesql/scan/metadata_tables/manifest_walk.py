@@ -1,0 +1,107 @@
+"""The manifests and entries behind a metadata table, without those that its filter rules out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from icesql.context import QueryContext
+from icesql.errors import CorruptFileError
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
+from icesql.iceberg.manifest.entries import ManifestEntries
+from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
+from icesql.iceberg.manifest.partition_values import UNSTORED
+from icesql.iceberg.metadata.snapshot import Snapshot
+from icesql.iceberg.partitioning import PartitionSpec
+from icesql.iceberg.types import IcebergType
+from icesql.scan.manifest_reader import ManifestReader
+from icesql.scan.spec_scan import SpecScan
+from icesql.scan.table_scan import TableScan
+
+_KINDS: Final = {
+    "data_files": frozenset({ManifestContent.DATA}),
+    "delete_files": frozenset({ManifestContent.DELETES}),
+    "position_deletes": frozenset({ManifestContent.DELETES}),
+}
+_BOTH: Final = frozenset(ManifestContent)
+
+
+class ManifestWalk:
+    """Reads the manifests of one snapshot, or of all, once each.
+
+    A filter on fields of ``partition`` skips manifests by their summaries; rows are filtered by
+    whoever reads them.
+    """
+
+    def __init__(self, scan: TableScan, name: str, query: QueryContext) -> None:
+        self._scan, self._query = scan, query
+        self._manifests = ManifestReader(scan.table.storage, query, scan.table.name)
+        self._kinds = _KINDS.get(name.removeprefix("all_"), _BOTH)
+        self._specs: dict[int, SpecScan] = {}
+
+    def manifests_of(self, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
+        """The manifests of a snapshot in the order of its list."""
+        return self._manifests.manifests_of(snapshot)
+
+    def manifests(self) -> list[ManifestFile]:
+        """The manifests of the scan's snapshot that may have rows."""
+        snapshot = self._scan.snapshot
+        return self._wanted(() if snapshot is None else self.manifests_of(snapshot))
+
+    def all_manifests(self) -> list[ManifestFile]:
+        """The manifests of every snapshot that may have rows, each once."""
+        found: dict[str, ManifestFile] = {}
+        for snapshot in self._scan.table.metadata.snapshots.values():
+            self._query.check()
+            for each in self.manifests_of(snapshot):
+                found.setdefault(each.manifest_path, each)
+        return self._wanted(found.values())
+
+    def entries_of(
+        self, manifests: Sequence[ManifestFile]
+    ) -> Iterator[tuple[ManifestFile, ManifestEntries]]:
+        """Each manifest with its entries."""
+        return self._manifests.entries_of(manifests, self._spec_of)
+
+    def partition_of(self, entries: ManifestEntries, index: int) -> dict[int, Any]:
+        """The partition values of an entry by partition field id, without those not stored."""
+        fields = self._specs[entries.spec_id].spec.fields
+        return {
+            each.field_id: value
+            for each, value in zip(fields, entries.partition[index], strict=False)
+            if value is not UNSTORED
+        }
+
+    def spec_scan(self, spec_id: int, path: str) -> SpecScan:
+        """What is known of a spec of the table. Raises CorruptFileError for another."""
+        found = self._specs.get(spec_id)
+        if found is None:
+            metadata = self._scan.table.metadata
+            spec = metadata.specs.get(spec_id)
+            if spec is None:
+                raise CorruptFileError(
+                    path, f"partition spec {spec_id}, which the table's metadata does not have"
+                )
+            found = SpecScan(spec, ALWAYS_TRUE, metadata.schema, metadata)
+            self._specs[spec_id] = found
+        return found
+
+    def _wanted(self, manifests: Any) -> list[ManifestFile]:
+        kept = [each for each in manifests if each.content in self._kinds]
+        if not self._query.settings.prune or self._scan.row_filter is ALWAYS_TRUE:
+            return kept
+        from icesql.scan.pruning.manifest_evaluator import manifest_may_match
+
+        return [
+            each
+            for each in kept
+            if manifest_may_match(
+                each,
+                self._scan.row_filter,
+                self.spec_scan(each.partition_spec_id, each.manifest_path).types_by_id,
+            )
+        ]
+
+    def _spec_of(self, manifest: ManifestFile) -> tuple[PartitionSpec, Sequence[IcebergType]]:
+        found = self.spec_scan(manifest.partition_spec_id, manifest.manifest_path)
+        return found.spec, found.types

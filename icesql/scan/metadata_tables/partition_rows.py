@@ -1,0 +1,99 @@
+"""Rows of ``partitions``: what the live files of each partition add up to.
+
+Source: Java ``PartitionsTable``; deletion vectors count as position deletes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from icesql.iceberg.manifest.data_file import FileContent
+from icesql.iceberg.manifest.entries import ManifestEntries
+from icesql.iceberg.manifest.manifest import ManifestFile
+from icesql.iceberg.metadata.partition_type import united_partition_type
+from icesql.iceberg.metadata.table_metadata import TableMetadata
+from icesql.scan.metadata_tables.manifest_walk import ManifestWalk
+
+Row = tuple[Any, ...]
+
+
+class _Partition(Struct):
+    values: dict[int, Any]
+    spec_id: int
+    rows: int = 0
+    files: int = 0
+    size: int = 0
+    position_deletes: int = 0
+    position_delete_files: int = 0
+    equality_deletes: int = 0
+    equality_delete_files: int = 0
+    updated_ms: int | None = None
+    updated_by: int | None = None
+
+
+def partitions(
+    manifests: Sequence[ManifestFile], walk: ManifestWalk, metadata: TableMetadata
+) -> Iterator[Row]:
+    """One row for each partition, in the order in which manifests name them.
+
+    ``last_updated_*`` are NULL where the snapshot has expired.
+    """
+    fields = [each.field_id for each in united_partition_type(metadata).fields]
+    found: dict[tuple[Any, ...], _Partition] = {}
+    for _, entries in walk.entries_of(manifests):
+        live = entries.live
+        for index in range(entries.count):
+            if live[index]:
+                values = walk.partition_of(entries, index)
+                key = tuple(_key(values.get(each)) for each in fields)
+                if key not in found:
+                    found[key] = _Partition(values, entries.spec_id)
+                _add(found[key], entries, index, metadata)
+    for each in found.values():
+        spec = (each.values, each.spec_id) if fields else ()
+        updated = None if each.updated_ms is None else each.updated_ms * 1000
+        yield (
+            *spec,
+            each.rows,
+            each.files,
+            each.size,
+            each.position_deletes,
+            each.position_delete_files,
+            each.equality_deletes,
+            each.equality_delete_files,
+            updated,
+            each.updated_by,
+        )
+
+
+def _key(value: Any) -> Any:
+    # NaN differs from itself, and 0.0 equals -0.0, where Iceberg has one and two partitions.
+    return repr(value) if isinstance(value, float) else value
+
+
+def _add(
+    partition: _Partition, entries: ManifestEntries, index: int, metadata: TableMetadata
+) -> None:
+    rows = max(entries.record_count[index], 0)
+    match entries.content[index]:
+        case FileContent.DATA:
+            partition.rows += rows
+            partition.files += 1
+            partition.size += entries.file_size_in_bytes[index]
+        case FileContent.POSITION_DELETES:
+            partition.position_deletes += rows
+            partition.position_delete_files += 1
+        case _:
+            partition.equality_deletes += rows
+            partition.equality_delete_files += 1
+    snapshot_id = entries.snapshot_id[index]
+    snapshot = None if snapshot_id is None else metadata.snapshot(snapshot_id)
+    if snapshot is not None and (
+        partition.updated_ms is None or snapshot.timestamp_ms > partition.updated_ms
+    ):
+        partition.updated_ms = snapshot.timestamp_ms
+        partition.updated_by = snapshot.snapshot_id
+        partition.spec_id = entries.spec_id

@@ -1,0 +1,77 @@
+"""``readable_metrics``: a file's counts and bounds under the names and types of its columns.
+
+Source: Java ``MetricsUtil.readableMetricsStruct``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from icesql.iceberg import types as t
+from icesql.iceberg.bounds import decode_bound
+from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.schema import Schema
+
+
+def metrics_type(schema: Schema, ids: Iterator[int]) -> t.StructType:
+    """A struct for each primitive leaf of ``schema`` by its full name, sorted by names."""
+    return t.StructType(
+        tuple(
+            t.NestedField(
+                next(ids),
+                name,
+                t.StructType(
+                    (
+                        t.NestedField(next(ids), "column_size", t.LONG),
+                        t.NestedField(next(ids), "value_count", t.LONG),
+                        t.NestedField(next(ids), "null_value_count", t.LONG),
+                        t.NestedField(next(ids), "nan_value_count", t.LONG),
+                        t.NestedField(next(ids), "lower_bound", leaf.type),
+                        t.NestedField(next(ids), "upper_bound", leaf.type),
+                    )
+                ),
+            )
+            for name, leaf in _leaves(schema)
+        )
+    )
+
+
+def metrics_reader(schema: Schema, struct: t.StructType) -> Callable[[DataFile], dict[int, Any]]:
+    """The value of ``struct``, which ``metrics_type`` made of ``schema``, for a file.
+
+    A count or bound that the manifest lacks, or a bound that cannot be read, is NULL.
+    """
+    columns = [
+        (field.field_id, [each.field_id for each in t.children(field.type)], leaf)
+        for field, (_, leaf) in zip(struct.fields, _leaves(schema), strict=True)
+    ]
+
+    def read(file: DataFile) -> dict[int, Any]:
+        maps: tuple[Mapping[int, Any], ...] = (
+            file.column_sizes or {},
+            file.value_counts or {},
+            file.null_value_counts or {},
+            file.nan_value_counts or {},
+        )
+        lower, upper = file.lower_bounds or {}, file.upper_bounds or {}
+        found: dict[int, Any] = {}
+        for field_id, ids, leaf in columns:
+            values = [each.get(leaf.field_id) for each in maps]
+            values += [_bound(each.get(leaf.field_id), leaf.type) for each in (lower, upper)]
+            found[field_id] = dict(zip(ids, values, strict=True))
+        return found
+
+    return read
+
+
+def _leaves(schema: Schema) -> list[tuple[str, t.NestedField]]:
+    return sorted(
+        (name, schema.field_by_id[field_id])
+        for field_id, name in schema.name_by_id.items()
+        if isinstance(schema.field_by_id[field_id].type, t.PrimitiveType)
+    )
+
+
+def _bound(data: bytes | None, value_type: t.IcebergType) -> Any:
+    return None if data is None else decode_bound(value_type, data)

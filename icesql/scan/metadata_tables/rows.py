@@ -1,0 +1,94 @@
+"""The rows of any metadata table, as a scan asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import Struct
+
+from icesql.context import QueryContext
+from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.schema import Schema
+from icesql.scan.metadata_tables import file_rows, history_rows, manifest_rows, partition_rows
+from icesql.scan.metadata_tables.manifest_walk import ManifestWalk
+from icesql.scan.metadata_tables.schemas import FILE_TABLES
+from icesql.scan.table_scan import TableScan
+
+Row = tuple[Any, ...]
+
+
+class PositionDeleteFile(Struct, frozen=True):
+    """A live file of position deletes, with the partition values by partition field id."""
+
+    file: DataFile
+    partition: dict[int, Any]
+
+
+class MetadataRows(Struct, frozen=True):
+    """Rows with the columns of ``schema``, values in the internal form of ``iceberg.types``.
+
+    Structs are dicts by field id. The rows of ``delete_files`` are still to be read: they are
+    those of ``position_deletes``.
+    """
+
+    schema: Schema
+    rows: tuple[Row, ...] = ()
+    delete_files: tuple[PositionDeleteFile, ...] = ()
+
+
+def metadata_rows(scan: TableScan, query: QueryContext) -> MetadataRows:
+    """The rows of ``scan.metadata_table``; a filter is applied only where it saves manifests.
+
+    Only metadata is read. Raises what planning raises.
+    """
+    name = scan.metadata_table
+    assert name is not None
+    walk = ManifestWalk(scan, name, query)
+    projection = scan.projection
+    if name == "position_deletes":
+        return MetadataRows(projection, delete_files=tuple(_position_deletes(walk)))
+    if name in FILE_TABLES or name in ("entries", "all_entries"):
+        made = file_rows.FileRows(projection, scan.table.metadata.schema, walk)
+        found = walk.all_manifests() if name.startswith("all_") else walk.manifests()
+        return MetadataRows(
+            projection, tuple(made.live(found) if name in FILE_TABLES else made.all(found))
+        )
+    places = {field.field_id: index for index, field in enumerate(scan.schema.fields)}
+    wanted = [places[field.field_id] for field in projection.fields]
+    rows = _whole_rows(scan, name, walk, query)
+    return MetadataRows(projection, tuple(tuple(row[i] for i in wanted) for row in rows))
+
+
+def _whole_rows(
+    scan: TableScan, name: str, walk: ManifestWalk, query: QueryContext
+) -> Iterable[Row]:
+    table = scan.table
+    match name:
+        case "history":
+            return history_rows.history(table)
+        case "snapshots":
+            return history_rows.snapshots(table)
+        case "iceberg_snapshots":
+            return history_rows.engine_snapshots(table)
+        case "refs":
+            return history_rows.refs(table)
+        case "metadata_log_entries":
+            return history_rows.metadata_log_entries(table)
+        case "manifests":
+            return manifest_rows.manifests(walk.manifests(), walk, scan.schema)
+        case "all_manifests":
+            return manifest_rows.all_manifests(scan, walk, scan.schema, query)
+        case "iceberg_metadata":
+            return file_rows.engine_metadata(walk.manifests(), walk)
+        case _:
+            assert name == "partitions", name
+            return partition_rows.partitions(walk.manifests(), walk, table.metadata)
+
+
+def _position_deletes(walk: ManifestWalk) -> Iterable[PositionDeleteFile]:
+    for _, entries in walk.entries_of(walk.manifests()):
+        for index in range(entries.count):
+            if entries.live[index] and entries.content[index] == 1:
+                partition = walk.partition_of(entries, index)
+                yield PositionDeleteFile(entries.data_file(index), partition)

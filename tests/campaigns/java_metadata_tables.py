@@ -1,0 +1,154 @@
+"""Compare icesql's metadata tables with those of Iceberg's Java library, row by row.
+
+Run twice, since the Java side needs a PySpark and an Iceberg runtime that match each other:
+
+    python java_metadata_tables.py dump --jar iceberg-spark-runtime-4.1_2.13-1.12.0.jar \\
+        --out java.jsonl METADATA.json …     # with PySpark 4.1; tables lie where their metadata says
+    python java_metadata_tables.py compare java.jsonl               # with icesql
+
+``compare`` prints each column that differs and exits with 1 if any does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+TABLES = (
+    "history", "snapshots", "refs", "metadata_log_entries", "manifests", "all_manifests",
+    "files", "data_files", "delete_files", "all_files", "all_data_files", "all_delete_files",
+    "entries", "all_entries", "partitions", "position_deletes",
+)  # fmt: skip
+
+
+def canonical(value: Any) -> Any:
+    """A value in a JSON form that both sides share; maps and structs by sorted keys."""
+    match value:
+        case dict():
+            return {str(key): canonical(item) for key, item in sorted(value.items(), key=str)}
+        case list() | tuple():
+            return [canonical(item) for item in value]
+        case bytes() | bytearray():
+            return bytes(value).hex()
+        case dt.datetime():
+            if value.tzinfo is None:
+                return value.isoformat(timespec="microseconds")
+            return value.astimezone(dt.UTC).replace(tzinfo=None).isoformat(timespec="microseconds")
+        case float():
+            return repr(value)
+        case None | bool() | int() | str():
+            return value
+        case _:
+            return str(value)
+
+
+def dump(jar: str, metadata_files: list[str]) -> Iterator[dict[str, Any]]:
+    """The rows that Java gives, by table; one dict for each metadata file and metadata table."""
+    from pyspark.sql import SparkSession
+
+    catalog = "spark.sql.catalog.x"
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.jars", jar)
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config(catalog, "org.apache.iceberg.spark.SparkCatalog")
+        .config(f"{catalog}.catalog-impl", "org.apache.iceberg.inmemory.InMemoryCatalog")
+        .config(f"{catalog}.io-impl", "org.apache.iceberg.hadoop.HadoopFileIO")
+        .config(
+            "spark.sql.extensions",
+            "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        )
+        .getOrCreate()
+    )
+    spark.sql("CREATE NAMESPACE x.n")
+    for number, path in enumerate(metadata_files):
+        spark.sql(f"CALL x.system.register_table('x.n.t{number}', '{path}')")
+        for name in TABLES:
+            found: dict[str, Any] = {"metadata": path, "table": name}
+            try:
+                frame = spark.sql(f"SELECT * FROM x.n.t{number}.{name}")
+                found["columns"] = frame.columns
+                found["rows"] = [
+                    canonical(row.asDict(recursive=True)) for row in frame.toLocalIterator()
+                ]
+            except Exception as error:
+                found["error"] = str(error)[:300]
+            yield found
+
+
+def compare(dumped: list[dict[str, Any]]) -> int:
+    """How many metadata tables differ."""
+    import icesql
+
+    wrong, counts = 0, Counter[str]()
+    for each in dumped:
+        connection = icesql.connect()
+        connection.register_table("t", each["metadata"])
+        cursor = connection.cursor()
+        try:
+            cursor.execute(f"SELECT * FROM t.{each['table']}")
+            rows = cursor.arrow().to_pylist(maps_as_pydicts="strict")
+            names = [column[0] for column in cursor.description or ()]
+        except icesql.Error as error:
+            counts["both refuse" if "error" in each else "icesql refuses"] += 1
+            if "error" not in each:
+                wrong += 1
+                print(f"{each['metadata']} {each['table']}: {error}")
+            continue
+        finally:
+            connection.close()
+        if "error" in each:
+            counts["only Java refuses"] += 1
+            continue
+        problems = list(_differences(each, names, [canonical(row) for row in rows]))
+        counts["differ" if problems else "the same"] += 1
+        wrong += bool(problems)
+        for problem in problems:
+            print(f"{each['metadata']} {each['table']}: {problem}")
+    print(dict(counts))
+    return wrong
+
+
+def _differences(java: dict[str, Any], names: list[str], rows: list[Any]) -> Iterator[str]:
+    if java["columns"] != names:
+        yield f"columns {names}, Java has {java['columns']}"
+    if len(java["rows"]) != len(rows):
+        yield f"{len(rows)} rows, Java has {len(java['rows'])}"
+        return
+    theirs = sorted(java["rows"], key=lambda row: json.dumps(row, sort_keys=True))
+    ours = sorted(rows, key=lambda row: json.dumps(row, sort_keys=True))
+    for column in java["columns"]:
+        for one, other in zip(theirs, ours, strict=True):
+            if one[column] != other.get(column):
+                yield f"{column}: {other.get(column)!r}, Java has {one[column]!r}"[:400]
+                break
+
+
+def main() -> int:
+    """Run one of the two halves; see the module."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    dumping = commands.add_parser("dump")
+    dumping.add_argument("--jar", required=True)
+    dumping.add_argument("--out", required=True)
+    dumping.add_argument("metadata", nargs="+")
+    comparing = commands.add_parser("compare")
+    comparing.add_argument("dump")
+    given = parser.parse_args()
+    if given.command == "dump":
+        with open(given.out, "w", encoding="utf-8") as file:
+            for found in dump(given.jar, given.metadata):
+                print(json.dumps(found), file=file, flush=True)
+        return 0
+    with open(given.dump, encoding="utf-8") as file:
+        return 1 if compare([json.loads(line) for line in file]) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

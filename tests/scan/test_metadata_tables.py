@@ -1,0 +1,132 @@
+"""Metadata tables hold what manifests and metadata JSON say; PyIceberg's inspect is the referee."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
+import icesql
+from icesql.scan.metadata_tables.schemas import OF_A_SNAPSHOT, OF_ALL_SNAPSHOTS, SUFFIXES
+
+
+def _inspect(warehouse: Path, name: str) -> pa.Table:
+    catalog = SqlCatalog("shop", uri=f"sqlite:///{warehouse}/catalog.db")
+    return getattr(catalog.load_table("shop.orders").inspect, name)()
+
+
+def _rows(table: pa.Table, columns: list[str]) -> list[Any]:
+    return sorted(map(repr, table.select(columns).to_pylist(maps_as_pydicts="strict")))
+
+
+@pytest.mark.parametrize(
+    ("name", "columns"),
+    [
+        ("snapshots", ["snapshot_id", "parent_id", "operation", "manifest_list", "summary"]),
+        ("history", ["snapshot_id", "parent_id", "is_current_ancestor"]),
+        ("refs", ["name", "type", "snapshot_id"]),
+        (
+            "metadata_log_entries",
+            ["latest_snapshot_id", "latest_schema_id", "latest_sequence_number"],
+        ),
+        ("files", ["file_path", "record_count", "column_sizes", "lower_bounds", "split_offsets"]),
+        ("all_files", ["content", "file_path", "record_count", "null_value_counts"]),
+        ("entries", ["status", "snapshot_id", "sequence_number", "file_sequence_number"]),
+        ("partitions", ["record_count", "file_count", "total_data_file_size_in_bytes"]),
+        ("all_manifests", ["content", "path", "length", "added_snapshot_id"]),
+    ],
+)
+def test_tables_say_what_pyiceberg_says(
+    warehouse: Path, connection: Any, name: str, columns: list[str]
+) -> None:
+    expected = _inspect(warehouse, name)
+    found = connection.execute(f"SELECT {', '.join(columns)} FROM shop.orders.{name}").arrow()
+    assert _rows(found, columns) == _rows(expected, columns)
+    assert found.num_rows > 0
+
+
+@pytest.mark.parametrize("name", sorted(SUFFIXES))
+def test_every_table_is_read_whole_and_counted(connection: Any, name: str) -> None:
+    rows = connection.execute(f"SELECT * FROM shop.orders.{name}").fetchall()
+    counted = connection.execute(f"SELECT count(*) FROM shop.orders.{name}").fetchall()
+    assert counted == [(len(rows),)]
+    assert rows or name in ("delete_files", "all_delete_files", "position_deletes")
+
+
+@pytest.mark.parametrize("name", sorted(OF_ALL_SNAPSHOTS & SUFFIXES))
+def test_what_shows_all_snapshots_is_not_travelled(connection: Any, name: str) -> None:
+    with pytest.raises(icesql.UnsupportedSqlError, match="shows the whole history") as caught:
+        connection.execute(f"SELECT * FROM shop.orders.{name} VERSION AS OF 'opening'")
+    assert caught.value.position == (1, 15)
+
+
+@pytest.mark.parametrize("name", sorted(OF_A_SNAPSHOT & SUFFIXES - {"position_deletes"}))
+def test_what_shows_one_snapshot_is(connection: Any, name: str) -> None:
+    then = connection.execute(f"SELECT * FROM shop.orders.{name} VERSION AS OF 'opening'")
+    now = connection.execute(f"SELECT * FROM shop.orders.{name}")
+    assert len(then.fetchall()) < len(now.fetchall()) or name == "delete_files"
+
+
+def test_a_filter_on_partitions_skips_manifests_and_loses_no_row(connection: Any) -> None:
+    sql = "SELECT file_path FROM shop.orders.files WHERE \"partition\".region = 'eu' ORDER BY ALL"
+    pruned = connection.execute(sql).fetchall()
+    connection.execute("SET prune = off")
+    assert connection.execute(sql).fetchall() == pruned
+    assert pruned
+
+
+def test_readable_metrics_have_the_types_of_their_columns(connection: Any) -> None:
+    row = connection.execute(
+        "SELECT min(readable_metrics.id.lower_bound), max(readable_metrics.id.upper_bound),"
+        " sum(readable_metrics.id.value_count) FROM shop.orders.files"
+    ).fetchone()
+    low, high, count = connection.execute(
+        "SELECT min(id), max(id), count(*) FROM shop.orders"
+    ).fetchone()
+    assert row == (low, high, count)
+
+
+def test_duckdbs_functions_are_understood(warehouse: Path, connection: Any) -> None:
+    path = str(warehouse / "shop" / "orders")
+    snapshots = connection.execute(
+        "SELECT snapshot_id FROM iceberg_snapshots(?) ORDER BY sequence_number", [path]
+    ).fetchall()
+    assert (
+        snapshots
+        == connection.execute(
+            "SELECT snapshot_id FROM shop.orders.snapshots ORDER BY committed_at"
+        ).fetchall()
+    )
+    assert (
+        connection.execute(
+            "SELECT sum(record_count) FROM iceberg_metadata(?) WHERE status <> 'DELETED'", [path]
+        ).fetchall()
+        == connection.execute("SELECT count(*) FROM shop.orders").fetchall()
+    )
+
+
+def test_a_table_of_such_a_name_wins(tmp_path: Path) -> None:
+    catalog = SqlCatalog("c", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path))
+    catalog.create_namespace("a")
+    catalog.create_namespace("a.t")
+    data = pa.table({"x": pa.array([1], pa.int64())})
+    catalog.create_table("a.t", data.schema).append(data)
+    catalog.create_table("a.t.snapshots", data.schema).append(data)
+    with icesql.connect(warehouse=str(tmp_path)) as opened:
+        assert opened.execute("SELECT * FROM a.t.snapshots").fetchall() == [(1,)]
+        assert opened.execute("SELECT count(*) FROM a.t.refs").fetchall() == [(1,)]
+
+
+def test_a_metadata_table_has_no_metadata_columns(connection: Any) -> None:
+    with pytest.raises(icesql.ProgrammingError):
+        connection.execute("SELECT _file FROM shop.orders.files")
+
+
+def test_explain_names_the_metadata_table(connection: Any) -> None:
+    lines = connection.execute("EXPLAIN SELECT file_path FROM shop.orders.files").fetchall()
+    text = "\n".join(line for (line,) in lines)
+    assert "shop.orders.files" in text
+    assert "columns: file_path" in text
