@@ -1,0 +1,66 @@
+"""DuckDB's own test suite, asked of Iceberg copies of its tables, with DuckDB as the judge.
+
+    python tests/campaigns/foreign_duckdb.py CHECKOUT [--files GLOB] [--seed N] [--limit FILES]
+
+CHECKOUT is a checkout of DuckDB's repository (its folders ``test`` and, for the files that the
+tests read, ``data``). The statements that make and change tables run in a DuckDB in memory. Before
+each SELECT the tables that it names are copied: to Iceberg tables of up to three files and to
+a second, plain DuckDB of the same column types, which is the reference. Types that Iceberg has not
+are left out and counted. See ``foreign/verdicts.py`` for what is counted.
+
+``--out`` names the file of the findings; a run over the same file goes on where it was ended, and
+with ``--report`` it only prints. Ends with code 1 when a row is wrong or an exception is foreign.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.campaigns.foreign.command import add_options, run
+from tests.campaigns.foreign.court import in_court, judged_statements
+from tests.campaigns.foreign.findings import Finding, Keep
+from tests.campaigns.foreign.sqllogictest import Record, read_records
+
+
+def judge_file(file: Path, root: Path, keep: Keep) -> None:
+    """Judge each SELECT of one suite file."""
+    os.chdir(root)
+    with tempfile.TemporaryDirectory() as folder, in_court(Path(folder)) as court:
+        place = Path(folder) / "files"
+        place.mkdir()
+        for record in read_records(file, "duckdb"):
+            sql = re.sub(r"__TEST_DIR__|\{TEST_DIR\}", str(place), record.sql)
+            record = Record(record.line, sql, record.fails, record.connection)
+            for text, verdict, setup in judged_statements(court, record):
+                where = f"{file.relative_to(root)}:{record.line}"
+                if verdict.word == "same":
+                    keep(Finding(where, "same"))
+                else:
+                    keep(Finding(where, verdict.word, text, verdict.note, setup))
+        for _ in range(court.copies.left_out):
+            keep(Finding(str(file.relative_to(root)), "(column left out)"))
+        for _ in range(court.copies.too_large):
+            keep(Finding(str(file.relative_to(root)), "(table too large)"))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Judge the files that are asked for and print what came out."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("checkout", type=Path)
+    parser.add_argument("--files", default="test/sql/**/*.test")
+    add_options(parser)
+    chosen = parser.parse_args(arguments)
+    root = chosen.checkout.resolve()
+    files = sorted(root.glob(chosen.files))
+    return run(chosen, files, lambda file, keep: judge_file(file, root, keep))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
