@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,8 +11,9 @@ import pytest
 
 import icesql
 from tests.campaigns import foreign_duckdb, foreign_sqlite
-from tests.campaigns.foreign.answers import answer_of, differ
+from tests.campaigns.foreign.answers import Answer, answer_of, differ
 from tests.campaigns.foreign.findings import Finding, judge_files, read, report
+from tests.campaigns.foreign.spark_golden import as_spark_prints, read_golden
 from tests.campaigns.foreign.sqllogictest import read_records
 from tests.campaigns.foreign.verdicts import Failure, judge
 
@@ -164,3 +166,45 @@ def test_nested_values_are_compared_with_the_names_of_their_fields() -> None:
     assert differ(answer("a", float("nan")), answer("a", float("nan"))) is None
     assert differ(answer("a", 0.25), answer("a", 0.5)) == "rows"
     assert differ(answer("a", 0.25), answer("b", 0.25)) == "rows"
+
+
+GOLDEN = """-- Automatically generated
+-- !query
+SELECT a, f(x) `a:b`, m FROM t
+-- !query schema
+struct<a:decimal(3,1),a:b:double,m:map<string,array<double>>,ts:timestamp>
+-- !query output
+1.5\t1.0E10\t{"k":[0.5,null]}\t2026-01-31 04:00:00.5
+NULL\tNaN\tNULL\tNULL
+
+
+-- !query
+SELECT nothing
+-- !query schema
+struct<>
+-- !query output
+org.apache.spark.sql.AnalysisException
+{
+"""
+
+
+def test_golden_rows_are_what_spark_prints_of_the_same_values(tmp_path: Path) -> None:
+    (tmp_path / "x.sql.out").write_text(GOLDEN)
+    first, second = read_golden(tmp_path / "x.sql.out")
+    assert (first.line, second.line) == (3, 12)
+    assert first.names == ("a", "a:b", "m", "ts")
+    moment = datetime.datetime(2026, 1, 31, 12, 0, 0, 500_000, datetime.UTC)
+    found = pa.table(
+        {
+            "a": pa.array([decimal.Decimal("1.5"), None]),
+            "a:b": [1e10, float("nan")],
+            "m": pa.array([{"k": [0.5, None]}, None], pa.map_(pa.string(), pa.list_(pa.float64()))),
+            "ts": pa.array([moment, None], pa.timestamp("us", "UTC")),
+        }
+    )
+    expected = first.answer()
+    assert isinstance(expected, Answer)
+    assert differ(expected, as_spark_prints(answer_of(found), first.kinds)) is None
+    other = found.set_column(0, "a", pa.array([decimal.Decimal("1.6"), None]))
+    assert differ(expected, as_spark_prints(answer_of(other), first.kinds)) == "rows"
+    assert isinstance(second.answer(), Failure)

@@ -25,11 +25,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(
     chosen: argparse.Namespace, files: list[Path], judge_one: Callable[[Path, Keep], None]
 ) -> int:
-    """Judge the drawn files, print the report; 1 when a row is wrong or an exception foreign."""
+    """Judge the drawn files and finish."""
     if chosen.limit is not None:
         files = sorted(random.Random(chosen.seed).sample(files, min(chosen.limit, len(files))))
     if not chosen.report:
         judge_files(files, judge_one, chosen.out, workers=chosen.workers)
+    return finish(chosen)
+
+
+def finish(chosen: argparse.Namespace) -> int:
+    """Print the report of ``--out``; 1 when a row is wrong or an exception foreign."""
     findings = read(chosen.out)
     print(report(findings, [word for word in chosen.show.split(",") if word], chosen.most))
     return int(any(each.verdict in ("WRONG", "FOREIGN", "died") for each in findings))

@@ -6,28 +6,20 @@ same rows: TINYINT is INTEGER there too, an ENUM is VARCHAR. Views are copied as
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
 from tests.campaigns.foreign.duckdb_reference import arrow_table
-from tests.writer.table import TableWriter
-from tests.writer.types import arrow_schema
+from tests.campaigns.foreign.iceberg_catalog import IcebergCatalog
 
 # More rows cost time and show nothing new.
 MOST_ROWS = 120_000
-# A column's bounds are counted by the slow writer of the tests up to this many rows.
-_MOST_ROWS_WITH_BOUNDS = 3_000
-_FILES = 3
 _LISTING = """
 SELECT schema_name, table_name, temporary FROM duckdb_tables() WHERE NOT internal
   AND database_name IN ('memory', 'temp')
@@ -81,36 +73,18 @@ class Copy:
 
 @dataclass
 class Copies:
-    """The Iceberg catalog ``catalog.db`` in ``folder``, and ``mirror``, grown as tables are used.
+    """The Iceberg catalog ``iceberg`` and the database ``mirror``, grown as tables are used.
 
     ``left_out`` counts columns of types that Iceberg has not, ``too_large`` tables.
     """
 
-    folder: Path
+    iceberg: IcebergCatalog
     mirror: Any
     copied: dict[tuple[str, str], Copy] = field(default_factory=dict)
     left_out: int = 0
     too_large: int = 0
     _listed: list[tuple[str, str, bool]] | None = None
     _fresh: set[tuple[str, str]] = field(default_factory=set)
-    _number: int = 0
-
-    def __post_init__(self) -> None:
-        self._run(
-            "CREATE TABLE iceberg_tables (catalog_name TEXT, table_namespace TEXT, "
-            "table_name TEXT, metadata_location TEXT, previous_metadata_location TEXT, "
-            "iceberg_type TEXT, PRIMARY KEY (catalog_name, table_namespace, table_name))"
-        )
-        self._run(
-            "CREATE TABLE iceberg_namespace_properties (catalog_name TEXT, namespace TEXT, "
-            "property_key TEXT, property_value TEXT)"
-        )
-        self._namespace("main")
-
-    @property
-    def uri(self) -> str:
-        """What ``icesql.connect(uri=…)`` takes; the catalog is called "memory" as DuckDB's."""
-        return f"sqlite:///{self.folder}/catalog.db"
 
     def changed(self) -> None:
         """Call it after each statement that may have changed the database."""
@@ -203,7 +177,7 @@ class Copies:
             return
         self.left_out += left_out
         self._mirror(schema, name, rows, types)
-        self._write(schema, name, rows, fields)
+        self.iceberg.write(schema, name, rows, fields)
         self.copied[schema, name] = Copy(rows, types, left_out)
 
     def _mirror(self, schema: str, name: str, rows: pa.Table, types: dict[str, str]) -> None:
@@ -216,58 +190,10 @@ class Copies:
         )
         self.mirror.unregister("rows_to_copy")
 
-    def _write(self, schema: str, name: str, rows: pa.Table, fields: list[dict[str, Any]]) -> None:
-        self._number += 1
-        fine = "_ns" in json.dumps([each["type"] for each in fields])
-        table = TableWriter(self.folder / f"t{self._number}", fields, version=3 if fine else 2)
-        wanted = arrow_schema(fields)
-        stored = pa.Table.from_arrays(
-            [
-                _as(column.combine_chunks(), to)
-                for column, to in zip(rows.columns, wanted.types, strict=True)
-            ],
-            schema=wanted,
-        )
-        step = max(1, -(-stored.num_rows // _FILES))
-        files = []
-        for at in range(0, stored.num_rows, step):
-            part = stored.slice(at, step)
-            try:
-                files.append(table.data_file(part, stats=stored.num_rows <= _MOST_ROWS_WITH_BOUNDS))
-            except (OverflowError, ValueError, TypeError):
-                # A moment that Python has not: without bounds.
-                files.append(table.data_file(part, stats=False))
-        if files:
-            table.commit(files)
-        self._namespace(schema)
-        self._run(
-            "INSERT OR REPLACE INTO iceberg_tables VALUES ('memory', ?, ?, ?, NULL, 'TABLE')",
-            schema, name, str(table.metadata_path),
-        )  # fmt: skip
-
     def _drop(self, schema: str, name: str) -> None:
         self.copied.pop((schema, name), None)
         self.mirror.execute(f"DROP TABLE IF EXISTS {_quoted(schema)}.{_quoted(name)}")
-        self._run(
-            "DELETE FROM iceberg_tables WHERE table_namespace = ? AND table_name = ?", schema, name
-        )
-
-    # ------------------------------------------------------------ the catalog
-
-    def _namespace(self, name: str) -> None:
-        self._run(
-            "INSERT INTO iceberg_namespace_properties VALUES ('memory', ?, 'exists', 'true')", name
-        )
-
-    def _run(self, sql: str, *values: str) -> None:
-        with closing(sqlite3.connect(self.folder / "catalog.db", isolation_level=None)) as file:
-            file.execute("PRAGMA synchronous = OFF")
-            file.execute(sql, values)
-
-    def remove(self) -> None:
-        """Delete every file of the copies."""
-        with suppress(OSError):
-            shutil.rmtree(self.folder)
+        self.iceberg.drop(schema, name)
 
 
 def _stored(kind: Any, ids: Iterator[int]) -> tuple[str, Any]:
@@ -314,15 +240,6 @@ def _stored_inside(kind: Any, ids: Iterator[int]) -> tuple[str, Any]:
     if iceberg == "uuid":
         raise Unstorable("the writer stores no UUID inside another value")
     return sql, iceberg
-
-
-def _as(column: pa.Array, wanted: pa.DataType) -> pa.Array:
-    if pa.types.is_fixed_size_binary(wanted):
-        from uuid import UUID
-
-        values = [None if text is None else UUID(str(text)).bytes for text in column.to_pylist()]
-        return pa.array(values, wanted)
-    return column.cast(wanted)
 
 
 def _quoted(name: str) -> str:

@@ -14,6 +14,7 @@ import icesql
 from tests.campaigns.foreign.answers import Answer, answer_of
 from tests.campaigns.foreign.copies import Copies
 from tests.campaigns.foreign.duckdb_reference import ask, plain_duckdb, time_limit
+from tests.campaigns.foreign.iceberg_catalog import IcebergCatalog
 from tests.campaigns.foreign.sqllogictest import Record
 from tests.campaigns.foreign.verdicts import Failure, Verdict, judge, said
 
@@ -31,6 +32,7 @@ _ELSEWHERE = re.compile(
     r"|\bfrom\s+'|^\s*(show|describe|desc)\b|\(\s*(show|describe|desc)\b",
     re.IGNORECASE,
 )
+_SHOWS = re.compile(r"\s*(show|describe|desc)\b", re.IGNORECASE)
 _SIDE_EFFECT = re.compile(r"\b(nextval|setval|setseed)\b", re.IGNORECASE)
 _NOT_HERE = re.compile(r"\s*(install|load|attach\s+'(https?|s3):)", re.IGNORECASE)
 _TIME_ZONE = re.compile(r"\s*set\s+(?:global\s+|session\s+)?timezone\s*(?:=|to)\s*'?([^';]+)", re.I)
@@ -46,9 +48,10 @@ class Court:
         self.database.execute("SET enable_progress_bar = false")
         self.connections = {"": self.database}
         self.mirror = plain_duckdb()
-        self.copies = Copies(folder, self.mirror)
+        self.iceberg = IcebergCatalog(folder)
+        self.copies = Copies(self.iceberg, self.mirror)
         self.icesql = icesql.connect(
-            uri=self.copies.uri,
+            uri=self.iceberg.uri,
             files=True,
             settings={"query_timeout": SECONDS, "memory_limit": "2GB", "threads": 2},
         )
@@ -78,7 +81,8 @@ class Court:
             lambda: self._ask_icesql(sql),
             lambda: self._ask_reordered(sql),
         )
-        if found.word in ("refused", "both") and _ELSEWHERE.search(sql):
+        refused = found.word in ("refused", "both", "error")
+        if _SHOWS.match(sql) or (refused and _ELSEWHERE.search(sql)):
             found = Verdict("elsewhere")
         setup = "" if found.word in ("same", "both") else self._setup(sql)
         if _SIDE_EFFECT.search(sql):
@@ -114,7 +118,7 @@ class Court:
         self.icesql.close()
         self.mirror.close()
         self.database.close()
-        self.copies.remove()
+        self.iceberg.remove()
 
 
 def judged_statements(court: Court, record: Record) -> Iterator[tuple[str, Verdict, str]]:

@@ -6,6 +6,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from typing import Any
 
 import duckdb
@@ -64,7 +65,12 @@ def ask(database: Any, sql: str, seconds: float) -> Answer | Failure:
                     f"SELECT {', '.join(casts)} FROM ({sql.strip().rstrip(';')}\n) "
                     f"AS q({', '.join(names)})"
                 )
-            answer = answer_of(arrow_table(cursor))
+            table = arrow_table(cursor)
+            for at, column in enumerate(described):
+                if str(column[1]).lower() == "uhugeint":
+                    digits = [v and Decimal(v) for v in table.column(at).to_pylist()]
+                    table = table.set_column(at, column[0], pa.array(digits, pa.decimal256(39, 0)))
+            answer = answer_of(table)
     except duckdb.InterruptException as error:
         return Failure(error, slow=True)
     except Exception as error:

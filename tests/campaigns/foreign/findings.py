@@ -7,7 +7,8 @@ import multiprocessing
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -52,8 +53,8 @@ def judge_files(
     A child that dies or takes longer than ``seconds`` keeps what it found, and its end is a
     finding of its own ("died", "cut").
     """
-    done = {json.loads(line)["file"] for line in _lines(kept) if '"file"' in line}
-    waiting = [each for each in files if str(each) not in done]
+    finished = done(kept)
+    waiting = [each for each in files if str(each) not in finished]
     context = multiprocessing.get_context("fork")
     running: list[tuple[Any, Path, float, Path]] = []
     number = 0
@@ -84,6 +85,22 @@ def judge_files(
             part.unlink()
 
 
+def done(kept: Path) -> set[str]:
+    """The files that were judged."""
+    return {json.loads(line)["file"] for line in _lines(kept) if line.startswith('{"file"')}
+
+
+@contextmanager
+def keep_in(kept: Path, file: Path) -> Iterator[Keep]:
+    """A block that judges ``file`` in this process; only whole files are kept."""
+    found: list[Finding] = []
+    yield found.append
+    with kept.open("a") as out:
+        for finding in found:
+            out.write(json.dumps(asdict(finding)) + "\n")
+        out.write(json.dumps({"file": str(file)}) + "\n")
+
+
 def _in_child(judge: Callable[[Path, Keep], None], file: Path, part: Path) -> None:
     with part.open("a", buffering=1) as out:
         judge(file, lambda finding: print(json.dumps(asdict(finding)), file=out))
@@ -91,7 +108,7 @@ def _in_child(judge: Callable[[Path, Keep], None], file: Path, part: Path) -> No
 
 def read(kept: Path) -> list[Finding]:
     """Every finding of a run."""
-    return [Finding(**json.loads(line)) for line in _lines(kept) if '"file"' not in line[:9]]
+    return [Finding(**json.loads(line)) for line in _lines(kept) if not line.startswith('{"file"')]
 
 
 def _lines(kept: Path) -> list[str]:

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-# More rounds of one loop show nothing new.
-MOST_ROUNDS = 12
+# More rounds of a loop, and of a loop in a loop, show nothing new.
+MOST_ROUNDS, MOST_INNER_ROUNDS = 12, 3
 _SIGNED = ("tinyint", "smallint", "integer", "bigint", "hugeint")
 _UNSIGNED = ("utinyint", "usmallint", "uinteger", "ubigint", "uhugeint")
 _LISTS = {
@@ -80,7 +80,8 @@ def _expanded(blocks: Sequence[_Block], system: str, names: dict[str, str]) -> I
                 end = _end_of_loop(blocks, at)
                 if not kind.startswith("concurrent"):
                     values = _rounds(rest) if kind == "loop" else _listed(rest)
-                    for value in itertools.islice(values, MOST_ROUNDS):
+                    most = MOST_INNER_ROUNDS if names else MOST_ROUNDS
+                    for value in itertools.islice(values, most):
                         inner = names | dict(
                             zip(name.split(","), value.split(",", name.count(",")), strict=False)
                         )
