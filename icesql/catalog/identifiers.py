@@ -3,8 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Protocol
 
-from icesql.errors import TableNotFoundError, similar_names
+from icesql.errors import CatalogError, TableNotFoundError, similar_names
+
+Identifier = tuple[str, ...]
+
+
+class Catalog(Protocol):
+    """What ``near_tables`` asks of a catalog."""
+
+    @property
+    def name(self) -> str:
+        """What SQL calls the catalog."""
+
+    def namespaces(self) -> list[Identifier]:
+        """All namespaces."""
+
+    def tables(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
+        """The tables directly in a namespace."""
+
+    def empty_hint(self) -> str:
+        """Why there may be no namespaces."""
 
 
 def matching(
@@ -38,6 +59,34 @@ def not_found(
         lacks = "" if there or not names else f'has no namespace "{".".join(space)}", it '
         hint = f"{where} {lacks}has {_count(names)}"
     return TableNotFoundError(text, similar=similar, hint=hint)
+
+
+def near_tables(catalog: Catalog, wanted: Identifier) -> tuple[list[Identifier], str]:
+    """Tables that a missing name may mean, and what is wrong with its namespace.
+
+    A catalog that cannot list can still say that there is no such table.
+    """
+    above = wanted[:-1]
+    near: list[Identifier] = []
+    with suppress(CatalogError):
+        near = catalog.tables(above or None)
+    if near:
+        return near, ""
+    try:
+        known = catalog.namespaces()
+    except CatalogError:
+        return [], ""
+    if not known:
+        return [], catalog.empty_hint()
+    if above in known:
+        return [], f'the namespace "{".".join(above)}" has no tables'
+    names = {".".join(each): each for each in known}
+    similar = similar_names(".".join(above), names) if above else ()
+    with suppress(CatalogError):
+        near = [table for name in similar[:1] for table in catalog.tables(names[name])]
+    hint = f'catalog {catalog.name} has no namespace "{".".join(above)}"'
+    listed = ", ".join(similar or sorted(names)[:5])
+    return near, f"{hint}; {'near it is' if similar else 'it has'}: {listed}"
 
 
 def _count(names: list[str]) -> str:

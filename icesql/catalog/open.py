@@ -119,9 +119,9 @@ def open_catalog(
 def _configured(name: str | None) -> bool:
     if name is None:
         return False
-    from icesql.catalog.pyiceberg import is_configured
+    from icesql.catalog.configuration import configuration
 
-    return is_configured(name)
+    return bool(configuration().catalog(name))
 
 
 def _local(path: str) -> str:

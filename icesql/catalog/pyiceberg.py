@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.catalog.client_errors import is_foreign, is_missing, translated
-from icesql.catalog.identifiers import matching, not_found
+from icesql.catalog.configuration import configuration
+from icesql.catalog.identifiers import matching, near_tables, not_found
 from icesql.catalog.table import Catalog, Identifier, Table, confining_roots, table_from_metadata
 from icesql.errors import (
     CatalogError,
@@ -25,7 +26,6 @@ from icesql.errors import (
 from icesql.iceberg.metadata.table_metadata import parse_metadata
 from icesql.storage.cache import BoundedCache
 from icesql.storage.clean_errors import without_secrets
-from icesql.storage.credentials import redact
 from icesql.storage.open import Storage
 from icesql.storage.reroot import Reroot, is_local
 from icesql.storage.roots import Roots
@@ -33,7 +33,6 @@ from icesql.storage.roots import Roots
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog as ForeignCatalog
     from pyiceberg.table import Table as ForeignTable
-    from pyiceberg.utils.config import Config
 
 _NO_SUCH_TABLE: Final = ("NoSuchTableError", "NoSuchNamespaceError", "NoSuchIdentifierError")
 
@@ -58,28 +57,35 @@ def open_pyiceberg(
         given["uri"] = uri
     if warehouse is not None:
         given["warehouse"] = warehouse
-    config = _configuration()
-    known = config.get_known_catalogs()
+    config = configuration()
     unnamed = name is None
-    name = name or config.get_default_catalog_name()
-    configured = config.get_catalog_config(name) or {}
+    name = name or config.default_name
+    configured = config.catalog(name)
     if not configured and not given:
+        known = sorted(config.catalogs)
         near = similar_names(name, known)
         hint = (
             f"did you mean {near[0]}?"
             if near
-            else f"configured are: {', '.join(sorted(known))}"
+            else f"configured are: {', '.join(known)}"
             if known
             else "none is configured; write one into .pyiceberg.yaml or name a warehouse folder"
         )
         raise CatalogError(f'no catalog "{name}"; {hint}')
-    merged = {**{key: str(value) for key, value in configured.items()}, **given}
+    merged: dict[str, Any] = {
+        **{key: v if isinstance(v, Mapping) else str(v) for key, v in configured.items()},
+        **given,
+    }
     if merged.get("type", "sql").lower() == "sql" and "py-catalog-impl" not in merged:
         from icesql.catalog.sqlite import SqliteCatalog, sqlite_file
 
         file = sqlite_file(merged["uri"]) if "uri" in merged else None
         if file is not None:
             return SqliteCatalog(file, name, properties=merged, cache=cache, confine=confine)
+    if _is_rest(merged):
+        from icesql.catalog.rest.catalog import RestCatalog
+
+        return RestCatalog(name, merged, cache, confine)
     what = f"catalog {name}"
     if "uri" in merged and (driven := _with_driver(str(merged["uri"]), what)) != merged["uri"]:
         given["uri"] = merged["uri"] = driven
@@ -100,6 +106,18 @@ def open_pyiceberg(
             name = held[0]
             foreign = load_catalog(name, **merged)
     return PyIcebergCatalog(foreign, name, secrets, cache, confine)
+
+
+def _is_rest(properties: Mapping[str, Any]) -> bool:
+    """Whether the catalog is one of REST whose kind of proof icesql has."""
+    from icesql.catalog.rest.auth import is_understood
+
+    uri = str(properties.get("uri") or "")
+    kind = str(properties.get("type") or "").lower()
+    guessed = not kind and uri.startswith(("http://", "https://"))
+    if "py-catalog-impl" in properties or not (kind == "rest" or guessed) or not uri:
+        return False
+    return is_understood(properties)
 
 
 def held_names(foreign: Any) -> list[str]:
@@ -129,24 +147,6 @@ def _quiet() -> None:
         logger = logging.getLogger(client)
         if not logger.handlers:
             logger.addHandler(logging.NullHandler())
-
-
-def is_configured(name: str) -> bool:
-    """Whether .pyiceberg.yaml or the environment has a catalog called ``name``."""
-    return bool(_configuration().get_catalog_config(name))
-
-
-def _configuration() -> Config:
-    from pyiceberg.utils.config import Config
-    from strictyaml import YAMLError  # type: ignore[import-untyped]  # PyIceberg's parser
-
-    try:
-        config = Config()
-        config.get_known_catalogs()
-    except (YAMLError, ValueError, OSError) as error:
-        first = " ".join(redact(str(error), {}).split())
-        raise CatalogError(f".pyiceberg.yaml cannot be read: {first}") from error
-    return config
 
 
 class PyIcebergCatalog:
@@ -196,7 +196,7 @@ class PyIcebergCatalog:
         except CatalogError as error:
             if not is_missing(error.__cause__, *_NO_SUCH_TABLE):
                 raise
-            near, hint = self._near(wanted)
+            near, hint = near_tables(self, wanted)
             found = matching(wanted, near)
             if found is None or found == wanted:
                 raise not_found(wanted, near, f"catalog {self.name}", hint) from error
@@ -223,33 +223,6 @@ class PyIcebergCatalog:
         """As ``Catalog.close``."""
         with self._calling():
             self._foreign.close()
-
-    def _near(self, wanted: Identifier) -> tuple[list[Identifier], str]:
-        """Tables that a missing name may mean, and what is wrong with its namespace.
-
-        A catalog that cannot list can still say that there is no such table.
-        """
-        above = wanted[:-1]
-        near: list[Identifier] = []
-        with suppress(CatalogError):
-            near = self.tables(above or None)
-        if near:
-            return near, ""
-        try:
-            known = self.namespaces()
-        except CatalogError:
-            return [], ""
-        if not known:
-            return [], self.empty_hint()
-        if above in known:
-            return [], f'the namespace "{".".join(above)}" has no tables'
-        names = {".".join(each): each for each in known}
-        similar = similar_names(".".join(above), names) if above else ()
-        with suppress(CatalogError):
-            near = [table for name in similar[:1] for table in self.tables(names[name])]
-        hint = f'catalog {self.name} has no namespace "{".".join(above)}"'
-        listed = ", ".join(similar or sorted(names)[:5])
-        return near, f"{hint}; {'near it is' if similar else 'it has'}: {listed}"
 
     def empty_hint(self) -> str:
         """Why there may be no tables: a SQL database keeps those of each catalog name apart."""

@@ -87,11 +87,11 @@ class ReadRequest(Struct, frozen=True):
             catalog = open_catalog(**self.connect)
             return _load(catalog, parts)
         except (TableNotFoundError, CatalogError) as error:
-            from icesql.catalog.pyiceberg import is_configured
+            from icesql.catalog.configuration import configuration
 
             # The first part may name another catalog of the user's configuration.
             tried = isinstance(error, CatalogError) and self.connect
-            if tried or len(parts) < 3 or not is_configured(parts[0]):
+            if tried or len(parts) < 3 or not configuration().catalog(parts[0]):
                 raise
             return _load(open_catalog(parts[0]), parts[1:])
 

@@ -1,0 +1,262 @@
+"""Requests to a REST catalog: addresses, retries, and refusals in words."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from icesql.catalog.rest.answers import Answer, Refusal
+from icesql.catalog.rest.auth import Auth
+from icesql.errors import CatalogError
+from icesql.storage.clean_errors import without_secrets
+from icesql.storage.credentials import redact
+
+if TYPE_CHECKING:
+    import urllib3
+
+# A catalog that is being replaced answers so for a second or two.
+_TRANSIENT: Final = frozenset({429, 500, 502, 503, 504})
+_MOST_TRIES: Final = 4
+_FIRST_WAIT: Final = 0.2  # seconds, doubled by each try
+_LONGEST_WAIT: Final = 5.0
+_LARGEST: Final = 512 << 20  # bytes of an answer
+_STEP: Final = 1 << 20
+_CONNECT_SECONDS, _READ_SECONDS = 10.0, 60.0
+_ADVICE: Final = {
+    401: ("401 Unauthorized", "check its token or credential"),
+    403: ("403 Forbidden", "these credentials may not do that"),
+    419: ("419", "the token has expired"),
+    429: ("429 Too Many Requests", "try again later"),
+    503: ("503 Service Unavailable", "try again later"),
+    400: ("400 Bad Request", ""),
+}
+
+
+class RestClient:
+    """Talks to one catalog; safe for several threads.
+
+    ``properties`` are the catalog's, whose secrets no error shows.
+    """
+
+    def __init__(self, name: str, uri: str, properties: Mapping[str, Any], auth: Auth) -> None:
+        self.name, self.uri, self.properties = name, uri.rstrip("/"), properties
+        self._auth = auth
+        self._pool = _pool(self.uri, properties)
+        self._headers = {
+            "Accept": "application/json",
+            "User-Agent": "icesql",
+            "X-Client-Version": "icesql",
+            **{
+                key.removeprefix("header."): str(value)
+                for key, value in properties.items()
+                if key.startswith("header.")
+            },
+        }
+
+    def request(
+        self,
+        method: str,
+        *path: str,
+        query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: Any = None,
+    ) -> Answer:
+        """The answer to one request; each part of ``path`` is one segment, whatever is in it.
+
+        Reads are tried again while the catalog is overloaded. Raises CatalogError.
+        """
+        if any(part in (".", "..") for part in path):
+            # As a segment it would mean another place, whatever it is encoded as.
+            raise Refusal(f"catalog {self.name}: no name in it is a dot or two", 404)
+        url = "/".join((self.uri, *(quote(part, safe="") for part in path)))
+        url += f"?{urlencode(query)}" if query else ""
+        data = None if body is None else msgspec.json.encode(body)
+        sent = {**self._headers, **(headers or {})}
+        if data is not None:
+            sent["Content-Type"] = "application/json"
+        with without_secrets({**self.properties, **self._auth.secrets}):
+            return self._tried(method, url, sent, data)
+
+    def json(self, method: str, *path: str, **options: Any) -> Any:
+        """As ``request``, with its body decoded."""
+        return self.decoded(self.request(method, *path, **options).body, Any)
+
+    def decoded(self, body: bytes, kind: Any) -> Any:
+        """A body as JSON of a type. Raises CatalogError for what a catalog does not send."""
+        try:
+            return msgspec.json.decode(body, type=kind)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise CatalogError(f"catalog {self.name}: {self._malformed(body, error)}") from None
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._pool.clear()
+
+    # ------------------------------------------------------------------ tries
+
+    def _tried(
+        self, method: str, url: str, headers: Mapping[str, str], data: bytes | None
+    ) -> Answer:
+        safe = method in ("GET", "HEAD")
+        renewed = False
+        for number in range(1, _MOST_TRIES + 1):
+            signed = self._auth.headers(self, method, url, headers, data)
+            answer = self.send(method, url, signed, data)
+            if answer.status < 400:
+                return answer
+            if answer.status in (401, 419) and not renewed and self._auth.renew():
+                renewed = True
+                continue
+            if not (safe and answer.status in _TRANSIENT and number < _MOST_TRIES):
+                raise self.refusal(answer)
+            time.sleep(_wait(number, answer.headers.get("retry-after")))
+        raise AssertionError("a try is the last one")
+
+    def send(self, method: str, url: str, headers: Mapping[str, str], data: bytes | None) -> Answer:
+        """One request as it is, of whatever status. Raises CatalogError where none comes."""
+        from urllib3.exceptions import HTTPError
+
+        try:
+            response = self._pool.request(
+                method, url, headers=dict(headers), body=data, preload_content=False,
+                redirect=method in ("GET", "HEAD"), decode_content=True,
+            )  # fmt: skip
+            try:
+                body = self._body(response)
+            finally:
+                response.release_conn()
+        except (HTTPError, OSError, ValueError) as error:
+            place = redact("/".join(url.split("/", 3)[:3]), self.properties)
+            reason = redact(_reason(error), self.properties)
+            raise CatalogError(f"catalog {self.name}: cannot reach {place}: {reason}") from None
+        return Answer(
+            response.status, {key.lower(): text for key, text in response.headers.items()}, body
+        )
+
+    def _body(self, response: urllib3.BaseHTTPResponse) -> bytes:
+        parts, total = [], 0
+        for part in response.stream(_STEP):
+            parts.append(part)
+            total += len(part)
+            if total > _LARGEST:
+                raise CatalogError(
+                    f"catalog {self.name}: its answer has more than {_LARGEST:,} bytes"
+                )
+        return b"".join(parts)
+
+    # ------------------------------------------------------------------ words
+
+    def refusal(self, answer: Answer) -> Refusal:
+        """The error that an answer of status 400 and above stands for."""
+        known = {**self.properties, **self._auth.secrets}
+        told, kind = _told(answer.body)
+        told = _short(redact(told, known))
+        status, advice = _ADVICE.get(answer.status, ("", ""))
+        if not status and answer.status >= 500:
+            status = "the catalog failed"
+        elif not status and not told:
+            status = f"status {answer.status}"
+        text = ": ".join(filter(None, (status, told)))
+        text = "; ".join(filter(None, (text, advice)))
+        return Refusal(f"catalog {self.name}: {text}", answer.status, kind)
+
+    def _malformed(self, body: bytes, error: Exception) -> str:
+        known = {**self.properties, **self._auth.secrets}
+        start = _short(redact(body[:400].decode("utf-8", "replace"), known), 60)
+        if body.lstrip()[:1] in (b"{", b"["):
+            return f"its answer is not what a catalog sends: {_short(redact(str(error), known))}"
+        page = " (an HTML page)" if start.lower().startswith("<") else ""
+        uri = redact(self.uri, known)
+        return (
+            f"its answer is not JSON{page}: {start}; is {uri} the address of an Iceberg REST "
+            "catalog?"
+        )
+
+
+def _pool(uri: str, properties: Mapping[str, Any]) -> urllib3.PoolManager:
+    """Connections to ``uri``, through the proxy of the environment, with the user's own CA."""
+    from urllib.request import getproxies, proxy_bypass
+
+    import urllib3
+
+    tls = properties.get("ssl")
+    tls = tls if isinstance(tls, Mapping) else {}
+    client = tls.get("client")
+    client = client if isinstance(client, Mapping) else {}
+    bundle = tls.get("cabundle") or properties.get("ssl.cabundle")
+    options: dict[str, Any] = {
+        "timeout": urllib3.Timeout(connect=_CONNECT_SECONDS, read=_READ_SECONDS),
+        "retries": urllib3.Retry(0, redirect=3, raise_on_status=False, raise_on_redirect=False),
+        "maxsize": 8,
+    }
+    if uri.startswith("https"):
+        options["ca_certs"] = bundle or _environment_bundle()
+        options["cert_file"] = client.get("cert")
+        options["key_file"] = client.get("key")
+    host = re.sub(r"^\w+://([^/@]*@)?", "", uri).partition("/")[0]
+    proxy = None if proxy_bypass(host) else getproxies().get(uri.partition(":")[0])
+    options = {key: value for key, value in options.items() if value is not None}
+    return urllib3.ProxyManager(proxy, **options) if proxy else urllib3.PoolManager(**options)
+
+
+def _environment_bundle() -> str | None:
+    import os
+
+    names = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
+    return next((os.environ[name] for name in names if os.environ.get(name)), None)
+
+
+def _wait(number: int, told: str | None) -> float:
+    """Seconds before the next try: what the server asks for, else twice as long each time."""
+    if told is not None and told.isdigit():
+        return min(float(told), _LONGEST_WAIT)
+    longest = _FIRST_WAIT * float(1 << (number - 1))
+    return min(longest, _LONGEST_WAIT) * random.uniform(0.5, 1.0)
+
+
+def _told(body: bytes) -> tuple[str, str]:
+    """The message of a refusal and its kind; a page of HTML is its title."""
+    try:
+        found = msgspec.json.decode(body) if body else {}
+    except (msgspec.DecodeError, RecursionError):
+        text = body.decode("utf-8", "replace")
+        title = re.search(r"(?is)<title>(.*?)</title>", text)
+        return (title[1] if title else re.sub(r"<[^>]*>", " ", text)).strip(), ""
+    error = found.get("error") if isinstance(found, dict) else None
+    if isinstance(error, dict):
+        return str(error.get("message") or ""), str(error.get("type") or "")
+    if isinstance(error, str):  # OAuth2's form
+        return str(found.get("error_description") or error), error
+    return "", ""
+
+
+def _reason(error: BaseException) -> str:
+    """Why there was no answer, without the words of a connection pool."""
+    below: BaseException | None = error
+    for _ in range(6):
+        if below is None:
+            break
+        if isinstance(below, OSError) and below.errno is not None and below.strerror:
+            if "not known" in below.strerror or "nodename" in below.strerror:
+                return "unknown host"
+            return below.strerror[:1].lower() + below.strerror[1:]
+        below = getattr(below, "reason", None) or below.__cause__ or below.__context__
+    name = type(error).__name__
+    if "Timeout" in name:
+        return "it did not answer in time"
+    if "NameResolution" in name or "NameResolution" in str(error):
+        return "unknown host"
+    if "Protocol" in name or "IncompleteRead" in name:
+        return "it closed the connection"
+    return _short(re.sub(r"^\w+Pool\(.*?\): ", "", str(error)))
+
+
+def _short(text: str, most: int = 300) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= most else text[: most - 1] + "…"

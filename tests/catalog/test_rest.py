@@ -1,0 +1,360 @@
+"""The REST catalog against a server of the tests that follows the OpenAPI specification."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import pytest
+
+import icesql
+from icesql.catalog.open import open_catalog
+from icesql.catalog.rest.catalog import RestCatalog
+from icesql.errors import CatalogError, TableNotFoundError, UnsupportedTableError
+
+
+class Server:
+    """Tables by their namespace and name; what it was asked is remembered."""
+
+    def __init__(self) -> None:
+        self.config: dict[str, Any] = {"defaults": {}, "overrides": {}}
+        self.tables: dict[tuple[str, ...], dict[str, Any]] = {}
+        self.asked: list[tuple[str, str, dict[str, list[str]], dict[str, str]]] = []
+        self.failures: list[int] = []
+        self.tokens: list[str] = []
+        self.needs_token = False
+        self.page: int | None = None
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                server.answer(self)
+
+            do_POST = do_DELETE = do_GET
+
+            def log_message(self, format: str, *arguments: Any) -> None:
+                pass
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+        self.uri = f"http://127.0.0.1:{self.http.server_port}"
+
+    def answer(self, request: Any) -> None:
+        url = urlsplit(request.path)
+        headers = {key.lower(): value for key, value in request.headers.items()}
+        length = int(headers.get("content-length", 0))
+        body = request.rfile.read(length)
+        self.asked.append((request.command, url.path, parse_qs(url.query), headers))
+        if self.failures:
+            self.send(request, self.failures.pop(0), {"error": {"message": "busy"}})
+            return
+        if url.path == "/v1/oauth/tokens":
+            given = parse_qs(body.decode())
+            if given["client_secret"] != ["s3cret!"]:
+                refusal = {"error": "invalid_client", "error_description": "no such client"}
+                self.send(request, 401, refusal)
+                return
+            self.tokens.append(f"token{len(self.tokens) + 1}")
+            self.send(request, 200, {"access_token": self.tokens[-1], "expires_in": 3600})
+            return
+        if self.needs_token and headers.get("authorization") != f"Bearer {self.tokens[-1:]}"[:7] + (
+            self.tokens[-1] if self.tokens else ""
+        ):
+            self.send(request, 401, {"error": {"message": "who are you"}})
+            return
+        if url.path == "/v1/config":
+            self.send(request, 200, self.config)
+            return
+        parts = [unquote(each) for each in url.path.split("/")[2:]]
+        if self.config["overrides"].get("prefix"):
+            assert parts.pop(0) == self.config["overrides"]["prefix"]
+        self.catalog(request, parts, parse_qs(url.query), headers)
+
+    def catalog(
+        self, request: Any, parts: list[str], query: dict[str, Any], headers: dict[str, str]
+    ) -> None:
+        match parts:
+            case ["namespaces"]:
+                above = tuple(query["parent"][0].split("\x1f")) if "parent" in query else ()
+                depth = len(above) + 1
+                found = {
+                    name[:depth]
+                    for name in self.tables
+                    if len(name) > depth and name[: depth - 1] == above
+                }
+                self.listed(request, "namespaces", sorted(map(list, found)), query)
+            case ["namespaces", namespace, "tables"]:
+                inside = tuple(namespace.split("\x1f"))
+                found = [
+                    {"namespace": list(name[:-1]), "name": name[-1]}
+                    for name in sorted(self.tables)
+                    if name[:-1] == inside
+                ]
+                self.listed(request, "identifiers", found, query)
+            case ["namespaces", namespace, "tables", table]:
+                name = (*namespace.split("\x1f"), table)
+                found = self.tables.get(name)
+                if found is None:
+                    error = {"message": "gone", "type": "NoSuchTableException", "code": 404}
+                    self.send(request, 404, {"error": error})
+                    return
+                tag = found.get("etag")
+                if tag and headers.get("if-none-match") == tag:
+                    self.send(request, 304, None)
+                    return
+                sent = {key: value for key, value in found.items() if key not in ("etag", "all")}
+                if query.get("snapshots") == ["refs"]:
+                    sent = {**sent, "metadata": found["refs"]}
+                sent.pop("refs", None)
+                self.send(request, 200, sent, {"ETag": tag} if tag else {})
+            case _:
+                self.send(request, 404, {"error": {"message": "no such path"}})
+
+    def listed(self, request: Any, key: str, items: list[Any], query: dict[str, Any]) -> None:
+        if self.page is None:
+            self.send(request, 200, {key: items})
+            return
+        start = int(query.get("pageToken", ["0"])[0] or 0)
+        end = start + self.page
+        told: dict[str, Any] = {key: items[start:end]}
+        if end < len(items):
+            told["next-page-token"] = str(end)
+        self.send(request, 200, told)
+
+    def send(
+        self, request: Any, status: int, content: Any, headers: dict[str, str] | None = None
+    ) -> None:
+        data = b"" if content is None else json.dumps(content).encode()
+        request.send_response(status)
+        for key, value in (headers or {}).items():
+            request.send_header(key, value)
+        request.send_header("Content-Length", str(len(data)))
+        request.end_headers()
+        request.wfile.write(data)
+
+    def paths(self) -> list[str]:
+        return [path for _, path, _, _ in self.asked]
+
+
+@pytest.fixture
+def server(warehouse: Path) -> Iterator[Server]:
+    """A server with the orders of the warehouse as ``shop.orders``."""
+    made = Server()
+    folder = next(warehouse.rglob("orders")) / "metadata"
+    metadata = max(folder.glob("*.metadata.json"))
+    made.tables["shop", "orders"] = {
+        "metadata-location": f"file://{metadata}",
+        "metadata": json.loads(metadata.read_text()),
+        "config": {},
+    }
+    yield made
+    made.http.shutdown()
+    made.http.server_close()
+
+
+def rest(server: Server, **properties: Any) -> RestCatalog:
+    catalog = open_catalog("lake", uri=server.uri, properties={"type": "rest", **properties})
+    assert isinstance(catalog, RestCatalog)
+    return catalog
+
+
+def test_a_query_takes_one_request_for_the_table(server: Server, warehouse: Path) -> None:
+    with icesql.connect("lake", uri=server.uri, properties={"type": "rest"}) as connection:
+        assert connection.execute("SELECT count(*) FROM shop.orders").fetchall() == [(39,)]
+        first = len(server.asked)
+        connection.execute("SELECT * FROM shop.orders VERSION AS OF 'opening'").fetchall()
+        assert len(server.asked) == first + 1
+    assert server.paths()[:2] == ["/v1/config", "/v1/namespaces/shop/tables/orders"]
+    delegation = server.asked[1][3]["x-iceberg-access-delegation"]
+    assert delegation == "vended-credentials"
+
+
+def test_metadata_is_taken_from_the_answer(server: Server) -> None:
+    server.tables["shop", "orders"]["metadata-location"] = "file:///nowhere/metadata/x.json"
+    assert len(rest(server).load(("shop", "orders")).metadata.snapshots) == 4
+
+
+def test_a_table_that_did_not_change_is_not_sent_again(server: Server) -> None:
+    server.tables["shop", "orders"]["etag"] = '"v1"'
+    catalog = rest(server)
+    first = catalog.load(("shop", "orders"))
+    second = catalog.load(("shop", "orders"))
+    assert server.asked[-1][3]["if-none-match"] == '"v1"'
+    assert first.metadata.current_snapshot_id == second.metadata.current_snapshot_id
+
+
+def test_a_prefix_and_an_uri_of_the_server_are_used(server: Server) -> None:
+    server.config = {"defaults": {"a": "1"}, "overrides": {"prefix": "ws", "uri": server.uri}}
+    catalog = rest(server, warehouse="main")
+    catalog.load(("shop", "orders"))
+    assert server.asked[0][2] == {"warehouse": ["main"]}
+    assert server.paths()[-1] == "/v1/ws/namespaces/shop/tables/orders"
+
+
+def test_the_users_properties_stand_between_defaults_and_overrides(server: Server) -> None:
+    server.config = {"defaults": {"a": "d", "b": "d"}, "overrides": {"c": "o"}}
+    properties = rest(server, b="mine", c="mine").properties
+    assert [properties[each] for each in "abc"] == ["d", "mine", "o"]
+
+
+@pytest.mark.parametrize("page", [None, 1, 2])
+def test_lists_come_in_pages(server: Server, page: int | None) -> None:
+    table = server.tables["shop", "orders"]
+    for number in range(5):
+        server.tables["many", f"t{number}"] = table
+    server.tables["a", "b", "deep"] = table
+    server.page = page
+    catalog = rest(server)
+    assert catalog.namespaces() == [("a",), ("a", "b"), ("many",), ("shop",)]
+    assert [name for _, name in catalog.tables(("many",))] == [f"t{n}" for n in range(5)]
+    assert catalog.tables(("a", "b")) == [("a", "b", "deep")]
+
+
+def test_a_list_that_never_ends_is_an_error(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def endless(request: Any, key: str, items: list[Any], query: dict[str, Any]) -> None:
+        server.send(request, 200, {key: items, "next-page-token": "again"})
+
+    monkeypatch.setattr(server, "listed", endless)
+    with pytest.raises(CatalogError, match="does not end"):
+        rest(server).tables(("shop",))
+
+
+@pytest.mark.parametrize("name", ["a/b", "a..b", "a b%2F", "ü?x=1#y", "%1F"])
+def test_names_are_one_segment_whatever_is_in_them(server: Server, name: str) -> None:
+    server.tables["shop", name] = server.tables["shop", "orders"]
+    assert rest(server).load(("shop", name)).identifier == ("shop", name)
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_a_name_of_dots_reaches_no_other_path(server: Server, name: str) -> None:
+    catalog = rest(server)
+    catalog.tables(("shop",))
+    asked = len(server.asked)
+    with pytest.raises(TableNotFoundError):
+        catalog.load((name, "x"))
+    assert not any("tables" in path for path in server.paths()[asked:])
+
+
+def test_a_token_is_fetched_once_and_again_when_it_is_refused(server: Server) -> None:
+    server.needs_token = True
+    catalog = rest(server, credential="me:s3cret!")
+    catalog.load(("shop", "orders"))
+    catalog.load(("shop", "orders"))
+    assert server.tokens == ["token1"]
+    server.tokens.append("another")  # the one that was given is no longer good
+    catalog.load(("shop", "orders"))
+    assert server.tokens == ["token1", "another", "token3"]
+
+
+def test_a_wrong_secret_is_told_without_it(server: Server) -> None:
+    with pytest.raises(CatalogError, match="the token request was refused") as caught:
+        rest(server, credential="me:wr0ng-secret").load(("shop", "orders"))
+    assert "no such client" in str(caught.value)
+    assert "wr0ng" not in str(caught.value)
+
+
+def test_an_overloaded_catalog_is_asked_again(server: Server) -> None:
+    server.failures = [503, 429]
+    assert rest(server).tables(("shop",)) == [("shop", "orders")]
+    server.failures = [503] * 9
+    with pytest.raises(CatalogError, match="503 Service Unavailable: busy; try again later"):
+        rest(server).tables(("shop",))
+
+
+def test_only_referenced_snapshots_are_loaded_until_another_is_asked_for(server: Server) -> None:
+    table = server.tables["shop", "orders"]
+    named = {each["snapshot-id"] for each in table["metadata"]["refs"].values()}
+    kept = [each for each in table["metadata"]["snapshots"] if each["snapshot-id"] in named]
+    other = next(
+        each["snapshot-id"]
+        for each in table["metadata"]["snapshots"]
+        if each["snapshot-id"] not in named
+    )
+    table["refs"] = {**table["metadata"], "snapshots": kept}
+    given = {"type": "rest", "snapshot-loading-mode": "refs"}
+    with icesql.connect("lake", uri=server.uri, properties=given) as connection:
+        assert connection.execute("SELECT count(*) FROM shop.orders").fetchall() == [(39,)]
+        assert all(query.get("snapshots") == ["refs"] for _, _, query, _ in server.asked[1:])
+        sql = f"SELECT count(*) FROM shop.orders VERSION AS OF {other}"
+        assert connection.execute(sql).fetchall() in ([(40,)], [(60,)])
+        assert "snapshots" not in server.asked[-1][2]
+        assert len(connection.execute("SHOW SNAPSHOTS FROM shop.orders").fetchall()) == 4
+
+
+def test_vended_credentials_are_those_of_the_longest_prefix(server: Server) -> None:
+    table = server.tables["shop", "orders"]
+    table["metadata"] = {**table["metadata"], "location": "s3://bucket/shop/orders"}
+    table["config"] = {"s3.access-key-id": "of-the-table"}
+    table["storage-credentials"] = [
+        {"prefix": "s3://bucket/", "config": {"s3.access-key-id": "wide"}},
+        {"prefix": "s3://bucket/shop/orders", "config": {"s3.access-key-id": "near"}},
+        {"prefix": "s3://bucket/shop/orders2", "config": {"s3.access-key-id": "other"}},
+    ]
+    catalog = rest(server, **{"s3.endpoint": "http://store", "s3.access-key-id": "mine"})
+    properties = catalog.load(("shop", "orders")).storage.properties
+    assert properties["s3.access-key-id"] == "near"
+    assert properties["s3.endpoint"] == "http://store"
+    assert "uri" not in properties
+    table["storage-credentials"][1]["config"] = {"s3.access-key-id": "fresh"}
+    assert catalog.credentials(("shop", "orders"))["s3.access-key-id"] == "fresh"
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "told"),
+    [
+        ("read-restrictions", {"row-filter": "x = 1"}, "read restrictions"),
+        ("config", {"scan-planning-mode": "server"}, "planning of scans by the catalog"),
+    ],
+)
+def test_what_the_catalog_demands_and_icesql_lacks_is_refused(
+    server: Server, part: str, value: Any, told: str
+) -> None:
+    server.tables["shop", "orders"][part] = value
+    with pytest.raises(UnsupportedTableError, match=told):
+        rest(server).load(("shop", "orders"))
+
+
+def test_a_name_is_found_in_another_case(server: Server) -> None:
+    assert rest(server).load(("Shop", "ORDERS")).identifier == ("shop", "orders")
+    with pytest.raises(TableNotFoundError, match=r'did you mean "shop.orders"\?'):
+        rest(server).load(("shop", "order"))
+
+
+@pytest.mark.parametrize(
+    "body", ['{"metadata": 1}', "[]", '{"metadata-location": "x"}', '{"metadata": {}}', "{"]
+)
+def test_answers_that_no_catalog_sends_are_errors_of_ours(
+    server: Server, monkeypatch: pytest.MonkeyPatch, body: str
+) -> None:
+    def odd(request: Any, *_: Any) -> None:
+        request.send_response(200)
+        request.send_header("Content-Length", str(len(body)))
+        request.end_headers()
+        request.wfile.write(body.encode())
+
+    monkeypatch.setattr(server, "catalog", odd)
+    with pytest.raises(icesql.Error):
+        rest(server).load(("shop", "orders"))
+
+
+def test_the_protocol_needs_no_pyiceberg(server: Server) -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "import icesql, sys\n"
+        f"c = icesql.connect('lake', uri={server.uri!r}, properties={{'type': 'rest'}})\n"
+        "print(c.execute('SELECT count(*) FROM shop.orders').fetchall())\n"
+        "print([each for each in ('pyiceberg', 'requests', 'pydantic') if each in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[:2] == ["[(39,)]", "[]"]
