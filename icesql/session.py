@@ -26,10 +26,13 @@ if TYPE_CHECKING:
     from icesql.catalog.table import Catalog
     from icesql.engine.protocol import Result
     from icesql.query.bound import BoundQuery
+    from icesql.query.pushdown.same import MarkSame
     from icesql.scan.report import ScanReport
     from icesql.sql.statement import Explain, Query, Statement
 
 _CACHE_BYTES = 128 << 20
+# Spellings in which the text itself is what the local engine reads.
+_ENGINE_DIALECTS = ("", "icesql", "duckdb")
 
 Parameters = Sequence[Any] | Mapping[str, Any] | None
 
@@ -139,7 +142,7 @@ class Session:
         from icesql.query.metadata_answers import answer_from_metadata
         from icesql.scan.planner import plan
 
-        bound = bind(statement, self.names, query)
+        bound = bind(statement, self.names, query, self._mark(query))
         answer = answer_from_metadata(bound, query)
         if answer is not None:
             columns = [(name, "bigint") for name in answer.names]
@@ -155,13 +158,19 @@ class Session:
         result = self.engines.named(choice.name).execute(bound, plans, query)
         return Outcome(result, tuple(each.report for each in plans), notes, bound)
 
+    def _mark(self, query: QueryContext) -> MarkSame | None:
+        """What compares a statement with the engine's own reading; see ``query.pushdown.same``."""
+        if (self.dialect or "").lower() not in _ENGINE_DIALECTS:
+            return None
+        return lambda tree, text, start: self.engines.mark_same(tree, text, start, query)
+
     def _explain(self, statement: Explain, query: QueryContext) -> Outcome:
         from icesql.explain import explain, measure
         from icesql.query.bind import bind
         from icesql.scan.planner import plan
 
         started = time.perf_counter()
-        bound = bind(statement.query, self.names, query)
+        bound = bind(statement.query, self.names, query, self._mark(query))
         bind_seconds = time.perf_counter() - started
         plans = [plan(replace(scan, explain=True), query) for scan in bound.scans]
         choice, measured = choose_engine(plans, query.settings), None

@@ -11,7 +11,10 @@ from msgspec import Struct
 from icesql.errors import InterfaceError
 
 if TYPE_CHECKING:
+    from sqlglot import exp
+
     from icesql.config import Settings
+    from icesql.context import QueryContext
     from icesql.engine.protocol import Engine
     from icesql.scan.plan import ScanPlan
 
@@ -52,6 +55,14 @@ class Engines:
             if name not in self.started:
                 self.started[name] = self._start(name)
             return self.started[name]
+
+    def mark_same(self, tree: exp.Expr, text: str, start: int, query: QueryContext) -> None:
+        """See ``LocalEngine.mark_same``: it runs the user's own text, on whatever engine."""
+        from icesql.engine.duckdb.engine import LocalEngine
+
+        local = self.named("local")
+        assert isinstance(local, LocalEngine)
+        local.mark_same(tree, text, start, query)
 
     def _start(self, name: str) -> Engine:
         if name == "spark":

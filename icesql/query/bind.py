@@ -12,7 +12,8 @@ from icesql.query.metadata_scan import load, metadata_scan
 from icesql.query.names import select_scopes
 from icesql.query.nested_names import name_nested_queries
 from icesql.query.pushdown.listed_values import type_lists
-from icesql.query.pushdown.push_down import push_down
+from icesql.query.pushdown.push_down import may_be_pushed, push_down
+from icesql.query.pushdown.same import MarkSame
 from icesql.query.snapshot_selection import at_instant, select_snapshot, snapshot_text
 from icesql.scan.table_scan import TableScan
 
@@ -23,9 +24,13 @@ if TYPE_CHECKING:
     from icesql.sql.statement import Query, TableReference
 
 
-def bind(statement: Query, names: SearchPath, query: QueryContext) -> BoundQuery:
+def bind(
+    statement: Query, names: SearchPath, query: QueryContext, mark: MarkSame | None = None
+) -> BoundQuery:
     """The query over scans; each table that is named is opened once.
 
+    ``mark`` says which conditions the engine's own parser reads the same; only those are pushed.
+    None for a text that runs as its tree is written, whose every condition may be pushed.
     Raises ColumnNotFoundError, AmbiguousColumnError, SnapshotNotFoundError, UnsupportedSqlError,
     what ``names.load`` raises, and for files what ``bind_files`` raises. Never touches manifests
     or data.
@@ -63,7 +68,10 @@ def bind(statement: Query, names: SearchPath, query: QueryContext) -> BoundQuery
     stop_clock(tree, query)
     scopes = select_scopes(tree, [scan.schema for scan in scans])
     has_lists = type_lists(scopes, scans)
-    filtered, pushed = push_down(tree, scopes, tuple(scans), query)
+    marked = mark is not None and query.settings.prune and may_be_pushed(tree, scopes)
+    if mark is not None and marked:
+        mark(tree, statement.engine_text, statement.start)
+    filtered, pushed = push_down(tree, scopes, tuple(scans), query, marked=marked)
     projected = bind_columns(tree, scopes, filtered)
     return BoundQuery(
         tree=tree,

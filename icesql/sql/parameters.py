@@ -34,6 +34,7 @@ class Parameters:
             raise ProgrammingError("parameters must be a sequence, not a string; pass [value]")
         self._values = values
         self._next = 0
+        self._label: int | str = 0
         self._used: set[int | str] = set()
 
     def bind(self, tree: exp.Expr) -> exp.Expr:
@@ -46,6 +47,7 @@ class Parameters:
             if isinstance(node.parent, exp.In) and self._bind_list(node, node.parent):
                 continue
             value = literal(self._value_of(node))
+            value.meta["parameter"] = self._label
             if node is tree:
                 return value
             node.replace(value)
@@ -60,8 +62,11 @@ class Parameters:
         elif node.arg_key == "field":
             given = self._value_of(node)
             if not isinstance(given, list | tuple | set | frozenset) or not given:
-                node.replace(literal(given))
+                value = literal(given)
+                value.meta["parameter"] = self._label
+                node.replace(value)
                 return True
+            parent.meta["parameter"] = self._label
             values = list(given)
             parent.set("field", None)
         else:
@@ -122,6 +127,7 @@ class Parameters:
                         f"{'was' if len(values) == 1 else 'were'} given"
                     )
         self._used.add(label)
+        self._label = label
         if isinstance(values, Mapping):
             return values[str(label)]
         return values[int(label) - 1]

@@ -163,7 +163,7 @@ class _Parse:
 
     def _query(self, tokens: Sequence[Token]) -> Query:
         check_tokens(tokens)
-        tree = self._tree(list(tokens))
+        tree, engine_text = self._tree(list(tokens))
         if isinstance(tree, exp.Values):
             tree = exp.select("*").from_(tree, copy=False)
         check_tree(tree, files=self._files)
@@ -173,9 +173,10 @@ class _Parse:
         references = take_references(tree, seconds=self._seconds)
         files = take_files(tree) if self._files else ()
         text = self._sql[tokens[0].start : tokens[-1].end + 1]
-        return Query(cast("exp.Expression", tree), references, text, files)
+        start = tokens[0].start
+        return Query(cast("exp.Expression", tree), references, text, files, start, engine_text)
 
-    def _tree(self, tokens: list[Token]) -> exp.Expr:
+    def _tree(self, tokens: list[Token]) -> tuple[exp.Expr, str]:
         parser = self._reader.parser()
         assert isinstance(parser, TravelParser)
         parser.files = self._files
@@ -203,7 +204,19 @@ class _Parse:
         if lost:
             raise unsupported("a time-travel clause at this place", min(lost))
         _check_travel_words(tokens, kept)
-        return tree
+        return tree, self._engine_text(tokens, parser)
+
+    def _engine_text(self, tokens: Sequence[Token], parser: TravelParser) -> str:
+        """See ``Query``. Places in it are those of the text."""
+        pieces, last = [], tokens[0].start
+        text, end = self._lists.text, tokens[-1].end + 1
+        cuts = {**parser.travel_spans, **{colon: colon + 1 for colon in parser.colons}}
+        for start in sorted(cuts):
+            if start >= last:
+                colon = text[start : cuts[start]] == ":"
+                pieces += [text[last:start], "$" if colon else " " * (cuts[start] - start)]
+                last = cuts[start]
+        return "".join([*pieces, text[last:end]])
 
     def _put_back(self, tree: exp.Expr, tokens: Sequence[Token]) -> None:
         first, last = tokens[0].start, tokens[-1].end

@@ -26,6 +26,12 @@ def syntax_error(problem: str, at: Place, expected: tuple[str, ...] = ()) -> Sql
     return SqlSyntaxError(problem, expected=expected, offset=offset_of(at))
 
 
+def first_offset(node: exp.Expr) -> int | None:
+    """The least character offset that sqlglot remembers below ``node``."""
+    starts = [int(inner.meta["start"]) for inner in node.walk() if "start" in inner.meta]
+    return min(starts, default=None)
+
+
 def offset_of(at: Place) -> int | None:
     """The character offset of a place: for a node, as far as sqlglot remembers it."""
     if at is None or isinstance(at, int):
@@ -36,9 +42,9 @@ def offset_of(at: Place) -> int | None:
     at = cast("exp.Expr", at)
     if "start" in meta:
         return int(meta["start"])
-    starts = [int(inner.meta["start"]) for inner in at.walk() if "start" in inner.meta]
-    if starts:
-        return min(starts)
+    first = first_offset(at)
+    if first is not None:
+        return first
     parent = at.parent
     while parent is not None:
         if "start" in parent.meta:

@@ -54,13 +54,17 @@ class Query(Struct, frozen=True):
 
     Every Iceberg table in ``tree`` is a Table named ``"__scan_<i>"`` with an alias and stands
     at ``references[i]``, likewise ``"__file_<i>"`` in ``files``; parameters are literal or cast
-    nodes. ``text`` is the SQL.
+    nodes. ``text`` is the SQL, from ``start`` on of all that was given. ``engine_text`` is as long
+    and reads as DuckDB's parser has it: spaces in the place of time travel, ``$name`` for
+    ``:name``, one name for each list of ``sql.parser.literal_list``.
     """
 
     tree: exp.Expression
     references: tuple[TableReference, ...]
     text: str = ""
     files: tuple[FileReference, ...] = ()
+    start: int = 0
+    engine_text: str = ""
 
 
 class Explain(Struct, frozen=True):

@@ -21,6 +21,7 @@ from icesql.engine.duckdb.relations.footer import FooterCache
 from icesql.engine.duckdb.relations.grouping import FileGroup, group_files
 from icesql.engine.duckdb.relations.relation import file_relation
 from icesql.engine.duckdb.relations.relation_builder import RelationBuilder
+from icesql.engine.duckdb.same_reading import EngineReading
 from icesql.engine.duckdb.sql.calls import check_calls
 from icesql.engine.duckdb.sql.finer_types import adapted_types
 from icesql.engine.duckdb.sql.literal_lists import with_lists
@@ -47,6 +48,7 @@ from icesql.errors import Error
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from sqlglot import exp
 
     from icesql.query.bound import BoundQuery
     from icesql.scan.plan import ScanPlan
@@ -62,6 +64,14 @@ class LocalEngine:
         self._pool = InstancePool()
         self._footers = FooterCache()
         self._open: WeakSet[LocalResult] = WeakSet()
+        self._reading = EngineReading(self._pool)
+
+    def mark_same(self, tree: exp.Expr, text: str, start: int, query: QueryContext) -> None:
+        """Mark in ``tree`` what DuckDB's parser reads the same in ``text``.
+
+        ``start`` is the offset at which the places of the tree find the text.
+        """
+        self._reading.mark(tree, text, start, query)
 
     def execute(
         self, bound: BoundQuery, plans: Sequence[ScanPlan], query: QueryContext

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 from weakref import WeakSet
 
@@ -31,23 +32,17 @@ _CLOSE_SECONDS: Final = 1.0
 class Instance:
     """One DuckDB instance that may read below ``folders`` and nothing else.
 
-    Its configuration, time zone included, is locked once it has started.
+    Its configuration, time zone included, is locked once it has started. ``root`` is a connection
+    of ``_started`` that becomes it.
     """
 
-    def __init__(self, folders: frozenset[str], settings: Settings) -> None:
+    def __init__(self, folders: frozenset[str], settings: Settings, root: Any = None) -> None:
         import duckdb
 
         self.folders, self.settings = folders, settings
         self.discarded = False
-        config: dict[str, Any] = {
-            **_CLOSED_OFF,
-            "memory_limit": f"{settings.memory_limit}B",
-            "temp_directory": _own_temp_directory(settings.temp_directory),
-        }
-        if settings.threads is not None:
-            config["threads"] = settings.threads
         try:
-            self._root = duckdb.connect(config=config)
+            self._root = _started(settings) if root is None else root
             allowed = ", ".join(map(literal, sorted(folders)))
             self._root.execute(f"SET allowed_directories = [{allowed}]")
             self._root.execute("SET enable_external_access = false")
@@ -85,6 +80,31 @@ class Instance:
                 self.ended.set()
 
 
+class _Parser:
+    """A connection that no query has run on, and the settings it was started with."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings, self.root = settings, _started(settings)
+        keep_in_forks(self)
+
+
+def _started(settings: Settings) -> Any:
+    """A connection to a new instance, which is not closed off from files yet."""
+    import duckdb
+
+    config: dict[str, Any] = {
+        **_CLOSED_OFF,
+        "memory_limit": f"{settings.memory_limit}B",
+        "temp_directory": _own_temp_directory(settings.temp_directory),
+    }
+    if settings.threads is not None:
+        config["threads"] = settings.threads
+    try:
+        return duckdb.connect(config=config)
+    except duckdb.Error as error:
+        raise OperationalError(f"cannot start the local engine: {error}") from error
+
+
 class InstancePool:
     """The instance of an icesql connection.
 
@@ -94,6 +114,7 @@ class InstancePool:
 
     def __init__(self) -> None:
         self._current: Instance | None = None
+        self._parser: _Parser | None = None
         self._started: WeakSet[Instance] = WeakSet()
         self._closed = False
         self._lock = threading.Lock()
@@ -128,9 +149,39 @@ class InstancePool:
         if current is not None:
             wanted |= current.folders
             current.let_go()
-        self._current = Instance(wanted, settings)
+        self._current = Instance(wanted, settings, self._take_parser(settings))
         self._started.add(self._current)
         return self._current
+
+    @contextmanager
+    def parsing(self, settings: Settings) -> Iterator[Any]:
+        """A cursor for the engine's parser alone, before it is known what a query reads.
+
+        It starts what becomes the next instance, so the first query does not wait twice.
+        """
+        with self._lock:
+            if self._closed:
+                raise InterfaceError("the connection is closed")
+            current = self._current
+            if current is None or current.discarded:
+                if self._parser is None:
+                    self._parser = _Parser(settings)
+                yield self._parser.root
+                return
+            cursor = current.cursor()
+        try:
+            yield cursor
+        finally:
+            current.release(cursor)
+
+    def _take_parser(self, settings: Settings) -> Any:
+        parser, self._parser = self._parser, None
+        if parser is None:
+            return None
+        if _same_limits(parser.settings, settings):
+            return parser.root
+        parser.root.close()
+        return None
 
     def discard(self, instance: Instance) -> None:
         """Never hand this instance out again: a fatal error broke it."""
@@ -149,6 +200,9 @@ class InstancePool:
             if self._current is not None:
                 self._current.let_go()
                 self._current = None
+            if self._parser is not None:
+                self._parser.root.close()
+                self._parser = None
         end = time.monotonic() + _CLOSE_SECONDS
         for instance in list(self._started):
             instance.ended.wait(max(0.0, end - time.monotonic()))

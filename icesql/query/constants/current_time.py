@@ -20,6 +20,11 @@ _CLOCKS: Final = frozenset({"localtimestamp", "current_localtimestamp"})
 _NAMES: Final = _INSTANTS | _DAYS | _CLOCKS
 
 
+def same_moment(name: str, other: str) -> bool:
+    """Whether two names of functions mean one and the same time."""
+    return any({name.lower(), other.lower()} <= each for each in (_INSTANTS, _DAYS, _CLOCKS))
+
+
 def stop_clock(tree: exp.Expr, query: QueryContext) -> None:
     """Replace now(), current_date and their kin in ``tree`` by the time of the statement.
 
@@ -29,6 +34,7 @@ def stop_clock(tree: exp.Expr, query: QueryContext) -> None:
         constant = _constant(node, query)
         if constant is None:
             continue
+        constant.meta["clock"] = _name(node)
         parent = node.parent
         if isinstance(parent, exp.Select) and node.arg_key == "expressions":
             constant = exp.alias_(constant, node.sql(dialect="duckdb").lower(), quoted=True)

@@ -37,6 +37,7 @@ from icesql.query.pushdown.comparison import (
 )
 from icesql.query.pushdown.like import like, starts_with
 from icesql.query.pushdown.membership import membership
+from icesql.query.pushdown.same import NOT_SAME, is_same
 from icesql.query.short_sql import short_sql
 
 if TYPE_CHECKING:
@@ -71,15 +72,18 @@ class Translation(Struct, frozen=True):
     reasons: tuple[str, ...]
 
 
-def translate(condition: exp.Expr, resolve: Resolve, query: QueryContext) -> Translation:
+def translate(
+    condition: exp.Expr, resolve: Resolve, query: QueryContext, *, marked: bool = False
+) -> Translation:
     """A predicate that holds for every row for which ``condition`` is true.
 
     With it comes why parts of the condition could not be used.
     ``resolve`` gives the field, at any depth, that a column of the condition means in the scan,
     None for columns of other tables. Terms are named by the field alone. NULL, NaN, zeros and
-    literals that the column's type cannot hold: see ``iceberg.expressions``.
+    literals that the column's type cannot hold: see ``iceberg.expressions``. ``marked``: only
+    conditions that ``mark_same`` was said of become part of the predicate.
     """
-    translator = Translator(resolve, query)
+    translator = Translator(resolve, query, marked)
     predicate = translator.implied(condition, negated=False)
     return Translation(predicate, tuple(dict.fromkeys(translator.reasons)))
 
@@ -89,6 +93,7 @@ class Translator(Struct):
 
     resolve: Resolve
     query: QueryContext
+    marked: bool = False
     reasons: list[str] = field(default_factory=list)
 
     def implied(self, node: exp.Expr, *, negated: bool) -> Predicate:
@@ -101,6 +106,14 @@ class Translator(Struct):
             case exp.And() | exp.Or():
                 parts = (self.implied(part, negated=negated) for part in node.flatten())
                 return all_of(parts) if isinstance(node, exp.And) != negated else any_of(parts)
+            case _:
+                predicate = self._leaf(node, negated=negated)
+                if self.marked and predicate is not ALWAYS_TRUE and not is_same(node):
+                    return self.left_to_engine(node, NOT_SAME)
+                return predicate
+
+    def _leaf(self, node: exp.Expr, *, negated: bool) -> Predicate:
+        match node:
             case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
                 operation = _COMPARISONS[type(node)]
                 return self.comparison(
@@ -249,7 +262,8 @@ class Translator(Struct):
                 return self._null(node.this, node, negated=negated)
             case exp.Boolean() as wanted:
                 if not negated:
-                    return self.implied(node.this, negated=not wanted.this)
+                    inside = Translator(self.resolve, self.query, False, self.reasons)
+                    return inside.implied(node.this, negated=not wanted.this)
                 found = self.column(node.this)
                 if found is None or not isinstance(found.type, t.BooleanType):
                     return self.opaque(node)

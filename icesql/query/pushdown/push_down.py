@@ -22,6 +22,7 @@ from icesql.iceberg.types import NestedField, StructType
 from icesql.query.bound import PushedConjunct
 from icesql.query.names import FromItem, SelectScope, find_column, meaning_of
 from icesql.query.pushdown.joins import OuterJoins
+from icesql.query.pushdown.same import OTHER_SELECT, is_same
 from icesql.query.short_sql import short_sql
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ _LIMIT_PARTS: Final = frozenset(
 )
 # Conditions that EXPLAIN lists.
 _MOST_TOLD: Final = 200
+# The names that a SELECT gives and what they stand for, None where that is not known for certain.
+SelectList = list[tuple[str, exp.Expr | None]]
 _UNION_PARTS: Final = frozenset({"this", "expression", "distinct", "with_"})
 # A select list of these gives one row for each row that comes in.
 _ROW_BY_ROW: Final = (
@@ -50,18 +53,21 @@ def push_down(
     scopes: Sequence[SelectScope],
     scans: tuple[TableScan, ...],
     query: QueryContext,
+    *,
+    marked: bool = False,
 ) -> tuple[tuple[TableScan, ...], tuple[PushedConjunct, ...]]:
     """The scans with row filters and limits, and what became of each condition.
 
+    ``marked``: only what ``mark_same`` was said of is pushed.
     ``scopes`` are the SELECTs of ``tree``, inner ones first. Changes nothing in the tree.
     """
     if not query.settings.prune:
         return scans, ()
-    pusher = _Pusher(scans, query, {id(scope.select): scope for scope in scopes})
+    pusher = _Pusher(scans, query, {id(scope.select): scope for scope in scopes}, marked)
     pusher.uses = Counter(id(item.query) for scope in scopes for item in scope.items if item.query)
     for scope in reversed(scopes):
         pusher.push(scope)
-    limits = _limit(tree, scopes)
+    limits = _limit(tree, scopes, marked=marked)
     filtered = []
     for index, scan in enumerate(scans):
         row_filter = ALWAYS_TRUE
@@ -74,10 +80,20 @@ def push_down(
     return tuple(filtered), tuple(pusher.pushed)
 
 
+def may_be_pushed(tree: exp.Expr, scopes: Sequence[SelectScope]) -> bool:
+    """Whether a query has a condition or a limit that ``push_down`` looks at."""
+    return tree.args.get("limit") is not None or any(
+        scope.select.args.get("where") is not None
+        or any(join.args.get("on") is not None for join in _joins(scope))
+        for scope in scopes
+    )
+
+
 class _Pusher(Struct):
     scans: Sequence[TableScan]
     query: QueryContext
     scope_of: dict[int, SelectScope]
+    marked: bool = False
     uses: Counter[int] = field(default_factory=Counter)
     filters: dict[int, list[Predicate]] = field(default_factory=dict)
     pushed: list[PushedConjunct] = field(default_factory=list)
@@ -88,6 +104,9 @@ class _Pusher(Struct):
         outer = OuterJoins(scope)
         if outer.opaque:
             return
+        if self.marked and not is_same(scope.select):
+            self._leave(scope)
+            return
         where = scope.select.args.get("where")
         conjuncts = list(_conjuncts(where.this)) if where is not None else []
         for conjunct in (*conjuncts, *self.inherited.get(id(scope.select), ())):
@@ -96,6 +115,18 @@ class _Pusher(Struct):
             on = join.args.get("on")
             for conjunct in _conjuncts(on) if on is not None else ():
                 self._use(conjunct, scope, outer.seen_by_on(join))
+
+    def _leave(self, scope: SelectScope) -> None:
+        """Push nothing of a SELECT that the engine's parser reads otherwise."""
+        clauses = [scope.select.args.get("where"), *scope.select.args.get("joins", ())]
+        for clause in clauses:
+            condition = None if clause is None else clause.args.get("on") or clause.this
+            if isinstance(clause, exp.Join) and clause.args.get("on") is None:
+                continue
+            for conjunct in _conjuncts(condition) if condition is not None else ():
+                if len(self.pushed) < _MOST_TOLD:
+                    told = PushedConjunct(None, short_sql(conjunct), None, OTHER_SELECT)
+                    self.pushed.append(told)
 
     def _use(
         self, conjunct: exp.Expr, scope: SelectScope, targets: Sequence[tuple[FromItem, bool]]
@@ -117,7 +148,7 @@ class _Pusher(Struct):
             concerned.append(item.scan)
             resolve = _resolver(scope, item, self.scans[item.scan].schema)
             try:
-                translation = translate(conjunct, resolve, self.query)
+                translation = translate(conjunct, resolve, self.query, marked=self.marked)
             except RecursionError:
                 reasons.append("it is nested too deeply")
                 continue
@@ -150,6 +181,8 @@ class _Pusher(Struct):
         if self.uses[id(query)] != 1 or _is_recursive(query):
             return False
         branches = list(_branches(query))
+        if self.marked and isinstance(query, exp.SetOperation) and not _all_same(query):
+            return False
         lists = [self._select_list(branch) for branch in branches]
         first = lists[0] if lists else None
         if first is None or any(each is None for each in lists):
@@ -169,18 +202,22 @@ class _Pusher(Struct):
             self.inherited.setdefault(key, []).append(inner)
         return True
 
-    def _select_list(self, branch: exp.Expr) -> list[tuple[str, exp.Expr]] | None:
+    def _select_list(self, branch: exp.Expr) -> SelectList | None:
         """Output names and expressions of a SELECT through which conditions may pass."""
         scope = self.scope_of.get(id(branch))
+        if self.marked and not is_same(branch):
+            return None
         if scope is None or not _has_only(scope.select, _PLAIN_PARTS | {"with_"}):
             return None
         if any(_spans_rows(node) for node in scope.select.expressions):
             return None
-        found: list[tuple[str, exp.Expr]] = []
+        found: list[tuple[str, exp.Expr | None]] = []
         for node in scope.select.expressions:
             match node:
                 case exp.Star() if not any(node.args.values()):
                     if any(join.args.get("using") or join.method for join in _joins(scope)):
+                        return None
+                    if self.marked and not is_same(node):
                         return None
                     for item in scope.items:
                         if item.scan is None or not item.name or item.is_filter_only:
@@ -189,10 +226,11 @@ class _Pusher(Struct):
                             (column.name, exp.column(column.name, table=item.name, quoted=True))
                             for column in self.scans[item.scan].schema.fields
                         ]
-                case exp.Alias():
-                    found.append((node.alias, node.this))
-                case exp.Column() if not isinstance(node.this, exp.Star):
-                    found.append((node.name, node))
+                case exp.Alias() | exp.Column() if not isinstance(node.this, exp.Star):
+                    name = node.alias if isinstance(node, exp.Alias) else node.name
+                    inner = node.this if isinstance(node, exp.Alias) else node
+                    known = not self.marked or is_same(node)
+                    found.append((name, inner if known else None))
                 case _:
                     return None
         return found
@@ -203,7 +241,7 @@ class _Pusher(Struct):
         scope: SelectScope,
         item: FromItem,
         names: Sequence[str],
-        select_list: Sequence[tuple[str, exp.Expr]],
+        select_list: SelectList,
     ) -> exp.Expr | None:
         """The condition over the columns inside, None when it names anything else."""
         if conjunct.find(exp.Query) is not None:
@@ -216,7 +254,10 @@ class _Pusher(Struct):
             name = meaning.path[0].lower()
             if names.count(name) != 1:
                 return None
-            inside: exp.Expr = select_list[names.index(name)][1].copy()
+            expression = select_list[names.index(name)][1]
+            if expression is None:
+                return None
+            inside: exp.Expr = expression.copy()
             if not isinstance(inside, exp.Column):
                 inside = exp.Paren(this=inside)
             for child in meaning.path[1:]:
@@ -229,7 +270,7 @@ class _Pusher(Struct):
         conjunct: exp.Expr,
         names: Sequence[str],
         branches: Sequence[exp.Expr],
-        lists: Sequence[list[tuple[str, exp.Expr]] | None],
+        lists: Sequence[SelectList | None],
     ) -> bool:
         """Whether the columns named are bare ones of one type in all branches of a UNION.
 
@@ -317,6 +358,11 @@ def _branches(query: exp.Expr) -> Iterator[exp.Expr]:
             yield query  # is no SELECT: its list is unknown, and nothing passes
 
 
+def _all_same(query: exp.SetOperation) -> bool:
+    """Whether ``mark_same`` was said of a set operation and of those inside it."""
+    return all(is_same(each) for each in query.find_all(exp.SetOperation))
+
+
 def _has_only(node: exp.Expr, parts: frozenset[str]) -> bool:
     return all(name in parts or not value for name, value in node.args.items())
 
@@ -368,7 +414,7 @@ def _with_names(predicate: Predicate, schema: Schema) -> Predicate:
 # ------------------------------------------------------------------ LIMIT
 
 
-def _limit(tree: exp.Expr, scopes: Sequence[SelectScope]) -> dict[int, int]:
+def _limit(tree: exp.Expr, scopes: Sequence[SelectScope], *, marked: bool) -> dict[int, int]:
     """Scan index → rows that are enough, for SELECT columns FROM table LIMIT n alone."""
     scope = next((scope for scope in scopes if scope.select is tree), None)
     if scope is None or len(scope.items) != 1 or not _has_only(scope.select, _LIMIT_PARTS):
@@ -381,6 +427,9 @@ def _limit(tree: exp.Expr, scopes: Sequence[SelectScope]) -> dict[int, int]:
             return {}
     limit = _whole_number(scope.select.args.get("limit"))
     offset = scope.select.args.get("offset")
+    clauses = [scope.select, scope.select.args.get("limit"), offset]
+    if marked and not all(is_same(each) for each in clauses if each is not None):
+        return {}
     skipped = 0 if offset is None else _whole_number(offset)
     if limit is None or skipped is None:
         return {}

@@ -70,12 +70,17 @@ class TravelParser(_Parser):
     files = False
     # Offsets of the travel clauses consumed, so that ``parse`` can prove that none was dropped.
     travel_offsets: set[int]
+    # What DuckDB's parser does not read: where the travel clauses begin and end, and the colons of
+    # named parameters.
+    travel_spans: dict[int, int]
+    colons: list[int]
     reads_duckdb: ClassVar[bool] = False
 
     def reset(self) -> None:
         """Forget the statement before."""
         super().reset()
         self.travel_offsets = set()
+        self.travel_spans, self.colons = {}, []
 
     def raise_error(self, message: str, token: Token = parser.SENTINEL_NONE) -> None:
         """As sqlglot does, with the offset of the token that did not fit."""
@@ -155,6 +160,7 @@ class TravelParser(_Parser):
             self._remember(clause, start, first)
             if not self._match(TokenType.R_PAREN):
                 raise syntax_error("unterminated AT (", self._here(), (")",))
+            self.travel_spans[start] = self._prev.end + 1
             return clause
         return self._parse_version()
 
@@ -169,6 +175,14 @@ class TravelParser(_Parser):
         clause.meta["text"] = self.sql[first : self._prev.end + 1].strip()
         clause.meta["has_parameter"] = bool(clause.find(exp.Placeholder, exp.Parameter))
         self.travel_offsets.add(start)
+        self.travel_spans[start] = self._prev.end + 1
+
+    def _parse_placeholder(self) -> exp.Expr | None:
+        start, colon = self._curr.start, self._curr.token_type == TokenType.COLON
+        found = super()._parse_placeholder()
+        if found is not None and colon:
+            self.colons.append(start)
+        return found
 
     def _parse_changes(self) -> exp.Changes | None:
         if self._match_text_seq("CHANGES", "(", advance=False):

@@ -21,7 +21,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 SHORTEST: Final = 100
 SHOWN: Final = 10
 
-_MARK: Final = "__icesql_literals"
+MARK: Final = "__icesql_literals"
 _NUMBER: Final = r"-?(?:[0-9]{1,38}(?:\.[0-9]{0,38})?|\.[0-9]{1,38})"
 _DATE: Final = r"(?i:DATE)\s*'[0-9]{4}-[0-9]{2}-[0-9]{2}'"
 _PLAIN_TEXT: Final = r"'[^'\\]*+'"
@@ -125,7 +125,7 @@ class Lists(Struct, frozen=True):
         found = 0
         for index in range(2, len(tokens) - 1):
             token = tokens[index]
-            if token.start in self.lists and token.text == _MARK:
+            if token.start in self.lists and token.text == MARK:
                 found += (
                     tokens[index - 2].token_type == TokenType.IN
                     and tokens[index - 1].token_type == TokenType.L_PAREN
@@ -142,7 +142,7 @@ class Lists(Struct, frozen=True):
             if len(marks) != 1 or not isinstance(marks[0], exp.Column):
                 continue
             start = marks[0].this.meta.get("start")
-            values = self.lists.get(start) if marks[0].name == _MARK else None
+            values = self.lists.get(start) if marks[0].name == MARK else None
             if isinstance(values, int):
                 node.set("expressions", [exp.Placeholder()])
                 node.set("parameters", values)
@@ -172,7 +172,7 @@ def take_lists(sql: str, *, duckdb: bool) -> Lists:
         if values is None:
             continue
         lists[begin], ends[begin] = values, end
-        pieces += [sql[last:begin], _MARK.ljust(end - begin)]
+        pieces += [sql[last:begin], MARK.ljust(end - begin)]
         last = end
     return Lists("".join([*pieces, sql[last:]]) if lists else sql, lists, ends)
 

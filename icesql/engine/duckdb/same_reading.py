@@ -1,0 +1,56 @@
+"""What DuckDB's parser makes of statements, kept for texts that are run again."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final
+
+from icesql.engine.duckdb.instance import InstancePool
+from icesql.engine.duckdb.sql.engine_tree import EngineTree, parse
+from icesql.errors import Error
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from icesql.context import QueryContext
+
+_MOST_KEPT: Final = 64
+_LONGEST_KEPT: Final = 10_000
+
+
+class EngineReading:
+    """Compares statements with DuckDB's reading of their text. Safe for threads."""
+
+    def __init__(self, pool: InstancePool) -> None:
+        self._pool = pool
+        self._kept: OrderedDict[str, EngineTree | None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def mark(self, tree: exp.Expr, text: str, start: int, query: QueryContext) -> None:
+        """Mark the nodes of ``tree`` that say what DuckDB reads; none where it cannot read it."""
+        from icesql.engine.duckdb.sql.same.queries import mark_tree
+
+        found = self._tree(text, query)
+        if found is not None:
+            mark_tree(tree, found, start)
+
+    def _tree(self, text: str, query: QueryContext) -> EngineTree | None:
+        with self._lock:
+            if text in self._kept:
+                self._kept.move_to_end(text)
+                return self._kept[text]
+        found = self._parsed(text, query)
+        if len(text) <= _LONGEST_KEPT:
+            with self._lock:
+                self._kept[text] = found
+                if len(self._kept) > _MOST_KEPT:
+                    self._kept.popitem(last=False)
+        return found
+
+    def _parsed(self, text: str, query: QueryContext) -> EngineTree | None:
+        try:
+            with self._pool.parsing(query.settings) as cursor:
+                return parse(cursor, text)
+        except Error:
+            return None  # the engine says what is wrong with it when it runs the text
