@@ -50,7 +50,7 @@ SELECT * FROM t TIMESTAMP AS OF ts;
 SELECT * FROM t VERSION AS OF 1 VERSION AS OF 2;
 -- refused: time travel on a subquery
 SELECT * FROM (SELECT * FROM t) x FOR VERSION AS OF 3;
--- refused: time travel on generate_series()
+-- refused: time travel on range()
 SELECT * FROM range(3) VERSION AS OF 3;
 -- refused: t FOR VERSION AS OF 'v1'
 SELECT * FROM t@v1;

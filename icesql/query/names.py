@@ -71,7 +71,7 @@ class SelectScope(Struct, eq=False):
             if name == "with_" or (parts and name not in parts):
                 continue
             for each in value if isinstance(value, list) else [value]:
-                if isinstance(each, exp.Expr):
+                if isinstance(each, exp.Expression):
                     yield from _own(each)
 
     @property
@@ -188,7 +188,7 @@ class _Builder(Struct):
                 for each in value if isinstance(value, list) else [value]:
                     if isinstance(each, exp.Select | exp.SetOperation):
                         self.visit(each, scope)
-                    elif isinstance(each, exp.Expr):
+                    elif isinstance(each, exp.Expression):
                         for nested in nested_queries(each):
                             self.visit(nested, scope)
         scope.items = list(self._items(query))

@@ -219,7 +219,7 @@ def _check_alias(node: exp.Table, alias: exp.TableAlias) -> None:
     if not isinstance(name, exp.Identifier):
         # t@main and, where $ is no letter, t$snapshots come out as "t AS @main".
         table = node.name
-        shown = name.name if isinstance(name, exp.Expr) else str(name)
+        shown = name.name if isinstance(name, exp.Expression) else str(name)
         raise unsupported(
             f"{table}@{shown} or {table}${shown} as a table name",
             node,
@@ -248,14 +248,6 @@ def _check_from_item(node: exp.From | exp.Join) -> None:
     for name, value in node.args.items():
         if value and name not in _JOIN_PARTS:
             raise unsupported(f"JOIN … {name.upper()}", this)
-    if (
-        "join_at" in node.meta
-        and not any(node.args.get(part) for part in ("on", "using", "method"))
-        and str(node.args.get("kind") or "").upper() != "CROSS"
-    ):
-        raise syntax_error(
-            "a JOIN without a condition", node.meta["join_at"], ("ON", "USING", "CROSS JOIN")
-        )
     words = [str(node.args.get(part) or "").upper() for part in ("method", "side", "kind")]
     for word in words:
         if word not in _JOIN_WORDS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokens import Token, TokenType
 
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import (

@@ -121,7 +121,7 @@ def take_files(tree: exp.Expr) -> tuple[FileReference, ...]:
 
 def _reference(index: int, table: exp.Table, inner: exp.Func) -> FileReference:
     name, offset = function_name(inner), offset_of(table)
-    arguments = [each for each in (inner.args.get("this"),) if isinstance(each, exp.Expr)]
+    arguments = [each for each in (inner.args.get("this"),) if isinstance(each, exp.Expression)]
     if isinstance(inner, exp.Anonymous):
         arguments = []
     arguments += inner.expressions

@@ -17,7 +17,7 @@ from sqlglot import exp
 from icesql.errors import DataError, ProgrammingError
 from icesql.sql.parser.literal_list import SHORTEST, hold, list_of
 
-_TYPE: Final = exp.DType
+_TYPE: Final = exp.DataType.Type
 _EPOCH: Final = dt.datetime(1970, 1, 1)
 _LARGEST: Final = (1 << 127) - 1
 

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokens import Token, TokenType
 
 from icesql.errors import SqlSyntaxError, placing, position, similar_names
 from icesql.sql.acceptance import (
@@ -28,9 +28,18 @@ from icesql.sql.parser.depth import (
     nesting,
     too_deep,
 )
-from icesql.sql.parser.dialect import Icesql, TravelParser, reading, subscript_base, tokenize
+from icesql.sql.parser.dialect import (
+    Icesql,
+    parse_operand,
+    parse_tokens,
+    reading,
+    subscript_base,
+    tokenize,
+)
 from icesql.sql.parser.gathering import gather
 from icesql.sql.parser.literal_list import Lists, take_lists
+from icesql.sql.parser.token_rewriting import rewrite_tokens
+from icesql.sql.parser.travel import MISPLACED, cut_travels, is_mark
 from icesql.sql.parser.words import check_comments, check_tokens
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.references import take_references
@@ -177,12 +186,14 @@ class _Parse:
         return Query(cast("exp.Expression", tree), references, text, files, start, engine_text)
 
     def _tree(self, tokens: list[Token]) -> tuple[exp.Expr, str]:
-        parser = self._reader.parser()
-        assert isinstance(parser, TravelParser)
-        parser.files = self._files
+        sql, reader = self._sql, self._reader
+        rewriting = rewrite_tokens(tokens, sql, duckdb=isinstance(reader, Icesql))
         deep = not is_shallow(nesting(tokens))
         try:
-            trees = with_room(lambda: parser.parse(tokens, self._sql), deep=deep)
+            travels = cut_travels(
+                rewriting.tokens, sql, lambda value: parse_operand(list(value), sql, reader)
+            )
+            trees = with_room(lambda: parse_tokens(travels.tokens, sql, reader), deep=deep)
         except ParseError as error:
             raise self._syntax_error(error, tokens) from error
         except RecursionError:
@@ -190,27 +201,22 @@ class _Parse:
         tree = trees[0] if len(trees) == 1 else None
         if tree is None:
             raise syntax_error("not a statement", tokens[0].start)
+        travels.attach(tree)
+        rewriting.mend(tree, files=self._files)
         self._put_back(tree, tokens)
         for bracket in tree.find_all(exp.Bracket):
             # The subscript stays as written and says from what it counts; see dialect.py.
             if bracket.args.get("offset") is None:
                 bracket.set("offset", subscript_base(self._reader))
-        kept = {
-            int(node.meta["start"])
-            for node in tree.find_all(exp.Version, exp.HistoricalData)
-            if "start" in node.meta
-        }
-        lost = parser.travel_offsets - kept
-        if lost:
-            raise unsupported("a time-travel clause at this place", min(lost))
-        _check_travel_words(tokens, kept)
-        return tree, self._engine_text(tokens, parser)
+        return tree, self._engine_text(tokens, travels.spans, rewriting.colons(tree))
 
-    def _engine_text(self, tokens: Sequence[Token], parser: TravelParser) -> str:
+    def _engine_text(
+        self, tokens: Sequence[Token], spans: Mapping[int, int], colons: Sequence[int]
+    ) -> str:
         """See ``Query``. Places in it are those of the text."""
         pieces, last = [], tokens[0].start
         text, end = self._lists.text, tokens[-1].end + 1
-        cuts = {**parser.travel_spans, **{colon: colon + 1 for colon in parser.colons}}
+        cuts = {**spans, **{colon: colon + 1 for colon in colons}}
         for start in sorted(cuts):
             if start >= last:
                 colon = text[start : cuts[start]] == ":"
@@ -229,6 +235,10 @@ class _Parse:
         offset, token = details.get("icesql_offset"), details.get("icesql_token")
         if offset is None:
             offset = tokens[-1].end + 1
+        if token is not None and is_mark(token):
+            raise unsupported(MISPLACED, offset)
+        if token is not None:
+            token = next((each for each in tokens if each.start == offset), token)
         misspelt = self._misspelt_keyword(tokens, offset)
         if misspelt is not None:
             return misspelt
@@ -262,23 +272,3 @@ class _Parse:
         return syntax_error(
             f'"{word.text}" is taken for a name; did you mean {near[0]}?', word.start
         )
-
-
-def _check_travel_words(tokens: Sequence[Token], kept: set[int]) -> None:
-    """Every ``VERSION AS OF`` and its like in the text is a clause of the tree."""
-    words = ("VERSION", "TIMESTAMP", "SYSTEM_TIME", "SYSTEM_VERSION")
-    for index in range(1, len(tokens) - 2):
-        token = tokens[index]
-        if token.text.upper() not in words or token.token_type in (
-            TokenType.STRING,
-            TokenType.IDENTIFIER,
-        ):
-            continue
-        as_of = tokens[index + 1].text.upper() == "AS" and tokens[index + 2].text.upper() == "OF"
-        # "SELECT version AS of FROM t" is an alias; a clause goes on with a value.
-        alias = index + 3 >= len(tokens) or tokens[index + 3].text.upper() in ("FROM", ",", ")")
-        if not as_of or alias:
-            continue
-        starts = {tokens[back].start for back in range(max(0, index - 2), index + 1)}
-        if not starts & kept:
-            raise unsupported("a time-travel clause at this place", token.start)

@@ -11,7 +11,7 @@ from icesql.errors import SqlSyntaxError, UnsupportedSqlError
 
 if TYPE_CHECKING:
     from sqlglot import exp
-    from sqlglot.tokenizer_core import Token
+    from sqlglot.tokens import Token
 
     Place = exp.Expr | Token | int | None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokens import TokenType
 
 from icesql.errors import SqlSyntaxError
 from icesql.sql.parser.dialect import reading, tokenize

@@ -9,7 +9,6 @@ import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlglot.dialects.dialect import Dialects
 
 import icesql
 from icesql.errors import DatabaseError, SqlSyntaxError, UnsupportedSqlError
@@ -17,7 +16,7 @@ from icesql.sql.engine_functions import calls, classes, refusal
 from icesql.sql.parse import parse
 from tests.writer.table import TableWriter
 
-DIALECTS = sorted(each.value for each in Dialects if each.value)
+DIALECTS = ["duckdb", "spark", "databricks", "hive", "trino", "presto", "athena", "snowflake"]
 QUOTES = [("", ""), ('"', '"'), ("`", "`"), ("[", "]")]
 REFUSED = sorted(
     {
@@ -134,7 +133,7 @@ def test_case_and_space_hide_nothing(name: str, data: st.DataObject) -> None:
     cased = "".join(data.draw(st.sampled_from([c.lower(), c.upper()])) for c in name)
     space = data.draw(st.sampled_from(["", " ", "\n", "\t", " /* c */ ", " -- c\n"]))
     quote = data.draw(st.sampled_from(['"', "`"]))
-    dialect = data.draw(st.sampled_from([None, "spark", "trino", "mysql", "postgres"]))
+    dialect = data.draw(st.sampled_from([None, "spark", "trino", "snowflake"]))
     with pytest.raises((UnsupportedSqlError, SqlSyntaxError)):
         parse(f"SELECT {quote}{cased}{quote}{space}(1)", dialect=dialect)
 

@@ -215,11 +215,6 @@ def findings(what: str, *rooms: str) -> set[str]:
 
 # ---------------------------------------------------------------------------- what is left, and why
 
-_OPENED = (
-    "sqlglot.parser and modules below sqlglot.parsers: the Python sources of an installed package, "
-    "beside the compiled modules that were imported anyway, and by those modules' own names; the "
-    "dialect chooses among sqlglot's classes, no text of a statement does"
-)
 CODE = {
     "walk_source.py: WalkLines.compile: exec": "the source holds words of this file and numbers "
     "alone, whatever the schema: test_the_source_of_a_manifest_walk_holds_no_text_of_its_schema",
@@ -236,15 +231,6 @@ CODE = {
     "configuration.py: _content: yaml.AliasToken": "the same",
     "configuration.py: _content: yaml.AnchorToken": "the same",
     "session.py: _require: importlib.import_module": "names of modules that stand in the calls",
-    "open_parser.py: <module>: importlib.machinery.SourceFileLoader": _OPENED,
-    "open_parser.py: _module: importlib.machinery.SourceFileLoader": _OPENED,
-    "open_parser.py: _module: importlib.import_module": _OPENED,
-    "open_parser.py: _module: importlib.util.module_from_spec": _OPENED,
-    "open_parser.py: _module: importlib.util.spec_from_file_location": _OPENED,
-    "open_parser.py: _module: sys.modules": _OPENED,
-    "open_parser.py: _import: __import__": "the imports that stand in sqlglot's own sources",
-    "open_parser.py: _import: globals": "a parameter of that name, as __import__ has it",
-    "open_parser.py: _import: locals": "a parameter of that name, as __import__ has it",
 }
 SINKS = {
     "sqlite.py: SqliteCatalog.commit: execute": "one of two fixed lists of columns; values bound",
@@ -268,8 +254,6 @@ SINKS = {
     "driver_aggregate.py: Rest.rows: sql": "what rest_of made",
     "driver_aggregate.py: rest_of: sql": "a tree's text",
     "scans.py: Scans.prepare: sql": "a tree's text in Spark's dialect",
-    "dialect.py: spelled_sql: sql": "a generator of sqlglot, whose argument is a tree",
-    "dialect.py: _refusal_sql: sql": "a generator of sqlglot, whose argument is a tree",
     "session.py: Session._query: execute": "an engine of icesql, whose argument is a bound query",
     "explain.py: measure: execute": "an engine of icesql, whose argument is a bound query",
 }

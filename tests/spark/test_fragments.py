@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import duckdb
 import pytest
 from sqlglot import exp, parse_one
-from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 
@@ -18,7 +17,7 @@ from icesql.engine.duckdb.sql.splice import renamed_sql
 from icesql.engine.spark.fragments.cut import cut_fragments
 from icesql.engine.spark.fragments.row_fragments import filtered
 from icesql.engine.spark.scans import FRAGMENTS
-from icesql.engine.spark.sql.kinds import Added
+from icesql.engine.spark.sql.dialect import spelled_sql, write_added
 from tests.writer.table import TableWriter
 
 SCHEMA = {
@@ -108,14 +107,8 @@ class Everything:
             )
 
 
-class Spelling(DuckDB):
-    class Generator(DuckDB.Generator):
-        TRANSFORMS: ClassVar = {
-            **DuckDB.Generator.TRANSFORMS,
-            Added: lambda self, node: "".join(
-                part if isinstance(part, str) else self.sql(part) for part in node.args["parts"]
-            ),
-        }
+def duckdb_text(node: exp.Expr) -> str:
+    return str(node.sql(dialect="duckdb"))
 
 
 def tables() -> duckdb.DuckDBPyConnection:
@@ -159,7 +152,7 @@ def test_a_cut_query_over_any_division_is_the_query(con: Any, sql: str, wanted: 
     assert fragments, "nothing was cut"
     for fragment in fragments:
         make_parts(con, fragment, 3)
-    cut = tree.sql(dialect=Spelling)
+    cut = write_added(tree, lambda node: spelled_sql(node, duckdb_text)).sql(dialect="duckdb")
     assert con.sql(cut).fetchall() == con.sql(sql).fetchall(), cut
     assert con.sql(cut).columns == con.sql(tree_of(sql).sql(dialect="duckdb")).columns
 

@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 import pytest
 from sqlglot import exp
+from sqlglot.dialects.dialect import Dialects
 
 from icesql.errors import Error, ProgrammingError, SqlSyntaxError
 from icesql.sql.parse import parse, split_statements
@@ -186,8 +187,33 @@ def test_subscripts_say_what_they_count_from() -> None:
     assert rewritten("SELECT l[0] FROM t", "spark").startswith("SELECT l[1]")
 
 
+def unpromised() -> list[str]:
+    """Every dialect that sqlglot knows beside the promised ones and their kin."""
+    promised = {
+        "",
+        "duckdb",
+        "spark",
+        "databricks",
+        "hive",
+        "trino",
+        "presto",
+        "athena",
+        "snowflake",
+    }
+    return sorted({each.value for each in Dialects} - promised | {"SQLite", "klingon"})
+
+
+@pytest.mark.parametrize("dialect", unpromised())
+def test_a_dialect_that_is_not_promised_is_refused_naming_those_that_are(dialect: str) -> None:
+    with pytest.raises(ProgrammingError) as caught:
+        parse("SELECT 1", dialect=dialect)
+    for name in ("duckdb", "spark", "databricks", "hive", "trino", "presto", "athena", "snowflake"):
+        assert name in str(caught.value)
+
+
 @pytest.mark.parametrize(
-    "dialect", ["spark", "trino", "snowflake", "bigquery", "postgres", "mysql"]
+    "dialect",
+    ["spark", "databricks", "hive", "trino", "presto", "athena", "Athena", "snowflake", "duckdb"],
 )
 def test_other_dialects_are_read(dialect: str) -> None:
     assert rewritten("SELECT a FROM t WHERE b = 1", dialect) == (

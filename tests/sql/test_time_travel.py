@@ -20,7 +20,7 @@ def travel(sql: str, dialect: str | None = None) -> TimeTravel | None:
     return statement.references[0].travel
 
 
-@pytest.mark.parametrize("dialect", [None, "duckdb", "spark", "trino", "snowflake", "starrocks"])
+@pytest.mark.parametrize("dialect", [None, "duckdb", "spark", "trino", "snowflake", "athena"])
 @pytest.mark.parametrize(
     ("clause", "expected"),
     [

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from sqlglot import exp
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokens import Token, TokenType
 
 from icesql.sql.positions import syntax_error
 

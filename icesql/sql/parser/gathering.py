@@ -84,7 +84,7 @@ def _compared(node: exp.Expr) -> tuple[exp.Column, str, Any] | None:
             return _number(left, f"-{inner.name}")
         case exp.Cast(this=exp.Literal(is_string=True) as inner) if not isinstance(
             right, exp.TryCast
-        ) and right.to.is_type(exp.DType.DATE):
+        ) and right.to.is_type(exp.DataType.Type.DATE):
             return left, "date", inner.name
         case _:
             return None

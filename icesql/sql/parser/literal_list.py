@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 from sqlglot import exp
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokens import Token, TokenType
 
 # Shorter lists are parsed as they are.
 SHORTEST: Final = 100

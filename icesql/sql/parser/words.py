@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokens import Token, TokenType
 
 from icesql.sql.positions import syntax_error, unsupported
 
 # Tokens after which a clause has ended: an operand cannot start with them.
 ENDS_CLAUSE: Final = frozenset(
     {
-        TokenType.SENTINEL,
         TokenType.SEMICOLON,
         TokenType.R_PAREN,
         TokenType.R_BRACKET,

@@ -200,7 +200,7 @@ def largest_array(tree: exp.Expr) -> tuple[str, int] | None:
     for node in tree.find_all(exp.DataType):
         elements = 1
         inner: exp.Expr | None = node
-        while isinstance(inner, exp.DataType) and inner.this is exp.DType.ARRAY:
+        while isinstance(inner, exp.DataType) and inner.this is exp.DataType.Type.ARRAY:
             for value in inner.args.get("values") or ():
                 elements *= _integer(value) or 1
             inner = inner.expressions[0] if inner.expressions else None

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Generator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
-from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ErrorLevel
-from sqlglot.generators.duckdb import DuckDBGenerator
 
 from icesql.engine.duckdb.errors import translate
 from icesql.engine.result_schema import (
@@ -27,9 +25,7 @@ from icesql.engine.result_schema import (
 )
 from icesql.engine.spark.fragments.fragment import Fragment
 from icesql.engine.spark.fragments.job import arrow_type
-from icesql.engine.spark.sql.dialect import spelled_sql
-from icesql.engine.spark.sql.kinds import Added
-from icesql.sql.parser.open_parser import open_class
+from icesql.engine.spark.sql.dialect import spelled_sql, write_added
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,25 +33,17 @@ if TYPE_CHECKING:
     from icesql.config import Settings
     from icesql.engine.duckdb.instance import InstancePool
 
-    _DuckDBGenerator = DuckDBGenerator
-else:
-    _DuckDBGenerator = open_class(DuckDBGenerator)
-
 _BATCH_ROWS: Final = 65_536
 
 
-def _merged_sql(generator: Any, node: exp.Expr) -> str:
-    text, engine_type = spelled_sql(generator, node), node.args.get("engine_type")
+def _merged_sql(node: exp.Expr) -> str:
+    """Text that means the same in Spark's SQL and in DuckDB's."""
+    text, engine_type = spelled_sql(node, _duckdb_text), node.args.get("engine_type")
     return f"CAST({text} AS {engine_type})" if engine_type else text
 
 
-class _DuckDBOverPartials(DuckDB):
-    """DuckDB's dialect with the merging of partial results in it; it is never read."""
-
-    class Generator(_DuckDBGenerator):
-        """DuckDB's generator, for text that means the same in Spark's SQL and in DuckDB's."""
-
-        TRANSFORMS: ClassVar = {**_DuckDBGenerator.TRANSFORMS, Added: _merged_sql}
+def _duckdb_text(node: exp.Expr) -> str:
+    return str(node.sql(dialect="duckdb", unsupported_level=ErrorLevel.IGNORE))
 
 
 class Rest:
@@ -111,7 +99,7 @@ def rest_of(
     renamed = tree.copy()
     for table in renamed.find_all(exp.Table):
         table.set("this", exp.to_identifier(name, quoted=True))
-    sql = renamed.sql(dialect=_DuckDBOverPartials, unsupported_level=ErrorLevel.IGNORE)
+    sql = _duckdb_text(write_added(renamed, _merged_sql))
     schema = pa.schema([(each, arrow_type(kind)) for each, kind in fragment.columns])
     cursor.register(name, schema.empty_table())
     try:

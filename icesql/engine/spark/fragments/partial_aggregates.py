@@ -231,5 +231,5 @@ def _after_grouping(select: exp.Select) -> Iterator[exp.Expr]:
     for part in ("expressions", "having", "order", "qualify"):
         value = select.args.get(part)
         for each in value if isinstance(value, list) else [value]:
-            if isinstance(each, exp.Expr):
+            if isinstance(each, exp.Expression):
                 yield each

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
-from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ErrorLevel, SqlglotError, UnsupportedError
-from sqlglot.generators.spark import SparkGenerator
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 
@@ -19,15 +17,10 @@ from icesql.engine.spark.sql.kinds import Added, is_refusal, kind, refuse
 from icesql.engine.spark.sql.operators import rewrite_operator
 from icesql.engine.spark.sql.qualify_clause import filter_windows
 from icesql.sql.functions import function_key, function_keys
-from icesql.sql.parser.open_parser import open_class
 from icesql.sql.positions import unsupported
 
 if TYPE_CHECKING:
     from icesql.scan.table_scan import TableScan
-
-    _SparkGenerator = SparkGenerator
-else:
-    _SparkGenerator = open_class(SparkGenerator)
 
 # Function nodes of sqlglot's tree that are not functions in SQL.
 _SYNTAX: Final = (
@@ -48,45 +41,65 @@ _CARRIED_MAY_STAND: Final = (
 )  # fmt: skip
 
 
-def spelled_sql(generator: Any, node: exp.Expr) -> str:
-    """The text of a node made by ``spelled`` in the dialect of a generator."""
-    return "".join(
-        part if isinstance(part, str) else generator.sql(part) for part in node.args["parts"]
-    )
+def write_added(tree: exp.Expr, write: Callable[[exp.Expr], str]) -> exp.Expr:
+    """``tree`` with the text of its added nodes in their places, written by ``write``.
+
+    The generators of sqlglot write no node that they do not know, and a compiled one takes no
+    subclass: the text of such a node, innermost first, becomes a bare word of the tree.
+    """
+    for node in reversed(list(tree.dfs())):
+        if type(node) is not Added:
+            continue
+        word = exp.Var(this=write(node))
+        word.type = node.type
+        if node is tree:
+            return word
+        node.replace(word)
+    return tree
 
 
-def _refusal_sql(generator: Any, node: exp.Expr) -> str:
+def spelled_sql(node: exp.Expr, write: Callable[[exp.Expr], str]) -> str:
+    """The text of a node made by ``spelled``, ``write`` being that of the nodes inside of it."""
+    return "".join(part if isinstance(part, str) else write(part) for part in node.args["parts"])
+
+
+def _refusal_sql(node: exp.Expr) -> str:
     """RAISE_ERROR of a marked error; the mark is its own literal, as Spark's messages quote SQL."""
     error, mark = refuse(node.args["construct"]), node.args["mark"]
     parts = f"{error}\n{mark}", marked(error, mark).removeprefix(mark)
-    texts = ", ".join(generator.sql(exp.Literal.string(part)) for part in parts)
+    texts = ", ".join(_spark_text(exp.Literal.string(part)) for part in parts)
     return f"RAISE_ERROR(CONCAT({texts}))"
 
 
-def _added_sql(generator: Any, node: exp.Expr) -> str:
-    return _refusal_sql(generator, node) if is_refusal(node) else spelled_sql(generator, node)
+def _added_sql(node: exp.Expr) -> str:
+    return _refusal_sql(node) if is_refusal(node) else spelled_sql(node, _spark_text)
 
 
-def _timestamp_types() -> dict[Any, str]:
-    kinds = exp.DataType.Type
-    return {
-        **_SparkGenerator.TYPE_MAPPING,
-        **dict.fromkeys((kinds.TIMESTAMP, kinds.DATETIME, kinds.TIMESTAMPNTZ), "TIMESTAMP_NTZ"),
-        **dict.fromkeys((kinds.TIMESTAMPTZ, kinds.TIMESTAMPLTZ), "TIMESTAMP_LTZ"),
-    }
+def _spark_text(node: exp.Expr) -> str:
+    try:
+        return str(node.sql(dialect="spark", unsupported_level=ErrorLevel.RAISE))
+    except UnsupportedError as error:
+        raise refuse(str(error)) from error
 
 
-class IcesqlSpark(Spark):
-    """Spark's dialect as icesql writes it; it is never read."""
+def write_spark(tree: exp.Expr) -> str:
+    """A tree with added nodes, which may be changed by it, as Spark's SQL.
 
-    class Generator(_SparkGenerator):
-        """Spark's generator with text of Spark's own in it."""
+    Raises UnsupportedSqlError for what sqlglot would drop.
+    """
+    for node in tree.find_all(exp.DataType):
+        named = _TIMESTAMPS.get(node.this)
+        if named is not None:
+            node.set("this", named)
+    return _spark_text(write_added(tree, _added_sql))
 
-        TRANSFORMS: ClassVar = {
-            **_SparkGenerator.TRANSFORMS,
-            Added: _added_sql,
-        }
-        TYPE_MAPPING: ClassVar = _timestamp_types()
+
+# Without a name of its own each would be Spark's TIMESTAMP, which a setting gives its meaning.
+_TIMESTAMPS: Final[Mapping[Any, Any]] = {
+    **dict.fromkeys((exp.DataType.Type.TIMESTAMP, exp.DataType.Type.DATETIME),
+                    exp.DataType.Type.TIMESTAMPNTZ),
+    exp.DataType.Type.TIMESTAMPTZ: exp.DataType.Type.TIMESTAMPLTZ,
+}  # fmt: skip
 
 
 def qualified(tree: exp.Expr, scans: Sequence[TableScan]) -> exp.Expr:
@@ -135,10 +148,7 @@ def spark_sql(tree: exp.Expr, names: Mapping[str, str], timezone: str, mark: str
     for table in tree.find_all(exp.Table):
         if table.name in names:
             table.set("this", exp.to_identifier(names[table.name], quoted=True))
-    try:
-        return str(tree.sql(dialect=IcesqlSpark, unsupported_level=ErrorLevel.RAISE))
-    except UnsupportedError as error:
-        raise refuse(str(error)) from error
+    return write_spark(tree)
 
 
 def _order_distinct(select: exp.Select) -> None:

@@ -103,7 +103,7 @@ def _check_mixed(node: exp.Expr, timezone: str) -> None:
         values = [*(each.args["true"] for each in node.args["ifs"]), node.args.get("default")]
     else:
         values = [node.this, node.expression, *node.expressions]
-    kinds = {kind(each) for each in values if isinstance(each, exp.Expr)}
+    kinds = {kind(each) for each in values if isinstance(each, exp.Expression)}
     if kinds & NANOS and len(kinds - {"null"}) > 1:
         raise refuse("a mix of nanoseconds and other times", "CAST them to one type")
     if timezone != "UTC" and "timestamptz" in kinds and kinds & {"timestamp", "date"}:

@@ -1,0 +1,215 @@
+"""Where sqlglot reads a token as another thing than the engine: rewritten before, mended after.
+
+Nothing of sqlglot's parser is replaced, so it may be compiled, and may be of any release.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from msgspec import Struct
+from sqlglot import exp
+from sqlglot.tokens import Token, TokenType
+
+from icesql.sql.files import reader_of
+from icesql.sql.positions import offset_of, syntax_error, unsupported
+
+_AMOUNT: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?\s*[A-Za-z]+")
+_ONE_AMOUNT: Final = re.compile(
+    r"\s*[+-]?[0-9]+\s*"
+    r"(?:(?:micro|milli)?second|minute|hour|day|week|month|quarter|year|decade)s?\s*",
+    re.IGNORECASE,
+)
+_INTERVAL_UNIT: Final = "ICESQLINTERVAL"
+_ZONED_NANOS: Final = "TIMESTAMPTZ_NS"
+_JOIN_WORDS: Final = frozenset(
+    {"INNER", "OUTER", "LEFT", "RIGHT", "FULL", "CROSS", "SEMI", "ANTI", "ASOF", "NATURAL"}
+    | {"POSITIONAL", "STRAIGHT_JOIN", "GLOBAL", "ANY", "ALL", "DIRECTED"}
+)
+# After these a colon does not begin a parameter: it stands in a struct, a slice or a prefix alias.
+_BEFORE_COLON: Final = frozenset(
+    {
+        TokenType.VAR,
+        TokenType.IDENTIFIER,
+        TokenType.STRING,
+        TokenType.NUMBER,
+        TokenType.R_PAREN,
+        TokenType.R_BRACKET,
+        TokenType.R_BRACE,
+        TokenType.L_BRACKET,
+        TokenType.PLACEHOLDER,
+    }
+)
+
+
+class Rewriting(Struct, frozen=True):
+    """The tokens that sqlglot gets, and what ``mend`` needs to know about those that it did not."""
+
+    tokens: list[Token]
+    given: Sequence[Token]
+    intervals: list[str]
+    sql: str
+    duckdb: bool
+
+    def mend(self, tree: exp.Expr, *, files: bool) -> None:
+        """Put into ``tree`` what the tokens could not say.
+
+        ``files``: whether 'data.parquet' may be a table. Raises UnsupportedSqlError,
+        SqlSyntaxError.
+        """
+        if self.intervals:
+            _mend_intervals(tree, self.intervals)
+        texts = {each.start for each in self.given if each.token_type == TokenType.STRING}
+        for table in list(tree.find_all(exp.Table)):
+            self._place(table, texts, files)
+        if self.duckdb:
+            for join in tree.find_all(exp.Join):
+                self._check_join(join)
+
+    def colons(self, tree: exp.Expr) -> list[int]:
+        """Where the colons of named parameters (``:name``) stand."""
+        found = [
+            each.start
+            for each in self.tokens
+            if each.token_type == TokenType.PARAMETER and self.sql[each.start] == ":"
+        ]
+        # Those that sqlglot took for parameters itself.
+        names = {node.name for node in tree.find_all(exp.Placeholder) if node.name}
+        if names:
+            found += [
+                colon.start
+                for colon, name in zip(self.given, self.given[1:], strict=False)
+                if colon.token_type == TokenType.COLON
+                if name.start == colon.end + 1 and name.text in names
+            ]
+        return found
+
+    def _place(self, table: exp.Table, texts: Collection[int], files: bool) -> None:
+        name = table.this
+        start = offset_of(table.parts[0] if isinstance(name, exp.Identifier) else name)
+        if start is not None:
+            table.meta.setdefault("start", start)
+        if start in texts and isinstance(name, exp.Identifier):
+            _read_file(table, name.name, files and len(table.parts) == 1)
+
+    def _check_join(self, join: exp.Join) -> None:
+        """A JOIN without a condition, which sqlglot makes a comma."""
+        kind = str(join.args.get("kind") or "").upper()
+        bare = any(join.args.get(part) for part in ("on", "using", "method"))
+        if not bare and kind != "CROSS" and (kind or join.side):
+            raise syntax_error(
+                "a JOIN without a condition",
+                self._join_before(offset_of(join.this)),
+                ("ON", "USING", "CROSS JOIN"),
+            )
+        if kind == "INNER":
+            join.set("kind", None)
+
+    def _join_before(self, offset: int | None) -> int | None:
+        before = [
+            index
+            for index, token in enumerate(self.given)
+            if token.token_type == TokenType.JOIN and (offset is None or token.start < offset)
+        ]
+        if not before:
+            return offset
+        first = before[-1]
+        while first and self.given[first - 1].text.upper() in _JOIN_WORDS:
+            first -= 1
+        return int(self.given[first].start)
+
+
+def _read_file(table: exp.Table, text: str, files: bool) -> None:
+    """``FROM 'data.parquet'``."""
+    start = table.meta["start"]
+    reader = reader_of(text) if files else None
+    if reader is None:
+        raise unsupported(
+            f"a file as a table: '{text}'",
+            start,
+            f"an Iceberg table folder is read with iceberg_scan('{text}')",
+        )
+    function = exp.Anonymous(this=reader, expressions=[exp.Literal.string(text)])
+    # As DuckDB has it: the file's name up to its first dot.
+    stem = text.rsplit("/", 1)[-1].partition(".")[0] or text
+    function.meta.update(start=start, alias=stem)
+    table.set("this", function)
+
+
+def rewrite_tokens(tokens: Sequence[Token], sql: str, *, duckdb: bool) -> Rewriting:
+    """``duckdb``: the tokens are of DuckDB's spelling."""
+    made: list[Token] = []
+    intervals: list[str] = []
+    skipped = False
+    for index, token in enumerate(tokens):
+        kind = token.token_type
+        before = made[-1] if made else None
+        if skipped:
+            skipped = False
+            continue
+        if kind == TokenType.STRING and before is not None:
+            if before.token_type == TokenType.INTERVAL and _is_whole_text(token.text):
+                # sqlglot keeps the first amount of '1 day 02:00:00' or '3 days ago' and drops the
+                # rest; the unit of '30 min' becomes a name after it, and '1.5 hours' an integer.
+                intervals.append(token.text)
+                token = _like(token, kind, f"{len(intervals) - 1} {_INTERVAL_UNIT}")
+        elif kind == TokenType.VAR and token.text.upper() == _ZONED_NANOS:
+            following = tokens[index + 1] if index + 1 < len(tokens) else None
+            if following is not None and following.token_type == TokenType.STRING:
+                made += _typed_literal(token, following)
+                skipped = True
+                continue
+        elif not duckdb:
+            pass
+        elif kind == TokenType.HEX_STRING and sql[token.start] == "0":
+            # 0xFF is a number and x'FF' is bytes in DuckDB.
+            token = _like(token, TokenType.NUMBER, str(int(token.text, 16)))
+        elif kind == TokenType.JOIN and not _is_join_word(before):
+            made.append(_like(token, TokenType.INNER, "INNER"))
+        elif kind == TokenType.COLON and _is_parameter(before, token, tokens, index):
+            # A prefix alias (a: expression) would take any word for its name, also SELECT.
+            token = _like(token, TokenType.PARAMETER, "$")
+        made.append(token)
+    return Rewriting(made, tokens, intervals, sql, duckdb)
+
+
+def _is_whole_text(text: str) -> bool:
+    return bool(_AMOUNT.search(text)) and not _ONE_AMOUNT.fullmatch(text)
+
+
+def _is_join_word(before: Token | None) -> bool:
+    return before is not None and before.text.upper() in _JOIN_WORDS
+
+
+def _is_parameter(before: Token | None, colon: Token, tokens: Sequence[Token], index: int) -> bool:
+    if before is None or before.token_type in _BEFORE_COLON or index + 1 >= len(tokens):
+        return False
+    name = tokens[index + 1]
+    adjoins = name.start == colon.end + 1
+    return adjoins and name.text.replace("_", "a").isalnum() and name.token_type != TokenType.STRING
+
+
+def _typed_literal(name: Token, text: Token) -> list[Token]:
+    """A type that sqlglot does not know by name, before a literal as the others stand."""
+    return [
+        _like(name, TokenType.VAR, "CAST"),
+        _like(name, TokenType.L_PAREN, "("),
+        text,
+        _like(name, TokenType.ALIAS, "AS"),
+        _like(name, TokenType.VAR, _ZONED_NANOS),
+        _like(text, TokenType.R_PAREN, ")"),
+    ]
+
+
+def _mend_intervals(tree: exp.Expr, texts: Sequence[str]) -> None:
+    for interval in tree.find_all(exp.Interval):
+        unit = interval.args.get("unit")
+        if isinstance(unit, exp.Var) and unit.name == _INTERVAL_UNIT:
+            interval.set("this", exp.Literal.string(texts[int(interval.this.name)]))
+            interval.set("unit", None)
+
+
+def _like(token: Token, kind: TokenType, text: str) -> Token:
+    return Token(kind, text, token.line, token.col, token.start, token.end, token.comments)
