@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import multiprocessing
 import re
@@ -56,6 +57,7 @@ def judge_files(
     finished = done(kept)
     waiting = [each for each in files if str(each) not in finished]
     context = multiprocessing.get_context("fork")
+    _load_icesql()
     running: list[tuple[Any, Path, float, Path]] = []
     number = 0
     while waiting or running:
@@ -83,6 +85,14 @@ def judge_files(
                     out.write(json.dumps(asdict(end)) + "\n")
                 out.write(json.dumps({"file": str(file)}) + "\n")
             part.unlink()
+
+
+def _load_icesql() -> None:
+    """Import what a query imports when it needs it, once for all children."""
+    for name in ("engine.duckdb.engine", "query.bind", "sql.parse", "scan.planner", "read.task"):
+        importlib.import_module(f"icesql.{name}")
+    for name in ("sqlglot.optimizer.scope", "pyarrow.parquet", "zoneinfo"):
+        importlib.import_module(name)
 
 
 def done(kept: Path) -> set[str]:
