@@ -87,12 +87,15 @@ def _comparable(kind: Any) -> str | None:
         case "list" | "array":
             inner = _comparable(kind.children[0][1])
             return inner and f"{inner}[]"
-        case "struct":
+        case "struct" | "tuple":
             inner = [(part, child, _comparable(child)) for part, child in kind.children]
-            if any(changed for _, _, changed in inner) and all(part for part, _, _ in inner):
-                fields = (f'"{part}" {changed or child}' for part, child, changed in inner)
-                return f"STRUCT({', '.join(fields)})"
-            return None
+            if not any(changed for _, _, changed in inner):
+                return None
+            types = [str(changed or child) for _, child, changed in inner]
+            if str(kind).startswith("TUPLE"):
+                return f"TUPLE({', '.join(types)})"
+            names = ['"' + part.replace('"', '""') + '"' for part, _, _ in inner]
+            return f"STRUCT({', '.join(map(' '.join, zip(names, types, strict=True)))})"
         case "map":
             (_, key), (_, value) = kind.children
             changed = _comparable(key), _comparable(value)
