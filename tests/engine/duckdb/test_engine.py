@@ -213,6 +213,12 @@ def test_arrow_batches_have_the_declared_schema(con):
     assert reader.read_all().num_rows == 1000
 
 
+def test_what_looks_like_a_call_leaves_the_cursor_free_for_arrow(con):
+    # "KEY (k)" and "t (k, v)" are asked of DuckDB's list of functions.
+    recursive = "WITH RECURSIVE t (k, v) USING KEY (k) AS (SELECT 1, 0 UNION SELECT k, v + 1 FROM t WHERE v < 1)"
+    assert con.execute(f"{recursive} FROM t").arrow().to_pylist() == [{"k": 1, "v": 1}]
+
+
 def test_a_result_is_read_as_rows_or_as_arrow_not_both(con):
     cursor = con.execute("SELECT x FROM t")
     cursor.fetchone()

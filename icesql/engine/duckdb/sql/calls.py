@@ -40,4 +40,5 @@ def _exists(name: str, cursor: Any) -> bool:
     found = cursor.execute(
         "SELECT count(*) FROM duckdb_functions() WHERE lower(function_name) = ?", [name]
     )
-    return bool(found.fetchone()[0])
+    # Read to its end: a result that is half read lets the cursor give no Arrow.
+    return bool(found.fetchall()[0][0])
