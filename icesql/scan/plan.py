@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class SkipRecord(Struct, frozen=True):
     """Why a manifest, data file or delete file is not read.
 
-    ``stage`` is "partition summary", "partition" or "metrics"; ``predicate`` the leaf that decided
-    and ``reason`` the value or bound it met.
+    ``stage`` is "partition summary", "partition", "metrics" or "order"; ``predicate`` the leaf
+    that decided, or the words of the query, and ``reason`` the value or bound it met.
     """
 
     kind: Literal["manifest", "file", "delete"]

@@ -46,6 +46,10 @@ def plan(scan: TableScan, query: QueryContext) -> ScanPlan:
         return _plan_metadata(scan, query, started)
     walk = _Walk(scan, query)
     files = tuple(walk.file_tasks())
+    if scan.extremes and query.settings.prune:
+        from icesql.scan.extreme_files import only_extremes
+
+        files = only_extremes(files, walk)
     return ScanPlan(
         scan=scan,
         context=scan_context(scan),

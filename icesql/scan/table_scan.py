@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from msgspec import Struct
 
 from icesql.catalog.table import Table
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.schema import Schema
+
+if TYPE_CHECKING:
+    from icesql.scan.pruning.extremes import Extreme
 
 
 class TableScan(Struct, frozen=True):
@@ -21,7 +26,9 @@ class TableScan(Struct, frozen=True):
     ``limit`` may be set only if any rows of the scan will do, which an ORDER BY or
     a WHERE of any kind rules out. ``ref`` is the branch or tag that was asked for. With ``explain``
     the plan remembers why each file was skipped. ``metadata_table`` is the name of a metadata
-    table whose rows are asked for instead of the table's own.
+    table whose rows are asked for instead of the table's own. ``extremes`` are the only rows that
+    matter, if any are set; ``is_filter_exact`` says that every row that satisfies ``row_filter``
+    satisfies the WHERE too.
     """
 
     table: Table
@@ -33,3 +40,5 @@ class TableScan(Struct, frozen=True):
     ref: str | None = None
     explain: bool = False
     metadata_table: str | None = None
+    extremes: tuple[Extreme, ...] = ()
+    is_filter_exact: bool = False

@@ -77,15 +77,40 @@ def push_down(
             row_filter = all_of(parts)
         named = _with_names(row_filter, scan.schema)
         filtered.append(replace(scan, row_filter=named, limit=limits.get(index)))
-    return tuple(filtered), tuple(pusher.pushed)
+    kept = tuple(filtered)
+    if len(pusher.pushed) < _MOST_TOLD and _asks_for_extremes(tree):
+        from icesql.query.pushdown.extremes import with_extremes
+
+        kept = with_extremes(
+            tree, scopes, kept, pusher.pushed, _whole_number, _is_row_by_row, marked=marked
+        )
+    return kept, tuple(pusher.pushed)
+
+
+def _asks_for_extremes(tree: exp.Expr) -> bool:
+    """Whether it is worth a look: an ORDER BY with a LIMIT, or min and max."""
+    if not isinstance(tree, exp.Select):
+        return False
+    if tree.args.get("order") is not None:
+        return tree.args.get("limit") is not None
+    first = tree.expressions[:1]
+    return any(isinstance(each.unalias(), exp.Max | exp.Min) for each in first)
+
+
+def _is_row_by_row(node: exp.Expr) -> bool:
+    return all(isinstance(each, _ROW_BY_ROW) for each in node.walk())
 
 
 def may_be_pushed(tree: exp.Expr, scopes: Sequence[SelectScope]) -> bool:
     """Whether a query has a condition or a limit that ``push_down`` looks at."""
-    return tree.args.get("limit") is not None or any(
-        scope.select.args.get("where") is not None
-        or any(join.args.get("on") is not None for join in _joins(scope))
-        for scope in scopes
+    return (
+        tree.args.get("limit") is not None
+        or _asks_for_extremes(tree)
+        or any(
+            scope.select.args.get("where") is not None
+            or any(join.args.get("on") is not None for join in _joins(scope))
+            for scope in scopes
+        )
     )
 
 
@@ -423,7 +448,7 @@ def _limit(tree: exp.Expr, scopes: Sequence[SelectScope], *, marked: bool) -> di
     if item.scan is None or not item.plain:
         return {}
     for node in scope.select.expressions:
-        if not all(isinstance(each, _ROW_BY_ROW) for each in node.walk()):
+        if not _is_row_by_row(node):
             return {}
     limit = _whole_number(scope.select.args.get("limit"))
     offset = scope.select.args.get("offset")

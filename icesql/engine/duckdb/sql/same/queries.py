@@ -126,6 +126,8 @@ class _Marker:
             names = _MODIFIERS.get(each["type"], ())
             if not names:
                 return False
+            if each["type"] == "ORDER_MODIFIER":
+                self._mark_order(node, each)
             if each["type"] == "LIMIT_MODIFIER":
                 seen.update(name for name in names if each.get(name))
                 self._mark_limit(node, each)
@@ -153,6 +155,19 @@ class _Marker:
             rows = found.get("limit_type", "ROW_COUNT") == "ROW_COUNT" or name == "offset"
             if rows and self._same(clause.args.get("expression"), value):
                 mark_same(clause)
+
+    def _mark_order(self, node: exp.Expr, found: Node) -> None:
+        """Mark the keys of ORDER BY that are the same, with their direction and place of NULL."""
+        order = node.args.get("order")
+        keys = order.expressions if order is not None else []
+        for key, other in zip(keys, found["orders"], strict=False):
+            if (
+                isinstance(key, exp.Ordered)
+                and bool(key.args.get("desc")) == (other["type"] == "DESCENDING")
+                and bool(key.args.get("nulls_first")) == (other["null_order"] == "NULLS FIRST")
+                and self._same(key.this, other["expression"])
+            ):
+                mark_same(key)
 
     # -------------------------------------------------------------- FROM
 

@@ -1,0 +1,165 @@
+"""Files that cannot hold one of the greatest or smallest values that a query asks for.
+
+``ORDER BY ts DESC LIMIT 10``, ``max(ts)``: files that surely hold enough rows at or beyond a bound
+make all files needless whose values lie on the other side of it. Bounds are taken as what they
+are, limits that enclose the values, so cut texts do no harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from icesql.iceberg import types as t
+from icesql.iceberg.bounds import decode_bound
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
+from icesql.iceberg.expressions.render import render_value
+from icesql.iceberg.manifest.entries import ManifestEntries
+from icesql.iceberg.schema import Schema
+from icesql.scan.pruning.strict_evaluator import strict_mask
+
+# Types whose values SQL and bounds order alike; NaN rules out floats, and Java's order UUIDs.
+_ORDERED: Final = (
+    t.IntegerType, t.LongType, t.DateType, t.TimeType, t.TimestampType, t.TimestamptzType,
+    t.TimestampNanoType, t.TimestamptzNanoType, t.DecimalType, t.StringType,
+)  # fmt: skip
+
+
+class Extreme(Struct, frozen=True):
+    """The ``count`` rows with the greatest (``descending``) or smallest values of a column.
+
+    NULL comes last. ``text`` is what the query says, for EXPLAIN.
+    """
+
+    field_id: int
+    descending: bool
+    count: int
+    text: str
+
+
+class Candidate(Struct, frozen=True):
+    """A file that is left: its entry in a manifest, and whether deletes may take rows from it."""
+
+    entries: ManifestEntries
+    index: int
+    has_deletes: bool
+    residual: Predicate
+
+
+def is_ordered(value_type: t.IcebergType) -> bool:
+    """Whether bounds can say where the extreme values of a column are."""
+    return isinstance(value_type, _ORDERED)
+
+
+def needless(
+    files: Sequence[Candidate], wanted: Sequence[Extreme], schema: Schema, *, exact: bool
+) -> dict[int, tuple[Extreme, str]]:
+    """The positions of files without a row that is wanted, each with a reason.
+
+    ``exact``: a row counts if, and not only if it must, the row filter holds for it. Only files
+    without deletes in which every row satisfies the filter are sure to bring rows.
+    """
+    kept: set[int] = set()
+    reasons: dict[int, tuple[Extreme, str]] = {}
+    for extreme in wanted:
+        column = schema.field_by_id.get(extreme.field_id)
+        if column is None or not is_ordered(column.type):
+            return {}
+        found = _beyond(files, extreme, column.type, schema, exact)
+        kept.update(set(range(len(files))) - set(found))
+        for position, reason in found.items():
+            reasons.setdefault(position, (extreme, reason))
+    return {position: reason for position, reason in reasons.items() if position not in kept}
+
+
+def _beyond(
+    files: Sequence[Candidate],
+    extreme: Extreme,
+    value_type: t.IcebergType,
+    schema: Schema,
+    exact: bool,
+) -> dict[int, str]:
+    facts = [_Facts.of(file, extreme.field_id, value_type) for file in files]
+    sure = _sure(files, schema) if exact else [False] * len(files)
+    near = sorted(
+        (
+            (each.low if extreme.descending else each.high, each.values)
+            for each, certain in zip(facts, sure, strict=True)
+            if certain and each.low is not None and each.high is not None and each.values
+        ),
+        reverse=extreme.descending,
+    )
+    threshold, missing = None, extreme.count
+    for bound, values in near:
+        missing -= values
+        if missing <= 0:
+            threshold = bound
+            break
+    if threshold is None:
+        return {}
+    found: dict[int, str] = {}
+    shown = render_value(value_type, threshold)
+    for position, each in enumerate(facts):
+        if each.all_null:
+            found[position] = "all values are NULL"
+        elif extreme.descending and each.high is not None and each.high < threshold:
+            found[position] = f"upper bound is {render_value(value_type, each.high)} < {shown}"
+        elif not extreme.descending and each.low is not None and each.low > threshold:
+            found[position] = f"lower bound is {render_value(value_type, each.low)} > {shown}"
+    return found
+
+
+class _Facts(Struct, frozen=True):
+    """What encloses the values of a column in one file; ``values`` are surely there."""
+
+    low: Any
+    high: Any
+    values: int
+    all_null: bool
+
+    @classmethod
+    def of(cls, file: Candidate, field_id: int, value_type: t.IcebergType) -> _Facts:
+        entries, index = file.entries, file.index
+        rows = entries.record_count[index]
+        nulls = entries.null_value_count(field_id)[index]
+        counted = entries.value_count(field_id)[index]
+        low, high = (
+            None if raw is None else decode_bound(value_type, raw)
+            for raw in (entries.lower_bound(field_id)[index], entries.upper_bound(field_id)[index])
+        )
+        known = nulls is not None and 0 <= nulls <= rows and counted in (None, rows)
+        values = rows - nulls if known and nulls is not None else 0
+        all_null = known and nulls == rows > 0 and counted == rows and low is None and high is None
+        return cls(low, high, values, all_null)
+
+
+def _sure(files: Sequence[Candidate], schema: Schema) -> list[bool]:
+    """Whether every row of each file is one that the query sees."""
+    sure = [
+        not file.has_deletes and file.residual is ALWAYS_TRUE and _rows(file) > 0 for file in files
+    ]
+    for entries, residual, positions in _by_manifest(files):
+        indexes = [files[position].index for position in positions]
+        mask = strict_mask(entries, residual, schema, indexes)
+        for position in positions:
+            file = files[position]
+            sure[position] = mask[file.index] and _rows(file) > 0
+    return sure
+
+
+def _rows(file: Candidate) -> int:
+    return file.entries.record_count[file.index]
+
+
+def _by_manifest(
+    files: Sequence[Candidate],
+) -> Iterator[tuple[ManifestEntries, Predicate, list[int]]]:
+    groups: dict[tuple[int, int], tuple[ManifestEntries, Predicate, list[int]]] = {}
+    for position, file in enumerate(files):
+        if not file.has_deletes and file.residual is not ALWAYS_TRUE:
+            key = id(file.entries), id(file.residual)
+            group = groups.setdefault(key, (file.entries, file.residual, []))
+            group[2].append(position)
+    yield from groups.values()

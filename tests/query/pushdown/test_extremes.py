@@ -1,0 +1,125 @@
+"""``ORDER BY c LIMIT n``, ``max(c)`` and ``min(c)`` read the files that may hold those rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import icesql
+from tests.query.pushdown.test_prunable_forms import _lines, connection
+
+__all__ = ["connection"]
+
+COLUMNS = ("id", "n", "dec", "s", "d", "ts", "tstz", "tm")
+
+
+def _both(connection: icesql.Connection, sql: str) -> tuple[list[Any], int]:
+    """The rows and the files read, after a look that pruning changes nothing."""
+    connection.execute("SET prune = off")
+    expected = connection.execute(sql).fetchall()
+    connection.execute("SET prune = on")
+    cursor = connection.execute(sql)
+    rows = cursor.fetchall()
+    assert rows == expected, sql
+    return rows, sum(report.result_data_files for report in cursor.scan_reports)
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+@pytest.mark.parametrize("order", ["", "DESC"])
+def test_the_first_rows_by_a_column_come_from_few_files(
+    connection: icesql.Connection, column: str, order: str
+) -> None:
+    sql = f"SELECT {column}, id FROM t ORDER BY {column} {order}, id LIMIT 3"
+    _, files = _both(connection, sql)
+    assert files <= (8 if column == "tm" else 2)
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_the_greatest_and_smallest_values_come_from_few_files(
+    connection: icesql.Connection, column: str
+) -> None:
+    assert _both(connection, f"SELECT max({column}) FROM t")[1] <= 2
+    assert _both(connection, f"SELECT min({column}) AS low FROM t")[1] <= 2
+    assert _both(connection, f"SELECT max({column}), min(id) FROM t")[1] <= 3
+
+
+def test_limits_offsets_and_nulls(connection: icesql.Connection) -> None:
+    assert _both(connection, "SELECT id FROM t ORDER BY id LIMIT 25")[1] == 2
+    assert _both(connection, "SELECT id FROM t ORDER BY id LIMIT 5 OFFSET 18")[1] == 2
+    assert _both(connection, "SELECT id FROM t ORDER BY id LIMIT 1000")[1] == 8
+    assert _both(connection, "SELECT id FROM t ORDER BY id LIMIT 0")[1] in (0, 8)
+    # A third of n is NULL, which comes last unless it is asked for first.
+    assert _both(connection, "SELECT n, id FROM t ORDER BY n DESC, id LIMIT 140")[1] == 8
+    assert _both(connection, "SELECT n, id FROM t ORDER BY n NULLS FIRST, id LIMIT 3")[1] == 8
+    assert _both(connection, "SELECT n, id FROM t ORDER BY n NULLS LAST, id LIMIT 3")[1] == 1
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT id % 7 AS id FROM t ORDER BY id, t.id LIMIT 3",
+        "SELECT max(f)::VARCHAR FROM t",
+        "SELECT max(id) FILTER (WHERE b) FROM t",
+        "SELECT max(id, 3) FROM t",
+        "SELECT max(DISTINCT id) FROM t",
+        "SELECT max(id) + 1 FROM t",
+        "SELECT max(id), count(*) FROM t",
+        "SELECT max(id) FROM t GROUP BY mon ORDER BY 1 LIMIT 3",
+        "SELECT max(id) OVER () FROM t ORDER BY id LIMIT 1",
+        "SELECT DISTINCT mon FROM t ORDER BY mon LIMIT 3",
+        "SELECT id, row_number() OVER (ORDER BY id DESC) FROM t ORDER BY id LIMIT 3",
+        "SELECT id, (SELECT max(id) FROM t) FROM t ORDER BY id LIMIT 3",
+        "SELECT unnest([id, -id]) AS x FROM t ORDER BY id DESC LIMIT 3",
+        "SELECT id FROM t ORDER BY id DESC LIMIT 10 PERCENT",
+        "SELECT id FROM t ORDER BY abs(id - 80), id LIMIT 3",
+        "SELECT id FROM t QUALIFY row_number() OVER (ORDER BY id DESC) > 3 ORDER BY id DESC LIMIT 3",
+        "SELECT id FROM t USING SAMPLE 100 PERCENT (bernoulli) ORDER BY id LIMIT 3",
+        "SELECT max(id) FROM t HAVING max(id) > 3",
+        "SELECT id FROM t UNION ALL SELECT -id FROM t ORDER BY id DESC LIMIT 3",
+        "SELECT max(a.id) FROM t a JOIN t b ON a.id = b.id + 100",
+        "SELECT max(s COLLATE NOCASE) FROM t",
+        "SELECT s FROM t ORDER BY s COLLATE NOCASE DESC, s LIMIT 3",
+    ],
+)
+def test_other_forms_lose_no_row(connection: icesql.Connection, sql: str) -> None:
+    try:
+        _both(connection, sql)
+    except icesql.UnsupportedSqlError:
+        pytest.skip("the form is refused")
+
+
+def test_every_condition_beside_them_loses_no_row(connection: icesql.Connection) -> None:
+    forms = [
+        form for _, form in _lines() if not form.startswith(("SELECT", "WITH", "FROM", "VALUES"))
+    ]
+    assert len(forms) > 400
+    for form in forms[::4]:
+        where = form.replace("{t}", "t")
+        _both(connection, f"SELECT id FROM t WHERE {where} ORDER BY id DESC LIMIT 2")
+        _both(connection, f"SELECT min(ts), max(id), max(s) FROM t WHERE {where}")
+
+
+def test_explain_says_which_bound_made_a_file_needless(connection: icesql.Connection) -> None:
+    connection.execute("SET prune = on")
+    lines = connection.execute("EXPLAIN SELECT * FROM t ORDER BY d DESC LIMIT 3").fetchall()
+    text = "\n".join(line for (line,) in lines)
+    assert "by order: d DESC LIMIT 3; upper bound is 2026-07-20 < 2026-08-01" in text
+    assert "data files: 1 kept, 7 skipped" in text
+
+
+def test_deleted_rows_are_not_counted_on(tmp_path: Any) -> None:
+    from tests.writer.table import TableWriter
+
+    fields = [{"id": 1, "name": "id", "required": False, "type": "long"}]
+    writer = TableWriter(tmp_path / "t", fields)
+    files = [writer.data_file([{"id": k * 10 + i} for i in range(10)]) for k in range(3)]
+    writer.commit(files)
+    writer.commit([writer.position_deletes([(files[2], i) for i in range(10)])])
+    with icesql.connect() as opened:
+        opened.register_table("t", writer.metadata_path)
+        assert opened.execute("SELECT max(id) FROM t").fetchall() == [(19,)]
+        assert opened.execute("SELECT id FROM t ORDER BY id DESC LIMIT 2").fetchall() == [
+            (19,),
+            (18,),
+        ]
