@@ -319,17 +319,24 @@ def _run_script(connection: Connection, script: str, options: argparse.Namespace
 
 
 def _place(script: str, number: int, error: Error, options: argparse.Namespace) -> str:
-    """Where in a file the statement is that failed; an error with a line needs only the file."""
+    """Where in a file the error is: its line, if it knows one, else that of its statement."""
     from icesql.sql.parse import split_statements
 
-    if getattr(error, "line", None) is not None:
-        return str(options.file)
-    texts = split_statements(script, dialect=options.dialect)
-    position = 0
-    for text in texts[:number]:
+    line: int | None = getattr(error, "line", None)
+    try:
+        texts = split_statements(script, dialect=options.dialect)
+    except Error:  # a quote that is not closed
+        return f"{options.file}, line {line}" if line is not None else str(options.file)
+    lines, position = [], 0
+    for text in texts:
         start = script.index(text, position)
+        lines.append(script.count("\n", 0, start) + 1)
         position = start + len(text)
-    line = script.count("\n", 0, start) + 1
+    if line is None:
+        line = lines[number - 1]
+    elif number == 1:
+        # Nothing has run if one of the statements does not parse.
+        number = max(1, sum(each <= line for each in lines))
     return f"{options.file}, line {line}, statement {number} of {len(texts)}"
 
 

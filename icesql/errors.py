@@ -126,6 +126,17 @@ def placing(sql: str) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def found_at(offset: int | None) -> Iterator[None]:
+    """Give errors of names that are looked up inside the place of the name in the SQL."""
+    try:
+        yield
+    except (TableNotFoundError, SnapshotNotFoundError) as error:
+        if error.offset is None:
+            error.offset = offset
+        raise
+
+
 def position(sql: str, offset: int) -> tuple[int, int]:
     """Line and column, from 1, of a character offset."""
     before = sql[:offset]
@@ -169,12 +180,24 @@ class SqlSyntaxError(_InSql, ProgrammingError):
         return f"syntax error{where}: {self.problem}{hint}{shown}"
 
 
-class TableNotFoundError(ProgrammingError):
+class TableNotFoundError(_InSql, ProgrammingError):
     """No table of that name; ``similar`` holds the nearest names."""
 
-    def __init__(self, table: str, *, similar: Iterable[str] = (), hint: str = "") -> None:
-        self.table, self.similar = table, tuple(similar)
-        super().__init__(f'table "{table}" not found{_did_you_mean(self.similar)}{_hint(hint)}')
+    def __init__(
+        self,
+        table: str,
+        *,
+        similar: Iterable[str] = (),
+        hint: str = "",
+        offset: int | None = None,
+    ) -> None:
+        self.table, self.similar, self.hint = table, tuple(similar), hint
+        self.offset, self.position = offset, None
+        super().__init__(self._message())
+
+    def _message(self) -> str:
+        near = _did_you_mean(self.similar)
+        return f'table "{self.table}" not found{self._where()}{near}{_hint(self.hint)}'
 
 
 class ColumnNotFoundError(_InSql, ProgrammingError):
@@ -239,7 +262,7 @@ class AccessDeniedError(ProgrammingError):
         super().__init__(f"access denied: {what} ({argument} of this connection)")
 
 
-class SnapshotNotFoundError(ProgrammingError):
+class SnapshotNotFoundError(_InSql, ProgrammingError):
     """A snapshot id, ref or instant that the table cannot be read at."""
 
     def __init__(
@@ -253,10 +276,16 @@ class SnapshotNotFoundError(ProgrammingError):
         hint: str = "",
     ) -> None:
         self.wanted, self.table, self.similar = wanted, table, tuple(similar)
-        self.oldest, self.newest = oldest, newest
-        reach = f"; oldest: {oldest}, newest: {newest}" if oldest and newest else ""
+        self.oldest, self.newest, self.hint = oldest, newest, hint
+        self.offset = self.position = None
+        super().__init__(self._message())
+
+    def _message(self) -> str:
+        known = self.oldest and self.newest
+        reach = f"; oldest: {self.oldest}, newest: {self.newest}" if known else ""
         near = _did_you_mean(self.similar)
-        super().__init__(f'{wanted} not found in table "{table}"{near}{reach}{_hint(hint)}')
+        what = f'{self.wanted} not found in table "{self.table}"{self._where()}'
+        return f"{what}{near}{reach}{_hint(self.hint)}"
 
 
 # ------------------------------------------------------------------ NotSupportedError

@@ -277,7 +277,9 @@ def test_an_error_in_a_file_says_where(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (1, "a\n1\na\n2\n")
     assert done.stderr.startswith(f"error: {script}, line 5, statement 3 of 3: ")
     script.write_text("SELECT 1 AS a;\nSELECT FROM WHERE;\n")
-    assert icesql("-f", script).stderr.startswith(f"error: {script}: syntax error at line 2")
+    assert icesql("-f", script).stderr.startswith(
+        f"error: {script}, line 2, statement 2 of 2: syntax error at line 2"
+    )
     script.write_text("SELECT CAST('x' AS INT);\nSELECT 1;")
     assert icesql("-f", script).stderr.startswith(f"error: {script}, line 1, statement 1 of 2: ")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from icesql.errors import found_at
 from icesql.query.bound import BoundQuery, ScanNote
 from icesql.query.columns import bind_columns
 from icesql.query.constants.current_time import stop_clock
@@ -43,7 +44,8 @@ def bind(
     for reference, travel, (table, metadata_table) in zip(
         statement.references, travels, tables, strict=True
     ):
-        selected = select_snapshot(table, travel, query)
+        with found_at(reference.offset):
+            selected = select_snapshot(table, travel, query)
         scan = TableScan(
             table=table,
             snapshot=selected.snapshot,
@@ -102,7 +104,8 @@ def _open_tables(
         key = (reference.parts, reference.path, reference.metadata_table)
         found = by_reference.get(key)
         if found is None:
-            table, metadata_table = load(reference, names, query)
+            with found_at(reference.offset):
+                table, metadata_table = load(reference, names, query)
             # Two spellings of one name ("T" and t) must not see two versions of its metadata.
             folder = table.metadata_location.rpartition("/")[0]
             table = by_place.setdefault((table.identifier, folder), table)

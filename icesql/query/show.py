@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from icesql.config import time_zone
 from icesql.context import QueryContext
-from icesql.errors import UnsupportedSqlError
+from icesql.errors import UnsupportedSqlError, found_at
 from icesql.query.like import is_like
 from icesql.query.snapshot_selection import select_snapshot
 from icesql.sql import statement as kinds
@@ -77,7 +77,8 @@ def _wide(columns: Columns, rows: Rows) -> tuple[Columns, Rows]:
 
 
 def _table(reference: TableReference, names: SearchPath) -> Table:
-    return names.open_table(reference.parts, reference.path)
+    with found_at(reference.offset):
+        return names.open_table(reference.parts, reference.path)
 
 
 def _why_empty(rows: Rows, names: SearchPath, like: str | None) -> tuple[str, ...]:
@@ -172,7 +173,8 @@ _DESCRIBE_COLUMNS: Columns = (
 
 
 def _describe(table: Table, reference: TableReference, query: QueryContext) -> Rows:
-    selected = select_snapshot(table, reference.travel, query)
+    with found_at(reference.offset):
+        selected = select_snapshot(table, reference.travel, query)
     partitions: dict[int, list[str]] = {}
     for each in table.metadata.spec.fields:
         partitions.setdefault(each.source_id, []).append(each.transform)

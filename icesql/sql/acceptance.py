@@ -220,10 +220,12 @@ def _check_alias(node: exp.Table, alias: exp.TableAlias) -> None:
         # t@main and, where $ is no letter, t$snapshots come out as "t AS @main".
         table = node.name
         shown = name.name if isinstance(name, exp.Expression) else str(name)
+        construct = f"{table}@{shown} or {table}${shown} as a table name"
+        columns = [each.name for each in alias.args.get("columns") or ()]
+        if shown.lower() in ("branch", "tag") and len(columns) == 1:
+            construct, shown = f"{table}@{shown}({columns[0]})", columns[0]
         raise unsupported(
-            f"{table}@{shown} or {table}${shown} as a table name",
-            node,
-            f"write {table} FOR VERSION AS OF '{shown}', or quote the name",
+            construct, node, f"write {table} FOR VERSION AS OF '{shown}', or quote the name"
         )
     if name.name.lower().startswith(_RESERVED):
         raise unsupported(f'the name "{name.name}"', node, "it is reserved")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
-from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.positions import offset_of, syntax_error, unsupported
 from icesql.sql.statement import (
     Describe,
     Explain,
@@ -117,6 +118,10 @@ class _Reader:
         for word in ("EXTENDED", "FORMATTED", "HISTORY", "SELECT", "WITH", "FROM", "VALUES", "("):
             if self._peek().upper() == word and self._peek(1):
                 raise unsupported(f"DESCRIBE {word}", self._here(), "DESCRIBE table")
+        for word in ("NAMESPACE", "SCHEMA", "DATABASE"):
+            if self._peek().upper() == word and self._peek(1) not in ("", ".", ";"):
+                hint = f"SHOW TABLES FROM {self._peek(1)} lists its tables"
+                raise unsupported(f"DESCRIBE {word}", self._here(), hint)
         return Describe(self._table("DESCRIBE").references[0])
 
     def set(self) -> SetSetting:
@@ -216,6 +221,18 @@ class _Reader:
         used = {name for name, value in query.tree.args.items() if value}
         if len(query.references) != 1 or used - {"expressions", "from_"}:
             raise syntax_error(f"{what} takes one table", at, ("a table",))
+        for table in query.tree.find_all(exp.Table):
+            alias = table.args.get("alias")
+            if alias is None or alias.this is None:
+                continue
+            place = offset_of(alias.this)
+            # A name that stands in the text: not the one that each table is given.
+            if place is not None and place != offset_of(table):
+                raise syntax_error(
+                    f'unexpected "{alias.name}": {what} takes one table and no column or alias',
+                    place,
+                    ("the end of the statement",),
+                )
         return query
 
     def _token(self) -> Token | None:

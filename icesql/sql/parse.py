@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError
 from sqlglot.tokens import Token, TokenType
 
-from icesql.errors import SqlSyntaxError, placing, position, similar_names
+from icesql.errors import SqlSyntaxError, placing, position
 from icesql.sql.acceptance import (
     COMMAND_WORDS,
     QUERY_WORDS,
@@ -39,17 +39,15 @@ from icesql.sql.parser.dialect import (
 from icesql.sql.parser.gathering import gather
 from icesql.sql.parser.literal_list import Lists, take_lists
 from icesql.sql.parser.token_rewriting import rewrite_tokens
-from icesql.sql.parser.travel import MISPLACED, cut_travels, is_mark
+from icesql.sql.parser.travel import cut_travels
 from icesql.sql.parser.words import check_comments, check_tokens
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.references import take_references
 from icesql.sql.statement import Query, Statement
+from icesql.sql.unexpected import check_commands_in_from, no_statement, parse_error
 from icesql.stack import with_room
 
 _NUMBERS_ARE_SECONDS = ("spark", "spark2", "databricks")
-
-# Shorter words are near to too many keywords.
-_SHORTEST_MISSPELT: Final = 4
 
 
 def parse(
@@ -162,16 +160,11 @@ class _Parse:
             return read_command(tokens, self._sql, self._query)
         if first in REFUSED_STATEMENTS and not quoted:
             raise unsupported(first, tokens[0].start, REFUSED_STATEMENTS[first])
-        words = [*QUERY_WORDS[:-1], *COMMAND_WORDS]
-        near = similar_names(first, [*words, *REFUSED_STATEMENTS])
-        hint = f"; did you mean {near[0]}?" if near else ""
-        problem = f'unexpected "{tokens[0].text}" at the start of a statement{hint}'
-        raise syntax_error(
-            problem, tokens[0].start, () if near else ("SELECT", "WITH", "EXPLAIN", "SHOW", "SET")
-        )
+        raise no_statement(tokens)
 
     def _query(self, tokens: Sequence[Token]) -> Query:
         check_tokens(tokens)
+        check_commands_in_from(tokens)
         tree, engine_text = self._tree(list(tokens))
         if isinstance(tree, exp.Values):
             tree = exp.select("*").from_(tree, copy=False)
@@ -195,7 +188,7 @@ class _Parse:
             )
             trees = with_room(lambda: parse_tokens(travels.tokens, sql, reader), deep=deep)
         except ParseError as error:
-            raise self._syntax_error(error, tokens) from error
+            raise parse_error(error, tokens, self._sql) from error
         except RecursionError:
             raise too_deep(deepest_token(tokens)) from None
         tree = trees[0] if len(trees) == 1 else None
@@ -229,46 +222,3 @@ class _Parse:
         own = [start for start in self._lists.lists if first <= start <= last]
         if own and self._lists.put_back(tree) != len(own):
             raise unsupported("a long list of literals at this place", own[0])
-
-    def _syntax_error(self, error: ParseError, tokens: list[Token]) -> SqlSyntaxError:
-        details: dict[str, Any] = dict(error.errors[0]) if error.errors else {}
-        offset, token = details.get("icesql_offset"), details.get("icesql_token")
-        if offset is None:
-            offset = tokens[-1].end + 1
-        if token is not None and is_mark(token):
-            raise unsupported(MISPLACED, offset)
-        if token is not None:
-            token = next((each for each in tokens if each.start == offset), token)
-        misspelt = self._misspelt_keyword(tokens, offset)
-        if misspelt is not None:
-            return misspelt
-        problem = f'unexpected "{token.text}"' if token else "unexpected end of the statement"
-        from icesql.sql.grammar import expected_after
-
-        expected = expected_after(self._sql[tokens[0].start : offset])
-        near = similar_names(token.text, expected, 1) if token else ()
-        if near and near[0].isupper() and token and near[0] != token.text.upper():
-            problem += f"; did you mean {near[0]}?"
-            expected = ()
-        description = str(details.get("description") or "")
-        if not expected and not near and description.startswith("Expecting "):
-            expected = (description.removeprefix("Expecting "),)
-        return syntax_error(problem, offset, expected[:8])
-
-    def _misspelt_keyword(self, tokens: list[Token], offset: int) -> SqlSyntaxError | None:
-        """The error for a word before ``offset`` that passed as an alias, nearly a keyword."""
-        before = [token for token in tokens if token.end < offset]
-        if len(before) < 2 or before[-1].token_type is not TokenType.VAR:
-            return None
-        if len(before[-1].text) < _SHORTEST_MISSPELT:
-            return None
-        from icesql.sql.grammar import completions
-
-        word = before[-1]
-        keywords, name_may_stand = completions(self._sql[tokens[0].start : word.start])
-        near = similar_names(word.text, keywords, 1)
-        if not name_may_stand or not near or word.text.upper() in keywords:
-            return None
-        return syntax_error(
-            f'"{word.text}" is taken for a name; did you mean {near[0]}?', word.start
-        )

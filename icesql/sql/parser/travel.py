@@ -197,7 +197,9 @@ class _Cutter:
     def _refuse_range(self, words: str, found: str, start: int, first: int) -> None:
         if found in _OTHER_RANGES:
             raise unsupported(f"{words} {found}", start, f"only {words} AS OF is supported")
-        problem = f"a time-travel clause without AS OF: {words} {found}".rstrip()
+        end = self._tokens[first].end + 1 if first < len(self._tokens) else self._offset(first)
+        written = self._sql[start:end].rstrip()
+        problem = f"a time-travel clause without AS OF: {written}"
         raise syntax_error(problem, self._offset(first), ("AS OF",))
 
     def _value(self, first: int) -> tuple[exp.Expr | None, int]:

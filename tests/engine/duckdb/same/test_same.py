@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -22,8 +23,9 @@ from icesql.sql.statement import Query
 
 
 @pytest.fixture(scope="module")
-def cursor() -> duckdb.DuckDBPyConnection:
-    return duckdb.connect()
+def cursor() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as connection:
+        yield connection
 
 
 def marked(sql: str, cursor: Any, parameters: Any = None) -> exp.Expr:

@@ -1,0 +1,85 @@
+"""What people type by mistake is told in their words, at its place, with what to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from icesql.errors import Error
+from icesql.sql.parse import parse
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("SELECT * FROM t FOR",
+         'syntax error at line 1, column 17: "FOR" begins no clause of time travel; '
+         "expected FOR VERSION AS OF or FOR TIMESTAMP AS OF"),
+        ("SELECT * FROM t FOR TIME AS OF '2026-01-01'",
+         'syntax error at line 1, column 17: "FOR TIME" begins no clause of time travel; '
+         "expected FOR VERSION AS OF or FOR TIMESTAMP AS OF"),
+        ("SELECT * FROM t FOR SYSTEM TIME '2026-01-01'",
+         "syntax error at line 1, column 33: a time-travel clause without AS OF: "
+         "FOR SYSTEM TIME '2026-01-01'; expected AS OF"),
+        ("SELECT * FROM t SNAPSHOT AS OF 3",
+         'syntax error at line 1, column 17: "SNAPSHOT AS OF" is no clause of time travel; '
+         "expected FOR VERSION AS OF or FOR TIMESTAMP AS OF"),
+        ("SELECT * FROM t@branch(audit)",
+         "not supported: t@branch(audit) (line 1, column 15); "
+         "write t FOR VERSION AS OF 'audit', or quote the name"),
+        ("SELECT * FROM t@audit",
+         "not supported: t@audit or t$audit as a table name (line 1, column 15); "
+         "write t FOR VERSION AS OF 'audit', or quote the name"),
+        ("DESCRIBE demo.trips city",
+         'syntax error at line 1, column 21: unexpected "city": DESCRIBE takes one table and no '
+         "column or alias; expected the end of the statement"),
+        ("SHOW SNAPSHOTS demo.trips x",
+         'syntax error at line 1, column 27: unexpected "x": SHOW SNAPSHOTS takes one table and no '
+         "column or alias; expected the end of the statement"),
+        ("DESCRIBE NAMESPACE demo",
+         "not supported: DESCRIBE NAMESPACE (line 1, column 10); "
+         "SHOW TABLES FROM demo lists its tables"),
+        ("SELECT * FROM (SHOW TABLES)",
+         "not supported: SHOW as a table (line 1, column 16); run SHOW as a statement of its own"),
+        ("SELECT * FROM t JOIN (DESCRIBE demo.trips) ON true",
+         "not supported: DESCRIBE as a table (line 1, column 23); "
+         "run DESCRIBE as a statement of its own"),
+        ("SELECT * FORM t",
+         'syntax error at line 1, column 10: unexpected "FORM"; did you mean FROM?'),
+        ("SELECT a FRM t",
+         'syntax error at line 1, column 10: "FRM" is taken for a name; did you mean FROM?'),
+        ("SELECT * FRO t",
+         'syntax error at line 1, column 10: unexpected "FRO"; did you mean FROM?'),
+        ("TABLE demo.trips",
+         "not supported: TABLE as a query (line 1, column 1); write FROM demo.trips"),
+        ("exit",
+         'syntax error at line 1, column 1: "exit" is no SQL statement; '
+         "in the shell, \\q or Ctrl-D leaves"),
+        ("help", "syntax error at line 1, column 1: \"help\" is no SQL statement; "
+         "in the shell, \\? lists its commands"),
+        (".tables", 'syntax error at line 1, column 1: "." is no SQL statement; '
+         "in the shell, \\? lists its commands and \\d the tables"),
+        ("SELECT a, upper(b, 3) FROM t",
+         "syntax error at line 1, column 11: too many arguments of upper()"),
+        ("SELECT date_trunc('month') FROM t",
+         "syntax error at line 1, column 8: too few arguments of date_trunc()"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_told_in_the_words_of_its_user(sql: str, message: str) -> None:
+    with pytest.raises(Error) as caught:
+        parse(sql)
+    assert str(caught.value).partition("\n")[0] == message
+
+
+@pytest.mark.parametrize("sql", ["SELECT * FROM t FOR", "SELECT a AS FROM t",
+                                 "SELECT * FROM t WHERE a AND", "SELECT a FROM t t t"])  # fmt: skip
+def test_no_word_is_offered_in_its_own_place(sql: str) -> None:
+    with pytest.raises(Error) as caught:
+        parse(sql)
+    problem = str(caught.value).partition("\n")[0]
+    for word in sql.split():
+        assert f"mean {word}?" not in problem
+
+
+def test_a_table_may_be_called_show() -> None:
+    assert parse("SELECT * FROM (show)")
+    assert parse("SELECT * FROM (show.tables)")
