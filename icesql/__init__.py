@@ -55,6 +55,7 @@ from icesql.errors import (
     UnsupportedTableError,
     Warning,
 )
+from icesql.interval import Interval
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -96,6 +97,7 @@ __all__ = [
     "apilevel", "threadsafety", "paramstyle",
     "STRING", "BINARY", "NUMBER", "DATETIME", "ROWID",
     "Date", "Time", "Timestamp", "DateFromTicks", "TimeFromTicks", "TimestampFromTicks", "Binary",
+    "Interval",
     "Warning", "Error", "InterfaceError", "DatabaseError", "ProgrammingError", "SqlSyntaxError",
     "TableNotFoundError", "ColumnNotFoundError", "AmbiguousColumnError", "SnapshotNotFoundError",
     "AmbiguousTableError", "AccessDeniedError",

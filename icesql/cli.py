@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 from icesql.config import unknown_variables
 from icesql.errors import Error, InternalError, OperationalError, ProgrammingError
 from icesql.repl.render import FORMATS, Style, row_line, write_result
+from icesql.repl.single_floats import as_written
 from icesql.repl.terminal import Messages, Output, cannot_write, one_line, say
 
 if TYPE_CHECKING:
@@ -346,8 +347,11 @@ def _show(cursor: Cursor, options: argparse.Namespace) -> None:
     count = None
     out = Output(sys.stdout, options.format)
     if cursor.description:
+        from icesql.dbapi.cursor import result_types
+
         gc.enable()
-        count = write_result(out, options.format, cursor.description, cursor, _style(out))
+        rows = as_written(cursor, result_types(cursor))
+        count = write_result(out, options.format, cursor.description, rows, _style(out))
     if options.verbose:
         from icesql.repl.render import scan_lines
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from icesql.context import Progress
     from icesql.dbapi.connection import Connection
     from icesql.engine.protocol import Result
+    from icesql.engine.result_schema import ResultType
     from icesql.scan.report import ScanReport
     from icesql.session import Outcome, Parameters, Session
 
@@ -156,14 +157,22 @@ class Cursor:
             return self._rows().arrow_reader()
 
     def df(self) -> pandas.DataFrame:
-        """All rows as a pandas DataFrame. Raises MissingExtraError without pandas."""
+        """All rows as a pandas DataFrame.
+
+        Sums of integers are int64 where they fit. Raises MissingExtraError without pandas,
+        DataError for values that pandas has none for.
+        """
         try:
             import pandas  # noqa: F401 - to report early that it is missing
         except ImportError as error:
             from icesql.errors import MissingExtraError
 
             raise MissingExtraError("pandas", extra="pandas") from error
-        return self.arrow().to_pandas()
+        from icesql.dbapi.frames import data_frame
+
+        with self._at_work():
+            result = self._rows()
+            return data_frame(result.arrow_reader().read_all(), result.columns)
 
     # ------------------------------------------------------------------ facts
 
@@ -303,6 +312,11 @@ class Cursor:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def result_types(cursor: Cursor) -> list[ResultType]:
+    """The declared types of the columns of ``cursor``'s result."""
+    return [] if cursor._result is None else [column.type for column in cursor._result.columns]
 
 
 def run_next(cursor: Cursor, script: Script) -> Cursor:

@@ -49,12 +49,14 @@ class TypeObject:
         return self._name
 
 
-STRING: Final = TypeObject("STRING", "varchar", "uuid", "json")
+STRING: Final = TypeObject("STRING", "varchar", "uuid", "json", "variant")
 BINARY: Final = TypeObject("BINARY", "blob")
 NUMBER: Final = TypeObject(
-    "NUMBER", "tinyint", "smallint", "integer", "bigint", "float", "double", "decimal", "boolean"
-)
+    "NUMBER", "tinyint", "smallint", "integer", "bigint", "ubigint", "hugeint", "float", "double",
+    "decimal", "boolean",
+)  # fmt: skip
 DATETIME: Final = TypeObject(
-    "DATETIME", "date", "time", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"
-)
+    "DATETIME", "date", "time", "time_ns", "timetz", "timestamp", "timestamptz", "timestamp_ns",
+    "timestamptz_ns",
+)  # fmt: skip
 ROWID: Final = TypeObject("ROWID")

@@ -21,7 +21,7 @@ _BATCH_BYTES: Final = 64 << 20
 # A file's bytes are packed.
 _PACKED: Final = 4
 
-_VARYING: Final = frozenset({"varchar", "blob", "list", "struct", "map"})
+_VARYING: Final = frozenset({"varchar", "blob", "list", "struct", "tuple", "map", "union"})
 
 
 class ChunkSize:

@@ -2,30 +2,30 @@
 
 The engine's own types are mapped to one Arrow type and one Python value each:
 
-    boolean → bool · tinyint … bigint, unsigned → int · float, double → float
-    hugeint (sum of integers) → int, declared bigint and checked to fit
-    decimal → Decimal · date → date · time → time · timestamp → datetime
+    boolean → bool · tinyint … bigint, ubigint → int · float, double → float
+    hugeint (sum of integers) → int, in Arrow decimal(38,0), checked to fit
+    decimal → Decimal · date → date · time, time_ns → time · timestamp → datetime
     timestamptz → aware datetime in the session zone · *_ns → Timestamp with ``nanosecond``
-    varchar, json, enum, bit → str · uuid → UUID · blob → bytes · interval → timedelta
-    list → list · struct → dict · map → list of (key, value) pairs
+    varchar, json, enum, bit, bignum → str · variant → str (JSON) · uuid → UUID
+    blob, geometry (WKB) → bytes · timetz → time with an offset, in Arrow text
+    interval → timedelta, Interval where it has months
+    list, array → list · struct → dict · ROW(…), (a, b) → tuple, in Arrow a struct of element1 …
+    map → list of (key, value) pairs · union → the value of its member
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import timedelta, tzinfo
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from icesql.engine.struct_names import are_alike, engine_names, renamed, true_name
-from icesql.engine.values import Timestamp, microseconds_to_datetime
-from icesql.errors import DataError
+from icesql.engine.long_intervals import without_long_intervals
+from icesql.engine.struct_names import engine_names, renamed, true_name
+from icesql.errors import UnsupportedSqlError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-Converter = Callable[[Any], Any]
 
 
 class ResultType(Struct, frozen=True):
@@ -44,9 +44,11 @@ class ResultType(Struct, frozen=True):
                 return f"decimal({self.precision},{self.scale})"
             case "list":
                 return f"{self.children[0][1].name}[]"
-            case "struct":
+            case "struct" | "union":
                 inner = ", ".join(f"{name} {child.name}" for name, child in self.children)
-                return f"struct({inner})"
+                return f"{self.kind}({inner})"
+            case "tuple":
+                return f"tuple({', '.join(child.name for _, child in self.children)})"
             case "map":
                 return f"map({self.children[0][1].name}, {self.children[1][1].name})"
             case _:
@@ -55,7 +57,7 @@ class ResultType(Struct, frozen=True):
     @property
     def is_nested(self) -> bool:
         """Whether values hold values of other types."""
-        return self.kind in ("list", "struct", "map")
+        return self.kind in ("list", "struct", "tuple", "map", "union")
 
 
 class ResultColumn(Struct, frozen=True):
@@ -71,17 +73,17 @@ _KINDS: Final[dict[str, str]] = {
     "smallint": "smallint",
     "integer": "integer",
     "bigint": "bigint",
-    "hugeint": "bigint",
-    "uhugeint": "bigint",
+    "hugeint": "hugeint",
+    "uhugeint": "hugeint",
     "utinyint": "smallint",
     "usmallint": "integer",
     "uinteger": "bigint",
-    "ubigint": "bigint",
+    "ubigint": "ubigint",
     "float": "float",
     "double": "double",
     "date": "date",
     "time": "time",
-    "time_ns": "time",
+    "time_ns": "time_ns",
     "timestamp": "timestamp",
     "timestamp_s": "timestamp",
     "timestamp_ms": "timestamp",
@@ -93,9 +95,12 @@ _KINDS: Final[dict[str, str]] = {
     "enum": "varchar",
     "bit": "varchar",
     "bignum": "varchar",
-    "time with time zone": "varchar",
+    "type": "varchar",
+    "variant": "variant",
+    "time with time zone": "timetz",
     "uuid": "uuid",
     "blob": "blob",
+    "geometry": "blob",
     "interval": "interval",
     "null": "null",
 }
@@ -106,13 +111,21 @@ _SQL_TYPES: Final[dict[str, str]] = {
     "integer": "INTEGER",
     "bigint": "BIGINT",
     "timestamp": "TIMESTAMP",
-    "time": "TIME",
     "varchar": "VARCHAR",
+    "blob": "BLOB",
+    "hugeint": "DECIMAL(38,0)",
+    "timetz": "VARCHAR",
+    "variant": "JSON",
 }
+# Types that the engine has no Arrow type for: it gives them as one of the above.
+_CARRIED: Final = frozenset({"hugeint", "timetz", "variant"})
 
 
 def declare(engine_type: Any) -> ResultType:
-    """The declared type of a DuckDB type (an object with ``id`` and ``children``)."""
+    """The declared type of a DuckDB type (an object with ``id`` and ``children``).
+
+    Raises UnsupportedSqlError for a type outside the contract.
+    """
     kind = str(engine_type.id).lower()
     match kind:
         case "decimal":
@@ -120,13 +133,30 @@ def declare(engine_type: Any) -> ResultType:
             return ResultType("decimal", int(parts["precision"]), int(parts["scale"]))
         case "list" | "array":
             return ResultType("list", children=(("element", declare(engine_type.children[0][1])),))
-        case "struct" | "map":
+        case "map":
+            (_, key), (_, item) = engine_type.children
+            # Arrow has no map with keys of type null; there is no such key either.
+            keys = ResultType("varchar") if str(key.id) == "null" else declare(key)
+            return ResultType("map", children=(("key", keys), ("value", declare(item))))
+        case "struct":
             inner = tuple(
                 (true_name(str(name)), declare(child)) for name, child in engine_type.children
             )
-            return ResultType(kind, children=inner)
-    # A type outside the contract (union, geometry, …) is shown as text.
-    return ResultType(_KINDS.get(kind, "varchar"))
+            return ResultType("struct", children=inner)
+        case "tuple":
+            # Arrow's fields have names: these are the engine's for fields without.
+            fields = enumerate(engine_type.children, start=1)
+            inner = tuple((f"element{place}", declare(child)) for place, (_, child) in fields)
+            return ResultType("tuple", children=inner)
+        case "union":
+            # The first child is the tag.
+            inner = tuple((str(name), declare(child)) for name, child in engine_type.children[1:])
+            return ResultType("union", children=inner)
+    if kind not in _KINDS:
+        raise UnsupportedSqlError(
+            f"a result of type {engine_type}", hint="CAST it to a type that icesql returns"
+        )
+    return ResultType(_KINDS[kind])
 
 
 def declared_expression(column: str, engine_type: Any) -> str:
@@ -135,11 +165,14 @@ def declared_expression(column: str, engine_type: Any) -> str:
     declared = declare(engine_type)
     if declared.is_nested:
         sql_type = engine_sql_type(declared)
-        return column if sql_type == str(engine_type) else f"CAST({column} AS {sql_type})"
-    if kind == declared.kind or kind in ("decimal", "timestamp with time zone"):
-        return column
+        if sql_type != str(engine_type):
+            column = f"CAST({column} AS {sql_type})"
+    if declared.is_nested or declared.kind == "interval":
+        return without_long_intervals(column, declared)
     cast_to = _SQL_TYPES.get(declared.kind)
-    return f"CAST({column} AS {cast_to})" if cast_to else column
+    if cast_to is None or (kind == declared.kind and kind not in _CARRIED):
+        return column
+    return f"CAST({column} AS {cast_to})"
 
 
 def engine_sql_type(declared: ResultType) -> str:
@@ -156,6 +189,13 @@ def engine_sql_type(declared: ResultType) -> str:
                 for name, (_, child) in zip(names, declared.children, strict=True)
             )
             return f"STRUCT({inner})"
+        case "union":
+            inner = ", ".join(
+                f"{_quoted(name)} {engine_sql_type(child)}" for name, child in declared.children
+            )
+            return f"UNION({inner})"
+        case "tuple" if declared.children:
+            return f"TUPLE({', '.join(engine_sql_type(child) for _, child in declared.children)})"
         case "map":
             key, value = (engine_sql_type(child) for _, child in declared.children)
             return f"MAP({key}, {value})"
@@ -163,6 +203,8 @@ def engine_sql_type(declared: ResultType) -> str:
             return "TIMESTAMP WITH TIME ZONE"
         case "null":
             return '"NULL"'
+        case kind if kind in _CARRIED:
+            return _SQL_TYPES[kind]
         case kind:
             return kind.upper()
 
@@ -183,8 +225,12 @@ def arrow_type(declared: ResultType) -> pa.DataType:
             return pa.decimal128(declared.precision, declared.scale)
         case "list":
             return pa.list_(pa.field("element", arrow_type(declared.children[0][1])))
-        case "struct":
+        case "struct" | "tuple":
             return pa.struct([(name, arrow_type(child)) for name, child in declared.children])
+        case "union":
+            return pa.sparse_union(
+                [pa.field(name, arrow_type(child)) for name, child in declared.children]
+            )
         case "map":
             return pa.map_(*(arrow_type(child) for _, child in declared.children))
         case "boolean":
@@ -197,6 +243,10 @@ def arrow_type(declared: ResultType) -> pa.DataType:
             return pa.int32()
         case "bigint":
             return pa.int64()
+        case "ubigint":
+            return pa.uint64()
+        case "hugeint":
+            return pa.decimal128(38, 0)
         case "float":
             return pa.float32()
         case "double":
@@ -205,6 +255,8 @@ def arrow_type(declared: ResultType) -> pa.DataType:
             return pa.date32()
         case "time":
             return pa.time64("us")
+        case "time_ns":
+            return pa.time64("ns")
         case "timestamp":
             return pa.timestamp("us")
         case "timestamptz":
@@ -252,121 +304,3 @@ def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array:
         stored = [None if text is None else UUID(text).bytes for text in column.to_pylist()]
         return pa.ExtensionArray.from_storage(wanted, pa.array(stored, pa.binary(16)))
     return column.cast(wanted)
-
-
-# ------------------------------------------------------------------ Python rows
-
-
-def needs_arrow_rows(declared: ResultType) -> bool:
-    """Whether the engine's own Python values would lose something of this type."""
-    if declared.kind in ("interval", "timestamptz_ns", "map"):
-        return True
-    if declared.kind == "struct" and are_alike([name for name, _ in declared.children]):
-        return True
-    inner_lossy = (
-        "date", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns", "interval", "map"
-    )  # fmt: skip
-    return any(
-        child.kind in inner_lossy or needs_arrow_rows(child) for _, child in declared.children
-    )
-
-
-def row_expression(column: str, declared: ResultType) -> str:
-    """SQL that fetches a declared column without loss; ``row_converter`` undoes it."""
-    match declared.kind:
-        case "timestamptz":
-            problem = _no_python_value(declared)
-            return f"CASE WHEN isinf({column}) THEN error({problem}) ELSE epoch_us({column}) END"
-        case "date" | "timestamp":
-            # Beyond these the engine gives the last moment of 9999 for infinity, and text.
-            kind, last = declared.kind.upper(), "9999-12-31"
-            last += " 23:59:59.999999" if kind == "TIMESTAMP" else ""
-            return (
-                f"CASE WHEN {column} NOT BETWEEN {kind} '0001-01-01' AND {kind} '{last}' "
-                f"THEN error({_no_python_value(declared)}) ELSE {column} END"
-            )
-        case "timestamp_ns":
-            return f"epoch_ns({column})"
-        case _:
-            return column
-
-
-def _no_python_value(declared: ResultType) -> str:
-    return (
-        f"'a {declared.name} beyond the years 1 to 9999 has no Python value; "
-        "CAST it to VARCHAR or read it through arrow()'"
-    )
-
-
-def row_converter(declared: ResultType, zone: tzinfo) -> Converter | None:
-    """What turns a fetched value into its Python value, None when it already is."""
-    match declared.kind:
-        case "timestamptz":
-            return lambda value: None if value is None else microseconds_to_datetime(value, zone)
-        case "timestamp_ns":
-            return lambda value: None if value is None else Timestamp.from_nanoseconds(value, None)
-        case _:
-            return None
-
-
-def python_values(array: pa.Array, declared: ResultType, zone: tzinfo) -> list[Any]:
-    """The Python values of an Arrow array of a declared type, NULL as None."""
-    import pyarrow as pa
-
-    match declared.kind:
-        case "timestamptz":
-            return [
-                None if value is None else microseconds_to_datetime(value, zone)
-                for value in array.cast(pa.int64()).to_pylist()
-            ]
-        case "timestamp_ns" | "timestamptz_ns":
-            inner = zone if declared.kind == "timestamptz_ns" else None
-            return [
-                None if value is None else Timestamp.from_nanoseconds(value, inner)
-                for value in array.cast(pa.int64()).to_pylist()
-            ]
-        case "interval":
-            return [None if value is None else _interval(value) for value in array.to_pylist()]
-        case "list":
-            values = python_values(array.values, declared.children[0][1], zone)
-            return _slices(array, values)
-        case "map":
-            (_, key), (_, item) = declared.children
-            keys = python_values(array.keys, key, zone)
-            items = python_values(array.items, item, zone)
-            return _slices(array, list(zip(keys, items, strict=True)))
-        case "struct":
-            names = [name for name, _ in declared.children]
-            columns = [
-                python_values(array.field(index), child, zone)
-                for index, (_, child) in enumerate(declared.children)
-            ]
-            present = array.is_valid().to_pylist()
-            return [
-                dict(zip(names, row, strict=True)) if valid else None
-                for valid, row in zip(present, zip(*columns, strict=True), strict=True)
-            ]
-        case _:
-            try:
-                values_: list[Any] = array.to_pylist()
-            except (OverflowError, ValueError) as error:
-                raise DataError(_no_python_value(declared).strip("'")) from error
-            return values_
-
-
-def _slices(array: pa.Array, values: list[Any]) -> list[list[Any] | None]:
-    offsets = array.offsets.to_pylist()
-    present = array.is_valid().to_pylist()
-    return [
-        values[offsets[index] : offsets[index + 1]] if valid else None
-        for index, valid in enumerate(present)
-    ]
-
-
-def _interval(value: Any) -> timedelta:
-    if value.months:
-        raise DataError(
-            f"an interval of {value.months} months has no exact Python value; "
-            "CAST it to VARCHAR or read it through arrow()"
-        )
-    return timedelta(days=value.days, microseconds=value.nanoseconds // 1000)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from icesql.interval import Interval
 from icesql.repl.terminal import Writer, styled
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ def text_of(value: Any) -> str:
             return "0x" + bytes(value).hex()
         case datetime():
             return value.isoformat(" ")
+        case timedelta():
+            return str(Interval.of(value))
         case list() | tuple() | dict():
             return json_of(value)
         case _:
@@ -90,7 +93,7 @@ def json_of(value: Any) -> str:
         case date() | time():
             return f'"{value.isoformat()}"'
         case timedelta():
-            return json.dumps(str(value))
+            return json.dumps(str(Interval.of(value)))
         case dict():
             pairs = (
                 f"{json.dumps(str(key), ensure_ascii=False)}: {json_of(item)}"

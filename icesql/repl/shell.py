@@ -17,11 +17,13 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import Lexer, PygmentsLexer
 
+from icesql.dbapi.cursor import result_types
 from icesql.errors import Error, ProgrammingError, QueryCancelledError, similar_names
 from icesql.repl.commands import Command, help_text, is_complete, parse_command, statement_of
 from icesql.repl.completer import Names, SqlCompleter
 from icesql.repl.progress import ProgressLine
 from icesql.repl.render import FORMATS, Style, row_line, scan_lines, write_result
+from icesql.repl.single_floats import as_written
 from icesql.repl.terminal import Output, one_line, spelled_out
 from icesql.storage.credentials import redact_urls
 
@@ -134,7 +136,7 @@ class Shell:
         description = cursor.description
         first = cursor.fetchmany(1)  # may take all the time there is
         clear()
-        rows = chain(first, cursor)
+        rows = as_written(chain(first, cursor), result_types(cursor))
         out = Output(self._out, self._format)
         count = write_result(out, self._format, description, rows, Style(width, colour))
         self._say(row_line(count, cursor.elapsed if self._timing else None))

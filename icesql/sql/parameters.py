@@ -15,6 +15,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from icesql.errors import DataError, ProgrammingError
+from icesql.interval import Interval
 from icesql.sql.parser.literal_list import SHORTEST, hold, list_of
 
 _TYPE: Final = exp.DataType.Type
@@ -191,6 +192,8 @@ def literal(value: Any) -> exp.Expr:
             return exp.Interval(
                 this=exp.Literal.string(str(microseconds)), unit=exp.var("MICROSECOND")
             )
+        case Interval():
+            return _interval(value)
         case numbers.Integral():
             return _integer(int(value))
         case numbers.Real():
@@ -254,6 +257,17 @@ def _decimal(value: Decimal) -> exp.Cast:
     if precision > 38:
         raise DataError(f"{value} has {precision} digits; DECIMAL holds at most 38")
     return _cast(format(value, "f"), _TYPE.DECIMAL, precision, scale)
+
+
+def _interval(value: Interval) -> exp.Expr:
+    parts = (("MONTH", value.months), ("DAY", value.days), ("MICROSECOND", value.microseconds))
+    made: exp.Expr | None = None
+    for unit, count in parts:
+        if count or (made is None and unit == "MICROSECOND"):
+            each = exp.Interval(this=exp.Literal.string(str(count)), unit=exp.var(unit))
+            made = each if made is None else exp.Add(this=made, expression=each)
+    assert made is not None
+    return exp.Paren(this=made) if isinstance(made, exp.Add) else made
 
 
 def _datetime(value: dt.datetime) -> exp.Cast:

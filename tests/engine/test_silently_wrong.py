@@ -263,5 +263,5 @@ def test_decimals_sum_and_average_as_declared(tmp_path, reader):
         con.register_table("t", table.metadata_path)
         cursor = con.execute("SELECT sum(d), avg(d), d / 2, sum(i) FROM t GROUP BY d ORDER BY d")
         assert [each[1] for each in cursor.description] == [
-            "decimal(38,2)", "double", "double", "bigint"]  # fmt: skip
+            "decimal(38,2)", "double", "double", "hugeint"]  # fmt: skip
         assert cursor.fetchall()[0] == (Decimal("1.10"), 1.1, 0.55, 1)

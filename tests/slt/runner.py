@@ -7,8 +7,8 @@
     halt                             the rest of the file is not run
     require corpus                   the file needs $ICESQL_CORPUS, spelled ``${CORPUS}`` in SQL
 
-Types: one letter a column: T text, I integer, R float or decimal, B boolean, D date or time, N
-nested. A record ends at an empty line. NULL is ``NULL``, an empty text ``(empty)``; everything
+Types: one letter a column: T text, I integer, R float or decimal, B boolean, D date or time, P
+interval, X bytes, N nested. A record ends at an empty line. NULL is ``NULL``, an empty text ``(empty)``; everything
 else is spelled as the shell spells it.
 """
 
@@ -17,15 +17,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, time
+from datetime import date, time, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from icesql.dbapi.cursor import result_types
 from icesql.errors import Error
+from icesql.interval import Interval
 from icesql.repl.render import text_of
+from icesql.repl.single_floats import as_written
 
 KINDS: dict[str, tuple[type, ...]] = {
     "T": (str,),
@@ -33,7 +36,9 @@ KINDS: dict[str, tuple[type, ...]] = {
     "R": (float, Decimal),
     "B": (bool,),
     "D": (date, time),
-    "N": (list, dict),
+    "N": (list, dict, tuple),
+    "P": (timedelta, Interval),
+    "X": (bytes,),
 }
 
 
@@ -110,7 +115,8 @@ def run_record(connection: Any, record: Record, corpus: Path | None) -> None:
     cursor = connection.execute(sql)
     if record.kind == "ok":
         return
-    rows = cursor.fetchall()
+    types = result_types(cursor)
+    rows = list(as_written(cursor.fetchall(), types))
     for row in rows:
         _check_types(row, record.types)
     found = ["\t".join(_cell(value) for value in row) for row in rows]

@@ -32,16 +32,18 @@ from icesql.engine.duckdb.sql.splice import spliced_sql
 from icesql.engine.memory_watch import MemoryWatch
 from icesql.engine.query_thread import Worker
 from icesql.engine.result_reader import Reading
+from icesql.engine.result_rows import (
+    needs_arrow_rows,
+    python_values,
+    row_converter,
+    row_expression,
+)
 from icesql.engine.result_schema import (
     ResultColumn,
     arrow_schema,
     cast_batch,
     declare,
     declared_expression,
-    needs_arrow_rows,
-    python_values,
-    row_converter,
-    row_expression,
 )
 from icesql.engine.struct_names import true_name
 from icesql.errors import Error

@@ -28,6 +28,8 @@ _READING = re.compile(
     r"decompress|TProtocol|Could not read|read past|out of buffer|corrupt|"
     r"Invalid (page|encoding|string)|footer|thrift",
 )
+# A sum or another integer of 128 bits that decimal(38,0) cannot hold, or the user's own cast.
+_WIDE = re.compile(r"Could not cast value (-?[0-9]{39}) to DECIMAL\(38,0\)")
 _MISSING = re.compile(r"No such file|No files found")
 
 
@@ -61,6 +63,11 @@ def translate(error: Exception, file_names: Iterable[str]) -> Error:
         case duckdb.PermissionException():
             return ProgrammingError(f"refused: {text}")
         case duckdb.ConversionException() | duckdb.OutOfRangeException():
+            if (wide := _WIDE.search(text)) is not None:
+                return DataError(
+                    f"the integer {wide[1]} has more than 38 digits, the most that a result holds; "
+                    "CAST it to VARCHAR or DOUBLE"
+                )
             found = DataError(text)
         case duckdb.FatalException() | duckdb.InternalException():
             found = InternalError(f"the local engine failed: {text}")

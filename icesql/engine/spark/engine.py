@@ -20,7 +20,8 @@ from icesql.engine.duckdb.relations.footer import FooterCache
 from icesql.engine.memory_watch import MemoryWatch
 from icesql.engine.query_thread import Worker
 from icesql.engine.result_reader import Reading
-from icesql.engine.result_schema import ResultColumn, arrow_schema, python_values
+from icesql.engine.result_rows import python_values
+from icesql.engine.result_schema import ResultColumn, arrow_schema
 from icesql.engine.spark.batches import expected_bytes, stream
 from icesql.engine.spark.bind import declared_columns
 from icesql.engine.spark.crossing import new_mark

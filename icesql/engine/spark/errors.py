@@ -122,6 +122,11 @@ def translate(error: BaseException, mark: str, *, cancelled: bool, planning: boo
     brief = _brief(text)
     if condition is None and _DATA.search(text[:2000]):
         return DataError(brief)
+    if condition == "UNSUPPORTED_DATA_TYPE_FOR_ARROW_CONVERSION":
+        # Intervals with months, for one.
+        return UnsupportedSqlError(
+            f"a result of this type on Spark ({_brief(text)})", hint="run it with engine = 'local'"
+        )
     if planning and condition is not None:
         return UnsupportedSqlError(
             f"this statement on Spark ({brief})", hint="run it with engine = 'local'"

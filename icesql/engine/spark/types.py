@@ -194,7 +194,7 @@ def declared_array(array: pa.Array, declared: ResultType) -> pa.Array:
                 for text in array.to_pylist()
             ]
             return pa.ExtensionArray.from_storage(wanted, pa.array(stored, pa.binary(16)))
-        case "struct":
+        case "struct" | "tuple":
             inner = [
                 declared_array(child, kind)
                 for child, (_, kind) in zip(array.flatten(), declared.children, strict=True)

@@ -208,7 +208,12 @@ def test_arrow_batches_have_the_declared_schema(con):
         "SELECT x, s, x / 2 AS half, sum(x) OVER () AS total FROM t"
     ).arrow_reader()
     assert reader.schema == pa.schema(
-        [("x", pa.int64()), ("s", pa.string()), ("half", pa.float64()), ("total", pa.int64())]
+        [
+            ("x", pa.int64()),
+            ("s", pa.string()),
+            ("half", pa.float64()),
+            ("total", pa.decimal128(38, 0)),
+        ]
     )
     assert reader.read_all().num_rows == 1000
 
@@ -226,9 +231,11 @@ def test_a_result_is_read_as_rows_or_as_arrow_not_both(con):
         cursor.arrow()
 
 
-def test_sum_beyond_long_is_an_error_and_not_a_wrong_number(con):
+def test_a_sum_beyond_64_bits_is_whole_and_one_beyond_38_digits_an_error(con):
     cursor = con.execute("SELECT sum(9223372036854775807) FROM t")
-    with pytest.raises(icesql.DataError):
+    assert cursor.fetchall() == [(9223372036854775807 * 1000,)]
+    cursor = con.execute(f"SELECT sum({10**37}::HUGEINT) FROM t WHERE x < 10")
+    with pytest.raises(icesql.DataError, match="more than 38 digits"):
         cursor.fetchall()
 
 

@@ -1,0 +1,53 @@
+"""A result as a pandas DataFrame, also where pandas has no type for one of Arrow's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from icesql.errors import DataError
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow as pa
+
+    from icesql.engine.result_schema import ResultColumn, ResultType
+
+
+def data_frame(table: pa.Table, columns: Sequence[ResultColumn]) -> pandas.DataFrame:
+    """The rows of ``table``, whose columns are ``columns``, as pandas has them.
+
+    A hugeint (the sum of integers) is int64 where all values fit, else a column of int objects.
+    Raises DataError for values that pandas has none for.
+    """
+    import pandas
+    import pyarrow as pa
+
+    objects: dict[int, list[Any]] = {}
+    for place, column in enumerate(columns):
+        values = table.column(place)
+        if column.type.kind == "hugeint":
+            try:
+                made = values.cast(pa.int64())
+            except pa.ArrowInvalid:
+                made = pa.nulls(len(values))
+                objects[place] = [None if v is None else int(v) for v in values.to_pylist()]
+        elif _has_union(column.type):
+            made, objects[place] = pa.nulls(len(values)), values.to_pylist()
+        else:
+            continue
+        table = table.set_column(place, column.name, made)
+    try:
+        frame = table.to_pandas()
+    except (OverflowError, ValueError, pa.ArrowException) as error:
+        raise DataError(
+            f"a value has no equal in pandas ({error}); CAST it to VARCHAR or read it through "
+            "arrow()"
+        ) from error
+    for place, values in objects.items():
+        frame.isetitem(place, pandas.Series(values, dtype=object, index=frame.index))
+    return frame
+
+
+def _has_union(declared: ResultType) -> bool:
+    return declared.kind == "union" or any(_has_union(child) for _, child in declared.children)

@@ -1,0 +1,73 @@
+"""Intervals too long for Arrow, which counts the part below days in nanoseconds of 64 bits.
+
+The engine's own export lets longer ones wrap around without an error.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from icesql.engine.struct_names import engine_names
+
+if TYPE_CHECKING:
+    from icesql.engine.result_schema import ResultType
+
+_MOST_HOURS: Final = (1 << 63) // 3_600_000_000_000
+_PROBLEM: Final = (
+    "'an interval with more than 292 years in hours, minutes or seconds has no value in a result; "
+    "CAST it to VARCHAR'"
+)
+
+
+def without_long_intervals(column: str, declared: ResultType) -> str:
+    """SQL for ``column`` that ends in an error where a value, at any depth, is too long."""
+    too_long = _too_long(column, declared, 0)
+    return (
+        column
+        if too_long is None
+        else f"CASE WHEN {too_long} THEN error({_PROBLEM}) ELSE {column} END"
+    )
+
+
+def _too_long(value: str, declared: ResultType, depth: int) -> str | None:
+    """SQL for whether ``value`` holds an interval that is too long, None where it holds none."""
+    match declared.kind:
+        case "interval":
+            return f"abs(date_part('hour', {value})) >= {_MOST_HOURS}"
+        case "list":
+            return _any_too_long(value, declared.children[0][1], depth)
+        case "map":
+            (_, key), (_, item) = declared.children
+            parts = [
+                _any_too_long(f"map_keys({value})", key, depth),
+                _any_too_long(f"map_values({value})", item, depth),
+            ]
+        case "struct":
+            names = engine_names(name for name, _ in declared.children)
+            parts = [
+                _too_long(f"struct_extract({value}, {_literal(name)})", child, depth)
+                for name, (_, child) in zip(names, declared.children, strict=True)
+            ]
+        case "tuple":
+            parts = [
+                _too_long(f"struct_extract({value}, {place})", child, depth)
+                for place, (_, child) in enumerate(declared.children, start=1)
+            ]
+        case "union":
+            parts = [
+                _too_long(f"union_extract({value}, {_literal(name)})", child, depth)
+                for name, child in declared.children
+            ]
+        case _:
+            return None
+    found = [f"coalesce({part}, false)" for part in parts if part is not None]
+    return f"({' OR '.join(found)})" if found else None
+
+
+def _any_too_long(values: str, element: ResultType, depth: int) -> str | None:
+    inner = _too_long(f"e{depth}", element, depth + 1)
+    return inner and f"len(list_filter({values}, lambda e{depth}: {inner})) > 0"
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
