@@ -69,7 +69,11 @@ def test_values_of_queries(expression, text):
         cursor = con.execute(f"SELECT {expression}, 1")
         ((value, one),) = as_written(cursor, result_types(cursor))
     assert (text_of(value), one) == (text, 1)
-    if value is not None and value == value and abs(value if isinstance(value, float) else 0) < 1e39:
+    if (
+        value is not None
+        and value == value
+        and abs(value if isinstance(value, float) else 0) < 1e39
+    ):
         assert json_of(value) == text
 
 

@@ -6,6 +6,7 @@
     query <types> [rowsort]          it gives the rows after ``----``, cells separated by tabs
     halt                             the rest of the file is not run
     require corpus                   the file needs $ICESQL_CORPUS, spelled ``${CORPUS}`` in SQL
+    spark may refuse                 on Spark what follows may also be refused by name
 
 Types: one letter a column: T text, I integer, R float or decimal, B boolean, D date or time, P
 interval, X bytes, N nested. A record ends at an empty line. NULL is ``NULL``, an empty text ``(empty)``; everything
@@ -57,16 +58,17 @@ class Record:
 
 @dataclass(frozen=True)
 class Script:
-    """A file: its records, and whether it needs the corpus."""
+    """A file: its records, whether it needs the corpus, and whether Spark may refuse some."""
 
     records: tuple[Record, ...]
     needs_corpus: bool
+    spark_may_refuse: bool = False
 
 
 def read_script(path: Path) -> Script:
     """Raises ValueError with the line for a record that is none."""
     records = []
-    needs_corpus = False
+    needs_corpus = spark_may_refuse = False
     for line, block in _blocks(path.read_text(encoding="utf-8")):
         head, *body = block
         words = head.split(maxsplit=2)
@@ -75,6 +77,8 @@ def read_script(path: Path) -> Script:
                 break
             case ["require", "corpus"]:
                 needs_corpus = True
+            case ["spark", "may", "refuse"]:
+                spark_may_refuse = True
             case ["statement", "ok"]:
                 records.append(Record(line, "ok", "\n".join(body)))
             case ["statement", "error", pattern]:
@@ -93,7 +97,7 @@ def read_script(path: Path) -> Script:
                 )
             case _:
                 raise ValueError(f"{path.name}:{line}: {head!r} is no record")
-    return Script(tuple(records), needs_corpus)
+    return Script(tuple(records), needs_corpus, spark_may_refuse)
 
 
 def statements(folder: Path) -> Iterator[str]:

@@ -132,6 +132,8 @@ def spark_sql(tree: exp.Expr, names: Mapping[str, str], timezone: str, mark: str
 
     Raises UnsupportedSqlError naming what has no equal there.
     """
+    if tree.find(exp.ToMap) is not None:
+        raise refuse("MAP {…}")
     tree = tree.copy()
     for select in tree.find_all(exp.Select):
         _order_distinct(select)
