@@ -97,6 +97,8 @@ LOAD httpfs;
 PRAGMA version;
 -- refused: INSERT
 EXPLAIN INSERT INTO t VALUES (1);
+-- refused: unexpected "city"
+DESCRIBE t city;
 -- refused: unexpected "TBLES" after SHOW
 SHOW TBLES;
 -- refused: nothing is given to threads
