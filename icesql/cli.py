@@ -84,8 +84,10 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if options.command is None and options.directory is not None:
         parser.error(f"unexpected argument {options.directory!r}")
-    if options.command == "demo" and (options.statements or options.file):
-        parser.error("demo takes neither -c nor -f")
+    if options.command is not None and (options.statements or options.file):
+        parser.error(f"{options.command} takes neither -c nor -f")
+    if options.command == "cache" and options.directory not in (None, "clear"):
+        parser.error(f"cache takes the word clear, not {options.directory!r}")
     return options
 
 
@@ -96,8 +98,18 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EPILOGUE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("command", nargs="?", choices=["demo"], help="build and query a warehouse")
-    parser.add_argument("directory", nargs="?", metavar="DIR", help="where demo puts its warehouse")
+    parser.add_argument(
+        "command",
+        nargs="?",
+        choices=["demo", "cache"],
+        help="demo: build and query a warehouse; cache: show what is kept of object stores",
+    )
+    parser.add_argument(
+        "directory",
+        nargs="?",
+        metavar="DIR",
+        help="where demo puts its warehouse; for cache the word clear, which empties it",
+    )
     run = parser.add_argument_group("what to run")
     source = run.add_mutually_exclusive_group()
     source.add_argument(
@@ -225,6 +237,8 @@ def _run(options: argparse.Namespace) -> int:
             from icesql import demo
 
             return demo.run(options.directory)
+        if options.command == "cache":
+            return _cache(options)
         script = _script(options)
         with _connect(options) as connection:
             if script is None:
@@ -246,6 +260,18 @@ def _run(options: argparse.Namespace) -> int:
         else:
             say(f"error: {error}")
         return FAILED
+
+
+def _cache(options: argparse.Namespace) -> int:
+    from icesql.config import Settings
+    from icesql.storage.stores.cached import describe_cache
+
+    settings = Settings.from_environment(os.environ)
+    for name, value in options.settings:
+        settings = settings.with_text(name, value)
+    for line in describe_cache(settings, clear=options.directory == "clear"):
+        Output(sys.stdout).write(f"{line}\n")
+    return OK
 
 
 def _script(options: argparse.Namespace) -> str | None:

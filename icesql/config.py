@@ -126,6 +126,10 @@ class Settings(Struct, frozen=True):
     spark_threshold: int = 32 << 30
     prune: bool = True
     verify: str = "normal"
+    cache: bool = True
+    cache_directory: str | None = None
+    cache_size: int | None = None
+    whole_file_size: int = 8 << 20
 
     def with_text(self, name: str, text: str) -> Settings:
         """A copy with one setting read from text.
@@ -177,8 +181,8 @@ def unknown_variables(environment: Mapping[str, str]) -> list[str]:
     return unknown
 
 
-def check_temp_directory(folder: str) -> None:
-    """Raise ProgrammingError for a ``temp_directory`` that SQL names and that cannot be one.
+def check_folder(setting: str, folder: str) -> None:
+    """Raise ProgrammingError for a folder to write to that SQL names and that cannot be one.
 
     It exists, or its parent does and it can be made there: SQL makes no chain of folders with the
     rights of the process. The message is the same whatever the reason.
@@ -192,7 +196,7 @@ def check_temp_directory(folder: str) -> None:
         usable = False
     if not usable:
         raise ProgrammingError(
-            f'setting "temp_directory": {folder!r} is not a folder that can be written to, '
+            f'setting "{setting}": {folder!r} is not a folder that can be written to, '
             "nor one that can be made in such a folder"
         )
 
@@ -231,5 +235,9 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "spark_threshold": parse_bytes,
     "prune": _parse_flag,
     "verify": _one_of("normal", "full"),
+    "cache": _parse_flag,
+    "cache_directory": _optional(str),
+    "cache_size": _optional(parse_bytes),
+    "whole_file_size": parse_bytes,
 }
 assert set(_PARSERS) == set(Settings.__struct_fields__)

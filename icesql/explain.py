@@ -131,7 +131,9 @@ def describe(
         if each.scan is None
     ]
     described: dict[str, Any] = {
-        "scans": [_described_scan(index, plan, bound, query) for index, plan in enumerate(plans)],
+        "scans": [
+            _described_scan(index, plan, bound, query, engine) for index, plan in enumerate(plans)
+        ],
         "conditions": others,
         "verify": query.settings.verify,
         "engine": {"name": engine.name, "reason": engine.reason},
@@ -142,10 +144,11 @@ def describe(
 
 
 def _described_scan(
-    index: int, plan: ScanPlan, bound: BoundQuery, query: QueryContext
+    index: int, plan: ScanPlan, bound: BoundQuery, query: QueryContext, engine: EngineChoice
 ) -> dict[str, Any]:
     scan, report, resolved = plan.scan, plan.report, bound.resolved[index]
-    groups = group_files(plan.files, plan.context, query.settings)
+    stores = engine.name == "local"
+    groups = group_files(plan.files, plan.context, query.settings, stores=stores)
     residuals = dict.fromkeys(render_predicate(task.residual, scan.schema) for task in plan.files)
     return {
         "index": index,

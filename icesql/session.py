@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from icesql.access import Access
 from icesql.catalog.search_path import SearchPath
-from icesql.config import Settings, check_temp_directory
+from icesql.config import Settings, check_folder
 from icesql.context import QueryContext
 from icesql.engine.engines import Engines, choose_engine
 from icesql.engine.static import StaticResult
@@ -21,6 +21,7 @@ from icesql.errors import InterfaceError, OperationalError
 from icesql.stack import with_room
 from icesql.storage.cache import BoundedCache
 from icesql.storage.clean_errors import without_secrets
+from icesql.storage.stores.cached import Blocks
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog
@@ -61,7 +62,9 @@ class Session:
     ) -> None:
         self._properties = dict(properties or {})
         self.settings, self.dialect = settings, dialect
-        self.names = SearchPath(open_catalog, BoundedCache(_CACHE_BYTES), access or Access())
+        self._blocks = Blocks(settings)
+        cache = BoundedCache(_CACHE_BYTES, self._blocks)
+        self.names = SearchPath(open_catalog, cache, access or Access())
         self._defaults = settings
         self.engines = Engines(spark)
         self._closed, self._process = False, os.getpid()
@@ -104,6 +107,7 @@ class Session:
     def _execute(self, statement: Statement, query: QueryContext) -> Outcome:
         from icesql.sql import statement as kinds
 
+        self._blocks.choose(query.settings)
         match statement:
             case kinds.Query():
                 return self._query(statement, query)
@@ -134,7 +138,9 @@ class Session:
         self.names.access.check_setting(name)
         changed = self.settings.with_text(name, value)
         if changed.temp_directory != self.settings.temp_directory:
-            check_temp_directory(changed.temp_directory)
+            check_folder("temp_directory", changed.temp_directory)
+        if changed.cache_directory not in (None, self.settings.cache_directory):
+            check_folder("cache_directory", changed.cache_directory)
         self.settings = changed
 
     def _query(self, statement: Query, query: QueryContext) -> Outcome:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from icesql.errors import ScanLimitError, StorageError
+from icesql.errors import CorruptFileError, ScanLimitError, StorageError
 from icesql.iceberg.metadata.table_metadata import TableMetadata, parse_metadata
 from icesql.storage import sizes
 from icesql.storage.cache import kept
@@ -71,8 +71,12 @@ def read_metadata(path: str, storage: Storage) -> TableMetadata:
 
     def read() -> tuple[TableMetadata, int]:
         data = storage.read(path, most=sizes.METADATA)
-        # Parsed metadata takes a few times the bytes of its JSON.
-        return parse_metadata(data, path), 4 * len(data)
+        try:
+            # Parsed metadata takes a few times the bytes of its JSON.
+            return parse_metadata(data, path), 4 * len(data)
+        except CorruptFileError:
+            storage.forget(path)
+            raise
 
     version = storage.version_of(path)
     return kept(storage.cache, None if version is None else ("metadata", *version), read)

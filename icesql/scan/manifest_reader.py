@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 from icesql.context import Errand, Progress, QueryContext
-from icesql.errors import UnsupportedTableError
+from icesql.errors import CorruptFileError, UnsupportedTableError
 from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestFile, decode_manifest, snapshot_manifests
 from icesql.iceberg.metadata.snapshot import Snapshot
@@ -48,7 +48,12 @@ class ManifestReader:
         path = snapshot.manifest_list
 
         def read() -> tuple[tuple[ManifestFile, ...], int]:
-            found = snapshot_manifests(snapshot, self._read_list, storage.location)
+            try:
+                found = snapshot_manifests(snapshot, self._read_list, storage.location)
+            except CorruptFileError:
+                if path is not None:
+                    storage.forget(path)
+                raise
             return found, 500 * len(found)
 
         key = None if path is None else storage.cache_key("manifest list", path)
@@ -144,7 +149,11 @@ class ManifestReader:
                 partition_fields=tuple((each.field_id, each.name) for each in spec.fields),
             )
             # A long one takes seconds, in which a caller may want to leave.
-            found = self._query.wait_for(decode) if len(data) > _LONG else decode()
+            try:
+                found = self._query.wait_for(decode) if len(data) > _LONG else decode()
+            except CorruptFileError:
+                self._storage.forget(manifest.manifest_path)
+                raise
             if cache is not None:
                 cache.put(manifest_key, True, 1)
             return found, _INFLATED * len(data) + _BYTES_PER_ENTRY * found.count

@@ -5,7 +5,10 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+if TYPE_CHECKING:
+    from icesql.storage.stores.cached import Blocks
 
 T = TypeVar("T")
 
@@ -16,11 +19,12 @@ class BoundedCache:
     """Least recently used values up to ``max_bytes`` in all; safe to share between threads.
 
     Keys name immutable things, such as (what, location, length). A value is returned as it was
-    put: treat it as frozen. What is larger than the whole cache is not kept.
+    put: treat it as frozen. What is larger than the whole cache is not kept. ``blocks`` is what
+    is kept on disk, of object stores only.
     """
 
-    def __init__(self, max_bytes: int = DEFAULT_BYTES) -> None:
-        self.max_bytes, self.bytes_used = max_bytes, 0
+    def __init__(self, max_bytes: int = DEFAULT_BYTES, blocks: Blocks | None = None) -> None:
+        self.max_bytes, self.bytes_used, self.blocks = max_bytes, 0, blocks
         self._kept: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._lock = threading.Lock()
 

@@ -113,13 +113,13 @@ class Storage:
         if self.reroot is not None:
             return self.reroot.find(path) is not None
         local = self.local_path(path)
-        return os.path.exists(local) if local is not None else self._remote_files().exists(path)
+        return os.path.exists(local) if local is not None else self.remote_files().exists(path)
 
     def size(self, path: str) -> int:
         """Length in bytes."""
         location = self.location(path)
         if not is_local(location):
-            return self._remote_files().size(location)
+            return self.remote_files().size(location)
         try:
             return os.stat(location).st_size
         except OSError as error:
@@ -137,7 +137,7 @@ class Storage:
         if most is not None:
             data = self._read_whole(location, most)
         elif not is_local(location):
-            data = self._remote_files().read(location, offset, length)
+            data = self.remote_files().read(location, offset, length)
         else:
             try:
                 with open(location, "rb", buffering=0 if length is None else -1) as file:
@@ -158,9 +158,15 @@ class Storage:
             )
         return data
 
+    def forget(self, path: str) -> None:
+        """Fetch a file of a store anew next time: what came was not what it should be."""
+        location = self.location(path)
+        if not is_local(location):
+            self.remote_files().forget(location)
+
     def _read_whole(self, location: str, most: int) -> bytes:
         if not is_local(location):
-            return self._remote_files().read(location, 0, None, most=most)
+            return self.remote_files().read_whole(location, most)
         try:
             with open(location, "rb") as file:
                 size = os.fstat(file.fileno()).st_size
@@ -173,17 +179,24 @@ class Storage:
         """The file as a seekable binary stream; close it."""
         location = self.location(path)
         if not is_local(location):
-            return self._remote_files().open(location)
+            return self.remote_files().open(location)
         try:
             return cast(BinaryIO, open(location, "rb"))
         except OSError as error:
             raise storage_error(location, error) from error
 
+    def open_known(self, path: str, length: int) -> BinaryIO:
+        """As ``open`` for a file that metadata says the length of: a store is not asked for it."""
+        location = self.location(path)
+        return (
+            self.open(path) if is_local(location) else self.remote_files().stream(location, length)
+        )
+
     def filesystem(self, path: str) -> tuple[Any, str]:
         """The ``pyarrow.fs.FileSystem`` and the path inside it for ``path``."""
         location = self.location(path)
         if not is_local(location):
-            return self._remote_files().filesystem(location)
+            return self.remote_files().filesystem(location)
         from pyarrow.fs import LocalFileSystem
 
         return LocalFileSystem(), location
@@ -196,7 +209,7 @@ class Storage:
         if self.confine is not None and not self.confine.hold(path):
             raise denied(path)
         if not is_local(path):
-            return self._remote_files().list_folder(path)
+            return self.remote_files().list_folder(path)
         folder = local_spellings(path)[0]
         try:
             return sorted(entry.name for entry in os.scandir(folder) if entry.is_file())
@@ -225,11 +238,13 @@ class Storage:
         version = self.version_of(path)
         return (kind, self.location(path) if version is None else version, *part)
 
-    def _remote_files(self) -> RemoteFiles:
+    def remote_files(self) -> RemoteFiles:
+        """What reads the locations that are not on this machine."""
         if self._remote is None:
             from icesql.storage.remote import RemoteFiles
 
-            self._remote = RemoteFiles(self.properties)
+            blocks = None if self.cache is None else self.cache.blocks
+            self._remote = RemoteFiles(self.properties, blocks)
         return self._remote
 
 

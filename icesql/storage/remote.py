@@ -1,241 +1,199 @@
-"""RemoteFiles: object stores and HDFS through pyarrow, set up by Iceberg's FileIO properties."""
+"""RemoteFiles: the one door to object stores, for metadata, local engine and Spark's workers."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, BinaryIO, Final, cast
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
-from icesql.errors import NotSupportedError, StorageError
+from icesql.errors import Error, StorageError
+from icesql.storage.arrow_files import ArrowFiles
 from icesql.storage.clean_errors import without_secrets
 from icesql.storage.credentials import redact
 from icesql.storage.open import VANISHED
-from icesql.storage.reroot import split_path
+from icesql.storage.reroot import is_telling, split_path
 from icesql.storage.sizes import check_size
+from icesql.storage.stores.client import Body, StoreClient, shared_client
+from icesql.storage.stores.options import is_plain_key
 
-_S3_REASON: Final = re.compile(
-    r"HTTP status (\d+)\).*?Unable to parse ExceptionName: (\w+) Message: (.*)", re.DOTALL
-)
-_GCS_RETRY_SECONDS: Final = 60
-_AZURE_CREDENTIALS: Final = ("adls.account-key", "adls.sas-token", "adls.client-secret")
+if TYPE_CHECKING:
+    import threading
+
+    from icesql.storage.stores.blocks import Shelf
+    from icesql.storage.stores.cached import Blocks
+    from icesql.storage.stores.files import StoredFile
+
+# obstore's threads do not live in a fork of the process that used it.
+_USED_IN: Final[set[int]] = set()
+_WHOLE_BYTES: Final = 8 << 20
+_FOOTER_BYTES: Final = 128 << 10
+_ONE_STORE: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs", "wasbs": "wasb"}
 
 
 class RemoteFiles:
-    """One pyarrow file system per scheme and authority, made when first asked for.
+    """Files by URI, by obstore or else by pyarrow; safe for threads.
 
     ``properties`` have the names that Iceberg's FileIO (Java and PyIceberg) gives them; with none
     the store's own default chain (environment, profile, instance role) finds the credentials.
+    ``blocks`` is what is kept on disk.
     """
 
-    def __init__(self, properties: Mapping[str, str]) -> None:
-        self.properties = properties
-        self._systems: dict[tuple[str, str], Any] = {}
+    def __init__(self, properties: Mapping[str, str], blocks: Blocks | None = None) -> None:
+        self.properties, self.blocks = properties, blocks
+        self._arrow = ArrowFiles(properties)
+        self._clients: dict[tuple[str, str], StoreClient | None] = {}
+        # What a scan has already asked for, by URI and length.
+        self.ahead: dict[tuple[str, int], StoredFile] = {}
+        self._shelves: dict[tuple[str, str], tuple[Any, Shelf | None]] = {}
 
     def filesystem(self, uri: str) -> tuple[Any, str]:
-        """The file system of ``uri`` and the path inside it; StorageError if there is none."""
-        scheme, authority, inner = split_path(uri)
-        key = scheme, authority
-        if key not in self._systems:
-            with self._reaching(uri):
-                self._systems[key] = self._connect(uri, scheme, authority)
-        match scheme:
-            case "hdfs" | "viewfs":
-                return self._systems[key], inner
-            case "abfs" | "abfss" | "wasb" | "wasbs":
-                container = authority.partition("@")[0] if "@" in authority else ""
-                return self._systems[key], f"{container}{inner}" if container else inner.lstrip("/")
-            case _:
-                return self._systems[key], authority + inner
+        """The ``pyarrow.fs.FileSystem`` of ``uri`` and the path inside it."""
+        return self._arrow.filesystem(uri)
+
+    def get(
+        self,
+        uri: str,
+        start: int = 0,
+        end: int | None = None,
+        *,
+        most: int | None = None,
+        left: threading.Event | None = None,
+    ) -> Body:
+        """Bytes ``start`` to ``end`` (exclusive) in one request; fewer at the end of the object.
+
+        Raises ScanLimitError, before the body is read, for an object of more than ``most`` bytes.
+        """
+        client, key = self._client(uri)
+
+        def check(size: int) -> None:
+            if most is not None:
+                check_size(uri, size, most)
+
+        if client is not None:
+            return client.read(uri, key, start, end, left, check)
+        return self._arrow.get(uri, start, end, most=most)
 
     def exists(self, uri: str) -> bool:
         """Whether there is a file or folder ``uri``."""
-        return bool(self._info(uri).type.name != "NotFound")
+        client, key = self._client(uri)
+        if client is None:
+            return self._arrow.exists(uri)
+        return client.size(uri, key) is not None or client.list_folder(uri, f"{key}/")[1]
 
     def size(self, uri: str) -> int:
         """Length in bytes."""
-        size = self._info(uri).size
-        if size is None:
-            raise StorageError(uri, "no such file")
-        return int(size)
+        client, key = self._client(uri)
+        if client is None:
+            return self._arrow.size(uri)
+        found = client.size(uri, key)
+        if found is None:
+            raise StorageError(uri, VANISHED)
+        return found
 
     def read(self, uri: str, offset: int, length: int | None, *, most: int | None = None) -> bytes:
         """Up to ``length`` bytes from ``offset``; fewer at the end of the file.
 
         Raises ScanLimitError for a file of more than ``most`` bytes.
         """
-        system, inner = self.filesystem(uri)
-        with self._reaching(uri), system.open_input_file(inner) as file:
-            size = file.size()
-            if most is not None:
-                check_size(uri, size, most)
-            rest = max(size - offset, 0)
-            return bytes(file.read_at(rest if length is None else min(length, rest), offset))
+        if length == 0:
+            return b""
+        end = None if length is None else offset + length
+        return bytes(self.get(uri, offset, end, most=most).data)
+
+    def read_whole(self, uri: str, most: int) -> bytes:
+        """A file of at most ``most`` bytes, kept on disk if its name exists only once.
+
+        Names such as version-hint.text and v1.metadata.json are written again, and so never kept.
+        """
+        shelf = self.shelf(uri) if is_telling(uri) else None
+        if shelf is None:
+            return self.read(uri, 0, None, most=most)
+        name = shelf.name(uri, None)
+        found = shelf.read_whole(name)
+        if found is None:
+            found = self.read(uri, 0, None, most=most)
+            with suppress(OSError):
+                shelf.put_whole(name, found)
+        check_size(uri, len(found), most)
+        return found
+
+    def forget(self, uri: str) -> None:
+        """Keep what ``read_whole`` gave of a file no longer."""
+        shelf = self.shelf(uri)
+        if shelf is not None:
+            shelf.remove_whole(shelf.name(uri, None))
 
     def open(self, uri: str) -> BinaryIO:
         """The file as a seekable binary stream."""
-        system, inner = self.filesystem(uri)
-        with self._reaching(uri):
-            return cast(BinaryIO, system.open_input_file(inner))
+        if self._client(uri)[0] is None:
+            return self._arrow.open(uri)
+        return self.stream(uri, self.size(uri))
+
+    def stream(self, uri: str, length: int) -> BinaryIO:
+        """A file that is said to have ``length`` bytes as a seekable binary stream.
+
+        Small ones come whole, of others the end, where footers are, with the first request.
+        """
+        from icesql.storage.stores.files import OtherLength, StoredFile
+        from icesql.storage.stores.stream import StoredStream
+
+        whole = length <= _WHOLE_BYTES
+        file = self.ahead.get((uri, length)) or StoredFile(self, uri, length, whole=whole)
+        file.fetch([(max(length - _FOOTER_BYTES, 0), length)])
+        try:
+            file.read_at(length - 8, 8)
+        except OtherLength as other:
+            # Some writers record a wrong length; readers look whether it is the same file.
+            file = StoredFile(self, uri, other.length)
+        return cast(BinaryIO, StoredStream(file))
 
     def list_folder(self, uri: str) -> list[str]:
         """Names of the files directly in a folder, sorted."""
-        from pyarrow.fs import FileSelector, FileType
+        client, key = self._client(uri.rstrip("/"))
+        if client is None:
+            return self._arrow.list_folder(uri)
+        return client.list_folder(uri, f"{key}/" if key else "")[0]
 
-        system, inner = self.filesystem(uri)
-        with self._reaching(uri):
-            found = system.get_file_info(FileSelector(inner.rstrip("/"), allow_not_found=True))
-        return sorted(info.base_name for info in found if info.type == FileType.File)
+    def shelf(self, uri: str) -> Shelf | None:
+        """Where what is fetched of the store of ``uri`` is kept; None where nothing is."""
+        if self.blocks is None:
+            return None
+        scheme, authority, _ = split_path(uri)
+        key = _ONE_STORE.get(scheme, scheme), authority
+        store = self.blocks.store()
+        known = self._shelves.get(key)
+        if known is not None and known[0] is store:
+            return known[1]
+        shelf = None
+        if store is not None:
+            from icesql.storage.stores.principal import identity
 
-    def _info(self, uri: str) -> Any:
-        system, inner = self.filesystem(uri)
-        with self._reaching(uri):
-            return system.get_file_info(inner)
+            shelf = store.shelf(*identity(*key, self.properties))
+        self._shelves[key] = store, shelf
+        return shelf
 
-    @contextmanager
-    def _reaching(self, uri: str) -> Iterator[None]:
-        """What pyarrow raises for ``uri`` as a StorageError without secrets."""
-        from pyarrow import ArrowException
-
-        with without_secrets(self.properties):
-            try:
-                yield
-            except (OSError, ValueError, ImportError, TypeError, ArrowException) as error:
-                problem = redact(self._reason(uri, error), self.properties)
-                raise StorageError(uri, problem) from error
-
-    def _reason(self, uri: str, error: Exception) -> str:
-        """What the store says is wrong; it refuses a HEAD without a word, so it is asked again."""
-        if isinstance(error, FileNotFoundError):
-            return VANISHED
-        text = str(error)
+    def _client(self, uri: str) -> tuple[StoreClient | None, str]:
+        """The client of obstore and the key; None where pyarrow must do it."""
         scheme, authority, inner = split_path(uri)
-        system = self._systems.get((scheme, authority))
-        if system is not None and "ACCESS_DENIED" in text and "no response body" in text.lower():
-            from pyarrow.fs import FileSelector
-
-            try:  # a listing below the name of a file: nothing, or the reason
-                system.get_file_info(FileSelector(authority + inner, allow_not_found=True))
-            except OSError as told:
-                text = str(told)
-        if "DefaultAzureCredential" in text:
-            return (
-                "no credentials for Azure were found; set adls.account-key, adls.sas-token or "
-                "adls.client-id, adls.client-secret and adls.tenant-id, or log in with az"
-            )
-        if "libjvm" in text:
-            return "HDFS needs Java and Hadoop's native client; set JAVA_HOME and HADOOP_HOME"
-        unknown = _S3_REASON.search(text)
-        text = text.partition("\n")[0]
-        return f"{unknown[2]}: {unknown[3]} (status {unknown[1]})" if unknown else text
-
-    def _connect(self, uri: str, scheme: str, authority: str) -> Any:
-        match scheme:
-            case "s3" | "s3a" | "s3n":
-                return self._s3(authority)
-            case "gs" | "gcs":
-                return self._gcs()
-            case "hdfs" | "viewfs":
-                return self._hdfs(scheme, authority)
-            case "abfs" | "abfss" | "wasb" | "wasbs":
-                system = self._azure(authority)
-                if not any(name.startswith(_AZURE_CREDENTIALS) for name in self.properties):
-                    # Opening a file ends the process where the default chain finds nothing;
-                    # asking for its facts raises (pyarrow 26).
-                    system.get_file_info(f"{authority.partition('@')[0]}/metadata")
-                return system
-            case _:
-                raise NotSupportedError(f"not supported: storage scheme {scheme}:// ({uri})")
-
-    def _s3(self, bucket: str) -> Any:
-        from pyarrow import fs
-
-        given = self.properties
-        if _flag(given, "s3.remote-signing-enabled"):
-            raise NotSupportedError("not supported: S3 requests signed by the catalog")
-        options: dict[str, Any] = {
-            "endpoint_override": given.get("s3.endpoint"),
-            "access_key": _first(given, "s3.access-key-id", "client.access-key-id"),
-            "secret_key": _first(given, "s3.secret-access-key", "client.secret-access-key"),
-            "session_token": _first(given, "s3.session-token", "client.session-token"),
-            "region": _first(given, "s3.region", "client.region"),
-            "role_arn": _first(given, "s3.role-arn", "client.role-arn"),
-            "session_name": _first(given, "s3.role-session-name", "client.role-session-name"),
-            "proxy_options": given.get("s3.proxy-uri"),
-            "connect_timeout": _seconds(given, "s3.connect-timeout"),
-            "request_timeout": _seconds(given, "s3.request-timeout"),
-        }
-        if "s3.path-style-access" in given:
-            options["force_virtual_addressing"] = not _flag(given, "s3.path-style-access")
-        if "s3.force-virtual-addressing" in given:
-            options["force_virtual_addressing"] = _flag(given, "s3.force-virtual-addressing")
-        if _flag(given, "s3.anonymous"):
-            options["anonymous"] = True
-        if options["region"] is None and options["endpoint_override"] is None:
-            options["region"] = fs.resolve_s3_region(bucket)
-        return fs.S3FileSystem(**{name: v for name, v in options.items() if v is not None})
-
-    def _gcs(self) -> Any:
-        from datetime import UTC, datetime, timedelta
-
-        from pyarrow.fs import GcsFileSystem
-
-        given: Mapping[str, str] = self.properties
-        # Left to itself it tries for a quarter of an hour to reach a store that is not there.
-        options: dict[str, Any] = {"retry_time_limit": timedelta(seconds=_GCS_RETRY_SECONDS)}
-        if token := given.get("gcs.oauth2.token"):
-            options["access_token"] = token
-            # pyarrow wants an expiry with a token; without one the store decides.
-            seconds = float(given.get("gcs.oauth2.token-expires-at") or 253402214400000) / 1000
-            options["credential_token_expiration"] = datetime.fromtimestamp(seconds, UTC)
-        if location := given.get("gcs.default-bucket-location"):
-            options["default_bucket_location"] = location
-        if host := given.get("gcs.service.host"):
-            options["scheme"], _, rest = host.partition("://")
-            options["endpoint_override"] = rest
-        if _flag(given, "gcs.anonymous"):
-            options["anonymous"] = True
-        return GcsFileSystem(**options)
-
-    def _hdfs(self, scheme: str, authority: str) -> Any:
-        from pyarrow.fs import HadoopFileSystem
-
-        given = self.properties
-        host, _, port = authority.partition(":")
-        name = given.get("hdfs.host") or host
-        return HadoopFileSystem(
-            host=f"{scheme}://{name}" if scheme != "hdfs" and name else name or "default",
-            port=int(given.get("hdfs.port") or port or 0),
-            user=given.get("hdfs.user"),
-            kerb_ticket=given.get("hdfs.kerberos_ticket"),
-        )
-
-    def _azure(self, authority: str) -> Any:
-        from pyarrow import fs
-
-        given = self.properties
-        host = authority.rpartition("@")[2]
-        account = given.get("adls.account-name") or host.partition(".")[0]
-        sas = given.get("adls.sas-token") or given.get(f"adls.sas-token.{host}")
-        options: dict[str, Any] = {
-            "account_key": given.get("adls.account-key"),
-            "sas_token": sas or given.get(f"adls.sas-token.{account}"),
-            "blob_storage_authority": given.get("adls.blob-storage-authority"),
-            "dfs_storage_authority": given.get("adls.dfs-storage-authority"),
-            "client_id": given.get("adls.client-id"),
-            "client_secret": given.get("adls.client-secret"),
-            "tenant_id": given.get("adls.tenant-id"),
-        }
-        return fs.AzureFileSystem(account, **{name: v for name, v in options.items() if v})
-
-
-def _first(properties: Mapping[str, str], *names: str) -> str | None:
-    return next((properties[name] for name in names if properties.get(name)), None)
-
-
-def _flag(properties: Mapping[str, str], name: str) -> bool:
-    return str(properties.get(name, "")).lower() in ("true", "1")
-
-
-def _seconds(properties: Mapping[str, str], name: str) -> float | None:
-    return float(properties[name]) if properties.get(name) else None
+        key = inner.removeprefix("/")
+        if key and not is_plain_key(key):
+            return None, key
+        place = scheme, authority
+        client = self._clients.get(place)
+        if client is None and place not in self._clients:
+            if _USED_IN and os.getpid() not in _USED_IN:
+                return None, key
+            try:
+                with without_secrets(self.properties):
+                    client = shared_client(scheme, authority, self.properties)
+            except Error:
+                raise
+            except Exception as error:  # of obstore's options, and of what finds the region
+                raise StorageError(uri, redact(str(error), self.properties)) from error
+            if client is not None:
+                _USED_IN.add(os.getpid())
+            self._clients[place] = client
+        if client is not None and not client.is_usable:
+            return None, key
+        return client, key

@@ -45,6 +45,11 @@ def components(path: str) -> tuple[str, ...]:
     return tuple(names)
 
 
+def is_telling(path: str) -> bool:
+    """Whether the last name of a path exists only once: it holds a UUID or 16 hex digits."""
+    return _TELLING.search(path.rpartition("/")[2]) is not None
+
+
 def is_local(path: str) -> bool:
     """True for plain paths and file: URIs."""
     return split_path(path)[0] in ("", "file")

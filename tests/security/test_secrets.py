@@ -199,12 +199,11 @@ def test_secrets_in_the_urls_of_a_statement_are_masked(
 ) -> None:
     if path.startswith(("s3", "gs", "abfss")) and "FORM" not in statement:
         # The store itself is not asked: its name is refused before.
-        from icesql.storage.remote import RemoteFiles
 
-        def refuse(self: Any, uri: str, *_: Any) -> Any:
-            raise OSError(f"cannot open {uri}")
+        def refuse(*_: Any) -> Any:
+            raise OSError(f"cannot open {path}")
 
-        monkeypatch.setattr(RemoteFiles, "_connect", refuse)
+        monkeypatch.setattr("icesql.storage.remote.shared_client", refuse)
     with icesql.connect() as connection, pytest.raises(icesql.Error) as caught:
         connection.execute(statement.format(path)).fetchall()
     assert_clean(caught.value)

@@ -82,7 +82,12 @@ class _Store(BaseHTTPRequestHandler):
         elif wanted := self.headers.get("Range"):
             first, _, last = wanted.removeprefix("bytes=").partition("-")
             part = data[int(first) : int(last) + 1]
-            self._send(206, part, body=body, range=f"bytes {first}-{last}/{len(data)}")
+            self._send(
+                206,
+                part,
+                body=body,
+                range=f"bytes {first}-{int(first) + len(part) - 1}/{len(data)}",
+            )
         else:
             self._send(200, data, body=body)
 

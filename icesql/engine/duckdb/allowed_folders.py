@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from icesql.engine.duckdb.relations import grouping
 from icesql.engine.duckdb.relations.grouping import FileGroup
+from icesql.engine.duckdb.relations.opened_files import STORE_FOLDER
 from icesql.scan.tasks.task import distinct_deletes
 
 if TYPE_CHECKING:
     from icesql.scan.plan import ScanPlan
+    from icesql.storage.open import Storage
 
 
 def folders_read(plan: ScanPlan, groups: Sequence[FileGroup]) -> set[str]:
@@ -19,18 +21,27 @@ def folders_read(plan: ScanPlan, groups: Sequence[FileGroup]) -> set[str]:
     if all(group.name == grouping.ARROW for group in groups):
         return set()
     storage = plan.context.storage
-    table = os.path.dirname(os.path.dirname(storage.location(plan.scan.table.metadata_location)))
-    folders = {table} if len(table) > 1 else set()
+    folders: set[str] = set()
+    metadata = storage.local_path(plan.scan.table.metadata_location)
+    if metadata is not None and len(table := os.path.dirname(os.path.dirname(metadata))) > 1:
+        folders.add(table)
     for group in groups:
         if group.name != grouping.ARROW:
             for path in _paths(group):
                 location = storage.local_path(path)
-                if location is None:  # deletes in an object store: DuckDB does not read them
+                if location is None:
+                    folders |= _folders_of_store(storage, path)
                     continue
                 folder = os.path.dirname(location)
                 if not any(folder == known or folder.startswith(known + "/") for known in folders):
                     folders.add(folder)
     return folders
+
+
+def _folders_of_store(storage: Storage, path: str) -> set[str]:
+    """Where copies of small files are, and the file system that gives the others."""
+    shelf = storage.remote_files().shelf(storage.location(path))
+    return {STORE_FOLDER} if shelf is None else {STORE_FOLDER, shelf.folder}
 
 
 def _paths(group: FileGroup) -> Iterator[str]:

@@ -19,6 +19,7 @@ from icesql.engine.duckdb.open_query import OpenQuery
 from icesql.engine.duckdb.relations import grouping
 from icesql.engine.duckdb.relations.footer import FooterCache
 from icesql.engine.duckdb.relations.grouping import FileGroup, group_files
+from icesql.engine.duckdb.relations.opened_files import OpenedFiles
 from icesql.engine.duckdb.relations.relation import file_relation
 from icesql.engine.duckdb.relations.relation_builder import RelationBuilder
 from icesql.engine.duckdb.same_reading import EngineReading
@@ -140,7 +141,7 @@ class LocalResult:
 
     def _groups(self, plan: ScanPlan, *, arrow_only: bool) -> tuple[FileGroup, ...]:
         if not arrow_only:
-            return group_files(plan.files, plan.context, self._query.settings)
+            return group_files(plan.files, plan.context, self._query.settings, stores=True)
         reason = "DuckDB could not read the files"
         return (FileGroup(grouping.ARROW, plan.files, reason),) if plan.files else ()
 
@@ -149,14 +150,16 @@ class LocalResult:
         self._open.begin(self._instance, cursor)
         sources: dict[str, str] = {}
         used: list[str] = []
-        builder = RelationBuilder(cursor, self._footers, self._query, self._open.streams)
+        opened = OpenedFiles(self._query, self._open.begin_files)
+        builder = RelationBuilder(cursor, self._footers, self._query, self._open.streams, opened)
         for index, (plan, own) in enumerate(zip(self._plans, groups, strict=True)):
             confirmed = builder.confirm(plan.context, own)
             used.extend(group.name for group in confirmed for _ in group.tasks)
             if plan.metadata is not None:
                 relation = builder.metadata(index, plan.metadata, plan.context)
             else:
-                relation = builder.relation(index, plan.context, confirmed)
+                limit = plan.scan.limit
+                relation = builder.relation(index, plan.context, confirmed, limit)
             for name, source in relation.registered.items():
                 cursor.register(name, source)
             sources[f"__scan_{index}"] = relation.sql
@@ -219,9 +222,10 @@ class LocalResult:
             raise
 
     def _fail(self, error: Exception) -> NoReturn:
-        for stream in self._open.streams:
-            if stream.error is not None:
-                raise stream.error from None
+        files = () if self._open.files is None else (self._open.files,)
+        for source in (*self._open.streams, *files):
+            if source.error is not None:
+                raise source.error from None
         self._query.check()
         if is_fatal(error) and self._instance is not None:
             self._pool.discard(self._instance)

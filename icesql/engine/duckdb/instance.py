@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
 from icesql.config import Settings
@@ -15,6 +15,9 @@ from icesql.engine.duckdb.types import literal
 from icesql.engine.forked import keep_in_forks
 from icesql.errors import InterfaceError, OperationalError
 from icesql.storage.temporary import make_temporary_folder
+
+if TYPE_CHECKING:
+    from icesql.engine.duckdb.store_files import QueryFiles, StoreFiles
 
 _CLOSED_OFF: Final = {
     "python_enable_replacements": False,
@@ -51,6 +54,7 @@ class Instance:
         except duckdb.Error as error:
             raise OperationalError(f"cannot start the local engine: {error}") from error
         self._open = 1
+        self._store_files: StoreFiles | None = None
         self._lock = threading.Lock()
         self.ended = threading.Event()
         keep_in_forks(self)
@@ -65,6 +69,16 @@ class Instance:
         """Close a cursor; the instance ends with its last one once it was let go."""
         cursor.close()
         self._drop()
+
+    def begin_files(self) -> QueryFiles:
+        """The files of object stores that one query reads; DuckDB can open them from now on."""
+        from icesql.engine.duckdb.store_files import StoreFiles
+
+        with self._lock:
+            if self._store_files is None:
+                self._store_files = StoreFiles()
+                self._root.register_filesystem(self._store_files.file_system())
+            return self._store_files.begin()
 
     def let_go(self) -> None:
         """The connection does not need this instance any more."""

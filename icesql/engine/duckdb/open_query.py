@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from icesql.engine.duckdb.arrow_stream import ArrowStream
     from icesql.engine.duckdb.instance import Instance
+    from icesql.engine.duckdb.store_files import QueryFiles
 
 
 class OpenQuery:
@@ -24,6 +25,7 @@ class OpenQuery:
         self.cursor: Any = None
         self.streams: list[ArrowStream] = []
         self.reader: Iterator[pa.RecordBatch] = iter(())
+        self.files: QueryFiles | None = None
         self._instance: Instance | None = None
         keep_in_forks(self)
 
@@ -31,12 +33,21 @@ class OpenQuery:
         """Hold a cursor of ``instance``."""
         self.cursor, self._instance = cursor, instance
 
+    def begin_files(self) -> QueryFiles:
+        """The files of object stores that the query reads."""
+        assert self._instance is not None
+        self.files = self._instance.begin_files()
+        return self.files
+
     def interrupt(self) -> None:
         """Stop what the cursor runs, from any thread; harmless when it runs nothing."""
         import duckdb
 
         for stream in list(self.streams):
             stream.stop()
+        files = self.files
+        if files is not None:
+            files.stop()
         cursor = self.cursor
         if cursor is not None:
             try:
@@ -48,8 +59,11 @@ class OpenQuery:
         """Give everything back. For the thread in which the cursor is used."""
         self.interrupt()
         cursor, instance, reader = self.cursor, self._instance, self.reader
+        files, self.files = self.files, None
         self.cursor, self._instance, self.reader, self.streams = None, None, iter(()), []
         if cursor is not None and instance is not None:
             # DuckDB must have ended before the reader goes: it waits for what the reader reads.
             instance.release(cursor)
+        if files is not None:
+            files.close()
         del reader

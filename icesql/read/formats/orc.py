@@ -7,7 +7,7 @@ a file with timestamps outside 1677 to 2262 is refused. Source: Iceberg spec, "O
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from pyarrow import orc
@@ -15,6 +15,7 @@ from pyarrow import orc
 from icesql.errors import CorruptFileError, UnsupportedTableError
 from icesql.iceberg.expressions.predicate import Predicate
 from icesql.iceberg.manifest.data_file import DataFile
+from icesql.read.formats.data_stream import open_data_stream
 from icesql.read.formats.decode_errors import decoding
 from icesql.read.formats.file_fields import FileField, arrow_fields, table_fields
 from icesql.read.formats.orc_tail import Stripe, read_stripes
@@ -33,14 +34,7 @@ class OrcFileReader:
 
     def __init__(self, file: DataFile, context: ScanContext) -> None:
         self.path = context.storage.location(file.path)
-        storage = context.storage
-        local = storage.local_path(file.path)
-        with decoding(self.path):
-            if local is not None:
-                self._stream: Any = pa.OSFile(local, "rb")
-            else:
-                filesystem, inner = storage.filesystem(file.path)
-                self._stream = filesystem.open_input_file(inner)
+        self._stream, _ = open_data_stream(file, context)
         try:
             self._open(file, context)
         except BaseException:

@@ -13,6 +13,7 @@ from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.types import TimestampNanoType, TimestamptzNanoType
 from icesql.read.columns.arrow_schema import FIELD_ID
+from icesql.read.formats.data_stream import open_data_stream
 from icesql.read.formats.decode_errors import decoding
 from icesql.read.formats.file_fields import (
     FileField,
@@ -35,9 +36,7 @@ class ParquetFileReader:
 
     def __init__(self, file: DataFile, context: ScanContext) -> None:
         self.path = context.storage.location(file.path)
-        self._stream = _open_stream(file, context)
-        # Of a file on this machine, where asking costs nothing.
-        self._length = self._stream.size() if isinstance(self._stream, pa.OSFile) else None
+        self._stream, self._stored = open_data_stream(file, context)
         try:
             self._open(file, context)
         except BaseException:
@@ -72,10 +71,11 @@ class ParquetFileReader:
 
     def _check_identity(self, file: DataFile, context: ScanContext) -> None:
         """Whether a file of unexpected length is still the one that the manifest describes."""
-        if self._length in (None, file.file_size_in_bytes):
+        length = self._stream.size()
+        if length == file.file_size_in_bytes:
             return
         try:
-            with open(self.path, "rb", buffering=0) as opened:
+            with context.storage.open_known(file.path, length) as opened:
                 problem = read_row_counts(opened, {}).other_file(file, context.file_schema)
         except (OSError, BadThrift):
             return  # Arrow could read it
@@ -131,6 +131,7 @@ class ParquetFileReader:
         file = self._reader_for(wanted)
         in_file_order = sorted({each.index for each in wanted})
         places = [in_file_order.index(each.index) for each in wanted]
+        self._fetch(groups, indices)
         # Waking threads costs more than decoding a small column.
         threads = len(indices) > 1 and rows >= BATCH_ROWS // 2
         with decoding(self.path):
@@ -149,6 +150,20 @@ class ParquetFileReader:
             seen += batch.num_rows
         if seen != rows:
             raise CorruptFileError(self.path, f"{rows} rows expected, {seen} found")
+
+    def _fetch(self, groups: list[int], leaves: list[int]) -> None:
+        """Ask an object store for all column chunks at once; Arrow reads one after the other."""
+        if self._stored is None:
+            return
+        ranges = []
+        for group in groups:
+            for leaf in leaves:
+                chunk = self.metadata.row_group(group).column(leaf)
+                first = chunk.data_page_offset
+                if chunk.has_dictionary_page and chunk.dictionary_page_offset:
+                    first = min(first, chunk.dictionary_page_offset)
+                ranges.append((first, first + chunk.total_compressed_size))
+        self._stored.file.fetch(ranges)
 
     def _reader_for(self, wanted: Sequence[FileField]) -> Any:
         """INT96 holds nanoseconds of any year; Arrow needs the unit to keep."""
@@ -178,16 +193,6 @@ class ParquetFileReader:
         """Release the file."""
         self._file.close()
         self._stream.close()
-
-
-def _open_stream(file: DataFile, context: ScanContext) -> Any:
-    storage = context.storage
-    local = storage.local_path(file.path)
-    with decoding(local or file.path):
-        if local is not None:
-            return pa.OSFile(local, "rb")
-        filesystem, inner = storage.filesystem(file.path)
-        return filesystem.open_input_file(inner)
 
 
 def _leaf_ranges(

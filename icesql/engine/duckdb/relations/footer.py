@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from icesql.engine.duckdb.relations.opened_files import OpenedFiles, local_files
 from icesql.engine.duckdb.relations.relation import escape_glob
 from icesql.read.formats.parquet_footer import RowCounts, SchemaLayout, read_row_counts
 from icesql.read.formats.thrift import BadThrift
@@ -104,38 +105,51 @@ class FooterCache:
         return self._facts.get((location, length))
 
     def load(
-        self, cursor: Any, files: Sequence[tuple[str, int]], columns: Collection[int] = ()
+        self,
+        cursor: Any,
+        files: Sequence[tuple[str, int]],
+        columns: Collection[int] = (),
+        opened: OpenedFiles | None = None,
     ) -> None:
         """Look at the footers of ``files`` (location, recorded length) not looked at before.
 
         Pages of ``columns`` (field ids) are counted too. A file that cannot be read, or has no
         unencrypted footer, has no facts. ``cursor`` is DuckDB's, which reads one footer of each
-        schema; its errors pass through.
+        schema; its errors pass through, and those of an object store. ``opened`` opens the files;
+        where that takes requests no pages are counted.
         """
+        opened = opened or local_files()
         wanted = frozenset(columns)
         for key in files:
             known = self._facts.get(key)
             checked = frozenset[int]() if known is None else known.checked
             if known is None or not (known.problem or wanted <= checked):
-                facts = self._look_at(cursor, key, wanted - checked, wanted | checked)
+                facts = self._look_at(cursor, key, opened, wanted - checked, wanted | checked)
                 if facts is None:
                     self._facts.pop(key, None)
                 else:
                     self._facts[key] = facts
 
     def _look_at(
-        self, cursor: Any, key: tuple[str, int], columns: frozenset[int], checked: frozenset[int]
+        self,
+        cursor: Any,
+        key: tuple[str, int],
+        opened: OpenedFiles,
+        columns: frozenset[int],
+        checked: frozenset[int],
     ) -> FileFacts | None:
         location, length = key
         try:
-            with open(location, "rb", buffering=0) as file:
+            with opened.open(location) as file:
                 counts = read_row_counts(file, self._layouts)
-                problem = counts.problem or counts.page_problem(file, columns)
+                problem = counts.problem
+                if problem is None and opened.is_here(location):
+                    problem = counts.page_problem(file, columns)
         except (OSError, BadThrift):
             return None
         footer = self._footers.get(counts.schema)
         if footer is None:
-            rows = tuple(cursor.execute(_QUERY, [[escape_glob(location)]]).fetchall())
+            rows = tuple(cursor.execute(_QUERY, [[escape_glob(opened.path(location))]]).fetchall())
             # Schemas that DuckDB sees no difference in are one.
             footer = self._interned.setdefault(rows, Footer(_tree(rows)))
             self._footers[counts.schema] = footer

@@ -50,16 +50,23 @@ class FileGroup(Struct, frozen=True):
 
 
 def group_files(
-    files: Sequence[FileScanTask], context: ScanContext, settings: Settings
+    files: Sequence[FileScanTask],
+    context: ScanContext,
+    settings: Settings,
+    *,
+    stores: bool = False,
 ) -> tuple[FileGroup, ...]:
-    """The groups of a scan's files; every file is in exactly one. Touches no file."""
+    """The groups of a scan's files; every file is in exactly one. Touches no file.
+
+    With ``stores`` DuckDB reads object stores, too.
+    """
     grouped: dict[tuple[str, str], list[FileScanTask]] = {}
     for_all = _problem_of_scan(context, settings)
     of_keys = {} if for_all else _problems_of_keys(files, context)
     for task in files:
         if for_all is not None:
             key = ARROW, for_all
-        elif problem := _problem_of_file(context, task, of_keys):
+        elif problem := _problem_of_file(context, task, of_keys, stores=stores):
             key = ARROW, problem
         else:
             key = (DUCKDB_WITH_DELETES if task.deletes else DUCKDB), ""
@@ -99,14 +106,18 @@ def _problem_of_scan(context: ScanContext, settings: Settings) -> str | None:
 
 
 def _problem_of_file(
-    context: ScanContext, task: FileScanTask, of_keys: Mapping[tuple[int, ...], str]
+    context: ScanContext,
+    task: FileScanTask,
+    of_keys: Mapping[tuple[int, ...], str],
+    *,
+    stores: bool,
 ) -> str | None:
     data_file = task.data_file
     if data_file.file_format != "PARQUET":
         return f"{data_file.file_format} data"
     if data_file.key_metadata is not None:
         return "the file is encrypted"
-    if context.storage.local_path(data_file.path) is None:
+    if not stores and context.storage.local_path(data_file.path) is None:
         return "the file is in an object store"
     if not of_keys:
         return None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 
+from icesql.engine.duckdb.relations.opened_files import OpenedFiles, locations
 from icesql.engine.duckdb.types import duckdb_type, literal, quoted
 from icesql.iceberg import metadata_columns
 from icesql.iceberg import types as t
@@ -89,7 +90,7 @@ class PlainFiles(Struct, frozen=True):
 
     ``function`` yields columns ``c<field id>``, or those that ``names`` gives by field id, where a
     missing one is NULL or its default. ``file_index`` and ``file_row_number`` name the position of
-    a row. ``prefix`` keeps the parameters of several calls apart.
+    a row. ``prefix`` keeps the parameters of several calls apart. ``opened`` says what is opened.
     """
 
     context: ScanContext
@@ -97,6 +98,7 @@ class PlainFiles(Struct, frozen=True):
     prefix: str
     columns: Sequence[t.NestedField]
     names: Mapping[int, str] | None = None
+    opened: OpenedFiles | None = None
 
     @property
     def function(self) -> str:
@@ -108,12 +110,10 @@ class PlainFiles(Struct, frozen=True):
     @property
     def parameters(self) -> dict[str, Any]:
         """The named parameters of the call and of ``expression``."""
-        storage = self.context.storage
-        found: dict[str, Any] = {
-            f"{self.prefix}_files": [
-                escape_glob(storage.location(task.data_file.path)) for task in self.tasks
-            ]
-        }
+        places: Sequence[str] = locations(self.tasks, self.context)
+        if self.opened is not None:
+            places = [self.opened.path(place) for place in places]
+        found: dict[str, Any] = {f"{self.prefix}_files": [escape_glob(each) for each in places]}
         for column in self.context.projection.fields:
             values = self._constants(column)
             if values is not None:

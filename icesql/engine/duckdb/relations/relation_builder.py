@@ -16,6 +16,7 @@ from icesql.engine.duckdb.relations.by_name import by_footer
 from icesql.engine.duckdb.relations.footer import FileFacts, Footer, FooterCache
 from icesql.engine.duckdb.relations.grouping import FileGroup
 from icesql.engine.duckdb.relations.native import footer_problem
+from icesql.engine.duckdb.relations.opened_files import OpenedFiles
 from icesql.engine.duckdb.relations.relation import (
     PlainFiles,
     Relation,
@@ -41,14 +42,20 @@ SMALL_SCAN_BYTES: Final = 64 << 20
 class RelationBuilder:
     """Makes the relations of one query's scans, in the worker thread of that query.
 
-    Every Arrow source that it makes is added to ``streams``, whose owner stops them.
+    Every Arrow source that it makes is added to ``streams``, whose owner stops them. ``opened``
+    opens files of object stores, if there are any among those that DuckDB reads.
     """
 
     def __init__(
-        self, cursor: Any, footers: FooterCache, query: QueryContext, streams: list[ArrowStream]
+        self,
+        cursor: Any,
+        footers: FooterCache,
+        query: QueryContext,
+        streams: list[ArrowStream],
+        opened: OpenedFiles | None = None,
     ) -> None:
         self._cursor, self._footers, self._query = cursor, footers, query
-        self._streams = streams
+        self._streams, self._opened = streams, opened
 
     def confirm(self, context: ScanContext, groups: Sequence[FileGroup]) -> list[FileGroup]:
         """The groups after the footer check; files that fail it move to the arrow group."""
@@ -74,6 +81,8 @@ class RelationBuilder:
 
     def _footer_problems(self, context: ScanContext, group: FileGroup) -> list[str | None]:
         storage = context.storage
+        if self._opened is not None:
+            self._opened.fetch(context, group.tasks)
         keys = [
             (storage.location(task.data_file.path), task.data_file.file_size_in_bytes)
             for task in group.tasks
@@ -105,7 +114,7 @@ class RelationBuilder:
         False when DuckDB cannot read a schema.
         """
         field_ids = [column.field_id for column in columns]
-        return self._asks(lambda: self._footers.load(self._cursor, keys, field_ids))
+        return self._asks(lambda: self._footers.load(self._cursor, keys, field_ids, self._opened))
 
     def _asks(self, function: Callable[[], object]) -> bool:
         """Whether DuckDB can answer about some footers."""
@@ -150,9 +159,21 @@ class RelationBuilder:
             for footer in footers.values()
         )
 
-    def relation(self, index: int, context: ScanContext, groups: Sequence[FileGroup]) -> Relation:
-        """The live rows of confirmed groups; ``index`` keeps the names of several scans apart."""
+    def relation(
+        self,
+        index: int,
+        context: ScanContext,
+        groups: Sequence[FileGroup],
+        limit: int | None = None,
+    ) -> Relation:
+        """The live rows of confirmed groups; ``index`` keeps the names of several scans apart.
+
+        Where ``limit`` rows will do, whichever, there may be no more than these.
+        """
         relations: list[Relation] = []
+        if limit is not None and (enough := _file_of(groups, limit)) is not None:
+            # DuckDB's threads would begin as many row groups as there are threads.
+            return self.rows(context, enough, f"s{index}", 0, limit)
         streamed = [task for g in groups if g.name == grouping.ARROW for task in g.tasks]
         for number, group in enumerate(groups):
             if group.name == grouping.DUCKDB:
@@ -183,10 +204,12 @@ class RelationBuilder:
         )
         named = by_footer(tasks, footers, columns)
         if named is None:
-            yield PlainFiles(context, tasks, prefix, columns).select()
+            yield PlainFiles(context, tasks, prefix, columns, opened=self._opened).select()
             return
         for number, (members, names) in enumerate(named):
-            yield PlainFiles(context, members, f"{prefix}_{number}", columns, names).select()
+            yield PlainFiles(
+                context, members, f"{prefix}_{number}", columns, names, self._opened
+            ).select()
 
     def rows(
         self, context: ScanContext, task: FileScanTask, prefix: str, first: int, end: int
@@ -197,7 +220,7 @@ class RelationBuilder:
         footer = self._footers.get(location, task.data_file.file_size_in_bytes)
         named = by_footer((task,), (footer,), columns)
         names = named[0][1] if named is not None else None
-        return PlainFiles(context, (task,), prefix, columns, names).select(
+        return PlainFiles(context, (task,), prefix, columns, names, self._opened).select(
             f" WHERE f.file_row_number >= {first} AND f.file_row_number < {end}"
         )
 
@@ -206,7 +229,8 @@ class RelationBuilder:
         from icesql.read.deletes.delete_relations import DeleteRelations
 
         tasks = by_sequence_number(group.tasks)
-        files = PlainFiles(context, tasks, prefix, grouping.columns_to_read(context, tasks))
+        columns = grouping.columns_to_read(context, tasks)
+        files = PlainFiles(context, tasks, prefix, columns, opened=self._opened)
         relation = live_rows(
             files, DeleteRelations(context, tasks, self._query), self._is_duckdb_group
         )
@@ -234,6 +258,12 @@ class RelationBuilder:
         self._streams.append(stream)
         small = sum(task.data_file.file_size_in_bytes for task in tasks) <= SMALL_SCAN_BYTES
         return stream_relation(projection, f"__stream_{index}", stream.table() if small else stream)
+
+
+def _file_of(groups: Sequence[FileGroup], rows: int) -> FileScanTask | None:
+    """A file without deletes that DuckDB reads and that has so many rows."""
+    plain = (task for group in groups if group.name == grouping.DUCKDB for task in group.tasks)
+    return next((task for task in plain if task.data_file.record_count >= rows > 0), None)
 
 
 def _contradiction(facts: FileFacts | None, file: DataFile, context: ScanContext) -> str | None:

@@ -1,0 +1,170 @@
+"""OpenedFiles: what DuckDB opens for each data file, and what of object stores is fetched for it.
+
+Small files of a store are fetched whole, at once, and DuckDB reads the copies. Of larger ones the
+footers are, and DuckDB reads them through a file system that fetches what it asks for: a copy with
+holes would give it zeros where it expects, say, a bloom filter, and rows would be lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
+
+from icesql.context import Progress, QueryContext
+
+if TYPE_CHECKING:
+    from icesql.engine.duckdb.store_files import QueryFiles
+    from icesql.scan.tasks.task import FileScanTask, ScanContext
+    from icesql.storage.remote import RemoteFiles
+    from icesql.storage.stores.blocks import Shelf
+    from icesql.storage.stores.files import StoredFile
+    from icesql.storage.stores.pool import Request
+
+# The folder of all paths that the file system of ``store_files`` opens.
+SCHEME: Final = "icesql"
+STORE_FOLDER: Final = f"{SCHEME}://stores"
+_FOOTER_BYTES: Final = 128 << 10
+# Small files beyond this are read through the file system, as far as they are needed.
+_MOST_COPIED: Final = 2 << 30
+
+
+class OpenedFiles:
+    """The files of one query by location; local ones are opened as they are.
+
+    ``begin`` makes the file system known to DuckDB, when the first file of a store is met.
+    """
+
+    def __init__(self, query: QueryContext, begin: Callable[[], QueryFiles]) -> None:
+        self._query, self._begin = query, begin
+        self._files: QueryFiles | None = None
+        self._paths: dict[str, str] = {}
+        self._stored: dict[str, StoredFile] = {}
+
+    def path(self, location: str) -> str:
+        """What DuckDB opens for a location."""
+        return self._paths.get(location, location)
+
+    def open(self, location: str) -> BinaryIO:
+        """The file, to look at its footer. Raises OSError and what reading a store raises."""
+        stored = self._stored.get(location)
+        if stored is None:
+            return open(self.path(location), "rb", buffering=0)
+        from icesql.storage.stores.stream import StoredStream
+
+        return cast(BinaryIO, StoredStream(stored))
+
+    def is_here(self, location: str) -> bool:
+        """Whether all of a file can be read without a request."""
+        return location not in self._stored
+
+    def fetch(self, context: ScanContext, tasks: Sequence[FileScanTask]) -> None:
+        """Fetch small files and the footers of large ones. Raises StorageError."""
+        storage = context.storage
+        wanted: dict[str, int] = {}
+        for task in tasks:
+            if storage.local_path(task.data_file.path) is None:
+                location = storage.location(task.data_file.path)
+                if location not in self._paths:
+                    wanted[location] = task.data_file.file_size_in_bytes
+        if not wanted:
+            return
+        if self._files is None:
+            self._files = self._begin()
+        remote = storage.remote_files()
+        most = self._query.settings.whole_file_size
+        small = {location: length for location, length in wanted.items() if length <= most}
+        shelf = remote.shelf(next(iter(wanted)))
+        if shelf is None or sum(small.values()) > min(_MOST_COPIED, shelf.eviction.most_bytes // 2):
+            small = {}
+        if small:
+            self._copy(remote, small)
+        large = {where: length for where, length in wanted.items() if where not in self._paths}
+        self._announce(remote, large, most)
+
+    # ------------------------------------------------------------------ small files
+
+    def _copy(self, remote: RemoteFiles, wanted: Mapping[str, int]) -> None:
+        from icesql.storage.stores.pool import request_pool
+
+        assert self._files is not None
+        shelves = {location: remote.shelf(location) for location in wanted}
+        for eviction in {id(s.eviction): s.eviction for s in shelves.values() if s}.values():
+            lease = eviction.lease()
+            self._files.at_end(lease.close)
+        for kept in {id(each): each for each in shelves.values() if each}.values():
+            with kept.eviction.finding():
+                for location, length in wanted.items():
+                    if shelves[location] is kept:
+                        place = kept.whole(kept.name(location, length), length)
+                        if place is not None:
+                            self._paths[location] = place
+        requests = {
+            location: request_pool().submit(
+                _copying(remote, shelf, location, length), length, self._query
+            )
+            for location, length in wanted.items()
+            if location not in self._paths and (shelf := shelves[location]) is not None
+        }
+        try:
+            for done, (location, request) in enumerate(requests.items()):
+                place = request.result(self._query)
+                if place is not None:
+                    self._paths[location] = place
+                self._query.report(Progress("fetching", done + 1, len(requests)))
+        finally:
+            for request in requests.values():
+                if not request.is_done:
+                    request_pool().leave(request)
+
+    # ------------------------------------------------------------------ large files
+
+    def _announce(self, remote: RemoteFiles, wanted: Mapping[str, int], whole_size: int) -> None:
+        from icesql.storage.stores.files import OtherLength, StoredFile
+
+        assert self._files is not None
+        files = {
+            location: StoredFile(
+                remote, location, length, query=self._query, whole=length <= whole_size
+            )
+            for location, length in wanted.items()
+        }
+        for file in files.values():
+            file.fetch([(max(file.length - _FOOTER_BYTES, 0), file.length)])
+        for location, file in files.items():
+            try:
+                file.read_at(file.length - 8, 8)
+            except OtherLength as other:
+                # Some writers record a wrong length; whether it is the same file is looked at.
+                file = StoredFile(remote, location, other.length, query=self._query)
+            self._stored[location] = file
+            self._paths[location] = self._files.announce(file)
+
+
+def _copying(
+    remote: RemoteFiles, shelf: Shelf, location: str, length: int
+) -> Callable[[Request[str | None]], str | None]:
+    def copy(request: Request[str | None]) -> str | None:
+        """The place of the copy; None where it cannot be kept, or has another length."""
+        body = remote.get(location, left=request.left)
+        if len(body.data) != length:
+            return None
+        with suppress(OSError):
+            return shelf.put_whole(shelf.name(location, length), body.data)
+        return None
+
+    return copy
+
+
+def local_files() -> OpenedFiles:
+    """Where no file lies in an object store."""
+
+    def begin() -> Any:
+        raise AssertionError("a file in an object store")
+
+    return OpenedFiles(QueryContext(), begin)
+
+
+def locations(files: Iterable[FileScanTask], context: ScanContext) -> list[str]:
+    """Where each file is."""
+    return [context.storage.location(task.data_file.path) for task in files]

@@ -1,0 +1,149 @@
+"""A file system for DuckDB: files of object stores that a running query reads.
+
+DuckDB opens ``icesql://stores/<token of the query>/<number>`` and nothing else of it; what a query
+has not announced is not there. Bytes come from the block store, or else from the object store.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from icesql.engine.duckdb.relations.opened_files import SCHEME, STORE_FOLDER
+from icesql.errors import Error
+from icesql.storage.stores.stream import StoredStream
+
+if TYPE_CHECKING:
+    from icesql.storage.stores.files import StoredFile
+
+_PREFIX: Final = f"{STORE_FOLDER}/"
+# What names a file never changes, and DuckDB wants to know when it last did.
+_LONG_AGO: Final = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+class QueryFiles:
+    """The files of one query. ``error`` is the first failure to read one.
+
+    ``close`` runs once the query has ended, whatever way, and from any thread.
+    """
+
+    def __init__(self, forget: Callable[[str], None]) -> None:
+        self.token = os.urandom(12).hex()
+        self.error: Error | None = None
+        self._forget = forget
+        self._files: dict[str, StoredFile] = {}
+        self._closing: list[Callable[[], None]] = []
+        self._lock = threading.Lock()
+
+    def announce(self, file: StoredFile) -> str:
+        """The path by which DuckDB may open a file."""
+        with self._lock:
+            path = f"{_PREFIX}{self.token}/{len(self._files)}"
+            self._files[path] = file
+        return path
+
+    def file(self, path: str) -> StoredFile:
+        """An announced file. Raises FileNotFoundError."""
+        found = self._files.get(path)
+        if found is None:
+            raise FileNotFoundError(path)
+        return found
+
+    def at_end(self, function: Callable[[], None]) -> None:
+        """Call ``function`` when the query ends."""
+        self._closing.append(function)
+
+    def stop(self) -> None:
+        """Readers that wait are told that the query has ended."""
+        for file in list(self._files.values()):
+            file.leave()
+
+    def close(self) -> None:
+        """Let go of everything. Harmless when repeated."""
+        self.stop()
+        self._forget(self.token)
+        self._files = {}
+        closing, self._closing = self._closing, []
+        for function in closing:
+            function()
+
+
+class _Handle(StoredStream):
+    """Like the stream, but errors are kept: DuckDB hands on no more than their text."""
+
+    def __init__(self, files: QueryFiles, file: StoredFile) -> None:
+        super().__init__(file)
+        self._files = files
+
+    def read(self, size: int | None = -1) -> Any:
+        """As ``StoredStream.read``."""
+        try:
+            return super().read(size)
+        except Error as error:
+            self._files.error = self._files.error or error
+            raise
+
+    def close(self) -> None:
+        """Nothing: other handles of the file go on, and the query ends what is under way."""
+
+
+class StoreFiles:
+    """The files of all queries of one DuckDB instance, and the file system that gives them."""
+
+    def __init__(self) -> None:
+        self._queries: dict[str, QueryFiles] = {}
+
+    def begin(self) -> QueryFiles:
+        """The files of a query that begins."""
+        files = QueryFiles(self._forget)
+        self._queries[files.token] = files
+        return files
+
+    def _forget(self, token: str) -> None:
+        self._queries.pop(token, None)
+
+    def find(self, path: str) -> tuple[QueryFiles, StoredFile]:
+        """An announced file. Raises FileNotFoundError."""
+        files = self._queries.get(path.removeprefix(_PREFIX).partition("/")[0])
+        if files is None:
+            raise FileNotFoundError(path)
+        return files, files.file(path)
+
+    def file_system(self) -> Any:
+        """An fsspec file system; fsspec is imported here, where it is needed."""
+        from fsspec import AbstractFileSystem
+
+        find = self.find
+
+        class _FileSystem(AbstractFileSystem):  # type: ignore[misc]
+            protocol = SCHEME
+            cachable = False
+
+            def open(self, path: str, mode: str = "rb", *_: Any, **__: Any) -> _Handle:
+                if mode != "rb":
+                    raise PermissionError(path)
+                return _Handle(*find(path))
+
+            def info(self, path: str, **_: Any) -> dict[str, Any]:
+                return {"name": path, "size": find(path)[1].length, "type": "file"}
+
+            def modified(self, path: str) -> datetime:
+                return _LONG_AGO
+
+            def exists(self, path: str, **_: Any) -> bool:
+                try:
+                    find(path)
+                except FileNotFoundError:
+                    return False
+                return True
+
+            def isfile(self, path: str) -> bool:
+                return self.exists(path)
+
+            def glob(self, path: str, *_: Any, **__: Any) -> list[str]:
+                return [path] if self.exists(path) else []
+
+        return _FileSystem()

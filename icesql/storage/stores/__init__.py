@@ -1,0 +1,5 @@
+"""Object stores: requests, what is kept of them on disk, and files read over both.
+
+In: URIs, ranges, properties. Out: bytes, or StorageError with the store's own reason. May import:
+what ``storage`` may.
+"""

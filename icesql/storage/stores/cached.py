@@ -1,0 +1,101 @@
+"""Blocks: the block store that a connection's settings choose, opened when it is first needed."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from icesql.config import Settings
+
+if TYPE_CHECKING:
+    from icesql.storage.stores.blocks import BlockStore
+
+
+class Blocks:
+    """The cache folder of ``settings``, or, switched off or unusable, one that ends with this.
+
+    ``problem`` says why the folder of the settings is not used.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._lock = threading.Lock()
+        self._store: BlockStore | None = None
+        self._chosen: tuple[object, ...] | None = None
+        self._process = os.getpid()
+        self.problem: str | None = None
+        self.settings = settings
+
+    def choose(self, settings: Settings) -> None:
+        """Follow changed settings."""
+        self.settings = settings
+
+    def store(self) -> BlockStore | None:
+        """The block store; None where not even a temporary folder can be written to."""
+        settings = self.settings
+        chosen = (
+            settings.cache, settings.cache_directory, settings.cache_size, settings.temp_directory
+        )  # fmt: skip
+        with self._lock:
+            if self._chosen != chosen or self._process != os.getpid():
+                self._chosen, self._process = chosen, os.getpid()
+                self._store = self._open(settings)
+            return self._store
+
+    def _open(self, settings: Settings) -> BlockStore | None:
+        import tempfile
+
+        from icesql.storage.stores.blocks import BlockStore, UnusableCache, default_folder
+
+        self.problem = None
+        if settings.cache and settings.cache_size != 0:
+            try:
+                return BlockStore(settings.cache_directory or default_folder(), settings.cache_size)
+            except UnusableCache as error:
+                self.problem = str(error)
+        try:
+            os.makedirs(settings.temp_directory, exist_ok=True)
+            folder = tempfile.mkdtemp(prefix=f"blocks-{os.getpid()}-", dir=settings.temp_directory)
+            store = BlockStore(folder)
+        except (OSError, ValueError, UnusableCache) as error:
+            self.problem = self.problem or str(error)
+            return None
+        weakref.finalize(store, _remove, folder, os.getpid())
+        return store
+
+
+def describe_cache(settings: Settings, *, clear: bool = False) -> list[str]:
+    """What is kept in the cache folder of these settings, a line each; emptied with ``clear``.
+
+    What a query reads in this moment stays. Raises UnusableCache.
+    """
+    from icesql.storage.stores.blocks import BlockStore, default_folder
+
+    store = BlockStore(settings.cache_directory or default_folder(), settings.cache_size)
+    lines = [f"cache_directory  {os.path.dirname(store.folder)}"]
+    if not settings.cache or settings.cache_size == 0:
+        lines.append("cache            off")
+    if clear:
+        before = store.eviction.count()
+        store.eviction.sweep(0)
+        lines.append(f"removed          {_size(before[1] - store.eviction.count()[1])}")
+    files, used = store.eviction.count()
+    lines.append(f"kept             {_size(used)} of {_size(store.size)}, in {files:,} files")
+    return lines
+
+
+def _size(count: int) -> str:
+    value, units = float(count), ["B", "KB", "MB", "GB", "TB"]
+    while value >= 1024 and len(units) > 1:
+        value, units = value / 1024, units[1:]
+    return f"{value:.1f} {units[0]}" if units[0] != "B" else f"{count} B"
+
+
+def _remove(folder: str, process: int) -> None:
+    if os.getpid() == process:
+        import shutil
+
+        with suppress(OSError):
+            shutil.rmtree(folder)

@@ -1,0 +1,197 @@
+"""StoreClient: requests to one bucket, repeated where that helps; errors are the store's own."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple, TypeVar
+
+from icesql.errors import Error, StorageError
+from icesql.storage.clean_errors import without_secrets
+from icesql.storage.credentials import redact
+from icesql.storage.stores.failures import Failure, failure_of, wrong_length
+from icesql.storage.stores.options import make_store
+
+T = TypeVar("T")
+
+# 0.1, 0.2, … 5 s: a store that is away for a quarter of a minute costs no query.
+_MOST_ATTEMPTS: Final = 9
+# One that never answered is more likely to be a wrong endpoint.
+_FIRST_ATTEMPTS: Final = 3
+_FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0
+# Attempts beyond the first that a bucket may cost, and what each answer adds to them.
+_BUDGET, _BUDGET_PER_ANSWER = 100.0, 0.5
+
+
+class Body(NamedTuple):
+    """Bytes of an object, and how many the whole object has."""
+
+    data: memoryview
+    size: int
+
+
+# Connections are worth keeping: a table is loaded anew for each statement.
+_MOST_CLIENTS: Final = 32
+_clients: Final[OrderedDict[tuple[Any, ...], StoreClient]] = OrderedDict()
+_clients_lock: Final = threading.Lock()
+_OF_STORES: Final = ("s3.", "client.", "gcs.", "adls.")
+
+
+def shared_client(scheme: str, authority: str, properties: Mapping[str, str]) -> StoreClient | None:
+    """The client of this process for a bucket with these properties; None where obstore has none.
+
+    Raises NotSupportedError and what a wrong property makes obstore raise.
+    """
+    own = {name: str(value) for name, value in properties.items() if name.startswith(_OF_STORES)}
+    key = os.getpid(), scheme, authority, tuple(sorted(own.items()))
+    with _clients_lock:
+        client = _clients.get(key)
+        if client is None:
+            store = make_store(scheme, authority, own)
+            if store is None:
+                return None
+            client = _clients[key] = StoreClient(store, own)
+            if len(_clients) > _MOST_CLIENTS:
+                _clients.popitem(last=False)
+        _clients.move_to_end(key)
+        return client
+
+
+class _Failed(Exception):
+    def __init__(self, failure: Failure) -> None:
+        self.failure = failure
+        super().__init__(failure.reason)
+
+
+class StoreClient:
+    """The objects of one bucket or container by key; safe for threads.
+
+    Every failure is a StorageError that names the URI, without secrets. ``left`` ends the waiting
+    between two attempts, for a request that nobody waits for any more.
+    """
+
+    def __init__(self, store: Any, properties: Mapping[str, str]) -> None:
+        self._store, self._properties = store, properties
+        self._process = os.getpid()
+        self._has_answered = False
+        self._budget = _BUDGET
+        self._lock = threading.Lock()
+
+    @property
+    def is_usable(self) -> bool:
+        """False in a fork of the process: the client's threads are not there."""
+        return os.getpid() == self._process
+
+    def read(
+        self,
+        uri: str,
+        key: str,
+        start: int = 0,
+        end: int | None = None,
+        left: threading.Event | None = None,
+        check: Callable[[int], None] = lambda size: None,
+    ) -> Body:
+        """Bytes ``start`` to ``end`` (exclusive) in one GET; the whole object without an ``end``.
+
+        Fewer come only where the object ends before. ``check`` is called with the length of the
+        object before its body is read, and may raise.
+        """
+        ranged: Any = {}
+        if end is not None:
+            ranged["range"] = (start, end)
+        elif start:
+            ranged["range"] = {"offset": start}
+
+        def attempt() -> Body:
+            import obstore
+
+            found = obstore.get(self._store, key, options=ranged or None)
+            size = int(found.meta["size"])
+            check(size)
+            first, last = found.range
+            data = memoryview(found.bytes())
+            expected = (size if end is None else min(end, size)) - start
+            if (first, last - first, len(data)) != (start, expected, expected):
+                raise _Failed(wrong_length(expected, len(data)))
+            return Body(data, size)
+
+        return self._tried(uri, "get", attempt, left)
+
+    def size(self, uri: str, key: str) -> int | None:
+        """The length of an object, None without one."""
+
+        def attempt() -> int:
+            import obstore
+
+            try:
+                return int(obstore.head(self._store, key)["size"])
+            except FileNotFoundError:
+                raise
+            except Exception:
+                # A refused HEAD has no body that could say why.
+                return int(obstore.get(self._store, key, options={"range": (0, 1)}).meta["size"])
+
+        try:
+            return self._tried(uri, "get", attempt, None)
+        except StorageError as error:
+            if isinstance(error.__cause__, FileNotFoundError) and "NoSuchBucket" not in str(error):
+                return None
+            raise
+
+    def list_folder(self, uri: str, prefix: str) -> tuple[list[str], bool]:
+        """Names of the objects directly in a folder, and whether there is anything below it."""
+
+        def attempt() -> tuple[list[str], bool]:
+            import obstore
+
+            found = obstore.list_with_delimiter(self._store, prefix or None)
+            names = [each["path"].rpartition("/")[2] for each in found["objects"]]
+            return sorted(names), bool(names or found["common_prefixes"])
+
+        return self._tried(uri, "list", attempt, None)
+
+    def _tried(
+        self, uri: str, action: str, attempt: Callable[[], T], left: threading.Event | None
+    ) -> T:
+        attempts, wait = 0, _FIRST_WAIT
+        while True:
+            attempts += 1
+            try:
+                found = attempt()
+            except Error:
+                raise
+            except Exception as error:
+                failure = error.failure if isinstance(error, _Failed) else failure_of(error, action)
+                if not self._may_try_again(failure, attempts, left):
+                    self._raise(uri, failure, attempts, error)
+            else:
+                with self._lock:
+                    self._has_answered = True
+                    self._budget = min(self._budget + _BUDGET_PER_ANSWER, _BUDGET)
+                return found
+            delay = wait * random.uniform(0.5, 1.0)
+            wait = min(2 * wait, _LONGEST_WAIT)
+            if left is None:
+                threading.Event().wait(delay)
+            else:
+                left.wait(delay)
+
+    def _may_try_again(self, failure: Failure, attempts: int, left: threading.Event | None) -> bool:
+        if not failure.again or (left is not None and left.is_set()):
+            return False
+        with self._lock:
+            if failure.status is not None:
+                self._has_answered = True
+            most = _MOST_ATTEMPTS if self._has_answered else _FIRST_ATTEMPTS
+            if attempts >= most or self._budget < 1:
+                return False
+            self._budget -= 1
+            return True
+
+    def _raise(self, uri: str, failure: Failure, attempts: int, error: Exception) -> None:
+        problem = redact(failure.text(attempts), self._properties)
+        with without_secrets(self._properties):
+            raise StorageError(uri, problem) from error

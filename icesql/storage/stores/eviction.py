@@ -1,0 +1,227 @@
+"""Eviction: the block store stays within its size; what a running query uses stays.
+
+A query that opens files by their place holds a lease: a locked file as old as the query. What was
+used since the oldest lease began is not evicted. Files are dated under a shared lock of ``gate``
+and removed under an exclusive one, so that none goes between being found and being dated.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+
+fcntl: Any
+try:
+    import fcntl
+except ImportError:  # Windows has no such locks: nothing is shared safely there
+    fcntl = None
+
+# A sweep leaves this share of the size.
+_KEPT: Final = 0.9
+# Bytes that a process writes before it tells the others; how long files written aside may lie.
+_TOLD_AT_ONCE: Final = 32 << 20
+_ASIDE_SECONDS: Final = 3600.0
+_AT_ONCE: Final = 64
+
+
+class Lease:
+    """Keeps what is used from now on until ``close``; also when it is collected."""
+
+    def __init__(self, folder: str) -> None:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        self._path = os.path.join(folder, f"{os.getpid()}-{os.urandom(6).hex()}")
+        self._handle: int | None = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        if fcntl is not None:
+            fcntl.flock(self._handle, fcntl.LOCK_EX)
+
+    def close(self) -> None:
+        """Let go. Harmless when repeated."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            with suppress(OSError):
+                os.unlink(self._path)
+            os.close(handle)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class Eviction:
+    """The bytes of one block store, counted for all processes together in the file ``usage``."""
+
+    def __init__(self, folder: str, most_bytes: int) -> None:
+        self.folder, self.most_bytes = folder, most_bytes
+        self._untold, self._lock = 0, threading.Lock()
+        self._sweeping = False
+
+    def lease(self) -> Lease:
+        """A lease that begins now."""
+        with self._gate(exclusive=False):  # a sweep must not meet it before it is locked
+            return Lease(os.path.join(self.folder, "leases"))
+
+    @contextmanager
+    def finding(self) -> Iterator[None]:
+        """A block in which files are found and dated, and none of them goes."""
+        with self._gate(exclusive=False):
+            yield
+
+    def added(self, size: int) -> None:
+        """``size`` bytes were written. Sweeps, in a thread of its own, when that is too much."""
+        with self._lock:
+            self._untold += size
+            if self._untold < min(_TOLD_AT_ONCE, self.most_bytes // 16):
+                return
+        self.tell()
+
+    def tell(self) -> None:
+        """Count what was written so far."""
+        with self._lock:
+            told, self._untold = self._untold, 0
+        if not told:
+            return
+        used = self._count(told)
+        with self._lock:
+            if used <= self.most_bytes or self._sweeping:
+                return
+            self._sweeping = True
+        with suppress(RuntimeError):
+            threading.Thread(target=self._sweep_aside, name="icesql-evict", daemon=True).start()
+            return
+        self._sweeping = False
+
+    def _sweep_aside(self) -> None:
+        try:
+            with suppress(OSError):
+                self.sweep()
+        finally:
+            self._sweeping = False
+
+    def sweep(self, most_bytes: int | None = None) -> int:
+        """Remove what was used longest ago until 9/10 of the size are left; the bytes left."""
+        most = self.most_bytes * _KEPT if most_bytes is None else most_bytes
+        with self._locked("sweep", wait=False) as mine:
+            if not mine:
+                return 0  # another process is at it
+            files = sorted(self._files())
+            total = sum(size for _, size, _ in files)
+            with self._gate(exclusive=True):
+                horizon = self._horizon()
+            for begin in range(0, len(files), _AT_ONCE):
+                if total <= most:
+                    break
+                with self._gate(exclusive=True):
+                    for _, size, path in files[begin : begin + _AT_ONCE]:
+                        if total > most and self._remove(path, horizon):
+                            total -= size
+            self._write_usage(total)
+            return total
+
+    def _remove(self, path: str, horizon: int) -> bool:
+        with suppress(OSError):
+            if os.lstat(path).st_atime_ns < horizon:
+                os.unlink(path)
+                with suppress(OSError):
+                    os.rmdir(os.path.dirname(path))  # of a large object the last part
+                return True
+        return False
+
+    def _files(self) -> Iterator[tuple[int, int, str]]:
+        """(time of use in ns, size, path) of everything that is kept."""
+        late = time.time() - _ASIDE_SECONDS
+        with suppress(FileNotFoundError):
+            for shelf in os.scandir(self.folder):
+                if shelf.is_dir(follow_symlinks=False) and len(shelf.name) == 32:
+                    yield from _files_below(shelf.path, late)
+
+    def _horizon(self) -> int:
+        """The beginning of the oldest lease that is held, else now."""
+        horizon = time.time_ns()
+        with suppress(FileNotFoundError):
+            for entry in os.scandir(os.path.join(self.folder, "leases")):
+                with suppress(OSError):
+                    began = entry.stat(follow_symlinks=False).st_mtime_ns
+                    if _is_held(entry.path):
+                        horizon = min(horizon, began)
+                    else:
+                        os.unlink(entry.path)
+        return horizon
+
+    # ------------------------------------------------------------------ between processes
+
+    def _count(self, size: int) -> int:
+        with self._locked("usage.lock"):
+            used = self.usage() + size
+            self._write_usage(used)
+            return used
+
+    def count(self) -> tuple[int, int]:
+        """Files and bytes that are kept, counted one by one."""
+        sizes = [size for _, size, _ in self._files()]
+        return len(sizes), sum(sizes)
+
+    def usage(self) -> int:
+        """Bytes that are kept, about."""
+        try:
+            with open(os.path.join(self.folder, "usage"), "rb") as file:
+                return int(file.read(32))
+        except (OSError, ValueError):
+            return self.count()[1]
+
+    def _write_usage(self, used: int) -> None:
+        path = os.path.join(self.folder, "usage")
+        aside = f"{path}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
+        with open(aside, "wb") as file:
+            file.write(b"%d" % used)
+        os.replace(aside, path)
+
+    @contextmanager
+    def _gate(self, *, exclusive: bool) -> Iterator[None]:
+        with self._locked("gate", shared=not exclusive):
+            yield
+
+    @contextmanager
+    def _locked(self, name: str, *, shared: bool = False, wait: bool = True) -> Iterator[bool]:
+        """Hold the lock of a file; gives False where another holds it and ``wait`` is off."""
+        handle = os.open(os.path.join(self.folder, name), os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            if fcntl is not None:
+                how = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+                try:
+                    fcntl.flock(handle, how if wait else how | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    yield False
+                    return
+            yield True
+        finally:
+            os.close(handle)
+
+
+def _files_below(folder: str, late: float) -> Iterator[tuple[int, int, str]]:
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _files_below(entry.path, late)
+                continue
+            with suppress(OSError):
+                found = entry.stat(follow_symlinks=False)
+                if not entry.name.endswith(".tmp"):
+                    yield found.st_atime_ns, found.st_size, entry.path
+                elif found.st_mtime < late:  # its writer was killed
+                    os.unlink(entry.path)
+
+
+def _is_held(path: str) -> bool:
+    if fcntl is None:
+        return True
+    handle = os.open(path, os.O_RDWR)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False

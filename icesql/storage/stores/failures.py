@@ -1,0 +1,102 @@
+"""What an object store says is wrong: its own code and message, and whether to ask again."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Final
+
+from msgspec import Struct
+
+from icesql.storage.open import VANISHED
+
+_STATUS: Final = re.compile(
+    r"status code: (\d{3})[^:\n]*(?:: (.*?))?(?=\n\nDebug source|\Z)", re.DOTALL
+)
+_FIELD: Final = r"<{0}>([^<]*)</{0}>"
+_AGAIN: Final = frozenset({408, 425, 429, 500, 502, 503, 504, 509})
+_AGAIN_CODES: Final = frozenset({"RequestTimeout", "SlowDown", "InternalError", "ServerBusy"})
+_MISSING: Final = frozenset({"", "NoSuchKey", "BlobNotFound", "notFound", "PathNotFound"})
+_DENIED: Final = frozenset({"AccessDenied", "AuthorizationPermissionMismatch", "forbidden"})
+_LONGEST: Final = 500
+_ACTIONS: Final = {"get": "s3:GetObject", "list": "s3:ListBucket"}
+
+
+class Failure(Struct, frozen=True):
+    """One attempt that failed. ``again`` says whether another may succeed."""
+
+    reason: str
+    again: bool
+    status: int | None = None
+    is_missing: bool = False
+
+    def text(self, attempts: int) -> str:
+        """The problem as an error tells it."""
+        facts = [] if self.status is None or self.is_missing else [f"status {self.status}"]
+        if attempts > 1:
+            facts.append(f"{attempts} attempts")
+        return f"{self.reason} ({', '.join(facts)})" if facts else self.reason
+
+
+def failure_of(error: BaseException, action: str = "get") -> Failure:
+    """What an exception of the store's client means; ``action`` is "get" or "list"."""
+    text = str(error)
+    found = _STATUS.search(text)
+    if found is None:
+        return _without_answer(error, text)
+    status, body = int(found[1]), (found[2] or "").strip()
+    code, message = _code_and_message(body)
+    if status == 404 and code in _MISSING:
+        return Failure(VANISHED, False, status, True)
+    if status == 416:
+        return Failure("the file is shorter than its table says", False, status)
+    if code in _DENIED and "s3:" not in message and "S3" in text:
+        message = f"{message or 'access denied'} [{_ACTIONS[action]}]"
+    reason = ": ".join(part for part in (code, message) if part) or _words(status)
+    return Failure(reason[:_LONGEST], status in _AGAIN or code in _AGAIN_CODES, status)
+
+
+def _without_answer(error: BaseException, text: str) -> Failure:
+    if isinstance(error, FileNotFoundError):
+        return Failure(VANISHED, False, 404, True)
+    if "TimedOut" in text or "kind: Timeout" in text:
+        return Failure("the store did not answer in time", True)
+    if "IncompleteBody" in text or "kind: Body" in text:
+        return Failure("the answer was cut off", True)
+    if "ConnectionRefused" in text or "kind: Connect" in text:
+        return Failure("the store cannot be reached", True)
+    if any(name in text for name in ("NotPartial", "UnexpectedRange", "InvalidRangeRequest")):
+        return Failure("the store sent other bytes than it was asked for", True)
+    first = text.partition("\n")[0]
+    network = "HTTP error" in first or "HttpError" in text or "ConnectionReset" in text
+    return Failure(first[:_LONGEST] or type(error).__name__, network)
+
+
+def wrong_length(expected: int, found: int) -> Failure:
+    """An answer of another length than was asked for."""
+    return Failure(f"the store sent {found} bytes where {expected} were asked for", True)
+
+
+def _code_and_message(body: str) -> tuple[str, str]:
+    code = re.search(_FIELD.format("Code"), body)
+    message = re.search(_FIELD.format("Message"), body)
+    if code or message:
+        return code[1].strip() if code else "", message[1].strip() if message else ""
+    if body.startswith("{"):
+        try:
+            told = json.loads(body)["error"]
+            if isinstance(told, dict):
+                return str(told.get("status") or ""), str(told.get("message") or "")
+            return "", str(told)
+        except (ValueError, KeyError, TypeError):
+            return "", ""
+    return "", "" if "<" in body else " ".join(body.split())
+
+
+def _words(status: int) -> str:
+    from http import HTTPStatus
+
+    try:
+        return HTTPStatus(status).phrase.lower()
+    except ValueError:
+        return "the store refused"

@@ -1,0 +1,254 @@
+"""StoredFile: an object of known length, read at any place, from the disk or else from the store.
+
+What is missing is asked for in parts, many at once; two readers of the same bytes share a request.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from icesql.context import QueryContext
+from icesql.errors import CorruptFileError
+from icesql.storage.stores.pool import Request, request_pool
+
+if TYPE_CHECKING:
+    from icesql.storage.remote import RemoteFiles
+    from icesql.storage.stores.blocks import Shelf
+
+# A longer range is asked for in several requests, since a connection gives some 80 MB a second.
+PART_BYTES: Final = 4 << 20
+# Bytes between two ranges that are rather read than asked for apart.
+GAP_BYTES: Final = 1 << 20
+# Parts up to this length stay in memory: a footer is read several times.
+_SMALL_PART: Final = 1 << 20
+# What may stay in memory of a file when the disk does not take it.
+_HELD_BYTES: Final = 64 << 20
+
+Part = tuple[int, int]
+
+
+class OtherLength(CorruptFileError):
+    """An object that is not as long as its table says; ``length`` is the true one."""
+
+    def __init__(self, path: str, length: int, told: int) -> None:
+        self.length, self.told = length, told
+        super().__init__(path, f"it has {length} bytes where its table says {told}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path, self.length, self.told)
+
+
+class StoredFile:
+    """See the module; safe for threads. ``length`` is the true one once something was fetched.
+
+    ``whole`` fetches everything with the first request. Reads raise StorageError, CorruptFileError
+    where the object is not as long as it was said to be, and QueryCancelledError.
+    """
+
+    def __init__(
+        self,
+        files: RemoteFiles,
+        uri: str,
+        length: int,
+        *,
+        query: QueryContext | None = None,
+        whole: bool = False,
+    ) -> None:
+        self._files, self.uri, self.length, self._query = files, uri, length, query
+        self._whole = whole
+        self._shelf: Shelf | None = files.shelf(uri)
+        self._name = "" if self._shelf is None else self._shelf.name(uri, length)
+        self._on_disk: list[Part] | None = None
+        self._memory: dict[Part, memoryview] = {}
+        self._pending: dict[Part, Request[memoryview]] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether everything comes with the first request."""
+        return self._whole
+
+    # ------------------------------------------------------------------ reading
+
+    def read_at(self, offset: int, length: int) -> bytes | memoryview:
+        """``length`` bytes from ``offset``; fewer at the end of the object."""
+        stop = min(offset + length, self.length)
+        if offset >= stop:
+            return b""
+        for _ in range(3):
+            pieces = self._cover(offset, stop)
+            found = self._assembled(offset, stop, pieces)
+            if found is not None:
+                return found
+        raise CorruptFileError(self.uri, "what was fetched cannot be read again from the cache")
+
+    def fetch(self, ranges: Iterable[Part]) -> None:
+        """Ask for ranges (first byte, end) that will be read; waits for none of them.
+
+        Without a disk to put them on only as much as may stay in memory.
+        """
+        wanted = coalesced(ranges)
+        if self._shelf is None and sum(end - first for first, end in wanted) > _HELD_BYTES:
+            return
+        for first, end in wanted:
+            self._cover(max(first, 0), min(end, self.length))
+
+    def leave(self) -> None:
+        """Nobody reads any more: end what is under way."""
+        with self._lock:
+            for request in self._pending.values():
+                request_pool().leave(request)
+            self._pending.clear()
+            self._memory.clear()
+
+    # ------------------------------------------------------------------ parts
+
+    def _cover(self, offset: int, stop: int) -> list[tuple[Part, Request[memoryview] | None]]:
+        """Parts that hold these bytes, in order, with the requests for those to come."""
+        with self._lock:
+            if self._on_disk is None:
+                self._on_disk = self._parts_on_disk()
+            known = sorted({*self._on_disk, *self._memory, *self._pending})
+            pieces: list[tuple[Part, Request[memoryview] | None]] = []
+            position = offset
+            while position < stop:
+                part = _part_at(known, position)
+                if part is None:
+                    end = min((p[0] for p in known if p[0] > position), default=stop)
+                    for part in self._ask(position, min(end, stop)):
+                        pieces.append((part, self._pending[part]))
+                    position = min(end, stop)
+                else:
+                    pieces.append((part, self._pending.get(part)))
+                    position = part[1]
+            return pieces
+
+    def _ask(self, first: int, end: int) -> list[Part]:
+        if self._whole:
+            first, end = 0, self.length
+        parts = [(first, end)] if self._whole else list(split(first, end))
+        for part in parts:
+            if part not in self._pending:
+                self._pending[part] = request_pool().submit(
+                    lambda request, part=part: self._fetched(part, request),  # type: ignore[misc]
+                    part[1] - part[0],
+                    self._query,
+                )
+        return parts
+
+    def _fetched(self, part: Part, request: Request[memoryview]) -> memoryview:
+        """In a thread of the pool."""
+        first, end = part
+        is_all = (first, end) == (0, self.length)
+        body = self._files.get(self.uri, first, None if is_all else end, left=request.left)
+        if body.size != self.length:
+            raise OtherLength(self.uri, body.size, self.length)
+        kept = False
+        if self._shelf is not None:
+            # A disk that is full, or gone, makes it slower and no more.
+            with suppress(OSError):
+                if self._whole:
+                    self._shelf.put_whole(self._name, body.data)
+                else:
+                    self._shelf.put_part(self._name, first, body.data)
+                kept = True
+        with self._lock:
+            held = sum(len(data) for data in self._memory.values())
+            if len(body.data) <= _SMALL_PART or (not kept and held < _HELD_BYTES):
+                self._memory[part] = body.data
+            if kept and self._on_disk is not None:
+                self._on_disk = sorted({*self._on_disk, part})
+                self._pending.pop(part, None)
+        return body.data
+
+    def _assembled(
+        self, offset: int, stop: int, pieces: Sequence[tuple[Part, Request[memoryview] | None]]
+    ) -> bytes | memoryview | None:
+        """The bytes; None when a part has gone from the disk in the meantime."""
+        result = bytearray(stop - offset) if len(pieces) > 1 else None
+        position = offset
+        for part, request in pieces:
+            until = min(part[1], stop)
+            data = self._piece(part, request, position, until)
+            if data is None:
+                return None
+            if result is None:
+                return data
+            result[position - offset : until - offset] = data
+            position = until
+        return memoryview(result) if result is not None else b""
+
+    def _piece(
+        self, part: Part, request: Request[memoryview] | None, begin: int, stop: int
+    ) -> bytes | memoryview | None:
+        if request is not None:
+            try:
+                data = request.result(self._query)
+            finally:
+                with self._lock:
+                    if request.is_done:
+                        self._pending.pop(part, None)
+            return data[begin - part[0] : stop - part[0]]
+        with self._lock:
+            held = self._memory.get(part)
+        if held is not None:
+            return held[begin - part[0] : stop - part[0]]
+        found = None
+        if self._shelf is not None:
+            if self._whole:
+                if place := self._shelf.whole(self._name, self.length):
+                    from icesql.storage.stores.blocks import read_own
+
+                    found = read_own(place, begin, stop - begin)
+            else:
+                found = self._shelf.read_part(self._name, part, begin, stop)
+        if found is None:
+            with self._lock:
+                if self._on_disk is not None and part in self._on_disk:
+                    self._on_disk.remove(part)
+        elif part[1] - part[0] <= _SMALL_PART and not self._whole:
+            self._keep(part, begin, stop, found)
+        return found
+
+    def _keep(self, part: Part, begin: int, stop: int, data: bytes) -> None:
+        if (begin, stop) == part:
+            with self._lock:
+                self._memory[part] = memoryview(data)
+
+    def _parts_on_disk(self) -> list[Part]:
+        if self._shelf is None:
+            return []
+        if self._whole:
+            there = self._shelf.whole(self._name, self.length)
+            return [(0, self.length)] if there else []
+        return [part for part in self._shelf.parts(self._name) if part[1] <= self.length]
+
+
+def _part_at(parts: Sequence[Part], position: int) -> Part | None:
+    """The part that reaches farthest among those that hold a position."""
+    end = bisect_right(parts, (position, 1 << 62))
+    found = [part for part in parts[:end] if part[0] <= position < part[1]]
+    return max(found, key=lambda part: part[1]) if found else None
+
+
+def split(first: int, end: int) -> Iterable[Part]:
+    """A range in parts of about equal length, none above ``PART_BYTES``."""
+    count = max(-(-(end - first) // PART_BYTES), 1)
+    size = -(-(end - first) // count)
+    for begin in range(first, end, size):
+        yield begin, min(begin + size, end)
+
+
+def coalesced(ranges: Iterable[Part], gap: int = GAP_BYTES) -> list[Part]:
+    """Ranges in order, with those joined that are no farther apart than ``gap``."""
+    joined: list[Part] = []
+    for first, end in sorted(ranges):
+        if joined and first - joined[-1][1] <= gap:
+            joined[-1] = joined[-1][0], max(joined[-1][1], end)
+        else:
+            joined.append((first, end))
+    return joined

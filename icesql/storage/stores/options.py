@@ -1,0 +1,191 @@
+"""An obstore client from Iceberg's FileIO properties; None where pyarrow's must do it.
+
+pyarrow's clients know what obstore does not: profiles of ~/.aws, roles to assume, HDFS, Azure's
+default chain, keys with empty or dotted parts.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any, Final
+
+from icesql.errors import NotSupportedError
+
+_CONNECT_SECONDS: Final = 5.0
+_REQUEST_SECONDS: Final = 30.0
+# Retries are ours: they are counted, have a budget and end when a query does.
+_ONE_TRY: Final = {"max_retries": 0, "retry_timeout": timedelta(seconds=60)}
+
+
+def first(properties: Mapping[str, str], *names: str) -> str | None:
+    """The first of some properties that has a value."""
+    return next((properties[name] for name in names if properties.get(name)), None)
+
+
+def flag(properties: Mapping[str, str], name: str) -> bool:
+    """Whether a property is switched on."""
+    return str(properties.get(name, "")).lower() in ("true", "1")
+
+
+def is_plain_key(key: str) -> bool:
+    """Whether obstore spells a key as it is written."""
+    parts = key.removeprefix("/").split("/")
+    return key.isprintable() and not any(part in ("", ".", "..") for part in parts)
+
+
+def make_store(scheme: str, authority: str, properties: Mapping[str, str]) -> Any | None:
+    """The client for a bucket or container."""
+    match scheme:
+        case "s3" | "s3a" | "s3n":
+            return _s3(authority, properties)
+        case "gs" | "gcs":
+            return _gcs(authority, properties)
+        case "abfs" | "abfss" | "wasb" | "wasbs":
+            return _azure(authority, properties)
+        case _:
+            return None
+
+
+def _client_options(properties: Mapping[str, str], endpoint: str | None) -> dict[str, Any]:
+    connect = float(properties.get("s3.connect-timeout") or _CONNECT_SECONDS)
+    request = float(properties.get("s3.request-timeout") or _REQUEST_SECONDS)
+    options: dict[str, Any] = {
+        "connect_timeout": timedelta(seconds=connect),
+        "timeout": timedelta(seconds=request),
+        "pool_idle_timeout": timedelta(seconds=60),
+        "user_agent": "icesql",
+    }
+    if endpoint is not None and endpoint.startswith("http://"):
+        options["allow_http"] = True
+    if proxy := properties.get("s3.proxy-uri"):
+        options["proxy_url"] = proxy
+    return options
+
+
+def _s3(bucket: str, given: Mapping[str, str]) -> Any | None:
+    if flag(given, "s3.remote-signing-enabled"):
+        raise NotSupportedError("not supported: S3 requests signed by the catalog")
+    if first(given, "s3.role-arn", "client.role-arn"):
+        return None
+    key = first(given, "s3.access-key-id", "client.access-key-id")
+    anonymous = flag(given, "s3.anonymous")
+    if key is None and not anonymous and _has_profile():
+        return None
+    from obstore import store
+
+    endpoint = given.get("s3.endpoint") or os.environ.get("AWS_ENDPOINT_URL_S3")
+    endpoint = endpoint or os.environ.get("AWS_ENDPOINT_URL") or None
+    if endpoint is not None and "://" not in endpoint:
+        endpoint = f"https://{endpoint}"
+    region = first(given, "s3.region", "client.region")
+    region = region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    if region is None:
+        region = "us-east-1" if endpoint is not None else _region_of(bucket)
+    options: dict[str, Any] = {"region": region}
+    options["virtual_hosted_style_request"] = virtual = _is_virtual(bucket, given, endpoint)
+    if endpoint is not None:
+        if virtual:
+            kind, _, host = endpoint.partition("://")
+            endpoint = f"{kind}://{bucket}.{host}"
+        options["endpoint"] = endpoint
+    provider = None
+    if anonymous:
+        options["skip_signature"] = True
+    elif key is not None:
+        # As a provider: what the environment has does not mix with what was given.
+        provider = _fixed(
+            access_key_id=key,
+            secret_access_key=first(given, "s3.secret-access-key", "client.secret-access-key")
+            or "",
+            token=first(given, "s3.session-token", "client.session-token"),
+        )
+    make: Any = store.S3Store
+    return make(
+        bucket,
+        config=options,
+        client_options=_client_options(given, endpoint),
+        retry_config=_ONE_TRY,
+        credential_provider=provider,
+    )
+
+
+def _fixed(**credential: str | None) -> Callable[[], dict[str, Any]]:
+    return lambda: {**credential, "expires_at": None}
+
+
+def _is_virtual(bucket: str, given: Mapping[str, str], endpoint: str | None) -> bool:
+    if "s3.force-virtual-addressing" in given:
+        return flag(given, "s3.force-virtual-addressing")
+    if "s3.path-style-access" in given:
+        return not flag(given, "s3.path-style-access")
+    return endpoint is None and "." not in bucket
+
+
+def _has_profile() -> bool:
+    """Whether credentials may come from a profile, which obstore does not read."""
+    environment = os.environ
+    if environment.get("AWS_ACCESS_KEY_ID") or environment.get("AWS_WEB_IDENTITY_TOKEN_FILE"):
+        return bool(environment.get("AWS_PROFILE"))
+    files = (
+        environment.get("AWS_SHARED_CREDENTIALS_FILE") or "~/.aws/credentials",
+        environment.get("AWS_CONFIG_FILE") or "~/.aws/config",
+    )
+    return any(os.path.exists(os.path.expanduser(each)) for each in files)
+
+
+def _region_of(bucket: str) -> str:
+    from icesql.storage.arrow_files import region_of
+
+    return region_of(bucket)
+
+
+def _gcs(bucket: str, given: Mapping[str, str]) -> Any | None:
+    from obstore import store
+
+    options: dict[str, Any] = {}
+    host = given.get("gcs.service.host") or None
+    if host is not None:
+        options["base_url"] = host
+    provider = None
+    if flag(given, "gcs.anonymous"):
+        options["skip_signature"] = True
+    elif token := given.get("gcs.oauth2.token"):
+        provider = _fixed(token=token)
+    make: Any = store.GCSStore
+    return make(
+        bucket,
+        config=options,
+        client_options=_client_options(given, host),
+        retry_config=_ONE_TRY,
+        credential_provider=provider,
+    )
+
+
+def _azure(authority: str, given: Mapping[str, str]) -> Any | None:
+    container, at, host = authority.rpartition("@")
+    account = given.get("adls.account-name") or host.partition(".")[0]
+    sas = first(given, "adls.sas-token", f"adls.sas-token.{host}", f"adls.sas-token.{account}")
+    client = [given.get(f"adls.{name}") for name in ("client-id", "client-secret", "tenant-id")]
+    options: dict[str, Any] = {"account_name": account}
+    if given.get("adls.account-key"):
+        options["account_key"] = given["adls.account-key"]
+    elif sas:
+        options["sas_key"] = sas
+    elif all(client):
+        options["client_id"], options["client_secret"], options["tenant_id"] = client
+    else:
+        return None
+    special = ("adls.blob-storage-authority", "adls.dfs-storage-authority")
+    if not at or any(given.get(name) for name in special):
+        return None
+    from obstore import store
+
+    make: Any = store.AzureStore
+    return make(
+        container,
+        config=options,
+        client_options=_client_options(given, None),
+        retry_config=_ONE_TRY,
+    )

@@ -1,0 +1,56 @@
+"""As whom a store is read: what is kept of one principal's reads is not another's to read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Final
+
+from icesql.storage.credentials import is_secret
+
+# What the client of a store takes from the environment when it is given nothing.
+_ENVIRONMENT: Final = (
+    "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE",
+    "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_ROLE_ARN",
+    "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3",
+    "GOOGLE_APPLICATION_CREDENTIALS", "AZURE_CLIENT_ID", "AZURE_TENANT_ID",
+    "AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT_KEY",
+)  # fmt: skip
+_STORES: Final = ("s3.", "client.", "gcs.", "adls.", "hdfs.")
+# A principal that a catalog lends keys for a while is known by what it showed the catalog.
+_LENT: Final = ("s3.session-token", "client.session-token", "gcs.oauth2.token")
+_CATALOG: Final = ("uri", "warehouse", "prefix", "credential", "token", "scope", "type")
+_CHANGING: Final = ("expires", "timeout", "progress")
+
+
+def identity(scheme: str, authority: str, properties: Mapping[str, str]) -> tuple[str, ...]:
+    """Texts that differ wherever endpoint or principal do; secrets are among them.
+
+    Keys that a catalog lends change with every hour: instead of them counts what the catalog is
+    asked with, for it is asked, and may refuse, each time a table is loaded. Whoever has no more
+    than the public name of a principal's key does not have its secret, and so another identity.
+    """
+    is_lent = any(properties.get(name) for name in _LENT) or any(
+        name.startswith("adls.sas-token") for name in properties
+    )
+    asked = {
+        name: str(value)
+        for name, value in properties.items()
+        if name in _CATALOG or name.startswith(("header.", "auth.", "rest.", "oauth2"))
+    }
+    by_catalog = is_lent and "uri" in asked
+    own = {
+        name: str(value)
+        for name, value in properties.items()
+        if name.startswith(_STORES)
+        and not any(word in name for word in _CHANGING)
+        and not (by_catalog and (is_secret(name) or "access-key" in name))
+    }
+    used = {**own, **asked} if by_catalog else own
+    parts = [scheme, authority]
+    for name in sorted(used):
+        parts += [name, used[name]]
+    if not by_catalog and not any(is_secret(name) for name in own):
+        for name in _ENVIRONMENT:
+            parts += [name, os.environ.get(name, "")]
+    return tuple(parts)

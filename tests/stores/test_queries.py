@@ -1,0 +1,279 @@
+"""Queries of tables in an object store: as few requests as there can be, and none twice."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+import icesql
+from icesql.errors import QueryCancelledError, StorageError
+from tests.stores.conftest import GROUP_ROWS, LARGE_FILES, SMALL_FILES, Connect
+from tests.stores.server import Answer, Request, Store, error
+
+SMALL = {"whole_file_size": "8MB"}
+LARGE = {"whole_file_size": "1kB"}
+
+
+def expected(bucket: Path, sql: str) -> list[Any]:
+    """The answer of DuckDB over the files of this machine."""
+    for name in ("small", "large"):
+        sql = sql.replace(f"lake.{name}", f"'{bucket}/lake/{name}/data/*.parquet'")
+    return duckdb.sql(sql).fetchall()
+
+
+def test_small_files_take_one_request_each_and_the_second_query_none(
+    connect: Connect, store: Store, bucket: Path
+) -> None:
+    sql = "SELECT count(*), sum(id), max(name) FROM lake.small WHERE price >= 0"
+    first = connect()
+    answer = expected(bucket, sql)
+    assert first.execute(sql).fetchall() == answer
+    # And metadata, manifest list, manifest.
+    assert [len(store.data_requests), len(store.requests)] == [SMALL_FILES, SMALL_FILES + 3]
+    assert all(each.method == "GET" and each.range is None for each in store.requests)
+    store.clear()
+    assert first.execute(sql).fetchall() == answer
+    assert connect().execute(sql).fetchall() == answer
+    assert store.requests == []
+
+
+def test_a_fresh_process_plans_and_reads_from_the_disk(
+    connect: Connect, store: Store, bucket: Path, tmp_path: Path
+) -> None:
+    sql = "SELECT sum(id) FROM lake.small"
+    connect().execute(sql).fetchall()
+    store.clear()
+    code = (
+        "import icesql, sys\n"
+        f"c = icesql.connect(uri='sqlite:///{bucket}/catalog.db', "
+        f"properties={store.properties()!r}, settings={{'cache_directory': {str(tmp_path / 'cache')!r}}})\n"
+        f"print(c.execute({sql!r}).fetchall(), 'pyarrow' in sys.modules)\n"
+        "c.close()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == f"{expected(bucket, sql)} False"
+    assert store.requests == []
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT sum(id), sum(price) FROM lake.large WHERE day >= DATE '2026-06-01'",
+        "SELECT * FROM lake.large WHERE id = 12345",
+        # A bloom filter that was not fetched must not lose the row.
+        "SELECT * FROM lake.large WHERE name = 'name-0395950'",
+        "SELECT count(*) FROM lake.large a JOIN lake.small b ON a.id = b.id * 70",
+        "SELECT id, name FROM lake.large ORDER BY name LIMIT 3",
+    ],
+)
+@pytest.mark.parametrize("settings", [SMALL, LARGE, {**LARGE, "local_reader": "arrow"}])
+def test_answers_are_those_of_the_files(
+    connect: Connect, bucket: Path, sql: str, settings: dict[str, str]
+) -> None:
+    connection = connect(**settings)
+    answer = expected(bucket, sql)
+    assert answer
+    for _ in range(2):
+        assert connection.execute(sql).fetchall() == answer
+    connection.execute("SET cache = off")
+    assert connection.execute(sql).fetchall() == answer
+
+
+def test_of_large_files_come_footers_and_the_columns_asked_for_once(
+    connect: Connect, store: Store, bucket: Path
+) -> None:
+    connection = connect(**LARGE)
+    sql = "SELECT sum(price) FROM lake.large WHERE id < 5000"
+    answer = connection.execute(sql).fetchall()
+    assert answer == expected(bucket, sql)
+    assert all(each.method == "GET" and each.range is not None for each in store.data_requests)
+    whole = sum(each.stat().st_size for each in bucket.glob("lake/large/data/*"))
+    assert sum(each.sent for each in store.data_requests) < whole / 2
+    store.clear()
+    for again in (connection, connect(**LARGE)):
+        assert again.execute(sql).fetchall() == answer
+    assert store.requests == []
+
+
+def test_a_limit_reads_one_row_group_of_one_file(connect: Connect, store: Store) -> None:
+    assert LARGE_FILES > 1
+    connection = connect(**LARGE)
+    rows = connection.execute("SELECT * FROM lake.large LIMIT 10").fetchall()
+    assert len(rows) == 10
+    assert len({row[0] // GROUP_ROWS for row in rows}) == 1
+    assert len({each.path for each in store.data_requests}) == 1
+    spans = [each.range for each in store.data_requests]
+    assert sum(last + 1 - first for first, last in spans) < 400_000 + 2 * (128 << 10)  # type: ignore[misc, operator]
+
+
+def test_principals_do_not_see_what_others_fetched(connect: Connect, store: Store) -> None:
+    sql = "SELECT sum(id) FROM lake.small"
+    connect().execute(sql).fetchall()
+    store.clear()
+    store.fault = lambda request: error(403, "AccessDenied", "Access Denied")
+    with pytest.raises(StorageError, match="AccessDenied"):
+        connect("AKIAOTHEROTHEROTHERO").execute(sql).fetchall()
+    assert len(store.requests) == 1
+
+
+def test_without_a_cache_nothing_is_left_behind(
+    connect: Connect, store: Store, tmp_path: Path
+) -> None:
+    connection = connect(cache="off")
+    for settings in (SMALL, LARGE):
+        connection.execute(f"SET whole_file_size = '{settings['whole_file_size']}'")
+        connection.execute("SELECT sum(id) FROM lake.small").fetchall()
+    connection.close()
+    del connection
+    again = connect(cache="off")
+    store.clear()
+    again.execute("SELECT sum(id) FROM lake.small").fetchall()
+    assert len(store.data_requests) == SMALL_FILES
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_full_disk_makes_it_slower_and_no_more(
+    connect: Connect, bucket: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.write
+
+    def full(handle: int, data: Any) -> int:
+        if len(data) > 1000:
+            raise OSError(28, os.strerror(28))
+        return real(handle, data)
+
+    monkeypatch.setattr(os, "write", full)
+    sql = "SELECT sum(id), count(DISTINCT name) FROM lake.{}"
+    for settings in (SMALL, LARGE):
+        connection = connect(**settings)
+        for name in ("small", "large"):
+            assert connection.execute(sql.format(name)).fetchall() == expected(
+                bucket, sql.format(f"lake.{name}").replace("lake.lake", "lake")
+            )
+
+
+# ---------------------------------------------------------------------------- errors
+
+
+def test_the_store_says_why(connect: Connect, store: Store) -> None:
+    store.fault = lambda request: (
+        error(400, "ExpiredToken", "The provided token has expired.") if request.is_data else None
+    )
+    for settings in (SMALL, LARGE, {"local_reader": "arrow"}):
+        with pytest.raises(
+            StorageError,
+            match=r"s3://lake/small/data/\S+: ExpiredToken: The provided token has expired\. \(status 400\)",
+        ):
+            connect(**settings).execute("SELECT sum(id) FROM lake.small").fetchall()
+
+
+def test_a_file_that_is_gone_may_have_been_expired(connect: Connect, store: Store) -> None:
+    store.fault = lambda request: (
+        error(404, "NoSuchKey", "The specified key does not exist.")
+        if request.path.endswith("03.parquet")
+        else None
+    )
+    for settings in (SMALL, LARGE, {"local_reader": "arrow"}):
+        with pytest.raises(StorageError, match="expired or removed while reading"):
+            connect(**settings).execute("SELECT sum(id) FROM lake.small").fetchall()
+
+
+@pytest.mark.parametrize("kind", ["error", "cut", "short", "other"])
+def test_answers_that_are_wrong_once_are_asked_for_again(
+    connect: Connect, store: Store, bucket: Path, kind: str
+) -> None:
+    seen: set[tuple[str, object]] = set()
+
+    def once(request: Request) -> Answer | None:
+        if (request.path, request.range) in seen:
+            return None
+        seen.add((request.path, request.range))
+        match kind:
+            case "error":
+                return error(503, "SlowDown", "Please reduce your request rate.")
+            case "cut":
+                return Answer(cut=100)
+            case _ if not request.is_data:
+                return None  # nobody knows of metadata how long it is
+            case "short":
+                return Answer(headers={"Content-Length": "100"}, cut=100)
+            case _:
+                return Answer(206, b"x" * 50, {"Content-Range": "bytes 7-56/1000"})
+
+    store.fault = once
+    for settings, name in ((SMALL, "small"), (LARGE, "large")):
+        sql = f"SELECT sum(id), count(DISTINCT name) FROM lake.{name}"
+        assert connect(**settings).execute(sql).fetchall() == expected(bucket, sql)
+
+
+@pytest.mark.parametrize("where", ["metadata.json", "snap-", "-m0.avro", ".parquet"])
+@pytest.mark.parametrize("settings", [SMALL, LARGE, {"local_reader": "arrow"}])
+def test_a_store_that_hangs_holds_nobody(
+    connect: Connect, store: Store, where: str, settings: dict[str, str]
+) -> None:
+    store.fault = lambda request: Answer(stall=60) if where in request.path else None
+    connection = connect(**settings, query_timeout="1")
+    started = time.monotonic()
+    with pytest.raises(QueryCancelledError):
+        connection.execute("SELECT sum(id) FROM lake.small").fetchall()
+    connection.close()
+    assert time.monotonic() - started < 1.5 + 0.5
+    store.fault = None
+    again = connect(**settings)
+    assert len(again.execute("SELECT id FROM lake.small").fetchall()) == SMALL_FILES * 40
+
+
+def test_cancel_ends_a_query_that_waits_for_a_store(connect: Connect, store: Store) -> None:
+    import threading
+
+    asked = threading.Event()
+
+    def hang(request: Request) -> Answer | None:
+        if not request.is_data:
+            return None
+        asked.set()
+        return Answer(stall=60)
+
+    store.fault = hang
+    cursor = connect(**LARGE).cursor()
+    ended: list[float] = []
+
+    def run() -> None:
+        with pytest.raises(icesql.Error):
+            cursor.execute("SELECT sum(id) FROM lake.large").fetchall()
+        ended.append(time.monotonic())
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    assert asked.wait(20)
+    cancelled = time.monotonic()
+    cursor.cancel()
+    thread.join(20)
+    assert ended[0] - cancelled < 0.5
+
+
+def test_the_command_shows_and_clears_the_cache(connect: Connect, tmp_path: Path) -> None:
+    connect().execute("SELECT sum(id) FROM lake.small").fetchall()
+
+    def run(*arguments: str) -> str:
+        return subprocess.run(
+            [sys.executable, "-m", "icesql", "cache", *arguments],
+            env={**os.environ, "ICESQL_CACHE_DIRECTORY": str(tmp_path / "cache")},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        ).stdout
+
+    assert f"in {SMALL_FILES + 3} files" in run()
+    assert "in 0 files" in run("clear")
+    assert "kept             0 B of" in run()
