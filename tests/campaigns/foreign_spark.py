@@ -122,7 +122,7 @@ class SparkCourt:
             found = self.ask_icesql(engine, sql)
             if by == "golden" and isinstance(found, Answer) and isinstance(expected, Answer):
                 found = as_spark_prints(found, golden.kinds)
-            found_here = judge(again_first(expected, again), lambda f=found: f, again)
+            found_here = judge(again_first(expected, again), lambda f=found: f)
             if found_here.word == "ties" and not _ORDERED.search(sql):
                 found_here = Verdict("same")
             yield engine, found_here

@@ -133,12 +133,12 @@ def test_loops_fill_in_their_variable(suite: Path) -> None:
 def test_verdicts(found: dict[str, list[object]] | Exception, word: str) -> None:
     expected = answer_of(pa.table({"i": [1, 2]}))
     answer = Failure(found) if isinstance(found, Exception) else answer_of(pa.table(found))
-    assert judge(lambda: expected, lambda: answer, lambda: expected).word == word
+    assert judge(lambda: expected, lambda: answer, [lambda: expected]).word == word
 
 
 def test_an_answer_that_depends_on_the_order_of_rows_is_open() -> None:
     one, two, three = (answer_of(pa.table({"i": [n]})) for n in (1, 2, 3))
-    assert judge(lambda: one, lambda: two, lambda: three).word == "open"
+    assert judge(lambda: one, lambda: two, [lambda: one, lambda: three]).word == "open"
 
 
 def test_values_of_one_type_are_equal_in_every_unit_and_others_differ() -> None:

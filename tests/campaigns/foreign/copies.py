@@ -127,14 +127,14 @@ class Copies:
         return made + (f" -- and {more} rows more" if more > 0 else "")
 
     @contextmanager
-    def reversed(self) -> Iterator[None]:
-        """A block in which the tables of the mirror hold their rows in the other direction."""
+    def reordered(self, order: str) -> Iterator[None]:
+        """A block in which the tables of the mirror hold their rows in another order."""
         self.mirror.execute("BEGIN")
         try:
             for schema, name in self.copied:
                 place = f"{_quoted(schema)}.{_quoted(name)}"
                 self.mirror.execute(
-                    f"CREATE TEMP TABLE turned AS FROM {place} ORDER BY rowid DESC; DELETE FROM "
+                    f"CREATE TEMP TABLE turned AS FROM {place} ORDER BY {order}; DELETE FROM "
                     f"{place}; INSERT INTO {place} FROM turned; DROP TABLE turned"
                 )
             yield

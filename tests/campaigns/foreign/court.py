@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ _ELSEWHERE = re.compile(
     re.IGNORECASE,
 )
 _SHOWS = re.compile(r"\s*(show|describe|desc)\b", re.IGNORECASE)
+_ORDERS = ("rowid DESC", "hash(rowid)")
 _SIDE_EFFECT = re.compile(r"\b(nextval|setval|setseed)\b", re.IGNORECASE)
 _NOT_HERE = re.compile(r"\s*(install|load|attach\s+'(https?|s3):)", re.IGNORECASE)
 _TIME_ZONE = re.compile(r"\s*set\s+(?:global\s+|session\s+)?timezone\s*(?:=|to)\s*'?([^';]+)", re.I)
@@ -79,7 +81,7 @@ class Court:
         found = judge(
             lambda: ask(self.mirror, sql, SECONDS),
             lambda: self._ask_icesql(sql),
-            lambda: self._ask_reordered(sql),
+            [partial(self._ask_reordered, sql, order) for order in _ORDERS],
         )
         refused = found.word in ("refused", "both", "error")
         if _SHOWS.match(sql) or (refused and _ELSEWHERE.search(sql)):
@@ -109,8 +111,8 @@ class Court:
         except Exception as error:
             return Failure(error)
 
-    def _ask_reordered(self, sql: str) -> Answer | Failure:
-        with self.copies.reversed():
+    def _ask_reordered(self, sql: str, order: str) -> Answer | Failure:
+        with self.copies.reordered(order):
             return ask(self.mirror, sql, SECONDS)
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ uncopied  a table of the statement could not be copied
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,10 +57,10 @@ class Verdict:
 Ask = Callable[[], Answer | Failure]
 
 
-def judge(reference: Ask, asked: Ask, reordered: Ask) -> Verdict:
+def judge(reference: Ask, asked: Ask, reordered: Sequence[Ask] = ()) -> Verdict:
     """The verdict on one statement; each function asks once.
 
-    ``reference`` may be called again, and ``reordered`` is it over rows in another order.
+    ``reference`` may be called again, and ``reordered`` are it over rows in other orders.
     """
     import icesql
 
@@ -85,9 +85,9 @@ def judge(reference: Ask, asked: Ask, reordered: Ask) -> Verdict:
         return Verdict("random")
     if kind == "order":
         return Verdict("ties")
-    other = reordered()
-    if isinstance(other, Failure) or differ(expected, other) not in (None, "order"):
-        return Verdict("open", first_difference(expected, found))
+    for other in (ask() for ask in reordered):
+        if isinstance(other, Failure) or differ(expected, other) not in (None, "order"):
+            return Verdict("open", first_difference(expected, found))
     return Verdict("WRONG", f"{kind}: {first_difference(expected, found)}")
 
 
