@@ -106,6 +106,8 @@ def test_other_statements_are_refused_by_name(word: str, dialect: str | None) ->
         ("SELECT * FROM t UNPIVOT (a FOR b IN (c, d))", "PIVOT"),
         ("SELECT * FROM t POSITIONAL JOIN u", "POSITIONAL JOIN"),
         ("SELECT #1 FROM t", "#1"),
+        ("SELECT list(a) EXPORT_STATE FROM t", "EXPORT_STATE"),
+        ("SELECT f(sum(a + (1)) FILTER (WHERE a > 1) export_state) FROM t", "EXPORT_STATE"),
         ("WITH x AS (DELETE FROM t RETURNING a) SELECT * FROM x", "DELETE"),
         ("WITH x AS (INSERT INTO t VALUES (1) RETURNING a) SELECT * FROM x", "INSERT"),
         ("SELECT /*+ BROADCAST(t) */ a FROM t", "hint"),
@@ -160,6 +162,7 @@ def test_a_clause_that_sqlglot_would_drop_is_an_error(sql: str) -> None:
         "SELECT '/*+ x */' FROM t /* plain */",
         "SELECT COLUMNS('a.*'), * REPLACE (a + 1 AS a) FROM t",
         "SELECT a FROM information_schema.tables",
+        "SELECT export_state FROM (SELECT 1 AS export_state) export_state",
     ],
 )
 def test_what_is_harmless_is_accepted(sql: str) -> None:

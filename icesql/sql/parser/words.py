@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 from sqlglot.tokens import Token, TokenType
@@ -50,6 +51,8 @@ _AFTER_COMMA: Final = ENDS_CLAUSE - {
     TokenType.FROM, TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.SELECT,
     TokenType.THEN, TokenType.LIMIT, TokenType.ALIAS,
 }  # fmt: skip
+# Words that a derived table, whose alias may be any, stands behind.
+_NO_CALLS: Final = frozenset({"FROM", "JOIN", "LATERAL"})
 
 
 def check_tokens(tokens: Sequence[Token]) -> None:
@@ -83,6 +86,25 @@ def check_tokens(tokens: Sequence[Token]) -> None:
             after = tokens[index + 2] if index + 2 < count else None
             if after is None or after.token_type in ENDS_CLAUSE:
                 raise _nothing_follows(following, after, "(")
+    _check_states(tokens)
+
+
+def _check_states(tokens: Sequence[Token]) -> None:
+    """Refuse ``sum(x) EXPORT_STATE``: sqlglot reads an alias, and a state means DuckDB alone."""
+    if not any(token.text.upper() == "EXPORT_STATE" for token in tokens):
+        return
+    calls: list[bool] = []
+    closed = False
+    for before, token in pairwise(tokens):
+        if token.text.upper() == "EXPORT_STATE" and closed and token.token_type == TokenType.VAR:
+            raise unsupported("EXPORT_STATE", token.start, "aggregate the rows themselves")
+        closed = False
+        if token.token_type == TokenType.L_PAREN:
+            calls.append(
+                before.text.replace("_", "a").isalnum() and before.text.upper() not in _NO_CALLS
+            )
+        elif token.token_type == TokenType.R_PAREN and calls:
+            closed = calls.pop()
 
 
 def check_comments(tokens: Sequence[Token], sql: str) -> None:
