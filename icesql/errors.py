@@ -34,10 +34,14 @@ class Error(Exception):
     """Root of every error of icesql; ``str()`` is the whole message.
 
     ``while_reading`` is set on errors of an engine that another reader of the same files might
-    not have.
+    not have. ``line`` is the line of the SQL, from 1, where one is known.
     """
 
     while_reading = False
+    line: int | None = None
+    # Where in the SQL an engine found it, and how many characters at the end say what to do.
+    sql_offset: int | None = None
+    hint_length = 0
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Errors cross process walls (Spark workers); the constructors of the subclasses take
@@ -98,7 +102,7 @@ class _InSql(Error):
     position: tuple[int, int] | None
 
     @property
-    def line(self) -> int | None:
+    def line(self) -> int | None:  # type: ignore[override]
         """The line, from 1."""
         return self.position[0] if self.position else None
 
@@ -123,6 +127,14 @@ def placing(sql: str) -> Iterator[None]:
         yield
     except _InSql as error:
         error.place(sql)
+        raise
+    except Error as error:
+        if error.sql_offset is not None and error.line is None:
+            error.line, column = position(sql, error.sql_offset)
+            text = str(error)
+            end = len(text) - error.hint_length
+            where = f" (line {error.line}, column {column})"
+            error.args = (text[:end] + where + text[end:],)
         raise
 
 
@@ -385,10 +397,10 @@ class MissingExtraError(OperationalError):
 
 
 def similar_names(name: str, candidates: Iterable[str], most: int = 3) -> tuple[str, ...]:
-    """The candidates nearest to ``name``, ignoring case, best first."""
+    """The candidates nearest to ``name``, ignoring case, best first; never the name itself."""
     import difflib
 
-    by_lower = {candidate.lower(): candidate for candidate in candidates}
+    by_lower = {each.lower(): each for each in candidates if each != name}
     found = difflib.get_close_matches(name.lower(), list(by_lower), n=most, cutoff=0.6)
     return tuple(by_lower[lower] for lower in found)
 

@@ -16,6 +16,7 @@ from icesql.errors import (
     NotSupportedError,
     ProgrammingError,
     QueryCancelledError,
+    placing,
 )
 from icesql.storage.credentials import redact_urls
 
@@ -55,6 +56,7 @@ class Cursor:
         self._ready: deque[Row] = deque()
         self._process = os.getpid()
         self._closed = False
+        self._sql = ""
         self._cancel = threading.Event()
         self._started = self._ended = 0.0
         # One statement at a time; nobody who fetches, cancels or closes waits for it.
@@ -96,7 +98,7 @@ class Cursor:
     def _run(self, script: Script, started: float) -> None:
         """Run the next statement of a script."""
         self._release()
-        self._cancel, self._started = threading.Event(), started
+        self._cancel, self._started, self._sql = threading.Event(), started, script.sql
         with self._at_work():
             outcome = script.run(self._cancel, self.progress)
         self._outcome, self._result = outcome, outcome.result
@@ -274,7 +276,7 @@ class Cursor:
     def _at_work(self) -> Iterator[None]:
         """Whatever fails because this was closed meanwhile is an InterfaceError."""
         try:
-            with self._session.without_secrets():
+            with self._session.without_secrets(), placing(self._sql):
                 yield
         except (InterfaceError, QueryCancelledError):
             raise

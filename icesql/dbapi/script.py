@@ -34,6 +34,11 @@ class Script:
                 files=session.names.access.files is not False,
             )
 
+    @property
+    def sql(self) -> str:
+        """The whole text."""
+        return self._sql
+
     def __len__(self) -> int:
         return len(self._statements)
 

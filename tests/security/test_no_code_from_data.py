@@ -280,6 +280,7 @@ BUILT = {
     "file_facts.py: FileFacts.expression": "numbers and icesql's own aliases",
     "file_facts.py: FileFacts.join": "names of icesql's own relations",
     "instance.py: Instance.__init__": "folders as literals",
+    "messages.py: programming_error": "a message for people",
     "engine.py: LocalResult._select": "expressions over columns c0, c1 … and the query itself",
     "finer_types.py: _micros": "words of the file; its gaps take expressions",
     "finer_types.py: _nanos": "words of the file; its gaps take expressions",

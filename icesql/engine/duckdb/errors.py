@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
+from icesql.engine.duckdb.messages import data_error, programming_error, read
 from icesql.engine.duckdb.sql.size_guards import size_error
 from icesql.errors import (
     CorruptFileError,
@@ -40,14 +41,20 @@ def is_fatal(error: BaseException) -> bool:
     return isinstance(_original(error), duckdb.FatalException | duckdb.InternalException)
 
 
-def translate(error: Exception, file_names: Iterable[str]) -> Error:
+def translate(
+    error: Exception,
+    file_names: Iterable[str],
+    place: Callable[[int], int | None] | None = None,
+) -> Error:
     """The icesql error for something that DuckDB raised while it ran a query.
 
+    ``place`` gives the offset in the user's SQL for a byte of the SQL that DuckDB was given.
     ``while_reading`` is set where the files, not the query, may be at fault.
     """
     import duckdb
 
-    text = _text(error)
+    text, told = read(str(error))
+    at = None if place is None or "position" not in told else place(int(told["position"]))
     if (limit := size_error(text)) is not None:
         return limit
     found: Error
@@ -59,7 +66,7 @@ def translate(error: Exception, file_names: Iterable[str]) -> Error:
                 f"out of memory: {text}; raise memory_limit or read fewer columns and rows"
             )
         case duckdb.ParserException() | duckdb.BinderException() | duckdb.CatalogException():
-            return ProgrammingError(text)
+            return programming_error(text, at)
         case duckdb.PermissionException():
             return ProgrammingError(f"refused: {text}")
         case duckdb.ConversionException() | duckdb.OutOfRangeException():
@@ -68,7 +75,7 @@ def translate(error: Exception, file_names: Iterable[str]) -> Error:
                     f"the integer {wide[1]} has more than 38 digits, the most that a result holds; "
                     "CAST it to VARCHAR or DOUBLE"
                 )
-            found = DataError(text)
+            found = data_error(text, at)
         case duckdb.FatalException() | duckdb.InternalException():
             found = InternalError(f"the local engine failed: {text}")
         case duckdb.IOException() | OSError():
@@ -77,7 +84,7 @@ def translate(error: Exception, file_names: Iterable[str]) -> Error:
             found = DataError("the local engine failed on a value that is not text")
         case _:
             # What DuckDB's decoders meet in a damaged file has no class and no wording of its own.
-            found = _file_error(text, file_names) or DataError(text)
+            found = _file_error(text, file_names) or data_error(text, at)
             found.while_reading = True
             return found
     reading = isinstance(
@@ -114,9 +121,3 @@ def _file_error(text: str, file_names: Iterable[str]) -> Error | None:
     if _MISSING.search(text):
         return StorageError(path, VANISHED)
     return CorruptFileError(path, text)
-
-
-def _text(error: Exception) -> str:
-    """The message without DuckDB's class prefix and source excerpt."""
-    text = re.split(r"\n\n(?:LINE |Stack Trace)", str(error), maxsplit=1)[0].strip()
-    return re.sub(r"^[A-Z][A-Za-z ]* Error: ", "", text)

@@ -26,6 +26,8 @@ _CLOSED_OFF: Final = {
     "allow_community_extensions": False,
     "allow_persistent_secrets": False,
     "arrow_lossless_conversion": True,
+    # Messages with the place in the SQL that they are about.
+    "errors_as_json": True,
 }
 
 

@@ -1,0 +1,153 @@
+"""What DuckDB says of a query, in fewer words and in those of its user: what, where, what to do.
+
+Left out are lists of candidates, settings of DuckDB that icesql has not, and names that a user
+never wrote. Types are called as people write them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from icesql.errors import (
+    AmbiguousColumnError,
+    ColumnNotFoundError,
+    DataError,
+    Error,
+    ProgrammingError,
+    UnsupportedSqlError,
+)
+
+_TYPES: Final = {
+    "INT8": "TINYINT", "INT16": "SMALLINT", "INT32": "INTEGER", "INT64": "BIGINT",
+    "INT128": "HUGEINT", "UINT8": "UTINYINT", "UINT16": "USMALLINT", "UINT32": "UINTEGER",
+    "UINT64": "UBIGINT", "UINT128": "UHUGEINT", "INTEGER_LITERAL": "INTEGER",
+    "STRING_LITERAL": "VARCHAR",
+}  # fmt: skip
+_TYPE: Final = re.compile(rf"\b(?:{'|'.join(_TYPES)})\b")
+# Names that stand in the engine's text for what the user wrote.
+_HIDDEN: Final = re.compile(r"__(?:scan|file|col)_|icesql_\w+_[0-9a-f]{32}|\bq\.c\d+\b|#\d+")
+_CANDIDATES: Final = re.compile(r"\s*\n\s*(?:Candidate|Did you mean)\b.*", re.DOTALL)
+_SETTING: Final = re.compile(r"""[,;]? ?(?:or )?(?:Use |use )?"?SET [a-z_]+ ?=.*""", re.DOTALL)
+_NAME: Final = re.compile(r'"([^"]+)"')
+
+_NO_FUNCTION: Final = re.compile(
+    r"No function matches the given name and argument types '(.*)'\. You might need", re.DOTALL
+)
+_NO_COLUMN: Final = re.compile(r'Referenced column "(.*)" not found in FROM clause!')
+_NO_TABLE: Final = re.compile(r'Referenced table "(.*)" not found!')
+_AMBIGUOUS: Final = re.compile(r'Ambiguous reference to column name "(.*?)" \(use: (.*)\)')
+_MISSING: Final = re.compile(r"\w+ Function with name \"?(.*?)\"? does not exist!")
+_NO_FIELD: Final = re.compile(r'Could not find key "(.*)" in struct')
+_DIVISION: Final = re.compile(r"Division by zero(?: in expression (.*?))?\. Use TRY")
+_GROUP_BY: Final = re.compile(r'column "(.*)" must appear in the GROUP BY clause')
+_CAST_FROM: Final = re.compile(r" when casting from source column \S+$")
+_OPERATORS: Final = re.compile(r"[^\w\s]+")
+
+
+def read(text: str) -> tuple[str, Mapping[str, Any]]:
+    """A message of DuckDB's without the class in front, and what it tells as JSON, if it does."""
+    text = re.split(r"\n\n(?:LINE |Stack Trace)", text, maxsplit=1)[0].strip()
+    text = re.sub(r"^[A-Z][A-Za-z ]* Error: ", "", text)
+    if text.startswith("{"):
+        try:
+            told = json.loads(text)
+        except ValueError:
+            return text, {}
+        if isinstance(told, dict) and "exception_message" in told:
+            return str(told["exception_message"]).strip(), told
+    return text, {}
+
+
+def programming_error(text: str, at: int | None) -> Error:
+    """What DuckDB's binder refuses, as an error at the offset ``at`` of the user's SQL."""
+    if found := _AMBIGUOUS.match(text):
+        candidates = [each for each in re.findall(r"'([^']*)'", found[2]) if _shown(each)]
+        return AmbiguousColumnError(found[1], candidates=candidates, offset=at)
+    if (found := _NO_COLUMN.match(text)) and _shown(found[1]):
+        return ColumnNotFoundError(found[1], similar=_candidates(text), offset=at)
+    if (found := _NO_TABLE.match(text)) and _shown(found[1]):
+        near = _candidates(text)
+        hint = f"FROM has {' and '.join(map(_quoted, near))}" if near else ""
+        return placed(ProgrammingError, f'table "{found[1]}" is not in FROM', hint, at)
+    if found := _MISSING.match(text):
+        near = _candidates(text)
+        hint = f"did you mean {near[0]}()?" if near else ""
+        return UnsupportedSqlError(f"the function {found[1]}()", hint=hint, offset=at)
+    if found := _NO_FUNCTION.match(text):
+        return placed(ProgrammingError, *_no_function(found[1]), at)
+    if found := _NO_FIELD.match(text):
+        near = _candidates(text)
+        hint = f"it has {', '.join(map(_quoted, near))}" if near else ""
+        return placed(ProgrammingError, f'the struct has no field "{found[1]}"', hint, at)
+    if (found := _GROUP_BY.match(text)) and _shown(found[1]):
+        return placed(
+            ProgrammingError,
+            f'column "{found[1]}" must appear in GROUP BY or in an aggregate',
+            f"add it to GROUP BY, or use any_value({found[1]})",
+            at,
+        )
+    if text.startswith("WHERE clause cannot contain aggregates"):
+        return placed(ProgrammingError, "WHERE cannot contain aggregates", "use HAVING", at)
+    return placed(ProgrammingError, *_shortened(text), at)
+
+
+def data_error(text: str, at: int | None) -> Error:
+    """What DuckDB cannot compute, as a DataError at the offset ``at`` of the user's SQL."""
+    if found := _DIVISION.match(text):
+        expression = f" in {found[1]}" if found[1] and _shown(found[1]) else ""
+        hint = "divide by nullif(…, 0), or write TRY(…), to get NULL"
+        return placed(DataError, f"Division by zero{expression}", hint, at)
+    if text.startswith("More than one row returned by a subquery"):
+        what = "a subquery that stands for one value returned more than one row"
+        return placed(DataError, what, "add LIMIT 1 or an aggregate", at)
+    return placed(DataError, *_shortened(text), at)
+
+
+def placed(kind: Callable[[str], Error], what: str, hint: str, at: int | None) -> Error:
+    """An error of ``kind`` whose position, once it is known, stands before its hint."""
+    error = kind(f"{what}; {hint}" if hint else what)
+    error.sql_offset, error.hint_length = at, len(hint) + 2 if hint else 0
+    return error
+
+
+def _no_function(call: str) -> tuple[str, str]:
+    name, _, rest = call.partition("(")
+    arguments = _typed(rest.removesuffix(")"))
+    name = name.strip('"')
+    if _OPERATORS.fullmatch(name):
+        listed = " and ".join(arguments.split(", ")) if arguments.count(", ") == 1 else arguments
+        return f"the operator {name} does not take {listed}", "CAST one side to another type"
+    if not arguments:
+        return f"{name}() needs arguments", ""
+    return f"{name}() does not take ({arguments})", "CAST an argument, or give other ones"
+
+
+def _shortened(text: str) -> tuple[str, str]:
+    text = _SETTING.sub("", _CANDIDATES.sub("", text)).strip()
+    text = text.removesuffix("You might need to add explicit type casts.").strip()
+    text = _CAST_FROM.sub("", text) if _HIDDEN.search(text) else text
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line for line in lines if not _HIDDEN.search(line)] or ["the engine refuses this"]
+    first, *others = [_typed(line) for line in lines]
+    return first.rstrip("!."), "; ".join(others)
+
+
+def _typed(text: str) -> str:
+    return _TYPE.sub(lambda found: _TYPES[found[0]], text)
+
+
+def _candidates(text: str) -> list[str]:
+    """The names that DuckDB offers, without the engine's own."""
+    listed = text.partition("\n")[2]
+    return [each for each in _NAME.findall(listed) if _shown(each)][:3]
+
+
+def _shown(name: str) -> bool:
+    return _HIDDEN.search(name) is None
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'
