@@ -131,6 +131,8 @@ class SparkCourt:
         """Close icesql's connections and forget the session's tables."""
         for each in self.icesql.values():
             each.close()
+        with suppress(Exception):
+            self.spark.catalog.setCurrentDatabase("default")
         for table in self.spark.catalog.listTables():
             with suppress(Exception):
                 kind = "VIEW" if table.tableType in ("VIEW", "TEMPORARY") else "TABLE"

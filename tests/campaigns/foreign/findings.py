@@ -102,9 +102,12 @@ def done(kept: Path) -> set[str]:
 
 @contextmanager
 def keep_in(kept: Path, file: Path) -> Iterator[Keep]:
-    """A block that judges ``file`` in this process; only whole files are kept."""
+    """A block that judges ``file`` in this process; an exception there is the finding "died"."""
     found: list[Finding] = []
-    yield found.append
+    try:
+        yield found.append
+    except Exception as error:
+        found.append(Finding(str(file), "died", note=f"{type(error).__name__}: {error}"[:300]))
     with kept.open("a") as out:
         for finding in found:
             out.write(json.dumps(asdict(finding)) + "\n")
