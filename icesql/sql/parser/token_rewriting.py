@@ -14,6 +14,7 @@ from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
 from icesql.sql.files import reader_of
+from icesql.sql.parser.duckdb_words import read_as_duckdb
 from icesql.sql.positions import offset_of, syntax_error, unsupported
 
 _AMOUNT: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?\s*[A-Za-z]+")
@@ -143,6 +144,7 @@ def rewrite_tokens(tokens: Sequence[Token], sql: str, *, duckdb: bool) -> Rewrit
     made: list[Token] = []
     intervals: list[str] = []
     skipped = False
+    given, tokens = tokens, read_as_duckdb(tokens) if duckdb else tokens
     for index, token in enumerate(tokens):
         kind = token.token_type
         before = made[-1] if made else None
@@ -172,7 +174,7 @@ def rewrite_tokens(tokens: Sequence[Token], sql: str, *, duckdb: bool) -> Rewrit
             # A prefix alias (a: expression) would take any word for its name, also SELECT.
             token = _like(token, TokenType.PARAMETER, "$")
         made.append(token)
-    return Rewriting(made, tokens, intervals, sql, duckdb)
+    return Rewriting(made, given, intervals, sql, duckdb)
 
 
 def _is_whole_text(text: str) -> bool:
