@@ -14,7 +14,8 @@ import pytest
 
 import icesql
 from icesql.errors import QueryCancelledError, StorageError
-from tests.stores.conftest import GROUP_ROWS, LARGE_FILES, SMALL_FILES, Connect
+from tests.stores.conftest import Connect
+from tests.stores.lake import GROUP_ROWS, LARGE_FILES, SMALL_FILES
 from tests.stores.server import Answer, Request, Store, error
 
 SMALL = {"whole_file_size": "8MB"}
@@ -259,6 +260,15 @@ def test_cancel_ends_a_query_that_waits_for_a_store(connect: Connect, store: Sto
     cursor.cancel()
     thread.join(20)
     assert ended[0] - cancelled < 0.5
+
+
+def test_a_store_that_fails_now_and_then_gives_right_rows_or_a_clear_error(bucket: Path) -> None:
+    """The campaign of ``tests/campaigns/store_faults.py`` in small."""
+    from tests.campaigns.store_faults import run
+
+    ends = run(bucket, 16, seed=11, errors=0.05, cuts=0.02, slow=0.02)
+    assert ends["right"] >= 15
+    assert set(ends) <= {"right", "StorageError", "CorruptFileError"}
 
 
 def test_the_command_shows_and_clears_the_cache(connect: Connect, tmp_path: Path) -> None:
