@@ -14,6 +14,7 @@ from icesql.context import QueryContext
 from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE, Leaf
 from icesql.iceberg.metadata_columns import DELETED, METADATA_IDS
 from icesql.iceberg.types import IcebergType, NestedField
+from icesql.read.ahead import ReadAhead
 from icesql.read.columns.arrow_schema import arrow_schema
 from icesql.read.columns.metadata_values import MetadataColumn, metadata_column
 from icesql.read.columns.partition_constants import partition_constants
@@ -40,8 +41,13 @@ def read_task(
     """
     query = query or QueryContext()
     relations = DeleteRelations(task.context, task.tasks, query)
-    for file_task in task.tasks:
-        yield from read_file(file_task, task.context, query, relations)
+    ahead = ReadAhead(task.tasks, task.context, query)
+    try:
+        for index, file_task in enumerate(task.tasks):
+            ahead.reach(index)
+            yield from read_file(file_task, task.context, query, relations)
+    finally:
+        ahead.close()
 
 
 def read_file(

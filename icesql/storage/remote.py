@@ -20,6 +20,7 @@ from icesql.storage.stores.options import is_plain_key
 if TYPE_CHECKING:
     import threading
 
+    from icesql.context import QueryContext
     from icesql.storage.stores.blocks import Shelf
     from icesql.storage.stores.cached import Blocks
     from icesql.storage.stores.files import StoredFile
@@ -44,7 +45,7 @@ class RemoteFiles:
         self._arrow = ArrowFiles(properties)
         self._clients: dict[tuple[str, str], StoreClient | None] = {}
         # What a scan has already asked for, by URI and length.
-        self.ahead: dict[tuple[str, int], StoredFile] = {}
+        self._ahead: dict[tuple[str, int], StoredFile] = {}
         self._shelves: dict[tuple[str, str], tuple[Any, Shelf | None]] = {}
 
     def filesystem(self, uri: str) -> tuple[Any, str]:
@@ -98,8 +99,21 @@ class RemoteFiles:
         """
         if length == 0:
             return b""
-        end = None if length is None else offset + length
-        return bytes(self.get(uri, offset, end, most=most).data)
+        if length is None:
+            return bytes(self.get(uri, offset, most=most).data)
+        shelf = self.shelf(uri) if is_telling(uri) else None
+        if shelf is None:
+            return bytes(self.get(uri, offset, offset + length, most=most).data)
+        name, end = shelf.name(uri, None), offset + length
+        for part in shelf.parts(name):
+            if part[0] <= offset and end <= part[1]:
+                found = shelf.read_part(name, part, offset, end)
+                if found is not None:
+                    return found
+        data = bytes(self.get(uri, offset, end, most=most).data)
+        with suppress(OSError):
+            shelf.put_part(name, offset, data)
+        return data
 
     def read_whole(self, uri: str, most: int) -> bytes:
         """A file of at most ``most`` bytes, kept on disk if its name exists only once.
@@ -138,15 +152,33 @@ class RemoteFiles:
         from icesql.storage.stores.files import OtherLength, StoredFile
         from icesql.storage.stores.stream import StoredStream
 
-        whole = length <= _WHOLE_BYTES
-        file = self.ahead.get((uri, length)) or StoredFile(self, uri, length, whole=whole)
-        file.fetch([(max(length - _FOOTER_BYTES, 0), length)])
+        file = self._ahead.pop((uri, length), None)
+        if file is None:
+            file = self._asked(uri, length, None)
         try:
             file.read_at(length - 8, 8)
         except OtherLength as other:
             # Some writers record a wrong length; readers look whether it is the same file.
             file = StoredFile(self, uri, other.length)
         return cast(BinaryIO, StoredStream(file))
+
+    def ask(self, uri: str, length: int, query: QueryContext) -> None:
+        """Ask for what ``stream`` will read first of a file; ``leave`` when it will not."""
+        if (uri, length) not in self._ahead:
+            self._ahead[uri, length] = self._asked(uri, length, query)
+
+    def leave(self) -> None:
+        """End what was asked for ahead and not opened."""
+        ahead, self._ahead = self._ahead, {}
+        for file in ahead.values():
+            file.leave()
+
+    def _asked(self, uri: str, length: int, query: QueryContext | None) -> StoredFile:
+        from icesql.storage.stores.files import StoredFile
+
+        file = StoredFile(self, uri, length, query=query, whole=length <= _WHOLE_BYTES)
+        file.fetch([(max(length - _FOOTER_BYTES, 0), length)])
+        return file
 
     def list_folder(self, uri: str) -> list[str]:
         """Names of the files directly in a folder, sorted."""

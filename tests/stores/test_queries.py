@@ -105,6 +105,20 @@ def test_of_large_files_come_footers_and_the_columns_asked_for_once(
     assert store.requests == []
 
 
+def test_the_arrow_reader_asks_ahead_and_for_nothing_twice(
+    connect: Connect, store: Store, bucket: Path
+) -> None:
+    store.latency = 0.1
+    connection = connect(local_reader="arrow", threads="1")
+    sql = "SELECT count(*), sum(id) FROM lake.small"
+    assert connection.execute(sql).fetchall() == expected(bucket, sql)
+    assert len(store.data_requests) == SMALL_FILES
+    assert store.most_at_once >= SMALL_FILES // 2
+    store.clear()
+    assert connect(local_reader="arrow").execute(sql).fetchall() == expected(bucket, sql)
+    assert store.requests == []
+
+
 def test_a_limit_reads_one_row_group_of_one_file(connect: Connect, store: Store) -> None:
     assert LARGE_FILES > 1
     connection = connect(**LARGE)

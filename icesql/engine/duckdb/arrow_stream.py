@@ -14,6 +14,7 @@ from icesql.errors import QueryCancelledError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from icesql.read.ahead import ReadAhead
     from icesql.read.deletes.delete_relations import DeleteRelations
     from icesql.scan.tasks.task import FileScanTask, ScanContext
 
@@ -97,14 +98,17 @@ class TaskStream(ArrowStream):
             yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _read_ahead(self) -> Iterator[pa.RecordBatch]:
+        from icesql.read.ahead import ReadAhead
+
         results: queue.Queue[Any] = queue.Queue(_QUEUED_BATCHES)
         finished = threading.Event()
-        pending = iter(self._tasks)
+        ahead = ReadAhead(self._tasks, self._context, self._query)
+        pending = enumerate(self._tasks)
         lock = threading.Lock()
         threads = [
             threading.Thread(
                 target=self._produce,
-                args=(pending, lock, results, finished),
+                args=(pending, ahead, lock, results, finished),
                 name="icesql-read",
                 daemon=True,
             )
@@ -130,10 +134,12 @@ class TaskStream(ArrowStream):
                     yield item
         finally:
             finished.set()
+            ahead.close()
 
     def _produce(
         self,
-        pending: Iterator[FileScanTask],
+        pending: Iterator[tuple[int, FileScanTask]],
+        ahead: ReadAhead,
         lock: threading.Lock,
         results: queue.Queue[Any],
         finished: threading.Event,
@@ -152,7 +158,8 @@ class TaskStream(ArrowStream):
         try:
             while True:
                 with lock:
-                    task = next(pending, None)
+                    index, task = next(pending, (0, None))
+                    ahead.reach(index)
                 if task is None:
                     break
                 for batch in read_file(task, self._context, self._query, self._relations):

@@ -58,6 +58,11 @@ class OpenedFiles:
         """Whether all of a file can be read without a request."""
         return location not in self._stored
 
+    def at_end(self, function: Callable[[], None]) -> None:
+        """Call ``function`` when the query ends, if it reads object stores."""
+        if self._files is not None:
+            self._files.at_end(function)
+
     def fetch(self, context: ScanContext, tasks: Sequence[FileScanTask]) -> None:
         """Fetch small files and the footers of large ones. Raises StorageError."""
         storage = context.storage

@@ -226,11 +226,16 @@ class RelationBuilder:
 
     def _without_deleted(self, context: ScanContext, group: FileGroup, prefix: str) -> Relation:
         from icesql.engine.duckdb.relations.deletes import by_sequence_number, live_rows
+        from icesql.read.ahead import ReadAhead
         from icesql.read.deletes.delete_relations import DeleteRelations
 
         tasks = by_sequence_number(group.tasks)
         columns = grouping.columns_to_read(context, tasks)
         files = PlainFiles(context, tasks, prefix, columns, opened=self._opened)
+        # Data files are here by now; of a store the deletes come at once.
+        ahead = ReadAhead(tasks, context, self._query)
+        if self._opened is not None:
+            self._opened.at_end(ahead.close)
         relation = live_rows(
             files, DeleteRelations(context, tasks, self._query), self._is_duckdb_group
         )

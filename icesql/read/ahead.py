@@ -1,0 +1,76 @@
+"""ReadAhead: files of an object store that a scan will open are asked for before it does.
+
+A reader opens one file after the other, and each would cost a round trip. Files of this machine
+are left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from icesql.context import QueryContext
+from icesql.scan.tasks.task import FileScanTask, ScanContext, distinct_deletes
+
+if TYPE_CHECKING:
+    from icesql.iceberg.manifest.data_file import DataFile
+    from icesql.storage.remote import RemoteFiles
+
+# Requests under way, and bytes, before the reader comes to them.
+_MOST_FILES: Final = 64
+_MOST_BYTES: Final = 64 << 20
+
+
+class ReadAhead:
+    """The data files of some tasks in order, and their delete files; ``close`` when done."""
+
+    def __init__(
+        self, tasks: Sequence[FileScanTask], context: ScanContext, query: QueryContext
+    ) -> None:
+        self._context, self._query = context, query
+        self._remote = _remote_files(tasks, context)
+        self._files = [task.data_file for task in tasks] if self._remote is not None else []
+        self._asked = 0
+        if self._remote is not None:
+            self._deletes(self._remote, distinct_deletes(tasks))
+
+    def reach(self, index: int) -> None:
+        """The reader comes to file ``index``: ask for those that follow. Waits for nothing."""
+        if self._remote is None:
+            return
+        self._asked = max(self._asked, index)
+        size = 0
+        while self._asked < min(len(self._files), index + _MOST_FILES):
+            file = self._files[self._asked]
+            size += file.file_size_in_bytes
+            if self._asked > index and size > _MOST_BYTES:
+                return
+            self._ask(self._remote, file)
+            self._asked += 1
+
+    def _deletes(self, remote: RemoteFiles, deletes: Sequence[DataFile]) -> None:
+        size = 0
+        for file in deletes:
+            size += file.file_size_in_bytes
+            if size > _MOST_BYTES:
+                return
+            if file.file_format.upper() != "PUFFIN":  # of those only a blob is read
+                self._ask(remote, file)
+
+    def _ask(self, remote: RemoteFiles, file: DataFile) -> None:
+        location = self._context.storage.location(file.path)
+        remote.ask(location, file.file_size_in_bytes, self._query)
+
+    def close(self) -> None:
+        """Nothing more is read: end what is under way."""
+        if self._remote is not None:
+            self._remote.leave()
+
+
+def _remote_files(tasks: Sequence[FileScanTask], context: ScanContext) -> RemoteFiles | None:
+    """What reads the files, None where they are on this machine."""
+    storage = context.storage
+    if not tasks or storage.reroot is not None:
+        return None
+    first = tasks[0].data_file.path
+    return storage.remote_files() if storage.local_path(first) is None else None
