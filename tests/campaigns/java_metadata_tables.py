@@ -2,7 +2,7 @@
 
 Run twice, since the Java side needs a PySpark and an Iceberg runtime that match each other:
 
-    python java_metadata_tables.py dump --jar iceberg-spark-runtime-4.1_2.13-1.12.0.jar \\
+    python java_metadata_tables.py dump --jars iceberg-spark-runtime-4.1_2.13-1.12.0.jar:sqlite-jdbc.jar \\
         --out java.jsonl METADATA.json …     # with PySpark 4.1; tables lie where their metadata says
     python java_metadata_tables.py compare java.jsonl               # with icesql
 
@@ -47,19 +47,21 @@ def canonical(value: Any) -> Any:
             return str(value)
 
 
-def dump(jar: str, metadata_files: list[str]) -> Iterator[dict[str, Any]]:
+def dump(jars: str, metadata_files: list[str]) -> Iterator[dict[str, Any]]:
     """The rows that Java gives, by table; one dict for each metadata file and metadata table."""
     from pyspark.sql import SparkSession
 
     catalog = "spark.sql.catalog.x"
     spark = (
         SparkSession.builder.master("local[2]")
-        .config("spark.jars", jar)
+        .config("spark.driver.extraClassPath", jars)
         .config("spark.ui.enabled", "false")
         .config("spark.sql.session.timeZone", "UTC")
         .config(catalog, "org.apache.iceberg.spark.SparkCatalog")
-        .config(f"{catalog}.catalog-impl", "org.apache.iceberg.inmemory.InMemoryCatalog")
-        .config(f"{catalog}.io-impl", "org.apache.iceberg.hadoop.HadoopFileIO")
+        .config(f"{catalog}.type", "jdbc")
+        .config(f"{catalog}.uri", "jdbc:sqlite::memory:")
+        .config(f"{catalog}.clients", "1")
+        .config(f"{catalog}.warehouse", "/tmp")
         .config(
             "spark.sql.extensions",
             "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
@@ -135,7 +137,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     dumping = commands.add_parser("dump")
-    dumping.add_argument("--jar", required=True)
+    dumping.add_argument("--jars", required=True, help="Iceberg's runtime and sqlite-jdbc, by :")
     dumping.add_argument("--out", required=True)
     dumping.add_argument("metadata", nargs="+")
     comparing = commands.add_parser("compare")
@@ -143,7 +145,7 @@ def main() -> int:
     given = parser.parse_args()
     if given.command == "dump":
         with open(given.out, "w", encoding="utf-8") as file:
-            for found in dump(given.jar, given.metadata):
+            for found in dump(given.jars, given.metadata):
                 print(json.dumps(found), file=file, flush=True)
         return 0
     with open(given.dump, encoding="utf-8") as file:

@@ -76,10 +76,8 @@ def _summary(summary: FieldSummary, spec: SpecScan, index: int) -> Row:
     source = spec.partition_schema.field_by_id.get(field.source_id)
     transform = parse_transform(field.transform)
 
-    def human(bound: bytes | None) -> str | None:
-        if bound is None:
-            return None
-        value = decode_bound(value_type, bound)
+    def human(bound: bytes | None) -> str:
+        value = None if bound is None else decode_bound(value_type, bound)
         return transform.human(value, t.UNKNOWN if source is None else source.type)
 
     return (

@@ -37,7 +37,7 @@ class _Partition(Struct):
 def partitions(
     manifests: Sequence[ManifestFile], walk: ManifestWalk, metadata: TableMetadata
 ) -> Iterator[Row]:
-    """One row for each partition, in the order in which manifests name them.
+    """One row for each partition of each spec, in the order in which manifests name them.
 
     ``last_updated_*`` are NULL where the snapshot has expired.
     """
@@ -48,7 +48,7 @@ def partitions(
         for index in range(entries.count):
             if live[index]:
                 values = walk.partition_of(entries, index)
-                key = tuple(_key(values.get(each)) for each in fields)
+                key = (entries.spec_id, *(_key(values.get(each)) for each in fields))
                 if key not in found:
                     found[key] = _Partition(values, entries.spec_id)
                 _add(found[key], entries, index, metadata)
@@ -96,4 +96,3 @@ def _add(
     ):
         partition.updated_ms = snapshot.timestamp_ms
         partition.updated_by = snapshot.snapshot_id
-        partition.spec_id = entries.spec_id
