@@ -126,6 +126,40 @@ def test_spark_is_silent_and_its_sockets_are_gone_with_the_process(spark_here: N
     assert not Path(folder.removeprefix("True ")).exists()
 
 
+ENDING = """
+    import atexit, os, time
+    import icesql
+
+    def daemons():
+        started = context._jvm.java.lang.ProcessHandle.current().descendants().toArray()
+        commands = [each.info().commandLine().orElse("") for each in started]
+        return sum("pyspark.daemon" in each for each in commands)
+
+    @atexit.register
+    def check():
+        # Registered first, it runs after what icesql does at the end.
+        for _ in range(100):
+            if not daemons():
+                break
+            time.sleep(0.05)
+        print(daemons())
+
+    with icesql.connect(engine="spark", master="local[1]") as connection:
+        connection.execute("SELECT 1").fetchall()
+        from pyspark import SparkContext
+        context = SparkContext._active_spark_context
+        context.parallelize([1], 1).map(lambda x: x + 1).collect()
+        print(daemons() > 0)
+"""
+
+
+@pytest.mark.slow
+def test_workers_end_before_the_jvm_that_they_read_from(spark_here: None) -> None:
+    """One that still writes when its JVM goes tells stderr of a broken pipe, 1 time in 10."""
+    done = run(ENDING)
+    assert done.stdout.splitlines() == ["True", "0"], done.stderr[-3000:]
+
+
 def test_a_folder_too_long_for_a_socket_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jvm, "_LONGEST_SOCKET_FOLDER", 3)
     assert jvm.socket_folder() == ""

@@ -14,7 +14,7 @@ import re
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 # Code is optimised (C2) after ten times as many calls: what runs for seconds still is, what only
 # starts Spark is not, where it took more than what it saved. G1's barriers cost what they save
@@ -29,6 +29,8 @@ OPTIONS: Final = (
 )
 # A JVM writes its warnings to stdout, where rows go.
 SILENT: Final = ("-Xlog:disable", "-Xlog:all=error:stderr")
+# In the command lines of the process that forks the workers, and of the workers.
+_WORKERS: Final = "-m pyspark.daemon"
 # An option with a blank or quote would have to be quoted for Spark's launcher and the shell.
 _PLAIN_PATH: Final = re.compile(r"[\w/.+-]+")
 # The path of a socket has 104 characters on macOS, of which Spark's name for it takes 43.
@@ -143,6 +145,27 @@ def socket_folder() -> str:
         return ""
     folder = _sockets().name
     return folder if len(folder) <= _LONGEST_SOCKET_FOLDER else ""
+
+
+def end_workers(context: Any) -> None:
+    """End the Python workers of a local master, before the JVM that they read from.
+
+    A JVM that ends closes their sockets first and ends them later: one that still writes the end
+    of its task then puts a traceback about a broken pipe on stderr, or the beginning of one.
+    """
+    from icesql.engine.spark.errors import spark_exceptions
+
+    process = getattr(context._gateway, "proc", None)
+    if process is None or process.poll() is not None or context._jvm is None:
+        return
+    try:
+        started = context._jvm.java.lang.ProcessHandle.current().descendants().toArray()
+        for each in started:
+            if _WORKERS in each.info().commandLine().orElse(""):
+                each.destroy()
+    except spark_exceptions():
+        # The JVM is ending by itself.
+        return
 
 
 def spark_defaults() -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import logging
 import os
@@ -15,7 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.engine.spark.errors import sentence, spark_exceptions
-from icesql.engine.spark.jvm import LOG_OPTION, java_options, socket_folder, spark_defaults
+from icesql.engine.spark.jvm import (
+    LOG_OPTION,
+    end_workers,
+    java_options,
+    socket_folder,
+    spark_defaults,
+)
 from icesql.errors import MissingExtraError, OperationalError, ProgrammingError
 
 if TYPE_CHECKING:
@@ -254,6 +261,7 @@ def _start(master: str | None) -> Any:
             if running is None:
                 # PySpark writes each error, with the statement, to stderr; it is raised anyway.
                 logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
+                atexit.register(end_workers, session.sparkContext)
             return session
         except _starting_failures() as error:
             raise OperationalError(
