@@ -148,8 +148,9 @@ class Session:
         from icesql.query.metadata_answers import answer_from_metadata
         from icesql.scan.planner import plan
 
-        bound = bind(statement, self.names, query, self._mark(query))
-        answer = answer_from_metadata(bound, query)
+        on_spark = _is_for_spark(statement, query)
+        bound = bind(statement, self.names, query, self._mark(query), on_spark=on_spark)
+        answer = answer_from_metadata(bound, query) if bound.spark is None else None
         if answer is not None:
             columns = [(name, "bigint") for name in answer.names]
             return Outcome(StaticResult(columns, [answer.row]), (), bound.notes, bound)
@@ -160,6 +161,11 @@ class Session:
 
             notes += verify(plans, query)
         choice = choose_engine(plans, query.settings)
+        if choice.name == "spark" and statement.spark is not None and bound.spark is None:
+            bound = bind(statement, self.names, query, on_spark=True)
+            plans = [plan(scan, query) for scan in bound.scans]
+        elif bound.spark is not None:
+            choice = replace(choice, name="spark")
         notes += () if choice.reason is None else (choice.reason,)
         result = self.engines.named(choice.name).execute(bound, plans, query)
         return Outcome(result, tuple(each.report for each in plans), notes, bound)
@@ -176,10 +182,16 @@ class Session:
         from icesql.scan.planner import plan
 
         started = time.perf_counter()
-        bound = bind(statement.query, self.names, query, self._mark(query))
+        on_spark = _is_for_spark(statement.query, query)
+        bound = bind(statement.query, self.names, query, self._mark(query), on_spark=on_spark)
         bind_seconds = time.perf_counter() - started
         plans = [plan(replace(scan, explain=True), query) for scan in bound.scans]
         choice, measured = choose_engine(plans, query.settings), None
+        if choice.name == "spark" and statement.query.spark is not None and bound.spark is None:
+            bound = bind(statement.query, self.names, query, on_spark=True)
+            plans = [plan(replace(scan, explain=True), query) for scan in bound.scans]
+        elif bound.spark is not None:
+            choice = replace(choice, name="spark")
         if statement.analyze:
             engine = self.engines.named(choice.name)
             measured = measure(engine, bound, plans, query, bind_seconds)
@@ -193,3 +205,13 @@ class Session:
             return
         self.engines.close()
         self.names.close()
+
+
+def _is_for_spark(statement: Query, query: QueryContext) -> bool:
+    """Whether a statement in Spark's spelling is bound as Spark runs it, before it is planned.
+
+    With ``auto`` only one that the local engine cannot run: the bytes to read choose later.
+    """
+    if statement.spark is None or query.settings.engine == "local":
+        return False
+    return query.settings.engine == "spark" or statement.refused is not None

@@ -26,16 +26,30 @@ if TYPE_CHECKING:
 
 
 def bind(
-    statement: Query, names: SearchPath, query: QueryContext, mark: MarkSame | None = None
+    statement: Query,
+    names: SearchPath,
+    query: QueryContext,
+    mark: MarkSame | None = None,
+    *,
+    on_spark: bool = False,
 ) -> BoundQuery:
     """The query over scans; each table that is named is opened once.
 
     ``mark`` says which conditions the engine's own parser reads the same; only those are pushed.
     None for a text that runs as its tree is written, whose every condition may be pushed.
+    ``on_spark`` binds the statement's own text in Spark's spelling, where it has one.
     Raises ColumnNotFoundError, AmbiguousColumnError, SnapshotNotFoundError, UnsupportedSqlError,
     what ``names.load`` raises, and for files what ``bind_files`` raises. Never touches manifests
     or data.
     """
+    conditions = spark = None
+    if on_spark and statement.spark is not None:
+        from icesql.query.spark_text import SparkConditions, bind_text, spark_statement
+
+        statement, conditions = spark_statement(statement), SparkConditions(query)
+        spark = bind_text(statement, query)
+    elif statement.refused is not None:
+        raise statement.refused
     tree = statement.tree.copy()
     # A wrong time is an error before any catalog is asked.
     travels = [at_instant(reference.travel, query) for reference in statement.references]
@@ -73,8 +87,10 @@ def bind(
     marked = mark is not None and query.settings.prune and may_be_pushed(tree, scopes)
     if mark is not None and marked:
         mark(tree, statement.engine_text, statement.start)
-    filtered, pushed = push_down(tree, scopes, tuple(scans), query, marked=marked)
+    filtered, pushed = push_down(tree, scopes, tuple(scans), query, marked=marked, spark=conditions)
     projected = bind_columns(tree, scopes, filtered)
+    if spark is not None:
+        projected = spark.checked(projected)
     return BoundQuery(
         tree=tree,
         scans=projected,
@@ -84,6 +100,7 @@ def bind(
         resolved=tuple(resolved),
         files=bind_files(statement.files, names.access.files, query),
         has_lists=has_lists,
+        spark=spark,
     )
 
 

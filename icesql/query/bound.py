@@ -11,6 +11,7 @@ from icesql.iceberg.expressions.predicate import Predicate
 if TYPE_CHECKING:
     from sqlglot import exp
 
+    from icesql.query.spark_text import BoundSparkText
     from icesql.scan.table_scan import TableScan
     from icesql.sql.statement import TableReference
 
@@ -61,6 +62,7 @@ class BoundQuery(Struct, frozen=True):
     case-insensitively unique within it. ``tree`` keeps every condition: what was pushed into a scan
     is implied by it, so evaluating the tree over the scans' rows gives the answer.
     ``has_lists``: the tree holds IN lists that ``sql.literal_list`` keeps as one value.
+    ``spark`` is the text that Spark runs in the place of the tree, which says what is read.
     ``notes`` say how travelled tables were resolved.
     """
 
@@ -72,3 +74,4 @@ class BoundQuery(Struct, frozen=True):
     resolved: tuple[ScanNote, ...] = ()
     files: tuple[FileScan, ...] = ()
     has_lists: bool = False
+    spark: BoundSparkText | None = None

@@ -132,10 +132,11 @@ _REFUSED_NODES: Final[dict[type[exp.Expr], str]] = {
 }
 
 
-def check_tree(tree: exp.Expr, *, files: bool = False) -> None:
+def check_tree(tree: exp.Expr, *, files: bool = False, functions: bool = True) -> None:
     """Refuse what icesql does not run. Raises UnsupportedSqlError, SqlSyntaxError.
 
-    ``files``: whether FROM may contain functions that read files.
+    ``files``: whether FROM may contain functions that read files. ``functions``: whether to check
+    what is called; else ``check_functions`` is to do so.
     """
     if not isinstance(tree, exp.Query):
         raise unsupported(_statement_name(tree), tree)
@@ -150,26 +151,51 @@ def check_tree(tree: exp.Expr, *, files: bool = False) -> None:
             case exp.Select():
                 _check_select(node)
             case exp.Table():
-                _check_table(node, files=files)
+                _check_table(node, files=files, functions=functions)
             case exp.From() | exp.Join():
                 _check_from_item(node)
-            case exp.Lateral():
+            case exp.Lateral() if functions:
                 _check_lateral(node)
             case exp.CTE():
                 if node.alias.lower().startswith(_RESERVED):
                     raise unsupported(f'the name "{node.alias}"', node, "it is reserved")
-            case exp.Anonymous() | exp.AnonymousAggFunc():
-                _check_function(node.name, node)
-                if node.name.lower() in _CALL_BY_TEXT:
-                    _check_named_aggregate(node)
-            case exp.Func():
-                # A class of sqlglot's own; what it is called in the engine is checked there.
-                if is_known(node.sql_name()):
-                    _check_function(node.sql_name(), node)
+            case exp.Func() if functions:
+                _check_call(node)
             case exp.DDL() | exp.DML() if not isinstance(node, exp.Query):
                 raise unsupported(_statement_name(node), node, _READ_ONLY)
             case _:
                 pass
+
+
+def check_functions(tree: exp.Expr, *, files: bool = False) -> None:
+    """Refuse functions that the local engine does not run, in a tree that is accepted but for them.
+
+    ``files`` as in ``check_tree``. Raises UnsupportedSqlError.
+    """
+    for node in tree.walk():
+        if files and _reads_files(node):
+            continue
+        match node:
+            case exp.Table() if files and _reads_files(node.this):
+                pass
+            case exp.Table() if isinstance(node.this, exp.Func):
+                _check_table_function(node.this, node)
+            case exp.Lateral():
+                _check_lateral(node)
+            case exp.Func():
+                _check_call(node)
+            case _:
+                pass
+
+
+def _check_call(node: exp.Func) -> None:
+    if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):
+        _check_function(node.name, node)
+        if node.name.lower() in _CALL_BY_TEXT:
+            _check_named_aggregate(node)
+    elif is_known(node.sql_name()):
+        # A class of sqlglot's own; what it is called in the engine is checked there.
+        _check_function(node.sql_name(), node)
 
 
 def _check_select(node: exp.Select) -> None:
@@ -187,7 +213,7 @@ def _reads_files(node: exp.Expr) -> bool:
     return in_from and isinstance(node, exp.Func) and is_file_function(function_name(node))
 
 
-def _check_table(node: exp.Table, *, files: bool) -> None:
+def _check_table(node: exp.Table, *, files: bool, functions: bool) -> None:
     for name, value in node.args.items():
         if value and name not in _TABLE_PARTS:
             label = _TABLE_PART_NAMES.get(name, name.upper())
@@ -201,8 +227,10 @@ def _check_table(node: exp.Table, *, files: bool) -> None:
     elif isinstance(inner, exp.Func):
         if files and _reads_files(inner):
             name = function_name(inner)
-        else:
+        elif functions:
             name = _check_table_function(inner, node)
+        else:
+            name = function_name(inner)
         if node.args.get("db") is not None:
             raise unsupported(f"a qualified function {name}()", node)
     elif not isinstance(inner, exp.Identifier):

@@ -79,6 +79,10 @@ class Parameters:
             parent.set("expressions", [literal(each) for each in values])
         return True
 
+    def reader(self) -> ParameterReader:
+        """The values from here on, for one who finds the parameters in the text by itself."""
+        return ParameterReader(self, self._next)
+
     def finish(self) -> None:
         """Raises ProgrammingError if values were given that no statement asked for."""
         match self._values:
@@ -132,6 +136,28 @@ class Parameters:
         if isinstance(values, Mapping):
             return values[str(label)]
         return values[int(label) - 1]
+
+
+class ParameterReader:
+    """The value of ``:name``, or of the next ``?`` of a statement, without using it up."""
+
+    def __init__(self, parameters: Parameters, first: int) -> None:
+        self._parameters, self._read = parameters, first
+
+    def __call__(self, name: str | None) -> Any:
+        """The value. Raises ProgrammingError where the tree of the statement has none."""
+        values: Any = self._parameters._values
+        if name is None:
+            self._read += 1
+        try:
+            return values[name] if name is not None else values[self._read - 1]
+        except (LookupError, TypeError):
+            raise ProgrammingError("the parameters are not those of the statement") from None
+
+    def check(self) -> None:
+        """Raises ProgrammingError unless as many were read as the tree has."""
+        if self._read != self._parameters._next:
+            raise ProgrammingError("a parameter stands where Spark reads none")
 
 
 def _is_parameter(node: exp.Expr) -> bool:

@@ -10,11 +10,12 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError
 from sqlglot.tokens import Token, TokenType
 
-from icesql.errors import SqlSyntaxError, placing, position
+from icesql.errors import Error, SqlSyntaxError, placing, position
 from icesql.sql.acceptance import (
     COMMAND_WORDS,
     QUERY_WORDS,
     REFUSED_STATEMENTS,
+    check_functions,
     check_tree,
 )
 from icesql.sql.commands import read_command
@@ -48,6 +49,7 @@ from icesql.sql.unexpected import check_commands_in_from, no_statement, parse_er
 from icesql.stack import with_room
 
 _NUMBERS_ARE_SECONDS = ("spark", "spark2", "databricks")
+_SPARK = ("spark", "spark2", "databricks", "hive")
 
 
 def parse(
@@ -83,9 +85,11 @@ def _parse_all(
     check_comments(tokens, sql)
     values = Parameters(parameters)
     seconds = (dialect or "").lower() in _NUMBERS_ARE_SECONDS
+    spark = (dialect or "").lower() in _SPARK
     statements: list[Statement] = []
     for chunk in _split(tokens):
-        statement = _Parse(sql, reader, values, seconds, lists, files).statement(chunk)
+        parse = _Parse(sql, reader, values, seconds, lists, files, spark)
+        statement = parse.statement(chunk)
         statements.append(statement)
     values.finish()
     return statements
@@ -147,8 +151,9 @@ class _Parse:
         seconds: bool,
         lists: Lists,
         files: bool,
+        spark: bool,
     ) -> None:
-        self._sql, self._reader, self._values = sql, reader, values
+        self._sql, self._reader, self._values, self._spark = sql, reader, values, spark
         self._seconds, self._lists, self._files = seconds, lists, files
 
     def statement(self, tokens: Sequence[Token]) -> Statement:
@@ -168,8 +173,11 @@ class _Parse:
         tree, engine_text = self._tree(list(tokens))
         if isinstance(tree, exp.Values):
             tree = exp.select("*").from_(tree, copy=False)
-        check_tree(tree, files=self._files)
+        # Spark's functions are not those of the local engine, and which engine it is comes later.
+        check_tree(tree, files=self._files, functions=not self._spark)
         check_depth(tree)
+        if self._spark:
+            return self._spark_query(tree, tokens)
         tree = self._values.bind(tree)
         gather(tree)
         references = take_references(tree, seconds=self._seconds)
@@ -177,6 +185,36 @@ class _Parse:
         text = self._sql[tokens[0].start : tokens[-1].end + 1]
         start = tokens[0].start
         return Query(cast("exp.Expression", tree), references, text, files, start, engine_text)
+
+    def _spark_query(self, tree: exp.Expr, tokens: Sequence[Token]) -> Query:
+        from icesql.sql.spark_text.spark_text import spark_text, travels
+
+        clauses = travels(tree)
+        given = self._values.reader()
+        tree = self._values.bind(tree)
+        gather(tree)
+        references = take_references(tree, seconds=self._seconds)
+        text = self._sql[tokens[0].start : tokens[-1].end + 1]
+        made = cast("exp.Expression", tree)
+        try:
+            spark: Any = spark_text(
+                self._sql,
+                tokens,
+                lambda blanked: tokenize(blanked, self._reader),
+                cast("exp.Expression", tree.copy()),
+                references,
+                clauses,
+                given,
+            )
+            given.check()
+        except Error as error:
+            spark = error
+        try:
+            check_functions(tree, files=self._files)
+        except Error as error:
+            return Query(made, references, text, spark=spark, refused=error)
+        files = take_files(tree) if self._files else ()
+        return Query(made, references, text, files, spark=spark)
 
     def _tree(self, tokens: list[Token]) -> tuple[exp.Expr, str]:
         sql, reader = self._sql, self._reader

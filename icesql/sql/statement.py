@@ -11,6 +11,9 @@ from icesql.sql.time_travel import TimeTravel
 if TYPE_CHECKING:
     from sqlglot import exp
 
+    from icesql.errors import Error
+    from icesql.sql.spark_text.spark_text import SparkText
+
 
 class TableReference(Struct, frozen=True):
     """One place where a statement names an Iceberg table; ``"__scan_<index>"`` in its tree.
@@ -56,7 +59,9 @@ class Query(Struct, frozen=True):
     at ``references[i]``, likewise ``"__file_<i>"`` in ``files``; parameters are literal or cast
     nodes. ``text`` is the SQL, from ``start`` on of all that was given. ``engine_text`` is as long
     and reads as DuckDB's parser has it: spaces in the place of time travel, ``$name`` for
-    ``:name``, one name for each list of ``sql.parser.literal_list``.
+    ``:name``, one name for each list of ``sql.parser.literal_list``. ``spark`` is the
+    same in Spark's spelling for the Spark engine, or why it may not run there; None for other
+    spellings. ``refused`` is why ``tree`` may not run.
     """
 
     tree: exp.Expression
@@ -65,6 +70,8 @@ class Query(Struct, frozen=True):
     files: tuple[FileReference, ...] = ()
     start: int = 0
     engine_text: str = ""
+    spark: SparkText | Error | None = None
+    refused: Error | None = None
 
 
 class Explain(Struct, frozen=True):

@@ -148,8 +148,10 @@ class SparkResult:
         folders = readable_folders(self._plans, settings)
         instance, cursor = self._pool.cursor(folders, settings)
         try:
-            tree, self.columns = declared_columns(self._bound, self._plans, cursor)
-            session = self._sessions.session(settings.timezone)
+            text, tree = self._bound.spark, None
+            if text is None:
+                tree, self.columns = declared_columns(self._bound, self._plans, cursor)
+            session = self._sessions.session(settings.timezone, for_text=text is not None)
             nonce = secrets.token_hex(8)
             self._open.jobs = jobs = SparkJobs(session, f"icesql-{nonce}", self._query)
             self._open.scans = scans = Scans(
@@ -162,7 +164,10 @@ class SparkResult:
                 self._frames,
             )
             jobs.join()
-            self._frame = scans.prepare(tree, self.columns, cursor)
+            if text is not None:
+                self._frame, self.columns = scans.prepare_text(text, cursor)
+            elif tree is not None:
+                self._frame = scans.prepare(tree, self.columns, cursor)
         finally:
             instance.release(cursor)
         self.groups = scans.groups
@@ -184,7 +189,14 @@ class SparkResult:
             cancelled = self._query.cancel.is_set()
             if not cancelled and is_gone(error):
                 self._sessions.forget()
-            found = translate(error, self._mark, cancelled=cancelled, planning=planning)
+            of_text = self._bound.spark is not None
+            found = translate(
+                error,
+                self._mark,
+                cancelled=cancelled,
+                planning=planning and not of_text,
+                of_text=of_text,
+            )
             # Java's trace adds nothing to the worker's own error.
             raise found from (None if has_crossed(error, self._mark) else error)
         finally:

@@ -12,6 +12,7 @@ from icesql.errors import (
     DataError,
     Error,
     OperationalError,
+    ProgrammingError,
     QueryCancelledError,
     StorageError,
     UnsupportedSqlError,
@@ -91,12 +92,20 @@ def has_crossed(error: BaseException, mark: str) -> bool:
     return crossed(_text(error), mark) is not None
 
 
-def translate(error: BaseException, mark: str, *, cancelled: bool, planning: bool = False) -> Error:
+def translate(
+    error: BaseException,
+    mark: str,
+    *,
+    cancelled: bool,
+    planning: bool = False,
+    of_text: bool = False,
+) -> Error:
     """The icesql error for something that Spark raised.
 
     Only the text after ``mark``, which is unique to the query, is trusted.
     ``planning`` says that Spark was only asked to understand the statement, which the local
-    engine already has: what it does not take is then not supported there.
+    engine already has: what it does not take is then not supported there. ``of_text`` says that
+    Spark runs the user's own text, of which it may refuse anything.
     """
     if cancelled:
         return QueryCancelledError("the query was cancelled")
@@ -133,7 +142,19 @@ def translate(error: BaseException, mark: str, *, cancelled: bool, planning: boo
         )
     if "OPERATION_CANCELED" in text or ("cancelled" in text and "Job" in text):
         return QueryCancelledError("the query was cancelled")
+    if of_text and condition is not None and not condition.startswith("INTERNAL_ERROR"):
+        return refusal_of_text(error)
     return OperationalError(f"Spark failed: {brief}")
+
+
+def refusal_of_text(error: BaseException) -> Error:
+    """The error for a condition that Spark finds in the user's own text, or in what it computes."""
+    said = re.sub(r"^\[[\w.]+\] ", "", " ".join(_text(error).partition("SQLSTATE")[0].split()))
+    said = said[:400].strip()
+    state = str(getattr(error, "getSqlState", lambda: "")())
+    if state.startswith("0A"):
+        return UnsupportedSqlError(f"this on Spark ({said})")
+    return (DataError if state.startswith("22") else ProgrammingError)(said)
 
 
 def _memory(text: str) -> Error | None:

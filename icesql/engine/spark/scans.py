@@ -22,8 +22,12 @@ from icesql.engine.spark.fragments.fragment import Fragment
 from icesql.engine.spark.fragments.job import FragmentJob
 from icesql.engine.spark.fragments.row_fragments import filtered
 from icesql.engine.spark.reader import ReaderFrames, is_spark_readable
+from icesql.engine.spark.session import LEAF_TASKS
 from icesql.engine.spark.sql.dialect import check_functions, spark_sql
 from icesql.engine.spark.tasks import SparkTasks, parallelism
+from icesql.engine.spark.text.errors import placed
+from icesql.engine.spark.text.plan_check import check_plan
+from icesql.engine.spark.text.result_types import declared_columns
 from icesql.engine.spark.types import carrier, quoted, spark_schema
 from icesql.engine.spark.worker import ScanJob, pack
 from icesql.iceberg.metadata_columns import POS
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from icesql.engine.result_schema import ResultColumn
+    from icesql.query.spark_text import BoundSparkText
     from icesql.scan.metadata_tables.rows import MetadataRows
     from icesql.scan.plan import ScanPlan
 
@@ -105,6 +110,37 @@ class Scans:
             self._view(name, frame)
             self.groups += (way,) * len(plan.files)
         return self._session.sql(sql).toDF(*(f"c{i}" for i in range(len(columns))))
+
+    def prepare_text(
+        self, text: BoundSparkText, cursor: Any
+    ) -> tuple[Any, tuple[ResultColumn, ...]]:
+        """The DataFrame of a text that Spark runs as it is, and its columns as Spark declares them.
+
+        Raises UnsupportedSqlError for a text that reads more than its scans.
+        """
+        tasks = SparkTasks(self._plans, parallelism(self._session))
+        names = [f"__scan_{i}_{self._nonce}" for i in range(len(self._plans))]
+        # Also how many tasks range() gets.
+        most = max([tasks.slots, *(len(tasks[index]) for index in range(len(self._plans)))])
+        self._session.conf.set(LEAF_TASKS, str(most))
+        for index, (plan, name) in enumerate(zip(self._plans, names, strict=True)):
+            self._query.check()
+            if SPARK_READER in self.ways and is_spark_readable(
+                plan, cursor, self._footers, self._query
+            ):
+                way, frame = SPARK_READER, self._frames.frame(self._session, plan)
+            else:
+                way, frame = TASKS, self._task_frame(plan, tasks[index])
+            self._view(name, frame)
+            self.groups += (way,) * len(plan.files)
+        sql, original = text.final(names)
+        with placed(sql, original):
+            frame = self._session.sql(sql)
+            check_plan(frame, names)
+            named = text.named(names)
+            called = frame.columns if named is None else self._session.sql(named).columns
+            columns = declared_columns(frame.schema, called)
+        return frame.toDF(*(f"c{i}" for i in range(len(columns)))), columns
 
     def _use(self, fragment: Fragment) -> None:
         files = sum(len(self._plans[i].files) for i in (fragment.scan, *fragment.whole))

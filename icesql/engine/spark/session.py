@@ -28,12 +28,15 @@ from icesql.errors import MissingExtraError, OperationalError, ProgrammingError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+LEAF_TASKS: Final = "spark.sql.leafNodeDefaultParallelism"
 # What a query means must not depend on how somebody's session is configured.
 PINNED: Final[dict[str, str]] = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "false",
     "spark.sql.timestampType": "TIMESTAMP_NTZ",
     "spark.sql.parser.escapedStringLiterals": "false",
+    # ${env:HOME} in a text, a literal too, would be replaced by what it names on the driver.
+    "spark.sql.variable.substitute": "false",
     "spark.sql.storeAssignmentPolicy": "ANSI",
     # Too many digits are an error, never cut off.
     "spark.sql.decimalOperations.allowPrecisionLoss": "false",
@@ -50,7 +53,25 @@ PINNED: Final[dict[str, str]] = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
     # A row of a scan is a task: each gets a Spark task of its own.
-    "spark.sql.leafNodeDefaultParallelism": "100000",
+    LEAF_TASKS: "100000",
+}
+
+# Where the text is in Spark's spelling, it means what it means to Spark 4 as it comes.
+PINNED_FOR_TEXT: Final[dict[str, str]] = {
+    **PINNED,
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
+    "spark.sql.ansi.enforceReservedKeywords": "false",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
+    "spark.sql.groupByAliases": "true",
+    "spark.sql.crossJoin.enabled": "true",
+    # No path in the place of a table.
+    "spark.sql.runSQLOnFiles": "false",
+    # A plan is told whole.
+    "spark.sql.debug.maxToStringFields": "1000000",
+    "spark.sql.maxPlanStringLength": "1000000000",
 }
 
 # Tries of a first call to a Connect server, 4 s in all.
@@ -58,6 +79,7 @@ _FIRST_RETRIES: Final = 4
 # Tries of any later call and their longest pause in ms, 15 s in all: PySpark's own ten minutes look
 # like a query that hangs.
 _PATIENCE: Final = {"max_retries": 6, "max_backoff": 5_000}
+_ZONE: Final = "spark.sql.session.timeZone"
 _ENDED: Final = "the Spark session of this connection has ended; connect with another"
 
 
@@ -95,12 +117,13 @@ class SparkSessions:
         self._chosen = chosen
         self._root: Any = None
         self._started = False
-        self._by_zone: dict[str, Any] = {}
+        self._by_zone: dict[tuple[str, bool], Any] = {}
         self._lock = threading.Lock()
 
-    def session(self, timezone: str) -> Any:
+    def session(self, timezone: str, *, for_text: bool = False) -> Any:
         """A session whose settings are those of icesql, in ``timezone``.
 
+        ``for_text``: one in which Spark's own text means what it means in Spark.
         On a master it is one of its own beside the user's, so theirs keeps its settings. Raises
         MissingExtraError, ProgrammingError, OperationalError. A Spark that was started here and
         has ended is started again.
@@ -113,9 +136,11 @@ class SparkSessions:
                 self._by_zone.clear()
             if self._root is None:
                 self._root = self._open()
-            if timezone not in self._by_zone:
-                self._by_zone[timezone] = _pinned(self._root, timezone)
-            return self._by_zone[timezone]
+            key = timezone, for_text
+            if key not in self._by_zone:
+                pinned = PINNED_FOR_TEXT if for_text else PINNED
+                self._by_zone[key] = _pinned(self._root, {**pinned, _ZONE: timezone})
+            return self._by_zone[key]
 
     def _open(self) -> Any:
         require_pyspark()
@@ -376,9 +401,9 @@ def _connect(remote: str) -> Any:
             ) from error
 
 
-def _pinned(root: Any, timezone: str) -> Any:
+def _pinned(root: Any, settings: Mapping[str, str]) -> Any:
     session = root.newSession() if not is_connect(root) else _connect_session(root)
-    for name, value in {**PINNED, "spark.sql.session.timeZone": timezone}.items():
+    for name, value in settings.items():
         session.conf.set(name, value)
     return session
 

@@ -27,6 +27,7 @@ from icesql.query.short_sql import short_sql
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
+    from icesql.query.pushdown.spark_conditions import SparkConditions
     from icesql.scan.table_scan import TableScan
 
 # What a SELECT may hold that others filter through: nothing that sees more than one row.
@@ -55,15 +56,18 @@ def push_down(
     query: QueryContext,
     *,
     marked: bool = False,
+    spark: SparkConditions | None = None,
 ) -> tuple[tuple[TableScan, ...], tuple[PushedConjunct, ...]]:
     """The scans with row filters and limits, and what became of each condition.
 
-    ``marked``: only what ``mark_same`` was said of is pushed.
+    ``marked``: only what ``mark_same`` was said of is pushed. ``spark`` chooses among the
+    conditions of a text that Spark runs as it is.
     ``scopes`` are the SELECTs of ``tree``, inner ones first. Changes nothing in the tree.
     """
     if not query.settings.prune:
         return scans, ()
-    pusher = _Pusher(scans, query, {id(scope.select): scope for scope in scopes}, marked)
+    scope_of = {id(scope.select): scope for scope in scopes}
+    pusher = _Pusher(scans, query, scope_of, marked, spark)
     pusher.uses = Counter(id(item.query) for scope in scopes for item in scope.items if item.query)
     for scope in reversed(scopes):
         pusher.push(scope)
@@ -119,6 +123,7 @@ class _Pusher(Struct):
     query: QueryContext
     scope_of: dict[int, SelectScope]
     marked: bool = False
+    spark: SparkConditions | None = None
     uses: Counter[int] = field(default_factory=Counter)
     filters: dict[int, list[Predicate]] = field(default_factory=dict)
     pushed: list[PushedConjunct] = field(default_factory=list)
@@ -172,6 +177,10 @@ class _Pusher(Struct):
                 continue
             concerned.append(item.scan)
             resolve = _resolver(scope, item, self.scans[item.scan].schema)
+            other = None if self.spark is None else self.spark.reason(conjunct, resolve)
+            if other is not None:
+                reasons.append(other)
+                continue
             try:
                 translation = translate(conjunct, resolve, self.query, marked=self.marked)
             except RecursionError:

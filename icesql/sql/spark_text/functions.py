@@ -1,0 +1,89 @@
+"""Which of Spark's functions a query in Spark's own text may call, by the name that Spark resolves.
+
+Everything that looks like a call in the final text is looked up here, so what a dialect, a quote or
+a rewriting makes of the text can call nothing that the user could not have called.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from icesql.errors import similar_names
+from icesql.sql.grammar import folder
+from icesql.sql.positions import unsupported
+from icesql.sql.spark_text.lexer import Piece, calls
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+_ALLOWED: Final = frozenset({"safe", "volatile", "word"})
+_REASONS: Final = {
+    "leaks": "it shows what is inside Spark or this machine, not what is in a table",
+    "system": "a query reads its tables and nothing else of the machine",
+}
+_UNKNOWN: Final = "Spark has no such function, or icesql does not classify it yet"
+# Words without a parenthesis that Spark takes for a call, unless a column has the name.
+_LEAKS_BARE: Final = frozenset({"current_user", "session_user", "user", "current_path"})
+
+
+@functools.cache
+def classes() -> dict[str, str]:
+    """The checked-in table: name in lower case → class; see its head for the words."""
+    found: dict[str, str] = {}
+    name_class = ""
+    text = (folder() / "spark_engine_functions.txt").read_text(encoding="utf-8")
+    for line in text.splitlines():
+        if line.startswith(" "):
+            found.update((name, name_class) for name in line.split())
+        elif line and not line.startswith("#"):
+            name_class = line.strip()
+    return found
+
+
+def check_calls(tokens: Sequence[Piece], tree: exp.Expr) -> None:
+    """Raise UnsupportedSqlError for a call among ``tokens`` that a query may not make.
+
+    ``tree`` was read from them: ``name (a, b)`` may give names to a table's columns.
+    """
+    found = list(calls(tokens))
+    counts = Counter(str(each.name).lower() for each, _ in found)
+    for each, qualified in found:
+        name = str(each.name).lower()
+        known = classes().get(name)
+        if known == "word" and each.kind == "quoted":
+            known = None
+        if known in _ALLOWED and not qualified:
+            continue
+        if not qualified and counts[name] == _declarations(name, tree):
+            continue
+        if qualified and known in _ALLOWED:
+            raise unsupported(f"a qualified function {name}()", each.start)
+        near = similar_names(name, _known_names(), 1) if known is None else ()
+        reason = f"did you mean {near[0]}()?" if near else _REASONS.get(known or "", _UNKNOWN)
+        raise unsupported(f"the function {name}()", each.start, reason)
+
+
+def check_bare_words(tokens: Sequence[Piece], columns: frozenset[str]) -> None:
+    """Raise UnsupportedSqlError for a word that is a call by itself; ``columns`` are no calls."""
+    for at, each in enumerate(tokens):
+        name = each.text.lower()
+        if each.kind == "word" and name in _LEAKS_BARE and name not in columns:
+            after_dot = at > 0 and (tokens[at - 1].text == "." or tokens[at - 1].is_word("AS"))
+            if not after_dot:
+                raise unsupported(each.text, each.start, _REASONS["leaks"])
+
+
+@functools.cache
+def _known_names() -> tuple[str, ...]:
+    return tuple(name for name, each in classes().items() if each in ("safe", "volatile"))
+
+
+def _declarations(name: str, tree: exp.Expr) -> int:
+    """How often the tree gives names to columns in the form ``name (a, b)``."""
+    from sqlglot import exp
+
+    aliases = [*tree.find_all(exp.TableAlias)]
+    return sum(each.name.lower() == name and bool(each.args.get("columns")) for each in aliases)

@@ -1,0 +1,335 @@
+"""A statement in Spark's spelling as the text that Spark runs: the user's own, spliced by position.
+
+Table references with their time-travel clauses, parameters and clock functions are found among
+Spark's tokens and compared with what the tree says that they are. What does not agree is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from sqlglot import exp
+
+from icesql.sql.positions import unsupported
+from icesql.sql.spark_text.functions import check_bare_words, check_calls
+from icesql.sql.spark_text.lexer import (
+    COMMENT,
+    QUOTED,
+    TEXT,
+    Piece,
+    pieces,
+    significant,
+    without_comments,
+)
+from icesql.sql.spark_text.values import spark_literal, spark_name
+
+if TYPE_CHECKING:
+    from sqlglot.tokenizer_core import Token
+
+    from icesql.sql.statement import TableReference
+
+DIALECTS: Final = frozenset({"spark", "spark2", "databricks", "hive"})
+
+TABLE: Final = "table"
+CLOCK: Final = "clock"
+GIVEN: Final = "given"
+
+_CLOCKS: Final = ("NOW", "CURDATE", "LOCALTIMESTAMP")
+_BARE_CLOCKS: Final = ("CURRENT_TIMESTAMP", "CURRENT_DATE")
+_TRAVEL_WORDS: Final = ("FOR", "SYSTEM", "VERSION", "TIMESTAMP", "SYSTEM_TIME", "SYSTEM_VERSION",
+                        "TIME", "AS", "OF", "AT", "SNAPSHOT", "BRANCH", "TAG")  # fmt: skip
+
+
+class Edit(Struct, frozen=True):
+    """A place of the user's SQL and what stands there for Spark.
+
+    ``text`` of a ``table`` is its number, of a ``clock`` the function's name in lower case, else
+    final. ``alias`` is the name that a table has without one of its own.
+    """
+
+    start: int
+    stop: int
+    kind: str
+    text: str
+    alias: str = ""
+
+
+class SparkText(Struct, frozen=True):
+    """``sql`` from character ``start`` of the user's, its edits in order, and its tree.
+
+    Comments are blanks. ``words`` are the names in it, in lower case: no other column can be meant.
+    """
+
+    sql: str
+    start: int
+    edits: tuple[Edit, ...]
+    tree: exp.Expression
+    words: frozenset[str]
+
+    def final(
+        self, tables: Sequence[str], clocks: Mapping[str, str] | None
+    ) -> tuple[str, Callable[[int], int]]:
+        """What Spark runs, and where a place in it is in the user's SQL.
+
+        ``tables`` are the names of the scans' views, ``clocks`` the SQL of each clock function;
+        None leaves them as they are.
+        """
+        made: list[str] = []
+        places: list[tuple[int, int, int]] = []
+        length, at = 0, 0
+        for edit in self.edits:
+            start, stop = edit.start - self.start, edit.stop - self.start
+            text = self.sql[start:stop]
+            match edit.kind:
+                case "table":
+                    text = spark_name(tables[int(edit.text)])
+                    text += f" AS {spark_name(edit.alias)}" if edit.alias else ""
+                case "clock" if clocks is not None:
+                    text = clocks[edit.text]
+                case "given":
+                    text = edit.text
+                case _:
+                    pass
+            made += [self.sql[at:start], text]
+            length += start - at
+            places.append((length, length + len(text), edit.start))
+            length, at = length + len(text), stop
+        made.append(self.sql[at:])
+
+        def original(place: int) -> int:
+            shift = self.start
+            for (first, last, user), edit in zip(places, self.edits, strict=True):
+                if first <= place < last:
+                    return user
+                if last <= place:
+                    shift = edit.stop - last
+            return place + shift
+
+        return "".join(made), original
+
+    @property
+    def clocks(self) -> int:
+        """How many calls of clock functions there are."""
+        return sum(edit.kind == CLOCK for edit in self.edits)
+
+    def check_names(self, columns: frozenset[str]) -> None:
+        """Raise UnsupportedSqlError for a bare word that is a call, not one of ``columns``."""
+        stop = self.start + len(self.sql)
+        tokens = significant(pieces(" " * self.start + self.sql, self.start, stop))
+        check_bare_words(tokens, columns)
+
+
+class Travel(Struct, frozen=True):
+    """A time-travel clause: where it begins, and the text of its value."""
+
+    start: int
+    value: str
+
+
+def travels(tree: exp.Expr) -> list[Travel]:
+    """The time-travel clauses of a tree that still has them."""
+    found = []
+    for table in tree.find_all(exp.Table):
+        clause = table.args.get("version") or table.args.get("when")
+        if clause is not None:
+            found.append(Travel(int(clause.meta["start"]), str(clause.meta["text"])))
+    return found
+
+
+def spark_text(
+    sql: str,
+    tokens: Sequence[Token],
+    tokenize: Callable[[str], Sequence[Token]],
+    tree: exp.Expression,
+    references: Sequence[TableReference],
+    clauses: Sequence[Travel],
+    parameters: Callable[[str | None], Any],
+) -> SparkText:
+    """The statement of ``sql`` whose ``tokens`` these are, in sqlglot's tokens.
+
+    ``tree`` has its references and parameters taken; ``parameters`` gives the value of the named
+    or of the next one. Raises UnsupportedSqlError, SqlSyntaxError.
+    """
+    start, stop = tokens[0].start, tokens[-1].end + 1
+    found = pieces(sql, start, stop)
+    text = without_comments(found)
+    if any(each.kind == COMMENT for each in found):
+        _check_comments(found, tokens, tokenize(" " * start + text))
+    own = significant(found)
+    check_calls(own, tree)
+    _check_scripts(own)
+    edits = [
+        *_tables(sql, own, references, tree),
+        *_cuts(sql, own, clauses),
+        *_parameters(own, parameters),
+        *_clocks(own),
+    ]
+    edits += _qualified(own, references, edits)
+    for year in tree.find_all(exp.Year):
+        # That sqlglot makes a date of its argument first keeps it from pruning.
+        if isinstance(year.this, exp.TsOrDsToDate) and not year.this.args.get("format"):
+            year.set("this", year.this.this)
+    edits.sort(key=lambda each: each.start)
+    for before, after in pairwise(edits):
+        if after.start < before.stop:
+            raise unsupported("a clause inside another", after.start)
+    words = frozenset(str(each.name).lower() for each in own if each.name is not None)
+    return SparkText(text, start, tuple(edits), tree, words)
+
+
+def _check_comments(
+    found: Sequence[Piece], tokens: Sequence[Token], without: Sequence[Token]
+) -> None:
+    """Both must leave out the same comments; Spark continues one after a backslash at its end."""
+    before = [(each.token_type, each.start, each.text) for each in tokens]
+    if before != [(each.token_type, each.start, each.text) for each in without]:
+        comment = next(each for each in found if each.kind == COMMENT)
+        raise unsupported("a comment that Spark reads in another way", comment.start)
+
+
+def _check_scripts(own: Sequence[Piece]) -> None:
+    for before, after in pairwise(own):
+        if before.is_word("USING") and after.kind == TEXT:
+            raise unsupported("a script (TRANSFORM … USING)", before.start)
+
+
+def _tables(
+    sql: str, own: Sequence[Piece], references: Sequence[TableReference], tree: exp.Expr
+) -> Iterator[Edit]:
+    by_start = {each.start: at for at, each in enumerate(own)}
+    aliased = _aliased(tree, own)
+    for reference in references:
+        at = by_start.get(-1 if reference.offset is None else reference.offset)
+        if at is None:
+            raise unsupported(f'the table "{reference.name}" at this place', reference.offset)
+        if reference.path is not None:
+            end = _closing(own, at + 1)
+            alias = "" if aliased[reference.index] else "iceberg_scan"
+        else:
+            end = at + 2 * (len(reference.parts) - 1)
+            names = [each.name for each in own[at : end + 1 : 2]]
+            dots = all(each.text == "." for each in own[at + 1 : end : 2])
+            if not dots or tuple(names) != reference.parts:
+                raise unsupported(f'the table "{reference.name}" at this place', own[at].start)
+            alias = "" if aliased[reference.index] else reference.parts[-1]
+        yield Edit(own[at].start, own[end].stop, TABLE, str(reference.index), alias)
+
+
+def _aliased(tree: exp.Expr, own: Sequence[Piece]) -> dict[int, bool]:
+    """Whether each scan has an alias in the text: the tree has one for all of them."""
+    starts = {each.start for each in own}
+    found = {}
+    for table in tree.find_all(exp.Table):
+        if table.name.startswith("__scan_") and isinstance(table.args.get("alias"), exp.TableAlias):
+            alias = table.args["alias"].this
+            written = "start" in alias.meta and int(alias.meta["start"]) in starts
+            found[int(table.name.removeprefix("__scan_"))] = written
+    return found
+
+
+def _closing(own: Sequence[Piece], at: int) -> int:
+    depth = 0
+    for index in range(at, len(own)):
+        depth += {"(": 1, ")": -1}.get(own[index].text, 0)
+        if depth == 0:
+            return index
+    raise unsupported("this table", own[at].start)
+
+
+def _cuts(sql: str, own: Sequence[Piece], clauses: Sequence[Travel]) -> Iterator[Edit]:
+    by_start = {each.start: at for at, each in enumerate(own)}
+    for clause in clauses:
+        at = by_start.get(clause.start)
+        opened = False
+        while at is not None and at < len(own):
+            each = own[at]
+            ready = (
+                own[at - 1].is_word("OF", "SNAPSHOT", "BRANCH", "TAG") or own[at - 1].text == "=>"
+            )
+            if ready and each.start > clause.start and sql.startswith(clause.value, each.start):
+                break
+            opened = opened or each.text == "("
+            if not (
+                each.is_word(*_TRAVEL_WORDS) or each.text in ("(", "=>") or _is_at_kind(own, at)
+            ):
+                at = None
+                break
+            at += 1
+        if at is None or at >= len(own):
+            raise unsupported("a time-travel clause at this place", clause.start)
+        stop = own[at].start + len(clause.value)
+        if opened:
+            stop = next(each.stop for each in own if each.start >= stop)
+        yield Edit(clause.start, stop, GIVEN, " ")
+
+
+def _is_at_kind(own: Sequence[Piece], at: int) -> bool:
+    return at + 1 < len(own) and own[at + 1].text == "=>"
+
+
+def _parameters(own: Sequence[Piece], value: Callable[[str | None], Any]) -> Iterator[Edit]:
+    for at, each in enumerate(own):
+        before = own[at - 1] if at else None
+        listed = before is not None and before.is_word("IN")
+        if each.text == "?":
+            yield Edit(each.start, each.stop, GIVEN, spark_literal(value(None), listed=listed))
+        elif each.text == ":" and at + 1 < len(own) and own[at + 1].start == each.stop:
+            name = own[at + 1].name
+            glued = before is not None and (
+                before.stop == each.start and (before.text == ":" or before.name is not None)
+            )
+            if name is not None and not glued:
+                written = spark_literal(value(name), listed=listed)
+                yield Edit(each.start, own[at + 1].stop, GIVEN, written)
+
+
+def _clocks(own: Sequence[Piece]) -> Iterator[Edit]:
+    for at, each in enumerate(own):
+        called = [piece.text for piece in own[at + 1 : at + 3]] == ["(", ")"]
+        bare = each.is_word(*_BARE_CLOCKS) and not (at and own[at - 1].is_word("AS"))
+        if at and own[at - 1].text == ".":
+            continue
+        if (each.is_word(*_CLOCKS) and called) or bare:
+            stop = own[at + 2].stop if called else each.stop
+            yield Edit(each.start, stop, CLOCK, each.text.lower())
+
+
+def _qualified(
+    own: Sequence[Piece], references: Sequence[TableReference], edits: Sequence[Edit]
+) -> Iterator[Edit]:
+    """``namespace.table.column``: only the last part of a table's name is known to Spark."""
+    taken = [(each.start, each.stop) for each in edits]
+    aliases = {int(each.text): each.alias for each in edits if each.kind == TABLE and each.alias}
+    owners = [
+        (tuple(part.lower() for part in each.parts), aliases[each.index])
+        for each in references
+        if each.index in aliases and len(each.parts) > 1
+    ]
+    if not owners:
+        return
+    at = 0
+    while at < len(own):
+        chain = [own[at]]
+        while at + 2 < len(own) and own[at + 1].text == "." and _continues(own[at + 2]):
+            chain.append(own[at + 2])
+            at += 2
+        at += 1
+        inside = any(start <= chain[0].start < stop for start, stop in taken)
+        if inside or any(each.name is None for each in chain[:-1]):
+            continue
+        names = [str(each.name).lower() for each in chain]
+        for parts, alias in owners:
+            for length in range(min(len(parts), len(names) - 1), 1, -1):
+                if list(parts[-length:]) == names[:length]:
+                    yield Edit(chain[0].start, chain[length - 1].stop, GIVEN, spark_name(alias))
+                    break
+            else:
+                continue
+            break
+
+
+def _continues(each: Piece) -> bool:
+    return each.name is not None or each.text == "*" or each.kind == QUOTED

@@ -1,0 +1,72 @@
+"""Python values and names in Spark's spelling."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlglot import exp
+
+from icesql.errors import DataError
+from icesql.sql.parameters import literal
+
+_TYPES: Final = {
+    exp.DType.TIMESTAMPNTZ: "TIMESTAMP_NTZ",
+    exp.DType.TIMESTAMPTZ: "TIMESTAMP_LTZ",
+}
+_REFUSED: Final = (exp.DType.TIME, exp.DType.TIMESTAMP_NS)
+
+
+def spark_name(name: str) -> str:
+    """A name as Spark's quoted identifier."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def spark_string(text: str) -> str:
+    """A text as Spark's literal, whose backslash escapes."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def spark_literal(value: Any, *, listed: bool = False) -> str:
+    """A parameter's value as an expression; a list after IN as the list in parentheses.
+
+    Raises DataError for a value that Spark's SQL cannot hold, ProgrammingError for Python types
+    that are no values.
+    """
+    if listed and isinstance(value, list | tuple | set | frozenset) and value:
+        return "(" + ", ".join(_written(literal(each)) for each in value) + ")"
+    return _written(literal(value))
+
+
+def _written(node: exp.Expr) -> str:
+    match node:
+        case exp.Null():
+            return "NULL"
+        case exp.Boolean():
+            return "true" if node.this else "false"
+        case exp.Literal():
+            return spark_string(str(node.this)) if node.is_string else str(node.this)
+        case exp.Neg():
+            return f"(-{_written(node.this)})"
+        case exp.Cast():
+            kind = node.to.this
+            if kind in _REFUSED:
+                raise DataError("a time of day or of nanoseconds is no value of Spark's SQL")
+            if kind is exp.DType.UUID:
+                return _written(node.this)
+            name = _TYPES.get(kind, kind.value)
+            sizes = ", ".join(str(each.name) for each in node.to.expressions)
+            return f"CAST({_written(node.this)} AS {name}{sizes and f'({sizes})'})"
+        case exp.Unhex():
+            return f"X{spark_string(str(node.this.this))}"
+        case exp.Interval():
+            return f"INTERVAL {spark_string(node.name)} MICROSECOND"
+        case exp.Array():
+            return f"array({', '.join(map(_written, node.expressions))})"
+        case exp.Struct():
+            fields = (
+                f"{spark_string(each.this.name)}, {_written(each.expression)}"
+                for each in node.expressions
+            )
+            return f"named_struct({', '.join(fields)})"
+        case _:
+            raise DataError(f"a parameter of this kind ({node.key}) is no value of Spark's SQL")

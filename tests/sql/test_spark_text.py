@@ -1,0 +1,138 @@
+"""Statements in Spark's spelling: the user's own text, spliced, and what may not be in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import icesql
+from icesql.sql.parse import parse
+from icesql.sql.spark_text.lexer import pieces, significant
+from icesql.sql.spark_text.spark_text import SparkText
+from icesql.sql.statement import Query
+
+CLOCKS = {"now": "NOW", "current_timestamp": "NOW", "current_date": "DAY", "localtimestamp": "L"}
+
+
+def text_of(sql: str, parameters: Any = None) -> SparkText:
+    (statement,) = parse(sql, dialect="spark", parameters=parameters)
+    assert isinstance(statement, Query)
+    if not isinstance(statement.spark, SparkText):
+        assert isinstance(statement.spark, icesql.Error)
+        raise statement.spark
+    return statement.spark
+
+
+def final(sql: str, parameters: Any = None) -> str:
+    return text_of(sql, parameters).final(["v0", "v1"], CLOCKS)[0]
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT a FROM t", "SELECT a FROM `v0` AS `t`"),
+        ("SELECT a FROM n.t x", "SELECT a FROM `v0` x"),
+        ("SELECT a FROM n.t AS x, u", "SELECT a FROM `v0` AS x, `v1` AS `u`"),
+        ("SELECT n.t.a, t.b, n.t.* FROM n.t", "SELECT `t`.a, t.b, `t`.* FROM `v0` AS `t`"),
+        ("SELECT c.n.t.s.x FROM c.n.t", "SELECT `t`.s.x FROM `v0` AS `t`"),
+        ("SELECT a FROM `n`.`t$x`", "SELECT a FROM `v0` AS `t$x`"),
+        ("SELECT a FROM t VERSION AS OF 12", "SELECT a FROM `v0` AS `t`  "),
+        ("SELECT a FROM t FOR VERSION AS OF 'x y' b", "SELECT a FROM `v0`   b"),
+        ("SELECT a FROM t b VERSION AS OF f WHERE c", "SELECT a FROM `v0` b   WHERE c"),
+        (
+            "SELECT a FROM t TIMESTAMP AS OF TIMESTAMP '2026-01-01 00:00:00' WHERE b",
+            "SELECT a FROM `v0` AS `t`   WHERE b",
+        ),
+        ("FROM t SELECT a", "FROM `v0` AS `t` SELECT a"),
+        ("WITH q AS (SELECT 1) SELECT * FROM q", "WITH q AS (SELECT 1) SELECT * FROM q"),
+        ("SELECT now(), current_date, `now` FROM t", "SELECT NOW, DAY, `now` FROM `v0` AS `t`"),
+        ("SELECT 1 AS current_date", "SELECT 1 AS current_date"),
+        ("SELECT /* x -- */ 1 -- y", "SELECT            1     "),
+        ("SELECT 'now() ? :x $y /* */' FROM t", "SELECT 'now() ? :x $y /* */' FROM `v0` AS `t`"),
+        (
+            "SELECT last(a, true), last(a) IGNORE NULLS",
+            "SELECT last(a, true), last(a) IGNORE NULLS",
+        ),
+        ("SELECT l[0], m['k'], s:: INT", "SELECT l[0], m['k'], s:: INT"),
+    ],
+)
+def test_only_what_must_change_changes(sql: str, expected: str) -> None:
+    assert final(sql).rstrip() == expected.rstrip()
+
+
+@pytest.mark.parametrize(
+    ("sql", "parameters", "expected"),
+    [
+        ("SELECT ?, ?", [1, -2], "SELECT 1, (-2)"),
+        ("SELECT ?", ["it's \\ '"], "SELECT 'it\\'s \\\\ \\''"),
+        ("SELECT :a, :b, :a", {"a": True, "b": None}, "SELECT true, NULL, true"),
+        ("SELECT a IN ? FROM t", [[1, 2]], "SELECT a IN (1, 2) FROM `v0` AS `t`"),
+        ("SELECT ?", [b"\x00\xff"], "SELECT X'00FF'"),
+        ("SELECT ?", [1.5], "SELECT CAST('1.5' AS DOUBLE)"),
+        ("SELECT '?', ?, `?`", [1], "SELECT '?', 1, `?`"),
+    ],
+)
+def test_parameters_stand_where_they_were(sql: str, parameters: Any, expected: str) -> None:
+    assert final(sql, parameters) == expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "named"),
+    [
+        ("SELECT java_method('java.lang.System', 'getenv')", "java_method"),
+        ("SELECT `reflect`('java.lang.System', 'getenv')", "reflect"),
+        ("SELECT try_reflect('a', 'b')", "try_reflect"),
+        ("SELECT input_file_name() FROM t", "input_file_name"),
+        ("SELECT IDENTIFIER('java_method')('a', 'b')", "identifier"),
+        ("SELECT * FROM IDENTIFIER('x')", "identifier"),
+        ("SELECT from_avro(a, 'x', map('avroSchemaUrl', '/etc')) FROM t", "from_avro"),
+        ("SELECT spark_catalog.default.f(1)", "f()"),
+        ("SELECT builtin.upper('a')", "qualified function upper"),
+        ("SELECT TRANSFORM(a) USING 'cat' FROM t", "script"),
+        ("SELECT user FROM t", "user"),
+        ("SELECT current_user()", "current_user"),
+        ("SELECT nosuch(1)", "nosuch"),
+        ("SELECT 1 |> SELECT 2", "pipe"),
+        ("SELECT 1 -- x \\\n , 2 -- y", "comment"),
+    ],
+)
+def test_what_reaches_out_is_refused_by_name(sql: str, named: str) -> None:
+    with pytest.raises((icesql.UnsupportedSqlError, icesql.SqlSyntaxError)) as caught:
+        text_of(sql).check_names(frozenset())
+    assert named in str(caught.value).lower()
+
+
+def test_a_column_may_be_called_user() -> None:
+    text_of("SELECT user FROM t").check_names(frozenset({"user"}))
+
+
+def test_places_in_the_final_text_are_those_of_the_user() -> None:
+    sql = "SELECT a,\n  b FROM n.some_table WHERE c = ? AND d"
+    made = text_of(sql, [5])
+    written, original = made.final(["v0"], CLOCKS)
+    for word in ("SELECT", "a,", "b FROM", "WHERE", "c =", "AND", "d"):
+        assert original(written.index(word)) == sql.index(word), word
+    assert original(written.index("v0")) == sql.index("n.some_table")
+
+
+def test_the_local_engine_still_refuses_what_it_lacks() -> None:
+    (statement,) = parse("SELECT xxhash64(1)", dialect="spark")
+    assert isinstance(statement, Query)
+    assert isinstance(statement.spark, SparkText)
+    assert isinstance(statement.refused, icesql.UnsupportedSqlError)
+
+
+def test_tokens_are_those_of_sparks_lexer() -> None:
+    sql = "a.`b``c` 'd\\'e' \"f\" r'\\' 1e3 /* /* */ */ -- x\ny"
+    found = significant(pieces(sql, 0, len(sql)))
+    assert [each.text for each in found] == [
+        "a", ".", "`b``c`", "'d\\'e'", '"f"', "r'\\'", "1e3", "y",
+    ]  # fmt: skip
+    assert found[2].name == "b`c"
+
+
+@pytest.mark.parametrize("sql", ["SELECT 'a", "SELECT `a", "SELECT /* a", "SELECT $$a$$"])
+def test_what_is_no_token_is_refused(sql: str) -> None:
+    with pytest.raises(icesql.Error):
+        text_of(sql)
