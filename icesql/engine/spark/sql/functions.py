@@ -29,6 +29,8 @@ def rewrite_function(node: exp.Expr) -> exp.Expr:
             return epoch(node)
         case exp.Anonymous():
             return _anonymous(node)
+        case exp.Filter() | exp.Window() if not isinstance(node.parent, exp.Filter | exp.Window):
+            return _exact_average(node)
         case _:
             return node
 
@@ -43,9 +45,37 @@ def _avg(node: exp.Avg) -> exp.Expr:
         raise refuse("avg(DISTINCT) of exact numbers")
     if kind(node.this) in ("decimal", "integer") and _is_bare(node):
         # Exactly summed, then one division: DuckDB's average is a double of that.
-        exact = "{0}" if kind(node.this) == "decimal" else "CAST({0} AS DECIMAL(20,0))"
+        exact = _exact(node.this)
         return spelled(f"(CAST(SUM({exact}) AS DOUBLE) / COUNT({{0}}))", node.this, like="DOUBLE")
+    if kind(node.this) in ("decimal", "integer") and isinstance(
+        node.parent, exp.Filter | exp.Window
+    ):
+        # Its FILTER and OVER are to be those of both: see ``_exact_average``.
+        return node
     return spelled("AVG(CAST({0} AS DOUBLE))", node.this, like="DOUBLE")
+
+
+def _exact(value: exp.Expr) -> str:
+    return "{0}" if kind(value) == "decimal" else "CAST({0} AS DECIMAL(20,0))"
+
+
+def _exact_average(node: exp.Filter | exp.Window) -> exp.Expr:
+    """``avg(x) FILTER (…) OVER (…)`` of exact numbers as the same sum through the same count."""
+    core = _core(node)
+    if not isinstance(core, exp.Avg):
+        return node
+    parts = []
+    for text in (f"SUM({_exact(core.this)})", "COUNT({0})"):
+        made = node.copy()
+        _core(made).replace(spelled(text, core.this, like="DOUBLE"))
+        parts.append(made)
+    return spelled("(CAST({0} AS DOUBLE) / {1})", *parts, like="DOUBLE")
+
+
+def _core(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, exp.Filter | exp.Window):
+        node = node.this
+    return node
 
 
 def _is_bare(node: exp.Expr) -> bool:
