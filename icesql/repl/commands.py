@@ -52,6 +52,12 @@ def parse_command(text: str) -> Command:
     return Command(name, argument)
 
 
+def in_words(text: str) -> Command | None:
+    """The command that people type as a word to other shells: exit, quit, help."""
+    word = text.strip().removesuffix(";").strip().lower()
+    return {"exit": Command("q"), "quit": Command("q"), "help": Command("?")}.get(word)
+
+
 def help_text() -> str:
     """The commands and keys, one a line."""
     lines = [
@@ -87,7 +93,7 @@ def is_complete(text: str) -> bool:
     A semicolon inside quotes or a comment ends nothing.
     """
     stripped = text.strip()
-    if not stripped or stripped.startswith("\\"):
+    if not stripped or stripped[0] in "\\." or in_words(text) is not None:
         return True
     last = ""
     position = 0

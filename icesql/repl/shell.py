@@ -19,7 +19,14 @@ from prompt_toolkit.lexers import Lexer, PygmentsLexer
 
 from icesql.dbapi.cursor import result_types
 from icesql.errors import Error, ProgrammingError, QueryCancelledError, similar_names
-from icesql.repl.commands import Command, help_text, is_complete, parse_command, statement_of
+from icesql.repl.commands import (
+    Command,
+    help_text,
+    in_words,
+    is_complete,
+    parse_command,
+    statement_of,
+)
 from icesql.repl.completer import Names, SqlCompleter
 from icesql.repl.progress import ProgressLine
 from icesql.repl.render import FORMATS, Style, row_line, scan_lines, write_result
@@ -81,6 +88,9 @@ class Shell:
         try:
             if text.lstrip().startswith("\\"):
                 return self._obey(parse_command(text))
+            command = in_words(text)
+            if command is not None:
+                return self._obey(command)
             self._execute(text)
         except Error as error:
             self._say(f"error: {error}")

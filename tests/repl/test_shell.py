@@ -15,6 +15,7 @@ import pytest
 from prompt_toolkit.input import DummyInput
 from prompt_toolkit.output import DummyOutput
 
+from icesql.repl.commands import is_complete
 from icesql.repl.shell import Shell, history_path
 
 ROOT = Path(__file__).parents[2]
@@ -80,6 +81,15 @@ def test_format_and_timing_are_switched(shell: Shell) -> None:
 def test_help_and_leaving(shell: Shell) -> None:
     assert "\\snapshots TABLE" in told(shell, "\\?")
     assert not shell.handle("\\q")
+
+
+@pytest.mark.parametrize("word", ["exit", "quit;", " EXIT "])
+def test_words_of_other_shells_are_understood(shell: Shell, word: str) -> None:
+    assert not shell.handle(word)
+    assert is_complete(word)
+    assert "this help" in told(shell, "help")
+    assert is_complete(".tables")
+    assert "\\d the tables" in told(shell, ".tables")
 
 
 def test_history_is_kept_for_its_owner_alone(shell: Shell, tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from icesql.errors import Error
@@ -83,3 +86,15 @@ def test_no_word_is_offered_in_its_own_place(sql: str) -> None:
 def test_a_table_may_be_called_show() -> None:
     assert parse("SELECT * FROM (show)")
     assert parse("SELECT * FROM (show.tables)")
+
+
+def test_nothing_that_sqlglot_logs_reaches_standard_error() -> None:
+    program = (
+        "import icesql.sql.parse, logging, sqlglot\n"
+        "sqlglot.parse_one('SELECT 1').sql('duckdb')\n"
+        "logging.getLogger('sqlglot').warning('falling back')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stderr == ""

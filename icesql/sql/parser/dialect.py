@@ -8,6 +8,7 @@ what they read as another thing than icesql does is changed in the tokens, see
 from __future__ import annotations
 
 import functools
+import logging
 from typing import Any, Final, cast
 
 from sqlglot import exp
@@ -20,6 +21,9 @@ from icesql.errors import ProgrammingError, similar_names
 from icesql.sql.positions import syntax_error
 
 DEFAULT_DIALECT: Final = "icesql"
+
+# What sqlglot has to say is icesql's to tell; without a handler it would reach standard error.
+logging.getLogger("sqlglot").addHandler(logging.NullHandler())
 
 # A dialect means what it says: these are the ones whose functions are tested. Every other name
 # that is accepted is one of their kin.
