@@ -80,15 +80,17 @@ def bind(
                 after_last_commit=selected.after_last_commit,
             )
         )
-    name_nested_queries(tree, statement.references)
-    stop_clock(tree, query)
+    if statement.user_text is None or query.settings.engine != "local":
+        name_nested_queries(tree, statement.references)
+    edits = stop_clock(tree, query)
     scopes = select_scopes(tree, [scan.schema for scan in scans])
     has_lists = type_lists(scopes, scans)
     marked = mark is not None and query.settings.prune and may_be_pushed(tree, scopes)
     if mark is not None and marked:
         mark(tree, statement.engine_text, statement.start)
     filtered, pushed = push_down(tree, scopes, tuple(scans), query, marked=marked, spark=conditions)
-    projected = bind_columns(tree, scopes, filtered)
+    projected = bind_columns(tree, scopes, filtered, edits)
+    user_text = statement.user_text
     if spark is not None:
         projected = spark.checked(projected)
     return BoundQuery(
@@ -101,6 +103,7 @@ def bind(
         files=bind_files(statement.files, names.access.files, query),
         has_lists=has_lists,
         spark=spark,
+        user_text=None if user_text is None else user_text.with_edits(edits).named(),
     )
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from icesql.query.spark_text import BoundSparkText
     from icesql.scan.table_scan import TableScan
     from icesql.sql.statement import TableReference
+    from icesql.sql.user_text import UserText
 
 
 class PushedConjunct(Struct, frozen=True):
@@ -63,6 +64,8 @@ class BoundQuery(Struct, frozen=True):
     is implied by it, so evaluating the tree over the scans' rows gives the answer.
     ``has_lists``: the tree holds IN lists that ``sql.literal_list`` keeps as one value.
     ``spark`` is the text that Spark runs in the place of the tree, which says what is read.
+    ``user_text`` is the text that the tree was read from, as an engine of DuckDB's spelling may run
+    it in the tree's place; None for other spellings.
     ``notes`` say how travelled tables were resolved.
     """
 
@@ -75,3 +78,4 @@ class BoundQuery(Struct, frozen=True):
     files: tuple[FileScan, ...] = ()
     has_lists: bool = False
     spark: BoundSparkText | None = None
+    user_text: UserText | None = None

@@ -29,6 +29,7 @@ from icesql.query.names import (
     scan_index,
 )
 from icesql.sql.positions import offset_of, unsupported
+from icesql.sql.user_text import NAME, SQL, Edit, quoted
 
 if TYPE_CHECKING:
     from icesql.scan.table_scan import TableScan
@@ -55,15 +56,19 @@ _PSEUDO: Final = frozenset(
 
 
 def bind_columns(
-    tree: exp.Expr, scopes: Sequence[SelectScope], scans: tuple[TableScan, ...]
+    tree: exp.Expr,
+    scopes: Sequence[SelectScope],
+    scans: tuple[TableScan, ...],
+    edits: list[Edit],
 ) -> tuple[TableScan, ...]:
     """The scans with the columns that they must expose.
 
-    Names in ``tree`` are rewritten in place, ``scopes`` are its SELECTs. Raises
+    Names in ``tree`` are rewritten in place, ``scopes`` are its SELECTs; ``edits`` get what
+    changes in the text that it was read from. Raises
     ColumnNotFoundError, AmbiguousColumnError, and UnsupportedSqlError where columns that differ
     only in case cannot be distinguished.
     """
-    binder = _Binder(tuple(_Exposed(scan) for scan in scans))
+    binder = _Binder(tuple(_Exposed(scan) for scan in scans), edits)
     _expose_all_outside(tree, scopes, binder)
     for scope in scopes:
         binder.bind(scope)
@@ -133,6 +138,7 @@ class _Exposed(Struct):
 
 class _Binder(Struct):
     exposed: Sequence[_Exposed]
+    edits: list[Edit]
 
     def bind(self, scope: SelectScope) -> None:
         """Note the columns that a SELECT names; check and rewrite their names."""
@@ -141,7 +147,7 @@ class _Binder(Struct):
         for node in list(scope.own_nodes()):
             match node:
                 case exp.Column() if isinstance(node.this, exp.Star):
-                    self._star(scope, node.table)
+                    self._table_star(node, scope)
                 case exp.Star() if not isinstance(node.parent, exp.Count | exp.Column):
                     self._star(scope, "")
                 case exp.Columns() | exp.Pivot():
@@ -182,6 +188,19 @@ class _Binder(Struct):
             if item.scan is not None and (not table or item.name == table.lower()):
                 self.exposed[item.scan].whole = True
 
+    def _table_star(self, star: exp.Column, scope: SelectScope) -> None:
+        """``t.*``, or ``s.*`` and ``t.s.*`` of a struct."""
+        names = [part.copy() for part in star.parts[:-1]]
+        if len(names) == 1 and any(item.name == names[0].name.lower() for item in scope.items):
+            self._star(scope, names[0].name)
+            return
+        column = _column_of(names, star)
+        meaning = meaning_of(column, scope)
+        if meaning.items:
+            self._column(column, meaning, scope, frozenset())
+        else:
+            self._star(scope, names[-1].name)
+
     def _column(
         self, node: exp.Column, meaning: Meaning, scope: SelectScope, aliases: frozenset[str]
     ) -> None:
@@ -194,7 +213,7 @@ class _Binder(Struct):
                 continue
             exposed.needed[column.field_id] = column
             if column.field_id in exposed.clashing and len(meaning.items) == 1:
-                _rename(node, meaning, exposed.exposed_name(column), scope)
+                _rename(node, meaning, exposed.exposed_name(column), scope, self.edits)
         if not meaning.items:
             self._unknown(node, meaning, scope, aliases)
 
@@ -251,10 +270,12 @@ class _Binder(Struct):
         for node in list(scope.own_nodes("expressions")):
             if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
                 table = node.parent.table if isinstance(node.parent, exp.Column) else ""
+                given = list(node.args.get("except_") or ())
                 for item in scope.items:
                     meant = not item.is_filter_only and (not table or item.name == table.lower())
                     if meant and item.scan is not None:
                         self._rewrite_star(node, item, self.exposed[item.scan])
+                self.edits += _star_edits(node, given)
             elif isinstance(node, exp.Columns):
                 self._refuse_clashes(scope, "COLUMNS", node)
 
@@ -271,10 +292,46 @@ class _Binder(Struct):
                 star.append("rename", exp.alias_(old, column.name, quoted=True))
 
 
-def _rename(node: exp.Column, meaning: Meaning, name: str, scope: SelectScope) -> None:
+def _column_of(names: Sequence[exp.Expr], place: exp.Expr) -> exp.Column:
+    """The column of these names, at a place of the tree."""
+    parts = ("this", "table", "db", "catalog")
+    made = exp.Column(**dict(zip(parts, reversed(names), strict=False)))
+    made.parent = place.parent
+    return made
+
+
+def _star_edits(star: exp.Star, given: Sequence[exp.Expr]) -> list[Edit]:
+    """What a star was made to leave out and to rename, in the text."""
+    left_out = ", ".join(
+        ".".join(quoted(part.name) for part in each.parts)
+        for each in (star.args.get("except_") or ())[len(given) :]
+    )
+    renamed = ", ".join(
+        f"{quoted(each.this.name)} AS {quoted(each.alias)}"
+        for each in (star.args.get("rename") or () if not given else ())
+        if each.this.name.startswith("__col_")
+    )
+    end = star.meta.get("end")
+    if end is None or not (left_out or renamed):
+        return []
+    if given and left_out:
+        start, stop = given[0].meta["place"]
+        if given[0].meta["in_list"]:
+            return [Edit(start, start, SQL, f"{left_out}, ")]
+        return [Edit(start, start, SQL, "("), Edit(stop, stop, SQL, f", {left_out})")]
+    sql = f" EXCLUDE ({left_out})" if left_out else ""
+    return [Edit(end + 1, end + 1, SQL, sql + (f" RENAME ({renamed})" if renamed else ""))]
+
+
+def _rename(
+    node: exp.Column, meaning: Meaning, name: str, scope: SelectScope, edits: list[Edit]
+) -> None:
     parts = list(node.parts)
     place = parts[len(parts) - len(meaning.path)]
     assert isinstance(place, exp.Identifier)
+    start, end = place.meta.get("start"), place.meta.get("end")
+    if start is not None and end is not None:
+        edits.append(Edit(start, end + 1, NAME, name))
     written = node.parts[-1].name
     place.set("this", name)
     place.set("quoted", True)

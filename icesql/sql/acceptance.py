@@ -103,7 +103,7 @@ _TABLE_FUNCTIONS: Final = frozenset(
 )
 
 # Functions whose second argument is the name of an aggregate, as a text.
-_CALL_BY_TEXT: Final = frozenset(
+CALL_BY_TEXT: Final = frozenset(
     {"list_aggregate", "list_aggr", "array_aggregate", "array_aggr", "aggregate"}
 )
 
@@ -191,7 +191,7 @@ def check_functions(tree: exp.Expr, *, files: bool = False) -> None:
 def _check_call(node: exp.Func) -> None:
     if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):
         _check_function(node.name, node)
-        if node.name.lower() in _CALL_BY_TEXT:
+        if node.name.lower() in CALL_BY_TEXT:
             _check_named_aggregate(node)
     elif is_known(node.sql_name()):
         # A class of sqlglot's own; what it is called in the engine is checked there.

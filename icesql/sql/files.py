@@ -13,6 +13,7 @@ from icesql.sql.acceptance import function_name
 from icesql.sql.engine_functions import is_file_function
 from icesql.sql.positions import offset_of, syntax_error, unsupported
 from icesql.sql.statement import FileReference
+from icesql.sql.user_text import TABLE, Edit, quoted
 
 _SUFFIXES: Final = {
     ".parquet": "read_parquet", ".parq": "read_parquet",
@@ -97,8 +98,8 @@ def reader_of(path: str) -> str | None:
     return next((reader for suffix, reader in _SUFFIXES.items() if name.endswith(suffix)), None)
 
 
-def take_files(tree: exp.Expr) -> tuple[FileReference, ...]:
-    """Rewrite ``tree`` in place and return the files that it reads.
+def take_files(tree: exp.Expr, edits: list[Edit]) -> tuple[FileReference, ...]:
+    """Rewrite ``tree`` in place and return the files that it reads; ``edits`` get their places.
 
     Raises SqlSyntaxError for a path that is not text, UnsupportedSqlError for an option that is
     not known to be harmless or whose value is not a literal.
@@ -111,9 +112,14 @@ def take_files(tree: exp.Expr) -> tuple[FileReference, ...]:
         reference = _reference(len(found), table, inner)
         found.append(reference)
         alias = table.args.get("alias") or exp.TableAlias()
+        after = ""
         if alias.this is None:
             name = inner.meta.get("alias") or function_name(inner)
             alias.set("this", exp.to_identifier(name, quoted=True))
+            after = f" AS {quoted(name)}"
+        start, stop = inner.meta.get("start"), inner.meta.get("stop")
+        if start is not None and stop is not None:
+            edits.append(Edit(start, stop, TABLE, reference.name, after=after))
         table.set("this", exp.to_identifier(reference.name, quoted=True))
         table.set("alias", alias)
     return tuple(found)

@@ -21,6 +21,7 @@ from icesql.sql.acceptance import (
 from icesql.sql.commands import read_command
 from icesql.sql.files import take_files
 from icesql.sql.parameters import Parameters
+from icesql.sql.parser.chains import name_columns
 from icesql.sql.parser.depth import (
     check_brackets,
     check_depth,
@@ -39,6 +40,7 @@ from icesql.sql.parser.dialect import (
 )
 from icesql.sql.parser.gathering import gather
 from icesql.sql.parser.literal_list import Lists, take_lists
+from icesql.sql.parser.places import place_nodes
 from icesql.sql.parser.token_rewriting import rewrite_tokens
 from icesql.sql.parser.travel import cut_travels
 from icesql.sql.parser.words import check_comments, check_tokens
@@ -46,6 +48,7 @@ from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.references import take_references
 from icesql.sql.statement import Query, Statement
 from icesql.sql.unexpected import check_commands_in_from, no_statement, parse_error
+from icesql.sql.user_text import LIST, Edit, UserText, nameless_columns, token_places
 from icesql.stack import with_room
 
 _NUMBERS_ARE_SECONDS = ("spark", "spark2", "databricks")
@@ -178,22 +181,40 @@ class _Parse:
         check_depth(tree)
         if self._spark:
             return self._spark_query(tree, tokens)
-        tree = self._values.bind(tree)
+        first, last = tokens[0].start, tokens[-1].end
+        edits = [
+            Edit(start, self._lists.ends[start], LIST, self._sql[start : self._lists.ends[start]])
+            for start, values in self._lists.lists.items()
+            if first <= start <= last and not isinstance(values, int)
+        ]
+        columns = nameless_columns(tree)
+        tree = self._values.bind(tree, edits)
         gather(tree)
-        references = take_references(tree, seconds=self._seconds)
-        files = take_files(tree) if self._files else ()
-        text = self._sql[tokens[0].start : tokens[-1].end + 1]
-        start = tokens[0].start
-        return Query(cast("exp.Expression", tree), references, text, files, start, engine_text)
+        references = take_references(tree, edits, seconds=self._seconds)
+        files = take_files(tree, edits) if self._files else ()
+        text = self._sql[first : last + 1]
+        words = None
+        if isinstance(self._reader, Icesql):
+            places, short = token_places(tokens), self._lists.text[first : last + 1]
+            words = UserText(text, first, (), places, columns, short).with_edits(edits)
+        return Query(
+            cast("exp.Expression", tree),
+            references,
+            text,
+            files,
+            first,
+            engine_text,
+            user_text=words,
+        )
 
     def _spark_query(self, tree: exp.Expr, tokens: Sequence[Token]) -> Query:
         from icesql.sql.spark_text.spark_text import spark_text, travels
 
         clauses = travels(tree)
         given = self._values.reader()
-        tree = self._values.bind(tree)
+        tree = self._values.bind(tree, [])
         gather(tree)
-        references = take_references(tree, seconds=self._seconds)
+        references = take_references(tree, [], seconds=self._seconds)
         text = self._sql[tokens[0].start : tokens[-1].end + 1]
         made = cast("exp.Expression", tree)
         try:
@@ -213,7 +234,7 @@ class _Parse:
             check_functions(tree, files=self._files)
         except Error as error:
             return Query(made, references, text, spark=spark, refused=error)
-        files = take_files(tree) if self._files else ()
+        files = take_files(tree, []) if self._files else ()
         return Query(made, references, text, files, spark=spark)
 
     def _tree(self, tokens: list[Token]) -> tuple[exp.Expr, str]:
@@ -235,6 +256,9 @@ class _Parse:
         travels.attach(tree)
         rewriting.mend(tree, files=self._files)
         self._put_back(tree, tokens)
+        if isinstance(self._reader, Icesql):
+            name_columns(tree)
+            place_nodes(tree, tokens)
         for bracket in tree.find_all(exp.Bracket):
             # The subscript stays as written and says from what it counts; see dialect.py.
             if bracket.args.get("offset") is None:

@@ -13,6 +13,7 @@ from icesql.sql.acceptance import function_name
 from icesql.sql.positions import offset_of, syntax_error, unsupported
 from icesql.sql.statement import TableReference
 from icesql.sql.time_travel import SnapshotId, TimeTravel, read_travel
+from icesql.sql.user_text import CUT, NAME, TABLE, Edit, quoted
 
 _LAST: Final = 1 << 60
 # Table functions that are given the path of a table.
@@ -26,8 +27,12 @@ class _Qualified(Struct, frozen=True):
     alias: str
 
 
-def take_references(tree: exp.Expr, *, seconds: bool) -> tuple[TableReference, ...]:
+def take_references(
+    tree: exp.Expr, edits: list[Edit], *, seconds: bool
+) -> tuple[TableReference, ...]:
     """Rewrite ``tree`` in place and return its references, in the order of the text.
+
+    ``edits`` get what changes in the text.
 
     A name of a CTE in scope is not a table. Columns written ``namespace.table.column`` are
     rewritten to the alias. Raises UnsupportedSqlError, SqlSyntaxError,
@@ -55,13 +60,14 @@ def take_references(tree: exp.Expr, *, seconds: bool) -> tuple[TableReference, .
             parts = (path.rstrip("/").rsplit("/", 1)[-1] or path,)
         metadata = alias if path is not None and alias != "iceberg_scan" else None
         references.append(TableReference(index, parts, path, travel, offset_of(table), metadata))
+        _edit_table(table, index, alias, edits)
         if len(parts) > 1 and not table.alias:
             owner = table.find_ancestor(exp.Select)
             lowered = tuple(part.lower() for part in parts)
             qualified.setdefault(id(owner), []).append(_Qualified(lowered, alias))
         _rename(table, index, alias)
     if qualified:
-        _rewrite_columns(tree, qualified)
+        _rewrite_columns(tree, qualified, edits)
     return tuple(references)
 
 
@@ -141,6 +147,25 @@ def _scan_path(table: exp.Table, function: str) -> tuple[str, TimeTravel | None]
     return str(path.this), travel
 
 
+def _edit_table(table: exp.Table, index: int, alias: str, edits: list[Edit]) -> None:
+    """Its name, or the call that stands for it, and its clause of time travel."""
+    if isinstance(table.this, exp.Func):
+        start, stop = table.this.meta.get("start"), table.this.meta.get("stop")
+    else:
+        start = table.parts[0].meta.get("start")
+        last = table.parts[-1].meta.get("end")
+        stop = None if last is None else last + 1
+    if start is not None and stop is not None:
+        after = "" if table.alias else f" AS {quoted(alias)}"
+        edits.append(Edit(start, stop, TABLE, f"__scan_{index}", after=after))
+    clauses = (table.args.get("version"), table.args.get("when"))
+    edits += [
+        Edit(clause.meta["start"], clause.meta["end"], CUT)
+        for clause in clauses
+        if clause is not None and "end" in clause.meta
+    ]
+
+
 def _rename(table: exp.Table, index: int, alias: str) -> None:
     given = cast("exp.TableAlias | None", table.args.get("alias"))
     if given is None:
@@ -183,7 +208,9 @@ def _sources(select: exp.Select) -> Iterator[exp.Expr]:
             yield node
 
 
-def _rewrite_columns(tree: exp.Expr, qualified: dict[int, list[_Qualified]]) -> None:
+def _rewrite_columns(
+    tree: exp.Expr, qualified: dict[int, list[_Qualified]], edits: list[Edit]
+) -> None:
     for column in list(tree.find_all(exp.Column)):
         if not column.args.get("db"):
             continue
@@ -206,6 +233,9 @@ def _rewrite_columns(tree: exp.Expr, qualified: dict[int, list[_Qualified]]) -> 
         rest += [dot.expression.copy() for dot in dots[used:]]
         if not rest:
             continue
+        first, following = names[0].meta.get("start"), rest[0].meta.get("start")
+        if first is not None and following is not None:
+            edits.append(Edit(first, following, NAME, alias, after="."))
         fresh: exp.Expr = exp.Column(this=rest[0], table=exp.to_identifier(alias, quoted=True))
         for part in rest[1:]:
             fresh = exp.Dot(this=fresh, expression=part)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from icesql.sql.time_travel import TimeTravel
+from icesql.sql.user_text import UserText
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -59,7 +60,8 @@ class Query(Struct, frozen=True):
     at ``references[i]``, likewise ``"__file_<i>"`` in ``files``; parameters are literal or cast
     nodes. ``text`` is the SQL, from ``start`` on of all that was given. ``engine_text`` is as long
     and reads as DuckDB's parser has it: spaces in the place of time travel, ``$name`` for
-    ``:name``, one name for each list of ``sql.parser.literal_list``. ``spark`` is the
+    ``:name``, one name for each list of ``sql.parser.literal_list``. ``user_text`` is what may run
+    in place of the tree, None where the SQL is not in DuckDB's spelling. ``spark`` is the
     same in Spark's spelling for the Spark engine, or why it may not run there; None for other
     spellings. ``refused`` is why ``tree`` may not run.
     """
@@ -72,6 +74,7 @@ class Query(Struct, frozen=True):
     engine_text: str = ""
     spark: SparkText | Error | None = None
     refused: Error | None = None
+    user_text: UserText | None = None
 
 
 class Explain(Struct, frozen=True):

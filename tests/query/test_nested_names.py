@@ -28,7 +28,7 @@ def connection(tmp_path: Path) -> Iterator[icesql.Connection]:
         ("SELECT (SELECT max(x) FROM numbers)", ["(SELECT max(x) FROM numbers)"]),
         (
             "SELECT max(x), (SELECT min(n.x) FROM numbers AS n) + 1 FROM numbers",
-            ["max(x)", "(SELECT min(n.x) FROM numbers AS n) + 1"],
+            ["max(x)", "((SELECT min(n.x) FROM numbers AS n) + 1)"],
         ),
         ("SELECT EXISTS(SELECT 1 FROM numbers)", ["EXISTS(SELECT 1 FROM numbers)"]),
         ("SELECT (SELECT max(x) FROM numbers) AS most", ["most"]),
@@ -42,7 +42,7 @@ def connection(tmp_path: Path) -> Iterator[icesql.Connection]:
         ),
         (
             "SELECT (SELECT count(*) FROM (SELECT (SELECT max(x) FROM numbers)) q)",
-            ["(SELECT count(*) FROM (SELECT (SELECT max(x) FROM numbers)) AS q)"],
+            ["(SELECT count_star() FROM (SELECT (SELECT max(x) FROM numbers)) AS q)"],
         ),
         ("SELECT (SELECT 1)", ["(SELECT 1)"]),
     ],

@@ -182,7 +182,7 @@ def test_calls_are_found_where_they_stand(sql: str, names: list[str]) -> None:
         "SELECT coalesce(1), nullif(1, 2), greatest(1), if(true, 1, 2), try_cast('x' AS INT)",
         "SELECT list_aggregate([1, 2], 'sum'), [1, 2].list_aggr('max')",
         "SELECT l.list_aggregate('sum'), main.array_aggr(l, 'min') FROM (SELECT [1] AS l)",
-        "SELECT quantile_cont(0.5) WITHIN GROUP (ORDER BY range) FROM range(3)",
+        "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY range) FROM range(3)",
     ],
 )
 def test_what_is_harmless_runs(sql: str) -> None:

@@ -23,13 +23,7 @@ from icesql.engine.duckdb.relations.opened_files import OpenedFiles
 from icesql.engine.duckdb.relations.relation import file_relation
 from icesql.engine.duckdb.relations.relation_builder import RelationBuilder
 from icesql.engine.duckdb.same_reading import EngineReading
-from icesql.engine.duckdb.sql.calls import check_calls
-from icesql.engine.duckdb.sql.finer_types import adapted_types
-from icesql.engine.duckdb.sql.literal_lists import with_lists
-from icesql.engine.duckdb.sql.long_disjunctions import with_short_disjunctions
-from icesql.engine.duckdb.sql.named_apart import named_apart
-from icesql.engine.duckdb.sql.size_guards import guard_sizes
-from icesql.engine.duckdb.sql.splice import spliced_sql
+from icesql.engine.duckdb.sql.bind_sql import bind_sql
 from icesql.engine.memory_watch import MemoryWatch
 from icesql.engine.query_thread import Worker
 from icesql.engine.result_reader import Reading
@@ -53,6 +47,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from sqlglot import exp
 
+    from icesql.engine.duckdb.sql.composed import Composed
     from icesql.query.bound import BoundQuery
     from icesql.scan.plan import ScanPlan
     from icesql.scan.tasks.task import CombinedScanTask
@@ -111,6 +106,7 @@ class LocalResult:
         self._open = OpenQuery()
         self._instance: Instance | None = None
         self._sql, self._parameters = "", dict[str, Any]()
+        self._composed: Composed | None = None
         self._engine_types: list[Any] = []
         self.groups: tuple[str, ...] = ()
         self.notes: tuple[str, ...] = ()
@@ -168,31 +164,27 @@ class LocalResult:
             relation = file_relation(files)
             sources[files.name] = relation.sql
             self._parameters.update(relation.parameters)
-        schemas = [scan.projection for scan in self._bound.scans]
-        adapted = adapted_types(self._bound.tree, schemas)
-        tree = with_short_disjunctions(named_apart(adapted, schemas))
         self.groups = tuple(used)
-        if self._bound.has_lists:
-            bound = with_lists(lambda tree, lists: self._relation(tree, lists, sources), tree)
-        else:
-            bound = self._relation(tree, {}, sources)
+        bound = self._bound_sql(cursor, sources)
         self._engine_types = list(bound.types)
         self.columns = tuple(
             ResultColumn(true_name(name), declare(engine_type))
             for name, engine_type in zip(bound.columns, bound.types, strict=True)
         )
 
-    def _relation(self, tree: Any, lists: Mapping[str, Any], sources: Mapping[str, str]) -> Any:
-        """The bound tree over the SQL of its scans, with the values of its long lists."""
-        cursor = self._open.cursor
+    def _bound_sql(self, cursor: Any, sources: Mapping[str, str]) -> Any:
+        """The relation of the query over the SQL of its scans, as DuckDB binds it."""
 
-        def check(text: str) -> None:
-            check_calls(text, tree, cursor)
-            guard_sizes(text, tree, cursor, self._query.settings, self._scanned_rows())
+        def run(sql: str, parameters: Mapping[str, Any]) -> Any:
+            self._parameters.update(parameters)
+            self._sql = sql
+            return cursor.sql(sql, params=self._used_parameters(sql))
 
-        self._parameters.update(lists)
-        self._sql = spliced_sql(tree, sources, check)
-        return cursor.sql(self._sql, params=self._used_parameters(self._sql))
+        composed, bound = bind_sql(
+            self._bound, sources, run, cursor, self._query.settings, self._scanned_rows()
+        )
+        self._composed = composed
+        return bound
 
     def _scanned_rows(self) -> int | None:
         if len(self._plans) != 1:
@@ -363,7 +355,7 @@ class LocalResult:
         selected = ", ".join(
             f"{expression} AS {name}" for expression, name in zip(expressions, names, strict=True)
         )
-        return f"SELECT {selected} FROM ({self._sql}) AS q({', '.join(names)})"
+        return f"SELECT {selected} FROM ({self._sql}\n) AS q({', '.join(names)})"
 
     # ------------------------------------------------------------------ ends
 

@@ -28,6 +28,8 @@ _CLOSED_OFF: Final = {
     "arrow_lossless_conversion": True,
     # Messages with the place in the SQL that they are about.
     "errors_as_json": True,
+    # x -> x + 1 is what most people type; without this only "lambda x: x + 1" is one.
+    "lambda_syntax": "ENABLE_SINGLE_ARROW",
 }
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from icesql.config import time_zone
+from icesql.sql.parameters import write_literal
+from icesql.sql.user_text import VALUE, Edit
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
@@ -25,20 +27,31 @@ def same_moment(name: str, other: str) -> bool:
     return any({name.lower(), other.lower()} <= each for each in (_INSTANTS, _DAYS, _CLOCKS))
 
 
-def stop_clock(tree: exp.Expr, query: QueryContext) -> None:
+def is_clock(name: str) -> bool:
+    """Whether a function of this name, called without arguments, tells the time."""
+    return name in _NAMES
+
+
+def stop_clock(tree: exp.Expr, query: QueryContext) -> list[Edit]:
     """Replace now(), current_date and their kin in ``tree`` by the time of the statement.
 
-    A column of the result that had no name but such a call keeps the name of the call.
+    A column of the result that had no name but such a call keeps the name of the call. Returns
+    what changes in the text that the tree was read from.
     """
+    edits: list[Edit] = []
     for node in list(tree.find_all(exp.Func)):
         constant = _constant(node, query)
         if constant is None:
             continue
         constant.meta["clock"] = _name(node)
+        start, stop = node.meta.get("start"), node.meta.get("stop")
+        if start is not None and stop is not None:
+            edits.append(Edit(start, stop, VALUE, write_literal(constant)))
         parent = node.parent
         if isinstance(parent, exp.Select) and node.arg_key == "expressions":
             constant = exp.alias_(constant, node.sql(dialect="duckdb").lower(), quoted=True)
         node.replace(constant)
+    return edits
 
 
 def clock_time(node: exp.Expr, query: QueryContext) -> datetime | date | None:

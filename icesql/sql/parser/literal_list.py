@@ -143,6 +143,7 @@ class Lists(Struct, frozen=True):
                 continue
             start = marks[0].this.meta.get("start")
             values = self.lists.get(start) if marks[0].name == MARK else None
+            node.meta["list"] = (start, self.ends.get(start))
             if isinstance(values, int):
                 node.set("expressions", [exp.Placeholder()])
                 node.set("parameters", values)
@@ -247,6 +248,8 @@ def hold(node: exp.In, values: LiteralList) -> None:
         # The engine would name the column of the result after the whole list.
         name = exp.to_identifier(shown(column), quoted=True)
         alias = exp.Alias(alias=name)
+        if "place" in column.meta:
+            alias.meta["place"] = column.meta["place"]
         column.replace(alias)
         alias.set("this", column)
 

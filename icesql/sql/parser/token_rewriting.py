@@ -24,6 +24,8 @@ _ONE_AMOUNT: Final = re.compile(
     re.IGNORECASE,
 )
 _INTERVAL_UNIT: Final = "ICESQLINTERVAL"
+_PLACED: Final = "icesql_parameter_"
+_CLOCKS: Final = frozenset({"CURRENT_DATE", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP"})
 _ZONED_NANOS: Final = "TIMESTAMPTZ_NS"
 _JOIN_WORDS: Final = frozenset(
     {"INNER", "OUTER", "LEFT", "RIGHT", "FULL", "CROSS", "SEMI", "ANTI", "ASOF", "NATURAL"}
@@ -62,6 +64,8 @@ class Rewriting(Struct, frozen=True):
         """
         if self.intervals:
             _mend_intervals(tree, self.intervals)
+        if any(token.text.startswith(_PLACED) for token in self.tokens):
+            _mend_parameters(tree)
         texts = {each.start for each in self.given if each.token_type == TokenType.STRING}
         for table in list(tree.find_all(exp.Table)):
             self._place(table, texts, files)
@@ -172,7 +176,20 @@ def rewrite_tokens(tokens: Sequence[Token], sql: str, *, duckdb: bool) -> Rewrit
             made.append(_like(token, TokenType.INNER, "INNER"))
         elif kind == TokenType.COLON and _is_parameter(before, token, tokens, index):
             # A prefix alias (a: expression) would take any word for its name, also SELECT.
-            token = _like(token, TokenType.PARAMETER, "$")
+            made += _placed_parameter(token, tokens[index + 1])
+            skipped = True
+            continue
+        elif kind == TokenType.PLACEHOLDER:
+            made += _placed_parameter(token, None)
+            continue
+        elif kind == TokenType.PARAMETER and _is_name_of(token, tokens, index + 1):
+            made += _placed_parameter(token, tokens[index + 1])
+            skipped = True
+            continue
+        elif kind.name in _CLOCKS and _is_bare(before, tokens, index):
+            # sqlglot says the place of a call, and not that of a word that is one.
+            made += [token, _like(token, TokenType.L_PAREN, "(")]
+            token = _like(token, TokenType.R_PAREN, ")")
         made.append(token)
     return Rewriting(made, given, intervals, sql, duckdb)
 
@@ -191,6 +208,40 @@ def _is_parameter(before: Token | None, colon: Token, tokens: Sequence[Token], i
     name = tokens[index + 1]
     adjoins = name.start == colon.end + 1
     return adjoins and name.text.replace("_", "a").isalnum() and name.token_type != TokenType.STRING
+
+
+def _is_name_of(sign: Token, tokens: Sequence[Token], index: int) -> bool:
+    if index >= len(tokens) or tokens[index].start != sign.end + 1:
+        return False
+    text = tokens[index].text
+    return text.replace("_", "a").isalnum() and tokens[index].token_type != TokenType.STRING
+
+
+def _placed_parameter(sign: Token, name: Token | None) -> list[Token]:
+    """A parameter whose name says where it stands; ``name`` is None for a question mark."""
+    end = (sign if name is None else name).end + 1
+    label = "" if name is None else name.text
+    placed = f"{_PLACED}{sign.start}_{end}_{label}"
+    return [_like(sign, TokenType.PARAMETER, "$"), _like(name or sign, TokenType.VAR, placed)]
+
+
+def _mend_parameters(tree: exp.Expr) -> None:
+    for node in tree.find_all(exp.Placeholder, exp.Parameter):
+        inner = node.this
+        name = inner if isinstance(inner, str) else inner.name if inner is not None else ""
+        if not name.startswith(_PLACED):
+            continue
+        start, end, label = name.removeprefix(_PLACED).split("_", 2)
+        node.meta.update(start=int(start), stop=int(end))
+        node.set("this", label or None)
+
+
+def _is_bare(before: Token | None, tokens: Sequence[Token], index: int) -> bool:
+    """Whether a word is a call of its own, and no name and no call in parentheses."""
+    if before is not None and before.token_type in (TokenType.DOT, TokenType.ALIAS):
+        return False
+    following = tokens[index + 1] if index + 1 < len(tokens) else None
+    return following is None or following.token_type not in (TokenType.L_PAREN, TokenType.DOT)
 
 
 def _typed_literal(name: Token, text: Token) -> list[Token]:

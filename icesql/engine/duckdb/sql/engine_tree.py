@@ -85,12 +85,12 @@ def parse(cursor: Any, text: str) -> EngineTree:
     Raises SqlSyntaxError at the place where DuckDB's parser gave up, and UnsupportedSqlError for
     what it reads but does not tell of: other statements, dynamic PIVOT, mixed parameters.
     """
-    found = cursor.execute("SELECT json_serialize_sql($1::VARCHAR)", [text]).fetchone()[0]
+    found = cursor.execute("SELECT json_serialize_sql($1::VARCHAR)", [text]).fetchall()[0][0]
     try:
         tree = json.loads(found)
     except RecursionError:
         tree = _decode_deep(found)
-    starts = _starts(text)
+    starts = starts_of(plain_spaces(text))
     if not tree["error"]:
         statements = tuple(each["node"] for each in tree["statements"])
         return EngineTree(text, statements, starts)
@@ -102,17 +102,23 @@ def parse(cursor: Any, text: str) -> EngineTree:
     raise syntax_error(message.replace("syntax error at or near", "unexpected", 1), found_at)
 
 
-def _starts(text: str) -> tuple[int, ...]:
+def plain_spaces(text: str) -> str:
+    """The text as DuckDB's parser begins to read it: Unicode spaces are plain, one for one."""
+    if text.isascii():
+        return text
+    return _STRIPPED.sub(lambda found: " " if found[2] else found[0], text)
+
+
+def starts_of(text: str) -> tuple[int, ...]:
+    """How many bytes of UTF-8 are before each character; none where characters are bytes."""
     if text.isascii():
         return ()
-    read = _STRIPPED.sub(lambda found: " " if found[2] else found[0], text)
     places, byte = [], 0
-    for character in read:
+    for character in text:
         places.append(byte)
         code = ord(character)
         byte += 1 + (code > 0x7F) + (code > 0x7FF) + (code > 0xFFFF)
-    places.append(byte)
-    return tuple(places)
+    return (*places, byte)
 
 
 def _decode_deep(text: str) -> Any:

@@ -7,10 +7,11 @@ known to choose the same, or types in which every value compares the same, the l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final, TypeVar
 
+from msgspec import Struct
 from sqlglot import exp
 
 from icesql.engine.duckdb.types import duckdb_type
@@ -46,21 +47,51 @@ def with_lists(bind: Callable[[Any, Mapping[str, Any]], T], tree: exp.Expr) -> T
 
 def bind_lists(tree: exp.Expr) -> Mapping[str, Any]:
     """Replace the long lists of ``tree`` by named parameters, and return their values."""
-    names: dict[LiteralList, str] = {}
     parameters: dict[str, Any] = {}
-    for node in list(tree.find_all(exp.In)):
+    for node, sql, name, value in list(_bound_lists(tree)):
+        parameters[name] = value
+        node.set("expressions", [exp.Var(this=f"SELECT unnest({sql})")])
+    return parameters
+
+
+class BoundLists(Struct, frozen=True):
+    """The SQL of long lists, by where they begin in the text or by their values."""
+
+    placed: Mapping[int, str] = {}
+    items: Mapping[LiteralList, str] = {}
+    parameters: Mapping[str, Any] = {}
+
+
+def bound_lists(tree: exp.Expr) -> BoundLists:
+    """The long lists of ``tree`` that can be parameters."""
+    placed: dict[int, str] = {}
+    items: dict[LiteralList, str] = {}
+    parameters: dict[str, Any] = {}
+    for node, sql, name, value in _bound_lists(tree):
+        parameters[name] = value
+        values = held(node)
+        if "list" in node.meta:
+            placed[int(node.meta["list"][0])] = f"SELECT unnest({sql})"
+        elif values is not None:
+            written = f"SELECT unnest({sql})"
+            # Columns of two types with the same values: literals serve both.
+            items[values] = written if items.get(values, written) == written else ""
+    return BoundLists(placed, items, parameters)
+
+
+def _bound_lists(tree: exp.Expr) -> Iterator[tuple[exp.In, str, str, Any]]:
+    """The lists that one parameter can stand for: node, SQL, name and value of the parameter."""
+    names: dict[LiteralList, str] = {}
+    for node in tree.find_all(exp.In):
         values = held(node)
         operand = node.args.get("operand")
         if values is None or operand is None or node.find_ancestor(exp.Lambda, exp.Join):
             continue
         name = names.get(values, f"icesql_list_{len(names)}")
         bound = _bound(values, operand, f"${name}")
-        if bound is None:
-            continue
-        sql, value = bound
-        names[values], parameters[name] = name, value
-        node.set("expressions", [exp.Var(this=f"SELECT unnest({sql})")])
-    return parameters
+        if bound is not None:
+            names[values] = name
+            yield node, bound[0], name, bound[1]
 
 
 def _bound(values: LiteralList, operand: t.IcebergType, parameter: str) -> tuple[str, Any] | None:

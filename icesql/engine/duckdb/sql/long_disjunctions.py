@@ -10,8 +10,8 @@ from typing import Final
 
 from sqlglot import exp
 
-_LONGEST: Final = 128
-_PIECE: Final = 64
+LONGEST: Final = 128
+PIECE: Final = 64
 
 
 def with_short_disjunctions(tree: exp.Expr) -> exp.Expr:
@@ -26,8 +26,8 @@ def with_short_disjunctions(tree: exp.Expr) -> exp.Expr:
     for chain in [each for each in _chains(tree) if _is_long(each)]:
         terms = [term.copy() for term in chain.flatten(unnest=False)]
         pieces: list[exp.Expr] = [
-            exp.Coalesce(this=_any_of(terms[start : start + _PIECE]), expressions=[exp.null()])
-            for start in range(0, len(terms), _PIECE)
+            exp.Coalesce(this=_any_of(terms[start : start + PIECE]), expressions=[exp.null()])
+            for start in range(0, len(terms), PIECE)
         ]
         chain.replace(exp.Paren(this=_any_of(pieces)))
     return tree
@@ -40,7 +40,7 @@ def _chains(tree: exp.Expr) -> list[exp.Expr]:
 
 def _is_long(chain: exp.Expr) -> bool:
     left = chain
-    for _ in range(_LONGEST):
+    for _ in range(LONGEST):
         if not isinstance(left, exp.Or):
             return False
         left = left.this

@@ -16,11 +16,16 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from icesql.config import Settings
 from icesql.errors import ScanLimitError, UnsupportedSqlError
 from icesql.sql.engine_functions import calls
+
+if TYPE_CHECKING:
+    from icesql.engine.duckdb.sql.call_sizes import Call
+    from icesql.engine.duckdb.sql.checked import Facts
 
 # Rows that the engine computes at once.
 _VECTOR: Final = 2048
@@ -96,13 +101,33 @@ def guard_sizes(
     counted = {name: count for name, count in Counter(calls(sql)).items() if name in GUARDED}
     if not counted:
         return
-    from icesql.engine.duckdb.sql.call_sizes import calls_in, rows_at_once, small_calls
+    from icesql.engine.duckdb.sql.call_sizes import calls_in, rows_at_once
 
     _refuse_schemas(tree)
     rows = rows_at_once(tree, scanned, _VECTOR)
+    _hide(counted, list(calls_in(tree, GUARDED)), rows, cursor, settings)
+
+
+def guard_calls(facts: Facts, cursor: Any, settings: Settings, scanned: int | None = None) -> None:
+    """``guard_sizes`` by what DuckDB's own tree of the text says. Raises as it does."""
+    from icesql.engine.duckdb.sql.engine_calls import calls_of, largest_array, rows_at_once
+
+    _check_size(largest_array(facts.arrays), settings.memory_limit)
+    found = calls_of(facts, GUARDED)
+    if found:
+        rows = rows_at_once(facts, scanned, _VECTOR)
+        _hide(Counter(call.name for call in found), found, rows, cursor, settings)
+
+
+def _hide(
+    counted: Mapping[str, int], found: list[Call], rows: int, cursor: Any, settings: Settings
+) -> None:
+    """Hide the functions of these calls but where all calls of one are small."""
+    from icesql.engine.duckdb.sql.call_sizes import small_calls
+
+    limit = settings.memory_limit
     threads = (settings.threads or os.cpu_count() or 1) if rows == _VECTOR else 1
     row_limit = max(limit // (2 * rows * threads), min(_SMALL, limit))
-    found = list(calls_in(tree, GUARDED))
     small = small_calls(found, rows=rows, row_limit=row_limit, limit=limit // 4)
     arguments = max((len(call.arguments) for call in found), default=0)
     for name, count in counted.items():
@@ -125,7 +150,10 @@ def size_error(text: str) -> ScanLimitError | None:
 def _check_arrays(tree: Any, limit: int) -> None:
     from icesql.engine.duckdb.sql.call_sizes import largest_array
 
-    found = largest_array(tree)
+    _check_size(largest_array(tree), limit)
+
+
+def _check_size(found: tuple[str, int] | None, limit: int) -> None:
     if found is not None and 8 * found[1] * _VECTOR > limit and found[1] > _SMALL // 8:
         raise ScanLimitError(
             f"the type {found[0]} has {found[1]:,} elements in each value, more than memory_limit "

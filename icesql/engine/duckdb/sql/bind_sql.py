@@ -1,0 +1,63 @@
+"""Which SQL runs for a bound query: the user's own text, or its tree written back.
+
+The text runs where the user wrote DuckDB's spelling and DuckDB needs no other expressions than the
+user's. All else is written from the tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from icesql.config import Settings
+from icesql.engine.duckdb.sql.calls import check_calls
+from icesql.engine.duckdb.sql.composed import Composed
+from icesql.engine.duckdb.sql.finer_types import adapted_types
+from icesql.engine.duckdb.sql.literal_lists import with_lists
+from icesql.engine.duckdb.sql.long_disjunctions import with_short_disjunctions
+from icesql.engine.duckdb.sql.named_apart import named_apart
+from icesql.engine.duckdb.sql.own_words import OwnWords
+from icesql.engine.duckdb.sql.size_guards import guard_sizes
+from icesql.engine.duckdb.sql.splice import spliced_sql
+from icesql.query.nested_names import name_nested_queries
+
+if TYPE_CHECKING:
+    from icesql.query.bound import BoundQuery
+
+T = TypeVar("T")
+
+
+def bind_sql(
+    bound: BoundQuery,
+    sources: Mapping[str, str],
+    run: Callable[[str, Mapping[str, Any]], T],
+    cursor: Any,
+    settings: Settings,
+    scanned: int | None,
+) -> tuple[Composed | None, T]:
+    """``run(SQL, parameters of its long lists)``, and how the SQL is made of the user's words.
+
+    ``sources`` are the SQL of the tree's tables, ``scanned`` how many rows its one table has.
+    Raises UnsupportedSqlError, SqlSyntaxError, AmbiguousColumnError, ScanLimitError.
+    """
+    schemas = [scan.projection for scan in bound.scans]
+    tree = named_apart(adapted_types(bound.tree, schemas), schemas)
+    if bound.user_text is not None and tree is bound.tree:
+        words = OwnWords(bound.user_text, tree, bound.has_lists, cursor)
+        words.guard(settings, scanned)
+        return words.bind(sources, run)
+    tree = with_short_disjunctions(tree)
+    if bound.user_text is not None:
+        tree = tree.copy()
+        name_nested_queries(tree, bound.references)
+
+    def written(tree: Any, parameters: Mapping[str, Any]) -> T:
+        def check(text: str) -> None:
+            check_calls(text, tree, cursor)
+            guard_sizes(text, tree, cursor, settings, scanned)
+
+        return run(spliced_sql(tree, sources, check), parameters)
+
+    if bound.has_lists:
+        return None, with_lists(written, tree)
+    return None, written(tree, {})

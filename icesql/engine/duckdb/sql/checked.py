@@ -1,0 +1,267 @@
+"""What a text may do is decided by the engine's own parse of it.
+
+sqlglot's tree bound the text. DuckDB's tree of the same text shows that nothing else is in it:
+every table is one that binding placed or a WITH query in scope, every function one that the table
+of functions allows, every parameter one of ours, and words are where the other parser saw them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from typing import Any, Final
+
+from msgspec import Struct, field
+
+from icesql.engine.duckdb.sql.composed import Composed
+from icesql.engine.duckdb.sql.engine_tree import EngineTree, Node, plain_spaces, starts_of
+from icesql.errors import UnsupportedSqlError
+from icesql.query.constants.current_time import is_clock
+from icesql.sql.acceptance import CALL_BY_TEXT
+from icesql.sql.engine_functions import is_known, refusal
+from icesql.sql.parser.literal_list import SHORTEST
+from icesql.sql.positions import unsupported
+from icesql.sql.user_text import UserText
+
+# Schemas and databases that hold the engine's functions.
+SCHEMAS: Final = frozenset({"main", "system", "temp", "memory", "pg_catalog", "information_schema"})
+
+_CLASSES: Final = frozenset(
+    {"BETWEEN", "CASE", "CAST", "COLLATE", "COLUMN_REF", "COMPARISON", "CONJUNCTION", "CONSTANT"}
+    | {"FUNCTION", "LAMBDA", "LAMBDA_REF", "OPERATOR", "PARAMETER", "STAR", "SUBQUERY", "TYPE"}
+    | {"WINDOW"}
+)
+_TABLES: Final = frozenset({"SUBQUERY", "JOIN", "EXPRESSION_LIST", "EMPTY"})
+_QUERIES: Final = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE"})
+
+
+class Facts(Struct):
+    """What a tree holds that later steps ask for.
+
+    ``calls`` are those of functions outside of FROM, ``named`` the expressions by the marks that
+    are their aliases, ``arrays`` the types of fixed length, ``chains`` the long ones of OR and AND.
+    ``makes_rows``: there may be more rows
+    than the tables have.
+    """
+
+    calls: list[Node] = field(default_factory=list)
+    tables: int = 0
+    makes_rows: bool = False
+    has_lambda: bool = False
+    chains: list[Node] = field(default_factory=list)
+    arrays: list[Node] = field(default_factory=list)
+    named: dict[str, Node] = field(default_factory=dict)
+
+
+class _Checker:
+    def __init__(self, tree: EngineTree, composed: Composed, marks: set[str]) -> None:
+        self._tree, self._composed, self._marks = tree, composed, marks
+        self._seen: set[str] = set()
+        self._in_from: set[int] = set()
+        self.unknown: list[Node] = []
+        self.facts = Facts()
+
+    def check(self) -> None:
+        """Raises UnsupportedSqlError at the place of the first thing that is not allowed."""
+        if len(self._tree.statements) != 1:
+            raise unsupported("several statements in one", self._composed.user_offset(0))
+        stack: list[tuple[Any, frozenset[str]]] = [(self._tree.statements[0], frozenset())]
+        while stack:
+            value, visible = stack.pop()
+            if isinstance(value, list):
+                stack.extend(
+                    (each, visible) for each in reversed(value) if isinstance(each, dict | list)
+                )
+                continue
+            if "cte_map" in value:
+                visible = self._query(value, visible, stack)
+            elif "class" in value:
+                self._expression(value)
+            elif "sample" in value and "type" in value:
+                self._table(value, visible)
+            stack.extend(
+                (each, visible)
+                for name, each in value.items()
+                if isinstance(each, dict | list) and name not in ("cte_map", "qualified_name")
+            )
+        lost = self._marks - self._seen
+        if lost:
+            raise UnsupportedSqlError("this statement", hint="DuckDB reads it in another way")
+
+    def _query(
+        self, node: Node, visible: frozenset[str], stack: list[tuple[Any, frozenset[str]]]
+    ) -> frozenset[str]:
+        """The WITH queries that the node sees; each of them sees the ones before it."""
+        if node.get("type") not in _QUERIES:
+            raise self._refused(str(node.get("type")), node)
+        if node.get("sample") is not None:
+            raise self._refused("USING SAMPLE", node)
+        if node["type"] != "SELECT_NODE":
+            self.facts.makes_rows = True
+        for entry in node["cte_map"]["map"]:
+            name = str(entry["key"]).lower()
+            query = entry["value"]["query_node"]
+            own = {name} if query.get("type") == "RECURSIVE_CTE_NODE" else set()
+            stack.append((entry["value"], visible | own))
+            visible = visible | {name}
+        return visible
+
+    def _table(self, node: Node, visible: frozenset[str]) -> None:
+        kind = node["type"]
+        if node["sample"] is not None:
+            raise self._refused("TABLESAMPLE", node)
+        if kind == "BASE_TABLE":
+            self.facts.tables += 1
+            name, path = str(node["table_name"]), node["qualified_name"]["path"]
+            if node["at_clause"] is not None:
+                raise self._refused("a time-travel clause at this place", node)
+            if len(path) == 1 and name in self._marks:
+                self._seen.add(name)
+            elif name.lower() not in visible or not (len(path) == 1 or path[0] == "recurring"):
+                raise self._refused(f'the table "{".".join(path)}" at this place', node)
+        elif kind == "TABLE_FUNCTION":
+            self.facts.tables += 1
+            self.facts.makes_rows = True
+            function = node["function"]
+            name = str(function.get("function_name"))
+            if function.get("class") != "FUNCTION" or refusal(name, table=True) is not None:
+                raise self._refused(f"the table function {name}()", node)
+            self._in_from.add(id(function))
+        elif kind not in _TABLES:
+            raise self._refused(str(kind), node)
+        elif kind == "JOIN":
+            self.facts.makes_rows = True
+            if node["ref_type"] == "POSITIONAL":
+                raise self._refused("POSITIONAL JOIN", node)
+        elif kind == "EXPRESSION_LIST":
+            self.facts.makes_rows = True
+
+    def _expression(self, node: Node) -> None:
+        kind = node["class"]
+        if kind not in _CLASSES:
+            raise self._refused(f"this expression ({kind})", node)
+        if node["alias"] in self._marks:
+            self._seen.add(node["alias"])
+            self.facts.named[node["alias"]] = node
+        if kind == "FUNCTION" or kind == "WINDOW":
+            self._call(node)
+        elif kind == "PARAMETER":
+            if node["identifier"] not in self._marks:
+                raise self._refused("a parameter at this place", node)
+            self._seen.add(node["identifier"])
+        elif kind == "CONJUNCTION":
+            if len(node["children"]) >= SHORTEST:
+                self.facts.chains.append(node)
+        elif kind == "TYPE":
+            if node["type_name"].lower() == "array":
+                self.facts.arrays.append(node)
+        elif kind == "LAMBDA":
+            self.facts.makes_rows = self.facts.has_lambda = True
+
+    def _call(self, node: Node) -> None:
+        name = str(node["function_name"]).lower()
+        if node.get("is_operator") and not name.isidentifier():
+            return
+        reason = refusal(name)
+        if reason is not None:
+            if is_known(name):
+                raise self._refused(f"the function {name}()", node, reason)
+            self.unknown.append(node)
+        if is_clock(name) and not node["arguments"]:
+            raise self._refused(f"{name}() at this place", node)
+        if name in CALL_BY_TEXT:
+            self._named_aggregate(node)
+        if name == "unnest":
+            self.facts.makes_rows = True
+        if id(node) not in self._in_from:
+            self.facts.calls.append(node)
+
+    def _named_aggregate(self, node: Node) -> None:
+        path = node["qualified_name"]["path"]
+        is_method = len(path) > 1 and path[0].lower() not in SCHEMAS
+        arguments = [each["expression"] for each in node["arguments"]]
+        place = 0 if is_method else 1
+        literal = arguments[place].get("literal") if len(arguments) > place else None
+        if literal is None or literal["kind"] != "STRING" or refusal(literal["text"]) is not None:
+            raise self._refused(
+                "an aggregate that is not named by a text", node, "write list_aggregate(l, 'sum')"
+            )
+
+    def _refused(self, construct: str, node: Node, hint: str = "") -> UnsupportedSqlError:
+        start = self._tree.node(node).start
+        offset = None if start is None else self._composed.user_offset(start)
+        return unsupported(construct, offset, hint)
+
+
+def check_text(tree: EngineTree, composed: Composed, marks: set[str], cursor: Any) -> Facts:
+    """Raise UnsupportedSqlError for what ``tree``, that of ``composed``, may not do.
+
+    ``marks`` are the names that must be in it. A function that neither the table of functions nor
+    the engine knows is left to the engine's own error.
+    """
+    checker = _Checker(tree, composed, marks)
+    checker.check()
+    facts = checker.facts
+    for node in checker.unknown:
+        name = str(node["function_name"])
+        if _exists(name, cursor):
+            raise unsupported(
+                f"the function {name}()",
+                composed.user_offset(tree.node(node).start or 0),
+                refusal(name) or "",
+            )
+    return facts
+
+
+def _exists(name: str, cursor: Any) -> bool:
+    found = cursor.execute(
+        "SELECT count(*) FROM duckdb_functions() WHERE lower(function_name) = lower(?)", [name]
+    )
+    return bool(found.fetchall()[0][0])
+
+
+def check_tokens(text: UserText) -> None:
+    """Raise UnsupportedSqlError where DuckDB splits a text into other words than its tokens.
+
+    A comment to one of the two parsers that is SQL to the other one would bind another query than
+    the one that runs.
+    """
+    import duckdb
+
+    plain = plain_spaces(text.short or text.text)
+    starts = starts_of(plain)
+    engine: list[tuple[int, Any]] = []
+    for byte, kind in duckdb.tokenize(plain):
+        offset = bisect_left(starts, byte) if starts else byte
+        engine.append((text.start + offset, kind))
+    places = [each for each, kind in engine if kind != duckdb.token_type.comment]
+    known = {start for start, _ in text.tokens}
+    firsts = [start for start, _ in text.tokens]
+    operators = (duckdb.token_type.operator, duckdb.token_type.numeric_const)
+    for place, kind in engine:
+        if kind != duckdb.token_type.comment and place in known:
+            continue
+        found = bisect_right(firsts, place) - 1
+        inside = found >= 0 and place <= text.tokens[found][1]
+        if kind == duckdb.token_type.comment:
+            if inside:
+                raise _differs(place)
+        elif not inside or _is_quoted(text, text.tokens[found][0]):
+            raise _differs(place)
+    own = set(places)
+    offsets = [each for each, _ in engine]
+    for start in firsts:
+        if start not in own:
+            found = bisect_right(offsets, start) - 1
+            if found < 0 or engine[found][1] not in operators:
+                raise _differs(start)
+
+
+def _is_quoted(text: UserText, start: int) -> bool:
+    first = text.written(start, start + 2)
+    return first[0] in "'\"$`" or first[1:] == "'"
+
+
+def _differs(offset: int) -> UnsupportedSqlError:
+    return unsupported(
+        "a quote or comment that two parsers read in two ways", offset, "write it in another way"
+    )

@@ -1,0 +1,75 @@
+"""The text that the engine runs: a user's text with its edits, and where each piece is from."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from icesql.engine.duckdb.types import quoted
+from icesql.sql.user_text import ALIAS, LIST, NAME, SQL, TABLE, VALUE, Edit, UserText
+
+
+class Composed(Struct, frozen=True):
+    """SQL for the engine, and its way back to the user's words.
+
+    Each of ``pieces`` is where it begins in ``sql``, where it begins in the SQL that the user gave,
+    and how many characters were taken over; none for words that stand for others.
+    """
+
+    sql: str
+    pieces: tuple[tuple[int, int, int], ...]
+
+    def user_offset(self, offset: int) -> int:
+        """The place in the user's SQL of what stands at ``offset`` of ``sql``.
+
+        What stands for other words has the place of their first character.
+        """
+        found = max(bisect_right(self.pieces, offset, key=lambda piece: piece[0]) - 1, 0)
+        begin, start, length = self.pieces[found]
+        return start + min(max(offset - begin, 0), length)
+
+
+def compose(text: UserText, fill: Callable[[int, Edit], str]) -> Composed:
+    """The text in which ``fill(index, edit)`` stands for each edit."""
+    out: list[str] = []
+    pieces: list[tuple[int, int, int]] = []
+    size, last = 0, text.start
+    for index, edit in enumerate(text.edits):
+        kept, filled = text.written(last, edit.start), fill(index, edit)
+        pieces.append((size, last, len(kept)))
+        size += len(kept)
+        pieces.append((size, edit.start, 0))
+        size += len(filled)
+        out += [kept, filled]
+        last = edit.end
+    rest = text.text[last - text.start :]
+    pieces.append((size, last, len(rest)))
+    return Composed("".join([*out, rest]), tuple(pieces))
+
+
+class Marks(Struct, frozen=True):
+    """Names for the edits of a text that no text can know, since all of them end in ``nonce``."""
+
+    nonce: str
+
+    def name(self, index: int, edit: Edit) -> str:
+        """The name of an edit."""
+        return f"icesql_{edit.kind}_{index}_{self.nonce}"
+
+    def fill(self, index: int, edit: Edit) -> str:
+        """What stands for an edit while the text is checked."""
+        return filled(edit, quoted(self.name(index, edit)), f"${self.name(index, edit)}")
+
+
+def filled(edit: Edit, name: str, value: str) -> str:
+    """The SQL for an edit: ``name`` for tables, names and aliases, ``value`` for constants."""
+    if edit.kind in (TABLE, NAME):
+        return edit.before + name + edit.after
+    if edit.kind in (VALUE, LIST):
+        # The words beside it may not have been apart from a parameter.
+        return f" {edit.before}{value}{edit.after} "
+    if edit.kind == ALIAS:
+        return f" AS {name}"
+    return edit.text if edit.kind == SQL else " "

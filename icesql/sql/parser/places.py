@@ -1,0 +1,159 @@
+"""Where parts of a query stand in its text, as far as the tokens say more than sqlglot's tree."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+from sqlglot import exp
+from sqlglot.tokens import Token, TokenType
+
+from icesql.sql.positions import offset_of
+
+_OPENING: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
+_CLOSING: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
+_ENDS: Final = frozenset(
+    {TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.QUALIFY}
+    | {TokenType.ORDER_BY, TokenType.LIMIT, TokenType.OFFSET, TokenType.FETCH, TokenType.UNION}
+    | {TokenType.EXCEPT, TokenType.INTERSECT, TokenType.WINDOW, TokenType.USING, TokenType.INTO}
+)
+
+
+class _List(Struct):
+    """A select list while its tokens pass: where its column begins, and those that are whole."""
+
+    start: int | None = None
+    end: int = 0
+
+
+def place_nodes(tree: exp.Expr, tokens: Sequence[Token]) -> None:
+    """Note in ``tree`` where calls end, and where columns of select lists begin and end.
+
+    ``meta`` of a call gets ``stop``, of a column ``place``, and of the first of the columns that a
+    star leaves out ``place`` and ``in_list``, whether it stands in parentheses.
+    """
+    starts = [token.start for token in tokens]
+    selects = []
+    for node in tree.walk():
+        if isinstance(node, exp.Func):
+            start = node.meta.get("start")
+            if start is not None and "stop" not in node.meta:
+                node.meta["stop"] = _call_end(tokens, bisect_right(starts, start) - 1)
+        elif isinstance(node, exp.Select):
+            selects.append(node)
+        elif isinstance(node, exp.Star) and node.args.get("except_"):
+            _place_left_out(node, tokens, starts)
+    columns = _columns(tokens)
+    for select in selects:
+        depth = _depth(select)
+        for node in select.expressions:
+            start = offset_of(node)
+            if start is None:
+                continue
+            around = [each for each in columns if each[0] <= start < each[1] and each[2] == depth]
+            if len(around) == 1:
+                node.meta["place"] = around[0][:2]
+
+
+def _call_end(tokens: Sequence[Token], index: int) -> int:
+    """Where the call ends whose name is a token; a name without parentheses ends itself."""
+    depth = 0
+    for each in range(index + 1, len(tokens)):
+        kind = tokens[each].token_type
+        depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
+        if depth <= 0:
+            last = each if kind == TokenType.R_PAREN and depth == 0 else index
+            return tokens[last].end + 1
+    return tokens[index].end + 1
+
+
+def _depth(select: exp.Select) -> int:
+    """In how many columns of other select lists it stands."""
+    depth = 0
+    node: exp.Expr = select
+    while node.parent is not None:
+        depth += isinstance(node.parent, exp.Select) and node.arg_key == "expressions"
+        node = node.parent
+    return depth
+
+
+def _columns(tokens: Sequence[Token]) -> list[tuple[int, int, int]]:
+    """Begin, end and depth of each item of the select lists."""
+    found: list[tuple[int, int, int]] = []
+    open_lists: list[_List | None] = [None]
+
+    def end_item() -> None:
+        current = open_lists[-1]
+        if current is not None and current.start is not None:
+            depth = sum(each is not None and each.start is not None for each in open_lists[:-1])
+            found.append((current.start, current.end, depth))
+            current.start = None
+
+    skip_to = 0
+    for index, token in enumerate(tokens):
+        kind = token.token_type
+        current = open_lists[-1]
+        if kind in _OPENING:
+            _extend(current, token)
+            open_lists.append(None)
+            continue
+        if kind in _CLOSING:
+            end_item()
+            if len(open_lists) > 1:
+                open_lists.pop()
+            _extend(open_lists[-1], token)
+            continue
+        if kind == TokenType.SELECT:
+            open_lists[-1] = _List()
+            skip_to = _first_column(tokens, index + 1)
+        elif index < skip_to:
+            pass
+        elif current is not None and kind == TokenType.COMMA:
+            end_item()
+        elif current is not None and kind in _ENDS and not _is_distinct_from(tokens, index):
+            end_item()
+            open_lists[-1] = None
+        else:
+            _extend(current, token)
+    while open_lists:
+        end_item()
+        open_lists.pop()
+    return found
+
+
+def _extend(current: _List | None, token: Token) -> None:
+    if current is None:
+        return
+    if current.start is None:
+        current.start = token.start
+    current.end = token.end + 1
+
+
+def _first_column(tokens: Sequence[Token], index: int) -> int:
+    """The first token after SELECT that is part of a column."""
+    if index < len(tokens) and tokens[index].token_type in (TokenType.DISTINCT, TokenType.ALL):
+        index += 1
+    return index
+
+
+def _is_distinct_from(tokens: Sequence[Token], index: int) -> bool:
+    return tokens[index].token_type == TokenType.FROM and (
+        tokens[index - 1].token_type == TokenType.DISTINCT
+    )
+
+
+def _place_left_out(star: exp.Star, tokens: Sequence[Token], starts: Sequence[int]) -> None:
+    """``* EXCLUDE (a, b)`` and ``* EXCLUDE a``."""
+    start = star.meta.get("start")
+    if start is None:
+        return
+    index = bisect_right(starts, start) + 1  # after the star and EXCLUDE
+    in_list = tokens[index].token_type == TokenType.L_PAREN
+    first = last = index + in_list
+    while last + 2 < len(tokens) and tokens[last + 1].token_type == TokenType.DOT:
+        last += 2
+    given = star.args["except_"][0]
+    given.meta["place"] = (tokens[first].start, tokens[last].end + 1)
+    given.meta["in_list"] = in_list

@@ -1,0 +1,139 @@
+"""A query as its user wrote it, and what stands in it for other words where an engine runs it.
+
+An engine that speaks the user's dialect runs the text itself, so that no word is lost on the way
+through a tree. What must change is changed by its place: tables, parameters, clauses of time travel
+and names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+from sqlglot import exp
+
+if TYPE_CHECKING:
+    from sqlglot.tokenizer_core import Token
+
+TABLE: Final = "table"
+VALUE: Final = "value"
+LIST: Final = "list"
+NAME: Final = "name"
+SQL: Final = "sql"
+CUT: Final = "cut"
+ALIAS: Final = "alias"
+
+
+class Edit(Struct, frozen=True):
+    """What stands for the characters from ``start`` to ``end`` of the SQL, which may be none.
+
+    ``kind`` is one of
+
+    table   a table of the tree, ``text`` its name there
+    value   a constant, ``text`` its SQL
+    list    the items of a long IN list, ``text`` their SQL
+    name    parts of a name, ``text`` the one that stands for them, without quotes
+    sql     ``text``, such as what follows the star of a select list
+    cut     nothing: a clause that the engine does not know
+    alias   the name that a column would have without the other edits
+
+    ``before`` and ``after`` are SQL around it.
+    """
+
+    start: int
+    end: int
+    kind: str
+    text: str = ""
+    before: str = ""
+    after: str = ""
+
+
+class UserText(Struct, frozen=True):
+    """The SQL of one query, in DuckDB's spelling, and its edits by place, none inside another.
+
+    ``text`` begins at the character ``start`` of the SQL that the user gave, which all places
+    count from. ``tokens`` are the first and last character of each token of ``short``, which is as
+    long and has one word for each long list. ``columns`` are the places of items of select lists
+    that have no name of their own.
+    """
+
+    text: str
+    start: int
+    edits: tuple[Edit, ...] = ()
+    tokens: tuple[tuple[int, int], ...] = ()
+    columns: tuple[tuple[int, int], ...] = ()
+    short: str = ""
+
+    def written(self, start: int, end: int) -> str:
+        """The user's words from one place to another."""
+        return self.text[start - self.start : end - self.start]
+
+    def with_edits(self, edits: Iterable[Edit]) -> UserText:
+        """With more edits, and names for the columns that they change."""
+        wanted = sorted((*self.edits, *edits), key=_order)
+        kept: list[Edit] = []
+        for edit in wanted:
+            if not kept or edit.start >= kept[-1].end:
+                kept.append(edit)
+        return replace(self, edits=tuple(kept))
+
+    def named(self) -> UserText:
+        """With an alias for each column without a name that an edit would rename."""
+        changed = [edit for edit in self.edits if edit.kind not in (CUT, SQL)]
+        if not changed:
+            return self
+        aliases = [
+            Edit(end, end, ALIAS)
+            for start, end in self.columns
+            if any(start <= edit.start and edit.end <= end for edit in changed)
+        ]
+        edits = sorted((*self.edits, *aliases), key=lambda each: (each.start, each.end))
+        return replace(self, edits=tuple(edits))
+
+
+def _order(edit: Edit) -> tuple[int, bool, int]:
+    """By place: what is put before words, these words, and words inside of them."""
+    return edit.start, edit.end > edit.start, -edit.end
+
+
+def quoted(name: str) -> str:
+    """A name in double quotes."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def token_places(tokens: Sequence[Token]) -> tuple[tuple[int, int], ...]:
+    """The first and last character of each token."""
+    return tuple((token.start, token.end) for token in tokens)
+
+
+def nameless_columns(tree: exp.Expr) -> tuple[tuple[int, int], ...]:
+    """Where the select lists of ``tree`` have a column that is named after its expression."""
+    found = []
+    for select in tree.find_all(exp.Select):
+        for node in select.expressions:
+            place = node.meta.get("place")
+            inner = node.this if isinstance(node, exp.Alias) else None
+            if place is not None and (
+                not _is_named(node) or (inner is not None and inner.meta.get("place") == place)
+            ):
+                found.append(cast("tuple[int, int]", place))
+    return tuple(found)
+
+
+def _is_named(node: exp.Expr) -> bool:
+    match node:
+        case exp.Alias():
+            return True
+        case exp.Explode() | exp.Unnest() | exp.Inline():
+            return True  # a struct becomes several columns
+        case exp.Anonymous() if node.name.lower() in ("unnest", "explode"):
+            return True
+        case _:
+            within = node.walk(prune=lambda each: isinstance(each, exp.Query))
+            return any(
+                isinstance(each, exp.Columns)
+                or (isinstance(each, exp.Star) and not isinstance(each.parent, exp.Count))
+                for each in within
+            )
