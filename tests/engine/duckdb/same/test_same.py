@@ -102,6 +102,12 @@ def test_simple_forms_are_the_same(condition: str, cursor: Any) -> None:
     assert all(is_same(each) for each in leaves)
 
 
+def test_long_sums_and_alternatives_are_compared(cursor: Any) -> None:
+    assert condition_is_same("a" + " + 1" * 900 + " > 5", cursor)
+    tree = marked(f"SELECT 1 FROM t WHERE {' OR '.join(f'a = {n}' for n in range(2000))}", cursor)
+    assert all(is_same(each) for each in tree.args["where"].this.flatten())
+
+
 def test_what_and_and_or_connect_is_compared_part_by_part(cursor: Any) -> None:
     tree = marked(
         "SELECT 1 FROM t WHERE (a = 1 AND date_trunc(u, d) = d) OR NOT (b = 2 OR c = 3)", cursor

@@ -50,11 +50,21 @@ class Comparison(Struct, frozen=True):
 
     def same(self, node: exp.Expr | None, found: Node | None) -> bool:
         """Whether both stand for one expression, at the same place where both name one."""
-        if node is None or found is None:
-            return False
-        while isinstance(node, exp.Paren):
-            node = node.this
-        plus = None if isinstance(node, exp.Add) else _arguments(found, ("+",))
+        # A sum of 900 terms is as deep on its left.
+        while node is not None and found is not None:
+            while isinstance(node, exp.Paren):
+                node = node.this
+            name = _ARITHMETIC.get(type(node))
+            sides = None if name is None else _arguments(found, (name,))
+            if sides is None or len(sides) != 2:
+                return name is None and self._leaf(node, found)
+            if not self.same(node.expression, sides[1]):
+                return False
+            node, found = node.this, sides[0]
+        return False
+
+    def _leaf(self, node: exp.Expr, found: Node) -> bool:
+        plus = _arguments(found, ("+",))
         if plus is not None and len(plus) == 1:
             # sqlglot drops a plus sign that changes nothing.
             return self.same(node, plus[0])
@@ -66,8 +76,6 @@ class Comparison(Struct, frozen=True):
         kind = type(node)
         if kind in _COMPARISONS:
             return found["type"] == _COMPARISONS[kind] and self._both(node, found)
-        if kind in _ARITHMETIC:
-            return self._call(found, (_ARITHMETIC[kind],), [node.this, node.expression])
         if kind in _CALLS:
             names, arguments = _CALLS[kind]
             return _only(node, arguments) and self._call(

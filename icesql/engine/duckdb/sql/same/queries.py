@@ -57,7 +57,13 @@ def mark_tree(tree: exp.Expr, found: EngineTree, start: int) -> None:
 
 class _Marker:
     def __init__(self, place: Callable[[int], int]) -> None:
-        self._place, self._same = place, Comparison(place).same
+        self._place, self._comparison = place, Comparison(place)
+
+    def _same(self, node: exp.Expr | None, found: Node | None) -> bool:
+        try:
+            return self._comparison.same(node, found)
+        except RecursionError:
+            return False  # nested too deeply to be told, so it prunes nothing
 
     # -------------------------------------------------------------- queries
 
