@@ -21,6 +21,14 @@ LAST_UPDATED_SEQUENCE_NUMBER: Final = t.NestedField(
 )
 SNAPSHOT_ID: Final = t.NestedField(2147483500, "_snapshot_id", t.LONG)
 
+# What happened to a row, in the rows of a change. The spec reserves the first two ids, under other
+# names for the second; the time is icesql's own.
+CHANGE_COLUMNS: Final = (
+    t.NestedField(2147483543, "_change_type", t.STRING, required=True),
+    t.NestedField(2147483541, "_commit_version", t.LONG, required=True),
+    t.NestedField(2147483499, "_commit_timestamp", t.TIMESTAMPTZ, required=True),
+)
+
 DELETE_FILE_PATH: Final = t.NestedField(2147483546, "file_path", t.STRING, required=True)
 DELETE_POS: Final = t.NestedField(2147483545, "pos", t.LONG, required=True)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from icesql.errors import found_at
 from icesql.query.bound import BoundQuery, ScanNote
+from icesql.query.change_scan import change_scan
 from icesql.query.columns import bind_columns
 from icesql.query.constants.current_time import stop_clock
 from icesql.query.files import bind_files
@@ -58,15 +59,19 @@ def bind(
     for reference, travel, (table, metadata_table) in zip(
         statement.references, travels, tables, strict=True
     ):
-        with found_at(reference.offset):
-            selected = select_snapshot(table, travel, query)
-        scan = TableScan(
-            table=table,
-            snapshot=selected.snapshot,
-            schema=selected.schema,
-            projection=selected.schema,
-            ref=selected.ref,
-        )
+        if reference.changes is not None:
+            with found_at(reference.offset):
+                scan, selected = change_scan(table, reference.changes, query)
+        else:
+            with found_at(reference.offset):
+                selected = select_snapshot(table, travel, query)
+            scan = TableScan(
+                table=table,
+                snapshot=selected.snapshot,
+                schema=selected.schema,
+                projection=selected.schema,
+                ref=selected.ref,
+            )
         if metadata_table is not None:
             scan = metadata_scan(scan, metadata_table, reference)
         scans.append(scan)

@@ -107,7 +107,7 @@ class _Exposed(Struct):
         if found is not None:
             return found
         lower = name.lower()
-        if self.scan.metadata_table is not None:
+        if self.scan.metadata_table is not None or self.scan.changes is not None:
             return None
         if lower == PARTITION:
             return united_partition_column(self.scan)

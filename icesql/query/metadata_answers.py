@@ -46,7 +46,7 @@ def _counts(bound: BoundQuery) -> tuple[str, ...] | None:
     tree = bound.tree
     if not isinstance(tree, exp.Select) or len(bound.scans) != 1:
         return None
-    if bound.scans[0].metadata_table is not None:
+    if bound.scans[0].metadata_table is not None or bound.scans[0].changes is not None:
         return None
     if any(value for part, value in tree.args.items() if part not in _PARTS):
         return None

@@ -18,6 +18,7 @@ from icesql.scan.table_scan import TableScan
 from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, ScanContext, without_metrics
 
 if TYPE_CHECKING:
+    from icesql.scan.changes import ChangePlan
     from icesql.scan.metadata_tables.rows import MetadataRows
     from icesql.scan.tasks.packing import Packing
 
@@ -61,8 +62,9 @@ class ScanPlan(Struct, frozen=True, dict=True):
     """What to read for one scan; immutable.
 
     ``files`` are whole files in the order of the manifests. ``skipped`` is empty unless the scan is
-    one to explain. ``metadata`` has the rows of a metadata table, which has no files. ``tasks``,
-    ``report`` and ``projected_bytes`` are worked out on first use.
+    one to explain. ``metadata`` has the rows of a metadata table, which has no files. ``changes``
+    say what to compare; ``files`` are then all that are read for it. ``tasks``, ``report`` and
+    ``projected_bytes`` are worked out on first use.
     """
 
     scan: TableScan
@@ -75,6 +77,7 @@ class ScanPlan(Struct, frozen=True, dict=True):
     planning_seconds: float = 0.0
     limit_reached: bool = False
     metadata: MetadataRows | None = None
+    changes: ChangePlan | None = None
 
     @cached_property
     def packing(self) -> Packing:
@@ -110,6 +113,8 @@ class ScanPlan(Struct, frozen=True, dict=True):
 
         Deletes make it unknown, as does a file without a record count.
         """
+        if self.changes is not None:
+            return None
         if self.metadata is not None:
             return None if self.metadata.delete_files else len(self.metadata.rows)
         counts = [task.data_file.record_count for task in self.files]
@@ -121,6 +126,8 @@ class ScanPlan(Struct, frozen=True, dict=True):
         leaves = projected_leaves(self.scan.projection)
         if not leaves or self.metadata is not None:
             return 0
+        if self.changes is not None:
+            return sum(task.data_file.file_size_in_bytes for task in self.files)
         if len(leaves) == len(projected_leaves(self.scan.schema)):
             return self.counts.total_file_size_in_bytes
         return sum(each.stored_bytes(leaves) for each in self.survivors)

@@ -29,6 +29,7 @@ from icesql.scan.tasks.task import FileScanTask, ScanContext, content_bytes
 
 # What pruning and deletes need is imported where a scan first needs it: most have neither.
 if TYPE_CHECKING:
+    from icesql.scan.changes import ChangeScan
     from icesql.scan.deletes.delete_index import DeleteIndex
     from icesql.scan.pruning import skip_reasons
 
@@ -44,6 +45,8 @@ def plan(scan: TableScan, query: QueryContext) -> ScanPlan:
     started = time.perf_counter()
     if scan.metadata_table is not None:
         return _plan_metadata(scan, query, started)
+    if scan.changes is not None:
+        return _plan_changes(scan, scan.changes, query, started)
     walk = _Walk(scan, query)
     files = tuple(walk.file_tasks())
     if scan.extremes and query.settings.prune:
@@ -74,6 +77,24 @@ def _plan_metadata(scan: TableScan, query: QueryContext, started: float) -> Scan
         settings=query.settings,
         planning_seconds=time.perf_counter() - started,
         metadata=rows,
+    )
+
+
+def _plan_changes(
+    scan: TableScan, changes: ChangeScan, query: QueryContext, started: float
+) -> ScanPlan:
+    from icesql.scan.changes import plan_changes
+
+    found = plan_changes(scan, changes, query)
+    files = tuple(task for commit in found.commits for task in commit.tasks)
+    return ScanPlan(
+        scan=scan,
+        context=scan_context(scan),
+        files=files,
+        settings=query.settings,
+        counts=ScanCounts(result_data_files=len(files)),
+        planning_seconds=time.perf_counter() - started,
+        changes=found,
     )
 
 

@@ -12,6 +12,7 @@ from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.schema import Schema
 
 if TYPE_CHECKING:
+    from icesql.scan.changes import ChangeScan
     from icesql.scan.pruning.extremes import Extreme
 
 
@@ -28,7 +29,8 @@ class TableScan(Struct, frozen=True):
     the plan remembers why each file was skipped. ``metadata_table`` is the name of a metadata
     table whose rows are asked for instead of the table's own. ``extremes`` are the only rows that
     matter, if any are set; ``is_filter_exact`` says that every row that satisfies ``row_filter``
-    satisfies the WHERE too.
+    satisfies the WHERE too. ``changes`` are asked for instead of rows; ``schema`` then has the
+    columns of a change, too.
     """
 
     table: Table
@@ -42,3 +44,4 @@ class TableScan(Struct, frozen=True):
     metadata_table: str | None = None
     extremes: tuple[Extreme, ...] = ()
     is_filter_exact: bool = False
+    changes: ChangeScan | None = None

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from icesql.errors import AmbiguousTableError
 from icesql.sql.acceptance import function_name
+from icesql.sql.change_range import ChangeRange, read_changes
 from icesql.sql.positions import offset_of, syntax_error, unsupported
 from icesql.sql.statement import TableReference
 from icesql.sql.time_travel import SnapshotId, TimeTravel, read_travel
@@ -43,7 +44,7 @@ def take_references(
     qualified: dict[int, list[_Qualified]] = {}
     references = []
     for index, table in enumerate(found):
-        travel = _travel(table, seconds)
+        travel, changes = _travel(table, seconds)
         path: str | None = None
         parts: tuple[str, ...]
         if not isinstance(table.this, exp.Func):
@@ -59,7 +60,9 @@ def take_references(
             travel = travel or given
             parts = (path.rstrip("/").rsplit("/", 1)[-1] or path,)
         metadata = alias if path is not None and alias != "iceberg_scan" else None
-        references.append(TableReference(index, parts, path, travel, offset_of(table), metadata))
+        references.append(
+            TableReference(index, parts, path, travel, offset_of(table), metadata, changes)
+        )
         _edit_table(table, index, alias, edits)
         if len(parts) > 1 and not table.alias:
             owner = table.find_ancestor(exp.Select)
@@ -105,14 +108,18 @@ def _refuse_travel(table: exp.Table, what: str) -> None:
         )
 
 
-def _travel(table: exp.Table, seconds: bool) -> TimeTravel | None:
+def _travel(table: exp.Table, seconds: bool) -> tuple[TimeTravel | None, ChangeRange | None]:
     version, when = table.args.get("version"), table.args.get("when")
     if version is not None and when is not None:
         raise unsupported(
             "two time-travel clauses on one table", when.meta.get("start"), "give one of them"
         )
     clause = version or when
-    return None if clause is None else read_travel(clause, seconds=seconds)
+    if clause is None:
+        return None, None
+    if clause.args.get("this") == "CHANGES":
+        return None, read_changes(clause, seconds=seconds)
+    return read_travel(clause, seconds=seconds), None
 
 
 def _scan_path(table: exp.Table, function: str) -> tuple[str, TimeTravel | None]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from icesql.sql.change_range import ChangeRange
 from icesql.sql.time_travel import TimeTravel
 from icesql.sql.user_text import UserText
 
@@ -22,7 +23,8 @@ class TableReference(Struct, frozen=True):
     ``parts`` are the names as written (``a.b.c`` → 3). ``path`` is set for
     ``iceberg_scan('path')`` and its like alone, whose ``parts`` is the last piece of the path.
     ``metadata_table`` is set for ``iceberg_snapshots('path')`` and ``iceberg_metadata('path')``.
-    ``offset`` is where it stands in the SQL, for errors.
+    ``changes`` asks for what commits did to rows instead of rows. ``offset`` is where it stands in
+    the SQL, for errors.
     """
 
     index: int
@@ -31,6 +33,7 @@ class TableReference(Struct, frozen=True):
     travel: TimeTravel | None = None
     offset: int | None = None
     metadata_table: str | None = None
+    changes: ChangeRange | None = None
 
     @property
     def name(self) -> str:

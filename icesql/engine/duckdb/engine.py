@@ -151,11 +151,7 @@ class LocalResult:
         for index, (plan, own) in enumerate(zip(self._plans, groups, strict=True)):
             confirmed = builder.confirm(plan.context, own)
             used.extend(group.name for group in confirmed for _ in group.tasks)
-            if plan.metadata is not None:
-                relation = builder.metadata(index, plan.metadata, plan.context)
-            else:
-                limit = plan.scan.limit
-                relation = builder.relation(index, plan.context, confirmed, limit)
+            relation = builder.of_plan(index, plan, own, confirmed)
             for name, source in relation.registered.items():
                 cursor.register(name, source)
             sources[f"__scan_{index}"] = relation.sql

@@ -30,6 +30,7 @@ from icesql.engine.spark.text.plan_check import check_plan
 from icesql.engine.spark.text.result_types import declared_columns
 from icesql.engine.spark.types import carrier, quoted, spark_schema
 from icesql.engine.spark.worker import ScanJob, pack
+from icesql.errors import UnsupportedSqlError
 from icesql.iceberg.metadata_columns import POS
 from icesql.iceberg.schema import Schema
 from icesql.scan.tasks.task import CombinedScanTask
@@ -70,6 +71,8 @@ class Scans:
         self._session, self._plans, self._query = session, plans, query
         self._nonce, self._mark = nonce, mark
         self._footers, self._frames = footers, frames
+        if any(plan.changes is not None for plan in plans):
+            raise UnsupportedSqlError("CHANGES on Spark", hint="SET engine = 'local'")
         self._views: list[str] = []
         if any(plan.metadata is not None for plan in plans):
             # Rows that the driver has already: no task reads them.

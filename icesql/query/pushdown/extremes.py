@@ -51,7 +51,7 @@ def with_extremes(
     if scope is None or len(scans) != 1 or len(scope.items) != 1:
         return scans
     item = scope.items[0]
-    if item.scan != 0 or not item.plain or scans[0].metadata_table is not None:
+    if item.scan != 0 or not item.plain or scans[0].metadata_table or scans[0].changes:
         return scans
     if marked and not _is_all_same(scope.select):
         return scans

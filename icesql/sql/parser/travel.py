@@ -44,7 +44,7 @@ _AT_KINDS: Final = {
     "BRANCH": "BRANCH",
     "TAG": "TAG",
 }
-_STARTS: Final = frozenset(words[0] for words, _, _ in _PHRASES) | {"BEFORE", "END"}
+_STARTS: Final = frozenset(words[0] for words, _, _ in _PHRASES) | {"BEFORE", "CHANGES", "END"}
 _OTHER_RANGES: Final = ("BEFORE", "BETWEEN", "FROM", "ALL", "CONTAINED")
 
 # Token types that are no name, and after which no table ends.
@@ -148,10 +148,23 @@ class _Cutter:
         word = self._text(index)
         if word not in _STARTS or not self._ends_table(self.kept[-1]):
             return index
+        if word == "CHANGES":
+            return self._changes(index)
         if word in ("AT", "BEFORE", "END") and self._text(index + 1) == "(":
             return self._call(index, word)
         phrase = next((each for each in _PHRASES if self._matches(index, each[0])), None)
         return index if phrase is None else self._phrase(index, phrase)
+
+    def _changes(self, index: int) -> int:
+        """``CHANGES FROM VERSION a TO VERSION b``."""
+        from icesql.sql.parser.changes import ChangesReader
+
+        found = ChangesReader(self._tokens, self._sql, self._value).read(index)
+        if found is None:
+            return index
+        clause, end = found
+        self._keep_clause(clause, index, index, end, end)
+        return end
 
     def _call(self, index: int, word: str) -> int:
         """``AT (kind => value)``."""
@@ -212,9 +225,14 @@ class _Cutter:
         self, index: int, kind: str, value: exp.Expr, first: int, last: int, end: int
     ) -> None:
         """Mark the table of a clause that reaches from ``index`` to ``end``."""
+        clause = exp.Version(this=kind, kind="AS OF", expression=value)
+        self._keep_clause(clause, index, first, last, end)
+
+    def _keep_clause(
+        self, clause: exp.Version, index: int, first: int, last: int, end: int
+    ) -> None:
         tokens = self._tokens
         start, stop = tokens[index].start, tokens[end - 1].end + 1
-        clause = exp.Version(this=kind, kind="AS OF", expression=value)
         text = self._sql[tokens[first].start : tokens[last - 1].end + 1].strip()
         clause.meta.update(start=start, end=stop, text=text)
         clause.meta["has_parameter"] = bool(clause.find(exp.Placeholder, exp.Parameter))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -32,7 +33,9 @@ from icesql.scan.file_identity import count_problem
 
 if TYPE_CHECKING:
     from icesql.read.deletes.equality_keys import EqualityGroup
+    from icesql.scan.changes import ChangePlan
     from icesql.scan.metadata_tables.rows import MetadataRows
+    from icesql.scan.plan import ScanPlan
     from icesql.scan.tasks.task import FileScanTask, ScanContext
 
 # Scans by ``read/`` of up to this many bytes are read at once, so that DuckDB knows their size.
@@ -159,6 +162,20 @@ class RelationBuilder:
             for footer in footers.values()
         )
 
+    def of_plan(
+        self,
+        index: int,
+        plan: ScanPlan,
+        groups: Sequence[FileGroup],
+        confirmed: Sequence[FileGroup],
+    ) -> Relation:
+        """The rows of a plan: of a table, a metadata table, or changes."""
+        if plan.metadata is not None:
+            return self.metadata(index, plan.metadata, plan.context)
+        if plan.changes is not None:
+            return self.changes(index, plan, plan.changes, groups)
+        return self.relation(index, plan.context, confirmed)
+
     def relation(
         self,
         index: int,
@@ -190,6 +207,24 @@ class RelationBuilder:
 
         table = metadata_table(rows, context, self._query)
         return stream_relation(rows.schema, f"__stream_{index}", table)
+
+    def changes(
+        self, index: int, plan: ScanPlan, found: ChangePlan, groups: Sequence[FileGroup]
+    ) -> Relation:
+        """What the commits of a range did to rows; ``groups`` are those of all their files."""
+        from icesql.engine.duckdb.relations.changes import changes_relation
+
+        reasons = {id(task): group for group in groups for task in group.tasks}
+        numbers = count((index + 1) << 16)
+
+        def read(context: ScanContext, tasks: Sequence[FileScanTask]) -> Relation:
+            if all(reasons[id(task)].name == grouping.ARROW for task in tasks):
+                own = [FileGroup(grouping.ARROW, tuple(tasks), reasons[id(tasks[0])].reason)]
+            else:
+                own = list(grouping.group_files(tasks, context, self._query.settings))
+            return self.relation(next(numbers), context, self.confirm(context, own))
+
+        return changes_relation(found, plan.scan.projection, plan.context, read)
 
     def _parquet(
         self, context: ScanContext, tasks: Sequence[FileScanTask], prefix: str

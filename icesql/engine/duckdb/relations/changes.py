@@ -1,0 +1,142 @@
+"""The rows of a change as SQL over the files that two states of a table do not share.
+
+A row is deleted or inserted by its place: file and position. What a commit deletes and inserts
+alike is carried over (copy-on-write) and is no change. Net changes add up all commits by the
+content of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from icesql.engine.duckdb.relations.relation import Relation, stored_name
+from icesql.engine.duckdb.types import literal, quoted
+from icesql.iceberg.metadata_columns import CHANGE_COLUMNS, FILE, POS, ROW_ID
+from icesql.iceberg.schema import Schema
+from icesql.scan.changes import ChangePlan, CommitFiles, commit_columns
+from icesql.scan.tasks.task import FileScanTask, ScanContext
+
+Read = Callable[[ScanContext, Sequence[FileScanTask]], Relation]
+
+_TYPE, _VERSION, _TIME = (quoted(column.name) for column in CHANGE_COLUMNS)
+_ORDINAL: Final = "__ordinal"
+_PAIRED: Final = "updates of rows that have one key in a commit and stand there more than once"
+
+
+def changes_relation(
+    plan: ChangePlan, projection: Schema, context: ScanContext, read: Read
+) -> Relation:
+    """The changes with the columns of ``projection``; ``read`` gives the live rows of files."""
+    columns = plan.row_schema.fields
+    lineage = plan.changes.compute_updates and not plan.changes.keys
+    stored = tuple(replace(each, name=stored_name(each.field_id)) for each in columns)
+    if lineage:
+        stored = (*stored, replace(ROW_ID, name=stored_name(ROW_ID.field_id)))
+    parts = _Parts(replace(context, schema=plan.row_schema), Schema(stored), read)
+    row = [quoted(stored_name(each.field_id)) for each in columns]
+    commits = [parts.commit(each, number) for number, each in enumerate(plan.commits)]
+    if plan.changes.deduplication != "none":
+        commits = [
+            _without_carried(sql, row) if files.removed or files.before else sql
+            for sql, files in zip(commits, plan.commits, strict=True)
+        ]
+    sql = " UNION ALL BY NAME ".join(f"({each})" for each in commits) or parts.nothing()
+    if plan.changes.deduplication == "netChanges" and len(commits) > 1:
+        sql = _net(sql, row)
+    if plan.changes.compute_updates:
+        keys = [quoted(stored_name(key)) for key in plan.changes.keys or (ROW_ID.field_id,)]
+        sql = _updates(sql, keys, row)
+    known = {each.field_id: quoted(each.name) for each in CHANGE_COLUMNS}
+    selected = ", ".join(
+        f"{known.get(each.field_id) or quoted(stored_name(each.field_id))} AS {quoted(each.name)}"
+        for each in projection.fields
+    )
+    return Relation(
+        f"SELECT {selected or '1 AS __row'} FROM ({sql})", parts.parameters, parts.registered
+    )
+
+
+class _Parts:
+    """Makes the SQL of commits, and gathers what their relations need."""
+
+    def __init__(self, context: ScanContext, schema: Schema, read: Read) -> None:
+        self._context, self._schema, self._read = context, schema, read
+        self.parameters: dict[str, object] = {}
+        self.registered: dict[str, object] = {}
+        self._names = ", ".join(quoted(each.name) for each in schema.fields)
+
+    def commit(self, files: CommitFiles, ordinal: int) -> str:
+        """All rows that a commit deleted or inserted, with what is known of it."""
+        version, time = commit_columns(files.commit)
+        told = (
+            f"{version} AS {_VERSION}, make_timestamptz({time}) AS {_TIME}, {ordinal} AS {_ORDINAL}"
+        )
+        parts = []
+        for kind, tasks in (("delete", files.removed), ("insert", files.added)):
+            if tasks:
+                parts.append(f"SELECT *, {literal(kind)} AS {_TYPE} FROM ({self._rows(tasks)})")
+        if files.before:
+            before, after = self._rows(files.before, POS, FILE), self._rows(files.after, POS, FILE)
+            for kind, one, other in (("delete", before, after), ("insert", after, before)):
+                parts.append(
+                    f"SELECT {self._names}, {literal(kind)} AS {_TYPE} FROM ({one}) x "
+                    f"ANTI JOIN (SELECT _file, _pos FROM ({other})) y USING (_file, _pos)"
+                )
+        return f"SELECT *, {told} FROM ({' UNION ALL BY NAME '.join(f'({p})' for p in parts)})"
+
+    def nothing(self) -> str:
+        """No rows, with all columns."""
+        from icesql.engine.duckdb.relations.relation import empty_relation
+
+        columns = Schema((*self._schema.fields, *CHANGE_COLUMNS))
+        return f"SELECT *, 0 AS {_ORDINAL} FROM ({empty_relation(columns).sql})"
+
+    def _rows(self, tasks: Sequence[FileScanTask], *more: object) -> str:
+        columns = (*self._schema.fields, *more)
+        relation = self._read(replace(self._context, projection=Schema(columns)), tasks)  # type: ignore[arg-type]
+        self.parameters |= relation.parameters
+        self.registered |= relation.registered
+        return relation.sql
+
+
+def _without_carried(sql: str, row: Sequence[str]) -> str:
+    """Without as many deletes and inserts of one row as there are of both."""
+    same = f"PARTITION BY {', '.join(row)}"
+    return (
+        f"SELECT * EXCLUDE (__nth, __deleted, __inserted) FROM (SELECT *, "
+        f"row_number() OVER ({same}, {_TYPE}) AS __nth, "
+        f"count(*) FILTER ({_TYPE} = 'delete') OVER ({same}) AS __deleted, "
+        f"count(*) FILTER ({_TYPE} = 'insert') OVER ({same}) AS __inserted "
+        f"FROM ({sql})) WHERE __nth > least(__deleted, __inserted)"
+    )
+
+
+def _net(sql: str, row: Sequence[str]) -> str:
+    """What is left of all commits: the last ones of the deletes or inserts that outweigh."""
+    same = f"PARTITION BY {', '.join(row)}"
+    return (
+        f"SELECT * EXCLUDE (__nth, __deleted, __inserted) FROM (SELECT *, "
+        f"row_number() OVER ({same}, {_TYPE} ORDER BY {_ORDINAL} DESC) AS __nth, "
+        f"count(*) FILTER ({_TYPE} = 'delete') OVER ({same}) AS __deleted, "
+        f"count(*) FILTER ({_TYPE} = 'insert') OVER ({same}) AS __inserted "
+        f"FROM ({sql})) WHERE __nth <= CASE {_TYPE} WHEN 'delete' "
+        f"THEN __deleted - __inserted ELSE __inserted - __deleted END"
+    )
+
+
+def _updates(sql: str, keys: Sequence[str], row: Sequence[str]) -> str:
+    """A delete and an insert of one key in one commit are the two sides of an update."""
+    same = f"PARTITION BY {', '.join(keys)}, {_ORDINAL}"
+    known = " AND ".join(f"{key} IS NOT NULL" for key in keys)
+    return (
+        f"SELECT * EXCLUDE (__deleted, __inserted) REPLACE (CASE "
+        f"WHEN NOT ({known}) OR __deleted = 0 OR __inserted = 0 THEN {_TYPE} "
+        f"WHEN __deleted > 1 OR __inserted > 1 THEN error({literal(_PAIRED)}) "
+        f"WHEN {_TYPE} = 'delete' THEN 'update_preimage' ELSE 'update_postimage' END AS {_TYPE}) "
+        f"FROM (SELECT *, "
+        f"count(*) FILTER ({_TYPE} = 'delete') OVER ({same}) AS __deleted, "
+        f"count(*) FILTER ({_TYPE} = 'insert') OVER ({same}) AS __inserted FROM ({sql}))"
+    )

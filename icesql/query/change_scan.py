@@ -1,0 +1,159 @@
+"""The commits of a range of changes, and the scan that compares what they did."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from icesql.errors import ColumnNotFoundError, SnapshotNotFoundError, similar_names
+from icesql.query.snapshot_selection import SelectedSnapshot, at_instant, select_snapshot
+from icesql.scan.changes import ChangeScan, Commit, change_schema
+from icesql.scan.incremental import ancestors, snapshots_after
+from icesql.scan.table_scan import TableScan
+from icesql.sql.positions import unsupported
+from icesql.sql.time_travel import AsOf, AtTime, TimeTravel
+
+if TYPE_CHECKING:
+    from icesql.catalog.table import Table
+    from icesql.context import QueryContext
+    from icesql.iceberg.metadata.snapshot import Snapshot
+    from icesql.iceberg.schema import Schema
+    from icesql.sql.change_range import ChangeRange
+
+
+def change_scan(
+    table: Table, wanted: ChangeRange, query: QueryContext
+) -> tuple[TableScan, SelectedSnapshot]:
+    """The scan of the changes in the schema of the end of the range, and that end.
+
+    Raises SnapshotNotFoundError for a range that is not kept whole or does not lead from its start
+    to its end, ColumnNotFoundError for a key, UnsupportedSqlError for updates without keys.
+    """
+    end = select_snapshot(table, _moment(wanted.end, wanted.includes_end, query), query)
+    last = end.snapshot
+    if not wanted.includes_end and not isinstance(wanted.end, AsOf | AtTime | None):
+        last = _parent(table, last)
+    commits = _direct(table, wanted, last, query) if wanted.direct else None
+    if commits is None:
+        history = _history(table, wanted, last, query)
+        before = None
+        if history and history[0].parent_snapshot_id is not None:
+            before = table.metadata.snapshot(history[0].parent_snapshot_id)
+        made = []
+        for each in history:
+            made.append(Commit(before, each))
+            before = each
+        commits = tuple(made)
+    changes = ChangeScan(
+        commits,
+        wanted.deduplication,
+        wanted.compute_updates,
+        _keys(end.schema, wanted) if wanted.compute_updates else (),
+    )
+    if changes.compute_updates and not changes.keys and table.metadata.format_version < 3:
+        raise unsupported(
+            "updates of a table without row ids and without identifier fields",
+            wanted.offset,
+            "name the columns that tell rows apart: KEYED BY (column, …)",
+        )
+    schema = change_schema(end.schema)
+    scan = TableScan(
+        table=table,
+        snapshot=last,
+        schema=schema,
+        projection=schema,
+        ref=end.ref,
+        changes=changes,
+    )
+    return scan, end
+
+
+def _direct(
+    table: Table, wanted: ChangeRange, last: Snapshot | None, query: QueryContext
+) -> tuple[Commit, ...]:
+    first = select_snapshot(table, at_instant(wanted.start, query), query).snapshot
+    same = first is not None and last is not None and first.snapshot_id == last.snapshot_id
+    return () if same or last is None else (Commit(first, last),)
+
+
+def _history(
+    table: Table, wanted: ChangeRange, last: Snapshot | None, query: QueryContext
+) -> tuple[Snapshot, ...]:
+    """The snapshots of the range, oldest first."""
+    if last is None:
+        return ()
+    start = _moment(wanted.start, not wanted.includes_start, query)
+    if start is None:
+        return _from_the_beginning(table, last)
+    try:
+        first = select_snapshot(table, start, query).snapshot
+    except SnapshotNotFoundError:
+        # Before the first commit there was nothing, if that commit is still known.
+        if not isinstance(start, AsOf) or not _is_before_all(table, start):
+            raise
+        return _from_the_beginning(table, last)
+    assert first is not None
+    if wanted.includes_start and not isinstance(start, AsOf):
+        if first.parent_snapshot_id is None:
+            return _from_the_beginning(table, last)
+        after = snapshots_after(table, first.parent_snapshot_id, last)
+        if not after or after[0].snapshot_id != first.snapshot_id:
+            snapshots_after(table, first.snapshot_id, last)  # says why
+        if table.metadata.snapshot(first.parent_snapshot_id) is None:
+            raise _expired(table, first)
+        return after
+    return snapshots_after(table, first.snapshot_id, last)
+
+
+def _from_the_beginning(table: Table, last: Snapshot) -> tuple[Snapshot, ...]:
+    history = ancestors(table, last)
+    if history[0].parent_snapshot_id is not None:
+        raise _expired(table, history[0])
+    return history
+
+
+def _expired(table: Table, oldest: Snapshot) -> SnapshotNotFoundError:
+    return SnapshotNotFoundError(
+        f"snapshot {oldest.parent_snapshot_id}, the state before snapshot {oldest.snapshot_id}",
+        table=table.name,
+        oldest=str(oldest.snapshot_id),
+        hint="it is expired, so what that commit changed is not known",
+    )
+
+
+def _is_before_all(table: Table, start: AsOf) -> bool:
+    log = table.metadata.snapshot_log
+    return not log or start.epoch_us // 1000 < min(entry.timestamp_ms for entry in log)
+
+
+def _moment(travel: TimeTravel | None, included: bool, query: QueryContext) -> TimeTravel | None:
+    """A version as it is; a time, or the millisecond before it where it is left out."""
+    found = at_instant(travel, query)
+    if isinstance(found, AsOf) and not included:
+        return replace(found, epoch_us=(found.epoch_us // 1000) * 1000 - 1)
+    return found
+
+
+def _parent(table: Table, snapshot: Snapshot | None) -> Snapshot | None:
+    if snapshot is None or snapshot.parent_snapshot_id is None:
+        return None
+    found = table.metadata.snapshot(snapshot.parent_snapshot_id)
+    if found is None:
+        raise _expired(table, snapshot)
+    return found
+
+
+def _keys(schema: Schema, wanted: ChangeRange) -> tuple[int, ...]:
+    if not wanted.keys:
+        return tuple(schema.identifier_field_ids)
+    found = []
+    for name in wanted.keys:
+        column = schema.find_column(name)
+        if column is None:
+            names = [each.name for each in schema.fields]
+            raise ColumnNotFoundError(
+                name, table=None, similar=similar_names(name, names), offset=wanted.offset
+            )
+        found.append(column.field_id)
+    return tuple(found)

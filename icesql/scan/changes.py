@@ -1,0 +1,149 @@
+"""What each commit of a range did to rows, as files: the plan of CHANGES and DIFF.
+
+Two states of a table are compared by their plans. A file with the same deletes in both says
+nothing and is not read. Source: Java's ``IncrementalChangelogScan`` for the columns; Java refuses
+delete files there, which are compared row by row here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from icesql.context import QueryContext
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate, keep_columns
+from icesql.iceberg.metadata.snapshot import Snapshot
+from icesql.iceberg.metadata_columns import CHANGE_COLUMNS
+from icesql.iceberg.schema import Schema
+from icesql.scan.table_scan import TableScan
+from icesql.scan.tasks.task import FileScanTask
+
+# Snapshots that say that no row changed.
+_REPLACE: Final = "replace"
+
+Deduplication = Literal["none", "dropCarryovers", "netChanges"]
+
+
+class Commit(Struct, frozen=True):
+    """A state of a table and the one before it, None for an empty table."""
+
+    before: Snapshot | None
+    after: Snapshot | None
+
+
+class ChangeScan(Struct, frozen=True):
+    """What of which commits is asked for, oldest first.
+
+    ``keys`` are the columns that make two rows versions of one; without any it is ``_row_id``.
+    ``compute_updates``: a deleted and an inserted row of one key are an update.
+    """
+
+    commits: tuple[Commit, ...]
+    deduplication: Deduplication = "dropCarryovers"
+    compute_updates: bool = False
+    keys: tuple[int, ...] = ()
+
+
+class CommitFiles(Struct, frozen=True):
+    """The files that differ: only before, only after, and in both with other deletes."""
+
+    commit: Commit
+    removed: tuple[FileScanTask, ...]
+    added: tuple[FileScanTask, ...]
+    before: tuple[FileScanTask, ...]
+    after: tuple[FileScanTask, ...]
+
+    @property
+    def tasks(self) -> tuple[FileScanTask, ...]:
+        """All of them."""
+        return (*self.removed, *self.added, *self.before, *self.after)
+
+
+class ChangePlan(Struct, frozen=True):
+    """The commits that changed rows; ``row_schema`` are the columns that make up a row."""
+
+    changes: ChangeScan
+    row_schema: Schema
+    commits: tuple[CommitFiles, ...]
+
+
+def change_schema(schema: Schema) -> Schema:
+    """A table's columns with those that say what happened to a row."""
+    return Schema((*schema.fields, *CHANGE_COLUMNS), schema_id=schema.schema_id)
+
+
+def plan_changes(scan: TableScan, changes: ChangeScan, query: QueryContext) -> ChangePlan:
+    """The files to read for ``changes``. Raises what planning raises."""
+    from icesql.scan.planner import plan
+
+    own = {column.field_id for column in CHANGE_COLUMNS}
+    row_schema = Schema(
+        tuple(column for column in scan.schema.fields if column.field_id not in own),
+        schema_id=scan.schema.schema_id,
+    )
+    row_filter = _filter(scan.row_filter, row_schema, changes)
+    bare = replace(
+        scan, schema=row_schema, projection=row_schema, row_filter=row_filter, limit=None,
+        explain=False, extremes=(), changes=None,
+    )  # fmt: skip
+    planned: dict[int | None, tuple[FileScanTask, ...]] = {None: ()}
+
+    def files_of(snapshot: Snapshot | None) -> tuple[FileScanTask, ...]:
+        key = None if snapshot is None else snapshot.snapshot_id
+        if key not in planned:
+            planned[key] = plan(replace(bare, snapshot=snapshot), query).files
+        return planned[key]
+
+    found = []
+    for commit in changes.commits:
+        query.check()
+        if commit.after is not None and _is_no_change(commit.after, changes):
+            continue
+        files = _compared(commit, files_of(commit.before), files_of(commit.after))
+        if files.tasks:
+            found.append(files)
+    return ChangePlan(changes, row_schema, tuple(found))
+
+
+def _is_no_change(snapshot: Snapshot, changes: ChangeScan) -> bool:
+    """A rewrite of files; in a comparison of two states it is looked at like any other."""
+    return (snapshot.operation or "").lower() == _REPLACE and len(changes.commits) > 1
+
+
+def _filter(row_filter: Predicate, schema: Schema, changes: ChangeScan) -> Predicate:
+    """What may be left out: every row is deleted, inserted and kept for itself alone.
+
+    Not where versions of a row are paired: the other one may have other values.
+    """
+    if changes.compute_updates:
+        return ALWAYS_TRUE
+    return keep_columns(row_filter, frozenset(schema.field_by_id))
+
+
+def _compared(
+    commit: Commit, before: Sequence[FileScanTask], after: Sequence[FileScanTask]
+) -> CommitFiles:
+    old = {task.data_file.path: task for task in before}
+    new = {task.data_file.path: task for task in after}
+    both = [path for path in old if path in new and _deletes(old[path]) != _deletes(new[path])]
+    return CommitFiles(
+        commit,
+        removed=tuple(task for path, task in old.items() if path not in new),
+        added=tuple(task for path, task in new.items() if path not in old),
+        before=tuple(old[path] for path in both),
+        after=tuple(new[path] for path in both),
+    )
+
+
+def _deletes(task: FileScanTask) -> frozenset[tuple[str, int | None]]:
+    return frozenset((each.path, each.content_offset) for each in task.deletes)
+
+
+def commit_columns(commit: Commit) -> tuple[int, int]:
+    """The id and the time (µs since 1970) of the snapshot that made the change."""
+    made = commit.after or commit.before
+    assert made is not None
+    return made.snapshot_id, made.timestamp_ms * 1000

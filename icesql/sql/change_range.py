@@ -1,0 +1,82 @@
+"""Which changes of a table a reference asks for: ``CHANGES FROM VERSION a TO VERSION b``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct
+
+from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.time_travel import TimeTravel, read_travel
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+Deduplication = Literal["none", "dropCarryovers", "netChanges"]
+_DEDUPLICATION: Final[dict[str, Deduplication]] = {
+    each.lower(): each for each in ("none", "dropCarryovers", "netChanges")
+}
+OPTIONS: Final = ("deduplicationMode", "computeUpdates")
+
+
+class ChangeRange(Struct, frozen=True):
+    """The commits after ``start`` up to ``end``; None is the first, or the current, state.
+
+    ``keys`` are names of columns that tell a row's versions by. ``offset`` is where the clause
+    begins in the SQL, for errors. ``direct``: the two states are compared, whatever lies between.
+    """
+
+    start: TimeTravel | None
+    end: TimeTravel | None
+    includes_start: bool = False
+    includes_end: bool = True
+    deduplication: Deduplication = "dropCarryovers"
+    compute_updates: bool = False
+    keys: tuple[str, ...] = ()
+    direct: bool = False
+    offset: int | None = None
+
+
+def read_changes(clause: exp.Expr, *, seconds: bool) -> ChangeRange:
+    """The value of a clause as ``sql/parser/changes.py`` makes it, parameters bound.
+
+    Raises SqlSyntaxError, UnsupportedSqlError.
+    """
+    from sqlglot import exp
+
+    offset = clause.meta.get("start")
+    ends: list[TimeTravel | None] = []
+    for bound, name in zip(clause.args["expression"].expressions, ("from", "to"), strict=True):
+        told: dict[str, Any] = clause.meta[name]
+        if not told:
+            ends.append(None)
+            continue
+        version = exp.Version(this=told["kind"], kind="AS OF", expression=bound)
+        version.meta.update(start=told["start"], text=told["text"])
+        version.meta["has_parameter"] = clause.meta["has_parameter"]
+        ends.append(read_travel(version, seconds=seconds))
+    options: dict[str, str] = clause.meta["options"]
+    mode = options.get("deduplicationmode", "dropcarryovers").lower()
+    if mode not in _DEDUPLICATION:
+        raise syntax_error(
+            f"deduplicationMode {mode}", offset, tuple(sorted(_DEDUPLICATION.values()))
+        )
+    updates = options.get("computeupdates", "false").lower()
+    if updates not in ("true", "false"):
+        raise syntax_error(f"computeUpdates {updates}", offset, ("true", "false"))
+    if updates == "true" and mode == "none":
+        raise unsupported(
+            "computeUpdates with deduplicationMode none",
+            offset,
+            "rows carried over would be updates",
+        )
+    return ChangeRange(
+        start=ends[0],
+        end=ends[1],
+        includes_start=bool(clause.meta["from"].get("included", False)),
+        includes_end=bool(clause.meta["to"].get("included", True)),
+        deduplication=_DEDUPLICATION[mode],
+        compute_updates=updates == "true",
+        keys=tuple(clause.meta["keys"]),
+        offset=offset,
+    )

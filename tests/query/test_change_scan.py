@@ -1,0 +1,151 @@
+"""CHANGES: the spellings of a range, updates by keys, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import icesql
+from tests.writer.table import TableWriter
+
+FIELDS = [
+    {"id": 1, "name": "id", "required": False, "type": "long"},
+    {"id": 2, "name": "v", "required": False, "type": "string"},
+]
+
+
+class Made:
+    """Five commits: two rows, one more, an update by rewrite, a delete by position, no change."""
+
+    def __init__(self, folder: Path) -> None:
+        writer = self.writer = TableWriter(folder / "t", FIELDS)
+        first = writer.data_file([{"id": 1, "v": "a"}, {"id": 2, "v": "b"}])
+        writer.commit([first])
+        second = writer.data_file([{"id": 3, "v": "c"}])
+        writer.commit([second])
+        rewritten = writer.data_file([{"id": 1, "v": "a"}, {"id": 2, "v": "B"}])
+        writer.commit([rewritten], [first])
+        writer.commit([writer.position_deletes([(rewritten, 0)])])
+        self.ids = [each["snapshot-id"] for each in writer.snapshots]
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[tuple[Any, list[int]]]:
+    table = Made(tmp_path)
+    with icesql.connect() as connection:
+        connection.register_table("t", table.writer.metadata_path)
+        yield connection, table.ids
+
+
+def rows(connection: Any, clause: str, columns: str = "id, v, _change_type") -> list[Any]:
+    return connection.execute(f"SELECT {columns} FROM t {clause} ORDER BY ALL").fetchall()
+
+
+def test_what_is_rewritten_as_it_was_is_no_change(made: Any) -> None:
+    connection, ids = made
+    clause = f"CHANGES FROM VERSION {ids[1]} TO VERSION {ids[2]}"
+    assert rows(connection, clause) == [(2, "B", "insert"), (2, "b", "delete")]
+    both = rows(connection, f"{clause} WITH (deduplicationMode = none)")
+    assert [row for row in both if row[0] == 1] == [(1, "a", "delete"), (1, "a", "insert")]
+
+
+def test_a_delete_and_an_insert_of_one_key_are_an_update(made: Any) -> None:
+    connection, ids = made
+    found = rows(
+        connection,
+        f"CHANGES FROM VERSION {ids[0]} TO VERSION {ids[3]} "
+        "KEYED BY (id) WITH (computeUpdates = true)",
+    )
+    assert found == [
+        (1, "a", "delete"),
+        (2, "B", "update_postimage"),
+        (2, "b", "update_preimage"),
+        (3, "c", "insert"),
+    ]
+
+
+def test_net_changes_leave_out_what_came_and_went(made: Any) -> None:
+    connection, ids = made
+    clause = f"CHANGES FROM VERSION {ids[0]} INCLUSIVE WITH (deduplicationMode = netChanges)"
+    assert rows(connection, clause) == [(2, "B", "insert"), (3, "c", "insert")]
+    version = rows(connection, clause, "id, _commit_version")
+    assert version == [(2, ids[2]), (3, ids[1])]
+
+
+def test_ends_are_left_out_or_taken_as_asked(made: Any) -> None:
+    connection, ids = made
+
+    def versions(clause: str) -> set[int]:
+        return {version for (version,) in rows(connection, clause, "_commit_version")}
+
+    assert versions(f"CHANGES FROM VERSION {ids[0]}") == set(ids[1:])
+    assert versions(f"CHANGES FROM VERSION {ids[0]} EXCLUSIVE TO VERSION {ids[1]}") == {ids[1]}
+    assert versions(f"CHANGES FROM VERSION {ids[0]} INCLUSIVE TO VERSION {ids[1]}") == set(ids[:2])
+    assert versions(f"CHANGES FROM VERSION {ids[0]} TO VERSION {ids[2]} EXCLUSIVE") == {ids[1]}
+    assert versions("CHANGES FROM TIMESTAMP '2000-01-01' TO TIMESTAMP '2100-01-01'") == set(ids)
+    assert versions(f"CHANGES FROM VERSION {ids[3]}") == set()
+
+
+def test_a_parameter_and_an_alias_and_a_join(made: Any) -> None:
+    connection, ids = made
+    sql = (
+        "SELECT c.id, t.v FROM t CHANGES FROM VERSION ? AS c JOIN t ON t.id = c.id "
+        "WHERE c._change_type = 'insert' ORDER BY c.id"
+    )
+    assert connection.execute(sql, [ids[0]]).fetchall() == [(2, "B"), (3, "c")]
+
+
+def test_a_query_reads_only_what_differs(made: Any) -> None:
+    connection, ids = made
+    cursor = connection.execute(
+        f"SELECT * FROM t CHANGES FROM VERSION {ids[0]} TO VERSION {ids[1]}"
+    )
+    assert cursor.fetchall()
+    assert cursor.scan_reports[0].result_data_files == 1
+
+
+@pytest.mark.parametrize(
+    ("clause", "told"),
+    [
+        ("CHANGES FROM VERSION", "nothing follows FROM VERSION"),
+        ("CHANGES FROM VERSION {0} TO", 'unexpected "ORDER BY"'),
+        ("CHANGES FROM VERSION {0} WITH (mode = none)", 'unknown option "mode"'),
+        ("CHANGES FROM VERSION {0} WITH (deduplicationMode = some)", "deduplicationMode some"),
+        ("CHANGES FROM VERSION {0} KEYED BY (nothing) WITH (computeUpdates = true)", "nothing"),
+        ("CHANGES FROM VERSION {0} WITH (computeUpdates = true)", "KEYED BY"),
+        (
+            "CHANGES FROM VERSION {0} WITH (computeUpdates = true, deduplicationMode = none)",
+            "deduplicationMode none",
+        ),
+        ("CHANGES FROM VERSION {3} TO VERSION {0}", "in the history of snapshot"),
+        ("CHANGES FROM VERSION 17", "snapshot 17 not found"),
+        ("VERSION AS OF {0} CHANGES FROM VERSION {0}", "two time-travel clauses"),
+    ],
+)
+def test_a_range_that_cannot_be_told_is_an_error(made: Any, clause: str, told: str) -> None:
+    connection, ids = made
+    with pytest.raises(icesql.Error, match=told):
+        rows(connection, clause.format(*ids))
+
+
+def test_two_rows_of_one_key_are_no_update(tmp_path: Path) -> None:
+    writer = TableWriter(tmp_path / "t", FIELDS)
+    first = writer.data_file([{"id": 1, "v": "a"}, {"id": 1, "v": "b"}])
+    writer.commit([first])
+    writer.commit([writer.data_file([{"id": 1, "v": "c"}])], [first])
+    start = writer.snapshots[0]["snapshot-id"]
+    with icesql.connect() as connection:
+        connection.register_table("t", writer.metadata_path)
+        with pytest.raises(icesql.Error, match="have one key in a commit"):
+            rows(
+                connection,
+                f"CHANGES FROM VERSION {start} KEYED BY (id) WITH (computeUpdates = true)",
+            )
+
+
+def test_the_word_alone_is_still_an_alias(made: Any) -> None:
+    connection, _ = made
+    assert rows(connection, "changes", "changes.id") == [(2,), (3,)]
