@@ -19,6 +19,7 @@ from icesql.query.constants.current_time import stop_clock
 from icesql.query.constants.time_units import interval_of_text
 from icesql.query.pushdown.same import is_same
 from icesql.sql.parse import parse
+from icesql.sql.parser.literal_list import held
 from icesql.sql.statement import Query
 
 
@@ -104,8 +105,36 @@ def test_simple_forms_are_the_same(condition: str, cursor: Any) -> None:
 
 def test_long_sums_and_alternatives_are_compared(cursor: Any) -> None:
     assert condition_is_same("a" + " + 1" * 900 + " > 5", cursor)
-    tree = marked(f"SELECT 1 FROM t WHERE {' OR '.join(f'a = {n}' for n in range(2000))}", cursor)
+    below = " OR ".join(f"a < {number}" for number in range(2000))
+    tree = marked(f"SELECT 1 FROM t WHERE {below}", cursor)
     assert all(is_same(each) for each in tree.args["where"].this.flatten())
+
+
+@pytest.mark.parametrize(
+    "literal", ["{}", "-{}", "'x{}'", "{}.5", "DATE '2026-01-{:02}'"], ids=lambda each: each
+)
+@pytest.mark.parametrize("around", ["{}", "b = 3 AND ({})", "({}) AND b = 3", "NOT ({}) OR b > 3"])
+def test_chains_that_became_a_list_are_compared(literal: str, around: str, cursor: Any) -> None:
+    for operator, word in (("=", "OR"), ("<>", "AND")):
+        values = [literal.format(number % 28 + 1) for number in range(150)]
+        chain = f" {word} ".join(
+            f"a {operator} {value}" if index % 3 else f"{value} {operator} a"
+            for index, value in enumerate(values)
+        )
+        tree = marked(f"SELECT 1 FROM t WHERE {around.format(chain)}", cursor)
+        lists = [each for each in tree.find_all(exp.In) if held(each) is not None]
+        assert [is_same(each) for each in lists] == [True]
+        assert all(is_same(each) for each in tree.find_all(exp.EQ, exp.GT))
+
+
+def test_a_chain_of_other_values_keeps_no_mark(cursor: Any) -> None:
+    chain = " OR ".join(f"a = {number}" for number in range(150))
+    (statement,) = parse(f"SELECT 1 FROM t WHERE {chain}")
+    assert isinstance(statement, Query)
+    other = statement.engine_text.replace("a = 149", "a = 148")
+    mark_tree(statement.tree, engine_parse(cursor, other), statement.start)
+    assert is_same(statement.tree)
+    assert not any(is_same(each) for each in statement.tree.find_all(exp.In))
 
 
 def test_what_and_and_or_connect_is_compared_part_by_part(cursor: Any) -> None:

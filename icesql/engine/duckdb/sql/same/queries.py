@@ -18,6 +18,7 @@ from icesql.engine.duckdb.sql.same.expressions import (
     flat,
     flat_conjunction,
 )
+from icesql.engine.duckdb.sql.same.gathered import chain_of, without_gathered
 from icesql.query.names import nested_queries
 from icesql.query.pushdown.same import mark_same
 from icesql.sql.positions import first_offset
@@ -242,9 +243,14 @@ class _Marker:
             node, found = stack.pop()
             while isinstance(node, exp.Paren):
                 node = node.this
-            kind = conjunction(node)
+            kind = conjunction(node) or chain_of(node)
             if kind:
-                parts, others = flat(node), flat_conjunction(found, kind)
+                same, parts, others = without_gathered(
+                    flat(node), flat_conjunction(found, kind), kind
+                )
+                for each in same:
+                    mark_same(each)
+                    mark_same(each.this)
                 if len(parts) == len(others):
                     stack += zip(parts, others, strict=True)
                 continue
@@ -252,7 +258,7 @@ class _Marker:
                 inner = node.this
                 while isinstance(inner, exp.Paren):
                     inner = inner.this
-                if conjunction(inner):
+                if conjunction(inner) or chain_of(inner):
                     stack.append((inner, found["children"][0]))
                     continue
             if self._same(node, found):
