@@ -79,8 +79,8 @@ SELECT a FROM t TABLESAMPLE 10%;
 SELECT * FROM t PIVOT (sum(a) FOR b IN (1, 2));
 -- refused: POSITIONAL JOIN
 SELECT * FROM t POSITIONAL JOIN u;
--- refused: a column by its number
-SELECT #1 FROM t;
+-- refused: WITH ROLLUP
+SELECT a, count(*) FROM t GROUP BY a WITH ROLLUP;
 -- refused: INSERT
 INSERT INTO t VALUES (1);
 -- refused: DELETE

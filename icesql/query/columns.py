@@ -74,6 +74,8 @@ def bind_columns(
         binder.bind(scope)
     for scope in scopes:
         binder.rewrite_stars(scope)
+    for scope in binder.numbered:
+        binder.check_numbers(scope)
     return tuple(each.projected() for each in binder.exposed)
 
 
@@ -139,6 +141,8 @@ class _Exposed(Struct):
 class _Binder(Struct):
     exposed: Sequence[_Exposed]
     edits: list[Edit]
+    # SELECTs with columns by their number.
+    numbered: list[SelectScope] = field(default_factory=list)
 
     def bind(self, scope: SelectScope) -> None:
         """Note the columns that a SELECT names; check and rewrite their names."""
@@ -152,6 +156,9 @@ class _Binder(Struct):
                     self._star(scope, "")
                 case exp.Columns() | exp.Pivot():
                     self._star(scope, "")
+                case exp.PositionalColumn():
+                    self._star(scope, "")
+                    self.numbered.append(scope)
                 case exp.Column():
                     meaning = meaning_of(node, scope)
                     if aliases is None:
@@ -278,6 +285,16 @@ class _Binder(Struct):
                 self.edits += _star_edits(node, given)
             elif isinstance(node, exp.Columns):
                 self._refuse_clashes(scope, "COLUMNS", node)
+
+    def check_numbers(self, scope: SelectScope) -> None:
+        """Refuse ``#2``, which counts the columns of FROM, beside metadata columns."""
+        for item in scope.items:
+            if item.scan is not None and self.exposed[item.scan].metadata_names:
+                raise unsupported(
+                    "a column by its number (#1) beside metadata columns",
+                    item.node,
+                    "name the column",
+                )
 
     def _rewrite_star(self, star: exp.Star, item: FromItem, exposed: _Exposed) -> None:
         for name in exposed.metadata_names:

@@ -28,6 +28,7 @@ class FromItem(Struct, eq=False):
     ``scan`` is the index of an Iceberg scan, ``query`` the SELECT or set operation of a derived
     table or CTE. ``join`` is the join that brings it in, None for the first item.
     ``plain`` is False inside parentheses, pivots and samples, where nothing may be pushed.
+    ``filter_join`` is the SEMI or ANTI join on whose right side the item is, maybe in parentheses.
     """
 
     name: str
@@ -37,11 +38,12 @@ class FromItem(Struct, eq=False):
     query: exp.Query | None = None
     columns: frozenset[str] | None = None
     plain: bool = True
+    filter_join: exp.Join | None = None
 
     @property
     def is_filter_only(self) -> bool:
-        """Whether the item is the right side of a SEMI or ANTI join, seen by its ON alone."""
-        return self.join is not None and self.join.kind in ("SEMI", "ANTI")
+        """Whether the item is on the right side of a SEMI or ANTI join, seen by its ON alone."""
+        return self.filter_join is not None
 
     def has(self, name: str) -> bool:
         """Whether the item has a column of that name, metadata columns included."""
@@ -122,8 +124,12 @@ def meaning_of(column: exp.Column, scope: SelectScope) -> Meaning:
         visible = each.items
         if each is scope and any(item.is_filter_only for item in visible):
             # Asked for only here: a column in an OR of 10,000 terms has as many ancestors.
-            inside = column.find_ancestor(exp.Join, exp.Select)
-            visible = [item for item in visible if not item.is_filter_only or item.join is inside]
+            inside = _joins_around(column)
+            visible = [
+                item
+                for item in visible
+                if item.filter_join is None or any(item.filter_join is each for each in inside)
+            ]
         if len(parts) > 1:
             named = [item for item in visible if item.name == parts[0].lower()]
             found = [item for item in named if item.has(parts[1])]
@@ -138,6 +144,17 @@ def meaning_of(column: exp.Column, scope: SelectScope) -> Meaning:
             return Meaning(tuple(found), parts, certain)
         certain = certain and all(item.columns is not None for item in visible)
     return Meaning((), parts, certain)
+
+
+def _joins_around(column: exp.Column) -> list[exp.Join]:
+    """The joins of the column's SELECT in whose conditions it stands."""
+    found = []
+    node = column.parent
+    while node is not None and not isinstance(node, exp.Select):
+        if isinstance(node, exp.Join):
+            found.append(node)
+        node = node.parent
+    return found
 
 
 def scan_index(node: exp.Expr) -> int | None:
@@ -192,6 +209,8 @@ class _Builder(Struct):
                         for nested in nested_queries(each):
                             self.visit(nested, scope)
         scope.items = list(self._items(query))
+        for item in scope.items:
+            item.filter_join = _filter_join(item.node)
         self.outputs[id(query)] = self._output(scope)
         self.scopes.append(scope)
 
@@ -279,6 +298,16 @@ class _Builder(Struct):
 
 
 _BARE = ("this", "alias")
+
+
+def _filter_join(item: exp.Expr) -> exp.Join | None:
+    """The SEMI or ANTI join on whose right side something in FROM is."""
+    node: exp.Expr | None = item
+    while node is not None and not isinstance(node, exp.Select):
+        if isinstance(node, exp.Join) and node.kind in ("SEMI", "ANTI"):
+            return node
+        node = node.parent
+    return None
 
 
 def _cte(table: exp.Table) -> exp.Query | None:

@@ -107,6 +107,8 @@ CALL_BY_TEXT: Final = frozenset(
     {"list_aggregate", "list_aggr", "array_aggregate", "array_aggr", "aggregate"}
 )
 
+_INSIDE: Final = "put the clause after the Iceberg table itself"
+
 # What the tables of a tree are called once they were taken out.
 _RESERVED: Final = ("__scan_", "__file_")
 
@@ -117,7 +119,6 @@ _REFUSED_NODES: Final[dict[type[exp.Expr], str]] = {
     exp.Pivot: "PIVOT and UNPIVOT",
     exp.TableSample: "TABLESAMPLE",
     exp.MatchRecognize: "MATCH_RECOGNIZE",
-    exp.PositionalColumn: "a column by its number (#1)",
     exp.SessionParameter: "a session variable (@@name)",
     exp.NextValueFor: "a sequence",
     exp.Hint: "an optimizer hint",
@@ -233,6 +234,8 @@ def _check_table(node: exp.Table, *, files: bool, functions: bool) -> None:
             name = function_name(inner)
         if node.args.get("db") is not None:
             raise unsupported(f"a qualified function {name}()", node)
+    elif isinstance(inner, exp.Values):
+        _refuse_clause(node, "VALUES")
     elif not isinstance(inner, exp.Identifier):
         shown = (
             "a parameter as a table"
@@ -240,6 +243,12 @@ def _check_table(node: exp.Table, *, files: bool, functions: bool) -> None:
             else f"{_statement_name(inner) if inner is not None else 'this'} as a table"
         )
         raise unsupported(shown, node, "write the table's name, or iceberg_scan(?)")
+
+
+def _refuse_clause(node: exp.Table, what: str) -> None:
+    clause = node.args.get("version") or node.args.get("when")
+    if clause is not None:
+        raise unsupported(f"time travel on {what}", clause.meta.get("start"), _INSIDE)
 
 
 def _check_alias(node: exp.Table, alias: exp.TableAlias) -> None:

@@ -38,6 +38,7 @@ from icesql.sql.parser.dialect import (
     subscript_base,
     tokenize,
 )
+from icesql.sql.parser.duckdb_forms import Forms, read_forms
 from icesql.sql.parser.gathering import gather
 from icesql.sql.parser.literal_list import Lists, take_lists
 from icesql.sql.parser.places import place_nodes
@@ -171,9 +172,11 @@ class _Parse:
         raise no_statement(tokens)
 
     def _query(self, tokens: Sequence[Token]) -> Query:
-        check_tokens(tokens)
+        # Places in the text are those of ``tokens``; sqlglot reads those of ``forms``.
+        forms = read_forms(tokens) if isinstance(self._reader, Icesql) else None
+        check_tokens(tokens if forms is None else forms.tokens)
         check_commands_in_from(tokens)
-        tree, engine_text = self._tree(list(tokens))
+        tree, engine_text = self._tree(list(tokens), forms)
         if isinstance(tree, exp.Values):
             tree = exp.select("*").from_(tree, copy=False)
         # Spark's functions are not those of the local engine, and which engine it is comes later.
@@ -237,9 +240,10 @@ class _Parse:
         files = take_files(tree, []) if self._files else ()
         return Query(made, references, text, files, spark=spark)
 
-    def _tree(self, tokens: list[Token]) -> tuple[exp.Expr, str]:
+    def _tree(self, tokens: list[Token], forms: Forms | None) -> tuple[exp.Expr, str]:
         sql, reader = self._sql, self._reader
-        rewriting = rewrite_tokens(tokens, sql, duckdb=isinstance(reader, Icesql))
+        read = tokens if forms is None else forms.tokens
+        rewriting = rewrite_tokens(read, sql, duckdb=isinstance(reader, Icesql))
         deep = not is_shallow(nesting(tokens))
         try:
             travels = cut_travels(
@@ -255,6 +259,8 @@ class _Parse:
             raise syntax_error("not a statement", tokens[0].start)
         travels.attach(tree)
         rewriting.mend(tree, files=self._files)
+        if forms is not None:
+            forms.mend(tree)
         self._put_back(tree, tokens)
         if isinstance(self._reader, Icesql):
             name_columns(tree)

@@ -76,26 +76,34 @@ def take_references(
 
 def _iceberg_tables(tree: exp.Expr) -> Iterator[exp.Table]:
     """Tables other than CTEs, found with an explicit stack: long chains are deep trees."""
-    stack: list[tuple[exp.Expr, frozenset[str]]] = [(tree, frozenset())]
+    # With the names of WITH queries in scope, and recurring.r for one that has a key.
+    stack: list[tuple[exp.Expr, frozenset[tuple[str, ...]]]] = [(tree, frozenset())]
     while stack:
         node, visible = stack.pop()
         clause = node.args.get("with_")
         if clause is not None:
             for cte in clause.expressions:
                 name = cte.alias.lower()
-                inside = visible | {name} if clause.args.get("recursive") else visible
+                inside = visible | {(name,)} if clause.args.get("recursive") else visible
+                if cte.args.get("key_expressions"):
+                    inside |= {("recurring", name)}
                 stack.append((cte, inside))
-                visible = visible | {name}
+                visible = visible | {(name,)}
         if isinstance(node, exp.Table):
             is_function = isinstance(node.this, exp.Func)
-            single = not node.args.get("db") and not is_function
-            if single and node.name.lower() in visible:
+            if isinstance(node.this, exp.Identifier) and _written(node) in visible:
                 _refuse_travel(node, f'the WITH query "{node.name}"')
+            elif isinstance(node.this, exp.Values):
+                pass
             elif not is_function or function_name(node.this) in _FUNCTIONS:
                 yield node
             else:
                 _refuse_travel(node, f"{function_name(node.this)}()")
         stack.extend((child, visible) for child in node.iter_expressions() if child is not clause)
+
+
+def _written(table: exp.Table) -> tuple[str, ...]:
+    return tuple(part.name.lower() for part in table.parts)
 
 
 def _refuse_travel(table: exp.Table, what: str) -> None:

@@ -28,7 +28,7 @@ SCHEMAS: Final = frozenset({"main", "system", "temp", "memory", "pg_catalog", "i
 _CLASSES: Final = frozenset(
     {"BETWEEN", "CASE", "CAST", "COLLATE", "COLUMN_REF", "COMPARISON", "CONJUNCTION", "CONSTANT"}
     | {"FUNCTION", "LAMBDA", "LAMBDA_REF", "OPERATOR", "PARAMETER", "STAR", "SUBQUERY", "TYPE"}
-    | {"WINDOW"}
+    | {"WINDOW", "POSITIONAL_REFERENCE"}
 )
 _TABLES: Final = frozenset({"SUBQUERY", "JOIN", "EXPRESSION_LIST", "EMPTY"})
 _QUERIES: Final = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE"})
