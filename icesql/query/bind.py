@@ -87,6 +87,10 @@ def bind(
         )
     if statement.user_text is None or query.settings.engine != "local":
         name_nested_queries(tree, statement.references)
+    if statement.translated:
+        from icesql.query.dialects.vendors.translation import translate
+
+        translate(tree, [scan.schema for scan in scans], statement.translated)
     edits = stop_clock(tree, query)
     scopes = select_scopes(tree, [scan.schema for scan in scans])
     has_lists = type_lists(scopes, scans)

@@ -34,6 +34,7 @@ from icesql.sql.parser.dialect import (
     Icesql,
     parse_operand,
     parse_tokens,
+    promised_name,
     reading,
     subscript_base,
     tokenize,
@@ -41,6 +42,7 @@ from icesql.sql.parser.dialect import (
 from icesql.sql.parser.duckdb_forms import Forms, read_forms
 from icesql.sql.parser.gathering import gather
 from icesql.sql.parser.literal_list import Lists, take_lists
+from icesql.sql.parser.own_calls import TRANSLATED, mark_calls, unmark_calls
 from icesql.sql.parser.places import place_nodes
 from icesql.sql.parser.token_rewriting import rewrite_tokens
 from icesql.sql.parser.travel import cut_travels
@@ -92,7 +94,8 @@ def _parse_all(
     spark = (dialect or "").lower() in _SPARK
     statements: list[Statement] = []
     for chunk in _split(tokens):
-        parse = _Parse(sql, reader, values, seconds, lists, files, spark)
+        own = promised_name(dialect)
+        parse = _Parse(sql, reader, values, seconds, lists, files, spark, own)
         statement = parse.statement(chunk)
         statements.append(statement)
     values.finish()
@@ -156,8 +159,10 @@ class _Parse:
         lists: Lists,
         files: bool,
         spark: bool,
+        dialect: str,
     ) -> None:
         self._sql, self._reader, self._values, self._spark = sql, reader, values, spark
+        self._translated = dialect if dialect in TRANSLATED else ""
         self._seconds, self._lists, self._files = seconds, lists, files
 
     def statement(self, tokens: Sequence[Token]) -> Statement:
@@ -180,7 +185,7 @@ class _Parse:
         if isinstance(tree, exp.Values):
             tree = exp.select("*").from_(tree, copy=False)
         # Spark's functions are not those of the local engine, and which engine it is comes later.
-        check_tree(tree, files=self._files, functions=not self._spark)
+        check_tree(tree, files=self._files, functions=not self._spark and not self._translated)
         check_depth(tree)
         if self._spark:
             return self._spark_query(tree, tokens)
@@ -208,6 +213,7 @@ class _Parse:
             first,
             engine_text,
             user_text=words,
+            translated=self._translated,
         )
 
     def _spark_query(self, tree: exp.Expr, tokens: Sequence[Token]) -> Query:
@@ -249,7 +255,8 @@ class _Parse:
             travels = cut_travels(
                 rewriting.tokens, sql, lambda value: parse_operand(list(value), sql, reader)
             )
-            trees = with_room(lambda: parse_tokens(travels.tokens, sql, reader), deep=deep)
+            left = mark_calls(travels.tokens) if self._translated else travels.tokens
+            trees = with_room(lambda: parse_tokens(left, sql, reader), deep=deep)
         except ParseError as error:
             raise parse_error(error, tokens, self._sql) from error
         except RecursionError:
@@ -258,6 +265,7 @@ class _Parse:
         if tree is None:
             raise syntax_error("not a statement", tokens[0].start)
         travels.attach(tree)
+        unmark_calls(tree)
         rewriting.mend(tree, files=self._files)
         if forms is not None:
             forms.mend(tree)

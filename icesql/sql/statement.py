@@ -66,7 +66,8 @@ class Query(Struct, frozen=True):
     ``:name``, one name for each list of ``sql.parser.literal_list``. ``user_text`` is what may run
     in place of the tree, None where the SQL is not in DuckDB's spelling. ``spark`` is the
     same in Spark's spelling for the Spark engine, or why it may not run there; None for other
-    spellings. ``refused`` is why ``tree`` may not run.
+    spellings. ``refused`` is why ``tree`` may not run. ``translated`` is the dialect
+    whose functions and operators the tree holds until binding puts them into DuckDB's, "" for none.
     """
 
     tree: exp.Expression
@@ -78,6 +79,7 @@ class Query(Struct, frozen=True):
     spark: SparkText | Error | None = None
     refused: Error | None = None
     user_text: UserText | None = None
+    translated: str = ""
 
 
 class Explain(Struct, frozen=True):

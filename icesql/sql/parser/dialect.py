@@ -134,6 +134,12 @@ def parse_operand(tokens: list[Token], sql: str, dialect: Dialect) -> tuple[exp.
     return found[0]
 
 
+def promised_name(name: str | None) -> str:
+    """The promised dialect that a name stands for: trino for athena."""
+    given = (name or DEFAULT_DIALECT).lower()
+    return _KIN.get(given, given)
+
+
 def subscript_base(dialect: Dialect) -> int:
     """What list subscripts count from in a reading dialect: 1 in DuckDB, 0 in Spark."""
     return int(getattr(dialect, "icesql_subscript_base", 0))

@@ -27,6 +27,7 @@ _INTERVAL_UNIT: Final = "ICESQLINTERVAL"
 _PLACED: Final = "icesql_parameter_"
 _CLOCKS: Final = frozenset({"CURRENT_DATE", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP"})
 _ZONED_NANOS: Final = "TIMESTAMPTZ_NS"
+_TYPED: Final = frozenset({"DATE", "TIME", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMP_NTZ"})
 _JOIN_WORDS: Final = frozenset(
     {"INNER", "OUTER", "LEFT", "RIGHT", "FULL", "CROSS", "SEMI", "ANTI", "ASOF", "NATURAL"}
     | {"POSITIONAL", "STRAIGHT_JOIN", "GLOBAL", "ANY", "ALL", "DIRECTED"}
@@ -167,6 +168,16 @@ def rewrite_tokens(tokens: Sequence[Token], sql: str, *, duckdb: bool) -> Rewrit
                 made += _typed_literal(token, following)
                 skipped = True
                 continue
+        elif token.text.upper() in _TYPED and _is_typed_literal(tokens, index):
+            # DATE '2026-01-01'::TEXT would cast the text inside of the literal.
+            made += [
+                _like(token, TokenType.L_PAREN, "("),
+                token,
+                tokens[index + 1],
+                _like(tokens[index + 1], TokenType.R_PAREN, ")"),
+            ]
+            skipped = True
+            continue
         elif not duckdb:
             pass
         elif kind == TokenType.HEX_STRING and sql[token.start] == "0":
@@ -192,6 +203,11 @@ def rewrite_tokens(tokens: Sequence[Token], sql: str, *, duckdb: bool) -> Rewrit
             token = _like(token, TokenType.R_PAREN, ")")
         made.append(token)
     return Rewriting(made, given, intervals, sql, duckdb)
+
+
+def _is_typed_literal(tokens: Sequence[Token], index: int) -> bool:
+    following = tokens[index + 1 : index + 3]
+    return [each.token_type for each in following] == [TokenType.STRING, TokenType.DCOLON]
 
 
 def _is_whole_text(text: str) -> bool:

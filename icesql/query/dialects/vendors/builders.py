@@ -1,0 +1,377 @@
+"""Functions that are built from constants among their arguments, or from any number of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from icesql.query.dialects.vendors import formats
+from icesql.query.dialects.vendors.kinds import MOMENTS, NUMBERS, UNKNOWN, T
+from icesql.query.dialects.vendors.operators import cast, part, quotient
+from icesql.query.dialects.vendors.table import filled
+
+if TYPE_CHECKING:
+    from icesql.query.dialects.vendors.translation import Translation
+
+Arguments = list[exp.Expr]
+_UNITS: Final = {
+    "microsecond": "microsecond", "millisecond": "millisecond", "second": "second",
+    "minute": "minute", "hour": "hour", "day": "day", "week": "week", "month": "month",
+    "quarter": "quarter", "year": "year",
+}  # fmt: skip
+_SNOWFLAKE_UNITS: Final = {
+    **_UNITS,
+    **{f"{name}s": name for name in _UNITS},
+    "yyyy": "year", "yy": "year", "y": "year", "mm": "month", "mon": "month", "dd": "day",
+    "d": "day", "wk": "week", "qtr": "quarter", "hh": "hour", "h": "hour", "mi": "minute",
+    "min": "minute", "m": "minute", "ss": "second", "s": "second", "sec": "second",
+    "ms": "millisecond", "us": "microsecond",
+}  # fmt: skip
+_FINE: Final = ("microsecond", "millisecond", "second", "minute", "hour")
+
+
+# ---------------------------------------------------------------------- constants
+
+
+def _constant(self: Translation, node: exp.Expr, what: str, value: exp.Expr) -> str:
+    if isinstance(value, exp.Literal) and value.is_string:
+        return str(value.this)
+    raise self.refuse(f"{node.name.lower()}() with {what} that is no constant text", value)
+
+
+def _unit(self: Translation, node: exp.Expr, value: exp.Expr) -> str:
+    if self.dialect == "snowflake" and isinstance(value, exp.Column | exp.Var):
+        text, known = value.name, _SNOWFLAKE_UNITS
+    else:
+        text = _constant(self, node, "a unit", value)
+        known = _SNOWFLAKE_UNITS if self.dialect == "snowflake" else _UNITS
+    found = known.get(text.lower())
+    if found is None:
+        raise self.refuse(f"the unit {text} of {node.name.lower()}()", value)
+    return found
+
+
+def _moment(self: Translation, node: exp.Expr, value: exp.Expr) -> str:
+    kind = self.kind(value)
+    if kind == "null":
+        return "timestamp"
+    if kind not in MOMENTS:
+        known = "a value whose type is not known" if kind == UNKNOWN else f"a {kind}"
+        raise self.refuse(
+            f"{node.name.lower()}() of {known}", value, "CAST it to DATE or TIMESTAMP"
+        )
+    return kind
+
+
+def _kinded(made: exp.Expr, kind: str) -> exp.Expr:
+    made.meta["kind"] = kind
+    return made
+
+
+# ---------------------------------------------------------------------- dates and times
+
+
+def date_trunc(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
+    """``date_trunc(unit, x)``, of the type of x."""
+    unit, kind = _unit(self, node, given[0]), _moment(self, node, given[1])
+    if kind == "date" and unit in _FINE:
+        raise self.refuse(f"date_trunc('{unit}', …) of a date", node)
+    made = filled(f"date_trunc('{unit}', $1)", given[1], exact=False)
+    if kind == "date":
+        made = exp.Cast(this=made, to=exp.DataType.build("DATE"))
+    return _kinded(made, kind)
+
+
+def date_add(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
+    """``date_add(unit, n, x)``, of the type of x."""
+    unit, kind = _unit(self, node, given[0]), _moment(self, node, given[2])
+    if self.kind(given[1]) not in ("integer", "null", UNKNOWN):
+        raise self.refuse(f"{node.name.lower()}() of a count that is no integer", given[1])
+    if kind == "date" and unit in _FINE:
+        if self.dialect == "trino":
+            raise self.refuse(f"date_add('{unit}', …) of a date", node)
+        kind = "timestamp"
+    step = {"quarter": "3 * ($1)", "week": "7 * ($1)"}.get(unit, "$1")
+    function = {"quarter": "to_months", "week": "to_days"}.get(unit, f"to_{unit}s")
+    if isinstance(given[1], exp.Literal) and unit not in ("quarter", "week"):
+        made = filled(f"$2 + INTERVAL ($1) {unit}", given[1], given[2], exact=False)
+    else:
+        made = filled(f"$2 + {function}(CAST({step} AS INTEGER))", given[1], given[2])
+    if kind == "date":
+        made = exp.Cast(this=made, to=exp.DataType.build("DATE"))
+    else:
+        made = exp.Paren(this=made)
+    return _kinded(made, kind)
+
+
+def date_diff(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
+    """Whole units in Trino, borders crossed in Snowflake."""
+    unit = _unit(self, node, given[0])
+    kinds = {_moment(self, node, each) for each in given[1:]}
+    if "timestamptz" in kinds and len(kinds) > 1:
+        raise self.refuse(f"{node.name.lower()}() of times with and without a zone", node)
+    function = "date_sub" if self.dialect == "trino" else "date_diff"
+    return _kinded(filled(f"{function}('{unit}', $1, $2)", given[1], given[2]), "integer")
+
+
+def date_part(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
+    """``DATE_PART(part, x)``."""
+    value = given[0]
+    name = value.name if isinstance(value, exp.Column | exp.Var) else _constant(
+        self, node, "a part", value
+    )  # fmt: skip
+    return part(self, node, name.upper(), given[1])
+
+
+def date_format(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
+    """``date_format(x, '%Y-%m-%d %H:%i')``."""
+    return _formatted(self, node, given, formats.from_mysql(_pattern(self, node, given)))
+
+
+def format_datetime(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
+    """``format_datetime(x, 'yyyy-MM-dd')``."""
+    return _formatted(self, node, given, formats.from_joda(_pattern(self, node, given)))
+
+
+def to_char(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
+    """``TO_CHAR(x)`` and ``TO_CHAR(a moment, 'YYYY-MM-DD')``."""
+    if len(given) == 1:
+        made = cast(self, node, given[0], exp.DataType.build("VARCHAR"))
+        made = made or exp.Cast(this=given[0].copy(), to=exp.DataType.build("VARCHAR"))
+        return _kinded(made, "text")
+    return _formatted(self, node, given, formats.from_snowflake(_pattern(self, node, given)))
+
+
+def date_parse(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
+    """``date_parse(text, '%Y-%m-%d')``: a timestamp."""
+    return _parsed(self, node, given, formats.from_mysql(_pattern(self, node, given)))
+
+
+def parsed_date(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
+    """``TO_DATE(text, 'YYYY-MM-DD')``."""
+    made = _parsed(self, node, given, formats.from_snowflake(_pattern(self, node, given)))
+    return _kinded(exp.Cast(this=made, to=exp.DataType.build("DATE")), "date")
+
+
+def parsed_timestamp(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
+    """``TO_TIMESTAMP(text, 'YYYY-MM-DD HH24:MI:SS')``."""
+    return _parsed(self, node, given, formats.from_snowflake(_pattern(self, node, given)))
+
+
+def _pattern(self: Translation, node: exp.Expr, given: Arguments) -> str:
+    return _constant(self, node, "a pattern", given[1])
+
+
+def _formatted(
+    self: Translation, node: exp.Expr, given: Arguments, pattern: str | None
+) -> exp.Expr:
+    if pattern is None:
+        raise self.refuse(f"the pattern {given[1].sql()} of {node.name.lower()}()", given[1])
+    _moment(self, node, given[0])
+    return _kinded(filled("strftime($1, $2)", given[0], exp.Literal.string(pattern)), "text")
+
+
+def _parsed(self: Translation, node: exp.Expr, given: Arguments, pattern: str | None) -> exp.Expr:
+    if pattern is None:
+        raise self.refuse(f"the pattern {given[1].sql()} of {node.name.lower()}()", given[1])
+    safe = node.name.lower().startswith("try_")
+    function = "try_strptime" if safe else "strptime"
+    made = filled(f"{function}($1, $2)", given[0], exp.Literal.string(pattern))
+    return _kinded(made, "timestamp")
+
+
+# ---------------------------------------------------------------------- texts and conditions
+
+
+def joined(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
+    """``concat(a, b, …)``: NULL if one is NULL."""
+    kinds = {self.kind(each) for each in given} - {"null"}
+    if "array" in kinds:
+        raise self.refuse("concat() of arrays", node, "write ||")
+    if kinds - {"text", "integer", "boolean", "date", "decimal"}:
+        raise self.refuse(f"concat() of {', '.join(sorted(kinds))}", node, "CAST it to VARCHAR")
+    made = given[0].copy()
+    for each in given[1:]:
+        made = filled("$1 || $2", made, each)
+    return _kinded(exp.Paren(this=made), "text")
+
+
+def substr(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
+    """``substr(s, start, length)``: '' for a start outside of the text."""
+    start = given[1]
+    plain = isinstance(start, exp.Literal) and int(start.name) > 0
+    length = ", greatest($3, 0)" if len(given) == 3 else ""
+    if len(given) == 3 and isinstance(given[2], exp.Literal):
+        length = ", $3"
+    if plain:
+        return _kinded(filled(f"substr($1, $2{length})", *given, exact=False), "text")
+    text = f"CASE WHEN $2 = 0 OR $2 < -length($1) THEN '' ELSE substr($1, $2{length}) END"
+    if self.dialect == "snowflake":
+        if not isinstance(start, exp.Neg):
+            raise self.refuse(f"{node.name.lower()}() from a place that is no constant", start)
+        text = f"CASE WHEN $2 < -length($1) THEN '' ELSE substr($1, $2{length}) END"
+    return _kinded(filled(text, *given), "text")
+
+
+def greatest(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
+    """NULL if one is NULL, unlike DuckDB's."""
+    return _extreme(self, given, "greatest")
+
+
+def least(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
+    """NULL if one is NULL, unlike DuckDB's."""
+    return _extreme(self, given, "least")
+
+
+def _extreme(self: Translation, given: Arguments, name: str) -> exp.Expr:
+    checks: list[exp.Expr] = [filled("$1 IS NULL", each) for each in given]
+    found = exp.Case().else_(exp.Anonymous(this=name, expressions=[e.copy() for e in given]))
+    kinds = {self.kind(each) for each in given} - {"null"}
+    made = found.when(exp.or_(*checks), exp.Null())
+    if len(kinds) == 1:
+        made.meta["kind"] = kinds.pop()
+    elif kinds <= NUMBERS:
+        made.meta["kind"] = "double" if "double" in kinds else "decimal"
+    return made
+
+
+def regexp_replace(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
+    """All matches, the groups of the replacement written ``$1`` (Trino) or ``\\1`` (Snowflake)."""
+    text = _constant(self, node, "a replacement", given[2]) if len(given) == 3 else ""
+    if self.dialect == "trino":
+        if "\\" in text or "${" in text:
+            raise self.refuse("regexp_replace() with this replacement", given[2])
+        text = "".join(
+            "\\" if each == "$" and text[at + 1 : at + 2].isdigit() else each
+            for at, each in enumerate(text)
+        )
+    made = filled("regexp_replace($1, $2, $3, 'g')", given[0], given[1], exp.Literal.string(text))
+    return _kinded(made, "text")
+
+
+def decode(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
+    """``DECODE(x, a, b, …, default)``: NULL equals NULL."""
+    value, rest = given[0], given[1:]
+    made = exp.Case()
+    for at in range(0, len(rest) - 1, 2):
+        equal = filled("$1 IS NOT DISTINCT FROM $2", value, rest[at])
+        made = made.when(equal, rest[at + 1].copy())
+    if len(rest) % 2:
+        made = made.else_(rest[-1].copy())
+    kinds = {self.kind(each) for each in (*rest[1::2], *(rest[-1:] if len(rest) % 2 else []))}
+    if len(kinds - {"null"}) == 1:
+        made.meta["kind"] = (kinds - {"null"}).pop()
+    return made
+
+
+# ---------------------------------------------------------------------- aggregates and lists
+
+
+def count(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
+    """``count(*)``, ``count(x)``, ``count(DISTINCT x)``."""
+    if len(given) > 1 or (isinstance(given[0], exp.Distinct) and len(given[0].expressions) > 1):
+        raise self.refuse("count() of several columns", node, "count one")
+    if isinstance(given[0], exp.Star) and any(given[0].args.values()):
+        raise self.refuse("count(* …)", node)
+    made = exp.Count(this=given[0].copy())
+    return _kinded(made, "integer")
+
+
+def listagg(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
+    """``listagg(x, delimiter) WITHIN GROUP (ORDER BY y)``; '' is the delimiter without one."""
+    within = node.parent if isinstance(node.parent, exp.WithinGroup) else None
+    delimiter = given[1].copy() if len(given) == 2 else exp.Literal.string("")
+    if self.dialect == "trino" and within is None:
+        raise self.refuse("listagg() without WITHIN GROUP", node)
+    value = given[0].copy()
+    last: exp.Expr = delimiter
+    if within is not None:
+        last = exp.Order(
+            this=delimiter, expressions=[e.copy() for e in within.expression.expressions]
+        )
+        within.replace(node)
+    made: exp.Expr = exp.Anonymous(this="string_agg", expressions=[value, last])
+    if self.dialect == "snowflake":
+        made = exp.Anonymous(this="coalesce", expressions=[made, exp.Literal.string("")])
+    return _kinded(made, "text")
+
+
+def percentile_cont(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
+    """``PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x)``."""
+    return _percentile(self, node, given, "quantile_cont")
+
+
+def percentile_disc(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
+    """``PERCENTILE_DISC(p) WITHIN GROUP (ORDER BY x)``."""
+    return _percentile(self, node, given, "quantile_disc")
+
+
+def _percentile(self: Translation, node: exp.Expr, given: Arguments, name: str) -> exp.Expr:
+    within = node.parent if isinstance(node.parent, exp.WithinGroup) else None
+    if within is None or len(within.expression.expressions) != 1:
+        raise self.refuse(f"{node.name.lower()}() without WITHIN GROUP", node)
+    ordered = within.expression.expressions[0]
+    if ordered.args.get("desc"):
+        raise self.refuse(f"{node.name.lower()}() of a descending order", node)
+    value = ordered.this.copy()
+    within.replace(node)
+    return exp.Anonymous(this=name, expressions=[value, given[0].copy()])
+
+
+def array_of(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
+    """``ARRAY_CONSTRUCT(a, b, …)``."""
+    return _kinded(exp.Array(expressions=[each.copy() for each in given]), "array")
+
+
+def to_decimal(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
+    """``TO_NUMBER(x, precision, scale)``."""
+    sizes = ["38", "0"]
+    for at, each in enumerate(given[1:]):
+        if not isinstance(each, exp.Literal) or each.is_string:
+            raise self.refuse(f"{node.name.lower()}() with a pattern", each)
+        sizes[at] = each.name
+    parameters = [exp.DataTypeParam(this=exp.Literal.number(each)) for each in sizes]
+    to = exp.DataType(this=T.DECIMAL, expressions=parameters, nested=False)
+    kind = exp.TryCast if node.name.lower().startswith("try_") else exp.Cast
+    return _kinded(kind(this=given[0].copy(), to=to), "decimal")
+
+
+def div0(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
+    """``DIV0(a, b)``: 0 where b is 0; ``DIV0NULL``: where it is NULL too. Six digits."""
+    divided = quotient(given[0], filled("nullif($1, 0)", given[1]))
+    null = "" if node.name.lower() == "div0" else " OR $2 IS NULL"
+    text = f"CASE WHEN $1 IS NOT NULL AND ($2 = 0{null}) THEN CAST(0 AS DECIMAL(38,6)) ELSE $3 END"
+    return _kinded(filled(text, *given, divided), "decimal")
+
+
+# By the names that the tables call them.
+BUILDERS: Final[dict[str, Callable[[Translation, exp.Expr, Arguments], exp.Expr]]] = {
+    each.__name__: each
+    for each in (
+        array_of,
+        count,
+        date_add,
+        date_diff,
+        date_format,
+        date_parse,
+        date_part,
+        date_trunc,
+        decode,
+        div0,
+        format_datetime,
+        greatest,
+        joined,
+        least,
+        listagg,
+        parsed_date,
+        parsed_timestamp,
+        percentile_cont,
+        percentile_disc,
+        regexp_replace,
+        substr,
+        to_char,
+        to_decimal,
+    )
+}

@@ -1,0 +1,79 @@
+"""Patterns of dates and times as DuckDB's ``strftime`` and ``strptime`` write them."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+# MySQL's, which Trino's date_format and date_parse take.
+_MYSQL: Final = {
+    "Y": "%Y", "y": "%y", "m": "%m", "c": "%-m", "d": "%d", "e": "%-d", "H": "%H", "k": "%-H",
+    "h": "%I", "I": "%I", "l": "%-I", "i": "%M", "s": "%S", "S": "%S", "f": "%f", "p": "%p",
+    "T": "%H:%M:%S", "r": "%I:%M:%S %p", "j": "%j", "a": "%a", "W": "%A", "b": "%b", "M": "%B",
+    "%": "%%", "v": "%V", "x": "%G",
+}  # fmt: skip
+# Joda's, which Trino's format_datetime and parse_datetime take.
+_JODA: Final = {
+    "yyyy": "%Y", "y": "%Y", "yy": "%y", "MM": "%m", "M": "%-m", "MMM": "%b", "MMMM": "%B",
+    "dd": "%d", "d": "%-d", "HH": "%H", "H": "%-H", "hh": "%I", "h": "%-I", "mm": "%M", "m": "%-M",
+    "ss": "%S", "s": "%-S", "SSS": "%g", "a": "%p", "E": "%a", "EEE": "%a", "EEEE": "%A",
+    "DDD": "%j", "xxxx": "%G", "ww": "%V",
+}  # fmt: skip
+_SNOWFLAKE: Final = {
+    "YYYY": "%Y", "YY": "%y", "MMMM": "%B", "MM": "%m", "MON": "%b", "DD": "%d", "DY": "%a",
+    "HH24": "%H", "HH12": "%I", "AM": "%p", "PM": "%p", "MI": "%M", "SS": "%S", "FF3": "%g",
+    "FF6": "%f",
+}  # fmt: skip
+_WORD: Final = re.compile(
+    "|".join(sorted(_SNOWFLAKE, key=len, reverse=True)) + r'|"[^"]*"|[A-Za-z0-9]+|[^A-Za-z0-9"]',
+    re.IGNORECASE,
+)
+
+
+def from_mysql(pattern: str) -> str | None:
+    """``%Y-%m-%d %H:%i`` as strftime's; None for one with a specifier that has no equal."""
+    made = []
+    rest = iter(pattern)
+    for each in rest:
+        if each != "%":
+            made.append(each)
+            continue
+        found = _MYSQL.get(next(rest, ""))
+        if found is None:
+            return None
+        made.append(found)
+    return "".join(made)
+
+
+def from_joda(pattern: str) -> str | None:
+    """``yyyy-MM-dd HH:mm`` as strftime's; None for one with letters that have no equal."""
+    made = []
+    for piece in re.findall(r"'(?:[^']|'')*'|([A-Za-z])(\1*)|[^A-Za-z']|'", pattern):
+        del piece
+    for found in re.finditer(r"'((?:[^']|'')*)'|(([A-Za-z])\3*)|([^A-Za-z'])", pattern):
+        quoted, letters, _, other = found.groups()
+        if letters is not None:
+            if letters not in _JODA:
+                return None
+            made.append(_JODA[letters])
+        elif other is not None:
+            made.append(other.replace("%", "%%"))
+        else:
+            made.append("'" if quoted == "" else quoted.replace("''", "'").replace("%", "%%"))
+    return "".join(made)
+
+
+def from_snowflake(pattern: str) -> str | None:
+    """``YYYY-MM-DD HH24:MI`` as strftime's; None for one with letters that have no equal."""
+    made = []
+    for piece in _WORD.findall(pattern):
+        found = _SNOWFLAKE.get(piece.upper())
+        if found is not None:
+            made.append(found)
+        elif piece.startswith('"'):
+            made.append(piece.strip('"').replace("%", "%%"))
+        elif piece.isalpha() and piece.upper() != "T":
+            return None
+        else:
+            made.append(piece.replace("%", "%%"))
+    return "".join(made)

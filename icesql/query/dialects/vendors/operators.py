@@ -1,0 +1,364 @@
+"""Operators and casts whose meaning depends on the kinds of their operands."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from icesql.query.dialects.vendors.kinds import MOMENTS, NUMBERS, UNKNOWN, T, kind_of_cast
+from icesql.query.dialects.vendors.table import filled
+
+if TYPE_CHECKING:
+    from icesql.query.dialects.vendors.translation import Translation
+
+_SAME_TEXT: Final = frozenset({"text", "integer", "decimal", "boolean", "date", "null", "uuid"})
+_FRACTION: Final = re.compile(r"\.(\d+)")
+_BY_ZERO: Final = "error('Division by zero')"
+_PARTS: Final = {
+    "trino": {
+        "YEAR": "year", "QUARTER": "quarter", "MONTH": "month", "WEEK": "week", "DAY": "day",
+        "DAY_OF_MONTH": "day", "DAY_OF_WEEK": "isodow", "DOW": "isodow", "DAY_OF_YEAR": "doy",
+        "DOY": "doy", "YEAR_OF_WEEK": "isoyear", "YOW": "isoyear", "HOUR": "hour",
+        "MINUTE": "minute", "SECOND": "second",
+    },
+    "snowflake": {
+        "YEAR": "year", "QUARTER": "quarter", "MONTH": "month", "WEEK": "week", "WEEKISO": "week",
+        "DAY": "day", "DAYOFMONTH": "day", "DOW": "dow", "DAYOFWEEK": "dow",
+        "DAYOFWEEKISO": "isodow", "DAYOFWEEK_ISO": "isodow", "DOY": "doy", "DAYOFYEAR": "doy",
+        "YEAROFWEEKISO": "isoyear", "HOUR": "hour", "MINUTE": "minute", "SECOND": "second",
+    },
+}  # fmt: skip
+
+
+def rewritten(self: Translation, node: exp.Expr) -> exp.Expr | None:
+    """What takes the place of a node; the node itself, if this room has nothing to say of it."""
+    match node:
+        case exp.Div():
+            return _division(self, node)
+        case exp.Mod():
+            return _remainder(self, node)
+        case exp.Add() | exp.Sub():
+            return _moved(self, node)
+        case exp.Cast():
+            return _cast(self, node)
+        case exp.Extract():
+            return part(self, node, str(node.this.name).upper(), node.expression)
+        case exp.Bracket():
+            return _subscript(self, node)
+        case exp.ILike() if self.dialect == "snowflake":
+            return None
+        case exp.Trim():
+            return _trim(self, node)
+        case exp.StrPosition() if not node.args.get("position") and not node.args.get("occurrence"):
+            return filled("strpos($1, $2)", node.this, node.args["substr"], exact=False)
+        case exp.Unnest():
+            _check_unnest(self, node)
+            return None
+        case exp.Values():
+            _name_values(self, node)
+            return None
+        case exp.Lateral() if isinstance(node.this, exp.Subquery):
+            return None
+        case exp.In() if node.args.get("unnest"):
+            raise self.refuse("IN UNNEST", node)
+        case exp.DPipe() | exp.Concat():
+            return _joined(self, node)
+        case exp.Expression() if node.key == "limitoptions":
+            if node.args.get("percent") or node.args.get("with_ties"):
+                raise self.refuse("FETCH … PERCENT or WITH TIES", node)
+            return None
+    return node
+
+
+def _known(self: Translation, node: exp.Expr, *operands: exp.Expr) -> list[str]:
+    kinds = [self.kind(each) for each in operands]
+    if UNKNOWN in kinds:
+        raise self.refuse(
+            f"{_SIGNS.get(type(node), node.key.upper())} of a value whose type is not known",
+            node,
+            "CAST it to its type",
+        )
+    return kinds
+
+
+_SIGNS: Final[dict[type[exp.Expr], str]] = {exp.Div: "/", exp.Mod: "%", exp.Add: "+", exp.Sub: "-"}
+
+
+def _division(self: Translation, node: exp.Div) -> exp.Expr:
+    left, right = node.this, node.expression
+    kinds = set(_known(self, node, left, right)) - {"null"}
+    if not kinds <= NUMBERS:
+        raise self.refuse(f"{' / '.join(sorted(kinds))}", node)
+    divisor = f"CASE WHEN $2 = 0 AND $1 IS NOT NULL THEN {_BY_ZERO} ELSE $2 END"
+    if _is_nonzero(right):
+        divisor = "$2"
+    if "double" in kinds:
+        if self.dialect == "trino":
+            divisor = "$2"  # Infinity and NaN
+        made = filled(f"CAST($1 AS DOUBLE) / CAST({divisor} AS DOUBLE)", left, right)
+        made.meta["kind"] = "double"
+        return exp.Paren(this=made)
+    if "decimal" in kinds:
+        raise self.refuse("/ of a decimal", node, "CAST an operand to DOUBLE")
+    if self.dialect == "trino":
+        made = filled(f"$1 // {divisor}", left, right)
+        made.meta["kind"] = "integer"
+        return exp.Paren(this=made)
+    made = quotient(left, filled(divisor, left, right))
+    made.meta["kind"] = "decimal"
+    return made
+
+
+def quotient(left: exp.Expr, right: exp.Expr) -> exp.Expr:
+    """Of integers, with six digits after the point, rounded half away from zero."""
+    size = "(2 * abs(CAST($1 AS HUGEINT)) * 1000000 + abs($2)) // (2 * abs($2))"
+    return exp.Paren(
+        this=filled(
+            f"CAST(CASE WHEN ($1 < 0) <> ($2 < 0) THEN -({size}) ELSE {size} END "
+            "AS DECIMAL(32,0)) * CAST('0.000001' AS DECIMAL(6,6))",
+            left,
+            right,
+        )
+    )
+
+
+def _is_nonzero(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Literal) and not node.is_string and float(node.name) != 0
+
+
+def _remainder(self: Translation, node: exp.Mod) -> exp.Expr | None:
+    if _is_nonzero(node.expression):
+        return None
+    kinds = set(_known(self, node, node.this, node.expression)) - {"null"}
+    if not kinds <= NUMBERS:
+        raise self.refuse(f"{' % '.join(sorted(kinds))}", node)
+    if "double" in kinds and self.dialect == "trino":
+        return None  # NaN
+    text = f"$1 % CASE WHEN $2 = 0 AND $1 IS NOT NULL THEN {_BY_ZERO} ELSE $2 END"
+    made = filled(text, node.this, node.expression)
+    made.meta["kind"] = "decimal" if "decimal" in kinds else "integer"
+    return exp.Paren(this=made)
+
+
+def _moved(self: Translation, node: exp.Add | exp.Sub) -> exp.Expr | None:
+    """A date and an interval is a date, which DuckDB makes a timestamp of."""
+    kinds = [self.kind(node.this), self.kind(node.expression)]
+    if "interval" in kinds and "date" in kinds:
+        made = exp.Cast(this=node.copy(), to=exp.DataType.build("DATE"))
+        made.meta["kind"] = "date"
+        return made
+    if kinds == ["date", "date"] and self.dialect == "trino":
+        raise self.refuse("date - date", node, "write date_diff('day', …)")
+    if "interval" in kinds and UNKNOWN in kinds:
+        raise self.refuse(
+            "an interval and a value whose type is not known", node, "CAST it to its type"
+        )
+    return None
+
+
+def part(self: Translation, node: exp.Expr, name: str, value: exp.Expr) -> exp.Expr:
+    """``EXTRACT(name FROM value)``."""
+    found = _PARTS[self.dialect].get(name)
+    if found is None:
+        raise self.refuse(f"EXTRACT({name} FROM …)", node)
+    kind = self.kind(value)
+    if kind not in MOMENTS and kind not in (UNKNOWN, "null", "time"):
+        raise self.refuse(f"EXTRACT({name} FROM {kind})", node)
+    plain = found in ("year", "month", "day")
+    made = filled(f"extract({found} FROM $1)" if plain else f"date_part('{found}', $1)", value,
+                  exact=not plain)  # fmt: skip
+    made.meta["kind"] = "integer"
+    return made
+
+
+def _subscript(self: Translation, node: exp.Bracket) -> exp.Expr:
+    kind = self.kind(node.this)
+    if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Slice):
+        raise self.refuse("a slice", node)
+    index = node.expressions[0]
+    at = self.kind(index)
+    trino = self.dialect == "trino"
+    if kind == "array" and at == "integer":
+        text = (
+            "CASE WHEN $2 BETWEEN 1 AND len($1) THEN list_extract($1, $2) "
+            "WHEN $1 IS NOT NULL AND $2 IS NOT NULL "
+            "THEN error('Array subscript is out of bounds') END"
+            if trino
+            else "CASE WHEN $2 >= 0 THEN list_extract($1, $2 + 1) END"
+        )
+    elif kind == "map":
+        text = (
+            "CASE WHEN map_contains($1, $2) THEN map_extract_value($1, $2) "
+            "WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN error('Key not present in map') END"
+            if trino
+            else "map_extract_value($1, $2)"
+        )
+    elif kind == UNKNOWN:
+        raise self.refuse("a subscript of a value whose type is not known", node)
+    else:
+        raise self.refuse(f"a subscript of a {kind}", node)
+    return filled(text, node.this, index)
+
+
+def _trim(self: Translation, node: exp.Trim) -> exp.Expr:
+    where = str(node.args.get("position") or "BOTH").upper()
+    name = {"LEADING": "ltrim", "TRAILING": "rtrim", "BOTH": "trim"}[where]
+    characters = node.args.get("expression")
+    made = (
+        filled(f"{name}($1)", node.this)
+        if characters is None
+        else filled(f"{name}($1, $2)", node.this, characters)
+    )
+    made.meta["kind"] = "text"
+    return made
+
+
+def _check_unnest(self: Translation, node: exp.Unnest) -> None:
+    if node.args.get("offset") or len(node.expressions) != 1:
+        raise self.refuse("UNNEST of several arrays or WITH ORDINALITY", node)
+    if self.kind(node.expressions[0]) != "array":
+        raise self.refuse("UNNEST of what is not known to be an array", node)
+
+
+def _name_values(self: Translation, node: exp.Values) -> None:
+    """Without an alias the columns are called as the dialect calls them."""
+    alias = node.args.get("alias")
+    if alias is not None and alias.args.get("columns"):
+        return
+    first = node.expressions[0]
+    count = len(first.expressions) if isinstance(first, exp.Tuple) else 1
+    if alias is None:
+        alias = exp.TableAlias(this=exp.to_identifier("_values"))
+        node.set("alias", alias)
+    names = (
+        [f"_col{at}" for at in range(count)]
+        if self.dialect == "trino"
+        else [f"column{at + 1}" for at in range(count)]
+    )
+    alias.set("columns", [exp.to_identifier(name) for name in names])
+
+
+def _joined(self: Translation, node: exp.DPipe | exp.Concat) -> exp.Expr | None:
+    if isinstance(node, exp.DPipe) and "array" in (
+        self.kind(node.this),
+        self.kind(node.expression),
+    ):
+        node.meta["kind"] = "array"
+    for each in (node.this, node.expression) if isinstance(node, exp.DPipe) else ():
+        if self.kind(each) in ("double", "timestamp", "timestamptz"):
+            raise self.refuse(f"|| of a {self.kind(each)}", node)
+    return None
+
+
+# ---------------------------------------------------------------------- casts
+
+
+def _cast(self: Translation, node: exp.Cast) -> exp.Expr | None:
+    return cast(self, node, node.this, node.to, safe=isinstance(node, exp.TryCast))
+
+
+def cast(
+    self: Translation, node: exp.Expr, value: exp.Expr, to: exp.DataType, *, safe: bool = False
+) -> exp.Expr | None:
+    """``value`` as a ``to``; None where DuckDB's own cast is the same."""
+    wanted, given = kind_of_cast(to), self.kind(value)
+    if wanted is None or wanted in ("array", "map"):
+        raise self.refuse(f"a cast to {to.sql(dialect=self.dialect)}", node)
+    word = "TRY_CAST" if safe else "CAST"
+    match wanted:
+        case "integer":
+            return _to_integer(self, node, value, given, to.sql(dialect="duckdb"), word)
+        case "decimal":
+            sizes = [each.name for each in to.expressions]
+            if not sizes:
+                to.set("expressions", [exp.DataTypeParam(this=exp.Literal.number(each))
+                                       for each in (38, 0)])  # fmt: skip
+            elif len(sizes) == 1:
+                to.append("expressions", exp.DataTypeParam(this=exp.Literal.number(0)))
+        case "double" if self.dialect == "snowflake":
+            to.set("this", T.DOUBLE)
+        case "text":
+            return _to_text(self, node, value, given, to, word)
+        case "timestamp" | "timestamptz" | "time":
+            _check_precision(self, node, value, given, to)
+            to.set("expressions", None)
+    return None
+
+
+def _to_integer(
+    self: Translation, node: exp.Expr, value: exp.Expr, given: str, name: str, word: str
+) -> exp.Expr | None:
+    kept = None
+    match given:
+        case "double":
+            kept = f"{word}(round($1) AS {name})"
+        case "text" if self.dialect == "trino":
+            wrong = "NULL" if word == "TRY_CAST" else "error('Cannot cast varchar to a number')"
+            kept = (
+                f"CASE WHEN regexp_full_match($1, '[+-]?[0-9]+') THEN {word}($1 AS {name}) "
+                f"WHEN $1 IS NOT NULL THEN {wrong} END"
+            )
+        case "unknown":
+            kept = (
+                "CASE WHEN typeof($1) IN ('DOUBLE', 'FLOAT') "
+                f"THEN {word}(round(TRY_CAST($1 AS DOUBLE)) AS {name}) "
+                f"ELSE {word}($1 AS {name}) END"
+            )
+        case "date" | "timestamp" | "timestamptz" | "array" | "map" | "row":
+            raise self.refuse(f"a cast of a {given} to {name}", node)
+    if kept is None:
+        return None
+    made = filled(kept, value)
+    made.meta["kind"] = "integer"
+    return made
+
+
+def _to_text(
+    self: Translation, node: exp.Expr, value: exp.Expr, given: str, to: exp.DataType, word: str
+) -> exp.Expr | None:
+    if given not in _SAME_TEXT:
+        shown = "a value whose type is not known" if given == UNKNOWN else f"a {given}"
+        hint = "" if given == UNKNOWN else "its text is another than DuckDB's; use a format"
+        raise self.refuse(f"a cast of {shown} to text", node, hint)
+    if to.this in (T.CHAR, T.NCHAR) and self.dialect == "trino":
+        raise self.refuse("a cast to CHAR, which pads with spaces,", node, "cast to VARCHAR")
+    size = to.expressions[0].name if to.expressions else None
+    if to.this in (T.CHAR, T.NCHAR) and size is None:
+        size = "1"
+    if size is None or not size.isdigit() or int(size) > 1_000_000:
+        to.set("expressions", None)
+        return None
+    too_long = "NULL" if word == "TRY_CAST" else _TOO_LONG
+    text = (
+        f"left({word}($1 AS VARCHAR), {size})"
+        if self.dialect == "trino"
+        else f"CASE WHEN length({word}($1 AS VARCHAR)) > {size} "
+        f"THEN {too_long} ELSE {word}($1 AS VARCHAR) END"
+    )
+    made = filled(text, value)
+    made.meta["kind"] = "text"
+    return made
+
+
+_TOO_LONG: Final = "error('String is too long and would be truncated')"
+
+
+def _check_precision(
+    self: Translation, node: exp.Expr, value: exp.Expr, given: str, to: exp.DataType
+) -> None:
+    """Trino's TIMESTAMP keeps milliseconds, where DuckDB's keeps microseconds."""
+    given_digits = to.expressions[0].name if to.expressions else ""
+    digits = int(given_digits) if given_digits.isdigit() else 3 if self.dialect == "trino" else 9
+    if digits >= 6 or given in ("date", "null"):
+        return
+    if isinstance(value, exp.Literal):
+        found = _FRACTION.search(value.name)
+        if found is None or len(found[1].rstrip("0")) <= digits:
+            return
+    raise self.refuse(
+        f"a cast to {to.sql(dialect=self.dialect)}, which keeps {digits} digits of a second,",
+        node,
+        "cast to TIMESTAMP(6)",
+    )

@@ -1,0 +1,236 @@
+"""A tree of Trino's or Snowflake's text, put into DuckDB's meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from sqlglot import exp
+from sqlglot.errors import ErrorLevel, UnsupportedError
+
+from icesql.iceberg.schema import Schema
+from icesql.query.dialects.vendors import operators
+from icesql.query.dialects.vendors.builders import BUILDERS
+from icesql.query.dialects.vendors.kinds import UNKNOWN, Kinds
+from icesql.query.dialects.vendors.table import Row, filled, rows
+from icesql.query.names import SelectScope, select_scopes
+from icesql.sql.positions import unsupported
+
+NAMES: Final = {"trino": "Trino", "snowflake": "Snowflake"}
+_WRAPPERS: Final = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup, exp.Window)
+_AGGREGATES: Final = frozenset(
+    {"sum", "avg", "min", "max", "count", "list", "string_agg", "arg_max_null", "arg_min_null"}
+    | {"quantile_disc", "quantile_cont", "bool_and", "bool_or", "first", "any_value", "count_if"}
+    | {"stddev_samp", "stddev_pop", "var_samp", "var_pop", "approx_count_distinct"}
+)
+_FITS: Final[dict[str, frozenset[str]]] = {
+    "number": frozenset({"integer", "decimal", "double"}),
+    "moment": frozenset({"date", "timestamp", "timestamptz"}),
+    "instant": frozenset({"timestamp", "timestamptz"}),
+    "double": frozenset({"integer", "decimal", "double"}),
+    "fraction": frozenset({"double"}),
+    "literal": frozenset({"text"}),
+}
+# What may stand in a translated query as it is; what has a meaning of its own is translated.
+_PLAIN: Final = (
+    exp.And, exp.Or, exp.Not, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.EQ, exp.NEQ,
+    exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Like, exp.Escape, exp.Between, exp.In, exp.Is,
+    exp.NullSafeEQ, exp.NullSafeNEQ, exp.Exists, exp.Any, exp.All, exp.Case, exp.If, exp.Interval,
+    exp.Column, exp.Identifier, exp.Dot, exp.Literal, exp.Null, exp.Boolean, exp.Star, exp.Alias,
+    exp.Tuple, exp.Subquery, exp.Window, exp.WindowSpec, exp.Ordered, exp.Order, exp.Filter,
+    exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup, exp.Distinct, exp.Lambda, exp.Array,
+    exp.DPipe, exp.Concat, exp.CurrentDate, exp.CurrentTimestamp, exp.Localtimestamp, exp.DataType,
+    exp.DataTypeParam, exp.Var, exp.Table, exp.TableAlias, exp.From, exp.Join, exp.Where,
+    exp.Group, exp.Having, exp.Qualify, exp.Limit, exp.Offset, exp.Fetch, exp.GroupingSets,
+    exp.Cube, exp.Rollup, exp.Unhex, exp.HexString,
+)  # fmt: skip
+
+
+def translate(tree: exp.Expr, schemas: Sequence[Schema], dialect: str) -> None:
+    """Rewrite ``tree`` in place; ``schemas`` are those of its scans.
+
+    Raises UnsupportedSqlError at the place of what is not in the dialect's table.
+    """
+    scopes = select_scopes(tree, schemas)
+    translation = Translation(dialect, Kinds(scopes, schemas))
+    for scope in scopes:
+        translation.scope = scope
+        # Operands before what holds them.
+        for node in reversed(list(scope.own_nodes())):
+            translation.node(node)
+    translation.scope = None
+    for node in _outside(tree):
+        translation.node(node)
+    _check_written(tree, translation)
+
+
+def _check_written(tree: exp.Expr, translation: Translation) -> None:
+    """Refuse what would be dropped where the tree is written for the engine."""
+    try:
+        tree.sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE)
+    except UnsupportedError as error:
+        for node in reversed(list(tree.dfs())):
+            try:
+                node.sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE)
+            except UnsupportedError as inner:
+                raise translation.refuse(str(inner), node) from error
+        raise translation.refuse(str(error), tree) from error
+
+
+def _outside(tree: exp.Expr) -> list[exp.Expr]:
+    """The nodes outside of every SELECT: ORDER BY and LIMIT of set operations."""
+    found = []
+    stack = [tree]
+    while stack:
+        each = stack.pop()
+        if isinstance(each, exp.Select):
+            continue
+        if not isinstance(each, exp.SetOperation | exp.With | exp.CTE | exp.Subquery):
+            found.append(each)
+        stack.extend(each.iter_expressions(reverse=True))
+    return found[::-1]
+
+
+class Translation:
+    """One statement's translation; ``scope`` is the SELECT of the nodes that come now."""
+
+    def __init__(self, dialect: str, kinds: Kinds) -> None:
+        self.dialect, self.name, self._kinds = dialect, NAMES[dialect], kinds
+        self.scope: SelectScope | None = None
+        self._rows = rows(dialect)
+
+    def kind(self, node: exp.Expr) -> str:
+        """The kind of a node that was translated before."""
+        return self._kinds.kind(node, self.scope)
+
+    def refuse(self, construct: str, node: exp.Expr, hint: str = "") -> Exception:
+        """The error for what the dialect's table does not have."""
+        return unsupported(f"{construct} in {self.name}'s SQL", node, hint)
+
+    def node(self, node: exp.Expr) -> None:
+        """Translate one node whose operands were translated."""
+        if isinstance(node, exp.Anonymous):
+            self._call(node)
+            return
+        if node.key.startswith("jsonpath") or isinstance(node, exp.Kwarg):
+            return  # what holds it is refused
+        if isinstance(node, exp.JSONExtract):
+            raise self.refuse("a path into a value (v:a.b)", node)
+        made = operators.rewritten(self, node)
+        if made is node:
+            if not isinstance(node, _PLAIN):
+                if isinstance(node, exp.Func):
+                    raise self.refuse(f"the function {node.sql_name().lower()}()", node)
+                raise self.refuse(node.key.upper(), node)
+        elif made is not None:
+            _replace(node, made)
+
+    # ------------------------------------------------------------------ calls
+
+    def _call(self, node: exp.Anonymous) -> None:
+        name = node.name.lower()
+        forms = self._rows.get(name, ())
+        if not node.meta.get("call") or not forms or isinstance(node.parent, exp.Table):
+            raise unsupported(
+                f"the function {name}() in {self.name}'s SQL",
+                node,
+                "icesql translates the functions of its table for this dialect and no others",
+            )
+        row = self._form(node, name, forms)
+        wrappers = _wrappers(node)
+        self._check_modifiers(node, row, wrappers)
+        arguments = list(node.expressions)
+        if row.built:
+            made = BUILDERS[row.text](self, node, arguments)
+        else:
+            made = filled(row.text, *arguments, exact=row.exact)
+        if not made.meta.get("kind"):
+            made.meta["kind"] = self._result(row, arguments)
+        _put(node, made, wrappers)
+
+    def _form(self, node: exp.Expr, name: str, forms: tuple[Row, ...]) -> Row:
+        count = len(node.expressions)
+        fitting = [row for row in forms if row.takes(count)]
+        if not fitting:
+            raise self.refuse(f"{name}() with {count} argument{'s' * (count != 1)}", node)
+        kinds = [self.kind(each) for each in node.expressions]
+        for row in fitting:
+            if all(_fits(kind, row.kind_of(at), len(fitting)) for at, kind in enumerate(kinds)):
+                return row
+        shown = ", ".join(kinds)
+        hint = "CAST what is unknown to its type" if UNKNOWN in kinds else ""
+        raise self.refuse(f"{name}({shown})", node, hint)
+
+    def _check_modifiers(self, node: exp.Expr, row: Row, wrappers: list[exp.Expr]) -> None:
+        kinds = {type(each) for each in wrappers}
+        name = f"{row.name}()"
+        if row.section == "scalar" and kinds:
+            raise self.refuse(f"OVER or FILTER after {name}", node)
+        if row.section == "window" and exp.Window not in kinds:
+            raise self.refuse(f"{name} without OVER", node)
+        if row.section != "window" and exp.IgnoreNulls in kinds:
+            raise self.refuse(f"IGNORE NULLS of {name}", node)
+        if exp.WithinGroup in kinds and not row.built:
+            raise self.refuse(f"WITHIN GROUP of {name}", node)
+        for each in node.expressions:
+            if isinstance(each, exp.Kwarg):
+                raise self.refuse(f"a named argument of {name}", each)
+            if isinstance(each, exp.Distinct | exp.Order) and row.section != "aggregate":
+                raise self.refuse(f"{each.key.upper()} inside of {name}", node)
+
+    def _result(self, row: Row, arguments: list[exp.Expr]) -> str:
+        if row.result.startswith("$"):
+            number = int(row.result[1:]) - 1
+            found = {self.kind(arguments[number])} if number < len(arguments) else {UNKNOWN}
+            return found.pop()
+        return UNKNOWN if row.result == "any" else row.result
+
+
+def _fits(kind: str, wanted: str, forms: int) -> bool:
+    if wanted in ("any", kind) or kind == "null":
+        return True
+    if kind == UNKNOWN:
+        # With one form alone the engine refuses what does not fit.
+        return forms == 1
+    return kind in _FITS.get(wanted, ())
+
+
+def _wrappers(node: exp.Expr) -> list[exp.Expr]:
+    """FILTER, IGNORE NULLS, WITHIN GROUP and OVER around a call, the inner ones first."""
+    found: list[exp.Expr] = []
+    parent = node.parent
+    while isinstance(parent, _WRAPPERS) and parent.this is node:
+        found.append(parent)
+        node, parent = parent, parent.parent
+    return found
+
+
+def _put(node: exp.Expr, made: exp.Expr, wrappers: list[exp.Expr]) -> None:
+    """Put ``made`` in the place of a call; what is around an aggregate stays around it alone."""
+    # A builder may have taken WITHIN GROUP away.
+    wrappers = [each for each in wrappers if not isinstance(each, exp.WithinGroup)]
+    inner = _aggregate(made) if wrappers else made
+    if inner is made or inner is None:
+        _replace(node, made)
+        return
+    outer = wrappers[-1]
+    gap = exp.Null()
+    inner.replace(gap)
+    _replace(node, inner)
+    _replace(outer, made)
+    gap.replace(outer)
+
+
+def _aggregate(tree: exp.Expr) -> exp.Expr | None:
+    for node in tree.walk():
+        name = node.name if isinstance(node, exp.Anonymous) else ""
+        if name.lower() in _AGGREGATES or isinstance(node, exp.AggFunc):
+            return node
+    return None
+
+
+def _replace(node: exp.Expr, made: exp.Expr) -> None:
+    start = node.meta.get("start")
+    node.replace(made)
+    if start is not None:
+        made.meta.setdefault("start", start)

@@ -1,0 +1,144 @@
+"""Trino's and Snowflake's dialects against the values of the vendors' documentation."""
+
+from __future__ import annotations
+
+import ast
+import datetime
+import functools
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import icesql
+from icesql.errors import Error, UnsupportedSqlError
+from icesql.query.dialects.vendors.table import rows
+
+HERE = Path(__file__).parent
+DIALECTS = ("trino", "snowflake")
+
+
+def cases(dialect: str) -> Iterator[tuple[str, str]]:
+    section = ""
+    for line in (HERE / f"{dialect}_values.txt").read_text().splitlines():
+        if line.startswith("["):
+            section = line
+        elif line and not line.startswith("#"):
+            sql, expected = line.rsplit(" = ", 1)
+            over = " FROM (VALUES (1), (2), (2), (NULL)) t(x)"
+            if not section.startswith(("[aggregate", "[window")):
+                over = ""
+            if section.startswith("[window"):
+                over += " ORDER BY x"
+            yield f"SELECT {sql}{over}", expected
+
+
+def value(text: str) -> Any:
+    if text.endswith("inf"):
+        return float(text)
+    call = ast.parse(text, mode="eval").body
+    if not isinstance(call, ast.Call):
+        return ast.literal_eval(text)
+    made = {
+        "datetime.date": datetime.date,
+        "datetime.datetime": datetime.datetime,
+        "Decimal": Decimal,
+    }[ast.unparse(call.func)]
+    return made(*(ast.literal_eval(each) for each in call.args))
+
+
+@functools.cache
+def opened(dialect: str) -> icesql.Connection:
+    return icesql.connect(dialect=dialect)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "sql", "expected"),
+    [(dialect, *case) for dialect in DIALECTS for case in cases(dialect)],
+)
+def test_what_the_vendor_documents(dialect: str, sql: str, expected: str) -> None:
+    cursor = opened(dialect).cursor()
+    if expected.startswith("refused "):
+        with pytest.raises(UnsupportedSqlError) as refused:
+            cursor.execute(sql)
+        assert expected.removeprefix("refused ") in str(refused.value)
+        assert refused.value.line == 1
+    elif expected.startswith("!"):
+        with pytest.raises(Error, match=expected[1:]):
+            cursor.execute(sql).fetchall()
+    else:
+        wanted = value(expected)
+        given = cursor.execute(sql).fetchall()
+        found = [each for (each,) in given] if " OVER (" in sql else given[0][0]
+        assert found == wanted
+        assert type(found) is type(wanted)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_function_of_the_table_has_a_documented_value(dialect: str) -> None:
+    text = "\n".join(sql for sql, expected in cases(dialect) if not expected.startswith("refused"))
+    called = {each.lower() for each in re.findall(r"(\w+)\s*\(", text)}
+    assert sorted(set(rows(dialect)) - called) == []
+
+
+@pytest.mark.parametrize(
+    ("dialect", "sql", "expected"),
+    [
+        ("trino", "SELECT _col0 FROM (VALUES 1, 2)", [(1,), (2,)]),
+        ("snowflake", "SELECT column1, column2 FROM VALUES (1, 'a')", [(1, "a")]),
+        ("trino", "SELECT x FROM UNNEST(ARRAY[1, 2]) AS t(x)", [(1,), (2,)]),
+        ("trino", "WITH t(a) AS (SELECT 7 UNION ALL SELECT 9) SELECT a / 2 FROM t", [(3,), (4,)]),
+        ("trino", "SELECT x / 2 FROM (SELECT * FROM (VALUES 1, 3) t(x)) q", [(0,), (1,)]),
+        ("trino", "SELECT (SELECT count(*) FROM (VALUES 1, 2, 3)) / 2", [(1,)]),
+        (
+            "trino",
+            "SELECT a, b, sum(c) FROM (VALUES (1, 2, 3), (1, 3, 4)) t(a, b, c)"
+            " GROUP BY GROUPING SETS ((a), (b)) ORDER BY a, b",
+            [(1, None, 7), (None, 2, 3), (None, 3, 4)],
+        ),
+        ("trino", "SELECT x FROM (VALUES 1, NULL, 2) t(x) ORDER BY x DESC", [(2,), (1,), (None,)]),
+        ("snowflake", "SELECT * FROM VALUES (1), (NULL) t(x) ORDER BY x DESC", [(None,), (1,)]),
+        (
+            "snowflake",
+            "SELECT x FROM VALUES (1), (2) t(x) QUALIFY row_number() OVER (ORDER BY x DESC) = 1",
+            [(2,)],
+        ),
+        ("athena", "SELECT 7 / 2", [(3,)]),
+        ("presto", "SELECT 7 / 2", [(3,)]),
+    ],
+)
+def test_statements(dialect: str, sql: str, expected: list[Any]) -> None:
+    assert opened(dialect).cursor().execute(sql).fetchall() == expected
+
+
+@pytest.mark.parametrize(
+    ("dialect", "sql", "construct", "column"),
+    [
+        ("trino", "SELECT 1, url_extract_host('a')", "the function url_extract_host()", 11),
+        ("trino", "SELECT \"lower\"('A')", "the function lower()", 8),
+        ("trino", "SELECT 1 FROM TABLE(sequence(1, 2))", "table", 15),
+        ("trino", "SELECT x FROM UNNEST(ARRAY[1]) WITH ORDINALITY AS t(x, n)", "ORDINALITY", 22),
+        ("trino", "SELECT x[1] FROM (SELECT 'a' AS x) t", "a subscript of a text", 8),
+        ("trino", "SELECT 'a' ILIKE 'A'", "ILIKE", 8),
+        (
+            "snowflake",
+            "SELECT f.value FROM VALUES (1) t(a), LATERAL FLATTEN(input => t.a) f",
+            "flatten",
+            38,
+        ),
+        ("snowflake", "SELECT array_construct(1) AS a, a[0:1]", "", 8),
+        ("snowflake", "SELECT try_to_geography('x')", "try_to_geography()", 8),
+    ],
+)
+def test_what_is_not_in_the_table_is_refused_at_its_place(
+    dialect: str, sql: str, construct: str, column: int
+) -> None:
+    with pytest.raises(Error) as refused:
+        opened(dialect).cursor().execute(sql)
+    assert construct in str(refused.value)
+    if construct:
+        assert isinstance(refused.value, UnsupportedSqlError)
+        assert abs((refused.value.column or 0) - column) <= 12
