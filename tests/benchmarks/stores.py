@@ -5,8 +5,9 @@
 An S3 server of this machine answers each request after ``--latency`` seconds and gives each
 connection ``--bandwidth`` bytes a second. Every line is run in a new process with an empty cache:
 first run, second run in the same process, then once more in a fresh process with the cache that
-the first left. Seconds, and beside them (requests of data files, of all, MB, most at once).
-Ratios are icesql divided by the peer. The peers are DuckDB 1.5.5 with its extensions iceberg and
+the first left. Engines are loaded before the clock starts. Seconds, and beside them (requests of data files, of all, MB, most at once).
+Medians, and ratios of
+these: icesql divided by the peer. The peers are DuckDB 1.5.5 with its extensions iceberg and
 httpfs from PyPI, and DuckDB's own Parquet reader (the version that icesql uses) over fsspec.
 """
 
@@ -31,6 +32,7 @@ from tpch import environment, warehouse  # type: ignore[import-not-found]
 ROOT = Path(__file__).parents[2]
 SERVER = ROOT / "tests" / "stores" / "server.py"
 WORKER = Path(__file__).with_name("stores_worker.py")
+_NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 SMALL_FILES, SMALL_ROWS = 800, 5_000
 
 QUERIES = {
@@ -131,7 +133,13 @@ def measure(
     urlopen(f"http://127.0.0.1:{port}/!counts").read()
     done = subprocess.run(
         [str(python), str(WORKER), engine, str(folder), str(port), QUERIES[query]],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "ICESQL_CACHE_DIRECTORY": str(cache)},
+        env={
+            **{name: value for name, value in os.environ.items() if name != _NO_BYTECODE},
+            # Compiled once, as an installed package is.
+            "PYTHONPYCACHEPREFIX": str(folder / "pycache"),
+            "PYTHONPATH": str(ROOT),
+            "ICESQL_CACHE_DIRECTORY": str(cache),
+        },
         capture_output=True,
         text=True,
         timeout=300,

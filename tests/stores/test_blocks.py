@@ -279,3 +279,31 @@ def test_an_emptied_folder_is_made_anew(tmp_path: Path) -> None:
     assert files(tmp_path / "c") == []
     shelf.put_part(shelf.name("f", 10), 0, b"abc")
     assert shelf.parts(shelf.name("f", 10)) == [(0, 3)]
+
+
+def test_a_temporary_store_of_a_killed_process_goes_with_the_next(tmp_path: Path) -> None:
+    from icesql.config import Settings
+    from icesql.storage.stores.cached import Blocks
+
+    settings = Settings(cache=False, temp_directory=str(tmp_path / "t"))
+    code = (
+        "import os, signal\n"
+        "from icesql.config import Settings\n"
+        "from icesql.storage.stores.cached import Blocks\n"
+        f"blocks = Blocks(Settings(cache=False, temp_directory={str(tmp_path / 't')!r}))\n"
+        "held = blocks.store()\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], timeout=60, check=False)
+    mine = Blocks(settings)
+    held = mine.store()
+    assert held is not None
+    assert len(list((tmp_path / "t").iterdir())) == 2
+    for each in (tmp_path / "t").iterdir():
+        os.utime(each, (1, 1))
+    another = Blocks(settings)
+    assert another.store() is not None
+    left = {Path(each).parent for each in (held.folder, another.store().folder)}  # type: ignore[union-attr]
+    assert set((tmp_path / "t").iterdir()) == left
+    del mine, another, held
+    assert list((tmp_path / "t").iterdir()) == []

@@ -75,13 +75,12 @@ class Instance:
         self._drop()
 
     def begin_files(self) -> QueryFiles:
-        """The files of object stores that one query reads; DuckDB can open them from now on."""
+        """The files of object stores that one query reads."""
         from icesql.engine.duckdb.store_files import StoreFiles
 
         with self._lock:
             if self._store_files is None:
-                self._store_files = StoreFiles()
-                self._root.register_filesystem(self._store_files.file_system())
+                self._store_files = StoreFiles(self._root.register_filesystem)
             return self._store_files.begin()
 
     def let_go(self) -> None:

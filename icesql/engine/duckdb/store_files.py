@@ -30,7 +30,8 @@ class QueryFiles:
     ``close`` runs once the query has ended, whatever way, and from any thread.
     """
 
-    def __init__(self, forget: Callable[[str], None]) -> None:
+    def __init__(self, register: Callable[[], None], forget: Callable[[str], None]) -> None:
+        self._register = register
         self.token = os.urandom(12).hex()
         self.error: Error | None = None
         self._forget = forget
@@ -40,6 +41,7 @@ class QueryFiles:
 
     def announce(self, file: StoredFile) -> str:
         """The path by which DuckDB may open a file."""
+        self._register()
         with self._lock:
             path = f"{_PREFIX}{self.token}/{len(self._files)}"
             self._files[path] = file
@@ -91,16 +93,27 @@ class _Handle(StoredStream):
 
 
 class StoreFiles:
-    """The files of all queries of one DuckDB instance, and the file system that gives them."""
+    """The files of all queries of one DuckDB instance, and the file system that gives them.
 
-    def __init__(self) -> None:
+    ``register`` makes a file system known to DuckDB; it is called for the first file, not before.
+    """
+
+    def __init__(self, register: Callable[[Any], None]) -> None:
+        self._register: Callable[[Any], None] | None = register
         self._queries: dict[str, QueryFiles] = {}
+        self._lock = threading.Lock()
 
     def begin(self) -> QueryFiles:
         """The files of a query that begins."""
-        files = QueryFiles(self._forget)
+        files = QueryFiles(self._make_known, self._forget)
         self._queries[files.token] = files
         return files
+
+    def _make_known(self) -> None:
+        with self._lock:
+            register, self._register = self._register, None
+            if register is not None:
+                register(self.file_system())
 
     def _forget(self, token: str) -> None:
         self._queries.pop(token, None)

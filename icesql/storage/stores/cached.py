@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import weakref
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from icesql.config import Settings
 
 if TYPE_CHECKING:
     from icesql.storage.stores.blocks import BlockStore
+    from icesql.storage.stores.eviction import Lease
+
+_TEMPORARY: Final = "blocks-"
+# A younger folder may not yet hold the lease that its process takes.
+_YOUNG_SECONDS: Final = 60.0
 
 
 class Blocks:
@@ -57,12 +63,14 @@ class Blocks:
                 self.problem = str(error)
         try:
             os.makedirs(settings.temp_directory, exist_ok=True)
-            folder = tempfile.mkdtemp(prefix=f"blocks-{os.getpid()}-", dir=settings.temp_directory)
+            remove_abandoned(settings.temp_directory)
+            folder = tempfile.mkdtemp(prefix=_TEMPORARY, dir=settings.temp_directory)
             store = BlockStore(folder)
+            lease = store.eviction.lease()
         except (OSError, ValueError, UnusableCache) as error:
             self.problem = self.problem or str(error)
             return None
-        weakref.finalize(store, _remove, folder, os.getpid())
+        weakref.finalize(store, _remove, folder, lease, os.getpid())
         return store
 
 
@@ -93,9 +101,26 @@ def _size(count: int) -> str:
     return f"{value:.1f} {units[0]}" if units[0] != "B" else f"{count} B"
 
 
-def _remove(folder: str, process: int) -> None:
+def remove_abandoned(parent: str) -> None:
+    """Remove temporary block stores that no process holds, as after a kill."""
+    from icesql.storage.stores.eviction import Eviction
+
+    with suppress(OSError):
+        for entry in os.scandir(parent):
+            if not entry.name.startswith(_TEMPORARY) or entry.is_symlink():
+                continue
+            with suppress(OSError):
+                if entry.stat().st_mtime < time.time() - _YOUNG_SECONDS:
+                    eviction = Eviction(os.path.join(entry.path, "v1"), 0)
+                    if not eviction.has_leases():
+                        _remove(entry.path, None, os.getpid())
+
+
+def _remove(folder: str, lease: Lease | None, process: int) -> None:
     if os.getpid() == process:
         import shutil
 
         with suppress(OSError):
             shutil.rmtree(folder)
+        if lease is not None:
+            lease.close()

@@ -63,6 +63,14 @@ class Eviction:
         with self._gate(exclusive=False):  # a sweep must not meet it before it is locked
             return Lease(os.path.join(self.folder, "leases"))
 
+    def has_leases(self) -> bool:
+        """Whether a process holds a lease."""
+        try:
+            with os.scandir(os.path.join(self.folder, "leases")) as entries:
+                return any(_is_held(entry.path) for entry in entries)
+        except FileNotFoundError:
+            return False
+
     @contextmanager
     def finding(self) -> Iterator[None]:
         """A block in which files are found and dated, and none of them goes."""

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 PART_BYTES: Final = 4 << 20
 # Bytes between two ranges that are rather read than asked for apart.
 GAP_BYTES: Final = 1 << 20
-# Parts up to this length stay in memory: a footer is read several times.
-_SMALL_PART: Final = 1 << 20
 # What may stay in memory of a file when the disk does not take it.
 _HELD_BYTES: Final = 64 << 20
 
@@ -158,7 +156,7 @@ class StoredFile:
                 kept = True
         with self._lock:
             held = sum(len(data) for data in self._memory.values())
-            if len(body.data) <= _SMALL_PART or (not kept and held < _HELD_BYTES):
+            if not kept and held < _HELD_BYTES:
                 self._memory[part] = body.data
             if kept and self._on_disk is not None:
                 self._on_disk = sorted({*self._on_disk, part})
@@ -210,14 +208,7 @@ class StoredFile:
             with self._lock:
                 if self._on_disk is not None and part in self._on_disk:
                     self._on_disk.remove(part)
-        elif part[1] - part[0] <= _SMALL_PART and not self._whole:
-            self._keep(part, begin, stop, found)
         return found
-
-    def _keep(self, part: Part, begin: int, stop: int, data: bytes) -> None:
-        if (begin, stop) == part:
-            with self._lock:
-                self._memory[part] = memoryview(data)
 
     def _parts_on_disk(self) -> list[Part]:
         if self._shelf is None:
