@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from icesql.errors import found_at
 from icesql.query.bound import BoundQuery, ScanNote
 from icesql.query.change_scan import change_scan
 from icesql.query.columns import bind_columns
 from icesql.query.constants.current_time import stop_clock
 from icesql.query.files import bind_files
-from icesql.query.metadata_scan import load, metadata_scan
+from icesql.query.metadata_scan import Found, load, metadata_scan
 from icesql.query.names import select_scopes
 from icesql.query.nested_names import name_nested_queries
 from icesql.query.pushdown.listed_values import type_lists
@@ -18,12 +20,14 @@ from icesql.query.pushdown.push_down import may_be_pushed, push_down
 from icesql.query.pushdown.same import MarkSame
 from icesql.query.snapshot_selection import at_instant, select_snapshot, snapshot_text
 from icesql.scan.table_scan import TableScan
+from icesql.sql.positions import unsupported
 
 if TYPE_CHECKING:
     from icesql.catalog.search_path import SearchPath
     from icesql.catalog.table import Table
     from icesql.context import QueryContext
     from icesql.sql.statement import Query, TableReference
+    from icesql.sql.time_travel import TimeTravel
 
 
 def bind(
@@ -56,9 +60,9 @@ def bind(
     travels = [at_instant(reference.travel, query) for reference in statement.references]
     tables = _open_tables(statement.references, names, query)
     scans, resolved, notes = [], [], []
-    for reference, travel, (table, metadata_table) in zip(
-        statement.references, travels, tables, strict=True
-    ):
+    for reference, written, found in zip(statement.references, travels, tables, strict=True):
+        table, metadata_table = found.table, found.metadata_table
+        travel = _one_travel(reference, written, found.travel)
         if reference.changes is not None:
             with found_at(reference.offset):
                 scan, selected = change_scan(table, reference.changes, query)
@@ -116,16 +120,25 @@ def bind(
     )
 
 
+def _one_travel(
+    reference: TableReference, written: TimeTravel | None, named: TimeTravel | None
+) -> TimeTravel | None:
+    """The time of a reference, by its clause or by its name."""
+    if named is not None and (written is not None or reference.changes is not None):
+        raise unsupported("two versions of one table", reference.offset, "give one of them")
+    return written or named
+
+
 def _open_tables(
     references: tuple[TableReference, ...],
     names: SearchPath,
     query: QueryContext,
-) -> list[tuple[Table, str | None]]:
-    """A Table per reference and the metadata table that is meant.
+) -> list[Found]:
+    """A Table per reference and what the end of its name asks of it.
 
     A table named twice is the same value, so one moment in time.
     """
-    by_reference: dict[tuple[object, ...], tuple[Table, str | None]] = {}
+    by_reference: dict[tuple[object, ...], Found] = {}
     by_place: dict[tuple[object, ...], Table] = {}
     tables = []
     for reference in references:
@@ -134,10 +147,11 @@ def _open_tables(
         found = by_reference.get(key)
         if found is None:
             with found_at(reference.offset):
-                table, metadata_table = load(reference, names, query)
+                loaded = load(reference, names, query)
             # Two spellings of one name ("T" and t) must not see two versions of its metadata.
+            table = loaded.table
             folder = table.metadata_location.rpartition("/")[0]
             table = by_place.setdefault((table.identifier, folder), table)
-            found = by_reference[key] = (table, metadata_table)
+            found = by_reference[key] = replace(loaded, table=table)
         tables.append(found)
     return tables

@@ -1,12 +1,17 @@
-"""A reference that means a metadata table: ``t.snapshots``, ``"t$files"``, ``iceberg_metadata()``.
+"""Names that end in something else than a table: ``t.snapshots``, ``"t$files"``, ``t.branch_x``.
 
 A table of that very name always wins.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
+from icesql.catalog.table import Table
 from icesql.errors import TableNotFoundError
 from icesql.scan.metadata_tables.schemas import (
     OF_A_SNAPSHOT,
@@ -16,45 +21,77 @@ from icesql.scan.metadata_tables.schemas import (
 )
 from icesql.scan.table_scan import TableScan
 from icesql.sql.positions import unsupported
+from icesql.sql.time_travel import AsOf, SnapshotId, TimeTravel, VersionText
 
 if TYPE_CHECKING:
     from icesql.catalog.search_path import SearchPath
-    from icesql.catalog.table import Table
     from icesql.context import QueryContext
     from icesql.sql.statement import TableReference
 
 
-def load(
-    reference: TableReference, names: SearchPath, query: QueryContext
-) -> tuple[Table, str | None]:
-    """The table of a reference, and the metadata table of it that is meant, if one is.
+# Spark's names of snapshots.
+_SELECTOR: Final = re.compile(
+    r"(?:branch|tag)_(?P<ref>.+)|snapshot_id_(?P<id>\d+)|at_timestamp_(?P<ms>\d+)", re.IGNORECASE
+)
 
-    Raises what ``names.load`` raises.
-    """
+
+class Found(Struct, frozen=True):
+    """The table of a reference, and what the end of its name asks of it, if that is no name."""
+
+    table: Table
+    metadata_table: str | None = None
+    travel: TimeTravel | None = None
+
+
+def load(reference: TableReference, names: SearchPath, query: QueryContext) -> Found:
+    """What a reference means. Raises what ``names.load`` raises."""
     if reference.metadata_table is not None:
-        return names.load(reference.parts, reference.path, query), reference.metadata_table
+        table = names.load(reference.parts, reference.path, query)
+        return Found(table, reference.metadata_table)
     try:
-        return names.load(reference.parts, reference.path, query), None
+        return Found(names.load(reference.parts, reference.path, query))
     except TableNotFoundError as error:
-        split = _split(reference.parts)
-        if split is None:
-            raise
-        owner, name = split
-        if name not in SUFFIXES:
-            raise
-        try:
-            return names.load(owner, None, query), name
-        except TableNotFoundError as missing:
-            # What is wrong is the table's name, where that can be told.
-            raise (missing if missing.similar else error) from None
+        for owner, name, travel in _meanings(reference.parts):
+            try:
+                return Found(names.load(owner, None, query), name, travel)
+            except TableNotFoundError as missing:
+                # What is wrong is the table's name, where that can be told.
+                raise (missing if missing.similar else error) from None
+        raise
+
+
+_Meaning = tuple[tuple[str, ...], str | None, TimeTravel | None]
+
+
+def _meanings(parts: tuple[str, ...]) -> Iterator[_Meaning]:
+    """What else a name may mean: the table, and its metadata table or a snapshot of it."""
+    split = _split(parts)
+    if split is not None and split[1].lower() in SUFFIXES:
+        yield split[0], split[1].lower(), None
+        return
+    before, at, ref = parts[-1].rpartition("@")
+    if at and before and ref:
+        yield (*parts[:-1], before), None, VersionText(ref)
+        return
+    found = _SELECTOR.fullmatch(parts[-1]) if len(parts) > 1 else None
+    if found is not None:
+        yield parts[:-1], None, _selected(found)
+
+
+def _selected(found: re.Match[str]) -> TimeTravel:
+    if found["ref"] is not None:
+        return VersionText(found["ref"])
+    if found["id"] is not None:
+        return SnapshotId(int(found["id"]))
+    return AsOf(int(found["ms"]) * 1000, found["ms"])
 
 
 def _split(parts: tuple[str, ...]) -> tuple[tuple[str, ...], str] | None:
     """The name of a table and the word behind it: after a dollar sign, or the last part."""
     before, dollar, word = parts[-1].rpartition("$")
     if dollar and before:
-        return (*parts[:-1], before), word.lower()
-    return (parts[:-1], parts[-1].lower()) if len(parts) > 1 else None
+        return (*parts[:-1], before), word
+    return (parts[:-1], parts[-1]) if len(parts) > 1 else None
 
 
 def metadata_scan(scan: TableScan, name: str, reference: TableReference) -> TableScan:

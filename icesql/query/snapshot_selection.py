@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from icesql.config import time_zone
 from icesql.errors import InternalError, SnapshotNotFoundError, similar_names
-from icesql.sql.time_travel import AsOf, AtTime, SnapshotId, VersionText
+from icesql.sql.time_travel import AsOf, AtTime, Back, Before, SnapshotId, VersionText
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Table
@@ -64,8 +64,44 @@ def select_snapshot(
             return _by_instant(table, epoch_us, text, query)
         case AtTime():
             return select_snapshot(table, at_instant(travel, query), query)
+        case Before():
+            return _before(table, travel, query)
+        case Back():
+            return _back(table, travel, query)
         case _:
             raise InternalError(f"time travel of an unknown kind: {travel!r}")
+
+
+def _before(table: Table, travel: Before, query: QueryContext) -> SelectedSnapshot:
+    at = at_instant(travel.travel, query)
+    if isinstance(at, AsOf):
+        return _by_instant(table, at.epoch_us - 1, f"before {at.text}", query)
+    found = select_snapshot(table, at, query).snapshot
+    return _earlier(table, found, 1, query)
+
+
+def _back(table: Table, travel: Back, query: QueryContext) -> SelectedSnapshot:
+    # Some writers give snapshots negative ids.
+    exact = table.metadata.snapshot(-travel.commits) if travel.ref is None else None
+    if exact is not None:
+        return _by_snapshot(table, exact, None, query)
+    head = None if travel.ref is None else VersionText(travel.ref)
+    return _earlier(table, select_snapshot(table, head, query).snapshot, travel.commits, query)
+
+
+def _earlier(
+    table: Table, snapshot: Snapshot | None, commits: int, query: QueryContext
+) -> SelectedSnapshot:
+    """The ancestor so many commits before a snapshot."""
+    found, left = snapshot, commits
+    while left and found is not None:
+        parent = found.parent_snapshot_id
+        found = None if parent is None else table.metadata.snapshot(parent)
+        left -= 1
+    if found is None:
+        of = f" before snapshot {snapshot.snapshot_id}" if snapshot is not None else ""
+        raise _not_found(table, f"snapshot {commits} commits{of}", "", query)
+    return _by_snapshot(table, found, None, query)
 
 
 def at_instant(travel: TimeTravel | None, query: QueryContext) -> TimeTravel | None:

@@ -13,10 +13,16 @@ from icesql.sql.acceptance import function_name
 from icesql.sql.change_range import ChangeRange, read_changes
 from icesql.sql.positions import offset_of, syntax_error, unsupported
 from icesql.sql.statement import TableReference
-from icesql.sql.time_travel import SnapshotId, TimeTravel, read_travel
+from icesql.sql.time_travel import TimeTravel, read_travel
 from icesql.sql.user_text import CUT, NAME, TABLE, Edit, quoted
 
 _LAST: Final = 1 << 60
+# Options of DuckDB's iceberg_scan that choose a snapshot.
+_VERSIONS: Final = {
+    "snapshot_from_id": "VERSION",
+    "snapshot_from_timestamp": "TIMESTAMP",
+    "version": "VERSION",
+}
 # Table functions that are given the path of a table.
 _FUNCTIONS: Final = ("iceberg_scan", "iceberg_snapshots", "iceberg_metadata")
 
@@ -145,11 +151,10 @@ def _scan_path(table: exp.Table, function: str) -> tuple[str, TimeTravel | None]
         named = isinstance(argument, (exp.Kwarg, exp.PropertyEQ, exp.EQ))
         name = argument.this.name.lower() if named else argument.sql()
         value = argument.expression if named else None
-        if name == "snapshot_from_id" and isinstance(value, exp.Literal) and travel is None:
-            text = str(value.this)
-            if not text.isdigit():
-                raise syntax_error(f"{text} is not a snapshot id", offset)
-            travel = SnapshotId(int(text))
+        if name in _VERSIONS and value is not None and travel is None:
+            clause = exp.Version(this=_VERSIONS[name], kind="AS OF", expression=value)
+            clause.meta.update(start=offset)
+            travel = read_travel(clause, seconds=False)
         elif name != "allow_moved_paths":
             # Moved tables are always found; every other option is one of DuckDB's own reader.
             raise unsupported(

@@ -47,7 +47,20 @@ class AtTime(Struct, frozen=True):
     offset: int | None = None
 
 
-TimeTravel = SnapshotId | VersionText | AsOf | AtTime
+class Before(Struct, frozen=True):
+    """The snapshot that was current just before a time, or before a snapshot was made."""
+
+    travel: SnapshotId | VersionText | AsOf | AtTime
+
+
+class Back(Struct, frozen=True):
+    """So many commits before the current snapshot, or that of the branch ``ref``."""
+
+    commits: int
+    ref: str | None = None
+
+
+TimeTravel = SnapshotId | VersionText | AsOf | AtTime | Before | Back
 
 # Java's ids have 63 bits, those of other writers up to 128.
 _LONGEST_ID: Final = 40
@@ -63,12 +76,34 @@ def read_travel(clause: exp.Expr, *, seconds: bool) -> TimeTravel:
     kind = str(clause.args["this"] if clause.key == "version" else clause.args["kind"]).upper()
     value = clause.args["expression"]
     offset = clause.meta.get("start")
+    if kind.endswith(" BEFORE"):
+        from sqlglot import exp
+
+        at = exp.Version(this=kind.removesuffix(" BEFORE"), kind="AS OF", expression=value)
+        at.meta.update(clause.meta)
+        travel = read_travel(at, seconds=seconds)
+        if isinstance(travel, Before | Back):
+            raise unsupported(f"BEFORE {_shown(value)}", offset, "count one commit more")
+        return Before(travel)
+    if kind == "OFFSET":
+        return AtTime(_after_now(value), f"now and {_shown(value)} s", seconds, offset)
     if kind == "TIMESTAMP":
         written = clause.meta.get("text") or ""
         if not written or clause.meta.get("has_parameter"):
             written = value.sql(dialect="duckdb")
         return AtTime(value, written, seconds, offset)
     return _version(value, kind, offset)
+
+
+def _after_now(seconds: exp.Expr) -> exp.Expr:
+    """Now and so many seconds, which may be negative."""
+    from sqlglot import exp
+
+    second = exp.Interval(this=exp.Literal.string("1"), unit=exp.var("SECOND"))
+    return exp.Add(
+        this=exp.CurrentTimestamp(),
+        expression=exp.Paren(this=exp.Mul(this=second, expression=exp.Paren(this=seconds))),
+    )
 
 
 def _version(value: exp.Expr, kind: str, offset: int | None) -> TimeTravel:
@@ -91,12 +126,8 @@ def _version(value: exp.Expr, kind: str, offset: int | None) -> TimeTravel:
             return VersionText(value.name)
         case exp.Identifier():
             return VersionText(value.name)
-        case exp.Neg():
-            raise unsupported(
-                f"the negative version {value.sql()}",
-                offset,
-                "name a snapshot id, a branch or a tag",
-            )
+        case exp.Neg(this=exp.Literal()) if value.this.name.isdigit() and not only_refs:
+            return Back(int(value.this.name))
         case exp.Cast() if isinstance(value.this, exp.Literal):
             # CAST('7635660646343998149' AS BIGINT), and what a parameter becomes.
             if value.to.is_type(*exp.DataType.INTEGER_TYPES) and str(value.this.this).isdigit():

@@ -114,7 +114,7 @@ def test_a_table_named_twice_is_one_value(bind_sql):
         ("ts", "is a name"),
         ("'499162860'", "ambiguous timestamp"),
         ("499162860", "ambiguous timestamp"),
-        ("'yesterday'", "not a time"),
+        ("'the other day'", "not a time"),
         ("INTERVAL 1 DAY", "interval"),
     ],
 )

@@ -16,6 +16,7 @@ from icesql.config import time_zone
 from icesql.errors import SqlSyntaxError
 from icesql.query.constants.constant import SECOND, Interval, NotConstant
 from icesql.query.constants.current_time import clock_time
+from icesql.query.constants.relative_time import relative_time
 from icesql.query.constants.time_text import TIME_SHAPE, in_zone, read_time, zone_named
 from icesql.query.constants.time_units import (
     bucket_start,
@@ -55,7 +56,7 @@ def fold_instant(travel: AtTime, query: QueryContext) -> int:
                 )
             value = _from_microseconds(value * SECOND)
         if isinstance(value, str):
-            value = read_time(value)
+            value = relative_time(value, query.now, folder.zone) or read_time(value)
         if isinstance(value, Interval):
             raise NotConstant(f"{node.sql()} is an interval, not a point in time")
         instant = folder.instant(value)

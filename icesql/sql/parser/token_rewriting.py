@@ -193,7 +193,11 @@ def rewrite_tokens(tokens: Sequence[Token], sql: str, *, duckdb: bool) -> Rewrit
         elif kind == TokenType.PLACEHOLDER:
             made += _placed_parameter(token, None)
             continue
-        elif kind == TokenType.PARAMETER and _is_name_of(token, tokens, index + 1):
+        elif (
+            kind == TokenType.PARAMETER
+            and token.text != "@"  # a snapshot of a table (t@ref), or sqlglot's absolute value
+            and _is_name_of(token, tokens, index + 1)
+        ):
             made += _placed_parameter(token, tokens[index + 1])
             skipped = True
             continue

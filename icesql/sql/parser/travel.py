@@ -24,6 +24,7 @@ _PHRASES: Final[tuple[tuple[tuple[str, ...], str, bool], ...]] = (
     (("FOR", "SYSTEM_VERSION"), "VERSION", True),
     (("FOR", "SYSTEM_TIME"), "TIMESTAMP", True),
     (("FOR", "TIMESTAMP"), "TIMESTAMP", True),
+    (("FOR", "TIME"), "TIMESTAMP", True),
     (("FOR", "VERSION"), "VERSION", True),
     (("SYSTEM_VERSION", "AS", "OF"), "VERSION", False),
     (("SYSTEM_TIME", "AS", "OF"), "TIMESTAMP", False),
@@ -31,6 +32,8 @@ _PHRASES: Final[tuple[tuple[tuple[str, ...], str, bool], ...]] = (
     (("VERSION", "AS", "OF"), "VERSION", False),
     (("AS", "OF", "TIMESTAMP"), "TIMESTAMP", False),
     (("AS", "OF", "VERSION"), "VERSION", False),
+    (("AS", "OF", "SYSTEM", "TIME"), "TIMESTAMP", False),
+    (("AT", "TIMESTAMP"), "TIMESTAMP", False),
     (("AT", "SNAPSHOT"), "VERSION", False),
     (("AT", "BRANCH"), "BRANCH", False),
     (("AT", "TAG"), "TAG", False),
@@ -43,9 +46,13 @@ _AT_KINDS: Final = {
     "VERSION_TAG": "VERSION_TAG",
     "BRANCH": "BRANCH",
     "TAG": "TAG",
+    "OFFSET": "OFFSET",
 }
-_STARTS: Final = frozenset(words[0] for words, _, _ in _PHRASES) | {"BEFORE", "CHANGES", "END"}
-_OTHER_RANGES: Final = ("BEFORE", "BETWEEN", "FROM", "ALL", "CONTAINED")
+_BEFORE_KINDS: Final = {"TIMESTAMP": "TIMESTAMP BEFORE", "VERSION": "VERSION BEFORE"}
+_STARTS: Final = frozenset(words[0] for words, _, _ in _PHRASES) | {
+    "BEFORE", "CHANGES", "END", "@",
+}  # fmt: skip
+_OTHER_RANGES: Final = ("BETWEEN", "FROM", "ALL", "CONTAINED")
 
 # Token types that are no name, and after which no table ends.
 _NO_NAME: Final = ENDS_CLAUSE | {
@@ -150,6 +157,8 @@ class _Cutter:
             return index
         if word == "CHANGES":
             return self._changes(index)
+        if word == "@":
+            return self._at_sign(index)
         if word in ("AT", "BEFORE", "END") and self._text(index + 1) == "(":
             return self._call(index, word)
         phrase = next((each for each in _PHRASES if self._matches(index, each[0])), None)
@@ -172,18 +181,16 @@ class _Cutter:
         if self._type(index + 3) != TokenType.FARROW:
             return index
         start = self._tokens[index].start
-        if word != "AT":
-            raise unsupported(f"{word} ({kind} => …)", start, "use AT (TIMESTAMP => …)")
-        if kind not in _AT_KINDS:
-            raise unsupported(
-                f"AT ({kind} => …)", start, "use AT (VERSION => …) or AT (TIMESTAMP => …)"
-            )
+        kinds = {"AT": _AT_KINDS, "BEFORE": _BEFORE_KINDS}.get(word, {})
+        if kind not in kinds:
+            hint = "use AT (VERSION => …) or AT (TIMESTAMP => …)"
+            raise unsupported(f"{word} ({kind} => …)", start, hint)
         value, end = self._value(index + 4)
         if value is None:
-            raise syntax_error(f"nothing follows AT ({kind} =>", self._offset(index + 4))
+            raise syntax_error(f"nothing follows {word} ({kind} =>", self._offset(index + 4))
         if self._type(end) != TokenType.R_PAREN:
-            raise syntax_error("unterminated AT (", self._offset(end), (")",))
-        self._keep(index, _AT_KINDS[kind], value, index + 4, end, end + 1)
+            raise syntax_error(f"unterminated {word} (", self._offset(end), (")",))
+        self._keep(index, kinds[kind], value, index + 4, end, end + 1)
         return end + 1
 
     def _phrase(self, index: int, phrase: tuple[tuple[str, ...], str, bool]) -> int:
@@ -192,6 +199,8 @@ class _Cutter:
         if needs_as_of:
             if not self._matches(first, ("AS", "OF")):
                 found = self._text(first)
+                if found == "BEFORE" and words[0] == "FOR":
+                    return self._before(index, first + 1, kind)
                 if found in ("IN", "") or (found == ")" and len(words) == 2):
                     return index  # [expression FOR version IN a_list]
                 self._refuse_range(" ".join(words), found, start, first)
@@ -206,6 +215,35 @@ class _Cutter:
             )
         self._keep(index, kind, value, first, end, end)
         return end
+
+    def _before(self, index: int, first: int, kind: str) -> int:
+        """``FOR VERSION BEFORE value``."""
+        value, end = self._value(first)
+        if value is None:
+            raise syntax_error("nothing follows BEFORE", self._offset(first), ("a value",))
+        self._keep(index, _BEFORE_KINDS[kind], value, first, end, end)
+        return end
+
+    def _at_sign(self, index: int) -> int:
+        """``t@ref``, ``t@branch(ref)``, ``t@tag(ref)``: written without a space."""
+        tokens = self._tokens
+        before, first = tokens[index - 1], index + 1
+        touches = first < len(tokens) and tokens[index].start == before.end + 1
+        if not touches or tokens[first].start != tokens[index].end + 1:
+            return index
+        kind, name, end = "VERSION_REF", first, first + 1
+        if self._text(first) in ("BRANCH", "TAG") and self._text(first + 1) == "(":
+            kind, name, end = self._text(first), first + 2, first + 4
+            if self._text(first + 3) != ")":
+                return index
+        if name >= len(tokens) or not (_is_name(tokens[name]) or self._is_text(name)):
+            return index
+        value = exp.Literal.string(tokens[name].text)
+        self._keep(index, kind, value, name, name + 1, end)
+        return end
+
+    def _is_text(self, index: int) -> bool:
+        return self._type(index) is TokenType.STRING
 
     def _refuse_range(self, words: str, found: str, start: int, first: int) -> None:
         if found in _OTHER_RANGES:

@@ -1,0 +1,46 @@
+"""Times that are told from now: ``2 days ago``, ``yesterday 12:00``."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from typing import Final
+
+from icesql.query.constants.constant import DAY, Interval, NotConstant
+from icesql.query.constants.time_units import interval_of_text, shift
+
+_DAY: Final = re.compile(
+    r"\s*(today|yesterday)(?:\s+(?:at\s+)?(\d{1,2}):(\d{2})(?::(\d{2}))?)?\s*", re.IGNORECASE
+)
+_AGO: Final = re.compile(r"\s*(?P<span>.+?)\s+ago\s*", re.IGNORECASE)
+_EPOCH: Final = datetime(1970, 1, 1)
+
+
+def relative_time(text: str, now: datetime, zone: tzinfo) -> datetime | date | None:
+    """The time that ``text`` tells from ``now`` (aware), on the clock of ``zone``; None for others.
+
+    A date is midnight of it. Raises NotConstant for a span that is none.
+    """
+    if text.strip().lower() == "now":
+        return now
+    local = now.astimezone(zone).replace(tzinfo=None)
+    if found := _DAY.fullmatch(text):
+        day = local.date() - timedelta(days=found[1].lower() == "yesterday")
+        if found[2] is None:
+            return day
+        try:
+            return datetime(
+                day.year, day.month, day.day, int(found[2]), int(found[3]), int(found[4] or 0)
+            )
+        except ValueError as error:
+            raise NotConstant(f"'{text}' is not a time: {error}") from None
+    if found := _AGO.fullmatch(text):
+        span = interval_of_text(found["span"])
+        back = Interval(-span.months, -span.days, 0)
+        # Hours and less are time that passed, whatever clocks did; days go by the calendar.
+        earlier = (now - timedelta(microseconds=span.micros)).astimezone(zone).replace(tzinfo=None)
+        if not (span.months or span.days):
+            return now.astimezone(UTC) - timedelta(microseconds=span.micros)
+        micros = shift((earlier - _EPOCH) // timedelta(microseconds=1), back)
+        return _EPOCH + timedelta(days=micros // DAY, microseconds=micros % DAY)
+    return None

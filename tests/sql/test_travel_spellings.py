@@ -1,0 +1,92 @@
+"""Time travel as other systems spell it, on a table with four snapshots, a branch and a tag."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import icesql
+
+
+@pytest.fixture(scope="module")
+def made(warehouse: Path) -> Iterator[tuple[Any, list[int], list[int]]]:
+    """A connection, the ids of the snapshots, and their times in milliseconds."""
+    with icesql.connect(warehouse=str(warehouse)) as connection:
+        rows = connection.execute(
+            "SELECT snapshot_id, epoch_ms(committed_at) FROM shop.orders.snapshots "
+            "ORDER BY committed_at"
+        ).fetchall()
+        yield connection, [row[0] for row in rows], [row[1] for row in rows]
+
+
+# Rows after each commit: 20, 40, 60, 39; the tag and the branch are at the first.
+@pytest.mark.parametrize(
+    ("table", "count"),
+    [
+        ("shop.orders VERSION AS OF -1", 60),
+        ("shop.orders FOR VERSION AS OF -3", 20),
+        ("shop.orders FOR VERSION BEFORE {1}", 20),
+        ("shop.orders FOR VERSION BEFORE 'main'", 60),
+        ("shop.orders FOR TIMESTAMP BEFORE epoch_ms({ms2})", 40),
+        ("shop.orders BEFORE (TIMESTAMP => '2100-01-01')", 39),
+        ("shop.orders BEFORE (VERSION => {3})", 60),
+        ("shop.orders AT (OFFSET => -0)", 39),
+        ("shop.orders AT TIMESTAMP '2100-01-01'", 39),
+        ("shop.orders FOR TIME AS OF '2100-01-01'", 39),
+        ("shop.orders AS OF SYSTEM TIME '2100-01-01'", 39),
+        ("shop.orders TIMESTAMP AS OF 'now'", 39),
+        ("shop.orders TIMESTAMP AS OF '0 seconds ago'", 39),
+        ("shop.orders@opening", 20),
+        ("shop.orders@branch(audit)", 20),
+        ("shop.orders@tag(opening) AS o", 20),
+        ('shop."orders@opening"', 20),
+        ('shop."orders@{2}"', 60),
+        ("shop.orders.branch_audit", 20),
+        ("shop.orders.tag_opening", 20),
+        ("shop.orders.snapshot_id_{1}", 40),
+        ("shop.orders.at_timestamp_{ms1}", 40),
+        ("iceberg_scan('{path}', version => 'opening')", 20),
+        ("iceberg_scan('{path}', snapshot_from_timestamp => TIMESTAMP '2100-01-01')", 39),
+        ("iceberg_scan('{path}', snapshot_from_id => {0})", 20),
+    ],
+)
+def test_a_spelling_means_its_snapshot(
+    made: tuple[Any, list[int], list[int]], warehouse: Path, table: str, count: int
+) -> None:
+    connection, ids, times = made
+    named = table.format(
+        *ids, path=warehouse / "shop" / "orders", **{f"ms{n}": at for n, at in enumerate(times)}
+    )
+    assert connection.execute(f"SELECT count(*) FROM {named}").fetchall() == [(count,)]
+    # Beside another table, whose columns are told apart by its name.
+    joined = f"SELECT count(*) FROM {named} JOIN shop.customers ON true WHERE customers.id IS NULL"
+    assert connection.execute(joined).fetchall() == [(0,)]
+
+
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        ("shop.orders VERSION AS OF -4", "snapshot 4 commits before"),
+        ("shop.orders TIMESTAMP AS OF '2 days ago'", "snapshot as of '2 days ago'"),
+        ("shop.orders TIMESTAMP AS OF 'yesterday 12:00'", "snapshot as of 'yesterday 12:00'"),
+        ("shop.orders TIMESTAMP AS OF 'yesterday 25:00'", "is not a time"),
+        ("shop.orders TIMESTAMP AS OF 'two days ago'", "not an interval"),
+        ("shop.orders BEFORE (STATEMENT => 'x')", r"BEFORE \(STATEMENT => …\)"),
+        ("shop.orders AT (STATEMENT => 'x')", r"AT \(STATEMENT => …\)"),
+        ("shop.orders FOR VERSION BEFORE", "nothing follows BEFORE"),
+        ("shop.orders FOR VERSION BEFORE -1", "count one commit more"),
+        ("shop.orders@nothing", 'branch or tag "nothing" not found'),
+        ("shop.orders.branch_nothing", 'branch or tag "nothing" not found'),
+        ("shop.orders.branch_audit VERSION AS OF 'opening'", "two versions of one table"),
+        ("shop.order.branch_audit", 'did you mean "shop.orders"'),
+        ("(SELECT 1)@opening", "."),
+    ],
+)
+def test_what_means_no_snapshot_is_an_error(
+    made: tuple[Any, list[int], list[int]], table: str, told: str
+) -> None:
+    with pytest.raises(icesql.Error, match=told):
+        made[0].execute(f"SELECT count(*) FROM {table}")
