@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 # Names without a column behind them that DuckDB understands.
 _PSEUDO: Final = frozenset(
     {
-        "rowid",
         "user",
         "current_user",
         "session_user",
@@ -263,10 +262,11 @@ class _Binder(Struct):
         for each in names:
             distinct.setdefault(each.lower(), each)
         tables = {scan.table.name for scan in scans}
+        is_row_id = bool(scans) and name.lower() == "rowid"  # the place of a row, to others
         return ColumnNotFoundError(
             name,
             table=tables.pop() if len(tables) == 1 and len(items) == len(scans) else None,
-            similar=similar_names(name, distinct.values()),
+            similar=("_pos",) if is_row_id else similar_names(name, distinct.values()),
             offset=offset_of(node),
         )
 

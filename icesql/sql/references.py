@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Final, cast
 
 from msgspec import Struct
@@ -46,7 +46,7 @@ def take_references(
     AmbiguousTableError.
     """
     found = sorted(_iceberg_tables(tree), key=lambda table: table.meta.get("start", _LAST))
-    _check_aliases(tree)
+    own = _own_aliases(tree, {id(table) for table in found})
     qualified: dict[int, list[_Qualified]] = {}
     references = []
     for index, table in enumerate(found):
@@ -57,7 +57,7 @@ def take_references(
             parts = tuple(part.name for part in table.parts)
             if not all(parts):
                 raise syntax_error("a table name with an empty part", table)
-            alias = parts[-1]
+            alias = own.get(id(table), parts[-1])
         else:
             alias = function_name(table.this)
             path, given = _scan_path(table, alias)
@@ -82,7 +82,7 @@ def take_references(
 
 def _iceberg_tables(tree: exp.Expr) -> Iterator[exp.Table]:
     """Tables other than CTEs, found with an explicit stack: long chains are deep trees."""
-    # With the names of WITH queries in scope, and recurring.r for one that has a key.
+    # With the names of WITH queries in scope, and recurring.r inside of the recursive query r.
     stack: list[tuple[exp.Expr, frozenset[tuple[str, ...]]]] = [(tree, frozenset())]
     while stack:
         node, visible = stack.pop()
@@ -90,10 +90,8 @@ def _iceberg_tables(tree: exp.Expr) -> Iterator[exp.Table]:
         if clause is not None:
             for cte in clause.expressions:
                 name = cte.alias.lower()
-                inside = visible | {(name,)} if clause.args.get("recursive") else visible
-                if cte.args.get("key_expressions"):
-                    inside |= {("recurring", name)}
-                stack.append((cte, inside))
+                own = {(name,), ("recurring", name)} if clause.args.get("recursive") else set()
+                stack.append((cte, visible | own))
                 visible = visible | {(name,)}
         if isinstance(node, exp.Table):
             is_function = isinstance(node.this, exp.Func)
@@ -198,19 +196,50 @@ def _rename(table: exp.Table, index: int, alias: str) -> None:
     table.set("alias", given)
 
 
-def _check_aliases(tree: exp.Expr) -> None:
-    """Two tables of one FROM under one name: which of them a column means would be a guess."""
+def _own_aliases(tree: exp.Expr, tables: Set[int]) -> dict[int, str]:
+    """By ``id`` the aliases of tables that share their last name with others of one FROM.
+
+    ``FROM a.t, b.t``: they are "a.t" and "b.t", and what ``t.x`` means would be a guess. So it
+    would with two aliases of one name. Raises AmbiguousTableError.
+    """
+    aliases: dict[int, str] = {}
     for select in tree.find_all(exp.Select):
-        seen: set[str] = set()
+        by_name: dict[str, list[exp.Expr]] = {}
         for node in _sources(select):
             name = node.alias_or_name.lower()
             if isinstance(node, exp.Table) and isinstance(node.this, exp.Func) and not node.alias:
                 name = function_name(node.this)
-            if not name:
+            if name:
+                by_name.setdefault(name, []).append(node)
+        for name, nodes in by_name.items():
+            if len(nodes) == 1:
                 continue
-            if name in seen:
-                raise AmbiguousTableError(node.alias_or_name or name, offset=offset_of(node))
-            seen.add(name)
+            seen: set[str] = set()
+            for node in nodes:
+                full = name
+                if id(node) in tables and isinstance(node, exp.Table) and not node.alias:
+                    full = ".".join(part.name for part in node.parts)
+                if full.lower() in seen:
+                    raise AmbiguousTableError(node.alias_or_name or name, offset=offset_of(node))
+                seen.add(full.lower())
+                if full != name:
+                    aliases[id(node)] = full
+            _check_unqualified(select, name)
+    return aliases
+
+
+def _check_unqualified(select: exp.Select, name: str) -> None:
+    """Refuse ``name.column`` where the FROM of ``select`` has several tables of the name."""
+    for column in select.find_all(exp.Column):
+        if column.args.get("db") or column.table.lower() != name:
+            continue
+        scope = column.find_ancestor(exp.Select)
+        while scope is not None and scope is not select:
+            if any(node.alias_or_name.lower() == name for node in _sources(scope)):
+                break
+            scope = scope.find_ancestor(exp.Select)
+        if scope is select:
+            raise AmbiguousTableError(column.table, offset=offset_of(column))
 
 
 def _sources(select: exp.Select) -> Iterator[exp.Expr]:

@@ -83,7 +83,6 @@ def test_the_error_of_an_unknown_column_names_the_table(bind_sql):
 @pytest.mark.parametrize(
     "sql",
     [
-        "SELECT rowid FROM orders",
         "SELECT x FROM orders, unnest([1, 2]) AS u(x)",
         "SELECT x FROM orders, (VALUES (1)) AS v(x)",
         "SELECT id AS a, a + 1 AS b FROM orders WHERE b > 5",

@@ -101,8 +101,10 @@ def test_columns_with_a_namespace_follow_the_alias(sql: str, expected: str) -> N
 
 
 def test_two_tables_under_one_name_are_refused() -> None:
-    with pytest.raises(ProgrammingError, match='called "t"'):
-        parse("SELECT * FROM a.t, b.t")
+    for sql in ("SELECT * FROM a.t, a.t", "SELECT t.x FROM a.t, b.t", "SELECT * FROM a.t t, b.t t"):
+        with pytest.raises(ProgrammingError, match='called "t"'):
+            parse(sql)
+    assert names("SELECT *, b.t.x FROM a.t, b.t") == ["a.t", "b.t"]
     assert names("SELECT * FROM a.t x, b.t") == ["a.t", "b.t"]
 
 

@@ -28,7 +28,9 @@ _TYPES: Final = {
 }  # fmt: skip
 _TYPE: Final = re.compile(rf"\b(?:{'|'.join(_TYPES)})\b")
 # Names that stand in the engine's text for what the user wrote.
-_HIDDEN: Final = re.compile(r"__(?:scan|file|col)_|icesql_\w+_[0-9a-f]{32}|\bq\.c\d+\b|#\d+")
+_HIDDEN: Final = re.compile(
+    r"__(?:(?:scan|file|col)_|row\b)|icesql_\w+_[0-9a-f]{32}|\bq\.c\d+\b|#\d+"
+)
 _CANDIDATES: Final = re.compile(r"\s*\n\s*(?:Candidate|Did you mean)\b.*", re.DOTALL)
 _SETTING: Final = re.compile(r"""[,;]? ?(?:or )?(?:Use |use )?"?SET [a-z_]+ ?=.*""", re.DOTALL)
 _NAME: Final = re.compile(r'"([^"]+)"')

@@ -42,7 +42,6 @@ _BEFORE_COLON: Final = frozenset(
         TokenType.R_PAREN,
         TokenType.R_BRACKET,
         TokenType.R_BRACE,
-        TokenType.L_BRACKET,
         TokenType.PLACEHOLDER,
     }
 )
@@ -227,6 +226,8 @@ def _is_parameter(before: Token | None, colon: Token, tokens: Sequence[Token], i
         return False
     name = tokens[index + 1]
     adjoins = name.start == colon.end + 1
+    if before.token_type == TokenType.L_BRACKET and name.token_type == TokenType.NUMBER:
+        return False  # the end of a slice; names there stand in parentheses by now
     return adjoins and name.text.replace("_", "a").isalnum() and name.token_type != TokenType.STRING
 
 

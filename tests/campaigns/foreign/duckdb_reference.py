@@ -82,7 +82,7 @@ def _comparable(kind: Any) -> str | None:
     """The type to cast to so that a value can be compared, None where it already can."""
     name = str(kind.id).lower()
     if name in _AS_TEXT:
-        return "VARCHAR"
+        return "JSON" if name == "variant" else "VARCHAR"
     match name:
         case "list" | "array":
             inner = _comparable(kind.children[0][1])

@@ -68,6 +68,12 @@ def referee() -> Iterator[Any]:
 
 
 WORDS = [
+    # Tables of one name, and all rows so far of a recursive query.
+    "SELECT * FROM t, other.t ORDER BY ALL",
+    "SELECT demo.t.i, other.t.i, g.x FROM demo.t, other.t, t AS g WHERE demo.t.i < other.t.i AND other.t.g = 'bus' ORDER BY ALL",
+    "SELECT other.t.i, other.t.s.a FROM demo.t RIGHT JOIN other.t ON demo.t.i = other.t.i + 3 WHERE other.t.i IN (SELECT t.i FROM t) ORDER BY ALL",
+    "WITH RECURSIVE r(i, p) AS (SELECT 1, 10 UNION ALL SELECT n.i + 1, a.p + 10 FROM r n JOIN recurring.r a ON a.i = n.i WHERE n.i < 3) SELECT p FROM r ORDER BY i",
+    "WITH RECURSIVE r AS (SELECT i, x FROM t WHERE i = 1 UNION SELECT t.i, t.x FROM t, recurring.r AS a WHERE t.i = a.i + 1) SELECT * FROM r ORDER BY i",
     # What sqlglot's tree has no place for.
     "SELECT i, last(x IGNORE NULLS) OVER (ORDER BY i) FROM t ORDER BY i",
     "SELECT i, first(x IGNORE NULLS) OVER (ORDER BY i DESC) FROM t ORDER BY i",
@@ -204,5 +210,14 @@ def test_an_error_is_placed_in_the_user_s_text(connection: icesql.Connection) ->
     with pytest.raises(UnsupportedSqlError) as refused:
         connection.execute("SELECT i FROM t WHERE current_setting('x') = ''")
     assert refused.value.offset == 22
-    with pytest.raises(AmbiguousTableError):
-        connection.execute("SELECT 1 FROM t, t")
+    for sql in (
+        "SELECT 1 FROM t, t",
+        "SELECT 1 FROM demo.t, other.t WHERE t.i = 1",
+        "SELECT (SELECT t.i) FROM demo.t, other.t",
+        "SELECT 1 FROM t, other.t AS t",
+    ):
+        with pytest.raises(AmbiguousTableError):
+            connection.execute(sql)
+    for sql in ("SELECT rowid FROM t", "SELECT t.rowid FROM t"):
+        with pytest.raises(ColumnNotFoundError, match="_pos"):
+            connection.execute(sql)
