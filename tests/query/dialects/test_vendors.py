@@ -130,6 +130,12 @@ def test_statements(dialect: str, sql: str, expected: list[Any]) -> None:
             38,
         ),
         ("snowflake", "SELECT array_construct(1) AS a, a[0:1]", "", 8),
+        (
+            "snowflake",
+            "SELECT 1 FROM VALUES (1) a(x), VALUES (2) b(x) WHERE a.x = b.x(+)",
+            "an outer join by (+)",
+            56,
+        ),
         ("snowflake", "SELECT try_to_geography('x')", "try_to_geography()", 8),
     ],
 )

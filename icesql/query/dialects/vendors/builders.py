@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -29,6 +30,7 @@ _SNOWFLAKE_UNITS: Final = {
     "min": "minute", "m": "minute", "ss": "second", "s": "second", "sec": "second",
     "ms": "millisecond", "us": "microsecond",
 }  # fmt: skip
+_PATH: Final = re.compile(r"\$(?:\.[A-Za-z_]\w*|\[[0-9]+\])*", re.ASCII)
 _FINE: Final = ("microsecond", "millisecond", "second", "minute", "hour")
 
 
@@ -251,6 +253,18 @@ def regexp_replace(self: Translation, node: exp.Expr, given: Arguments) -> exp.E
     return _kinded(made, "text")
 
 
+def json_extract_scalar(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
+    """``json_extract_scalar(text, '$.a.b')``: NULL for what is no scalar."""
+    path = _constant(self, node, "a path", given[1])
+    if not _PATH.fullmatch(path):
+        raise self.refuse(f"the path '{path}' of json_extract_scalar()", given[1])
+    text = (
+        "CASE WHEN json_type($1, $2) NOT IN ('OBJECT', 'ARRAY', 'NULL') "
+        "THEN json_extract_string($1, $2) END"
+    )
+    return _kinded(filled(text, *given), "text")
+
+
 def decode(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     """``DECODE(x, a, b, …, default)``: NULL equals NULL."""
     value, rest = given[0], given[1:]
@@ -363,6 +377,7 @@ BUILDERS: Final[dict[str, Callable[[Translation, exp.Expr, Arguments], exp.Expr]
         format_datetime,
         greatest,
         joined,
+        json_extract_scalar,
         least,
         listagg,
         parsed_date,

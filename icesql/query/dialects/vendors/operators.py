@@ -61,6 +61,12 @@ def rewritten(self: Translation, node: exp.Expr) -> exp.Expr | None:
             return None
         case exp.Lateral() if isinstance(node.this, exp.Subquery):
             return None
+        case exp.Any() | exp.All() if not isinstance(node.this, exp.Query | exp.Subquery):
+            raise self.refuse(f"{node.key.upper()} of a list", node)
+        case exp.Any() | exp.All() if isinstance(node.parent, exp.Like | exp.ILike):
+            raise self.refuse(f"LIKE {node.key.upper()}", node)
+        case exp.Column() if node.args.get("join_mark"):
+            raise self.refuse("an outer join by (+)", node, "write LEFT JOIN")
         case exp.In() if node.args.get("unnest"):
             raise self.refuse("IN UNNEST", node)
         case exp.DPipe() | exp.Concat():
@@ -283,6 +289,9 @@ def cast(
             return _to_text(self, node, value, given, to, word)
         case "timestamp" | "timestamptz" | "time":
             _check_precision(self, node, value, given, to)
+            if isinstance(value, exp.Literal) and value.name.endswith(" UTC"):
+                # As a condition on it prunes.
+                value.set("this", value.name.removesuffix(" UTC") + "+00:00")
             to.set("expressions", None)
     return None
 
