@@ -210,7 +210,7 @@ def write_literal(node: exp.Expr) -> str:
             return str(node.this)
         case exp.Neg():
             return f"(-{write_literal(node.this)})"
-        case exp.Cast() if isinstance(node.to.this, exp.DType):
+        case exp.Cast() if isinstance(node.to.this, exp.DataType.Type):
             name = _TYPE_NAMES.get(node.to.this, node.to.this.value)
             sizes = ", ".join(str(each.name) for each in node.to.expressions)
             return f"CAST({write_literal(node.this)} AS {name}{sizes and f'({sizes})'})"

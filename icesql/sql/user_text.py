@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from sqlglot import exp
 
 if TYPE_CHECKING:
-    from sqlglot.tokenizer_core import Token
+    from sqlglot.tokens import Token
 
 TABLE: Final = "table"
 VALUE: Final = "value"

@@ -76,7 +76,7 @@ def _is_exact(condition: exp.Expr, pushed: Sequence[PushedConjunct]) -> bool:
         node = stack.pop()
         match node:
             case exp.And() | exp.Or() | exp.Paren():
-                stack += [each for each in node.args.values() if isinstance(each, exp.Expr)]
+                stack += [each for each in node.args.values() if isinstance(each, exp.Expression)]
             case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
                 if sorted(map(_kind, (node.this, node.expression))) != ["column", "constant"]:
                     return False

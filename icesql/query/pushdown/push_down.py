@@ -40,7 +40,7 @@ _LIMIT_PARTS: Final = frozenset(
 # Conditions that EXPLAIN lists.
 _MOST_TOLD: Final = 200
 # The names that a SELECT gives and what they stand for, None where that is not known for certain.
-SelectList = list[tuple[str, exp.Expr | None]]
+SelectList = list[tuple[str, "exp.Expr | None"]]
 _UNION_PARTS: Final = frozenset({"this", "expression", "distinct", "with_"})
 # A select list of these gives one row for each row that comes in.
 _ROW_BY_ROW: Final = (

@@ -20,6 +20,7 @@ from icesql.sql.parser.literal_list import held
 if TYPE_CHECKING:
     from icesql.context import QueryContext
 
+_Type: Final = exp.DataType.Type
 Resolve = Callable[[exp.Column], t.NestedField | None]
 
 _COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ,
@@ -99,13 +100,13 @@ class SparkConditions:
         node = node.unnest()
         if isinstance(node, exp.Column):
             return _type(node, resolve)
-        inner = node.this if isinstance(node.this, exp.Expr) else None
+        inner = node.this if isinstance(node.this, exp.Expression) else None
         made: t.IcebergType
         if isinstance(node, exp.TsOrDsToDate | exp.Date) and len(_given(node)) == 1:
             found, made = _type(inner, resolve), t.DATE
         elif isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
             found, made = _type(inner, resolve), t.DATE
-            if node.to.this is not exp.DType.DATE or node.args.get("format"):
+            if node.to.this is not _Type.DATE or node.args.get("format"):
                 return None
         elif isinstance(node, exp.Year):
             if isinstance(inner, exp.TsOrDsToDate):
@@ -141,11 +142,11 @@ class SparkConditions:
             case t.StringType():
                 return "\\" not in node.name
             case t.DateType():
-                return self._time(node.name, exp.DType.DATE, column)
+                return self._time(node.name, _Type.DATE, column)
             case t.TimestampType():
-                return self._time(node.name, exp.DType.TIMESTAMPNTZ, column)
+                return self._time(node.name, _Type.TIMESTAMPNTZ, column)
             case t.TimestamptzType():
-                return self._time(node.name, exp.DType.TIMESTAMPTZ, column)
+                return self._time(node.name, _Type.TIMESTAMPTZ, column)
             case _:
                 return False
 
@@ -156,17 +157,26 @@ class SparkConditions:
         """A literal of a time beside a column: written in full, and the same instant to both."""
         local = bool(_DATE.fullmatch(text) or _TIME.fullmatch(text))
         match kind, column:
-            case exp.DType.DATE, t.DateType():
+            case _Type.DATE, t.DateType():
                 return bool(_DATE.fullmatch(text)) and _moment(text) is not None
-            case exp.DType.DATE, t.TimestampType():
+            case _Type.DATE, t.TimestampType():
                 return bool(_DATE.fullmatch(text)) and _moment(text) is not None
-            case exp.DType.DATE, t.TimestamptzType():
+            case _Type.DATE, t.TimestamptzType():
                 return bool(_DATE.fullmatch(text)) and self._is_one_instant(text)
-            case ((exp.DType.TIMESTAMPNTZ | exp.DType.TIMESTAMP), t.TimestampType()):
+            case (
+                (_Type.TIMESTAMPNTZ | _Type.TIMESTAMP),
+                t.TimestampType(),
+            ):
                 return local and _moment(text) is not None
-            case ((exp.DType.TIMESTAMPTZ | exp.DType.TIMESTAMPLTZ), t.TimestamptzType()):
+            case (
+                (_Type.TIMESTAMPTZ | _Type.TIMESTAMPLTZ),
+                t.TimestamptzType(),
+            ):
                 return bool(_ZONED.fullmatch(text)) or (local and self._is_one_instant(text))
-            case ((exp.DType.TIMESTAMPTZ | exp.DType.TIMESTAMPLTZ), t.TimestampType()):
+            case (
+                (_Type.TIMESTAMPTZ | _Type.TIMESTAMPLTZ),
+                t.TimestampType(),
+            ):
                 # Spark takes the column for local times of the session.
                 return self._utc and (bool(_ZONED.fullmatch(text)) or local)
             case _:

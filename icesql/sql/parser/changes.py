@@ -22,7 +22,7 @@ from icesql.sql.positions import syntax_error
 _KINDS: Final = ("VERSION", "TIMESTAMP")
 _VALUES: Final = frozenset({TokenType.STRING, TokenType.VAR, TokenType.IDENTIFIER})
 
-Value = Callable[[int], tuple[exp.Expr | None, int]]
+Value = Callable[[int], "tuple[exp.Expr | None, int]"]
 
 
 class ChangesReader:

@@ -27,7 +27,7 @@ from icesql.sql.spark_text.lexer import (
 from icesql.sql.spark_text.values import spark_literal, spark_name
 
 if TYPE_CHECKING:
-    from sqlglot.tokenizer_core import Token
+    from sqlglot.tokens import Token
 
     from icesql.sql.statement import TableReference
 

@@ -10,10 +10,10 @@ from icesql.errors import DataError
 from icesql.sql.parameters import literal
 
 _TYPES: Final = {
-    exp.DType.TIMESTAMPNTZ: "TIMESTAMP_NTZ",
-    exp.DType.TIMESTAMPTZ: "TIMESTAMP_LTZ",
+    exp.DataType.Type.TIMESTAMPNTZ: "TIMESTAMP_NTZ",
+    exp.DataType.Type.TIMESTAMPTZ: "TIMESTAMP_LTZ",
 }
-_REFUSED: Final = (exp.DType.TIME, exp.DType.TIMESTAMP_NS)
+_REFUSED: Final = (exp.DataType.Type.TIME, exp.DataType.Type.TIMESTAMP_NS)
 
 
 def spark_name(name: str) -> str:
@@ -51,7 +51,7 @@ def _written(node: exp.Expr) -> str:
             kind = node.to.this
             if kind in _REFUSED:
                 raise DataError("a time of day or of nanoseconds is no value of Spark's SQL")
-            if kind is exp.DType.UUID:
+            if kind is exp.DataType.Type.UUID:
                 return _written(node.this)
             name = _TYPES.get(kind, kind.value)
             sizes = ", ".join(str(each.name) for each in node.to.expressions)

@@ -16,7 +16,7 @@ from icesql.query.dialects.vendors.table import filled
 if TYPE_CHECKING:
     from icesql.query.dialects.vendors.translation import Translation
 
-Arguments = list[exp.Expr]
+Arguments = list["exp.Expr"]
 _UNITS: Final = {
     "microsecond": "microsecond", "millisecond": "millisecond", "second": "second",
     "minute": "minute", "hour": "hour", "day": "day", "week": "week", "month": "month",
@@ -114,6 +114,9 @@ def date_diff(self: Translation, node: exp.Expr, given: Arguments) -> exp.Expr:
     kinds = {_moment(self, node, each) for each in given[1:]}
     if "timestamptz" in kinds and len(kinds) > 1:
         raise self.refuse(f"{node.name.lower()}() of times with and without a zone", node)
+    if unit == "week" and self.dialect == "snowflake":
+        text = "date_diff('day', date_trunc('week', $1), date_trunc('week', $2)) // 7"
+        return _kinded(exp.Paren(this=filled(text, given[1], given[2])), "integer")
     function = "date_sub" if self.dialect == "trino" else "date_diff"
     return _kinded(filled(f"{function}('{unit}', $1, $2)", given[1], given[2]), "integer")
 

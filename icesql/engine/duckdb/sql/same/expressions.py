@@ -111,7 +111,7 @@ class Comparison(Struct, frozen=True):
                 return self._call(found, ("row",), node.expressions)
             case exp.Date() | exp.TsOrDsToDate():
                 return _only(node, ("this",)) and self._cast_of(
-                    node.this, exp.DataType(this=exp.DType.DATE), found
+                    node.this, exp.DataType(this=exp.DataType.Type.DATE), found
                 )
             case exp.TimestampTrunc() | exp.DateTrunc():
                 return self._of_unit(node, node.args.get("unit"), node.this, found, _TRUNCATIONS)
@@ -202,7 +202,7 @@ class Comparison(Struct, frozen=True):
                 return found["type"] == wanted and self.same(node.this, found["children"][0])
             case exp.Boolean() as value:
                 wanted = "COMPARE_DISTINCT_FROM" if negated else "COMPARE_NOT_DISTINCT_FROM"
-                boolean = exp.DataType(this=exp.DType.BOOLEAN)
+                boolean = exp.DataType(this=exp.DataType.Type.BOOLEAN)
                 return (
                     found["type"] == wanted
                     and self._cast_of(node.this, boolean, found["left"])
@@ -293,7 +293,7 @@ class Comparison(Struct, frozen=True):
         arguments: list[exp.Expr] = []
         for name in node.arg_types:
             value = node.args.get(name)
-            if isinstance(value, exp.Expr):
+            if isinstance(value, exp.Expression):
                 arguments.append(value)
             elif isinstance(value, list):
                 arguments += value

@@ -62,7 +62,7 @@ def _compared(found: Node, kind: str, names: list[str], values: LiteralList) -> 
     if column["type"] != "COLUMN_REF" or list(column["column_names"]) != names:
         return None
     if values.kind == "date":
-        date = exp.DataType(this=exp.DType.DATE)
+        date = exp.DataType(this=exp.DataType.Type.DATE)
         if literal["type"] != "OPERATOR_CAST" or literal.get("try_cast"):
             return None
         if not same_type(date, literal["type_expr"]):

@@ -293,7 +293,7 @@ class _Marker:
             for each in value if isinstance(value, list) else [value]:
                 if isinstance(each, exp.Join):
                     each = each.args.get("on")
-                if isinstance(each, exp.Expr):
+                if isinstance(each, exp.Expression):
                     for nested in nested_queries(each):
                         self._by_place(nested, others)
 

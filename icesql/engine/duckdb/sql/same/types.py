@@ -9,34 +9,34 @@ from sqlglot import exp
 
 # The first name of each is DuckDB's own; a test compares the rest with it in DuckDB.
 NAMES: Final[dict[exp.DType, tuple[str, ...]]] = {
-    exp.DType.BOOLEAN: ("BOOLEAN", "BOOL", "LOGICAL"),
-    exp.DType.TINYINT: ("TINYINT", "INT1"),
-    exp.DType.SMALLINT: ("SMALLINT", "INT2", "SHORT", "INT16"),
-    exp.DType.INT: ("INTEGER", "INT", "INT4", "INT32", "SIGNED"),
-    exp.DType.BIGINT: ("BIGINT", "INT8", "LONG", "INT64"),
-    exp.DType.INT128: ("HUGEINT", "INT128"),
-    exp.DType.UTINYINT: ("UTINYINT",),
-    exp.DType.USMALLINT: ("USMALLINT",),
-    exp.DType.UINT: ("UINTEGER",),
-    exp.DType.UBIGINT: ("UBIGINT",),
-    exp.DType.UINT128: ("UHUGEINT",),
-    exp.DType.FLOAT: ("FLOAT", "REAL", "FLOAT4"),
-    exp.DType.DOUBLE: ("DOUBLE", "FLOAT8"),
-    exp.DType.DECIMAL: ("DECIMAL", "NUMERIC", "DEC"),
-    exp.DType.TEXT: ("VARCHAR", "TEXT", "STRING", "BPCHAR"),
-    exp.DType.VARCHAR: ("VARCHAR",),
-    exp.DType.DATE: ("DATE",),
-    exp.DType.TIME: ("TIME",),
-    exp.DType.TIMESTAMP: ("TIMESTAMP", "TIMESTAMP_US"),
-    exp.DType.TIMESTAMPNTZ: ("TIMESTAMP", "DATETIME"),
-    exp.DType.TIMESTAMP_S: ("TIMESTAMP_S",),
-    exp.DType.TIMESTAMP_MS: ("TIMESTAMP_MS",),
-    exp.DType.TIMESTAMP_NS: ("TIMESTAMP_NS",),
-    exp.DType.TIMESTAMPTZ: ("TIMESTAMPTZ", "TIMESTAMP WITH TIME ZONE"),
-    exp.DType.UUID: ("UUID",),
-    exp.DType.VARBINARY: ("BLOB", "BYTEA", "BINARY", "VARBINARY"),
+    exp.DataType.Type.BOOLEAN: ("BOOLEAN", "BOOL", "LOGICAL"),
+    exp.DataType.Type.TINYINT: ("TINYINT", "INT1"),
+    exp.DataType.Type.SMALLINT: ("SMALLINT", "INT2", "SHORT", "INT16"),
+    exp.DataType.Type.INT: ("INTEGER", "INT", "INT4", "INT32", "SIGNED"),
+    exp.DataType.Type.BIGINT: ("BIGINT", "INT8", "LONG", "INT64"),
+    exp.DataType.Type.INT128: ("HUGEINT", "INT128"),
+    exp.DataType.Type.UTINYINT: ("UTINYINT",),
+    exp.DataType.Type.USMALLINT: ("USMALLINT",),
+    exp.DataType.Type.UINT: ("UINTEGER",),
+    exp.DataType.Type.UBIGINT: ("UBIGINT",),
+    exp.DataType.Type.UINT128: ("UHUGEINT",),
+    exp.DataType.Type.FLOAT: ("FLOAT", "REAL", "FLOAT4"),
+    exp.DataType.Type.DOUBLE: ("DOUBLE", "FLOAT8"),
+    exp.DataType.Type.DECIMAL: ("DECIMAL", "NUMERIC", "DEC"),
+    exp.DataType.Type.TEXT: ("VARCHAR", "TEXT", "STRING", "BPCHAR"),
+    exp.DataType.Type.VARCHAR: ("VARCHAR",),
+    exp.DataType.Type.DATE: ("DATE",),
+    exp.DataType.Type.TIME: ("TIME",),
+    exp.DataType.Type.TIMESTAMP: ("TIMESTAMP", "TIMESTAMP_US"),
+    exp.DataType.Type.TIMESTAMPNTZ: ("TIMESTAMP", "DATETIME"),
+    exp.DataType.Type.TIMESTAMP_S: ("TIMESTAMP_S",),
+    exp.DataType.Type.TIMESTAMP_MS: ("TIMESTAMP_MS",),
+    exp.DataType.Type.TIMESTAMP_NS: ("TIMESTAMP_NS",),
+    exp.DataType.Type.TIMESTAMPTZ: ("TIMESTAMPTZ", "TIMESTAMP WITH TIME ZONE"),
+    exp.DataType.Type.UUID: ("UUID",),
+    exp.DataType.Type.VARBINARY: ("BLOB", "BYTEA", "BINARY", "VARBINARY"),
 }
-_LENGTHS_MEAN_NOTHING: Final = (exp.DType.TEXT, exp.DType.VARCHAR)
+_LENGTHS_MEAN_NOTHING: Final = (exp.DataType.Type.TEXT, exp.DataType.Type.VARCHAR)
 _DEFAULT_DECIMAL: Final = ["18", "3"]
 
 
@@ -50,7 +50,7 @@ def same_type(to: exp.Expr | None, found: Mapping[str, Any]) -> bool:
     if to.this in _LENGTHS_MEAN_NOTHING:
         return not to.expressions
     written = [_whole(each) for each in found.get("children", ())]
-    if to.this is exp.DType.DECIMAL and not written:
+    if to.this is exp.DataType.Type.DECIMAL and not written:
         written = list(_DEFAULT_DECIMAL)
     return written == [each.name for each in to.expressions]
 
