@@ -184,7 +184,7 @@ def rewrite_tokens(tokens: Sequence[Token], sql: str, *, duckdb: bool) -> Rewrit
             token = _like(token, TokenType.NUMBER, str(int(token.text, 16)))
         elif kind == TokenType.JOIN and not _is_join_word(before):
             made.append(_like(token, TokenType.INNER, "INNER"))
-        elif kind == TokenType.COLON and _is_parameter(before, token, tokens, index):
+        elif kind == TokenType.COLON and _is_parameter(made, token, tokens, index):
             # A prefix alias (a: expression) would take any word for its name, also SELECT.
             made += _placed_parameter(token, tokens[index + 1])
             skipped = True
@@ -221,9 +221,12 @@ def _is_join_word(before: Token | None) -> bool:
     return before is not None and before.text.upper() in _JOIN_WORDS
 
 
-def _is_parameter(before: Token | None, colon: Token, tokens: Sequence[Token], index: int) -> bool:
-    if before is None or before.token_type in _BEFORE_COLON or index + 1 >= len(tokens):
+def _is_parameter(made: Sequence[Token], colon: Token, tokens: Sequence[Token], index: int) -> bool:
+    if not made or made[-1].token_type in _BEFORE_COLON or index + 1 >= len(tokens):
         return False
+    in_bracket = made[-1].token_type == TokenType.L_BRACKET
+    if in_bracket and len(made) > 1 and made[-2].token_type in _BEFORE_COLON:
+        return False  # a slice, and not a list
     name = tokens[index + 1]
     adjoins = name.start == colon.end + 1
     if before.token_type == TokenType.L_BRACKET and name.token_type == TokenType.NUMBER:
