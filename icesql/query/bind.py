@@ -11,6 +11,7 @@ from icesql.query.bound import BoundQuery, ScanNote
 from icesql.query.change_scan import change_scan
 from icesql.query.columns import bind_columns
 from icesql.query.constants.current_time import stop_clock
+from icesql.query.dialects.translate import translate, translated_travels
 from icesql.query.files import bind_files
 from icesql.query.metadata_scan import Found, load, metadata_scan
 from icesql.query.names import select_scopes
@@ -57,8 +58,9 @@ def bind(
         raise statement.refused
     tree = statement.tree.copy()
     # A wrong time is an error before any catalog is asked.
-    travels = [at_instant(reference.travel, query) for reference in statement.references]
-    tables = _open_tables(statement.references, names, query)
+    references = translated_travels(statement, query.settings.timezone)
+    travels = [at_instant(reference.travel, query) for reference in references]
+    tables = _open_tables(references, names, query)
     scans, resolved, notes = [], [], []
     for reference, written, found in zip(statement.references, travels, tables, strict=True):
         table, metadata_table = found.table, found.metadata_table
@@ -91,10 +93,9 @@ def bind(
         )
     if statement.user_text is None or query.settings.engine != "local":
         name_nested_queries(tree, statement.references)
-    if statement.translated:
-        from icesql.query.dialects.vendors.translation import translate
-
-        translate(tree, [scan.schema for scan in scans], statement.translated)
+    if statement.translated and spark is None:
+        schemas = [scan.schema for scan in scans]
+        translate(tree, schemas, statement.translated, query.settings.timezone)
     edits = stop_clock(tree, query)
     scopes = select_scopes(tree, [scan.schema for scan in scans])
     has_lists = type_lists(scopes, scans)

@@ -14,6 +14,7 @@ from sqlglot import exp
 from icesql.errors import similar_names
 from icesql.sql.engine_functions import is_file_function, is_known, known_names, refusal
 from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.spark_text.table_names import DIALECT, spark_functions
 
 QUERY_WORDS: Final = ("SELECT", "WITH", "FROM", "VALUES", "(")
 COMMAND_WORDS: Final = ("EXPLAIN", "SHOW", "DESCRIBE", "DESC", "SET", "RESET", "USE")
@@ -166,6 +167,17 @@ def check_tree(tree: exp.Expr, *, files: bool = False, functions: bool = True) -
                 raise unsupported(_statement_name(node), node, _READ_ONLY)
             case _:
                 pass
+
+
+def check_spark_functions(tree: exp.Expr) -> None:
+    """Refuse functions that the table of Spark's dialect has not. Raises UnsupportedSqlError."""
+    for node in tree.find_all(exp.Anonymous):
+        name = node.name.lower()
+        if name in spark_functions() or name in _TABLE_FUNCTIONS:
+            continue
+        near = similar_names(name, sorted(spark_functions()), 1)
+        hint = f"did you mean {near[0]}()?" if near else "it is not in the table of its functions"
+        raise unsupported(f"the function {name}() in {DIALECT}", node, hint)
 
 
 def check_functions(tree: exp.Expr, *, files: bool = False) -> None:

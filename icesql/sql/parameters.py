@@ -36,7 +36,8 @@ class Parameters:
         if isinstance(values, (str, bytes, bytearray)):
             raise ProgrammingError("parameters must be a sequence, not a string; pass [value]")
         self._values = values
-        self._next = 0
+        # How many ``?`` were read; set back to bind another tree of the same statement.
+        self.place = 0
         self._label: int | str = 0
         self._used: set[int | str] = set()
 
@@ -99,7 +100,7 @@ class Parameters:
 
     def reader(self) -> ParameterReader:
         """The values from here on, for one who finds the parameters in the text by itself."""
-        return ParameterReader(self, self._next)
+        return ParameterReader(self, self.place)
 
     def finish(self) -> None:
         """Raises ProgrammingError if values were given that no statement asked for."""
@@ -121,8 +122,8 @@ class Parameters:
     def _value_of(self, node: exp.Expr) -> Any:
         label = _label(node)
         if label is None:
-            self._next += 1
-            label = self._next
+            self.place += 1
+            label = self.place
         values = self._values
         shown = f"${label}" if isinstance(label, int) else f":{label}"
         match values:
@@ -174,7 +175,7 @@ class ParameterReader:
 
     def check(self) -> None:
         """Raises ProgrammingError unless as many were read as the tree has."""
-        if self._read != self._parameters._next:
+        if self._read != self._parameters.place:
             raise ProgrammingError("a parameter stands where Spark reads none")
 
 

@@ -10,12 +10,12 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError
 from sqlglot.tokens import Token, TokenType
 
-from icesql.errors import Error, SqlSyntaxError, placing, position
+from icesql.errors import Error, SqlSyntaxError, UnsupportedSqlError, placing, position
 from icesql.sql.acceptance import (
     COMMAND_WORDS,
     QUERY_WORDS,
     REFUSED_STATEMENTS,
-    check_functions,
+    check_spark_functions,
     check_tree,
 )
 from icesql.sql.commands import read_command
@@ -43,6 +43,7 @@ from icesql.sql.parser.duckdb_forms import Forms, read_forms
 from icesql.sql.parser.gathering import gather
 from icesql.sql.parser.literal_list import Lists, take_lists
 from icesql.sql.parser.own_calls import TRANSLATED, mark_calls, unmark_calls
+from icesql.sql.parser.own_functions import hide_calls, show_calls
 from icesql.sql.parser.places import place_nodes
 from icesql.sql.parser.token_rewriting import rewrite_tokens
 from icesql.sql.parser.travel import cut_travels
@@ -55,6 +56,7 @@ from icesql.sql.user_text import LIST, Edit, UserText, nameless_columns, token_p
 from icesql.stack import with_room
 
 _NUMBERS_ARE_SECONDS = ("spark", "spark2", "databricks")
+SPARK_TABLE = "spark"
 _SPARK = ("spark", "spark2", "databricks", "hive")
 
 
@@ -181,7 +183,13 @@ class _Parse:
         forms = read_forms(tokens) if isinstance(self._reader, Icesql) else None
         check_tokens(tokens if forms is None else forms.tokens)
         check_commands_in_from(tokens)
-        tree, engine_text = self._tree(list(tokens), forms)
+        try:
+            tree, engine_text = self._tree(list(tokens), forms, calls=self._spark)
+        except SqlSyntaxError:
+            other = self._spark_text(tokens) if self._spark else None
+            if isinstance(other, UnsupportedSqlError):
+                raise other from None  # what Spark has and icesql refuses by name
+            raise
         if isinstance(tree, exp.Values):
             tree = exp.select("*").from_(tree, copy=False)
         # Spark's functions are not those of the local engine, and which engine it is comes later.
@@ -217,38 +225,63 @@ class _Parse:
         )
 
     def _spark_query(self, tree: exp.Expr, tokens: Sequence[Token]) -> Query:
-        from icesql.sql.spark_text.spark_text import spark_text, travels
-
-        clauses = travels(tree)
-        given = self._values.reader()
+        """A query in Spark's spelling: a tree for the local engine, a text for Spark."""
+        first = self._values.place
+        spark = self._spark_text(tokens)
+        self._values.place = first
         tree = self._values.bind(tree, [])
         gather(tree)
         references = take_references(tree, [], seconds=self._seconds)
         text = self._sql[tokens[0].start : tokens[-1].end + 1]
         made = cast("exp.Expression", tree)
         try:
-            spark: Any = spark_text(
+            # The local engine gets the statement by the table of Spark's functions.
+            check_spark_functions(tree)
+        except Error as error:
+            return Query(made, references, text, spark=spark, refused=error, translated=SPARK_TABLE)
+        files = take_files(tree, []) if self._files else ()
+        return Query(made, references, text, files, spark=spark, translated=SPARK_TABLE)
+
+    def _spark_text(self, tokens: Sequence[Token]) -> Any:
+        """The statement for the Spark engine, or the error that is against running it there."""
+        from icesql.sql.spark_text.spark_text import spark_text, travels
+
+        try:
+            # sqlglot's own reading of Spark's functions: it says what the text reads and prunes.
+            tree, _ = self._tree(list(tokens), None)
+            if isinstance(tree, exp.Values):
+                tree = exp.select("*").from_(tree, copy=False)
+            check_tree(tree, files=self._files, functions=False)
+            clauses = travels(tree)
+            given = self._values.reader()
+            tree = self._values.bind(tree, [])
+            gather(tree)
+            references = take_references(tree, [], seconds=self._seconds)
+            found = spark_text(
                 self._sql,
                 tokens,
                 lambda blanked: tokenize(blanked, self._reader),
-                cast("exp.Expression", tree.copy()),
+                cast("exp.Expression", tree),
                 references,
                 clauses,
                 given,
             )
             given.check()
         except Error as error:
-            spark = error
-        try:
-            check_functions(tree, files=self._files)
-        except Error as error:
-            return Query(made, references, text, spark=spark, refused=error)
-        files = take_files(tree, []) if self._files else ()
-        return Query(made, references, text, files, spark=spark)
+            return error
+        return found
 
-    def _tree(self, tokens: list[Token], forms: Forms | None) -> tuple[exp.Expr, str]:
+    def _tree(
+        self, tokens: list[Token], forms: Forms | None, *, calls: bool = False
+    ) -> tuple[exp.Expr, str]:
+        """The tree of a query, and its text for the engine's parser.
+
+        ``calls``: every call of Spark's stays a name and its arguments.
+        """
         sql, reader = self._sql, self._reader
         read = tokens if forms is None else forms.tokens
+        if calls:
+            read = hide_calls(read, reader)
         rewriting = rewrite_tokens(read, sql, duckdb=isinstance(reader, Icesql))
         deep = not is_shallow(nesting(tokens))
         try:
@@ -266,6 +299,8 @@ class _Parse:
             raise syntax_error("not a statement", tokens[0].start)
         travels.attach(tree)
         unmark_calls(tree)
+        if calls:
+            show_calls(tree)
         rewriting.mend(tree, files=self._files)
         if forms is not None:
             forms.mend(tree)

@@ -264,6 +264,8 @@ PARSERS = {
     "operators.py: _compare_as: build": "names of types that stand in the file",
     "nanos.py: _of_text: build": "names of types that stand in the function",
     "finer_types.py: _parsed: parse_one": "texts of the file, whose gaps take expressions",
+    "types.py: duckdb_type: build": "the name of a type; names of fields in it are quoted",
+    "casts.py: _plain: build": "the name of a type, made by types.py",
 }
 _TEMPLATES = "a template of spelled(): its gaps take expressions, the rest are words of the file"
 BUILT = {

@@ -5,19 +5,31 @@ from __future__ import annotations
 from typing import Final
 
 from sqlglot import exp
-from sqlglot.errors import ErrorLevel
+from sqlglot.errors import ErrorLevel, UnsupportedError
+
+from icesql.sql.positions import unsupported
 
 # sqlglot's generator takes about five frames of Python's 1,000 for a level.
 _MOST_LEVELS: Final = 60
 
 
+# The root of a tree that was translated from another dialect has this in its ``meta``.
+TRANSLATED: Final = "translated"
+
+
 def write_sql(tree: exp.Expr, dialect: str) -> str:
-    """The SQL of ``tree``, which may be changed by it."""
+    """The SQL of ``tree``, which may be changed by it.
+
+    Raises UnsupportedSqlError where a translated tree holds what ``dialect`` cannot say.
+    """
+    level = ErrorLevel.RAISE if tree.meta.get(TRANSLATED) else ErrorLevel.IGNORE
     try:
-        return str(tree.sql(dialect=dialect, unsupported_level=ErrorLevel.IGNORE, comments=False))
+        return str(tree.sql(dialect=dialect, unsupported_level=level, comments=False))
     except RecursionError:
         _shorten(tree, dialect)
-        return str(tree.sql(dialect=dialect, unsupported_level=ErrorLevel.IGNORE, comments=False))
+        return str(tree.sql(dialect=dialect, unsupported_level=level, comments=False))
+    except UnsupportedError as error:
+        raise unsupported(f"this translation ({error})", None) from error
 
 
 def _shorten(tree: exp.Expr, dialect: str) -> None:

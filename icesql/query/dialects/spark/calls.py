@@ -1,0 +1,83 @@
+"""Calls of functions: the row of the table that fits, its arguments converted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+from sqlglot import exp
+
+from icesql.errors import similar_names
+from icesql.query.dialects.spark import types as t
+from icesql.query.dialects.spark.casts import cast
+from icesql.query.dialects.spark.functions import table
+from icesql.query.dialects.spark.types import SparkType
+from icesql.query.dialects.templates import filled
+from icesql.sql.positions import unsupported
+from icesql.sql.spark_text.table_names import DIALECT as DIALECT
+
+
+class Typed(Struct, frozen=True):
+    """An expression in DuckDB's meaning and its type in Spark's."""
+
+    node: exp.Expr
+    type: SparkType
+
+
+def shown(types: Sequence[SparkType]) -> str:
+    """Types of arguments as messages show them."""
+    return ", ".join(map(str, types))
+
+
+def find(name: str, given: Sequence[SparkType], at: exp.Expr) -> table.Match:
+    """The row that takes arguments of these types. Raises UnsupportedSqlError at ``at``."""
+    rows = table.functions().get(name.lower())
+    if rows is None:
+        near = similar_names(name.lower(), list(table.functions()), 1)
+        hint = f"did you mean {near[0]}()?" if near else "it is not in the table of its functions"
+        raise unsupported(f"the function {name.lower()}() in {DIALECT}", at, hint)
+    if not table.takes_count(rows, len(given)):
+        counts = sorted({len(row.takes) for row in rows})
+        takes = " or ".join(map(str, counts))
+        raise unsupported(
+            f"{name.lower()}() with {len(given)} arguments in {DIALECT}", at, f"it takes {takes}"
+        )
+    match = table.resolve(rows, given)
+    if match is None:
+        raise unsupported(
+            f"{name.lower()}({shown(given)}) in {DIALECT}",
+            at,
+            "cast the arguments to types that it takes",
+        )
+    return match
+
+
+def converted(value: Typed, to: SparkType, at: exp.Expr) -> exp.Expr:
+    """``value`` as a function takes it. Raises UnsupportedSqlError at ``at``."""
+    if to == value.type or to.kind == "any" or to.kind == "null":
+        return value.node
+    made = cast(value.node, value.type, to)
+    if made is None:
+        raise unsupported(f"a {value.type} as {to} in {DIALECT}", at)
+    return made
+
+
+def applied(match: table.Match, given: Sequence[Typed], at: exp.Expr) -> Typed:
+    """The match's expression over its arguments."""
+    nodes = [converted(value, to, at) for value, to in zip(given, match.takes, strict=True)]
+    return Typed(filled(match.row.tree(len(nodes)), nodes), match.gives)
+
+
+def unified(values: Sequence[Typed], at: exp.Expr, what: str) -> tuple[list[exp.Expr], SparkType]:
+    """Values in the type that they have in common. Raises UnsupportedSqlError at ``at``."""
+    found = t.NULL
+    for value in values:
+        both = t.common(found, value.type)
+        if both is None or (
+            both.kind == "unknown"
+            and len(values) > 1
+            and any(v.type != values[0].type for v in values)
+        ):
+            raise unsupported(f"{what} of {found} and {value.type} in {DIALECT}", at, "cast them")
+        found = both
+    return [converted(value, found, at) for value in values], found

@@ -1,0 +1,149 @@
+"""Aggregates and window functions with what stands around them: DISTINCT, FILTER, OVER …"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+from sqlglot import exp
+
+AGGREGATES: Final = frozenset(
+    [
+        "any_value",
+        "approx_count_distinct",
+        "arg_max",
+        "arg_min",
+        "avg",
+        "bit_and",
+        "bit_or",
+        "bit_xor",
+        "bool_and",
+        "bool_or",
+        "corr",
+        "count",
+        "count_if",
+        "covar_pop",
+        "covar_samp",
+        "cume_dist",
+        "dense_rank",
+        "first",
+        "first_value",
+        "kurtosis",
+        "kurtosis_pop",
+        "lag",
+        "last",
+        "last_value",
+        "lead",
+        "list",
+        "listagg",
+        "max",
+        "median",
+        "min",
+        "mode",
+        "nth_value",
+        "ntile",
+        "percent_rank",
+        "quantile_cont",
+        "quantile_disc",
+        "rank",
+        "regr_avgx",
+        "regr_avgy",
+        "regr_count",
+        "regr_intercept",
+        "regr_r2",
+        "regr_slope",
+        "regr_sxx",
+        "regr_sxy",
+        "regr_syy",
+        "row_number",
+        "skewness",
+        "stddev_pop",
+        "stddev_samp",
+        "string_agg",
+        "sum",
+        "var_pop",
+        "var_samp",
+        "grouping",
+        "grouping_id",
+        "histogram",
+    ]
+)
+
+
+class Around(Struct):
+    """What stands around a call in the user's text, already in DuckDB's meaning."""
+
+    distinct: bool = False
+    filter: exp.Expr | None = None
+    window: exp.Window | None = None
+    order: exp.Order | None = None
+    ignore_nulls: bool = False
+
+
+def name_of(node: exp.Expr) -> str:
+    """The name of a call in a template, in lower case; empty for anything else."""
+    if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):
+        return str(node.name).lower()
+    return node.sql_name().lower() if isinstance(node, exp.Func) else ""
+
+
+def wrapped(tree: exp.Expr, around: Around) -> exp.Expr:
+    """``tree`` with each aggregate of its own put inside what stands around the user's call."""
+    calls: list[exp.Expr] = []
+    _collect(tree, calls)
+    for call in calls:
+        place = exp.Placeholder()
+        if call is tree:
+            tree = place
+        else:
+            call.replace(place)
+        made = _wrapped(call, around)
+        if place is tree:
+            tree = made
+        else:
+            place.replace(made)
+    return tree
+
+
+def _collect(node: exp.Expr, found: list[exp.Expr]) -> None:
+    """The outermost aggregates below ``node``, with a FILTER of the template's own."""
+    if isinstance(node, exp.Filter | exp.IgnoreNulls) or name_of(node) in AGGREGATES:
+        found.append(node)
+        return
+    if isinstance(node, exp.Query):
+        return
+    for child in list(node.iter_expressions()):
+        _collect(child, found)
+
+
+def _wrapped(call: exp.Expr, around: Around) -> exp.Expr:
+    own = call.this if isinstance(call, exp.Filter) else call
+    if around.distinct:
+        _make_distinct(own)
+    condition = call.expression.this if isinstance(call, exp.Filter) else None
+    given = around.filter
+    if given is not None:
+        given = given.copy()
+        condition = given if condition is None else exp.and_(condition, given, copy=False)
+    made = own.pop() if isinstance(call, exp.Filter) else call
+    if condition is not None:
+        made = exp.Filter(this=made, expression=exp.Where(this=condition))
+    if around.window is not None:
+        window = around.window.copy()
+        window.set("this", made)
+        return window
+    return made
+
+
+def _make_distinct(call: exp.Expr) -> None:
+    if isinstance(call, exp.Anonymous):
+        first, *rest = call.expressions
+        order = first if isinstance(first, exp.Order) else None
+        value = order.this if order is not None else first
+        made: exp.Expr = exp.Distinct(expressions=[value])
+        if order is not None:
+            order.set("this", made)
+            made = order
+        call.set("expressions", [made, *rest])
+    else:
+        call.set("this", exp.Distinct(expressions=[call.this]))

@@ -1,0 +1,254 @@
+"""Functions that take lambdas: transform, filter, exists, forall, aggregate, zip_with …"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlglot import exp
+
+from icesql.query.dialects.spark import types as t
+from icesql.query.dialects.spark.calls import DIALECT, Typed, converted
+from icesql.query.dialects.spark.functions.aggregates import Around
+from icesql.query.dialects.spark.scope import Scope
+from icesql.query.dialects.spark.types import SparkType
+from icesql.query.dialects.templates import duckdb
+from icesql.sql.positions import unsupported
+
+if TYPE_CHECKING:
+    from icesql.query.dialects.spark.expressions import Expressions
+
+    Special = Callable[[Expressions, exp.Anonymous, Around], Typed]
+
+
+def _depth(self: Expressions) -> int:
+    """How many variables of lambdas are in scope: names made of it never hide outer ones."""
+    return len(self.scope.variables)
+
+
+def _arguments(node: exp.Anonymous, least: int, most: int) -> list[exp.Expr]:
+    if not least <= len(node.expressions) <= most:
+        raise unsupported(
+            f"{node.name.lower()}() with {len(node.expressions)} arguments in {DIALECT}", node
+        )
+    return list(node.expressions)
+
+
+def _array(self: Expressions, node: exp.Expr) -> Typed:
+    value = self.of(node)
+    if value.type.kind != "array":
+        raise unsupported(f"{value.type} where a list belongs in {DIALECT}", node)
+    return value
+
+
+def _map(self: Expressions, node: exp.Expr) -> Typed:
+    value = self.of(node)
+    if value.type.kind != "map":
+        raise unsupported(f"{value.type} where a map belongs in {DIALECT}", node)
+    return value
+
+
+def _body(self: Expressions, node: exp.Expr, kinds: Sequence[SparkType]) -> tuple[list[str], Typed]:
+    """The names of a lambda's variables and its body, where they have these types."""
+    from icesql.query.dialects.spark.expressions import Expressions as Inner
+
+    if not isinstance(node, exp.Lambda):
+        raise unsupported(f"{node.key} where a lambda belongs in {DIALECT}", node)
+    names = [each.name for each in node.expressions]
+    if not 1 <= len(names) <= len(kinds):
+        raise unsupported(f"a lambda of {len(names)} variables here in {DIALECT}", node)
+    variables = dict(self.scope.variables)
+    variables.update((n.lower(), kind) for n, kind in zip(names, kinds, strict=False))
+    outer = self.scope
+    scope = Scope(outer.parent, outer.items, outer.aliases, variables, outer.windows)
+    return names, Inner(scope, self.queries).of(node.this)
+
+
+def _lambda(names: Sequence[str], body: exp.Expr) -> exp.Expr:
+    return exp.Lambda(
+        this=body, expressions=[exp.to_identifier(name, quoted=True) for name in names]
+    )
+
+
+def _condition(value: Typed, at: exp.Expr) -> exp.Expr:
+    return converted(value, t.BOOLEAN, at) if value.type.kind != "boolean" else value.node
+
+
+def _with_lambda(text: str, *arguments: exp.Expr) -> exp.Expr:
+    """``text`` whose gaps may be lambdas, which are written where they stand."""
+    return duckdb(text, *arguments)
+
+
+def _from_zero(names: Sequence[str], body: exp.Expr) -> exp.Expr:
+    """The body of a lambda whose second variable counts from 0 in Spark and from 1 in DuckDB."""
+    if len(names) > 1:
+        for each in list(body.find_all(exp.Identifier)):
+            if each.name == names[1] and not isinstance(each.parent, exp.Column):
+                made = exp.Paren(this=exp.Sub(this=each.copy(), expression=exp.Literal.number(1)))
+                if each is body:
+                    return made
+                each.replace(made)
+    return body
+
+
+def _transform(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+    values, function = _arguments(node, 2, 2)
+    array = _array(self, values)
+    names, body = _body(self, function, [array.type.element, t.INT])
+    made = _lambda(names, _from_zero(names, body.node))
+    return Typed(_with_lambda("list_transform($1, $2)", array.node, made), t.array(body.type))
+
+
+def _filter(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+    values, function = _arguments(node, 2, 2)
+    array = _array(self, values)
+    names, body = _body(self, function, [array.type.element, t.INT])
+    made = _lambda(names, _from_zero(names, _condition(body, node)))
+    return Typed(_with_lambda("list_filter($1, $2)", array.node, made), array.type)
+
+
+def _quantified(text: str) -> Special:
+    def special(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+        values, function = _arguments(node, 2, 2)
+        array = _array(self, values)
+        names, body = _body(self, function, [array.type.element])
+        made = _lambda(names, _condition(body, node))
+        listed = _with_lambda("list_transform($1, $2)", array.node, made)
+        return Typed(duckdb(text, listed), t.BOOLEAN)
+
+    return special
+
+
+def _aggregate(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+    given = _arguments(node, 3, 4)
+    array, start = _array(self, given[0]), self.of(given[1])
+    kind = start.type
+    names, body = _body(self, given[2], [kind, array.type.element])
+    if body.type != kind:
+        made = converted(body, kind, node) if t.common(kind, body.type) == kind else None
+        if made is None:
+            raise unsupported(
+                f"aggregate() from {kind} to {body.type} in {DIALECT}", node, "cast the start value"
+            )
+        body = Typed(made, kind)
+    if len(names) != 2:
+        raise unsupported(f"aggregate() with a lambda of one variable in {DIALECT}", node)
+    # DuckDB takes no start value of another type than the elements, so each step is a struct.
+    left, right = f"own_left_{_depth(self)}", f"own_right_{_depth(self)}"
+    step = _renamed(body.node, {names[0]: (left, "total"), names[1]: (right, "element")})
+    wanted, inner = t.duckdb_name(kind), t.duckdb_name(array.type.element)
+    if wanted is None or inner is None:
+        raise unsupported(f"aggregate() of {array.type} from {kind} in {DIALECT}", node)
+    text = (
+        f"CASE WHEN $1 IS NOT NULL THEN list_reduce(list_transform($1, lambda each: "
+        f"{{'total': CAST(NULL AS {wanted}), 'element': CAST(each AS {inner})}}), "
+        f"lambda {left}, {right}: "
+        f"{{'total': CAST($2 AS {wanted}), 'element': CAST(NULL AS {inner})}}, "
+        f"{{'total': CAST($3 AS {wanted}), 'element': CAST(NULL AS {inner})}}).total END"
+    )
+    found = Typed(duckdb(text, array.node, step, start.node), kind)
+    if len(given) == 4:
+        names, last = _body(self, given[3], [kind])
+        made = duckdb("list_transform([$1], $2)[1]", found.node, _lambda(names, last.node))
+        return Typed(made, last.type)
+    return found
+
+
+def _renamed(body: exp.Expr, names: dict[str, tuple[str, str]]) -> exp.Expr:
+    """``body`` whose variables are fields of others."""
+    root = exp.Paren(this=body)
+    for each in list(root.find_all(exp.Identifier)):
+        place = names.get(each.name)
+        if place is not None and not isinstance(each.parent, exp.Column | exp.Lambda):
+            each.replace(
+                exp.Anonymous(
+                    this="struct_extract",
+                    expressions=[exp.to_identifier(place[0]), exp.Literal.string(place[1])],
+                )
+            )
+    return root
+
+
+def _zip_with(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+    left, right, function = _arguments(node, 3, 3)
+    one, other = _array(self, left), _array(self, right)
+    names, body = _body(self, function, [one.type.element, other.type.element])
+    if len(names) != 2:
+        raise unsupported(f"zip_with() with a lambda of one variable in {DIALECT}", node)
+    pair = f"own_pair_{_depth(self)}"
+    step = _renamed(body.node, {names[0]: (pair, "l"), names[1]: (pair, "r")})
+    text = (
+        "CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN list_transform(list_transform("
+        "range(1, greatest(len($1), len($2)) + 1), lambda i: {'l': $1[i], 'r': $2[i]}), "
+        f"lambda {pair}: $3) END"
+    )
+    return Typed(duckdb(text, one.node, other.node, step), t.array(body.type))
+
+
+def _of_entries(gives: str) -> Special:
+    """The functions over the entries of a map."""
+
+    def special(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+        values, function = _arguments(node, 2, 2)
+        given = _map(self, values)
+        key, value = given.type.parts
+        names, body = _body(self, function, [key, value])
+        if len(names) != 2:
+            raise unsupported(f"a lambda of one variable over a map in {DIALECT}", node)
+        entry = f"own_entry_{_depth(self)}"
+        step = _renamed(body.node, {names[0]: (entry, "key"), names[1]: (entry, "value")})
+        if gives == "filter":
+            condition = (
+                step
+                if body.type.kind == "boolean"
+                else converted(Typed(step, body.type), t.BOOLEAN, node)
+            )
+            made = duckdb(
+                f"map_from_entries(list_filter(map_entries($1), lambda {entry}: $2))",
+                given.node, condition,
+            )  # fmt: skip
+            return Typed(made, given.type)
+        if gives == "values":
+            made = duckdb(
+                f"map(map_keys($1), list_transform(map_entries($1), lambda {entry}: $2))",
+                given.node, step,
+            )  # fmt: skip
+            return Typed(made, t.map_of(key, body.type))
+        made = duckdb(
+            f"map(list_transform(map_entries($1), lambda {entry}: $2), map_values($1))",
+            given.node, step,
+        )  # fmt: skip
+        return Typed(made, t.map_of(body.type, value))
+
+    return special
+
+
+def _sorted(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+    (values,) = _arguments(node, 1, 1)
+    array = _array(self, values)
+    if array.type.element.kind not in t.SCALAR:
+        raise unsupported(f"sorting {array.type} in {DIALECT}", node)
+    return Typed(duckdb("list_sort($1, 'ASC', 'NULLS LAST')", array.node), array.type)
+
+
+_EXISTS: Final = (
+    "CASE WHEN $1 IS NULL THEN NULL WHEN list_contains($1, true) THEN true "
+    "WHEN len(list_filter($1, lambda x: x IS NULL)) > 0 THEN NULL ELSE false END"
+)
+_FORALL: Final = (
+    "CASE WHEN $1 IS NULL THEN NULL WHEN list_contains($1, false) THEN false "
+    "WHEN len(list_filter($1, lambda x: x IS NULL)) > 0 THEN NULL ELSE true END"
+)
+LAMBDAS: Final[dict[str, Any]] = {
+    "transform": _transform,
+    "filter": _filter,
+    "exists": _quantified(_EXISTS),
+    "forall": _quantified(_FORALL),
+    "aggregate": _aggregate,
+    "reduce": _aggregate,
+    "zip_with": _zip_with,
+    "map_filter": _of_entries("filter"),
+    "transform_values": _of_entries("values"),
+    "transform_keys": _of_entries("keys"),
+    "array_sort": _sorted,
+}

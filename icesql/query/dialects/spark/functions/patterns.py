@@ -1,0 +1,106 @@
+"""LIKE and regular expressions: Java's meaning where RE2 has the same, else a refusal by name."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from icesql.query.dialects.spark import types as t
+from icesql.query.dialects.spark.calls import DIALECT, Typed, converted
+from icesql.query.dialects.templates import duckdb
+from icesql.sql.positions import unsupported
+
+if TYPE_CHECKING:
+    from icesql.query.dialects.spark.expressions import Expressions
+
+# What Java and RE2 read differently: look-around, references, possessive and atomic groups,
+# classes of classes, quotes, anchors and boundaries, Unicode scripts and named groups.
+_JAVA_ONLY: Final = re.compile(
+    r"\(\?(?![:imsU-]|P<)|\\[1-9kQEGRXZzbBhHvVNuxec0pP]|[*+?}]\+|\[[^\]]*(\[|&&)"
+)
+_MODES: Final = re.compile(r"\(\?[a-zA-Z-]*[^imsa-zA-Z:)-]")
+_ESCAPES: Final = re.compile(r"\\(.)", re.DOTALL)
+
+
+def like(self: Expressions, node: exp.Expr) -> Typed:
+    """LIKE and ILIKE, also ESCAPE, ANY and ALL."""
+    escape = "\\"
+    whole = node
+    if isinstance(node, exp.Escape):
+        if not isinstance(node.expression, exp.Literal) or len(node.expression.name) != 1:
+            raise unsupported(f"an ESCAPE that is not one character in {DIALECT}", node)
+        escape, node = node.expression.name, node.this
+    if not isinstance(node, exp.Like | exp.ILike):
+        raise unsupported(f"ESCAPE here in {DIALECT}", whole)
+    value = self.of(node.this)
+    subject = converted(value, t.STRING, node)
+    word = "ILIKE" if isinstance(node, exp.ILike) else "LIKE"
+    pattern, negated = node.expression, bool(node.args.get("negate"))
+    if not isinstance(pattern, exp.Any | exp.All):
+        made = _one(self, subject, pattern, word, escape)
+        return Typed(exp.Not(this=made) if negated else made, t.BOOLEAN)
+    inner = pattern.this
+    listed = inner.expressions if isinstance(inner, exp.Tuple) else [inner.unnest()]
+    if not listed or isinstance(listed[0], exp.Query):
+        raise unsupported(f"{word} ANY or ALL without a list in {DIALECT}", node)
+    parts = [_one(self, subject.copy(), each, word, escape) for each in listed]
+    if negated:
+        parts = [exp.Not(this=each) for each in parts]
+    join = exp.or_ if isinstance(pattern, exp.Any) else exp.and_
+    return Typed(exp.Paren(this=join(*parts, copy=False)), t.BOOLEAN)
+
+
+def _one(
+    self: Expressions, subject: exp.Expr, pattern: exp.Expr, word: str, escape: str
+) -> exp.Expr:
+    text = pattern.name if isinstance(pattern, exp.Literal) and pattern.is_string else None
+    if text is not None:
+        _check_escapes(pattern, text, escape)
+    found = converted(self.of(pattern), t.STRING, pattern)
+    if text is not None and escape not in text:
+        return duckdb(f"$1 {word} $2", subject, found, exact=False)
+    quoted = escape.replace("'", "''")
+    made = duckdb(f"$1 {word} $2 ESCAPE '{quoted}'", subject, found)
+    if text is not None:
+        return made
+    # An escape before any other character ends the query in Spark.
+    own = re.escape(escape)
+    regular = exp.Literal.string(f"(?s)([^{own}]|{own}[_%{own}])*")
+    return duckdb(
+        "CASE WHEN NOT regexp_full_match($1, $2) "
+        "THEN error('a LIKE pattern with a stray escape') ELSE $3 END",
+        found.copy(),
+        regular,
+        made,
+    )
+
+
+def _check_escapes(at: exp.Expr, text: str, escape: str) -> None:
+    index = 0
+    while index < len(text):
+        if text[index] == escape:
+            if text[index + 1 : index + 2] not in ("_", "%", escape):
+                raise unsupported(f"a LIKE pattern with a stray {escape} in {DIALECT}", at)
+            index += 1
+        index += 1
+
+
+def matches(self: Expressions, node: exp.Expr) -> Typed:
+    """RLIKE and REGEXP."""
+    return self.row("rlike", [self.of(node.this), self.of(node.expression)], node)
+
+
+def java_pattern(value: Typed, at: exp.Expr) -> exp.Expr:
+    """A regular expression that RE2 reads as Java does. Raises UnsupportedSqlError at ``at``."""
+    node = value.node
+    if not (isinstance(node, exp.Literal) and node.is_string):
+        raise unsupported(f"a regular expression that is not a constant text in {DIALECT}", at)
+    text = node.name
+    if _JAVA_ONLY.search(text) or _MODES.search(text):
+        raise unsupported(
+            f"the regular expression '{text}' in {DIALECT}", at, "RE2 has no such part"
+        )
+    # A final line break lies before "$" in Java.
+    return exp.Literal.string(text)

@@ -1,0 +1,279 @@
+"""Calls whose arguments are no plain values: lambdas, units, names, types, ``*``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from sqlglot import exp
+
+from icesql.query.dialects.spark import types as t
+from icesql.query.dialects.spark.calls import DIALECT, Typed, converted, unified
+from icesql.query.dialects.spark.casts import cast
+from icesql.query.dialects.spark.expressions import Expressions
+from icesql.query.dialects.spark.functions.aggregates import Around, wrapped
+from icesql.query.dialects.spark.functions.lambdas import LAMBDAS
+from icesql.query.dialects.spark.functions.times import moved, passed
+from icesql.query.dialects.spark.types import SparkType
+from icesql.query.dialects.templates import call, duckdb, template
+from icesql.sql.positions import unsupported
+
+Special = Callable[[Expressions, exp.Anonymous, Around], Typed]
+
+# Functions that may stand without parentheses.
+WORDS: Final = frozenset({"localtimestamp"})
+
+
+def _count(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+    given = list(node.expressions)
+    if len(given) == 1 and isinstance(given[0], exp.Star) and not any(given[0].args.values()):
+        made: exp.Expr = template("count(*)", exact=False)
+        return Typed(wrapped(made, around), t.BIGINT)
+    distinct = len(given) == 1 and isinstance(given[0], exp.Distinct)
+    if distinct:
+        given = list(given[0].expressions)
+    if not given:
+        raise unsupported(f"count() without arguments in {DIALECT}", node)
+    values = [each.node for each in self.many(given)]
+    around.distinct = distinct
+    if distinct and around.window is not None:
+        raise unsupported(f"count(DISTINCT …) OVER in {DIALECT}", node)
+    if len(values) == 1:
+        made = duckdb("count($1)", values[0], exact=False)
+    else:
+        known = " AND ".join(f"${at + 1} IS NOT NULL" for at in range(len(values)))
+        row = f"({', '.join(f'${at + 1}' for at in range(len(values)))})"
+        made = duckdb(f"count(CASE WHEN {known} THEN {row} END)", *values)
+    return Typed(wrapped(made, around), t.BIGINT)
+
+
+def _array(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+    if not node.expressions:
+        return Typed(exp.Array(expressions=[]), t.array(t.NULL))
+    nodes, kind = unified(self.many(node.expressions), node, "array()")
+    return Typed(exp.Array(expressions=nodes), t.array(kind))
+
+
+def _map(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+    given = self.many(node.expressions)
+    if len(given) % 2 or not given:
+        raise unsupported(f"map() of {len(given)} arguments in {DIALECT}", node)
+    keys, key = unified(given[::2], node, "map()")
+    values, value = unified(given[1::2], node, "map()")
+    made = duckdb("map($1, $2)", exp.Array(expressions=keys), exp.Array(expressions=values))
+    return Typed(made, t.map_of(key, value))
+
+
+def _struct(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+    names, values = [], []
+    for at, each in enumerate(node.expressions):
+        inner = each.this if isinstance(each, exp.Alias) else each
+        named = isinstance(each, exp.Alias | exp.Column | exp.Dot)
+        names.append(each.alias_or_name if named else f"col{at + 1}")
+        values.append(self.of(inner))
+    return _named_fields(node, names, values)
+
+
+def _named_struct(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+    names = node.expressions[::2]
+    if len(node.expressions) % 2 or not names:
+        raise unsupported(f"named_struct() of {len(node.expressions)} arguments in {DIALECT}", node)
+    if not all(isinstance(each, exp.Literal) and each.is_string for each in names):
+        raise unsupported(f"named_struct() with names that are no constants in {DIALECT}", node)
+    values = self.many(node.expressions[1::2])
+    return _named_fields(node, [each.name for each in names], values)
+
+
+def _named_fields(node: exp.Expr, names: list[str], values: list[Typed]) -> Typed:
+    if len({name.lower() for name in names}) != len(names) or not names:
+        raise unsupported(f"a struct with these names in {DIALECT}", node)
+    pairs = [
+        exp.PropertyEQ(this=exp.Literal.string(name), expression=value.node)
+        for name, value in zip(names, values, strict=True)
+    ]
+    return Typed(exp.Struct(expressions=pairs), t.struct(names, [each.type for each in values]))
+
+
+def _to(kind: SparkType, *, safe: bool = False) -> Special:
+    """``int(x)`` and its like."""
+
+    def special(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+        if len(node.expressions) != 1:
+            # With a pattern it is a function of the table.
+            return self.row(node.name.lower(), self.many(node.expressions), node, around)
+        value = self.of(node.expressions[0])
+        made = (
+            None if value.type.kind == "unknown" else cast(value.node, value.type, kind, safe=safe)
+        )
+        if made is None:
+            raise unsupported(f"{node.name.lower()}({value.type}) in {DIALECT}", node)
+        return Typed(made, kind)
+
+    return special
+
+
+def _with_flag(name: str) -> Special:
+    """``last(x, true)``: the flag says that NULLs do not count."""
+
+    def special(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+        given = list(node.expressions)
+        ignoring = around.ignore_nulls
+        if len(given) == 2:
+            flag = given.pop()
+            if not isinstance(flag, exp.Boolean):
+                raise unsupported(f"{name}() with a flag that is no constant in {DIALECT}", node)
+            ignoring = ignoring or bool(flag.this)
+        key = f"{name}_ignore_nulls" if ignoring else name
+        if ignoring and around.window is not None:
+            key = f"{name.partition('_')[0]}_ignore_nulls_over"
+        return self.row(key, self.many(given), node, around)
+
+    return special
+
+
+def _unit(node: exp.Expr) -> str:
+    if isinstance(node, exp.Column) and not node.table:
+        return node.name.upper()
+    if isinstance(node, exp.Var):
+        return node.name.upper()
+    raise unsupported(f"a unit that is no word in {DIALECT}", node)
+
+
+def _difference(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+    given = node.expressions
+    if len(given) != 3:
+        return self.row(node.name.lower(), self.many(given), node, around)
+    return passed(_unit(given[0]), self.of(given[1]), self.of(given[2]), node)
+
+
+def _addition(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+    given = node.expressions
+    if len(given) != 3:
+        return self.row(node.name.lower(), self.many(given), node, around)
+    return moved(_unit(given[0]), self.of(given[1]), self.of(given[2]), node)
+
+
+def _within(name: str) -> Special:
+    """``percentile_cont(p) WITHIN GROUP (ORDER BY x)``."""
+
+    def special(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+        order = around.order
+        if order is None:
+            if name == "mode":
+                return self.row("mode", self.many(node.expressions), node, around)
+            raise unsupported(f"{name}() without WITHIN GROUP in {DIALECT}", node)
+        around.order = None
+        key = order.expressions[0]
+        value = self.of(key.this)
+        down = bool(key.args.get("desc"))
+        if name == "mode":
+            if node.expressions or down:
+                raise unsupported(f"mode() WITHIN GROUP so in {DIALECT}", node)
+            return self.row("mode", [value], node, around)
+        share = node.expressions[0] if len(node.expressions) == 1 else None
+        if not isinstance(share, exp.Literal) or share.is_string:
+            raise unsupported(f"{name}() of a share that is no constant in {DIALECT}", node)
+        part = float(share.name)
+        if down and name == "percentile_disc":
+            raise unsupported(f"percentile_disc() WITHIN GROUP (… DESC) in {DIALECT}", node)
+        part = 1 - part if down else part
+        number = converted(value, t.DOUBLE, node)
+        text = "quantile_cont" if name == "percentile_cont" else "quantile_disc"
+        made = duckdb(f"{text}($1, {part!r})", number)
+        return Typed(wrapped(made, around), t.DOUBLE)
+
+    return special
+
+
+def _listagg(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+    given = list(node.expressions)
+    if given and isinstance(given[0], exp.Distinct):
+        around.distinct = True
+        given[:1] = given[0].expressions
+    values = self.many(given)
+    if not 1 <= len(values) <= 2:
+        raise unsupported(f"listagg() of {len(values)} arguments in {DIALECT}", node)
+    if len(values) == 2 and not isinstance(values[1].node, exp.Literal | exp.Null):
+        raise unsupported(f"listagg() with a delimiter that is no constant in {DIALECT}", node)
+    value = converted(values[0], t.STRING, node)
+    delimiter = values[1].node if len(values) == 2 else exp.Literal.string("")
+    if isinstance(delimiter, exp.Null):
+        delimiter = exp.Literal.string("")
+    order, around.order = around.order, None
+    last: exp.Expr = delimiter
+    if order is not None:
+        self.ordered(order.expressions)
+        last = exp.Order(this=delimiter, expressions=order.expressions)
+    made = call("string_agg", value, last)
+    if around.window is not None:
+        raise unsupported(f"listagg() OVER in {DIALECT}", node)
+    return Typed(wrapped(made, around), t.STRING)
+
+
+def _typeof(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+    value = self.of(node.expressions[0])
+    if value.type.kind == "unknown" or len(node.expressions) != 1:
+        raise unsupported(f"typeof() of this in {DIALECT}", node)
+    text = str(value.type).replace(", ", ",").replace(": ", ":").replace("null", "void")
+    return Typed(exp.Literal.string(text), t.STRING)
+
+
+def _nothing_around(inner: Special) -> Special:
+    """``inner`` for scalars, which take no OVER, FILTER or DISTINCT."""
+
+    def special(self: Expressions, node: exp.Anonymous, around: Around) -> Typed:
+        if around != Around() or any(isinstance(e, exp.Distinct) for e in node.expressions):
+            raise unsupported(
+                f"DISTINCT, FILTER or OVER with {node.name.lower()}() in {DIALECT}", node
+            )
+        return inner(self, node, around)
+
+    return special
+
+
+_SCALARS: Final[dict[str, Special]] = {
+    **LAMBDAS,
+    "array": _array,
+    "map": _map,
+    "struct": _struct,
+    "named_struct": _named_struct,
+    "typeof": _typeof,
+    "boolean": _to(t.BOOLEAN),
+    "tinyint": _to(t.TINYINT),
+    "smallint": _to(t.SMALLINT),
+    "int": _to(t.INT),
+    "bigint": _to(t.BIGINT),
+    "float": _to(t.FLOAT),
+    "double": _to(t.DOUBLE),
+    "decimal": _to(t.decimal(10, 0)),
+    "string": _to(t.STRING),
+    "binary": _to(t.BINARY),
+    "date": _to(t.DATE),
+    "timestamp": _to(t.TIMESTAMP),
+    "to_date": _to(t.DATE),
+    "to_timestamp": _to(t.TIMESTAMP),
+    "to_timestamp_ntz": _to(t.NTZ),
+    "to_timestamp_ltz": _to(t.TIMESTAMP),
+    "try_to_date": _to(t.DATE, safe=True),
+    "try_to_timestamp": _to(t.TIMESTAMP, safe=True),
+    "timestampdiff": _difference,
+    "datediff": _difference,
+    "date_diff": _difference,
+    "timestampadd": _addition,
+    "dateadd": _addition,
+    "date_add": _addition,
+}
+SPECIAL: Final[dict[str, Special]] = {
+    **{name: _nothing_around(each) for name, each in _SCALARS.items()},
+    "count": _count,
+    "listagg": _listagg,
+    "string_agg": _listagg,
+    "percentile_cont": _within("percentile_cont"),
+    "percentile_disc": _within("percentile_disc"),
+    "mode": _within("mode"),
+    **{
+        name + end: _with_flag(name)
+        for name in ("first", "first_value", "last", "last_value", "any_value")
+        for end in ("", "_ignore_nulls")
+    },
+}

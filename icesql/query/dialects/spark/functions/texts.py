@@ -1,0 +1,370 @@
+"""Functions of texts that depend on constant arguments: patterns, formats, places."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from sqlglot import exp
+
+from icesql.query.dialects.spark import types as t
+from icesql.query.dialects.spark.calls import DIALECT, Typed, converted
+from icesql.query.dialects.spark.functions.patterns import java_pattern
+from icesql.query.dialects.spark.functions.times import constant
+from icesql.query.dialects.spark.operators import literal_number
+from icesql.query.dialects.spark.types import SparkType
+from icesql.query.dialects.templates import duckdb
+from icesql.sql.positions import unsupported
+
+_SPECIAL: Final = re.compile(r"[\\^$.|?*+()\[\]{}]")
+_FORMAT: Final = re.compile(
+    r"%(?P<flags>[-0,+ #(]*)(?P<width>\d*)(?P<places>\.\d+)?(?P<kind>.)", re.DOTALL
+)
+_CRC: Final = 0xEDB88320
+
+
+def _substring(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+    start = literal_number(given[1].node)
+    length = literal_number(given[2].node) if len(given) == 3 else "0"
+    nodes = [each.node for each in given]
+    if start is not None and length is not None and int(start) > 0 and int(length) >= 0:
+        gaps = ", ".join(f"${n + 1}" for n in range(len(given)))
+        return Typed(duckdb(f"substring({gaps})", *nodes, exact=False), t.STRING)
+    begin = "(CASE WHEN $2 > 0 THEN $2 - 1 WHEN $2 < 0 THEN length($1) + $2 ELSE 0 END)"
+    if len(given) == 2:
+        text = f"CASE WHEN $2 IS NOT NULL THEN substring($1, greatest({begin}, 0) + 1) END"
+        return Typed(duckdb(text, *nodes), t.STRING)
+    text = (
+        "CASE WHEN $1 IS NULL OR $2 IS NULL OR $3 IS NULL THEN NULL WHEN $3 <= 0 THEN '' "
+        f"ELSE substring($1, greatest({begin}, 0) + 1, "
+        f"greatest(CAST({begin} AS BIGINT) + $3 - greatest({begin}, 0), 0)) END"
+    )
+    return Typed(duckdb(text, *nodes), t.STRING)
+
+
+def _left(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+    count = literal_number(given[1].node)
+    nodes = [each.node for each in given]
+    if count is not None and int(count) > 0:
+        return Typed(duckdb("left($1, $2)", *nodes, exact=False), t.STRING)
+    text = "CASE WHEN $1 IS NULL THEN NULL WHEN $2 <= 0 THEN '' ELSE left($1, $2) END"
+    return Typed(duckdb(text, *nodes), t.STRING)
+
+
+def _concat_ws(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+    separator, *values = given
+    lists = []
+    for value in values:
+        if value.type.kind == "array":
+            lists.append(duckdb("coalesce($1, [])", converted(value, t.array(t.STRING), at)))
+        else:
+            lists.append(exp.Array(expressions=[converted(value, t.STRING, at)]))
+    if not lists:
+        return Typed(duckdb("CASE WHEN $1 IS NOT NULL THEN '' END", separator.node), t.STRING)
+    whole = lists[0]
+    for each in lists[1:]:
+        whole = duckdb("list_concat($1, $2)", whole, each)
+    text = (
+        "CASE WHEN $1 IS NULL THEN NULL ELSE list_transform([list_filter($2, lambda x: x IS NOT NULL)]"
+        ", lambda l: CASE WHEN len(l) = 0 THEN '' ELSE list_reduce(l, lambda x, y: x || $1 || y) END)[1]"
+        " END"
+    )
+    return Typed(duckdb(text, separator.node, whole), t.STRING)
+
+
+# ------------------------------------------------------------------ regular expressions
+
+
+def _split(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+    if len(given) == 3 and literal_number(given[2].node) not in ("-1", "0"):
+        raise unsupported(f"split() with a limit in {DIALECT}", at)
+    pattern = constant(given[1], at, "a regular expression")
+    plain = re.fullmatch(r"(?:\\([^A-Za-z0-9])|[^\\^$.|?*+()\[\]{}])+", pattern)
+    if plain is not None:
+        text = re.sub(r"\\(.)", r"\1", pattern)
+        return Typed(duckdb("string_split($1, $2)", given[0].node, exp.Literal.string(text)), gives)
+    found = java_pattern(given[1], at)
+    if re.fullmatch(pattern, "") is not None or "^" in pattern or "$" in pattern or "(" in pattern:
+        raise unsupported(f"split() by '{pattern}' in {DIALECT}", at)
+    return Typed(duckdb("string_split_regex($1, $2)", given[0].node, found), gives)
+
+
+def _rlike(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+    made = duckdb("regexp_matches($1, $2)", given[0].node, java_pattern(given[1], at), exact=False)
+    return Typed(made, t.BOOLEAN)
+
+
+def _group(given: list[Typed], at: exp.Expr) -> str:
+    group = literal_number(given[2].node) if len(given) == 3 else "1"
+    if group is None or not 0 <= int(group) <= 9:
+        raise unsupported(f"a group of a regular expression that is no constant in {DIALECT}", at)
+    pattern = constant(given[1], at, "a regular expression")
+    try:
+        groups = re.compile(pattern).groups
+    except re.error:
+        raise unsupported(f"the regular expression '{pattern}' in {DIALECT}", at) from None
+    if int(group) > groups:
+        raise unsupported(f"group {group} of '{pattern}', which has {groups}, in {DIALECT}", at)
+    return group
+
+
+def _regexp_extract(name: str) -> Callable[[list[Typed], SparkType, exp.Expr, Any], Typed]:
+    def built(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+        made = duckdb(
+            f"{name}($1, $2, {_group(given, at)})", given[0].node, java_pattern(given[1], at)
+        )
+        return Typed(made, gives)
+
+    return built
+
+
+def _regexp_replace(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+    pattern = java_pattern(given[1], at)
+    if re.compile(pattern.name).search("") is not None:
+        raise unsupported(f"replacing '{pattern.name}', which matches nothing, in {DIALECT}", at)
+    text = constant(given[2], at, "a replacement")
+    if re.search(r"\$\{|\$\d\d|\\(?![\\$])", text):
+        raise unsupported(f"the replacement '{text}' in {DIALECT}", at)
+    made, index = [], 0
+    while index < len(text):
+        letter = text[index]
+        if letter == "\\":
+            index += 1
+            made.append("\\\\" if text[index] == "\\" else text[index])
+        elif letter == "$":
+            index += 1
+            if not text[index : index + 1].isdigit():
+                raise unsupported(f"the replacement '{text}' in {DIALECT}", at)
+            made.append(f"\\{text[index]}")
+        else:
+            made.append(letter)
+        index += 1
+    written = exp.Literal.string("".join(made))
+    return Typed(duckdb("regexp_replace($1, $2, $3, 'g')", given[0].node, pattern, written), gives)
+
+
+def _regexp_count(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+    pattern = java_pattern(given[1], at)
+    if re.compile(pattern.name).search("") is not None:
+        raise unsupported(f"counting '{pattern.name}', which matches nothing, in {DIALECT}", at)
+    text = "CAST(len(regexp_extract_all($1, $2, 0)) AS INT)"
+    return Typed(duckdb(text, given[0].node, pattern), t.INT)
+
+
+def _regexp_substr(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+    text = "CASE WHEN regexp_matches($1, $2) THEN regexp_extract($1, $2, 0) END"
+    return Typed(duckdb(text, given[0].node, java_pattern(given[1], at)), gives)
+
+
+# ------------------------------------------------------------------ formats
+
+
+def _format_string(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+    template = constant(given[0], at, "a format")
+    values, index, used = given[1:], 0, 0
+    parts: list[exp.Expr] = []
+    while index < len(template):
+        if template[index] != "%":
+            end = template.find("%", index)
+            end = len(template) if end < 0 else end
+            parts.append(exp.Literal.string(template[index:end]))
+            index = end
+            continue
+        found = _FORMAT.match(template, index)
+        if found is None:
+            raise unsupported(f"the format '{template}' in {DIALECT}", at)
+        index = found.end()
+        if found[0] in ("%%", "%n"):
+            parts.append(exp.Literal.string("%" if found[0] == "%%" else "\n"))
+            continue
+        if used >= len(values):
+            raise unsupported(f"the format '{template}' of {len(values)} values in {DIALECT}", at)
+        parts.append(_formatted(found, values[used], template, at))
+        used += 1
+    if not parts:
+        return Typed(exp.Literal.string(""), t.STRING)
+    made = parts[0]
+    for each in parts[1:]:
+        made = duckdb("$1 || $2", made, each)
+    return Typed(exp.Paren(this=made), t.STRING)
+
+
+def _formatted(found: re.Match[str], value: Typed, template: str, at: exp.Expr) -> exp.Expr:
+    flags, width, places = found["flags"], found["width"], found["places"]
+    kind = value.type.kind
+    match found["kind"]:
+        case "s" if not places and kind in (*t.SCALAR, "null"):
+            text = converted(value, t.STRING, at) if kind != "null" else exp.Null()
+        case "d" if not places and kind in t.INTEGRAL:
+            text = duckdb("CAST($1 AS VARCHAR)", value.node)
+        case "f" if kind in ("decimal", *t.FRACTIONAL):
+            digits = int(places[1:]) if places else 6
+            inner = "CAST($1 AS VARCHAR)" if kind in t.FRACTIONAL else "$1"
+            text = duckdb(
+                f"CASE WHEN isfinite(CAST($1 AS DOUBLE)) THEN CAST(CAST({inner} AS DECIMAL(38,{digits}))"
+                " AS VARCHAR) WHEN $1 IS NOT NULL THEN error('a format of no finite number') END",
+                value.node,
+            )
+        case "x" | "X" as case if not places and kind in ("int", "bigint"):
+            whole = "$1"
+            if kind == "int":  # eight digits of a negative one
+                whole = "CASE WHEN $1 < 0 THEN CAST($1 AS BIGINT) + 4294967296 ELSE $1 END"
+            lowered = f"lower(hex({whole}))" if case == "x" else f"hex({whole})"
+            text = duckdb(lowered, value.node)
+        case _:
+            raise unsupported(
+                f"{found[0]} of {value.type} in the format '{template}' in {DIALECT}", at
+            )
+    # Java cuts the word, too.
+    null = "null"[: int(places[1:])] if places else "null"
+    text = duckdb(f"coalesce($1, '{null}')", text)
+    if not width:
+        if flags:
+            raise unsupported(f"{found[0]} in the format '{template}' in {DIALECT}", at)
+        return text
+    if flags == "":
+        return duckdb(
+            f"CASE WHEN length($1) < {width} THEN lpad($1, {width}, ' ') ELSE $1 END", text
+        )
+    if flags == "-":
+        return duckdb(
+            f"CASE WHEN length($1) < {width} THEN rpad($1, {width}, ' ') ELSE $1 END", text
+        )
+    if flags == "0" and found["kind"] in "dfxX":
+        padded = (
+            f"CASE WHEN length($1) >= {width} OR $1 = 'null' THEN lpad($1, CAST(greatest(length($1), {width}) AS INT), ' ') "
+            f"WHEN starts_with($1, '-') THEN '-' || lpad($1[2:], {width} - 1, '0') "
+            f"ELSE lpad($1, {width}, '0') END"
+        )
+        return duckdb(padded, text)
+    raise unsupported(f"{found[0]} in the format '{template}' in {DIALECT}", at)
+
+
+def _format_number(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+    value, places = given[0], literal_number(given[1].node)
+    if places is None or not 0 <= int(places) <= 15 or value.type.kind not in t.NUMERIC:
+        raise unsupported(f"format_number() of {value.type} so in {DIALECT}", at)
+    if value.type.kind in t.FRACTIONAL:
+        text = (
+            f"CASE WHEN isfinite($1) THEN format('{{:,.{places}f}}', CAST($1 AS DOUBLE)) "
+            "WHEN $1 IS NOT NULL THEN error('format_number() of no finite number') END"
+        )
+        return Typed(duckdb(text, value.node), t.STRING)
+    if value.type.kind == "decimal" and value.type.scale > int(places):
+        raise unsupported(f"format_number() of {value.type} to {places} places in {DIALECT}", at)
+    zeros = "0" * int(places)
+    if value.type.kind == "decimal":
+        number = duckdb(f"CAST(CAST($1 AS DECIMAL(38,{places})) AS VARCHAR)", value.node)
+    else:
+        number = duckdb(f"CAST($1 AS VARCHAR) || '{'.' + zeros if zeros else ''}'", value.node)
+    text = (
+        "regexp_replace(reverse(regexp_replace(reverse(split_part($1, '.', 1)), '([0-9]{3})', '\\1,', 'g'))"
+        ", '^(-?),', '\\1')"
+    )
+    if zeros:
+        text += " || '.' || split_part($1, '.', 2)"
+    return Typed(duckdb(text, number), t.STRING)
+
+
+def _encode(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+    _only_utf8(given[1], at)
+    return Typed(duckdb("encode($1)", given[0].node), t.BINARY)
+
+
+def _decode(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+    _only_utf8(given[1], at)
+    return Typed(duckdb("decode($1)", given[0].node), t.STRING)
+
+
+def _only_utf8(value: Typed, at: exp.Expr) -> None:
+    name = constant(value, at, "a charset")
+    if name.upper() != "UTF-8":
+        raise unsupported(f"the charset {name} in {DIALECT}", at, "use UTF-8")
+
+
+def _sha2(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+    if literal_number(given[1].node) not in ("0", "256"):
+        raise unsupported(f"sha2() of other than 256 bits in {DIALECT}", at)
+    return Typed(duckdb("sha256($1)", given[0].node), t.STRING)
+
+
+def _crc32(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+    table = []
+    for number in range(256):
+        for _ in range(8):
+            number = (number >> 1) ^ (_CRC if number & 1 else 0)
+        table.append(str(number))
+    data = given[0].node if given[0].type.kind == "binary" else duckdb("encode($1)", given[0].node)
+    text = (
+        "CASE WHEN $1 IS NOT NULL THEN xor(list_reduce(list_transform(range(0, octet_length($1)), lambda i: "
+        "CAST(('0x' || substring(hex($1), CAST(2 * i + 1 AS INT), 2)) AS BIGINT)), lambda c, b: "
+        f"xor(c >> 8, [{', '.join(table)}][xor(c & 255, b) + 1]), 4294967295), 4294967295) END"
+    )
+    return Typed(duckdb(text, data), t.BIGINT)
+
+
+def _conv(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+    bases = [literal_number(each.node) for each in given[1:]]
+    if any(base is None or not 2 <= int(base) <= 36 for base in bases):
+        raise unsupported(f"conv() between these bases in {DIALECT}", at)
+    one, other = (int(base) for base in bases if base is not None)
+    digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    steps = 1
+    while other**steps < 2**63:
+        steps += 1
+    text = (
+        f"CASE WHEN $1 IS NULL OR trim($1) = '' THEN NULL "
+        f"WHEN regexp_full_match(upper($1), '[{digits[:one]}]{{1,{_fitting(one)}}}') THEN "
+        f"list_transform([list_reduce(list_transform(string_split(upper($1), ''), lambda c: "
+        f"CAST(instr('{digits}', c) - 1 AS BIGINT)), lambda a, b: a * {one} + b)], lambda v: "
+        f"CASE WHEN v = 0 THEN '0' ELSE ltrim(array_to_string(list_transform(range({steps - 1}, -1, -1), "
+        f"lambda k: '{digits}'[CAST((v // CAST(CAST({other} AS HUGEINT) ** k AS HUGEINT)) % {other} AS INT) + 1]), ''), '0') END)[1] "
+        f"ELSE error('conv() of ''' || $1 || '''') END"
+    )
+    return Typed(duckdb(text.replace("**", "^"), given[0].node), t.STRING)
+
+
+def _fitting(base: int) -> int:
+    """How many digits of a base always fit 63 bits."""
+    count = 1
+    while base ** (count + 1) < 2**63:
+        count += 1
+    return count
+
+
+def _str_to_map(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+    marks = [",", ":"]
+    for index, each in enumerate(given[1:]):
+        marks[index] = constant(each, at, "a delimiter")
+    if any(_SPECIAL.search(mark) or not mark for mark in marks):
+        raise unsupported(f"str_to_map() with these delimiters in {DIALECT}", at)
+    pair, key = (exp.Literal.string(mark) for mark in marks)
+    text = (
+        "map_from_entries(list_transform(string_split($1, $2), lambda each: "
+        "{'key': CASE WHEN contains(each, $3) THEN split_part(each, $3, 1) ELSE each END, "
+        "'value': CASE WHEN contains(each, $3) THEN substring(each, instr(each, $3) + length($3)) END}))"
+    )
+    return Typed(duckdb(text, given[0].node, pair, key), gives)
+
+
+BUILT: Final[dict[str, Any]] = {
+    "substring": _substring,
+    "left": _left,
+    "concat_ws": _concat_ws,
+    "split": _split,
+    "rlike": _rlike,
+    "regexp_extract": _regexp_extract("regexp_extract"),
+    "regexp_extract_all": _regexp_extract("regexp_extract_all"),
+    "regexp_replace": _regexp_replace,
+    "regexp_count": _regexp_count,
+    "regexp_substr": _regexp_substr,
+    "format_string": _format_string,
+    "format_number": _format_number,
+    "encode": _encode,
+    "decode": _decode,
+    "sha2": _sha2,
+    "crc32": _crc32,
+    "conv": _conv,
+    "str_to_map": _str_to_map,
+}

@@ -1,0 +1,312 @@
+"""Dates and times: whole units passed, units added, parts, truncation, Java's patterns."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlglot import exp
+
+from icesql.query.dialects.spark import types as t
+from icesql.query.dialects.spark.calls import DIALECT, Typed, converted
+from icesql.query.dialects.spark.types import SparkType
+from icesql.query.dialects.templates import duckdb
+from icesql.sql.positions import unsupported
+
+_UNITS: Final = frozenset(
+    {"YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND"}
+    | {"MICROSECOND"}
+)
+_MONTHS: Final = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
+_ADDED: Final = {
+    "YEAR": "to_years(CAST($2 AS INT))",
+    "QUARTER": "to_months(CAST($2 * 3 AS INT))",
+    "MONTH": "to_months(CAST($2 AS INT))",
+    "WEEK": "to_days(CAST($2 * 7 AS INT))",
+    "DAY": "to_days(CAST($2 AS INT))",
+    "DAYOFYEAR": "to_days(CAST($2 AS INT))",
+    "HOUR": "to_hours($2)",
+    "MINUTE": "to_minutes($2)",
+    "SECOND": "to_seconds($2)",
+    "MILLISECOND": "to_milliseconds($2)",
+    "MICROSECOND": "to_microseconds($2)",
+}
+_DATE_PARTS: Final = {
+    **dict.fromkeys(("YEAR", "Y", "YEARS", "YR", "YRS"), ("year($1)", t.INT)),
+    **dict.fromkeys(("QUARTER", "QTR"), ("CAST(quarter($1) AS INT)", t.INT)),
+    **dict.fromkeys(("MONTH", "MON", "MONS", "MONTHS"), ("month($1)", t.INT)),
+    **dict.fromkeys(("WEEK", "W", "WEEKS"), ("CAST(weekofyear($1) AS INT)", t.INT)),
+    **dict.fromkeys(("DAY", "D", "DAYS"), ("day($1)", t.INT)),
+    **dict.fromkeys(("DAYOFWEEK", "DOW"), ("CAST(dayofweek($1) + 1 AS INT)", t.INT)),
+    **dict.fromkeys(("DAYOFWEEK_ISO", "DOW_ISO"), ("CAST(isodow($1) AS INT)", t.INT)),
+    "DOY": ("CAST(dayofyear($1) AS INT)", t.INT),
+    "YEAROFWEEK": ("CAST(isoyear($1) AS INT)", t.INT),
+}
+_TIME_PARTS: Final = {
+    **dict.fromkeys(("HOUR", "H", "HOURS", "HR", "HRS"), ("CAST(hour($1) AS INT)", t.INT)),
+    **dict.fromkeys(("MINUTE", "M", "MIN", "MINS", "MINUTES"), ("CAST(minute($1) AS INT)", t.INT)),
+    **dict.fromkeys(
+        ("SECOND", "S", "SEC", "SECONDS", "SECS"),
+        ("CAST(microsecond($1) * CAST('0.000001' AS DECIMAL(6,6)) AS DECIMAL(8,6))",
+         SparkType("decimal", 8, 6)),
+    ),
+}  # fmt: skip
+_TRUNCATED: Final = {
+    **dict.fromkeys(("YEAR", "YYYY", "YY"), "year"),
+    "QUARTER": "quarter",
+    **dict.fromkeys(("MONTH", "MON", "MM"), "month"),
+    "WEEK": "week",
+}
+_TRUNCATED_TIMES: Final = {
+    **_TRUNCATED,
+    **dict.fromkeys(("DAY", "DD"), "day"),
+    **{unit: unit.lower() for unit in ("HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")},
+}
+_DAYS: Final = {
+    name: at + 1
+    for at, day in enumerate(
+        ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")
+    )
+    for name in (day, day[:3], day[:2])
+}
+# Java's pattern letters of a date as DuckDB's strftime has them; the others are refused.
+_PATTERNS: Final = {
+    "yyyy": "%Y", "y": "%Y", "yy": "%y", "MM": "%m", "M": "%-m", "MMM": "%b", "MMMM": "%B",
+    "dd": "%d", "d": "%-d", "HH": "%H", "H": "%-H", "hh": "%I", "h": "%-I", "mm": "%M",
+    "m": "%-M", "ss": "%S", "s": "%-S", "SSS": "%g", "SSSSSS": "%f", "a": "%p", "E": "%a",
+    "EE": "%a", "EEE": "%a", "EEEE": "%A", "DDD": "%j", "D": "%-j",
+}  # fmt: skip
+# Those of them that read a text as strictly as Java does.
+_READ: Final = {
+    "yyyy": ("%Y", r"[0-9]{4}"),
+    "MM": ("%m", r"[0-9]{2}"),
+    "dd": ("%d", r"[0-9]{2}"),
+    "HH": ("%H", r"[0-9]{2}"),
+    "mm": ("%M", r"[0-9]{2}"),
+    "ss": ("%S", r"[0-9]{2}"),
+    "M": ("%m", r"[0-9]{1,2}"),
+    "d": ("%d", r"[0-9]{1,2}"),
+    "H": ("%H", r"[0-9]{1,2}"),
+    "SSS": ("%g", r"[0-9]{3}"),
+    "SSSSSS": ("%f", r"[0-9]{6}"),
+}
+
+
+def constant(value: Typed, at: exp.Expr, what: str) -> str:
+    """The text of a constant argument. Raises UnsupportedSqlError for another."""
+    if not isinstance(value.node, exp.Literal) or not value.node.is_string:
+        raise unsupported(f"{what} that is no constant text in {DIALECT}", at)
+    return value.node.name
+
+
+def passed(unit: str, start: Typed, end: Typed, at: exp.Expr) -> Typed:
+    """``timestampdiff``: whole units from one moment to the other."""
+    if unit not in _UNITS:
+        raise unsupported(f"the unit {unit} in {DIALECT}", at)
+    kind = t.NTZ if {start.type.kind, end.type.kind} <= {"timestamp_ntz"} else t.TIMESTAMP
+    one, other = converted(start, kind, at), converted(end, kind, at)
+    if unit in _MONTHS:
+        return Typed(_months_passed(one, other, _MONTHS[unit]), t.BIGINT)
+    # In local time, as Spark counts days.
+    return Typed(
+        duckdb(
+            f"date_sub('{unit.lower()}', CAST($1 AS TIMESTAMP), CAST($2 AS TIMESTAMP))", one, other
+        ),
+        t.BIGINT,
+    )
+
+
+def _months_passed(start: exp.Expr, end: exp.Expr, months: int) -> exp.Expr:
+    """Whole units of so many months from one moment to the other, as java.time counts them."""
+    first, last = "CAST($1 AS DATE)", "CAST($2 AS DATE)"
+    earlier, later = "CAST($1 AS TIME)", "CAST($2 AS TIME)"
+    day = (
+        f"CASE WHEN {last} > {first} AND {later} < {earlier} THEN {last} - 1 "
+        f"WHEN {last} < {first} AND {later} > {earlier} THEN {last} + 1 ELSE {last} END"
+    )
+    reached = duckdb(
+        day,
+        duckdb("CAST($1 AS TIMESTAMP)", start.copy()),
+        duckdb("CAST($1 AS TIMESTAMP)", end),
+    )
+    count = (
+        "((year($2) * 12 + month($2)) * 32 + day($2) - (year($1) * 12 + month($1)) * 32 - day($1))"
+    )
+    begun = duckdb("CAST(CAST($1 AS TIMESTAMP) AS DATE)", start)
+    return duckdb(f"CAST({count} // 32 // {months} AS BIGINT)", begun, reached)
+
+
+def moved(unit: str, amount: Typed, moment: Typed, at: exp.Expr) -> Typed:
+    """``timestampadd``: a moment so many units later."""
+    added = _ADDED.get(unit)
+    if added is None or amount.type.kind not in t.INTEGRAL:
+        raise unsupported(f"{unit} of {amount.type} added in {DIALECT}", at)
+    kind = moment.type if moment.type.kind in ("timestamp", "timestamp_ntz") else t.TIMESTAMP
+    return Typed(duckdb(f"$1 + {added}", converted(moment, kind, at), amount.node), kind)
+
+
+def date_part(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+    """``date_part(unit, value)`` and EXTRACT."""
+    unit = constant(given[0], at, "a part").upper()
+    value = given[1]
+    if value.type.kind == "string":
+        value = Typed(converted(value, t.TIMESTAMP, at), t.TIMESTAMP)
+    if unit in _TIME_PARTS and value.type.kind == "date":
+        value = Typed(converted(value, t.TIMESTAMP, at), t.TIMESTAMP)
+    found = _DATE_PARTS.get(unit) or _TIME_PARTS.get(unit)
+    if found is None or value.type.kind not in t.MOMENTS:
+        raise unsupported(f"the part {unit} of {value.type} in {DIALECT}", at)
+    text, kind = found
+    return Typed(duckdb(text, value.node, exact=not text.startswith(("year", "month"))), kind)
+
+
+def trunc(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+    """``trunc(date, unit)``; NULL for a unit that Spark does not know."""
+    unit = _TRUNCATED.get(constant(given[1], at, "a unit").upper())
+    if unit is None:
+        return Typed(duckdb("CASE WHEN false THEN $1 END", given[0].node), t.DATE)
+    return Typed(
+        duckdb(f"CAST(date_trunc('{unit}', $1) AS DATE)", given[0].node, exact=False), t.DATE
+    )
+
+
+def date_trunc(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+    """``date_trunc(unit, moment)``; NULL for a unit that Spark does not know."""
+    unit = _TRUNCATED_TIMES.get(constant(given[0], at, "a unit").upper())
+    if unit is None:
+        return Typed(duckdb("CASE WHEN false THEN $1 END", given[1].node), gives)
+    return Typed(duckdb(f"date_trunc('{unit}', $1)", given[1].node, exact=False), gives)
+
+
+def next_day(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+    """The next such day of the week after a date."""
+    day = _DAYS.get(constant(given[1], at, "a day of the week").upper().strip())
+    if day is None:
+        raise unsupported(f"this day of the week in {DIALECT}", at, "write 'Mon'")
+    text = f"$1 + CAST(1 + ({day} - 1 - isodow($1) + 14) % 7 AS INT)"
+    return Typed(duckdb(text, given[0].node), t.DATE)
+
+
+def months_between(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+    """Months between two moments, of 31 days where they are not whole."""
+    one, other = (Typed(converted(v, t.NTZ, at), t.NTZ).node for v in given[:2])
+    rounded = True
+    if len(given) == 3:
+        if not isinstance(given[2].node, exp.Boolean):
+            raise unsupported(f"months_between() with a flag that is no constant in {DIALECT}", at)
+        rounded = bool(given[2].node.this)
+    whole = "(year($1) - year($2)) * 12 + month($1) - month($2)"
+    seconds = (
+        "(day($1) - day($2)) * 86400 + (hour($1) - hour($2)) * 3600"
+        " + (minute($1) - minute($2)) * 60 + second($1) - second($2)"
+    )
+    exact = f"{whole} + CAST({seconds} AS DOUBLE) / 2678400"
+    if rounded:
+        exact = f"round({exact}, 8)"
+    text = (
+        "CASE WHEN day($1) = day($2) OR (CAST($1 AS DATE) = last_day($1) "
+        f"AND CAST($2 AS DATE) = last_day($2)) THEN CAST({whole} AS DOUBLE) ELSE {exact} END"
+    )
+    return Typed(duckdb(text, one, other), t.DOUBLE)
+
+
+def pieces(pattern: str, at: exp.Expr) -> list[tuple[bool, str]]:
+    """A Java pattern in pieces: letters (True) and plain text (False)."""
+    found: list[tuple[bool, str]] = []
+    index = 0
+    while index < len(pattern):
+        letter = pattern[index]
+        if letter == "'":
+            end = pattern.find("'", index + 1)
+            if end < 0:
+                raise unsupported(f"the pattern '{pattern}' in {DIALECT}", at)
+            found.append((False, pattern[index + 1 : end] or "'"))
+            index = end + 1
+        elif letter.isascii() and letter.isalpha():
+            end = index
+            while end < len(pattern) and pattern[end] == letter:
+                end += 1
+            found.append((True, pattern[index:end]))
+            index = end
+        elif letter in "[]{}#":
+            raise unsupported(f"the pattern '{pattern}' in {DIALECT}", at)
+        else:
+            found.append((False, letter))
+            index += 1
+    return found
+
+
+def date_format(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+    """A moment as text by a Java pattern."""
+    pattern = constant(given[1], at, "a pattern")
+    out = []
+    for is_letters, text in pieces(pattern, at):
+        if is_letters and text not in _PATTERNS:
+            raise unsupported(f"{text} in the pattern '{pattern}' in {DIALECT}", at)
+        out.append(_PATTERNS[text] if is_letters else text.replace("%", "%%"))
+    local = converted(given[0], t.NTZ, at)
+    made = duckdb(
+        "CASE WHEN year($1) BETWEEN 1000 AND 9999 THEN strftime($1, $2) WHEN $1 IS NOT NULL "
+        "THEN error('a year of other than four digits in date_format()') END",
+        local,
+        exp.Literal.string("".join(out)),
+    )
+    return Typed(made, t.STRING)
+
+
+def _read(value: exp.Expr, pattern: str, at: exp.Expr) -> exp.Expr:
+    """A text read by a Java pattern as a timestamp without zone."""
+    out, regular = [], []
+    letters = [text for is_letters, text in pieces(pattern, at) if is_letters]
+    if (
+        len(set(letters)) != len(letters)
+        or not {"yyyy", "M", "MM"} & set(letters)
+        or "yyyy" not in letters
+    ):
+        raise unsupported(f"reading the pattern '{pattern}' in {DIALECT}", at)
+    for is_letters, text in pieces(pattern, at):
+        if not is_letters:
+            out.append(text.replace("%", "%%"))
+            regular.append("".join(f"\\{c}" if not c.isalnum() and c != " " else c for c in text))
+        elif text in _READ:
+            word, shape = _READ[text]
+            out.append(word)
+            regular.append(shape)
+        else:
+            raise unsupported(f"{text} in the pattern '{pattern}' in {DIALECT}", at)
+    return duckdb(
+        "CASE WHEN $1 IS NULL THEN NULL WHEN regexp_full_match($1, $2) THEN strptime($1, $3) "
+        "ELSE error('the text ''' || $1 || ''' is not of the pattern ' || $4) END",
+        value,
+        exp.Literal.string("".join(regular)),
+        exp.Literal.string("".join(out)),
+        exp.Literal.string(pattern),
+    )
+
+
+def to_date(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+    """A date read by a Java pattern."""
+    made = _read(given[0].node, constant(given[1], at, "a pattern"), at)
+    return Typed(duckdb("CAST($1 AS DATE)", made), t.DATE)
+
+
+def to_timestamp(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+    """An instant read by a Java pattern in the session's zone."""
+    made = _read(given[0].node, constant(given[1], at, "a pattern"), at)
+    return Typed(duckdb("CAST($1 AS TIMESTAMPTZ)", made), t.TIMESTAMP)
+
+
+def unix_of_text(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+    """Seconds since 1970 of a text, by a Java pattern."""
+    pattern = constant(given[1], at, "a pattern") if len(given) == 2 else "yyyy-MM-dd HH:mm:ss"
+    made = _read(given[0].node, pattern, at)
+    text = "CAST(floor(epoch_us(CAST($1 AS TIMESTAMPTZ)) / 1000000) AS BIGINT)"
+    return Typed(duckdb(text, made), t.BIGINT)
+
+
+def from_unixtime(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
+    """Seconds since 1970 as text in the session's zone."""
+    moment = Typed(duckdb("make_timestamptz($1 * 1000000)", given[0].node), t.TIMESTAMP)
+    pattern = (
+        given[1] if len(given) == 2 else Typed(exp.Literal.string("yyyy-MM-dd HH:mm:ss"), t.STRING)
+    )
+    return date_format([moment, pattern], gives, at, queries)

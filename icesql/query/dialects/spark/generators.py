@@ -1,0 +1,227 @@
+"""Functions that make rows: explode, posexplode, inline, stack; LATERAL VIEW; range in FROM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from sqlglot import exp
+
+from icesql.query.dialects.spark import types as t
+from icesql.query.dialects.spark.calls import DIALECT, Typed, unified
+from icesql.query.dialects.spark.scope import Columns, Item, Scope
+from icesql.query.dialects.spark.types import SparkType
+from icesql.query.dialects.templates import duckdb, template
+from icesql.sql.positions import unsupported
+
+if TYPE_CHECKING:
+    from icesql.query.dialects.spark.expressions import Expressions
+    from icesql.query.dialects.spark.queries import Queries
+
+_GENERATORS: Final = frozenset({"explode", "posexplode", "inline", "stack"})
+
+
+class Made(Struct):
+    """A column that a generator makes: its name, the list that it comes from, its type."""
+
+    name: str
+    values: exp.Expr
+    type: SparkType
+
+
+def _base(name: str) -> tuple[str, bool]:
+    return name.removesuffix("_outer"), name.endswith("_outer")
+
+
+def is_generator(node: exp.Expr) -> bool:
+    """Whether an entry of the select list makes rows."""
+    inner = node.this if isinstance(node, exp.Alias | exp.Aliases) else node
+    return isinstance(inner, exp.Anonymous) and _base(inner.name.lower())[0] in _GENERATORS
+
+
+def _lists(call: exp.Expr, expressions: Expressions) -> tuple[list[Made], bool]:
+    """The columns of a generator, and whether it gives a row of NULLs for no rows."""
+    if not isinstance(call, exp.Anonymous) or _base(call.name.lower())[0] not in _GENERATORS:
+        raise unsupported(f"{call.key.upper()} as a generator in {DIALECT}", call)
+    name, outer = _base(call.name.lower())
+    given = expressions.many(call.expressions)
+    if name == "stack":
+        return _stack(call, given), outer
+    if len(given) != 1:
+        raise unsupported(f"{name}() with {len(given)} arguments in {DIALECT}", call)
+    value = given[0]
+    made = _unnested(name, value, call)
+    return made, outer
+
+
+def _unnested(name: str, value: Typed, call: exp.Expr) -> list[Made]:
+    kind = value.type
+    places = "list_transform($1, lambda x, i: CAST(i - 1 AS INT))"
+    position = Made("pos", duckdb(places, value.node.copy()), t.INT)
+    if name in ("explode", "posexplode") and kind.kind == "array":
+        found = [Made("col", value.node, kind.element)]
+    elif name in ("explode", "posexplode") and kind.kind == "map":
+        found = [
+            Made("key", duckdb("map_keys($1)", value.node.copy()), kind.parts[0]),
+            Made("value", duckdb("map_values($1)", value.node), kind.parts[1]),
+        ]
+        keys = duckdb("map_keys($1)", value.node.copy())
+        position.values = duckdb(places, keys)
+    elif name == "inline" and kind.kind == "array" and kind.element.kind == "struct":
+        return [
+            Made(
+                field,
+                duckdb(
+                    "list_transform($1, lambda each: struct_extract(each, $2))",
+                    value.node.copy(),
+                    exp.Literal.string(field),
+                ),
+                part,
+            )
+            for field, part in zip(kind.element.names, kind.element.parts, strict=True)
+        ]
+    else:
+        raise unsupported(f"{name}({kind}) in {DIALECT}", call)
+    return [position, *found] if name == "posexplode" else found
+
+
+def _stack(call: exp.Expr, given: list[Typed]) -> list[Made]:
+    count = given[0].node if given else None
+    if not isinstance(count, exp.Literal) or count.is_string or int(count.name) < 1:
+        raise unsupported(f"stack() without a constant number of rows in {DIALECT}", call)
+    rows, values = int(count.name), given[1:]
+    width = -(-len(values) // rows)
+    if not width:
+        raise unsupported(f"stack() without values in {DIALECT}", call)
+    values += [Typed(exp.Null(), t.NULL)] * (rows * width - len(values))
+    found = []
+    for at in range(width):
+        nodes, kind = unified(values[at::width], call, "a column")
+        found.append(Made(f"col{at}", exp.Array(expressions=nodes), kind))
+    return found
+
+
+def _with_row(values: exp.Expr, outer: bool) -> exp.Expr:
+    if not outer:
+        return values
+    return duckdb("CASE WHEN len($1) > 0 THEN $1 ELSE [NULL] END", values)
+
+
+def selected(node: exp.Expr, expressions: Expressions) -> list[tuple[str, Typed]]:
+    """A generator in the select list as columns beside the others."""
+    call = node.this if isinstance(node, exp.Alias | exp.Aliases) else node
+    made, outer = _lists(call, expressions)
+    names = [each.name for each in made]
+    if isinstance(node, exp.Alias):
+        names = [node.alias]
+    elif isinstance(node, exp.Aliases):
+        names = [each.name for each in node.expressions]
+    if len(names) != len(made):
+        raise unsupported(f"{len(names)} names for {len(made)} columns in {DIALECT}", node)
+    found = []
+    for name, each in zip(names, made, strict=True):
+        column = exp.Anonymous(this="unnest", expressions=[_with_row(each.values, outer)])
+        aliased = exp.alias_(column, name, quoted=True, copy=False)
+        found.append((name, Typed(aliased, each.type)))
+    return found
+
+
+def laterals(select: exp.Select, scope: Scope, queries: Queries) -> None:
+    """Every LATERAL VIEW of a SELECT becomes a join with a query over the row."""
+    views = select.args.get("laterals") or []
+    joins = list(select.args.get("joins") or [])
+    for view in views:
+        outer = bool(view.args.get("outer"))
+        columns, query = _query(view.this, scope, queries, outer)
+        join, item = _joined(view, columns, query, outer)
+        scope.items.append(item)
+        joins.append(join)
+    if views:
+        select.set("laterals", None)
+        select.set("joins", joins)
+
+
+def _query(
+    call: exp.Expr, scope: Scope, queries: Queries, outer: bool
+) -> tuple[list[Made], exp.Select]:
+    from icesql.query.dialects.spark.expressions import Expressions
+
+    made, with_row = _lists(call, Expressions(scope, queries))
+    values = [
+        exp.alias_(
+            exp.Anonymous(this="unnest", expressions=[_with_row(each.values, with_row or outer)]),
+            each.name,
+            quoted=True,
+            copy=False,
+        )
+        for each in made
+    ]
+    return made, exp.Select(expressions=values)
+
+
+def _joined(
+    view: exp.Expr, made: list[Made], query: exp.Select, outer: bool
+) -> tuple[exp.Join, Item]:
+    alias = view.args.get("alias")
+    given = [each.name for each in alias.args.get("columns") or ()] if alias else []
+    names = given or [each.name for each in made]
+    if len(names) != len(made):
+        raise unsupported(f"{len(names)} names for {len(made)} columns in {DIALECT}", view)
+    own = alias.this if alias is not None and alias.this is not None else exp.to_identifier("view")
+    table = exp.TableAlias(
+        this=own.copy(), columns=[exp.to_identifier(name, quoted=True) for name in names]
+    )
+    source = exp.Subquery(this=query, alias=table)
+    join = exp.Join(this=source, kind="CROSS")
+    columns = tuple((name, each.type) for name, each in zip(names, made, strict=True))
+    return join, Item(own.name.lower(), columns)
+
+
+def table_function(node: exp.Expr, scope: Scope, queries: Queries) -> Columns:
+    """A function in FROM, in place: ``range`` or a generator."""
+    from icesql.query.dialects.spark.expressions import Expressions
+
+    call = node.this
+    name = call.name.lower() if isinstance(call, exp.Anonymous) else call.key
+    if name == "range":
+        given = Expressions(Scope(), queries).many(call.expressions)
+        if not 1 <= len(given) <= 3 or any(each.type.kind not in t.INTEGRAL for each in given):
+            raise unsupported(f"range() with these arguments in {DIALECT}", node)
+        function = template(
+            f"range({', '.join(f'CAST(${at + 1} AS BIGINT)' for at in range(len(given)))})"
+        )
+        from icesql.query.dialects.templates import filled
+
+        _replace(node, filled(function, [each.node for each in given]), ["id"])
+        return (("id", t.BIGINT),)
+    if not isinstance(call, exp.Anonymous) or _base(name)[0] not in _GENERATORS:
+        raise unsupported(f"the table function {name}() in {DIALECT}", node)
+    made, query = _query(call, scope, queries, False)
+    alias = node.args.get("alias")
+    given_names = [each.name for each in alias.args.get("columns") or ()] if alias else []
+    names = given_names or [each.name for each in made]
+    own = alias.this if alias is not None and alias.this is not None else exp.to_identifier(name)
+    table = exp.TableAlias(
+        this=own.copy(), columns=[exp.to_identifier(each, quoted=True) for each in names]
+    )
+    node.replace(exp.Subquery(this=query, alias=table))
+    return tuple((each, part.type) for each, part in zip(names, made, strict=True))
+
+
+def _replace(node: exp.Expr, function: exp.Expr, names: list[str]) -> None:
+    """Put DuckDB's function in the place of Spark's, its columns called ``names``."""
+    alias = node.args.get("alias")
+    own = alias.this if alias is not None and alias.this is not None else None
+    given = alias.args.get("columns") if alias is not None else None
+    node.set("this", function)
+    node.set(
+        "alias",
+        exp.TableAlias(
+            this=own or exp.to_identifier("range"),
+            columns=given or [exp.to_identifier(each, quoted=True) for each in names],
+        ),
+    )
+
+
+Generator = Callable[[Typed], list[Made]]

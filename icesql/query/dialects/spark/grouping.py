@@ -1,0 +1,76 @@
+"""GROUP BY with ROLLUP, CUBE and GROUPING SETS in Spark's several spellings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from icesql.query.dialects.spark.calls import DIALECT
+from icesql.sql.positions import unsupported
+
+if TYPE_CHECKING:
+    from icesql.query.dialects.spark.expressions import Expressions
+
+_PARTS = frozenset({"expressions", "grouping_sets", "rollup", "cube", "all"})
+
+
+def group_by(select: exp.Select, written: Sequence[exp.Expr], expressions: Expressions) -> None:
+    """The GROUP BY of a SELECT, in place; ``written`` is its select list as it was."""
+    group = select.args.get("group")
+    if group is None:
+        return
+    for part, value in group.args.items():
+        if value and part not in _PARTS:
+            raise unsupported(f"GROUP BY … {part.upper()} in {DIALECT}", select)
+    _spell(group)
+    keys = [_key(each, written, expressions) for each in group.expressions]
+    group.set("expressions", keys)
+    for part in ("grouping_sets", "rollup", "cube"):
+        for each in group.args.get(part) or ():
+            _sets(each, written, expressions)
+
+
+def _spell(group: exp.Group) -> None:
+    """``a, b WITH ROLLUP`` as ROLLUP (a, b); the list before GROUPING SETS names keys alone."""
+    for part, kind in (("rollup", exp.Rollup), ("cube", exp.Cube)):
+        given = group.args.get(part) or []
+        if len(given) == 1 and not given[0].expressions:
+            group.set(part, None)
+            group.set("expressions", [kind(expressions=group.expressions)])
+    if group.args.get("grouping_sets") and group.expressions:
+        group.set("expressions", [])
+
+
+def _key(node: exp.Expr, written: Sequence[exp.Expr], expressions: Expressions) -> exp.Expr:
+    if isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets):
+        _sets(node, written, expressions)
+        return node
+    if isinstance(node, exp.Literal) and not node.is_string:
+        return node
+    return expressions.of(node).node
+
+
+def _sets(node: exp.Expr, written: Sequence[exp.Expr], expressions: Expressions) -> None:
+    """The sets of a ROLLUP, CUBE or GROUPING SETS, in place; a number is a column there too."""
+    made: list[exp.Expr] = []
+    for each in node.expressions:
+        if isinstance(each, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
+            _sets(each, written, expressions)
+            made.append(each)
+        elif isinstance(each, exp.Paren):
+            each.set("this", _member(each.this, written, expressions))
+            made.append(each)
+        else:
+            made.append(_member(each, written, expressions))
+    node.set("expressions", made)
+
+
+def _member(node: exp.Expr, written: Sequence[exp.Expr], expressions: Expressions) -> exp.Expr:
+    if isinstance(node, exp.Literal) and not node.is_string:
+        at = int(node.name)
+        if not 0 < at <= len(written):
+            raise unsupported(f"GROUP BY {at} in {DIALECT}", node)
+        node = written[at - 1].unalias().copy()
+    return expressions.of(node).node

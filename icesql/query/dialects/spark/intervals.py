@@ -1,0 +1,132 @@
+"""INTERVAL constants of Spark: years and months, or days and what is less."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import Final
+
+from sqlglot import exp
+
+from icesql.query.dialects.spark import types as t
+from icesql.query.dialects.spark.calls import DIALECT, Typed
+from icesql.query.dialects.spark.types import SparkType
+from icesql.sql.positions import unsupported
+
+DAYS: Final = SparkType("interval day")
+_MONTHS: Final = {"YEAR": 12, "MONTH": 1}
+_MICROS: Final = {
+    "WEEK": 604_800_000_000,
+    "DAY": 86_400_000_000,
+    "HOUR": 3_600_000_000,
+    "MINUTE": 60_000_000,
+    "SECOND": 1_000_000,
+    "MILLISECOND": 1_000,
+    "MICROSECOND": 1,
+}
+_AMOUNT: Final = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s+([A-Za-z]+)")
+_YEARS_MONTHS: Final = re.compile(r"\s*([+-]?)(\d+)-(\d+)\s*")
+_CLOCK: Final = {
+    ("DAY", "HOUR"): r"(?P<d>\d+) (?P<h>\d+)",
+    ("DAY", "MINUTE"): r"(?P<d>\d+) (?P<h>\d+):(?P<m>\d+)",
+    ("DAY", "SECOND"): r"(?P<d>\d+) (?P<h>\d+):(?P<m>\d+):(?P<s>\d+(?:\.\d{1,9})?)",
+    ("HOUR", "MINUTE"): r"(?P<h>\d+):(?P<m>\d+)",
+    ("HOUR", "SECOND"): r"(?P<h>\d+):(?P<m>\d+):(?P<s>\d+(?:\.\d{1,9})?)",
+    ("MINUTE", "SECOND"): r"(?P<m>\d+):(?P<s>\d+(?:\.\d{1,9})?)",
+}
+
+
+def interval(node: exp.Interval) -> Typed:
+    """The value of an INTERVAL constant. Raises UnsupportedSqlError at ``node``."""
+    value, unit = node.this, node.args.get("unit")
+    negative = False
+    while isinstance(value, exp.Paren | exp.Neg):
+        negative ^= isinstance(value, exp.Neg)
+        value = value.this
+    if not isinstance(value, exp.Literal):
+        raise unsupported(
+            f"an INTERVAL of an expression in {DIALECT}", node, "use make_dt_interval()"
+        )
+    text = f"-{value.name}" if negative else value.name
+    if isinstance(unit, exp.IntervalSpan):
+        return _span(node, text, unit.this.name.upper(), unit.expression.name.upper())
+    if unit is None:
+        return _listed(node, text)
+    return _amounts(node, [(text, unit.name.upper().removesuffix("S"))])
+
+
+def _listed(node: exp.Interval, text: str) -> Typed:
+    """``INTERVAL '1 day 2 hours'``."""
+    amounts, at = [], 0
+    while found := _AMOUNT.match(text, at):
+        amounts.append((found[1], found[2].upper().removesuffix("S")))
+        at = found.end()
+    if not amounts or text[at:].strip():
+        raise unsupported(f"INTERVAL '{text}' in {DIALECT}", node, "write INTERVAL '1' DAY")
+    return _amounts(node, amounts)
+
+
+def _amounts(node: exp.Interval, amounts: list[tuple[str, str]]) -> Typed:
+    months, micros = Fraction(0), Fraction(0)
+    smallest = "DAY"
+    for text, unit in amounts:
+        try:
+            number = Fraction(text.strip())
+        except ValueError:
+            raise unsupported(f"INTERVAL '{text}' in {DIALECT}", node) from None
+        if unit in _MONTHS:
+            months += number * _MONTHS[unit]
+        elif unit in _MICROS:
+            micros += number * _MICROS[unit]
+            if unit not in ("DAY", "WEEK"):
+                smallest = unit
+        else:
+            raise unsupported(f"INTERVAL … {unit} in {DIALECT}", node)
+        if number.denominator != 1 and unit != "SECOND":
+            raise unsupported(f"a part of a {unit} in an INTERVAL in {DIALECT}", node)
+    if months and micros:
+        raise unsupported(
+            f"an INTERVAL of months and days in {DIALECT}", node, "add one after the other"
+        )
+    if any(unit in _MONTHS for _, unit in amounts):
+        return Typed(_made(f"{int(months)} months"), t.MONTHS)
+    return _of_micros(int(micros), DAYS if smallest == "DAY" else t.TIME_SPAN)
+
+
+def _of_micros(micros: int, kind: SparkType) -> Typed:
+    sign = -1 if micros < 0 else 1
+    days, rest = divmod(abs(micros), _MICROS["DAY"])
+    if not rest:
+        return Typed(
+            exp.Interval(this=exp.Literal.string(str(sign * days)), unit=exp.var("DAY")), kind
+        )
+    if not days:
+        unit = next(
+            each for each in ("HOUR", "MINUTE", "SECOND", "MICROSECOND") if not rest % _MICROS[each]
+        )
+        amount = str(sign * rest // _MICROS[unit]) if sign > 0 else f"-{rest // _MICROS[unit]}"
+        return Typed(exp.Interval(this=exp.Literal.string(amount), unit=exp.var(unit)), kind)
+    return Typed(_made(f"{sign * days} days {sign * rest} microseconds"), kind)
+
+
+def _made(text: str) -> exp.Expr:
+    number, _, unit = text.partition(" ")
+    if unit == "months":
+        return exp.Interval(this=exp.Literal.string(number), unit=exp.var("MONTH"))
+    return exp.Interval(this=exp.Literal.string(text))
+
+
+def _span(node: exp.Interval, text: str, first: str, last: str) -> Typed:
+    if (first, last) == ("YEAR", "MONTH"):
+        parsed = _YEARS_MONTHS.fullmatch(text)
+        if parsed is not None and int(parsed[3]) < 12:
+            months = int(parsed[2]) * 12 + int(parsed[3])
+            return Typed(_made(f"{parsed[1].strip('+')}{months} months"), t.MONTHS)
+    elif (first, last) in _CLOCK:
+        parsed = re.fullmatch(rf"\s*(?P<sign>[+-]?){_CLOCK[first, last]}\s*", text)
+        if parsed is not None:
+            parts = {"d": "DAY", "h": "HOUR", "m": "MINUTE", "s": "SECOND"}
+            given = {key: each for key, each in parsed.groupdict().items() if key != "sign"}
+            micros = sum(int(Fraction(each) * _MICROS[parts[key]]) for key, each in given.items())
+            return _of_micros(-micros if parsed["sign"] == "-" else micros, t.TIME_SPAN)
+    raise unsupported(f"INTERVAL '{text}' {first} TO {last} in {DIALECT}", node)

@@ -1,0 +1,256 @@
+"""Operators on typed operands: arithmetic, comparison, and what a constant among them means."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlglot import exp
+
+from icesql.query.dialects.spark import types as t
+from icesql.query.dialects.spark.calls import DIALECT, Typed, converted, unified
+from icesql.query.dialects.spark.types import SparkType
+from icesql.query.dialects.templates import duckdb
+from icesql.sql.positions import unsupported
+
+_SYMBOLS: Final[dict[type[exp.Expr], str]] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.IntDiv: "div",
+    exp.Mod: "%",
+}
+_BY_ZERO: Final = "error('division by zero')"
+_SPANS: Final = ("interval day", t.TIME_SPAN.kind)
+_NOT_ORDERED: Final = ("array", "map", "struct", t.MONTHS.kind, *_SPANS)
+
+
+def literal_number(node: exp.Expr) -> str | None:
+    """The digits of a constant number, also a negative one."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if isinstance(node, exp.Neg):
+        inner = literal_number(node.this)
+        return None if inner is None else f"-{inner}"
+    return str(node.this) if isinstance(node, exp.Literal) and not node.is_string else None
+
+
+def as_decimal(value: Typed) -> SparkType:
+    """The decimal type of a number beside decimals; a constant has as many digits as it shows."""
+    number = literal_number(value.node)
+    if value.type.kind in t.INTEGRAL and number is not None:
+        return t.decimal(len(number.lstrip("-")), 0)
+    return t.as_decimal(value.type)
+
+
+def arithmetic(node: exp.Binary, left: Typed, right: Typed) -> Typed:
+    """``+ - * / div %`` of two typed operands. Raises UnsupportedSqlError at ``node``."""
+    symbol = _SYMBOLS[type(node)]
+    kinds = (left.type.kind, right.type.kind)
+    if any(kind in t.MOMENTS or kind in (t.MONTHS.kind, *_SPANS) for kind in kinds):
+        return _with_times(node, symbol, left, right)
+    left, right = _numbers(node, symbol, left, right)
+    if symbol == "/" and {left.type.kind, right.type.kind} & {"float", "double"}:
+        left, right = (Typed(converted(v, t.DOUBLE, node), t.DOUBLE) for v in (left, right))
+    kinds = (left.type.kind, right.type.kind)
+    if "decimal" in kinds and not set(kinds) & set(t.FRACTIONAL):
+        return _decimals(node, symbol, left, right)
+    both = t.common(left.type, right.type)
+    assert both is not None
+    if symbol == "/":
+        made = duckdb(f"$1 / {_divisor(right)}", *_ordered(left, right))
+        return Typed(made, t.DOUBLE)
+    if symbol in ("div", "%"):
+        if symbol == "div" and both.kind in t.FRACTIONAL:
+            raise unsupported(f"div of {both} in {DIALECT}", node)
+        nodes = [converted(left, both, node), converted(right, both, node)]
+        sign = "//" if symbol == "div" else "%"
+        gives = t.BIGINT if symbol == "div" else both
+        text = f"$1 {sign} {_divisor(right)}"
+        return Typed(duckdb(f"CAST({text} AS BIGINT)" if symbol == "div" else text, *nodes), gives)
+    if left.type != right.type and {*kinds} & {"float", "tinyint", "smallint"}:
+        left = Typed(converted(left, both, node), both)
+        right = Typed(converted(right, both, node), both)
+    return Typed(duckdb(f"$1 {symbol} $2", left.node, right.node), both)
+
+
+def _ordered(left: Typed, right: Typed) -> tuple[exp.Expr, exp.Expr]:
+    return left.node, right.node
+
+
+def _numbers(node: exp.Expr, symbol: str, left: Typed, right: Typed) -> tuple[Typed, Typed]:
+    """Both operands as numbers: ANSI mode reads a text as what stands beside it."""
+    out = []
+    for value, other in ((left, right), (right, left)):
+        if value.type.kind == "null":
+            value = Typed(value.node, other.type if other.type.kind in t.NUMERIC else t.DOUBLE)
+            made = exp.Cast(this=value.node, to=t.duckdb_type(value.type))
+            value = Typed(made, value.type)
+        elif value.type.kind == "string":
+            both = t.common(value.type, other.type)
+            wanted = both if both is not None and both.kind in t.NUMERIC else t.DOUBLE
+            value = Typed(converted(value, wanted, node), wanted)
+        if value.type.kind not in t.NUMERIC:
+            raise unsupported(
+                f"{left.type} {symbol} {right.type} in {DIALECT}", node, "cast the operands"
+            )
+        out.append(value)
+    return out[0], out[1]
+
+
+def _divisor(right: Typed) -> str:
+    """The second operand, guarded where it may be zero."""
+    number = literal_number(right.node)
+    if number is not None and float(number) != 0:
+        return "$2"
+    return f"CASE WHEN $2 = 0 AND $1 IS NOT NULL THEN {_BY_ZERO} ELSE $2 END"
+
+
+def _decimals(node: exp.Expr, symbol: str, left: Typed, right: Typed) -> Typed:
+    one, other = as_decimal(left), as_decimal(right)
+    p1, s1, p2, s2 = one.precision, one.scale, other.precision, other.scale
+    match symbol:
+        case "+" | "-":
+            scale = max(s1, s2)
+            gives = t.decimal(max(p1 - s1, p2 - s2) + scale + 1, scale)
+            exact = scale
+        case "*":
+            gives, exact = t.decimal(p1 + p2 + 1, s1 + s2), s1 + s2
+        case "%":
+            scale = max(s1, s2)
+            gives, exact = t.decimal(min(p1 - s1, p2 - s2) + scale, scale), scale
+            symbol = "%"
+        case "div":
+            return _whole_quotient(left, right, one, other)
+        case _:
+            return _quotient(node, left, right, one, other)
+    second = _divisor(right) if symbol == "%" else "$2"
+    text = f"$1 {symbol} {second}"
+    if gives.scale != exact:
+        text = f"CAST({text} AS {t.duckdb_name(gives)})"
+    return Typed(duckdb(text, left.node, right.node), gives)
+
+
+def unscaled(gap: str, kind: SparkType) -> str:
+    """The digits of a decimal of type ``kind`` as a whole number."""
+    scale = kind.scale
+    if scale == 0:
+        return f"CAST({gap} AS HUGEINT)"
+    if kind.precision + scale > t.MOST_DIGITS:
+        return f"CAST(replace(CAST({gap} AS VARCHAR), '.', '') AS HUGEINT)"
+    return f"CAST({gap} * CAST(1{'0' * scale} AS DECIMAL({scale + 1},0)) AS HUGEINT)"
+
+
+def _whole_quotient(left: Typed, right: Typed, one: SparkType, other: SparkType) -> Typed:
+    scale = max(one.scale, other.scale)
+    first = f"{unscaled('$1', one)} * {10 ** (scale - one.scale)}"
+    second = f"({unscaled(_divisor(right), other)} * {10 ** (scale - other.scale)})"
+    text = f"CAST({first} // {second} AS BIGINT)"
+    return Typed(duckdb(text, left.node, right.node), t.BIGINT)
+
+
+def _quotient(node: exp.Expr, left: Typed, right: Typed, one: SparkType, other: SparkType) -> Typed:
+    """An exact quotient of decimals, rounded half up to the digits that Spark gives it."""
+    scale = max(6, one.scale + other.precision + 1)
+    gives = t.decimal(one.precision - one.scale + other.scale + scale, scale)
+    made = quotient(left.node, right.node, one, other, gives, _divisor(right))
+    if made is None:
+        raise unsupported(f"{one} / {other} in {DIALECT}", node, "cast an operand to DOUBLE")
+    return Typed(made, gives)
+
+
+def quotient(
+    left: exp.Expr,
+    right: exp.Expr,
+    one: SparkType,
+    other: SparkType,
+    gives: SparkType,
+    divisor: str = "$2",
+) -> exp.Expr | None:
+    """``left / right``, decimals of types ``one`` and ``other``, as the decimal ``gives``."""
+    shift = gives.scale + other.scale - one.scale
+    if shift < 0:
+        return None
+    power = f"CAST('1{'0' * shift}' AS HUGEINT)"
+    numerator = duckdb(f"{unscaled('$1', one)} * {power}", left.copy())
+    denominator = duckdb(unscaled(divisor, other), left, right)
+    rounded = "(2 * abs($1) + abs($2)) // (2 * abs($2))"
+    unit = f"CAST('{'0.' + '0' * (gives.scale - 1) + '1'}' AS DECIMAL({gives.scale},{gives.scale}))"
+    return duckdb(
+        f"CAST(CAST(CASE WHEN ($1 < 0) <> ($2 < 0) THEN -({rounded}) ELSE {rounded} END "
+        f"AS DECIMAL(38,0)) * {unit} AS {t.duckdb_name(gives)})",
+        numerator,
+        denominator,
+    )
+
+
+def _with_times(node: exp.Expr, symbol: str, left: Typed, right: Typed) -> Typed:
+    one, other = left.type.kind, right.type.kind
+    if symbol == "+" and one not in t.MOMENTS and other in t.MOMENTS:
+        left, right, one, other = right, left, other, one
+    nodes = left.node, right.node
+    if symbol in ("+", "-"):
+        match one, other:
+            case "date", ("tinyint" | "smallint" | "int"):
+                return Typed(duckdb(f"$1 {symbol} CAST($2 AS INT)", *nodes), t.DATE)
+            case "date", ("interval day" | t.MONTHS.kind):
+                return Typed(duckdb(f"CAST($1 {symbol} $2 AS DATE)", *nodes, exact=False), t.DATE)
+            case "date", t.TIME_SPAN.kind:
+                made = duckdb(f"CAST($1 AS TIMESTAMPTZ) {symbol} $2", *nodes)
+                return Typed(made, t.TIMESTAMP)
+            case (
+                ("timestamp" | "timestamp_ntz"),
+                ("interval day" | t.TIME_SPAN.kind | t.MONTHS.kind),
+            ):
+                return Typed(duckdb(f"$1 {symbol} $2", *nodes, exact=False), left.type)
+            case "date", "date" if symbol == "-":
+                return Typed(
+                    duckdb("to_days(CAST($1 - $2 AS INT))", *nodes), SparkType("interval day")
+                )
+            case ("timestamp", "timestamp") | ("timestamp_ntz", "timestamp_ntz") if symbol == "-":
+                return Typed(
+                    duckdb("to_microseconds(epoch_us($1) - epoch_us($2))", *nodes), t.TIME_SPAN
+                )
+            case _ if one in _SPANS and other in _SPANS:
+                return Typed(
+                    duckdb(f"$1 {symbol} $2", *nodes), t.TIME_SPAN if one != other else left.type
+                )
+            case t.MONTHS.kind, t.MONTHS.kind:
+                return Typed(duckdb(f"$1 {symbol} $2", *nodes), t.MONTHS)
+    if symbol == "*":
+        if one in t.INTEGRAL:
+            left, right, one, other = right, left, other, one
+        if one in (t.MONTHS.kind, *_SPANS) and other in t.INTEGRAL:
+            return Typed(duckdb("$1 * CAST($2 AS INT)", left.node, right.node), left.type)
+    raise unsupported(f"{left.type} {symbol} {right.type} in {DIALECT}", node, "cast the operands")
+
+
+def comparable(node: exp.Expr, values: list[Typed], *, order: bool) -> list[exp.Expr]:
+    """Operands of a comparison in one type. Raises UnsupportedSqlError at ``node``.
+
+    What DuckDB compares in the same way stays as it is, so that conditions on columns prune.
+    """
+    kinds = {each.type.kind for each in values} - {"null"}
+    if order and kinds & set(_NOT_ORDERED):
+        kind = next(iter(kinds & set(_NOT_ORDERED)))
+        raise unsupported(f"ordering by {kind} in {DIALECT}", node)
+    if "unknown" in kinds:
+        if kinds != {"unknown"}:
+            raise _untyped(node)
+        return [each.node for each in values]
+    if "map" in kinds:
+        raise unsupported(f"comparing maps in {DIALECT}", node)
+    same = len({each.type for each in values if each.type.kind != "null"}) <= 1
+    if same or kinds <= set(t.MOMENTS) or (kinds <= {*t.INTEGRAL, "decimal"}):
+        return [each.node for each in values]
+    if kinds <= {*t.INTEGRAL, "decimal", "double"} or kinds <= set(t.FRACTIONAL):
+        return [each.node for each in values]
+    if kinds == {"uuid", "string"}:
+        return [each.node for each in values]
+    return unified(values, node, "a comparison")[0]
+
+
+def _untyped(node: exp.Expr) -> Exception:
+    return unsupported(
+        f"a comparison with a value whose type is not known in {DIALECT}", node, "CAST it"
+    )

@@ -1,0 +1,109 @@
+"""What names mean inside one SELECT of Spark's text, as far as their types go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct, field
+from sqlglot import exp
+
+from icesql.query.dialects.spark import types as t
+from icesql.query.dialects.spark.types import SparkType
+
+Columns = tuple[tuple[str, SparkType], ...]
+
+
+class Item(Struct):
+    """Something in FROM: its name and columns in order; None if they are not known here.
+
+    ``hidden`` are columns that ``*`` leaves out, ``merged`` those that USING or NATURAL took from
+    the items before it.
+    """
+
+    name: str
+    columns: Columns | None
+    hidden: Mapping[str, SparkType] = field(default_factory=dict)
+    merged: frozenset[str] = frozenset()
+    filter_only: bool = False
+
+    def find(self, name: str) -> SparkType | None:
+        """The type of a column, None if there is none of that name."""
+        if self.columns is None:
+            return t.UNKNOWN
+        return find(self.columns, name) or self.hidden.get(name.lower())
+
+
+class Scope(Struct):
+    """One SELECT: its items, the names that its select list gives, and the SELECT around it."""
+
+    parent: Scope | None = None
+    items: list[Item] = field(default_factory=list)
+    aliases: dict[str, SparkType] = field(default_factory=dict)
+    variables: dict[str, SparkType] = field(default_factory=dict)
+    windows: frozenset[str] = frozenset()
+    aliases_first: bool = False
+
+    def type_of(self, parts: Sequence[str]) -> SparkType:
+        """The type of a column written as ``parts``; "unknown" where nothing known has it."""
+        scope: Scope | None = self
+        while scope is not None:
+            found = scope._own(parts)
+            if found is not None:
+                return found
+            scope = scope.parent
+        return t.UNKNOWN
+
+    def _own(self, parts: Sequence[str]) -> SparkType | None:
+        first = parts[0].lower()
+        if self.aliases_first and len(parts) == 1 and first in self.aliases:
+            return self.aliases[first]
+        if len(parts) > 1:
+            for item in self.items:
+                if item.name == first and (found := item.find(parts[1])) is not None:
+                    return below(found, parts[2:])
+        for item in self.items:
+            if (found := item.find(parts[0])) is not None:
+                return below(found, parts[1:])
+        if first in self.aliases:
+            return below(self.aliases[first], parts[1:])
+        return None
+
+    def star(self, table: str = "") -> Columns | None:
+        """The columns of ``*`` or ``table.*``, None if some are not known."""
+        found: list[tuple[str, SparkType]] = []
+        for item in self.items:
+            if item.filter_only or (table and item.name != table.lower()):
+                continue
+            if item.columns is None:
+                return None
+            found += [each for each in item.columns if table or each[0].lower() not in item.merged]
+        return tuple(found)
+
+
+def find(columns: Columns, name: str) -> SparkType | None:
+    """The type of the column of this name in any case."""
+    lowered = name.lower()
+    return next((each for known, each in columns if known.lower() == lowered), None)
+
+
+def below(found: SparkType, path: Sequence[str]) -> SparkType:
+    """The type of a field below a struct, "unknown" if there is none."""
+    for name in path:
+        if found.kind != "struct":
+            return t.UNKNOWN
+        parts = tuple(zip(found.names, found.parts, strict=True))
+        inner = find(parts, name)
+        if inner is None:
+            return t.UNKNOWN
+        found = inner
+    return found
+
+
+def table_name(node: exp.Expr) -> str:
+    """The name by which columns call an item."""
+    return node.alias_or_name.lower()
+
+
+def names_of(nodes: Iterable[exp.Expr]) -> Iterator[str]:
+    """The names of identifiers in lower case."""
+    return (each.name.lower() for each in nodes)

@@ -1,0 +1,280 @@
+"""Spark's types as values, from Iceberg's and from casts, and as DuckDB's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+from sqlglot import exp
+
+from icesql.iceberg import types as t
+
+
+class SparkType(Struct, frozen=True):
+    """A type: its ``kind`` in Spark's words, decimals with digits, nested ones with parts.
+
+    ``parts`` are the element of an array, key and value of a map, the fields of a struct, whose
+    ``names`` stand beside them. Kind "null" is the type of NULL, "unknown" what is not decided.
+    """
+
+    kind: str
+    precision: int = 0
+    scale: int = 0
+    parts: tuple[SparkType, ...] = ()
+    names: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        match self.kind:
+            case "decimal":
+                return f"decimal({self.precision},{self.scale})"
+            case "array" | "map":
+                return f"{self.kind}<{', '.join(map(str, self.parts))}>"
+            case "struct":
+                named = zip(self.names, self.parts, strict=True)
+                return f"struct<{', '.join(f'{name}: {each}' for name, each in named)}>"
+            case _:
+                return self.kind
+
+    @property
+    def element(self) -> SparkType:
+        """The element of an array."""
+        return self.parts[0] if self.parts else UNKNOWN
+
+
+BOOLEAN: Final = SparkType("boolean")
+TINYINT: Final = SparkType("tinyint")
+SMALLINT: Final = SparkType("smallint")
+INT: Final = SparkType("int")
+BIGINT: Final = SparkType("bigint")
+FLOAT: Final = SparkType("float")
+DOUBLE: Final = SparkType("double")
+STRING: Final = SparkType("string")
+BINARY: Final = SparkType("binary")
+DATE: Final = SparkType("date")
+TIMESTAMP: Final = SparkType("timestamp")
+NTZ: Final = SparkType("timestamp_ntz")
+MONTHS: Final = SparkType("interval year to month")
+TIME_SPAN: Final = SparkType("interval day to second")
+NULL: Final = SparkType("null")
+UNKNOWN: Final = SparkType("unknown")
+
+INTEGRAL: Final = ("tinyint", "smallint", "int", "bigint")
+FRACTIONAL: Final = ("float", "double")
+NUMERIC: Final = (*INTEGRAL, "decimal", *FRACTIONAL)
+INTERVALS: Final = (MONTHS.kind, TIME_SPAN.kind)
+MOMENTS: Final = ("date", "timestamp_ntz", "timestamp")
+SCALAR: Final = (*NUMERIC, *MOMENTS, "boolean", "string", "binary", "null")
+# Decimal digits that hold every value of an integral type.
+DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
+MOST_DIGITS: Final = 38
+
+
+def decimal(precision: int, scale: int) -> SparkType:
+    """A decimal type, cut to 38 digits as Spark cuts: at least six stay behind the point."""
+    if precision > MOST_DIGITS:
+        whole = precision - scale
+        scale = max(MOST_DIGITS - whole, min(scale, 6))
+        precision = MOST_DIGITS
+    return SparkType("decimal", precision, scale)
+
+
+def array(element: SparkType) -> SparkType:
+    """An array of a type."""
+    return SparkType("array", parts=(element,))
+
+
+def map_of(key: SparkType, value: SparkType) -> SparkType:
+    """A map of two types."""
+    return SparkType("map", parts=(key, value))
+
+
+def struct(names: Sequence[str], parts: Sequence[SparkType]) -> SparkType:
+    """A struct of named types."""
+    return SparkType("struct", parts=tuple(parts), names=tuple(names))
+
+
+_ICEBERG: Final[dict[type, SparkType]] = {
+    t.BooleanType: BOOLEAN,
+    t.IntegerType: INT,
+    t.LongType: BIGINT,
+    t.FloatType: FLOAT,
+    t.DoubleType: DOUBLE,
+    t.DateType: DATE,
+    t.TimestampType: NTZ,
+    t.TimestamptzType: TIMESTAMP,
+    t.StringType: STRING,
+    t.BinaryType: BINARY,
+    t.FixedType: BINARY,
+    # Spark reads a UUID as its text.
+    t.UUIDType: SparkType("uuid"),
+}
+
+
+def of_iceberg(node: t.IcebergType) -> SparkType:
+    """The type of a column."""
+    match node:
+        case t.DecimalType(precision, scale):
+            return SparkType("decimal", precision, scale)
+        case t.ListType():
+            return array(of_iceberg(node.element))
+        case t.MapType():
+            return map_of(of_iceberg(node.key), of_iceberg(node.value))
+        case t.StructType(fields):
+            return struct(
+                [each.name for each in fields], [of_iceberg(each.type) for each in fields]
+            )
+        case _:
+            return _ICEBERG.get(type(node), UNKNOWN)
+
+
+_T: Final = exp.DataType.Type
+_NAMED: Final[dict[Any, SparkType]] = {
+    _T.BOOLEAN: BOOLEAN,
+    _T.TINYINT: TINYINT,
+    _T.SMALLINT: SMALLINT,
+    _T.INT: INT,
+    _T.BIGINT: BIGINT,
+    _T.FLOAT: FLOAT,
+    _T.DOUBLE: DOUBLE,
+    _T.TEXT: STRING,
+    _T.VARCHAR: STRING,
+    _T.CHAR: STRING,
+    _T.BINARY: BINARY,
+    _T.VARBINARY: BINARY,
+    _T.DATE: DATE,
+    _T.TIMESTAMP: TIMESTAMP,
+    _T.TIMESTAMPTZ: TIMESTAMP,
+    _T.TIMESTAMPLTZ: TIMESTAMP,
+    _T.TIMESTAMPNTZ: NTZ,
+    _T.NULL: NULL,
+}
+
+
+def of_cast(to: exp.DataType) -> SparkType | None:
+    """The type that a cast names, None for one that is not known here."""
+    inner = [each for each in to.expressions if isinstance(each, exp.DataType)]
+    match to.this:
+        case _T.DECIMAL:
+            sizes = [int(each.this.name) for each in to.expressions]
+            if len(sizes) > 2 or (sizes and not 0 < sizes[0] <= MOST_DIGITS):
+                return None
+            precision = sizes[0] if sizes else 10
+            scale = sizes[1] if len(sizes) == 2 else 0
+            return SparkType("decimal", precision, scale) if 0 <= scale <= precision else None
+        case _T.ARRAY if len(inner) == 1:
+            element = of_cast(inner[0])
+            return None if element is None else array(element)
+        case _T.MAP if len(inner) == 2:
+            key, value = of_cast(inner[0]), of_cast(inner[1])
+            return None if key is None or value is None else map_of(key, value)
+        case _T.STRUCT:
+            return _struct_of_cast(to)
+        case _:
+            return None if to.expressions else _NAMED.get(to.this)
+
+
+def _struct_of_cast(to: exp.DataType) -> SparkType | None:
+    names, parts = [], []
+    for each in to.expressions:
+        kind = each.args.get("kind")
+        found = of_cast(kind) if isinstance(kind, exp.DataType) else None
+        if found is None:
+            return None
+        names.append(each.name)
+        parts.append(found)
+    return struct(names, parts) if parts else None
+
+
+_DUCKDB: Final = {
+    "boolean": "BOOLEAN",
+    "tinyint": "TINYINT",
+    "smallint": "SMALLINT",
+    "int": "INT",
+    "bigint": "BIGINT",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "string": "VARCHAR",
+    "binary": "BLOB",
+    "date": "DATE",
+    "timestamp": "TIMESTAMPTZ",
+    "timestamp_ntz": "TIMESTAMP",
+    "uuid": "UUID",
+    MONTHS.kind: "INTERVAL",
+    TIME_SPAN.kind: "INTERVAL",
+}
+
+
+def duckdb_name(of: SparkType) -> str | None:
+    """The type in DuckDB's spelling, None where a part of it is unknown."""
+    match of.kind:
+        case "decimal":
+            return f"DECIMAL({of.precision},{of.scale})"
+        case "array":
+            element = duckdb_name(of.element)
+            return None if element is None else f"{element}[]"
+        case "map":
+            key, value = duckdb_name(of.parts[0]), duckdb_name(of.parts[1])
+            return None if key is None or value is None else f"MAP({key}, {value})"
+        case "struct":
+            parts = [duckdb_name(each) for each in of.parts]
+            if None in parts:
+                return None
+            quoted = ['"' + name.replace('"', '""') + '"' for name in of.names]
+            return f"STRUCT({', '.join(f'{n} {p}' for n, p in zip(quoted, parts, strict=True))})"
+        case _:
+            return _DUCKDB.get(of.kind)
+
+
+def duckdb_type(of: SparkType) -> exp.DataType | None:
+    """The type as a node of DuckDB's dialect."""
+    name = duckdb_name(of)
+    return None if name is None else exp.DataType.build(name, dialect="duckdb")
+
+
+def as_decimal(of: SparkType) -> SparkType:
+    """The decimal type that an integral type has beside decimals."""
+    return of if of.kind == "decimal" else SparkType("decimal", DIGITS[of.kind], 0)
+
+
+def common(one: SparkType, other: SparkType) -> SparkType | None:
+    """The type that two values of one column have in ANSI mode; None where there is none."""
+    if one == other or other.kind == "null":
+        return one
+    if one.kind == "null":
+        return other
+    if one.kind in NUMERIC and other.kind in NUMERIC:
+        return _common_number(one, other)
+    kinds = {one.kind, other.kind}
+    if "string" in kinds:
+        return _beside_text(other if one.kind == "string" else one)
+    if kinds <= set(MOMENTS):
+        return TIMESTAMP if "timestamp" in kinds else NTZ
+    if one.kind == other.kind and one.kind in ("array", "map", "struct"):
+        if len(one.parts) != len(other.parts):
+            return None
+        parts = [common(a, b) for a, b in zip(one.parts, other.parts, strict=True)]
+        if None in parts or [n.lower() for n in one.names] != [n.lower() for n in other.names]:
+            return None
+        return SparkType(one.kind, parts=tuple(each for each in parts if each), names=one.names)
+    return None
+
+
+def _beside_text(other: SparkType) -> SparkType | None:
+    """What a text and another type have in common: ANSI mode reads the text."""
+    if other.kind in INTEGRAL:
+        return BIGINT
+    if other.kind in ("decimal", *FRACTIONAL):
+        return DOUBLE
+    return other if other.kind in (*MOMENTS, "boolean", "binary") else None
+
+
+def _common_number(one: SparkType, other: SparkType) -> SparkType:
+    kinds = {one.kind, other.kind}
+    if kinds & set(FRACTIONAL):
+        return FLOAT if kinds == {"float"} else DOUBLE
+    if "decimal" in kinds:
+        one, other = as_decimal(one), as_decimal(other)
+        scale = max(one.scale, other.scale)
+        return decimal(max(one.precision - one.scale, other.precision - other.scale) + scale, scale)
+    return max(one, other, key=lambda each: INTEGRAL.index(each.kind))

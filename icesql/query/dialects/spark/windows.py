@@ -1,0 +1,69 @@
+"""What stands around a call of an aggregate: FILTER, IGNORE NULLS, WITHIN GROUP, OVER."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from icesql.query.dialects.spark.calls import DIALECT
+from icesql.query.dialects.spark.functions.aggregates import Around
+from icesql.sql.positions import unsupported
+
+if TYPE_CHECKING:
+    from icesql.query.dialects.spark.expressions import Expressions
+
+_WINDOW_PARTS = frozenset({"this", "partition_by", "order", "spec", "alias", "over"})
+_SPEC_PARTS = frozenset({"kind", "start", "start_side", "end", "end_side"})
+
+
+def around_call(self: Expressions, node: exp.Expr) -> tuple[exp.Anonymous, Around]:
+    """The call inside, and what stands around it in DuckDB's meaning."""
+    around, whole = Around(), node
+    while True:
+        match node:
+            case exp.Window():
+                around.window = window(self, node)
+            case exp.Filter():
+                around.filter = self.truth(node.expression.this)
+            case exp.IgnoreNulls():
+                around.ignore_nulls = True
+            case exp.RespectNulls():
+                pass
+            case exp.WithinGroup():
+                order = node.expression
+                if not isinstance(order, exp.Order) or len(order.expressions) != 1:
+                    raise unsupported(f"WITHIN GROUP of several keys in {DIALECT}", whole)
+                around.order = order
+            case exp.Anonymous():
+                return node, around
+            case _:
+                raise unsupported(f"OVER or FILTER after {node.key.upper()} in {DIALECT}", whole)
+        node = node.this
+
+
+def window(self: Expressions, node: exp.Window) -> exp.Window:
+    """A window without its function, its expressions in DuckDB's meaning."""
+    for part, value in node.args.items():
+        if value and part not in _WINDOW_PARTS:
+            raise unsupported(f"a window with {part.upper()} in {DIALECT}", node)
+    order = node.args.get("order")
+    keys = [self.of(each).node for each in node.args.get("partition_by") or ()]
+    if order is not None:
+        self.ordered(order.expressions)
+    spec = node.args.get("spec")
+    if spec is not None:
+        for part, value in spec.args.items():
+            if value and part not in _SPEC_PARTS:
+                raise unsupported(f"a window frame with {part.upper()} in {DIALECT}", node)
+        for side in ("start", "end"):
+            edge = spec.args.get(side)
+            if isinstance(edge, exp.Expr):
+                spec.set(side, self.of(edge).node)
+    return exp.Window(
+        partition_by=keys,
+        order=order,
+        spec=spec,
+        alias=node.args.get("alias"),
+        over=node.args.get("over"),
+    )

@@ -1,0 +1,145 @@
+"""DuckDB expressions as trees with gaps, and what goes into the gaps."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from sqlglot import exp
+
+from icesql.sql.parser.dialect import parse_tokens, reading, subscript_base, tokenize
+from icesql.sql.parser.own_functions import hide_calls, show_calls
+
+# A value this simple is written as often as it is needed; any other is named once.
+_SIMPLE: Final = (exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Identifier, exp.Dot)
+_LET: Final = "value_of_{}"
+_DOLLAR: Final = re.compile(r"\$(\d)")
+_GAP: Final = re.compile(r"_\d")
+
+
+def template(text: str, *, exact: bool = True) -> exp.Expr:
+    """An expression in DuckDB's spelling with ``$1``, ``$2`` … for its arguments; a fresh copy.
+
+    ``exact`` keeps every function as it is written; otherwise the tree is what a user's own text
+    would give, which conditions need in order to prune.
+    """
+    return _read(text, exact).copy()
+
+
+@functools.lru_cache(2_000)
+def _read(text: str, exact: bool) -> exp.Expr:
+    dialect = reading(None)
+    # A dollar begins a quote in DuckDB's spelling, so a gap is read as a name.
+    source = "SELECT " + _DOLLAR.sub(r"_\1", text)
+    tokens = tokenize(source, dialect)
+    (tree,) = parse_tokens(hide_calls(tokens, dialect) if exact else tokens, source, dialect)
+    assert isinstance(tree, exp.Select)
+    show_calls(tree)
+    (found,) = tree.expressions
+    for bracket in found.find_all(exp.Bracket):
+        bracket.set("offset", subscript_base(dialect))
+    _name_apart(found)
+    for node in found.walk():
+        # Its places are those of the template, not of the user's text.
+        node.meta.pop("start", None)
+    popped: exp.Expr = found.pop()
+    return popped
+
+
+def _name_apart(tree: exp.Expr) -> None:
+    """Give the variables of lambdas names that no column has: arguments stand inside the lambdas.
+
+    Those that begin with "own_" are named by who writes the template, and stay.
+    """
+    for function in list(tree.find_all(exp.Lambda)):
+        names = {each.name for each in function.expressions if not each.name.startswith("own_")}
+        for each in list(function.find_all(exp.Identifier)):
+            if each.name in names:
+                each.set("this", f"icesql_{each.name}")
+
+
+def filled(tree: exp.Expr, arguments: Sequence[exp.Expr]) -> exp.Expr:
+    """``tree`` with its gaps filled; an argument that is used twice and not simple is named once.
+
+    The name is the variable of a lambda: DuckDB has no other way to name a value in an expression.
+    """
+    gaps: dict[int, list[exp.Expr]] = {}
+    for node in _gaps(tree):
+        gaps.setdefault(int(node.name[1:]), []).append(node)
+    named: list[tuple[str, exp.Expr]] = []
+    for number, places in gaps.items():
+        argument = arguments[number - 1]
+        if len(places) > 1 and not _is_simple(argument):
+            name = _LET.format(_fresh(argument, tree))
+            named.append((name, argument))
+            argument = exp.to_identifier(name)
+        for place in places:
+            made = _in_parentheses(argument.copy() if len(places) > 1 else argument, place)
+            if place is tree:
+                tree = made
+            else:
+                place.replace(made)
+    for name, argument in named:
+        tree = let(name, argument, tree)
+    return tree
+
+
+def _gaps(tree: exp.Expr) -> list[exp.Expr]:
+    return [each for each in tree.find_all(exp.Column) if _GAP.fullmatch(each.name)]
+
+
+def let(name: str, value: exp.Expr, body: exp.Expr) -> exp.Expr:
+    """``body`` where the identifier ``name`` stands for ``value``."""
+    made = template("list_transform([$1], lambda x: $2)[1]")
+    function = next(made.find_all(exp.Lambda))
+    function.set("expressions", [exp.to_identifier(name)])
+    first, second = sorted(_gaps(made), key=lambda each: each.name)
+    first.replace(value)
+    second.replace(body)
+    return made
+
+
+def _fresh(argument: exp.Expr, tree: exp.Expr) -> int:
+    """A number that no name inside the argument or around it has."""
+    names = {each.name for part in (argument, tree) for each in part.find_all(exp.Identifier)}
+    return next(number for number in range(1, 10_000) if _LET.format(number) not in names)
+
+
+def _is_simple(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Cast | exp.Paren | exp.Neg):
+        return _is_simple(node.this)
+    return isinstance(node, _SIMPLE) and not node.find(exp.Func)
+
+
+def _in_parentheses(node: exp.Expr, place: exp.Expr) -> exp.Expr:
+    """The node, in parentheses where an operator of the template could regroup it."""
+    outside = isinstance(
+        place.parent,
+        exp.Binary | exp.Unary | exp.Cast | exp.Between | exp.In | exp.Bracket | exp.Dot | exp.Is,
+    )
+    loose = isinstance(
+        node,
+        exp.Binary
+        | exp.Unary
+        | exp.Between
+        | exp.In
+        | exp.Is
+        | exp.Case
+        | exp.Lambda
+        | exp.Interval,
+    )
+    if outside and loose and not isinstance(node, exp.Paren | exp.Dot):
+        return exp.Paren(this=node)
+    return node
+
+
+def call(name: str, *arguments: exp.Expr) -> exp.Expr:
+    """A call of one of DuckDB's functions, written exactly so."""
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def duckdb(text: str, *arguments: exp.Expr, exact: bool = True) -> exp.Expr:
+    """``text`` with its gaps filled by expressions."""
+    return filled(template(text, exact=exact), arguments)

@@ -1,0 +1,52 @@
+"""The door of this room: a bound statement's tree from its dialect's meaning into DuckDB's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec.structs import replace
+from sqlglot import exp
+
+from icesql.iceberg.schema import Schema
+from icesql.sql.parser.writing import TRANSLATED
+from icesql.sql.statement import Query, TableReference
+from icesql.sql.time_travel import AtTime
+
+SPARK: Final = "spark"
+
+
+def translate(tree: exp.Expr, schemas: Sequence[Schema], dialect: str, timezone: str) -> None:
+    """Rewrite a tree of ``dialect`` in place; ``schemas`` are those of its ``"__scan_<i>"``.
+
+    Raises UnsupportedSqlError at the place of what has no row in the table of its dialect.
+    """
+    if dialect != SPARK:
+        from icesql.query.dialects.vendors.translation import translate as by_vendor
+
+        by_vendor(tree, schemas, dialect)
+        return
+    from icesql.query.dialects.spark.queries import Queries
+
+    Queries(schemas, timezone).translate(tree)
+    tree.meta[TRANSLATED] = True
+
+
+def translated_travels(statement: Query, timezone: str) -> tuple[TableReference, ...]:
+    """The references of a statement, the expressions of their times in DuckDB's meaning."""
+    if statement.translated != SPARK:
+        return statement.references
+    return tuple(_translated_travel(each, timezone) for each in statement.references)
+
+
+def _translated_travel(reference: TableReference, timezone: str) -> TableReference:
+    """The reference with the expression of its time in DuckDB's meaning."""
+    from icesql.query.dialects.spark.expressions import Expressions
+    from icesql.query.dialects.spark.queries import Queries
+    from icesql.query.dialects.spark.scope import Scope
+
+    travel = reference.travel
+    if not isinstance(travel, AtTime) or not travel.expression.find(exp.Func, exp.Interval):
+        return reference
+    found = Expressions(Scope(), Queries((), timezone)).of(travel.expression.copy())
+    return replace(reference, travel=replace(travel, expression=found.node))

@@ -1,0 +1,131 @@
+"""Spark's dialect on the local engine against PySpark itself.
+
+    python tests/campaigns/spark_dialect.py judge [--all]   ask PySpark what the statements give
+    python tests/campaigns/spark_dialect.py compare         what icesql makes of the same
+
+``judge`` writes ``tests/query/dialects/spark_values.jsonl``: for each statement its rows, or null
+where Spark ends by an error. ``compare`` needs no JVM.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+from tests.query.dialects.canonical import lines  # noqa: E402
+
+HERE = ROOT / "tests" / "query" / "dialects"
+STATEMENTS = HERE / "spark_statements.sql"
+VALUES = HERE / "spark_values.jsonl"
+
+
+def statements() -> list[str]:
+    """Every statement, one a line."""
+    return STATEMENTS.read_text(encoding="utf-8").splitlines()
+
+
+def is_ordered(sql: str) -> bool:
+    """Whether the order of the rows is part of the answer."""
+    return "ORDER BY" in sql.rpartition(")")[2]
+
+
+def judge(wanted: list[str], known: dict[str, Any]) -> dict[str, Any]:
+    """What PySpark gives for each statement."""
+    os.environ["TZ"] = "UTC"
+    from pyspark.sql import SparkSession
+
+    from tests.query.dialects.spark_rows import rows
+
+    spark = (
+        SparkSession.builder.master("local[1]")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", "1")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.extraJavaOptions", "-Duser.timezone=UTC -XX:TieredStopAtLevel=1")
+        .config("spark.log.level", "OFF")
+        .getOrCreate()
+    )
+    spark.createDataFrame(rows()).coalesce(1).createOrReplaceTempView("t")
+    found = {}
+    for sql in wanted:
+        if sql in known:
+            found[sql] = known[sql]
+            continue
+        try:
+            found[sql] = lines(spark.sql(sql).collect(), ordered=is_ordered(sql))
+        except Exception:  # whatever Spark refuses, it refuses
+            found[sql] = None
+    spark.stop()
+    return found
+
+
+def compare(values: dict[str, Any]) -> dict[str, list[tuple[str, Any, Any]]]:
+    """Each statement under what became of it: same, refused, error, wrong, lax."""
+    import icesql
+    from tests.query.dialects.spark_rows import write
+
+    found: dict[str, list[tuple[str, Any, Any]]] = collections.defaultdict(list)
+    with tempfile.TemporaryDirectory() as folder:
+        write(Path(folder))
+        with icesql.connect(warehouse=folder, dialect="spark", timezone="UTC") as connection:
+            connection.execute("USE n").close()
+            for sql, expected in values.items():
+                kind, got = answer(connection, sql, expected)
+                found[kind].append((sql, expected, got))
+    return found
+
+
+def answer(connection: Any, sql: str, expected: Any) -> tuple[str, Any]:
+    """What became of a statement, and icesql's rows or error."""
+    import icesql
+
+    cursor = connection.cursor()
+    try:
+        got = lines(cursor.execute(sql).fetchall(), ordered=is_ordered(sql))
+    except icesql.NotSupportedError as error:
+        return ("refused" if expected is not None else "both refuse"), str(error)
+    except icesql.Error as error:
+        return (
+            "error" if expected is not None else "both refuse"
+        ), f"{type(error).__name__} {error}"
+    except Exception as error:
+        return "foreign", f"{type(error).__name__} {error}"
+    finally:
+        cursor.close()
+    if expected is None:
+        return "lax", got
+    return ("same" if got == expected else "wrong"), got
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("do", choices=("judge", "compare"))
+    options.add_argument("--all", action="store_true", help="ask again what is known")
+    options.add_argument("--show", default="wrong,foreign,lax,error")
+    given = options.parse_args()
+    known = {}
+    if VALUES.exists():
+        known = dict(map(json.loads, VALUES.read_text(encoding="utf-8").splitlines()))
+    if given.do == "judge":
+        found = judge(statements(), {} if given.all else known)
+        text = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in found.items())
+        VALUES.write_text(text, encoding="utf-8")
+        return
+    found = compare({sql: known[sql] for sql in statements() if sql in known})
+    for kind in given.show.split(","):
+        for sql, expected, got in found[kind]:
+            print(f"== {kind}: {sql}\n   spark  {expected}\n   icesql {got}")
+    print({kind: len(each) for kind, each in found.items()})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""Spark's dialect on the local engine: what PySpark gave for the same statements, or a refusal."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import icesql
+from icesql.query.dialects.spark.functions.special import SPECIAL
+from icesql.query.dialects.spark.functions.table import functions
+from icesql.sql.spark_text.table_names import spark_functions
+from tests.campaigns.spark_dialect import answer
+from tests.query.dialects.spark_rows import write
+
+VALUES = Path(__file__).with_name("spark_values.jsonl")
+DRAWN = 500
+GENERATORS = {"explode", "posexplode", "inline", "stack"}
+
+
+def values() -> dict[str, Any]:
+    return dict(map(json.loads, VALUES.read_text(encoding="utf-8").splitlines()))
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[icesql.Connection]:
+    folder = tmp_path_factory.mktemp("spark")
+    write(folder)
+    with icesql.connect(warehouse=str(folder), dialect="spark", timezone="UTC") as connection:
+        connection.execute("USE n").close()
+        yield connection
+
+
+def test_no_row_differs_from_what_pyspark_gave(
+    spark: icesql.Connection, capfd: pytest.CaptureFixture[str]
+) -> None:
+    known = values()
+    drawn = random.Random(10).sample(sorted(known), DRAWN)
+    found: dict[str, list[Any]] = {}
+    for sql in drawn:
+        kind, got = answer(spark, sql, known[sql])
+        found.setdefault(kind, []).append((sql, known[sql], got))
+    assert not found.get("wrong")
+    assert not found.get("foreign")
+    assert len(found["same"]) > 0.8 * DRAWN
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_table_and_the_code_know_the_same_names() -> None:
+    by_code = {name.removesuffix("_ignore_nulls") for name in SPECIAL}
+    made = GENERATORS | {f"{name}_outer" for name in GENERATORS - {"stack"}} | {"range"}
+    assert spark_functions() == set(functions()) | by_code | made
+
+
+@pytest.mark.parametrize("name", sorted(functions()))
+def test_every_row_of_the_table_is_an_expression(name: str) -> None:
+    for row in functions()[name]:
+        if not row.built:
+            assert row.tree(len(row.takes)) is not None
+
+
+@pytest.mark.parametrize(
+    ("sql", "construct", "place"),
+    [
+        ("SELECT foo(1)", "the function foo() in Spark's dialect", (1, 8)),
+        ("SELECT 1,\n  hash(1)", "the function hash() in Spark's dialect", (2, 3)),
+        ("SELECT upper('a', 'b')", "upper() with 2 arguments in Spark's dialect", (1, 8)),
+        ("SELECT k FROM t WHERE upper(a) = 'x'", "upper(array<int>) in Spark's dialect", (1, 23)),
+        ("SELECT 'a' RLIKE 'a(?=b)'", "the regular expression 'a(?=b)' in Spark's dialect", (1, 8)),
+        ("SELECT date_format(ts, 'QQ') FROM t", "QQ in the pattern 'QQ' in Spark's dialect", (1, 8)),
+        ("SELECT abs(DISTINCT i) FROM t", "DISTINCT, FILTER or OVER with abs() in Spark's dialect", (1, 8)),
+        ("SELECT rank() FROM t", "rank() without OVER in Spark's dialect", (1, 8)),
+        ("SELECT 1 & 2 >> 1", "operators without parentheses here in Spark's dialect", None),
+        ("SELECT sum(i) x FROM t GROUP BY s HAVING s > 1 AND x > 1", None, None),
+    ],
+)  # fmt: skip
+def test_what_the_table_has_not_is_refused_at_its_place(
+    spark: icesql.Connection, sql: str, construct: str | None, place: tuple[int, int] | None
+) -> None:
+    if construct is None:
+        with pytest.raises(icesql.DatabaseError):
+            spark.execute(sql).fetchall()
+        return
+    with pytest.raises(icesql.UnsupportedSqlError) as caught:
+        spark.execute(sql).fetchall()
+    assert caught.value.construct == construct
+    if place is not None:
+        assert caught.value.position == place
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT 1 / 0", "SELECT 1 % 0", "SELECT 1 div 0", "SELECT 1.0D / 0", "SELECT i / 0 FROM t",
+        "SELECT CAST('abc' AS INT)", "SELECT CAST('1.5' AS INT)", "SELECT CAST(3e9 AS INT)",
+        "SELECT 2147483647 + 1", "SELECT array(1)[1]", "SELECT DATE 'x'",
+        "SELECT map_from_arrays(array(1), array(1, 2))", "SELECT element_at(array(1), 0)",
+    ],
+)  # fmt: skip
+def test_ansi_mode_ends_by_an_error_of_icesql(spark: icesql.Connection, sql: str) -> None:
+    with pytest.raises(icesql.DataError):
+        spark.execute(sql).fetchall()
+
+
+def test_a_variable_of_a_template_never_takes_a_column(spark: icesql.Connection) -> None:
+    rows = spark.execute(
+        "SELECT array_repeat(i, 2), transform(array(1), x -> transform(array(10), y -> x + y + i)) "
+        "FROM (SELECT 5 AS i, 6 AS x, 7 AS l)"
+    ).fetchall()
+    assert rows == [([5, 5], [[16]])]
+
+
+@pytest.mark.parametrize("dialect", ["spark", "databricks", "hive"])
+def test_the_kin_mean_the_same(dialect: str) -> None:
+    with icesql.connect(dialect=dialect) as connection:
+        sql = "SELECT dayofweek(DATE '2026-01-04'), CAST(2.7 AS INT), map(1, 2)[1], 7 / 2"
+        assert connection.execute(sql).fetchall() == [(1, 2, 2, 3.5)]
+
+
+def test_conditions_of_spark_prune(tmp_path: Path) -> None:
+    write(tmp_path)
+    with icesql.connect(warehouse=str(tmp_path), dialect="spark") as connection:
+        for condition in (
+            "year(dt) = 1900", "dt < '1900-01-01'", "date_trunc('MONTH', ts) = '1900-01-01'",
+            "k > 100", "k IN (100, 200)", "startswith(s, 'ÿ')", "s LIKE 'ÿ%'", "date(ts) = '1900-01-01'",
+            "CAST(ts AS DATE) > '2100-01-01'", "dt > date_add(DATE '2100-01-01', 1)",
+            "ts > TIMESTAMP_NTZ '2100-01-01 00:00:00' + INTERVAL 1 DAY", "extract(YEAR FROM dt) = 1900",
+        ):  # fmt: skip
+            cursor = connection.execute(f"EXPLAIN SELECT k FROM n.t WHERE {condition}")
+            text = "\n".join(str(row[0]) for row in cursor.fetchall())
+            assert "tasks: 0" in text, (condition, text)
