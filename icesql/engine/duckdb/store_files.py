@@ -81,9 +81,9 @@ class _Handle(StoredStream):
         self._files = files
 
     def read(self, size: int | None = -1) -> Any:
-        """As ``StoredStream.read``."""
+        """As ``StoredStream.view``: DuckDB copies what it is given."""
         try:
-            return super().read(size)
+            return self.view(size)
         except Error as error:
             self._files.error = self._files.error or error
             raise

@@ -161,6 +161,11 @@ class Shelf:
             return None
         return read_own(place, begin - part[0], stop - begin)
 
+    def read_part_into(self, name: str, part: tuple[int, int], begin: int, view: Any) -> bool:
+        """Fill ``view`` with the bytes from ``begin`` on, which lie in this part; False if gone."""
+        place = f"{self._place(name)}.d/{part[0]}-{part[1]}"
+        return use(place, part[1] - part[0]) and read_own_into(place, begin - part[0], view)
+
     def put_part(self, name: str, first: int, data: Any) -> None:
         """Keep the bytes of an object from ``first`` on."""
         self._put(f"{self._place(name)}.d/{first}-{first + len(data)}", data)
@@ -264,6 +269,25 @@ def read_own(path: str, offset: int = 0, length: int | None = None) -> bytes | N
         return data
     except OSError:
         return None
+    finally:
+        os.close(handle)
+
+
+def read_own_into(path: str, offset: int, view: Any) -> bool:
+    """Fill a writable buffer from a file of ours; False when it is not one or ends early."""
+    try:
+        handle = os.open(path, os.O_RDONLY | _NO_LINKS)
+    except OSError:
+        return False
+    try:
+        while view:
+            count = os.preadv(handle, [view], offset)
+            if not count:
+                return False
+            view, offset = view[count:], offset + count
+        return True
+    except OSError:
+        return False
     finally:
         os.close(handle)
 

@@ -171,14 +171,24 @@ class StoredFile:
         position = offset
         for part, request in pieces:
             until = min(part[1], stop)
-            data = self._piece(part, request, position, until)
-            if data is None:
-                return None
             if result is None:
-                return data
-            result[position - offset : until - offset] = data
+                return self._piece(part, request, position, until)
+            view = memoryview(result)[position - offset : until - offset]
+            if not self._read_into(part, request, position, view):
+                data = self._piece(part, request, position, until)
+                if data is None:
+                    return None
+                view[:] = data
             position = until
         return memoryview(result) if result is not None else b""
+
+    def _read_into(
+        self, part: Part, request: Request[memoryview] | None, begin: int, view: memoryview
+    ) -> bool:
+        """Whether a part was read from the disk to where it belongs, without a copy."""
+        if request is not None or self._whole or self._shelf is None or part in self._memory:
+            return False
+        return self._shelf.read_part_into(self._name, part, begin, view)
 
     def _piece(
         self, part: Part, request: Request[memoryview] | None, begin: int, stop: int

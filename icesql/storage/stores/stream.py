@@ -45,12 +45,16 @@ class StoredStream(io.RawIOBase):
 
     def read(self, size: int | None = -1) -> Any:
         """The next bytes; fewer only at the end."""
+        return bytes(self.view(size))
+
+    def view(self, size: int | None = -1) -> bytes | memoryview:
+        """As ``read``, with no copy made for it."""
         position = self.tell()
         rest = max(self.file.length - position, 0)
         count = rest if size is None or size < 0 else min(size, rest)
         data = self.file.read_at(position, count)
         self._of_thread.position = position + len(data)
-        return bytes(data)
+        return data
 
     def readinto(self, buffer: Any) -> int:
         """Fill a buffer; fewer bytes only at the end."""

@@ -174,7 +174,7 @@ class RelationBuilder:
             return self.metadata(index, plan.metadata, plan.context)
         if plan.changes is not None:
             return self.changes(index, plan, plan.changes, groups)
-        return self.relation(index, plan.context, confirmed)
+        return self.relation(index, plan.context, confirmed, plan.scan.limit)
 
     def relation(
         self,
@@ -221,7 +221,8 @@ class RelationBuilder:
             if all(reasons[id(task)].name == grouping.ARROW for task in tasks):
                 own = [FileGroup(grouping.ARROW, tuple(tasks), reasons[id(tasks[0])].reason)]
             else:
-                own = list(grouping.group_files(tasks, context, self._query.settings))
+                settings, stores = self._query.settings, self._opened is not None
+                own = list(grouping.group_files(tasks, context, settings, stores=stores))
             return self.relation(next(numbers), context, self.confirm(context, own))
 
         return changes_relation(found, plan.scan.projection, plan.context, read)
