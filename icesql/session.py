@@ -149,7 +149,7 @@ class Session:
         from icesql.scan.planner import plan
 
         on_spark = _is_for_spark(statement, query)
-        bound = bind(statement, self.names, query, self._mark(query), on_spark=on_spark)
+        bound = bind(statement, self.names, query, self._mark(query), on_spark=on_spark, told=False)
         answer = answer_from_metadata(bound, query) if bound.spark is None else None
         if answer is not None:
             columns = [(name, "bigint") for name in answer.names]
@@ -162,7 +162,7 @@ class Session:
             notes += verify(plans, query)
         choice = choose_engine(plans, query.settings)
         if choice.name == "spark" and statement.spark is not None and bound.spark is None:
-            bound = bind(statement, self.names, query, on_spark=True)
+            bound = bind(statement, self.names, query, on_spark=True, told=False)
             plans = [plan(scan, query) for scan in bound.scans]
         elif bound.spark is not None:
             choice = replace(choice, name="spark")

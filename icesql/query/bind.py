@@ -38,12 +38,14 @@ def bind(
     mark: MarkSame | None = None,
     *,
     on_spark: bool = False,
+    told: bool = True,
 ) -> BoundQuery:
     """The query over scans; each table that is named is opened once.
 
     ``mark`` says which conditions the engine's own parser reads the same; only those are pushed.
     None for a text that runs as its tree is written, whose every condition may be pushed.
-    ``on_spark`` binds the statement's own text in Spark's spelling, where it has one.
+    ``on_spark`` binds the statement's own text in Spark's spelling, where it has one. ``told``:
+    whether EXPLAIN shows what became of the conditions, whose text takes time to write.
     Raises ColumnNotFoundError, AmbiguousColumnError, SnapshotNotFoundError, UnsupportedSqlError,
     what ``names.load`` raises, and for files what ``bind_files`` raises. Never touches manifests
     or data.
@@ -102,7 +104,9 @@ def bind(
     marked = mark is not None and query.settings.prune and may_be_pushed(tree, scopes)
     if mark is not None and marked:
         mark(tree, statement.engine_text, statement.start)
-    filtered, pushed = push_down(tree, scopes, tuple(scans), query, marked=marked, spark=conditions)
+    filtered, pushed = push_down(
+        tree, scopes, tuple(scans), query, marked=marked, spark=conditions, told=told
+    )
     projected = bind_columns(tree, scopes, filtered, edits)
     user_text = statement.user_text
     if spark is not None:

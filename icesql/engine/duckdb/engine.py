@@ -24,6 +24,7 @@ from icesql.engine.duckdb.relations.relation import file_relation
 from icesql.engine.duckdb.relations.relation_builder import RelationBuilder
 from icesql.engine.duckdb.same_reading import EngineReading
 from icesql.engine.duckdb.sql.bind_sql import bind_sql
+from icesql.engine.duckdb.sql.own_words import KeptTexts
 from icesql.engine.memory_watch import MemoryWatch
 from icesql.engine.query_thread import Worker
 from icesql.engine.result_reader import Reading
@@ -63,6 +64,7 @@ class LocalEngine:
         self._footers = FooterCache()
         self._open: WeakSet[LocalResult] = WeakSet()
         self._reading = EngineReading(self._pool)
+        self._texts = KeptTexts()
 
     def mark_same(self, tree: exp.Expr, text: str, start: int, query: QueryContext) -> None:
         """Mark in ``tree`` what DuckDB's parser reads the same in ``text``.
@@ -75,7 +77,7 @@ class LocalEngine:
         self, bound: BoundQuery, plans: Sequence[ScanPlan], query: QueryContext
     ) -> LocalResult:
         """Bind a query and return its result; nothing is read but footers and small scans."""
-        result = LocalResult(bound, plans, query, self._pool, self._footers)
+        result = LocalResult(bound, plans, query, self._pool, self._footers, self._texts)
         self._open.add(result)
         return result
 
@@ -99,9 +101,10 @@ class LocalResult:
         query: QueryContext,
         pool: InstancePool,
         footers: FooterCache,
+        texts: KeptTexts,
     ) -> None:
         self._bound, self._plans, self._query = bound, tuple(plans), query
-        self._pool, self._footers = pool, footers
+        self._pool, self._footers, self._texts = pool, footers, texts
         self._zone = time_zone(query.settings.timezone)
         self._open = OpenQuery()
         self._instance: Instance | None = None
@@ -177,7 +180,13 @@ class LocalResult:
             return cursor.sql(sql, params=self._used_parameters(sql))
 
         composed, bound = bind_sql(
-            self._bound, sources, run, cursor, self._query.settings, self._scanned_rows()
+            self._bound,
+            sources,
+            run,
+            cursor,
+            self._query.settings,
+            self._scanned_rows(),
+            self._texts,
         )
         self._composed = composed
         return bound

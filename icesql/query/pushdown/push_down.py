@@ -57,17 +57,19 @@ def push_down(
     *,
     marked: bool = False,
     spark: SparkConditions | None = None,
+    told: bool = True,
 ) -> tuple[tuple[TableScan, ...], tuple[PushedConjunct, ...]]:
     """The scans with row filters and limits, and what became of each condition.
 
     ``marked``: only what ``mark_same`` was said of is pushed. ``spark`` chooses among the
-    conditions of a text that Spark runs as it is.
+    conditions of a text that Spark runs as it is. ``told``: whether EXPLAIN shows the conditions,
+    whose text takes time to write.
     ``scopes`` are the SELECTs of ``tree``, inner ones first. Changes nothing in the tree.
     """
     if not query.settings.prune:
         return scans, ()
     scope_of = {id(scope.select): scope for scope in scopes}
-    pusher = _Pusher(scans, query, scope_of, marked, spark)
+    pusher = _Pusher(scans, query, scope_of, marked, spark, told)
     pusher.uses = Counter(id(item.query) for scope in scopes for item in scope.items if item.query)
     for scope in reversed(scopes):
         pusher.push(scope)
@@ -124,10 +126,14 @@ class _Pusher(Struct):
     scope_of: dict[int, SelectScope]
     marked: bool = False
     spark: SparkConditions | None = None
+    told: bool = True
     uses: Counter[int] = field(default_factory=Counter)
     filters: dict[int, list[Predicate]] = field(default_factory=dict)
     pushed: list[PushedConjunct] = field(default_factory=list)
     inherited: dict[int, list[exp.Expr]] = field(default_factory=dict)
+
+    def _text(self, condition: exp.Expr) -> str:
+        return short_sql(condition) if self.told else ""
 
     def push(self, scope: SelectScope) -> None:
         """Use every condition of one SELECT; those around it were used before."""
@@ -155,7 +161,7 @@ class _Pusher(Struct):
                 continue
             for conjunct in _conjuncts(condition) if condition is not None else ():
                 if len(self.pushed) < _MOST_TOLD:
-                    told = PushedConjunct(None, short_sql(conjunct), None, OTHER_SELECT)
+                    told = PushedConjunct(None, self._text(conjunct), None, OTHER_SELECT)
                     self.pushed.append(told)
 
     def _use(
@@ -182,7 +188,9 @@ class _Pusher(Struct):
                 reasons.append(other)
                 continue
             try:
-                translation = translate(conjunct, resolve, self.query, marked=self.marked)
+                translation = translate(
+                    conjunct, resolve, self.query, marked=self.marked, told=self.told
+                )
             except RecursionError:
                 reasons.append("it is nested too deeply")
                 continue
@@ -198,13 +206,13 @@ class _Pusher(Struct):
             if len(self.pushed) < _MOST_TOLD:
                 named = _with_names(predicate, self.scans[item.scan].schema)
                 note = "; ".join(dict.fromkeys(translation.reasons))
-                self.pushed.append(PushedConjunct(item.scan, short_sql(conjunct), named, note))
+                self.pushed.append(PushedConjunct(item.scan, self._text(conjunct), named, note))
         if len(self.pushed) >= _MOST_TOLD:
             return
         if not found and (reasons or conjunct.find(exp.Column)):
             scan = concerned[0] if len(concerned) == 1 else None
             why = "; ".join(dict.fromkeys(reasons)) or "it does not belong to one scan alone"
-            self.pushed.append(PushedConjunct(scan, short_sql(conjunct), None, why))
+            self.pushed.append(PushedConjunct(scan, self._text(conjunct), None, why))
 
     # -------------------------------------------------------------- derived tables
 

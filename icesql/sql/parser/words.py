@@ -112,7 +112,7 @@ def check_comments(tokens: Sequence[Token], sql: str) -> None:
 
     Raises UnsupportedSqlError.
     """
-    if "/*+" not in sql:
+    if "/*+" not in sql and "\r" not in sql:
         return
     last = 0
     for token in tokens:
@@ -133,7 +133,12 @@ def _check_gap(sql: str, start: int, end: int) -> None:
             raise unsupported("an optimizer hint /*+ … */", index, _HINT)
         if sql.startswith("--", index):
             stop = sql.find("\n", index)
-            index = end if stop < 0 else stop
+            stop = end if stop < 0 else min(stop, end)
+            return_at = sql.find("\r", index, stop)
+            if return_at >= 0 and return_at + 1 != stop:
+                # The engine's comment ends here, and sqlglot's at the end of the line.
+                raise unsupported("a carriage return in a comment", return_at, "end it with \\n")
+            index = stop
         elif sql.startswith("/*", index):
             stop = sql.find("*/", index + 2)
             index = end if stop < 0 else stop + 2

@@ -16,7 +16,7 @@ from icesql.engine.duckdb.sql.finer_types import adapted_types
 from icesql.engine.duckdb.sql.literal_lists import with_lists
 from icesql.engine.duckdb.sql.long_disjunctions import with_short_disjunctions
 from icesql.engine.duckdb.sql.named_apart import named_apart
-from icesql.engine.duckdb.sql.own_words import OwnWords
+from icesql.engine.duckdb.sql.own_words import KeptTexts, OwnWords
 from icesql.engine.duckdb.sql.size_guards import guard_sizes
 from icesql.engine.duckdb.sql.splice import spliced_sql
 from icesql.query.nested_names import name_nested_queries
@@ -34,16 +34,18 @@ def bind_sql(
     cursor: Any,
     settings: Settings,
     scanned: int | None,
+    texts: KeptTexts,
 ) -> tuple[Composed | None, T]:
     """``run(SQL, parameters of its long lists)``, and how the SQL is made of the user's words.
 
-    ``sources`` are the SQL of the tree's tables, ``scanned`` how many rows its one table has.
+    ``sources`` are the SQL of the tree's tables, ``scanned`` how many rows its one table has;
+    ``texts`` keeps what checks of texts found.
     Raises UnsupportedSqlError, SqlSyntaxError, AmbiguousColumnError, ScanLimitError.
     """
     schemas = [scan.projection for scan in bound.scans]
     tree = named_apart(adapted_types(bound.tree, schemas), schemas)
     if bound.user_text is not None and tree is bound.tree:
-        words = OwnWords(bound.user_text, tree, bound.has_lists, cursor)
+        words = OwnWords(bound.user_text, tree, bound.has_lists, cursor, texts)
         words.guard(settings, scanned)
         return words.bind(sources, run)
     tree = with_short_disjunctions(tree)

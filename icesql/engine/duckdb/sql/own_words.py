@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
+from hashlib import blake2b
 from typing import Any, Final, TypeVar
 
 from sqlglot import exp
 
 from icesql.config import Settings
-from icesql.engine.duckdb.sql.checked import check_text, check_tokens
+from icesql.engine.duckdb.sql.checked import Facts, check_text, check_tokens
 from icesql.engine.duckdb.sql.column_names import Unmarking
 from icesql.engine.duckdb.sql.composed import Composed, Marks, compose, filled
 from icesql.engine.duckdb.sql.engine_tree import EngineTree, parse
@@ -25,6 +28,35 @@ from icesql.sql.user_text import ALIAS, CUT, LIST, NAME, SQL, TABLE, VALUE, Edit
 T = TypeVar("T")
 
 _UNMARKED: Final = (CUT, SQL)
+_MOST_KEPT: Final = 64
+_LONGEST_KEPT: Final = 10_000
+
+
+class KeptTexts:
+    """What checks found of the latest texts, for texts that are run again. Safe for threads."""
+
+    def __init__(self) -> None:
+        self._secret = os.urandom(32)
+        self._kept: OrderedDict[str, tuple[Facts, Mapping[Edit, str]]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def nonce(self, text: str) -> str:
+        """The same for the same text, and known to nobody who writes one."""
+        return blake2b(text.encode(), key=self._secret, digest_size=16).hexdigest()
+
+    def find(self, sql: str) -> tuple[Facts, Mapping[Edit, str]] | None:
+        """What was found of a text with its marks."""
+        with self._lock:
+            return self._kept.get(sql)
+
+    def keep(self, sql: str, found: tuple[Facts, Mapping[Edit, str]]) -> None:
+        """Remember it, unless it is long."""
+        if len(sql) > _LONGEST_KEPT or found[0].chains:
+            return
+        with self._lock:
+            self._kept[sql] = found
+            if len(self._kept) > _MOST_KEPT:
+                self._kept.popitem(last=False)
 
 
 class OwnWords:
@@ -34,27 +66,39 @@ class OwnWords:
     what ``size_guards`` refuses.
     """
 
-    def __init__(self, text: UserText, tree: exp.Expr, has_lists: bool, cursor: Any) -> None:
+    def __init__(
+        self, text: UserText, tree: exp.Expr, has_lists: bool, cursor: Any, texts: KeptTexts
+    ) -> None:
         self._text, self._tree, self._has_lists, self._cursor = text, tree, has_lists, cursor
-        lists = {}
-        if has_lists:
-            for node in tree.find_all(exp.In):
+        self._marks = Marks(texts.nonce(text.text))
+        self._chains: list[Gathered] = []
+        self._place_marks()
+        found = None if has_lists else texts.find(self._composed().sql)
+        if found is None:
+            found = self._checked(texts)
+        self._facts, self._names = found
+
+    def _checked(self, texts: KeptTexts) -> tuple[Facts, Mapping[Edit, str]]:
+        text, cursor, lists = self._text, self._cursor, {}
+        if self._has_lists:
+            for node in self._tree.find_all(exp.In):
                 values = held(node)
                 if values is not None and "list" in node.meta:
                     lists[int(node.meta["list"][0])] = values
-        self._marks = Marks(os.urandom(16).hex())
-        self._unmarking = Unmarking(text, self._marks, lists)
+        unmarking = Unmarking(text, self._marks, lists)
         check_tokens(text)
-        composed, engine_tree = self._read()
-        self._facts = check_text(engine_tree, composed, self._marked(), cursor)
-        self._names = {
-            edit: self._unmarking.column_name(self._facts.named[mark], cursor)
-            for mark, edit in self._aliases()
+        composed, engine_tree = self._read(unmarking)
+        facts = check_text(engine_tree, composed, self._marked(), cursor)
+        names = {
+            edit: unmarking.column_name(facts.named[mark], cursor) for mark, edit in self._aliases()
         }
-        self._chains: list[Gathered] = []
-        if self._facts.chains:
-            edits, self._chains = long_chains(engine_tree, composed, self._facts.chains)
+        facts.named.clear()
+        if facts.chains:
+            edits, self._chains = long_chains(engine_tree, composed, facts.chains)
             self._text = text.with_edits(edits)
+        elif not self._has_lists:
+            texts.keep(composed.sql, (facts, names))
+        return facts, names
 
     def _aliases(self) -> Iterator[tuple[str, Edit]]:
         for index, edit in enumerate(self._text.edits):
@@ -69,40 +113,48 @@ class OwnWords:
             if index in self._placed and edit.kind != NAME
         }
 
-    def _read(self) -> tuple[Composed, EngineTree]:
-        """DuckDB's tree of the text with marks."""
+    def _place_marks(self) -> None:
         edits = list(enumerate(self._text.edits))
-        marked = {index for index, edit in edits if edit.kind not in _UNMARKED}
+        self._placed = {index for index, edit in edits if edit.kind not in _UNMARKED}
         # Some places take a literal and no parameter: INTERVAL 3 DAY.
-        values = {index for index, edit in edits if edit.kind == VALUE}
-        after = {index for index in values if self._follows_interval(index)}
-        self._placed = marked - after
+        self._placed -= {
+            index for index, edit in edits if edit.kind == VALUE and self._follows_interval(index)
+        }
+
+    def _read(self, unmarking: Unmarking) -> tuple[Composed, EngineTree]:
+        """DuckDB's tree of the text with marks."""
         try:
-            return self._parsed()
+            return self._parsed(unmarking)
         except SqlSyntaxError:
-            if values == after:
+            edits = self._text.edits
+            values = {index for index in self._placed if edits[index].kind == VALUE}
+            if not values:
                 raise
-            self._placed = marked - values
-            return self._parsed()
+            self._placed -= values
+            return self._parsed(unmarking)
 
     def _follows_interval(self, index: int) -> bool:
         start = self._text.edits[index].start
         before = self._text.written(max(self._text.start, start - 20), start)
         return before.rstrip().upper().endswith("INTERVAL")
 
-    def _parsed(self) -> tuple[Composed, EngineTree]:
+    def _composed(self) -> Composed:
+        """The text with marks."""
+
         def fill(index: int, edit: Edit) -> str:
             if index in self._placed:
                 return self._marks.fill(index, edit)
             return filled(edit, "", edit.text)
 
-        composed = compose(self._text, fill)
+        return compose(self._text, fill)
+
+    def _parsed(self, unmarking: Unmarking) -> tuple[Composed, EngineTree]:
+        composed = self._composed()
         try:
             return composed, parse(self._cursor, composed.sql)
         except SqlSyntaxError as error:
             offset = None if error.offset is None else composed.user_offset(error.offset)
-            problem = self._unmarking.words(error.problem)
-            raise syntax_error(problem, offset) from error
+            raise syntax_error(unmarking.words(error.problem), offset) from error
 
     def guard(self, settings: Settings, scanned: int | None) -> None:
         """Let the cursor refuse, while it runs the text, calls that make too large a value."""
