@@ -23,7 +23,7 @@ from icesql.engine.duckdb.relations.opened_files import OpenedFiles
 from icesql.engine.duckdb.relations.relation import file_relation
 from icesql.engine.duckdb.relations.relation_builder import RelationBuilder
 from icesql.engine.duckdb.same_reading import EngineReading
-from icesql.engine.duckdb.sql.bind_sql import bind_sql
+from icesql.engine.duckdb.sql.bind_sql import bind_sql, relation
 from icesql.engine.duckdb.sql.own_words import KeptTexts
 from icesql.engine.memory_watch import MemoryWatch
 from icesql.engine.query_thread import Worker
@@ -108,7 +108,7 @@ class LocalResult:
         self._zone = time_zone(query.settings.timezone)
         self._open = OpenQuery()
         self._instance: Instance | None = None
-        self._sql, self._parameters = "", dict[str, Any]()
+        self._sql, self._given, self._parameters = "", "", dict[str, Any]()
         self._composed: Composed | None = None
         self._engine_types: list[Any] = []
         self.groups: tuple[str, ...] = ()
@@ -154,15 +154,15 @@ class LocalResult:
         for index, (plan, own) in enumerate(zip(self._plans, groups, strict=True)):
             confirmed = builder.confirm(plan.context, own)
             used.extend(group.name for group in confirmed for _ in group.tasks)
-            relation = builder.of_plan(index, plan, own, confirmed)
-            for name, source in relation.registered.items():
+            found = builder.of_plan(index, plan, own, confirmed)
+            for name, source in found.registered.items():
                 cursor.register(name, source)
-            sources[f"__scan_{index}"] = relation.sql
-            self._parameters.update(relation.parameters)
+            sources[f"__scan_{index}"] = found.sql
+            self._parameters.update(found.parameters)
         for files in self._bound.files:
-            relation = file_relation(files)
-            sources[files.name] = relation.sql
-            self._parameters.update(relation.parameters)
+            found = file_relation(files)
+            sources[files.name] = found.sql
+            self._parameters.update(found.parameters)
         self.groups = tuple(used)
         bound = self._bound_sql(cursor, sources)
         self._engine_types = list(bound.types)
@@ -174,27 +174,20 @@ class LocalResult:
     def _bound_sql(self, cursor: Any, sources: Mapping[str, str]) -> Any:
         """The relation of the query over the SQL of its scans, as DuckDB binds it."""
 
-        def run(sql: str, parameters: Mapping[str, Any]) -> Any:
+        def run(sql: str, parameters: Mapping[str, Any], composed: Composed | None) -> Any:
             self._parameters.update(parameters)
-            self._sql = sql
-            return cursor.sql(sql, params=self._used_parameters(sql))
+            self._sql, self._given, self._composed = sql, f"EXPLAIN {sql}", composed
+            return relation(cursor, sql, self._used_parameters(sql))
 
-        composed, bound = bind_sql(
+        return bind_sql(
             self._bound,
             sources,
             run,
             cursor,
             self._query.settings,
-            self._scanned_rows(),
+            _scanned_rows(self._plans),
             self._texts,
         )
-        self._composed = composed
-        return bound
-
-    def _scanned_rows(self) -> int | None:
-        if len(self._plans) != 1:
-            return None
-        return sum(max(task.data_file.record_count, 0) for task in self._plans[0].files)
 
     def _used_parameters(self, sql: str) -> dict[str, Any] | None:
         # A scan that is named by no part of the tree leaves its parameters unused.
@@ -226,7 +219,8 @@ class LocalResult:
         self._query.check()
         if is_fatal(error) and self._instance is not None:
             self._pool.discard(self._instance)
-        raise translate(error, self._locations()) from error
+        place = None if self._composed is None else self._composed.place_in(self._given)
+        raise translate(error, self._locations(), place) from error
 
     def _locations(self) -> list[str]:
         return [
@@ -356,11 +350,13 @@ class LocalResult:
         """The query with its columns cast; the bare query when there is nothing to cast."""
         names = [f"c{index}" for index in range(len(expressions))]
         if all(e == f"q.{name}" for e, name in zip(expressions, names, strict=True)):
+            self._given = self._sql
             return self._sql
         selected = ", ".join(
             f"{expression} AS {name}" for expression, name in zip(expressions, names, strict=True)
         )
-        return f"SELECT {selected} FROM ({self._sql}\n) AS q({', '.join(names)})"
+        self._given = f"SELECT {selected} FROM ({self._sql}\n) AS q({', '.join(names)})"
+        return self._given
 
     # ------------------------------------------------------------------ ends
 
@@ -388,3 +384,10 @@ class LocalResult:
         self._worker.close()
         # At exit nothing of DuckDB's may be left.
         self._engine_types = []
+
+
+def _scanned_rows(plans: Sequence[ScanPlan]) -> int | None:
+    """How many rows the one table of a query has at most; None for several tables."""
+    if len(plans) != 1:
+        return None
+    return sum(max(task.data_file.record_count, 0) for task in plans[0].files)

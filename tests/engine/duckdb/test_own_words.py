@@ -221,3 +221,22 @@ def test_an_error_is_placed_in_the_user_s_text(connection: icesql.Connection) ->
     for sql in ("SELECT rowid FROM t", "SELECT t.rowid FROM t"):
         with pytest.raises(ColumnNotFoundError, match="_pos"):
             connection.execute(sql)
+
+
+@pytest.mark.parametrize(
+    ("sql", "values", "words"),
+    [
+        ("SELECT i,\n  'é', sum(g) FROM demo.t WHERE i < ?", [3], "sum(g)"),
+        ("SELECT demo.t.i, now() + 'x'::INTEGER[] FROM demo.t", [], "+ 'x'"),
+        ("SELECT (SELECT max(i) FROM t), upper(i, ?) FROM t", [1], "upper(i, ?)"),
+    ],
+)
+def test_an_error_of_duckdb_s_is_placed_in_the_user_s_text(
+    connection: icesql.Connection, sql: str, values: list[Any], words: str
+) -> None:
+    with pytest.raises(icesql.Error) as caught:
+        connection.execute(sql, values).fetchall()
+    before = sql[: sql.index(words)]
+    assert caught.value.line == before.count("\n") + 1
+    column = len(before) - (before.rfind("\n") + 1) + 1
+    assert f"column {column}" in str(caught.value)

@@ -27,16 +27,27 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+def relation(cursor: Any, sql: str, parameters: Mapping[str, Any] | None) -> Any:
+    """The relation of a query. Its errors are those of ``EXPLAIN sql``, which know their place."""
+    import duckdb
+
+    try:
+        return cursor.sql(sql, params=parameters)
+    except duckdb.Error:
+        cursor.execute(f"EXPLAIN {sql}", parameters)
+        raise
+
+
 def bind_sql(
     bound: BoundQuery,
     sources: Mapping[str, str],
-    run: Callable[[str, Mapping[str, Any]], T],
+    run: Callable[[str, Mapping[str, Any], Composed | None], T],
     cursor: Any,
     settings: Settings,
     scanned: int | None,
     texts: KeptTexts,
-) -> tuple[Composed | None, T]:
-    """``run(SQL, parameters of its long lists)``, and how the SQL is made of the user's words.
+) -> T:
+    """``run(SQL, parameters of its long lists, how the SQL is made of the user's words)``.
 
     ``sources`` are the SQL of the tree's tables, ``scanned`` how many rows its one table has;
     ``texts`` keeps what checks of texts found.
@@ -44,10 +55,10 @@ def bind_sql(
     """
     schemas = [scan.projection for scan in bound.scans]
     tree = named_apart(adapted_types(bound.tree, schemas), schemas)
-    if bound.user_text is not None and tree is bound.tree:
+    if bound.user_text is not None and (tree is bound.tree or tree == bound.tree):
         words = OwnWords(bound.user_text, tree, bound.has_lists, cursor, texts)
         words.guard(settings, scanned)
-        return words.bind(sources, run)
+        return words.bind(sources, lambda text, lists: run(text.sql, lists, text))
     tree = with_short_disjunctions(tree)
     if bound.user_text is not None:
         tree = tree.copy()
@@ -58,8 +69,8 @@ def bind_sql(
             check_calls(text, tree, cursor)
             guard_sizes(text, tree, cursor, settings, scanned)
 
-        return run(spliced_sql(tree, sources, check), parameters)
+        return run(spliced_sql(tree, sources, check), parameters, None)
 
     if bound.has_lists:
-        return None, with_lists(written, tree)
-    return None, written(tree, {})
+        return with_lists(written, tree)
+    return written(tree, {})

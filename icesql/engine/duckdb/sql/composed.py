@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 
 from msgspec import Struct
 
+from icesql.engine.duckdb.sql.engine_tree import plain_spaces, starts_of
 from icesql.engine.duckdb.types import quoted
 from icesql.sql.user_text import ALIAS, LIST, NAME, SQL, TABLE, VALUE, Edit, UserText
 
@@ -29,6 +30,20 @@ class Composed(Struct, frozen=True):
         found = max(bisect_right(self.pieces, offset, key=lambda piece: piece[0]) - 1, 0)
         begin, start, length = self.pieces[found]
         return start + min(max(offset - begin, 0), length)
+
+    def place_in(self, given: str) -> Callable[[int], int | None]:
+        """``user_offset`` of a place that DuckDB names in bytes of ``given``, which holds ``sql``.
+
+        None for a place outside of that.
+        """
+
+        def place(byte: int) -> int | None:
+            starts = starts_of(plain_spaces(given))
+            offset = bisect_left(starts, byte) if starts else byte
+            offset -= max(given.find(self.sql), 0)
+            return self.user_offset(offset) if 0 <= offset <= len(self.sql) else None
+
+        return place
 
 
 def compose(text: UserText, fill: Callable[[int, Edit], str]) -> Composed:

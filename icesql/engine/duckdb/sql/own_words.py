@@ -161,9 +161,9 @@ class OwnWords:
         guard_calls(self._facts, self._cursor, settings, scanned)
 
     def bind(
-        self, sources: Mapping[str, str], run: Callable[[str, Mapping[str, Any]], T]
-    ) -> tuple[Composed, T]:
-        """``run(SQL, parameters)`` of the text over the SQL of its tables, and what it is made of.
+        self, sources: Mapping[str, str], run: Callable[[Composed, Mapping[str, Any]], T]
+    ) -> T:
+        """``run(text, parameters)`` of the text over the SQL of its tables.
 
         The long lists are parameters, or literals where DuckDB takes no subquery.
         """
@@ -173,13 +173,13 @@ class OwnWords:
         parameters = lists.parameters
         composed = self._filled(sources, lists)
         try:
-            return composed, run(composed.sql, parameters)
+            return run(composed, parameters)
         except duckdb.Error:
             # The error that counts is the one that the text as written gives.
             if not parameters:
                 raise
             composed = self._filled(sources, BoundLists())
-            return composed, run(composed.sql, {})
+            return run(composed, {})
 
     def _filled(self, sources: Mapping[str, str], lists: BoundLists) -> Composed:
         def fill(_: int, edit: Edit) -> str:
