@@ -24,6 +24,8 @@ from icesql.scan.table_scan import TableScan
 from icesql.sql.positions import unsupported
 
 if TYPE_CHECKING:
+    from sqlglot import exp
+
     from icesql.catalog.search_path import SearchPath
     from icesql.catalog.table import Table
     from icesql.context import QueryContext
@@ -93,8 +95,7 @@ def bind(
                 after_last_commit=selected.after_last_commit,
             )
         )
-    if statement.user_text is None or query.settings.engine != "local":
-        name_nested_queries(tree, statement.references)
+    _name_columns(tree, statement, query)
     if statement.translated and spark is None:
         schemas = [scan.schema for scan in scans]
         translate(tree, schemas, statement.translated, query.settings.timezone)
@@ -108,7 +109,6 @@ def bind(
         tree, scopes, tuple(scans), query, marked=marked, spark=conditions, told=told
     )
     projected = bind_columns(tree, scopes, filtered, edits)
-    user_text = statement.user_text
     if spark is not None:
         projected = spark.checked(projected)
     return BoundQuery(
@@ -121,7 +121,7 @@ def bind(
         files=bind_files(statement.files, names.access.files, query),
         has_lists=has_lists,
         spark=spark,
-        user_text=None if user_text is None else user_text.with_edits(edits).named(),
+        user_text=statement.user_text and statement.user_text.with_edits(edits).named(),
     )
 
 
@@ -132,6 +132,12 @@ def _one_travel(
     if named is not None and (written is not None or reference.changes is not None):
         raise unsupported("two versions of one table", reference.offset, "give one of them")
     return written or named
+
+
+def _name_columns(tree: exp.Expr, statement: Query, query: QueryContext) -> None:
+    """Name what may run as the tree has it; DuckDB names the columns of the user's own text."""
+    if statement.user_text is None or query.settings.engine != "local":
+        name_nested_queries(tree, statement.references)
 
 
 def _open_tables(
