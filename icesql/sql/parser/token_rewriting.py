@@ -229,7 +229,7 @@ def _is_parameter(made: Sequence[Token], colon: Token, tokens: Sequence[Token], 
         return False  # a slice, and not a list
     name = tokens[index + 1]
     adjoins = name.start == colon.end + 1
-    if before.token_type == TokenType.L_BRACKET and name.token_type == TokenType.NUMBER:
+    if in_bracket and name.token_type == TokenType.NUMBER:
         return False  # the end of a slice; names there stand in parentheses by now
     return adjoins and name.text.replace("_", "a").isalnum() and name.token_type != TokenType.STRING
 
