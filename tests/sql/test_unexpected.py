@@ -17,21 +17,12 @@ from icesql.sql.parse import parse
         ("SELECT * FROM t FOR",
          'syntax error at line 1, column 17: "FOR" begins no clause of time travel; '
          "expected FOR VERSION AS OF or FOR TIMESTAMP AS OF"),
-        ("SELECT * FROM t FOR TIME AS OF '2026-01-01'",
-         'syntax error at line 1, column 17: "FOR TIME" begins no clause of time travel; '
-         "expected FOR VERSION AS OF or FOR TIMESTAMP AS OF"),
         ("SELECT * FROM t FOR SYSTEM TIME '2026-01-01'",
          "syntax error at line 1, column 33: a time-travel clause without AS OF: "
          "FOR SYSTEM TIME '2026-01-01'; expected AS OF"),
         ("SELECT * FROM t SNAPSHOT AS OF 3",
          'syntax error at line 1, column 17: "SNAPSHOT AS OF" is no clause of time travel; '
          "expected FOR VERSION AS OF or FOR TIMESTAMP AS OF"),
-        ("SELECT * FROM t@branch(audit)",
-         "not supported: t@branch(audit) (line 1, column 15); "
-         "write t FOR VERSION AS OF 'audit', or quote the name"),
-        ("SELECT * FROM t@audit",
-         "not supported: t@audit or t$audit as a table name (line 1, column 15); "
-         "write t FOR VERSION AS OF 'audit', or quote the name"),
         ("DESCRIBE demo.trips city",
          'syntax error at line 1, column 21: unexpected "city": DESCRIBE takes one table and no '
          "column or alias; expected the end of the statement"),

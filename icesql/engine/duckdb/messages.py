@@ -42,6 +42,8 @@ _NO_COLUMN: Final = re.compile(r'Referenced column "(.*)" not found in FROM clau
 _NO_TABLE: Final = re.compile(r'Referenced table "(.*)" not found!')
 _AMBIGUOUS: Final = re.compile(r'Ambiguous reference to column name "(.*?)" \(use: (.*)\)')
 _MISSING: Final = re.compile(r"\w+ Function with name \"?(.*?)\"? does not exist!")
+# Some functions are behind a macro of their name; see ``sql.size_guards``.
+_NO_MACRO: Final = re.compile(r'Macro "?(\w+)"?\(\) does not support the supplied arguments')
 _NO_FIELD: Final = re.compile(r'Could not find key "(.*)" in struct')
 _DIVISION: Final = re.compile(r"Division by zero(?: in expression (.*?))?\. Use TRY")
 _GROUP_BY: Final = re.compile(r'column "(.*)" must appear in the GROUP BY clause')
@@ -80,6 +82,9 @@ def programming_error(text: str, at: int | None) -> Error:
         return UnsupportedSqlError(f"the function {found[1]}()", hint=hint, offset=at)
     if found := _NO_FUNCTION.match(text):
         return placed(ProgrammingError, *_no_function(found[1]), at)
+    if found := _NO_MACRO.match(text):
+        what = f"{found[1]}() does not take these arguments"
+        return placed(ProgrammingError, what, "CAST them, or give other ones", at)
     if found := _NO_FIELD.match(text):
         near = _candidates(text)
         hint = f"it has {', '.join(map(_quoted, near))}" if near else ""

@@ -45,9 +45,7 @@ def test_the_engine_learns_how_many_rows_there_are(tmp_path):
         con.register_table("t", table.metadata_path)
         cursor = con.execute("SELECT a FROM t")
         result = cursor._result
-        plan = result._open.cursor.execute(
-            "EXPLAIN " + result._text.sql, result._parameters
-        ).fetchall()
+        plan = result._open.cursor.execute("EXPLAIN " + result._sql, result._parameters).fetchall()
         assert "5,000" in plan[0][1].replace("~", "")
         cursor.close()
 
