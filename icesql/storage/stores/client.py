@@ -21,6 +21,7 @@ T = TypeVar("T")
 _MOST_ATTEMPTS: Final = 9
 # One that never answered is more likely to be a wrong endpoint.
 _FIRST_ATTEMPTS: Final = 3
+_ACTIONS: Final = {"get": "s3:GetObject", "list": "s3:ListBucket"}
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0
 # Attempts beyond the first that a bucket may cost, and what each answer adds to them.
 _BUDGET, _BUDGET_PER_ANSWER = 100.0, 0.5
@@ -164,7 +165,8 @@ class StoreClient:
             except Error:
                 raise
             except Exception as error:
-                failure = error.failure if isinstance(error, _Failed) else failure_of(error, action)
+                needed = _ACTIONS[action] if uri.startswith("s3") else ""
+                failure = error.failure if isinstance(error, _Failed) else failure_of(error, needed)
                 if not self._may_try_again(failure, attempts, left):
                     self._raise(uri, failure, attempts, error)
             else:

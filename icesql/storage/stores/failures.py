@@ -19,7 +19,6 @@ _AGAIN_CODES: Final = frozenset({"RequestTimeout", "SlowDown", "InternalError", 
 _MISSING: Final = frozenset({"", "NoSuchKey", "BlobNotFound", "notFound", "PathNotFound"})
 _DENIED: Final = frozenset({"AccessDenied", "AuthorizationPermissionMismatch", "forbidden"})
 _LONGEST: Final = 500
-_ACTIONS: Final = {"get": "s3:GetObject", "list": "s3:ListBucket"}
 
 
 class Failure(Struct, frozen=True):
@@ -38,8 +37,11 @@ class Failure(Struct, frozen=True):
         return f"{self.reason} ({', '.join(facts)})" if facts else self.reason
 
 
-def failure_of(error: BaseException, action: str = "get") -> Failure:
-    """What an exception of the store's client means; ``action`` is "get" or "list"."""
+def failure_of(error: BaseException, action: str = "") -> Failure:
+    """What an exception of the store's client means.
+
+    ``action`` is what a policy would have to allow, such as s3:GetObject, where that has a name.
+    """
     text = str(error)
     found = _STATUS.search(text)
     if found is None:
@@ -50,8 +52,8 @@ def failure_of(error: BaseException, action: str = "get") -> Failure:
         return Failure(VANISHED, False, status, True)
     if status == 416:
         return Failure("the file is shorter than its table says", False, status)
-    if code in _DENIED and "s3:" not in message and "S3" in text:
-        message = f"{message or 'access denied'} [{_ACTIONS[action]}]"
+    if code in _DENIED and action and action not in message:
+        message = f"{message or 'access denied'} [{action}]"
     reason = ": ".join(part for part in (code, message) if part) or _words(status)
     return Failure(reason[:_LONGEST], status in _AGAIN or code in _AGAIN_CODES, status)
 

@@ -1,0 +1,92 @@
+"""What a store says is wrong reaches the user, once it is clear that asking again does not help."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from icesql.errors import StorageError
+from icesql.storage.open import Storage
+from icesql.storage.stores.files import coalesced, split
+from tests.stores.server import Answer, Store, error
+
+PATH = "s3://lake/t/data/Part-0.parquet"
+
+
+@pytest.fixture
+def storage(store: Store) -> Storage:
+    return Storage(store.properties())
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (error(403, "AccessDenied", "Access Denied"), "AccessDenied: Access Denied [s3:GetObject] (status 403)"),
+        (
+            error(403, "AccessDenied", "User: arn:aws:iam::1:user/x is not authorized to perform: s3:GetObject"),
+            "AccessDenied: User: arn:aws:iam::1:user/x is not authorized to perform: s3:GetObject (status 403)",
+        ),
+        (error(400, "ExpiredToken", "The provided token has expired."), "ExpiredToken: The provided token has expired. (status 400)"),
+        (error(403, "InvalidAccessKeyId", "It does not exist."), "InvalidAccessKeyId: It does not exist. (status 403)"),
+        (error(404, "NoSuchBucket", "The specified bucket does not exist"), "NoSuchBucket: The specified bucket does not exist (status 404)"),
+        (error(404, "NoSuchKey", "The specified key does not exist."), "no such file; expired or removed while reading?"),
+        (Answer(404, b""), "no such file; expired or removed while reading?"),
+        (Answer(418, b"<html>teapot</html>"), "i'm a teapot (status 418)"),
+        (error(403, "Odd", "key wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY at http://h/?X-Amz-Signature=abc"), "Odd: key *** at http://h/?X-Amz-Signature=*** (status 403)"),
+    ],
+)  # fmt: skip
+def test_a_refusal_is_told_at_once_in_the_words_of_the_store(
+    storage: Storage, store: Store, answer: Answer, problem: str
+) -> None:
+    store.fault = lambda request: answer
+    with pytest.raises(StorageError) as caught:
+        storage.read(PATH)
+    assert str(caught.value) == f"cannot read {PATH}: {problem}"
+    assert len(store.requests) == 1
+    assert "wJalrXUtnFEMI" not in repr(caught.value.__cause__) + str(caught.value.__cause__)
+
+
+def test_a_store_that_stays_busy_is_asked_again_and_then_told_with_the_attempts(
+    storage: Storage, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("icesql.storage.stores.client._FIRST_WAIT", 0.001)
+    monkeypatch.setattr("icesql.storage.stores.client._LONGEST_WAIT", 0.002)
+    store.fault = lambda request: error(503, "SlowDown", "Please reduce your request rate.")
+    with pytest.raises(StorageError, match=r"SlowDown: .* \(status 503, 9 attempts\)"):
+        storage.read(PATH)
+    assert len(store.requests) == 9
+
+
+def test_a_store_that_is_not_there_is_told_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("icesql.storage.stores.client._FIRST_WAIT", 0.001)
+    keys = {"s3.access-key-id": "a", "s3.secret-access-key": "bbbb", "s3.region": "r"}
+    storage = Storage({**keys, "s3.endpoint": "http://127.0.0.1:1"})
+    with pytest.raises(StorageError, match=r"the store cannot be reached \(3 attempts\)"):
+        storage.read(PATH)
+
+
+def test_keys_are_spelled_as_metadata_spells_them(storage: Storage, bucket: Path) -> None:
+    for name in ("a b%20c", "ü=1/x y", "a+b=c", "x?y#z", "a:b*[c]", "{}|^~`'"):
+        path = bucket / "lake" / "odd" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(name.encode())
+        assert storage.read(f"s3://lake/odd/{name}") == name.encode()
+        assert storage.size(f"s3://lake/odd/{name}") == len(name.encode())
+    assert storage.list_folder("s3://lake/odd/ü=1") == ["x y"]
+    assert storage.exists("s3://lake/odd")
+    assert not storage.exists("s3://lake/od")
+
+
+def test_ranges_are_joined_over_small_gaps_and_cut_into_parts() -> None:
+    assert coalesced([(50, 60), (0, 10), (12, 20), (200, 210)], gap=5) == [
+        (0, 20),
+        (50, 60),
+        (200, 210),
+    ]
+    parts = list(split(7, 7 + (9 << 20)))
+    assert parts[0][0] == 7
+    assert parts[-1][1] == 7 + (9 << 20)
+    assert all(one[1] == other[0] for one, other in pairwise(parts))
+    assert max(end - first for first, end in parts) <= 4 << 20
