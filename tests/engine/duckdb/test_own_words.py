@@ -240,3 +240,24 @@ def test_an_error_of_duckdb_s_is_placed_in_the_user_s_text(
     assert caught.value.line == before.count("\n") + 1
     column = len(before) - (before.rfind("\n") + 1) + 1
     assert f"column {column}" in str(caught.value)
+
+
+def test_a_column_of_a_type_that_duckdb_mixes_with_no_other_leaves_the_words_alone(
+    tmp_path: Path,
+) -> None:
+    fields = [
+        {"id": 1, "name": "u", "required": False, "type": "uuid"},
+        {"id": 2, "name": "ns", "required": False, "type": "timestamp_ns"},
+        {"id": 3, "name": "i", "required": False, "type": "long"},
+        {"id": 4, "name": "x", "required": False, "type": "long"},
+    ]
+    table = TableWriter(tmp_path, fields, version=3)
+    rows = [{"u": bytes(16), "ns": None, "i": i, "x": x} for i, x in enumerate([10, None, 30])]
+    table.commit([table.data_file(rows)])
+    with icesql.connect() as opened:
+        opened.register_table("t", str(table.metadata_path))
+        cursor = opened.execute(
+            "SELECT last(x IGNORE NULLS) OVER (ORDER BY i), 1e3+1e3, ns FROM t WHERE u IS NOT NULL "
+            "ORDER BY i"
+        )
+        assert cursor.fetchall() == [(10, 2000.0, None), (10, 2000.0, None), (30, 2000.0, None)]

@@ -62,13 +62,13 @@ _GREATEST: Final = (1 << 63) - 1
 
 
 def adapted_types(tree: exp.Expr, schemas: Sequence[Schema]) -> exp.Expr:
-    """A rewritten copy; ``tree`` itself where neither the schemas nor casts have such types."""
+    """A rewritten copy; ``tree`` itself where no expression has to change for such types."""
     wanted = (*_NANOS, t.UUID)
     if not any(
         each.type in wanted for schema in schemas for each in t.walk(schema.fields)
     ) and not any(cast_type(each) in wanted for each in tree.find_all(exp.DataType)):
         return tree
-    tree = tree.copy()
+    given, tree = tree, tree.copy()
     scopes = select_scopes(tree, schemas)
     types = ColumnTypes(scopes, schemas)
     for scope in scopes:
@@ -82,7 +82,8 @@ def adapted_types(tree: exp.Expr, schemas: Sequence[Schema]) -> exp.Expr:
                 named = exp.Alias(alias=exp.to_identifier(name, quoted=True))
                 each.replace(named)
                 named.set("this", each)
-    return tree
+    # What was not changed is never written back: words of the user would be lost.
+    return given if tree == given else tree
 
 
 def _text(node: exp.Expr) -> str:
