@@ -313,6 +313,10 @@ SELECT flag, count(*) AS n FROM t GROUP BY flag QUALIFY rank() OVER (ORDER BY co
 SELECT DISTINCT s FROM t QUALIFY row_number() OVER (ORDER BY id) < 9 ORDER BY s
 SELECT corr(i, i), corr(i, 1), corr(i, dec) FROM t WHERE id IN (1, 4, 6)
 SELECT corr(i, dec) FROM t WHERE false
+SELECT id, avg(big) OVER (ORDER BY id ROWS BETWEEN 2 FOLLOWING AND UNBOUNDED FOLLOWING) FROM t ORDER BY id
+SELECT avg(i) FILTER (WHERE id > 2), avg(dec) FILTER (WHERE id > 4) FROM t
+SELECT id, last(i IGNORE NULLS) OVER (ORDER BY id) AS c, avg(dec) FILTER (WHERE i > 0) OVER (ORDER BY id) AS a FROM t ORDER BY id
+SELECT s, count(*) AS n FROM t WHERE false GROUP BY GROUPING SETS ((s)) ORDER BY s
 SELECT flag, s, grouping(flag), grouping(s), sum(i) FROM t GROUP BY ROLLUP (flag, s) ORDER BY ALL
 SELECT flag, grouping(flag), sum(i) FROM t GROUP BY flag ORDER BY ALL
 SELECT s, avg(sum(dec)) OVER (PARTITION BY flag) AS a, abs(sum(dec) - a), -(sum(dec) - a) FROM t WHERE id < 7 GROUP BY s, flag ORDER BY ALL
@@ -360,5 +364,8 @@ REFUSED = {
 REFUSED_QUERIES = {
     "SELECT e FROM t LEFT JOIN unnest(l) AS x(e) ON true": "side or a condition",
     "SELECT id FROM t ORDER BY l": "ordering lists",
+    "SELECT first(s ORDER BY id) FROM t": "with ORDER BY",
+    "SELECT s, sum(i) FROM t WHERE id > 99 GROUP BY ROLLUP (s)": "grand total",
+    "SELECT s, sum(i) FROM t WHERE false GROUP BY GROUPING SETS ((s), ())": "grand total",
     "SELECT id FROM t WHERE NOT (i IN (SELECT 7)) OR id = 1": "as a value",
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 import icesql
 from icesql.repl.render import text_of
 from icesql.sql.functions import functions
+from tests.spark.comparison import same
 from tests.spark.statements import EXPRESSIONS, QUERIES, REFUSED, REFUSED_QUERIES
 
 ZONES = ["UTC", "America/New_York"]
@@ -25,21 +25,6 @@ def engines(request: pytest.FixtureRequest, connect: Any, all_types: str) -> Ite
         for each in (local, spark):
             each.register_table("t", all_types)
         yield local, spark
-
-
-def same(one: Any, other: Any) -> bool:
-    """Equal, floats within 1e-9; NaN is NaN, and an int is no float."""
-    if isinstance(one, float) and isinstance(other, float):
-        return (
-            (math.isnan(one) and math.isnan(other))
-            or one == other
-            or math.isclose(one, other, rel_tol=1e-9)
-        )
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(same, one, other))
-    if isinstance(one, dict) and isinstance(other, dict):
-        return list(one) == list(other) and all(same(one[k], other[k]) for k in one)
-    return type(one) is type(other) and one == other
 
 
 def compare(engines: Any, sql: str) -> None:

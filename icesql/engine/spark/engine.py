@@ -30,6 +30,8 @@ from icesql.engine.spark.progress import SparkJobs
 from icesql.engine.spark.reader import ReaderFrames, readable_folders
 from icesql.engine.spark.scans import Scans
 from icesql.engine.spark.session import SparkSessions
+from icesql.engine.spark.sql.grand_total import must_have_rows
+from icesql.engine.spark.sql.kinds import refuse
 from icesql.engine.spark.types import declared_array
 from icesql.errors import DataError, Error, InterfaceError
 
@@ -244,8 +246,12 @@ class SparkResult:
             return
         expected = expected_bytes(self._bound.tree, self._plans)
         self._open.stream = stream(self._frame, jobs, expected)
+        rows = 0
         while (batch := self._run(self._next_batch)) is not None:
+            rows += batch.num_rows
             yield self._declared(batch)
+        if not rows and self._bound.spark is None and must_have_rows(self._bound.tree):
+            raise refuse("the grand total of ROLLUP, CUBE or GROUPING SETS over no rows")
 
     def _next_batch(self) -> pa.RecordBatch | None:
         return None if self._open.stream is None else next(self._open.stream, None)

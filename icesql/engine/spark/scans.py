@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,7 +21,7 @@ from icesql.engine.spark.fragments.fragment import Fragment
 from icesql.engine.spark.fragments.job import FragmentJob
 from icesql.engine.spark.fragments.row_fragments import filtered
 from icesql.engine.spark.reader import ReaderFrames, is_spark_readable
-from icesql.engine.spark.session import LEAF_TASKS
+from icesql.engine.spark.session import LEAF_TASKS, without_warnings
 from icesql.engine.spark.sql.dialect import check_functions, spark_sql
 from icesql.engine.spark.tasks import SparkTasks, parallelism
 from icesql.engine.spark.text.errors import placed
@@ -242,9 +241,7 @@ def job_frame(session: Any, jobs: Sequence[Any], schema: str, mark: str) -> Any:
     import pyarrow as pa
 
     packed = pa.table({"job": pa.array([pack((mark, job)) for job in jobs], pa.binary())})
-    with warnings.catch_warnings():
-        # PySpark has opinions about the pandas that happens to be installed.
-        warnings.simplefilter("ignore")
+    with without_warnings():
         return session.createDataFrame(packed, "job BINARY").mapInArrow(_reader(), schema)
 
 

@@ -80,7 +80,19 @@ _FIRST_RETRIES: Final = 4
 # like a query that hangs.
 _PATIENCE: Final = {"max_retries": 6, "max_backoff": 5_000}
 _ZONE: Final = "spark.sql.session.timeZone"
+_one_at_a_time: Final = threading.RLock()
 _ENDED: Final = "the Spark session of this connection has ended; connect with another"
+
+
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """A block in which nobody is warned: PySpark has opinions about the pandas that it finds.
+
+    One thread at a time: the filters of warnings, and the environment, belong to all of them.
+    """
+    with _one_at_a_time, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def require_pyspark() -> None:
@@ -249,9 +261,8 @@ def _reset_dead_jvm() -> None:
     process = getattr(SparkContext._gateway, "proc", None)
     if process is None or process.poll() is None:
         return
-    with warnings.catch_warnings():
+    with without_warnings():
         # PySpark warns that it could not stop cleanly.
-        warnings.simplefilter("ignore")
         context = SparkContext._active_spark_context
         if context is not None:
             context._jsc = None
@@ -279,8 +290,7 @@ def _start(master: str | None) -> Any:
         builder = builder.master(master)
         for name, value in _defaults(master).items():
             builder = builder.config(name, value)
-    with warnings.catch_warnings(), _own_interpreter(master):
-        warnings.simplefilter("ignore")
+    with without_warnings(), _own_interpreter(master):
         try:
             session = builder.getOrCreate()
             if running is None:
@@ -368,9 +378,7 @@ def _cores(master: str) -> int:
 
 
 def _connect(remote: str) -> Any:
-    with warnings.catch_warnings():
-        # PySpark has opinions about the pandas that happens to be installed.
-        warnings.simplefilter("ignore")
+    with without_warnings():
         # PySpark ends the process of a program without a file, where one of these is missing.
         _require("Spark Connect", "grpc", "grpc_status", "google.rpc", "zstandard")
         import grpc

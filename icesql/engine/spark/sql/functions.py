@@ -21,6 +21,10 @@ from icesql.engine.spark.sql.times import TIME_REWRITES, epoch, part_of
 
 def rewrite_function(node: exp.Expr) -> exp.Expr:
     """The node, or its replacement in Spark. Raises UnsupportedSqlError."""
+    ordered = isinstance(node, exp.AggFunc) and isinstance(node.this, exp.Order)
+    if ordered and not isinstance(node, exp.ArrayAgg | exp.GroupConcat):
+        assert isinstance(node, exp.Func)
+        raise refuse(f"{node.sql_name().lower()}() with ORDER BY", "use arg_min() or arg_max()")
     rewrite = _REWRITES.get(type(node))
     if rewrite is not None:
         return rewrite(node)

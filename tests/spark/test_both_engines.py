@@ -1,0 +1,69 @@
+"""Generated statements: both engines give one answer, or Spark refuses by name.
+
+``tests/campaigns/both_engines.py`` asks thousands; these are the same on every run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+
+import icesql
+from tests.spark.comparison import DIFFERENT, REFUSED, SAME, compared
+from tests.spark.generated import Generator
+
+STATEMENTS = 200
+SEED = 20_261_122
+# Spark plans one statement on one core while it runs another.
+AT_ONCE = 3
+
+
+def test_both_engines_give_one_answer(connect: Any, all_types: str) -> None:
+    generator = Generator(SEED)
+    statements = [generator.statement() for _ in range(STATEMENTS)]
+    connections: SimpleQueue[tuple[Any, Any]] = SimpleQueue()
+
+    def ask(sql: str) -> tuple[str, str]:
+        pair = connections.get()
+        try:
+            return compared(*pair, sql)
+        finally:
+            connections.put(pair)
+
+    with ExitStack() as stack:
+        for _ in range(AT_ONCE):
+            pair = icesql.connect(), connect()
+            for each in pair:
+                stack.enter_context(each).register_table("t", all_types)
+            connections.put(pair)
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            answers = list(pool.map(ask, [each.sql for each in statements]))
+    wrong = [
+        f"{statement.sql}\n    {words}"
+        for statement, (outcome, words) in zip(statements, answers, strict=True)
+        if outcome == DIFFERENT
+    ]
+    if wrong:
+        pytest.fail("\n".join(wrong), pytrace=False)
+    outcomes = Counter(outcome for outcome, _ in answers)
+    assert outcomes[SAME] > 0.8 * STATEMENTS, outcomes
+    assert outcomes[REFUSED] < 0.15 * STATEMENTS, outcomes
+
+
+def test_the_generator_draws_of_every_kind() -> None:
+    generator = Generator(SEED)
+    for _ in range(STATEMENTS):
+        generator.statement()
+    for kind in (
+        "expressions", "aggregates", "GROUP BY", "grouping sets", "windows", "QUALIFY",
+        "set operations", "joins", "subqueries", "WITH", "DISTINCT", "LIMIT", "nested values",
+        "unnest", "NULL", "nan", "IGNORE NULLS",
+    ):  # fmt: skip
+        assert generator.drawn[kind] >= 2, (kind, generator.drawn)
+    functions = [name for name in generator.drawn if name.startswith("function ")]
+    assert len(functions) > 50
