@@ -294,14 +294,18 @@ def _start(master: str | None) -> Any:
         try:
             session = builder.getOrCreate()
             if running is None:
-                # PySpark writes each error, with the statement, to stderr; it is raised anyway.
-                logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
+                _silence()
                 atexit.register(end_workers, session.sparkContext)
             return session
         except _starting_failures() as error:
             raise OperationalError(
                 f"cannot start Spark with master {master}: {sentence(error)}"
             ) from error
+
+
+def _silence() -> None:
+    """PySpark writes each error, with the statement, to stderr; it is raised anyway."""
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
 
 
 def _starting_failures() -> tuple[type[BaseException], ...]:
@@ -397,6 +401,7 @@ def _connect(remote: str) -> Any:
             session.client.set_retry_policies([DefaultPolicy(max_retries=_FIRST_RETRIES)])
             session.conf.get("spark.sql.session.timeZone")
             session.client.set_retry_policies(default)
+            _silence()
             return session
         except (*_starting_failures(), grpc.RpcError) as error:
             # Credentials follow the address.
