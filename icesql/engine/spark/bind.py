@@ -2,35 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from icesql.engine.duckdb.errors import translate
 from icesql.engine.duckdb.relations.relation import empty_relation
+from icesql.engine.duckdb.sql.bind_sql import bind_sql, relation
 from icesql.engine.duckdb.sql.calls import check_calls
 from icesql.engine.duckdb.sql.finer_types import adapted_types
+from icesql.engine.duckdb.sql.own_words import KeptTexts
 from icesql.engine.duckdb.sql.splice import spliced_sql
 from icesql.engine.result_schema import ResultColumn, declare
 from icesql.engine.spark.sql.dialect import qualified
 from icesql.engine.spark.sql.kinds import refuse
+from icesql.engine.struct_names import true_name
 from icesql.sql.parser.literal_list import spread
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
+    from icesql.config import Settings
     from icesql.query.bound import BoundQuery
     from icesql.scan.plan import ScanPlan
 
 
 def declared_columns(
-    bound: BoundQuery, plans: Sequence[ScanPlan], cursor: Any
+    bound: BoundQuery, plans: Sequence[ScanPlan], cursor: Any, settings: Settings
 ) -> tuple[exp.Expr, tuple[ResultColumn, ...]]:
     """The qualified tree of a query, and its columns as the local engine would give them.
 
     Raises ProgrammingError for what DuckDB refuses, UnsupportedSqlError where the qualified tree
     would not mean the same.
     """
-    wanted = _types(bound.tree, plans, cursor)
+    wanted = _local_types(bound, plans, cursor, settings)
     written = bound.tree
     if bound.has_lists:
         written = written.copy()
@@ -42,15 +46,35 @@ def declared_columns(
     return tree, tuple(ResultColumn(name, declare(kind)) for name, kind in wanted)
 
 
+def _local_types(
+    bound: BoundQuery, plans: Sequence[ScanPlan], cursor: Any, settings: Settings
+) -> list[tuple[str, Any]]:
+    """Names and types as the local engine has them, which runs the user's own words."""
+    import duckdb
+
+    def run(sql: str, parameters: Mapping[str, Any], _: object) -> Any:
+        return relation(cursor, sql, dict(parameters) or None)
+
+    try:
+        made = bind_sql(bound, _empty(plans), run, cursor, settings, None, KeptTexts())
+    except duckdb.Error as error:
+        raise translate(error, ()) from error
+    names = [true_name(name) for name in made.columns]
+    return list(zip(names, made.types, strict=True))
+
+
+def _empty(plans: Sequence[ScanPlan]) -> dict[str, str]:
+    return {
+        f"__scan_{index}": empty_relation(plan.scan.projection).sql
+        for index, plan in enumerate(plans)
+    }
+
+
 def _types(tree: exp.Expr, plans: Sequence[ScanPlan], cursor: Any) -> list[tuple[str, Any]]:
     import duckdb
 
     tree = adapted_types(tree, [plan.scan.projection for plan in plans])
-    empty = {
-        f"__scan_{index}": empty_relation(plan.scan.projection).sql
-        for index, plan in enumerate(plans)
-    }
-    sql = spliced_sql(tree, empty, lambda text: check_calls(text, tree, cursor))
+    sql = spliced_sql(tree, _empty(plans), lambda text: check_calls(text, tree, cursor))
     try:
         relation = cursor.sql(sql)
     except duckdb.Error as error:

@@ -152,7 +152,7 @@ class SparkResult:
         try:
             text, tree = self._bound.spark, None
             if text is None:
-                tree, self.columns = declared_columns(self._bound, self._plans, cursor)
+                tree, self.columns = declared_columns(self._bound, self._plans, cursor, settings)
             session = self._sessions.session(settings.timezone, for_text=text is not None)
             nonce = secrets.token_hex(8)
             self._open.jobs = jobs = SparkJobs(session, f"icesql-{nonce}", self._query)
