@@ -1,0 +1,129 @@
+"""Texts that two parsers may read in two ways: none of them shows what is inside of the engine.
+
+    python tests/campaigns/mutated_texts.py [--count 20000] [--seed 1]
+
+Queries get quotes, comments, dollar quotes, Unicode spaces, semicolons and calls of the engine's own
+functions at random places. Whatever becomes of them, no row holds a word that only the engine's
+settings, catalogs or a file beside the tables hold, and every error is icesql's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+import icesql
+from tests.writer.table import TableWriter
+
+SECRET = "zebra-7731"
+LEAKS = (SECRET, "allow_community_extensions", "pg_attribute", "autoload_known_extensions")
+FIELDS = [
+    {"id": 1, "name": "a", "required": False, "type": "long"},
+    {"id": 2, "name": "g", "required": False, "type": "string"},
+]
+QUERIES = (
+    "SELECT a, g FROM t WHERE g = 'x' AND a > 1",
+    "SELECT upper(g), count(*) FROM d.t AS q GROUP BY 1 ORDER BY 1",
+    "WITH c AS (SELECT a FROM t) SELECT * FROM c, t WHERE c.a = t.a",
+    "SELECT 'it''s', \"a\", $$x$$, E'\\n' FROM t -- the end",
+    "SELECT (SELECT max(a) FROM t) /* a note */, d.t.g.upper() FROM d.t",
+    "SELECT * FROM t UNION ALL SELECT 1, 'y' LIMIT 3",
+    "FROM t SELECT list_transform([a], lambda v: v + 1)",
+)
+PIECES = (
+    "'", "''", '"', '""', "$$", "$a$", "$", "--", "-- ", "\r", "\n", "\r\n", "/*", "*/", "/* /*",
+    "*/ */", "E'", "e'\\'", "U&'", "x'", "B'", ";", " ; ", "\u00a0", "\u2003", "\u200b", "\ufeff",
+    "\u2028", "\\", "\0", "`", "#", "(", ")", "[", "]", "{", "}", ",", ".", ":", "::", "?", "@",
+    "/* x */", "-- x\n", "/* ' /* \" */ */", " $$'$$ ", "\t", "é", "🦆", " AS ", " FROM ", " WHERE ", " FOR VERSION AS OF 1 ", "/*+ */", "@main", "%",
+)  # fmt: skip
+
+
+def payloads(file: str) -> tuple[str, ...]:
+    return (
+        "SELECT name FROM duckdb_settings()",
+        "(SELECT max(name) FROM duckdb_settings())",
+        " UNION ALL SELECT 1, name FROM duckdb_settings() ",
+        ", duckdb_settings()",
+        "duckdb_settings",
+        "current_setting('allow_community_extensions')",
+        "pg_catalog.pg_attribute",
+        "information_schema.tables",
+        "(SELECT string_agg(table_name, ',') FROM duckdb_views())",
+        "(FROM pg_class SELECT relname LIMIT 1)",
+        f"read_text('{file}')",
+        f"'{file}'",
+        "query('FROM duckdb_settings()')",
+        '" FROM duckdb_settings() --',
+        "' UNION ALL SELECT 1, name FROM duckdb_settings() --",
+        "*/ FROM duckdb_settings() /*",
+        "$$ FROM duckdb_settings() $$",
+        "\rUNION ALL SELECT 1, name FROM duckdb_settings()",
+    )
+
+
+def mutated(rng: random.Random, injected: tuple[str, ...]) -> str:
+    """A query with some pieces put in, and some characters taken out."""
+    text = rng.choice(QUERIES)
+    for _ in range(rng.choice((1, 1, 1, 2, 4))):
+        place = rng.randrange(len(text) + 1)
+        piece = rng.choice(injected if rng.random() < 0.3 else PIECES)
+        taken = rng.choice((0, 0, 0, 1, 4))
+        text = text[:place] + piece + text[place + taken :]
+    return text
+
+
+@contextmanager
+def opened() -> Iterator[tuple[icesql.Connection, str]]:
+    """A connection to a table, and a file beside it that no query may read."""
+    with tempfile.TemporaryDirectory() as folder:
+        table = TableWriter(Path(folder) / "d" / "t", FIELDS)
+        table.commit([table.data_file([{"a": n, "g": "xyz"[n % 3]} for n in range(5)])])
+        file = Path(folder) / "d" / "t" / "secret.csv"
+        file.write_text(SECRET)
+        with icesql.connect(warehouse=folder) as connection:
+            connection.execute("USE d")
+            yield connection, str(file)
+
+
+def run(count: int, seed: int) -> Counter[str]:
+    """What became of ``count`` texts. Raises AssertionError for one that escaped."""
+    rng = random.Random(seed)
+    found: Counter[str] = Counter()
+    with opened() as (connection, file):
+        injected = payloads(file)
+        for _ in range(count):
+            text = mutated(rng, injected)
+            try:
+                rows = connection.execute(text).fetchmany(50)
+            except icesql.Error as error:
+                if isinstance(error, icesql.InternalError):
+                    raise AssertionError(text) from error
+                found[type(error).__name__] += 1
+                continue
+            shown = repr(rows)
+            for leak in LEAKS:
+                assert leak not in shown or leak in text, (text, shown)
+            found["rows"] += 1
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    for name, number in run(arguments.count, arguments.seed).most_common():
+        print(f"{number:7,} {name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
