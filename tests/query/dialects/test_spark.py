@@ -73,6 +73,7 @@ def test_every_row_of_the_table_is_an_expression(name: str) -> None:
         ("SELECT 'a' RLIKE 'a(?=b)'", "the regular expression 'a(?=b)' in Spark's dialect", (1, 8)),
         ("SELECT date_format(ts, 'QQ') FROM t", "QQ in the pattern 'QQ' in Spark's dialect", (1, 8)),
         ("SELECT abs(DISTINCT i) FROM t", "DISTINCT, FILTER or OVER with abs() in Spark's dialect", (1, 8)),
+        ("SELECT 2 AS x FROM t GROUP BY ALL", "GROUP BY ALL of constants in Spark's dialect", None),
         ("SELECT rank() FROM t", "rank() without OVER in Spark's dialect", (1, 8)),
         ("SELECT 1 & 2 >> 1", "operators without parentheses here in Spark's dialect", None),
         ("SELECT sum(i) x FROM t GROUP BY s HAVING s > 1 AND x > 1", None, None),

@@ -24,6 +24,9 @@ def group_by(select: exp.Select, written: Sequence[exp.Expr], expressions: Expre
     for part, value in group.args.items():
         if value and part not in _PARTS:
             raise unsupported(f"GROUP BY … {part.upper()} in {DIALECT}", select)
+    if group.args.get("all") and not any(each.find(exp.Column, exp.Star) for each in written):
+        # DuckDB gives a row for each of the table's there, Spark one.
+        raise unsupported(f"GROUP BY ALL of constants in {DIALECT}", select)
     _spell(group)
     keys = [_key(each, written, expressions) for each in group.expressions]
     group.set("expressions", keys)

@@ -58,7 +58,7 @@ def window(self: Expressions, node: exp.Window) -> exp.Window:
                 raise unsupported(f"a window frame with {part.upper()} in {DIALECT}", node)
         for side in ("start", "end"):
             edge = spec.args.get(side)
-            if isinstance(edge, exp.Expr):
+            if edge is not None and not isinstance(edge, str):
                 spec.set(side, self.of(edge).node)
     return exp.Window(
         partition_by=keys,

@@ -22,7 +22,8 @@ from icesql.query.dialects.spark.types import SparkType
 from icesql.query.dialects.templates import duckdb
 from icesql.sql.positions import unsupported
 
-Built = Callable[[list[Typed], SparkType, exp.Expr, Any], Typed]
+# Typed arguments, the declared type of the result, the call, the queries around it.
+Built = Callable[..., Typed]
 
 
 def constant_integer(value: Typed, at: exp.Expr, what: str) -> int:

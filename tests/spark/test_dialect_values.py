@@ -1,0 +1,30 @@
+"""The values that the tests of Spark's dialect hold are those of the PySpark that runs here."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from tests.campaigns.spark_dialect import is_ordered
+from tests.query.dialects.canonical import lines
+from tests.query.dialects.spark_rows import rows
+from tests.query.dialects.test_spark import values
+
+DRAWN = 40
+
+
+def test_a_sample_of_the_values_is_what_pyspark_gives(connect: Any) -> None:
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.builder.getOrCreate().newSession()
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    spark.createDataFrame(rows()).coalesce(1).createOrReplaceTempView("t")
+    known = {
+        sql: rows
+        for sql, rows in values().items()
+        # Python shows instants in its own zone.
+        if rows is not None and "tz" not in sql and "TIMESTAMP" not in sql.upper()
+    }
+    for sql in random.Random(4).sample(sorted(known), DRAWN):
+        found = lines(spark.sql(sql).collect(), ordered=is_ordered(sql))
+        assert found == known[sql], sql
