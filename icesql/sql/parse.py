@@ -21,7 +21,6 @@ from icesql.sql.acceptance import (
 from icesql.sql.commands import read_command
 from icesql.sql.files import take_files
 from icesql.sql.parameters import Parameters
-from icesql.sql.parser.chains import name_columns
 from icesql.sql.parser.depth import (
     check_brackets,
     check_depth,
@@ -306,7 +305,6 @@ class _Parse:
             forms.mend(tree)
         self._put_back(tree, tokens)
         if isinstance(self._reader, Icesql):
-            name_columns(tree)
             place_nodes(tree, tokens)
         for bracket in tree.find_all(exp.Bracket):
             # The subscript stays as written and says from what it counts; see dialect.py.

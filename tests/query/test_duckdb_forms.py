@@ -105,6 +105,8 @@ SELECT t.id FROM t SEMI JOIN (t b JOIN t c ON b.id = c.id) ON EXISTS (SELECT 1 F
 SELECT a.id FROM t a SEMI JOIN (t b JOIN t c ON b.id = c.id) ON a.id = b.x - 9 ORDER BY a.id
 SELECT a.id FROM t a ANTI JOIN (t b JOIN t c ON b.id = c.id AND c.g.len() > 2) ON a.id = b.id ORDER BY a.id
 WITH RECURSIVE r(k, v) USING KEY (k) AS (SELECT id, 0 FROM t WHERE id = 1 UNION SELECT r.k, r.v + 1 FROM r, recurring.r AS q WHERE r.v < 3 AND q.k = r.k) SELECT * FROM r ORDER BY ALL
+WITH RECURSIVE r(k, v) USING KEY (k, max(v)) AS (SELECT id, 0 FROM t UNION SELECT k, v + 1 FROM r WHERE v < 3) SELECT * FROM r ORDER BY ALL
+WITH RECURSIVE r(k, v, w) USING KEY (k, max(v), sum(w)) AS (SELECT id, 0, 1 FROM t UNION SELECT k, v + 1, 2 FROM r WHERE v < 3) SELECT * FROM r ORDER BY ALL
 SELECT x AS c, count(*) FROM t GROUP BY x HAVING alias.c > 5 ORDER BY ALL
 SELECT id, row_number() OVER (ORDER BY id) AS r FROM t QUALIFY alias.r = 1
 SELECT x + 1 AS y FROM t WHERE alias.y > 5 ORDER BY ALL
@@ -141,6 +143,9 @@ REFUSED = {
     "SELECT y, [y FOR y IN l] FROM t": 'column "y" not found .*column 8',
     "SELECT * FROM recurring.t": 'table "recurring.t" not found',
     "WITH RECURSIVE r(k) USING KEY (k) AS (SELECT 1) SELECT * FROM recurring.r": "recurring.r",
+    "WITH RECURSIVE r(k, v) USING KEY (k, max(v)) AS (SELECT 1, 0 UNION SELECT k, v + 1 FROM r "
+    "WHERE v < 2) SELECT now()::TIMESTAMPTZ_NS > now() FROM r": "USING KEY with an aggregate in",
+    "WITH RECURSIVE r(k, v) USING KEY (k, read_text('x')) AS (SELECT 1, 0) SELECT 1 FROM r": r"the function read_text\(\)",
     "SELECT * FROM ((VALUES (1)) l(a) FOR VERSION AS OF 1 JOIN t ON true)": "time.travel",
 }
 
@@ -198,6 +203,22 @@ def test_variables_and_methods_read_only_their_columns(connection):
         cursor = connection.execute(sql)
         cursor.fetchall()
         assert list(cursor.scan_reports[0].projected_field_names) == columns, sql
+
+
+@pytest.mark.parametrize(
+    ("condition", "pushed"),
+    [
+        ("g.starts_with('c')", "g STARTS WITH 'c'"),
+        ("t.g.starts_with('c')", "g STARTS WITH 'c'"),
+        ("d.year() = 2026", "d >= 2026-01-01 AND d < 2027-01-01"),
+        ("'month'.date_trunc(d) = DATE '2026-01-01'", "d >= 2026-01-01 AND d < 2026-02-01"),
+        ("g.upper() = 'ABC'", "true"),
+        ("[y FOR y IN l] = [id]", "true"),
+    ],
+)
+def test_methods_prune_as_calls_do(connection, condition, pushed):
+    rows = connection.execute(f"EXPLAIN SELECT id FROM t WHERE {condition}").fetchall()
+    assert f"  filter: {pushed}" in [line for (line,) in rows]
 
 
 def test_parameters_have_methods(connection):

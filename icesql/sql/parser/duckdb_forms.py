@@ -6,6 +6,7 @@
     (a,)                                ROW(a)
     [x + y FOR y IN l]                  y is a variable, no column
     f(j -> '$.a')                       an arrow outside of list functions takes a field of JSON
+    USING KEY (k, max(v))               USING KEY (k), which only the text itself may run
 
 Tokens keep their places in the text, so that errors and names point to what the user wrote.
 """
@@ -21,6 +22,7 @@ from sqlglot.tokens import Token, TokenType
 
 from icesql.sql.parser.words import ENDS_CLAUSE
 from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.user_text import ONLY_TEXT
 
 # Schemas of functions: a name after one of these is a function's, not a method's.
 SCHEMAS: Final = frozenset({"main", "system", "temp", "memory", "pg_catalog", "information_schema"})
@@ -76,6 +78,7 @@ class Forms(Struct, frozen=True):
     has_comprehension: bool
     has_arrow: bool
     has_row: bool
+    has_key_aggregate: bool
 
     def mend(self, tree: exp.Expr) -> None:
         """Put into ``tree`` what the tokens could not say."""
@@ -85,6 +88,10 @@ class Forms(Struct, frozen=True):
         if self.has_arrow:
             for arrow in list(tree.find_all(exp.Lambda)):
                 _take_field(arrow)
+        if self.has_key_aggregate:
+            for cte in tree.find_all(exp.CTE):
+                if cte.args.get("key_expressions"):
+                    cte.meta[ONLY_TEXT] = "USING KEY with an aggregate"
         if self.has_row:
             for row in list(tree.find_all(exp.Tuple)):
                 if len(row.expressions) == 1 and not isinstance(row.parent, _NO_ROW):
@@ -123,7 +130,39 @@ def read_forms(tokens: Sequence[Token]) -> Forms:
         made.append(token)
     if has_method:
         made = _calls_of_methods(made)
-    return Forms(_with_strpos(made), has_for, has_arrow, has_row)
+    keys = _plain_keys(made)
+    return Forms(_with_strpos(keys), has_for, has_arrow, has_row, len(keys) < len(made))
+
+
+def _plain_keys(tokens: list[Token]) -> list[Token]:
+    """Without the aggregates of ``USING KEY (k, max(v))``, which sqlglot does not read."""
+    for index in range(len(tokens) - 2):
+        if (
+            tokens[index].token_type == TokenType.USING
+            and tokens[index + 1].text.upper() == "KEY"
+            and _is(tokens[index + 2], "(")
+        ):
+            kept, depth, end = list[Token](), 0, index + 3
+            while end < len(tokens):
+                token = tokens[end]
+                if not depth and _is(token, ")"):
+                    break
+                opens = _is(token, "(")
+                if opens and not depth and kept:
+                    kept.pop()  # the name of the aggregate
+                    if kept and _is(kept[-1], ","):
+                        kept.pop()
+                depth += opens
+                if not depth:
+                    kept.append(token)
+                depth -= _is(token, ")")
+                end += 1
+            if kept and _is(kept[0], ","):
+                kept = kept[1:]
+            if kept:
+                return [*tokens[: index + 3], *kept, *_plain_keys(tokens[end:])]
+            return tokens
+    return tokens
 
 
 def _with_strpos(tokens: list[Token]) -> list[Token]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from sqlglot import exp
+
 from icesql.config import Settings
 from icesql.engine.duckdb.sql.calls import check_calls
 from icesql.engine.duckdb.sql.composed import Composed
@@ -20,6 +22,8 @@ from icesql.engine.duckdb.sql.own_words import KeptTexts, OwnWords
 from icesql.engine.duckdb.sql.size_guards import guard_sizes
 from icesql.engine.duckdb.sql.splice import spliced_sql
 from icesql.query.nested_names import name_nested_queries
+from icesql.sql.positions import unsupported
+from icesql.sql.user_text import ONLY_TEXT
 
 if TYPE_CHECKING:
     from icesql.query.bound import BoundQuery
@@ -59,6 +63,9 @@ def bind_sql(
         words = OwnWords(bound.user_text, tree, bound.has_lists, cursor, texts)
         words.guard(settings, scanned)
         return words.bind(sources, lambda text, lists: run(text.sql, lists, text))
+    for cte in tree.find_all(exp.CTE):
+        if ONLY_TEXT in cte.meta:
+            raise unsupported(f"{cte.meta[ONLY_TEXT]} in this statement", cte)
     tree = with_short_disjunctions(tree)
     if bound.user_text is not None:
         tree = tree.copy()

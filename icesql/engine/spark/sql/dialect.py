@@ -114,6 +114,9 @@ def qualified(tree: exp.Expr, scans: Sequence[TableScan]) -> exp.Expr:
         or {"__row": "INTEGER"}
         for index, scan in enumerate(scans)
     }
+    for cte in tree.find_all(exp.CTE):
+        if cte.args.get("key_expressions"):
+            raise refuse("USING KEY")
     for node in tree.find_all(exp.Columns):
         raise refuse(f"COLUMNS({node.this.sql(dialect='duckdb')})")
     try:

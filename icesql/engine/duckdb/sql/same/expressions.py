@@ -13,6 +13,7 @@ from typing import Any, Final
 from msgspec import Struct
 from sqlglot import exp
 
+from icesql.engine.duckdb.sql.same.methods import as_call
 from icesql.engine.duckdb.sql.same.times import same_clock, same_interval, same_unit
 from icesql.engine.duckdb.sql.same.types import same_type
 from icesql.sql.parser.literal_list import MARK, held
@@ -64,6 +65,7 @@ class Comparison(Struct, frozen=True):
         return False
 
     def _leaf(self, node: exp.Expr, found: Node) -> bool:
+        found = as_call(found)
         plus = _arguments(found, ("+",))
         if plus is not None and len(plus) == 1:
             # sqlglot drops a plus sign that changes nothing.
