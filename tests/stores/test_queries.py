@@ -20,6 +20,8 @@ from tests.stores.server import Answer, Request, Store, error
 
 SMALL = {"whole_file_size": "8MB"}
 LARGE = {"whole_file_size": "1kB"}
+# Files do not fit into it all at once, nor do parts stay.
+TINY_CACHE = {"cache_size": "60kB"}
 
 
 def expected(bucket: Path, sql: str) -> list[Any]:
@@ -76,7 +78,7 @@ def test_a_fresh_process_plans_and_reads_from_the_disk(
         "SELECT id, name FROM lake.large ORDER BY name LIMIT 3",
     ],
 )
-@pytest.mark.parametrize("settings", [SMALL, LARGE, {**LARGE, "local_reader": "arrow"}])
+@pytest.mark.parametrize("settings", [SMALL, LARGE, TINY_CACHE, {**LARGE, "local_reader": "arrow"}])
 def test_answers_are_those_of_the_files(
     connect: Connect, bucket: Path, sql: str, settings: dict[str, str]
 ) -> None:
