@@ -117,6 +117,10 @@ def qualified(tree: exp.Expr, scans: Sequence[TableScan]) -> exp.Expr:
     for cte in tree.find_all(exp.CTE):
         if cte.args.get("key_expressions"):
             raise refuse("USING KEY")
+    for star in tree.find_all(exp.Star):
+        table = star.parent.table if isinstance(star.parent, exp.Column) else ""
+        if table and table.lower() not in _sources(tree):
+            raise refuse(f"{table}.* of a struct")
     for node in tree.find_all(exp.Columns):
         raise refuse(f"COLUMNS({node.this.sql(dialect='duckdb')})")
     try:
@@ -126,6 +130,12 @@ def qualified(tree: exp.Expr, scans: Sequence[TableScan]) -> exp.Expr:
         return annotate_types(made, schema=dict(schema), dialect="duckdb")
     except SqlglotError as error:
         raise refuse(f"this statement ({error})") from error
+
+
+def _sources(tree: exp.Expr) -> set[str]:
+    """The names of everything in FROM, at any depth."""
+    kinds = (exp.Table, exp.Subquery, exp.Lateral, exp.Unnest, exp.Values)
+    return {node.alias_or_name.lower() for node in tree.find_all(*kinds)}
 
 
 def spark_sql(tree: exp.Expr, names: Mapping[str, str], timezone: str, mark: str) -> str:
