@@ -117,10 +117,7 @@ def nameless_columns(tree: exp.Expr) -> tuple[tuple[int, int], ...]:
     for select in tree.find_all(exp.Select):
         for node in select.expressions:
             place = node.meta.get("place")
-            inner = node.this if isinstance(node, exp.Alias) else None
-            if place is not None and (
-                not _is_named(node) or (inner is not None and inner.meta.get("place") == place)
-            ):
+            if place is not None and (node.meta.get("is_ours") or not _is_named(node)):
                 found.append(cast("tuple[int, int]", place))
     return tuple(found)
 

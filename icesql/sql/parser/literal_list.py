@@ -248,8 +248,7 @@ def hold(node: exp.In, values: LiteralList) -> None:
         # The engine would name the column of the result after the whole list.
         name = exp.to_identifier(shown(column), quoted=True)
         alias = exp.Alias(alias=name)
-        if "place" in column.meta:
-            alias.meta["place"] = column.meta["place"]
+        alias.meta["is_ours"] = True
         column.replace(alias)
         alias.set("this", column)
 

@@ -1,5 +1,5 @@
-"""The text of a query as DuckDB gets it: relations spliced in, calls checked, types mixed.
+"""The text of a query as DuckDB gets it: checked, with relations in the places of its tables.
 
-In: a sqlglot tree. Out: text, or an error that names what DuckDB must not run. May import: what
-``engine.duckdb`` may.
+In: the text that a user wrote, and its sqlglot tree. Out: SQL, or an error that names what DuckDB
+must not run. May import: what ``engine.duckdb`` may.
 """
