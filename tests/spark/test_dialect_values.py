@@ -11,13 +11,22 @@ from tests.query.dialects.spark_rows import rows
 from tests.query.dialects.test_spark import values
 
 DRAWN = 40
+# Spark's defaults, which the sessions of icesql's own engine may change.
+DEFAULTS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
+}
 
 
 def test_a_sample_of_the_values_is_what_pyspark_gives(connect: Any) -> None:
     from pyspark.sql import SparkSession
 
     spark = SparkSession.builder.getOrCreate().newSession()
-    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    for name, value in DEFAULTS.items():
+        spark.conf.set(name, value)
     spark.createDataFrame(rows()).coalesce(1).createOrReplaceTempView("t")
     known = {
         sql: rows
