@@ -31,7 +31,7 @@ _LAST: Final = str(2**63 - 1)
 
 def read_as_duckdb(tokens: Sequence[Token]) -> list[Token]:
     """The tokens as sqlglot has to get them; those that it reads like DuckDB stay as they are."""
-    made = list(_names(tokens))
+    made = _keys(_names(tokens))
     if any(token.token_type in _COLONS for token in made):
         made = _slices(made)
     return made
@@ -72,6 +72,29 @@ def _is_type(token: Token, following: Token | None) -> bool:
         if frame or following.token_type == TokenType.NUMBER:
             return True
     return following is not None and following.token_type in _AFTER_TYPE[kind]
+
+
+def _keys(tokens: list[Token]) -> list[Token]:
+    """``USING KEY (k, min(v))``: sqlglot takes names only, so the call is one."""
+    for at, token in enumerate(tokens[:-2]):
+        is_key = token.token_type == TokenType.USING and tokens[at + 1].text.upper() == "KEY"
+        if not is_key or tokens[at + 2].token_type != TokenType.L_PAREN:
+            continue
+        made, item, depth = list(tokens[: at + 3]), list[Token](), 0
+        for number, each in enumerate(tokens[at + 3 :], start=at + 3):
+            ends = each.token_type in (TokenType.COMMA, TokenType.R_PAREN) and not depth
+            if ends:
+                words = "".join(part.text for part in item)
+                made += item if len(item) < 2 else [_like(item[0], TokenType.IDENTIFIER, words)]
+                item = []
+                made.append(each)
+            else:
+                item.append(each)
+            depth += (each.token_type in _OPENING) - (each.token_type in _CLOSING)
+            if depth < 0:
+                return made + _keys(tokens[number + 1 :])
+        return tokens
+    return tokens
 
 
 def _slices(tokens: Sequence[Token]) -> list[Token]:

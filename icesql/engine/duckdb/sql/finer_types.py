@@ -201,7 +201,7 @@ class _Adapter:
         for each in list(node.iter_expressions()):
             found = self._of(each)
             if found == t.TIMESTAMPTZ_NS or (found == t.TIMESTAMP_NS and name not in _KEEP_LOCAL):
-                _wrap(each, _micros, found)
+                _wrap(each, _instant, found)
 
     def _as_text(self, node: exp.Expr) -> None:
         for each in list(node.iter_expressions()):
@@ -257,6 +257,17 @@ def _micros(node: exp.Expr, found: t.IcebergType | None) -> exp.Expr:
     """The microsecond that a time lies in; a cast would cut times before 1970 up."""
     make = "make_timestamptz" if found == t.TIMESTAMPTZ_NS else "make_timestamp"
     return _sql(f"{make}(CAST((x - ((x % 1000) + 1000) % 1000) // 1000 AS BIGINT))", x=_nanos(node))
+
+
+def _instant(node: exp.Expr, found: t.IcebergType | None) -> exp.Expr:
+    """As ``_micros``; infinities stay what they are."""
+    kind = "TIMESTAMPTZ" if found == t.TIMESTAMPTZ_NS else "TIMESTAMP"
+    return _sql(
+        f"CASE x WHEN {_GREATEST} THEN CAST('infinity' AS {kind}) "
+        f"WHEN -{_GREATEST} THEN CAST('-infinity' AS {kind}) ELSE y END",
+        x=_nanos(node),
+        y=_micros(node, found),
+    )
 
 
 def _nanos(node: exp.Expr) -> exp.Expr:

@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+import duckdb
+import pyarrow as pa
 import pytest
 
 import icesql
@@ -280,4 +282,20 @@ def test_the_first_and_the_last_moments_are_values(connection):
             None,
             None,
         )
+    ]
+
+
+@pytest.mark.parametrize("kind", ["TIMESTAMP_NS", "TIMESTAMPTZ_NS"])
+@pytest.mark.parametrize("value", ["infinity", "-infinity"])
+def test_infinite_times_stay_infinite(kind: str, value: str) -> None:
+    plain = kind.removesuffix("_NS")
+    sql = (
+        "SELECT weekofyear(x), year(x), date_trunc('year', x), isinf(x) FROM (SELECT '{}'::{} AS x)"
+    )
+    with icesql.connect() as connection, duckdb.connect() as database:
+        database.execute("SET TimeZone = 'UTC'")
+        expected = database.sql(sql.format(value, plain)).to_arrow_table()
+        found = connection.execute(sql.format(value, kind)).arrow()
+    assert [column.cast(pa.int64()).to_pylist() for column in found.columns] == [
+        column.cast(pa.int64()).to_pylist() for column in expected.columns
     ]
