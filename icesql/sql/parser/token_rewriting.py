@@ -70,8 +70,16 @@ class Rewriting(Struct, frozen=True):
         for table in list(tree.find_all(exp.Table)):
             self._place(table, texts, files)
         if self.duckdb:
+            self._mend_tildes(tree)
             for join in tree.find_all(exp.Join):
                 self._check_join(join)
+
+    def _mend_tildes(self, tree: exp.Expr) -> None:
+        """``a ~ b`` asks whether b is found in a; older sqlglot takes it for the whole of a."""
+        words = {each.text.lower() for each in self.given}
+        if words & {"~", "!~"} and "regexp_full_match" not in words:
+            for node in list(tree.find_all(exp.RegexpFullMatch)):
+                node.replace(exp.RegexpLike(this=node.this, expression=node.expression))
 
     def colons(self, tree: exp.Expr) -> list[int]:
         """Where the colons of named parameters (``:name``) stand."""
