@@ -286,6 +286,7 @@ BUILT = {
     "instance.py: Instance.__init__": "folders as literals",
     "messages.py: programming_error": "a message for people",
     "engine.py: LocalResult._select": "expressions over columns c0, c1 … and the query itself",
+    "finer_types.py: _instant": "words of the file; its gaps take expressions",
     "finer_types.py: _micros": "words of the file; its gaps take expressions",
     "finer_types.py: _nanos": "words of the file; its gaps take expressions",
     "finer_types.py: _key": "words of the file; its gaps take expressions",

@@ -33,6 +33,8 @@ class Golden:
         """The rows as texts, numbers of DOUBLE and FLOAT as numbers; a Failure for an error."""
         if not self.names:
             return Failure(RuntimeError(self.output.partition("\n")[0]))
+        if any("interval" in kind for kind in self.kinds):
+            return Failure(RuntimeError("intervals are printed by their units"))
         lines = self.output.split("\n") if self.output else []
         rows = [line.split("\t") for line in lines]
         if any(len(row) != len(self.kinds) for row in rows):
