@@ -24,6 +24,8 @@ _AFTER_TYPE: Final = {
     TokenType.RANGE: frozenset({TokenType.L_PAREN}),
     TokenType.MAP: frozenset({TokenType.L_PAREN, TokenType.L_BRACE, TokenType.L_BRACKET}),
 }
+# Their first argument is an expression; sqlglot takes the name of a column for a unit of time.
+_OF_UNITS: Final = frozenset({"date_trunc", "datetrunc", "date_diff", "datediff"})
 _FRAMES: Final = frozenset({"GROUPS"})
 # What "-" leaves open as the end of a slice.
 _LAST: Final = str(2**63 - 1)
@@ -42,7 +44,10 @@ def _names(tokens: Sequence[Token]) -> list[Token]:
     for index, token in enumerate(tokens):
         kind = token.token_type
         following = tokens[index + 1] if index + 1 < len(tokens) else None
-        if kind in _NAMES_ELSEWHERE and not _is_type(token, following):
+        if _is_unit(token, following, made):
+            made += [_like(token, TokenType.L_PAREN, "("), token]
+            token = _like(token, TokenType.R_PAREN, ")")
+        elif kind in _NAMES_ELSEWHERE and not _is_type(token, following):
             token = _like(token, TokenType.IDENTIFIER, token.text)
         elif (
             token.text.upper() in _FRAMES
@@ -59,6 +64,13 @@ def _names(tokens: Sequence[Token]) -> list[Token]:
             ]
         made.append(token)
     return made
+
+
+def _is_unit(token: Token, following: Token | None, made: Sequence[Token]) -> bool:
+    if following is None or following.token_type != TokenType.COMMA or len(made) < 2:
+        return False
+    call = made[-1].token_type == TokenType.L_PAREN and made[-2].text.lower() in _OF_UNITS
+    return call and token.token_type not in (TokenType.STRING, TokenType.NUMBER)
 
 
 def _is_type(token: Token, following: Token | None) -> bool:

@@ -73,6 +73,8 @@ WORDS = [
     "SELECT demo.t.i, other.t.i, g.x FROM demo.t, other.t, t AS g WHERE demo.t.i < other.t.i AND other.t.g = 'bus' ORDER BY ALL",
     "SELECT other.t.i, other.t.s.a FROM demo.t RIGHT JOIN other.t ON demo.t.i = other.t.i + 3 WHERE other.t.i IN (SELECT t.i FROM t) ORDER BY ALL",
     "WITH RECURSIVE r(i, p) AS (SELECT 1, 10 UNION ALL SELECT n.i + 1, a.p + 10 FROM r n JOIN recurring.r a ON a.i = n.i WHERE n.i < 3) SELECT p FROM r ORDER BY i",
+    "SELECT date_trunc(g, ts), datetrunc(t.g, ts) FROM (SELECT 'month' AS g, ts FROM t) t ORDER BY ALL",
+    "SELECT try(date_trunc(g, ts)), try(date_diff(g, ts, ts)) FROM t ORDER BY ALL",
     "WITH RECURSIVE r(k, v) USING KEY (k, min(v)) AS (VALUES (1, 5) UNION SELECT k, v + d FROM r, (VALUES (0), (1)) o(d)) FROM r",
     "WITH RECURSIVE r(k, v, w) USING KEY (k, max(v), w) AS (SELECT i, x, i FROM t UNION SELECT k, v + 1, w FROM r WHERE v < 12) SELECT * FROM r ORDER BY ALL",
     "WITH RECURSIVE r AS (SELECT i, x FROM t WHERE i = 1 UNION SELECT t.i, t.x FROM t, recurring.r AS a WHERE t.i = a.i + 1) SELECT * FROM r ORDER BY i",
