@@ -183,7 +183,13 @@ def _parsed(self: Translation, node: exp.Expr, given: Arguments, pattern: str | 
         raise self.refuse(f"the pattern {given[1].sql()} of {node.name.lower()}()", given[1])
     safe = node.name.lower().startswith("try_")
     function = "try_strptime" if safe else "strptime"
-    made = filled(f"{function}($1, $2)", given[0], exp.Literal.string(pattern))
+    # What is printed as milliseconds and zeros is read as any fraction.
+    literal = exp.Literal.string(pattern.replace("%g000", "%f"))
+    made = filled(f"{function}($1, $2)", given[0], literal)
+    if "%y" in pattern:
+        # Two digits are 1970 to 2069, and 1969 to 2068 in DuckDB.
+        later = "CASE WHEN year($1) = 1969 THEN $1 + INTERVAL 100 YEAR ELSE $1 END"
+        made = filled(later, made)
     return _kinded(made, "timestamp")
 
 

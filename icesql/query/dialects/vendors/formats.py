@@ -8,7 +8,7 @@ from typing import Final
 # MySQL's, which Trino's date_format and date_parse take.
 _MYSQL: Final = {
     "Y": "%Y", "y": "%y", "m": "%m", "c": "%-m", "d": "%d", "e": "%-d", "H": "%H", "k": "%-H",
-    "h": "%I", "I": "%I", "l": "%-I", "i": "%M", "s": "%S", "S": "%S", "f": "%f", "p": "%p",
+    "h": "%I", "I": "%I", "l": "%-I", "i": "%M", "s": "%S", "S": "%S", "f": "%g000", "p": "%p",
     "T": "%H:%M:%S", "r": "%I:%M:%S %p", "j": "%j", "a": "%a", "W": "%A", "b": "%b", "M": "%B",
     "%": "%%", "v": "%V", "x": "%G",
 }  # fmt: skip

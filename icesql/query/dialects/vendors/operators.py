@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from icesql.query.dialects.vendors.kinds import MOMENTS, NUMBERS, UNKNOWN, T, kind_of_cast
-from icesql.query.dialects.vendors.table import filled
+from icesql.query.dialects.vendors.table import filled, rows
 
 if TYPE_CHECKING:
     from icesql.query.dialects.vendors.translation import Translation
 
+# Snowflake's words for true and false; DuckDB's cast knows no "on" and "off".
+_BOOLEAN: Final = (
+    "CASE WHEN lower($1) IN ('true', 't', 'yes', 'y', 'on', '1') THEN true "
+    "WHEN lower($1) IN ('false', 'f', 'no', 'n', 'off', '0') THEN false"
+)
 _SAME_TEXT: Final = frozenset({"text", "integer", "decimal", "boolean", "date", "null", "uuid"})
 _FRACTION: Final = re.compile(r"\.(\d+)")
 _BY_ZERO: Final = "error('Division by zero')"
@@ -212,11 +217,13 @@ def _trim(self: Translation, node: exp.Trim) -> exp.Expr:
     where = str(node.args.get("position") or "BOTH").upper()
     name = {"LEADING": "ltrim", "TRAILING": "rtrim", "BOTH": "trim"}[where]
     characters = node.args.get("expression")
-    made = (
-        filled(f"{name}($1)", node.this)
-        if characters is None
-        else filled(f"{name}($1, $2)", node.this, characters)
-    )
+    if characters is not None:
+        made = filled(f"{name}($1, $2)", node.this, characters)
+    elif self.dialect == "trino":
+        # All that is white space there; DuckDB's takes blanks only.
+        made = filled(rows("trino")[name][0].text, node.this)
+    else:
+        made = filled(f"{name}($1)", node.this)
     made.meta["kind"] = "text"
     return made
 
@@ -283,6 +290,11 @@ def cast(
                                        for each in (38, 0)])  # fmt: skip
             elif len(sizes) == 1:
                 to.append("expressions", exp.DataTypeParam(this=exp.Literal.number(0)))
+        case "boolean" if self.dialect == "snowflake" and given == "text":
+            wrong = "" if safe else " WHEN $1 IS NOT NULL THEN error('a text that is no boolean')"
+            made = filled(f"{_BOOLEAN}{wrong} END", value)
+            made.meta["kind"] = "boolean"
+            return made
         case "double" if self.dialect == "snowflake":
             to.set("this", T.DOUBLE)
         case "text":
