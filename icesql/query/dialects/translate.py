@@ -8,6 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 from sqlglot import exp
 
+from icesql.errors import UnsupportedSqlError
 from icesql.iceberg.schema import Schema
 from icesql.sql.parser.writing import TRANSLATED
 from icesql.sql.statement import Query, TableReference
@@ -48,5 +49,8 @@ def _translated_travel(reference: TableReference, timezone: str) -> TableReferen
     travel = reference.travel
     if not isinstance(travel, AtTime) or not travel.expression.find(exp.Func, exp.Interval):
         return reference
-    found = Expressions(Scope(), Queries((), timezone)).of(travel.expression.copy())
+    try:
+        found = Expressions(Scope(), Queries((), timezone)).of(travel.expression.copy())
+    except UnsupportedSqlError:
+        return reference  # folding knows sqlglot's own nodes, and refuses what it does not know
     return replace(reference, travel=replace(travel, expression=found.node))

@@ -10,6 +10,7 @@ from icesql.config import Settings
 from icesql.context import QueryContext
 from icesql.errors import SqlSyntaxError
 from icesql.query.constants.instant import fold_instant
+from icesql.query.dialects.translate import translated_travels
 from icesql.sql.parse import parse
 from icesql.sql.statement import Query
 from icesql.sql.time_travel import AtTime
@@ -104,7 +105,15 @@ def test_a_time_without_zone_is_read_in_the_sessions(sql: str, zone: str, expect
     ],
 )
 def test_spellings_of_other_dialects(sql: str, dialect: str, expected: str) -> None:
-    assert fold(sql, dialect=dialect) == expected
+    statement = parse(f"SELECT * FROM t TIMESTAMP AS OF {sql}", dialect=dialect)[0]
+    assert isinstance(statement, Query)
+    context = QueryContext(settings=Settings(timezone="UTC"), now=NOW)
+    (reference,) = translated_travels(statement, "UTC")
+    assert isinstance(reference.travel, AtTime)
+    us = fold_instant(reference.travel, context)
+    assert datetime.fromtimestamp(us / 1_000_000, UTC).replace(tzinfo=None) == (
+        datetime.fromisoformat(expected)
+    )
 
 
 @pytest.mark.parametrize(
