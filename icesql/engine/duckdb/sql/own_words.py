@@ -156,6 +156,11 @@ class OwnWords:
             offset = None if error.offset is None else composed.user_offset(error.offset)
             raise syntax_error(unmarking.words(error.problem), offset) from error
 
+    @property
+    def engine_tree(self) -> EngineTree:
+        """What DuckDB reads in the text, its tables and parameters under marks."""
+        return parse(self._cursor, self._composed().sql)
+
     def guard(self, settings: Settings, scanned: int | None) -> None:
         """Let the cursor refuse, while it runs the text, calls that make too large a value."""
         guard_calls(self._facts, self._cursor, settings, scanned)

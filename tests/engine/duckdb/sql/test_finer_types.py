@@ -299,3 +299,15 @@ def test_infinite_times_stay_infinite(kind: str, value: str) -> None:
     assert [column.cast(pa.int64()).to_pylist() for column in found.columns] == [
         column.cast(pa.int64()).to_pylist() for column in expected.columns
     ]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT upper(u), jaro_winkler_similarity('CRATE', 'TRACE', 0.8) FROM t",
+        "SELECT upper(u), last(id IGNORE NULLS) OVER (ORDER BY id) FROM t",
+    ],
+)
+def test_words_that_writing_back_would_lose_are_refused(connection, sql):
+    with pytest.raises(icesql.UnsupportedSqlError, match="one of these words"):
+        connection.execute(sql)
