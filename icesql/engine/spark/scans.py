@@ -208,7 +208,8 @@ class Scans:
         columns = plan.scan.projection.fields
         table = metadata_table(rows, plan.context, self._query).combine_chunks()
         if not columns:
-            return self._session.range(table.num_rows).selectExpr("id AS none")
+            rows = pa.table({"none": pa.nulls(table.num_rows, pa.int32())})
+            return self._session.createDataFrame(rows, "none INT")
         arrays = [
             carrier(array.chunk(0) if array.num_chunks else pa.nulls(0, array.type), column.type)
             for array, column in zip(table.columns, columns, strict=True)
