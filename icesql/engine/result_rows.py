@@ -14,6 +14,7 @@ from icesql.interval import Interval
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from sqlglot import exp
 
 Converter = Callable[[Any], Any]
 
@@ -26,7 +27,7 @@ _LOSSY_INSIDE: Final = frozenset(
     }
 )  # fmt: skip
 _DAY_MICROS: Final = 86_400_000_000
-# DuckDB's infinities; Arrow has the same numbers for them.
+# DuckDB's infinities; Arrow has the same numbers for them, and so have the last times of a table.
 _INFINITE_NANOS: Final = ((1 << 63) - 1, 1 - (1 << 63))
 
 
@@ -41,8 +42,18 @@ def needs_arrow_rows(declared: ResultType) -> bool:
     )
 
 
-def row_expression(column: str, declared: ResultType) -> str:
-    """SQL that fetches a declared column without loss; ``row_converter`` undoes it."""
+def says_infinity(tree: exp.Expr) -> bool:
+    """Whether a query names infinity: only then are the last nanoseconds no times of a table."""
+    from sqlglot import exp
+
+    return any(each.is_string and "inf" in each.name.lower() for each in tree.find_all(exp.Literal))
+
+
+def row_expression(column: str, declared: ResultType, *, infinite: bool = False) -> str:
+    """SQL that fetches a declared column without loss; ``row_converter`` undoes it.
+
+    ``infinite``: nanoseconds that the engine takes for infinity are that.
+    """
     problem = "'" + _no_python_value(declared) + "'"
     match declared.kind:
         case "timestamptz":
@@ -55,6 +66,8 @@ def row_expression(column: str, declared: ResultType) -> str:
                 f"CASE WHEN {column} NOT BETWEEN {kind} '0001-01-01' AND {kind} '{last}' "
                 f"THEN error({problem}) ELSE {column} END"
             )
+        case "timestamp_ns" if not infinite:
+            return f"epoch_ns({column})"
         case "timestamp_ns":
             return f"CASE WHEN isinf({column}) THEN error({problem}) ELSE epoch_ns({column}) END"
         case "time":
@@ -93,20 +106,25 @@ def row_converter(declared: ResultType, zone: tzinfo) -> Converter | None:
             return None
 
 
-def python_values(array: pa.Array, declared: ResultType, zone: tzinfo) -> list[Any]:
+def python_values(
+    array: pa.Array, declared: ResultType, zone: tzinfo, *, infinite: bool = False
+) -> list[Any]:
     """The Python values of an Arrow array of a declared type, NULL as None.
 
-    Raises DataError for a value that Python has none for.
+    ``infinite`` as for ``row_expression``. Raises DataError for a value that Python has none for.
     """
     if declared.is_nested:
-        return _nested_values(array, declared, zone)
+        return _nested_values(array, declared, zone, infinite)
     convert: Converter
     match declared.kind:
         case "timestamptz":
             array, convert = _numbers(array), lambda value: _instant(value, declared, zone)
         case "timestamp_ns" | "timestamptz_ns":
             inner = zone if declared.kind == "timestamptz_ns" else None
-            array, convert = _numbers(array), lambda value: _timestamp(value, declared, inner)
+            array, convert = (
+                _numbers(array),
+                lambda value: _timestamp(value, declared, inner, infinite),
+            )
         case "time" | "time_ns":
             array, convert = _numbers(array), lambda value: _time(value, declared)
         case "timetz":
@@ -130,19 +148,21 @@ def _numbers(array: pa.Array) -> pa.Array:
     return array.cast(pa.int64())
 
 
-def _nested_values(array: pa.Array, declared: ResultType, zone: tzinfo) -> list[Any]:
+def _nested_values(
+    array: pa.Array, declared: ResultType, zone: tzinfo, infinite: bool
+) -> list[Any]:
     match declared.kind:
         case "list":
-            values = python_values(array.values, declared.children[0][1], zone)
+            values = python_values(array.values, declared.children[0][1], zone, infinite=infinite)
             return _slices(array, values)
         case "map":
             (_, key), (_, item) = declared.children
-            keys = python_values(array.keys, key, zone)
-            items = python_values(array.items, item, zone)
+            keys = python_values(array.keys, key, zone, infinite=infinite)
+            items = python_values(array.items, item, zone, infinite=infinite)
             return _slices(array, list(zip(keys, items, strict=True)))
     names = [name for name, _ in declared.children]
     columns = [
-        python_values(array.field(index), child, zone)
+        python_values(array.field(index), child, zone, infinite=infinite)
         for index, (_, child) in enumerate(declared.children)
     ]
     if declared.kind == "union":
@@ -185,8 +205,10 @@ def _instant(microseconds: int, declared: ResultType, zone: tzinfo) -> datetime:
         raise DataError(_no_python_value(declared)) from error
 
 
-def _timestamp(nanoseconds: int, declared: ResultType, zone: tzinfo | None) -> Timestamp:
-    if nanoseconds in _INFINITE_NANOS:
+def _timestamp(
+    nanoseconds: int, declared: ResultType, zone: tzinfo | None, infinite: bool
+) -> Timestamp:
+    if infinite and nanoseconds in _INFINITE_NANOS:
         raise DataError(_no_python_value(declared))
     return Timestamp.from_nanoseconds(nanoseconds, zone)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -260,3 +261,23 @@ def test_columns_of_one_name_stay_two(connection):
     assert [each[0] for each in cursor.description] == ["a", "a", "A"]
     assert cursor.fetchall() == [(1, 2, 3)]
     assert connection.execute("SELECT 1 AS a, 2 AS a").arrow().column_names == ["a", "a"]
+
+
+def test_the_last_nanoseconds_of_a_table_are_times(tmp_path: Path) -> None:
+    from tests.writer.table import TableWriter
+
+    fields = [
+        {"id": 1, "name": "n", "required": False, "type": "timestamp_ns"},
+        {"id": 2, "name": "z", "required": False, "type": "timestamptz_ns"},
+    ]
+    table = TableWriter(tmp_path / "t", fields, version=3)
+    last, first = (1 << 63) - 1, 1 - (1 << 63)
+    table.commit([table.data_file([{"n": last, "z": last}, {"n": first, "z": first}])])
+    with icesql.connect() as connection:
+        connection.register_table("t", table.metadata_path)
+        for columns in ("n", "n, z"):
+            rows = connection.execute(f"SELECT {columns} FROM t ORDER BY n").fetchall()
+            assert [str(row[0])[:19] for row in rows] == [
+                "1677-09-21 00:12:43",
+                "2262-04-11 23:47:16",
+            ]

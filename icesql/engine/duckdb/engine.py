@@ -33,6 +33,7 @@ from icesql.engine.result_rows import (
     python_values,
     row_converter,
     row_expression,
+    says_infinity,
 )
 from icesql.engine.result_schema import (
     ResultColumn,
@@ -106,6 +107,7 @@ class LocalResult:
         self._bound, self._plans, self._query = bound, tuple(plans), query
         self._pool, self._footers, self._texts = pool, footers, texts
         self._zone = time_zone(query.settings.timezone)
+        self._infinite = says_infinity(bound.tree)
         self._open = OpenQuery()
         self._instance: Instance | None = None
         self._sql, self._given, self._parameters = "", "", dict[str, Any]()
@@ -303,7 +305,7 @@ class LocalResult:
 
     def _execute_rows(self) -> None:
         fetched = [
-            row_expression(expression, column.type)
+            row_expression(expression, column.type, infinite=self._infinite)
             for expression, column in zip(self._declared(), self.columns, strict=True)
         ]
         sql = self._select(fetched)
@@ -314,7 +316,7 @@ class LocalResult:
             for start in range(0, batch.num_rows, MOST_ROWS):
                 part = batch.slice(start, MOST_ROWS)
                 columns = [
-                    python_values(array, column.type, self._zone)
+                    python_values(array, column.type, self._zone, infinite=self._infinite)
                     for array, column in zip(part.columns, self.columns, strict=True)
                 ]
                 yield list(zip(*columns, strict=True))
