@@ -67,7 +67,12 @@ def row_expression(column: str, declared: ResultType, *, infinite: bool = False)
                 f"THEN error({problem}) ELSE {column} END"
             )
         case "timestamp_ns" if not infinite:
-            return f"epoch_ns({column})"
+            # The engine has no number for what it takes for infinity.
+            greatest, least = _INFINITE_NANOS
+            side = (
+                f"CASE WHEN {column} > TIMESTAMP_NS '1970-01-01' THEN {greatest} ELSE {least} END"
+            )
+            return f"CASE WHEN isinf({column}) THEN {side} ELSE epoch_ns({column}) END"
         case "timestamp_ns":
             return f"CASE WHEN isinf({column}) THEN error({problem}) ELSE epoch_ns({column}) END"
         case "time":
