@@ -140,7 +140,7 @@ def test_what_and_and_or_connect_is_compared_part_by_part(cursor: Any) -> None:
     )
     found = {each.sql(): is_same(each) for each in tree.find_all(exp.EQ)}
     assert found == {
-        "a = 1": True, "TIMESTAMP_TRUNC(d, U) = d": False, "b = 2": True, "c = 3": True
+        "a = 1": True, "TIMESTAMP_TRUNC(d, (u)) = d": False, "b = 2": True, "c = 3": True
     }  # fmt: skip
 
 
