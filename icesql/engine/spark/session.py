@@ -167,8 +167,10 @@ class SparkSessions:
         master = self._chosen.get("master")
         hint = "the PySpark that is installed only speaks Spark Connect: remote=…"
         _require("a Spark to start", "pyspark.core.context", hint=hint)
-        self._started = not _has_session()
-        return _start(str(master) if master else None)
+        # PySpark's context belongs to the process: two connections must not start or reset it.
+        with _one_at_a_time:
+            self._started = not _has_session()
+            return _start(str(master) if master else None)
 
     def check(self) -> None:
         """Raises OperationalError when the session was stopped: PySpark then fails anyhow."""
@@ -245,12 +247,14 @@ def _has_ended(session: Any) -> bool:
 
 def _follow(context: Any) -> None:
     """Stop Python's context if Java's has stopped on its own, as it does when out of memory."""
-    try:
-        if context._jsc.sc().isStopped():
-            context.stop()
-    except spark_exceptions():
-        # The JVM is ending; the next use notices.
-        return
+    # Several connections hear of the same end.
+    with _one_at_a_time:
+        try:
+            if context._jsc is not None and context._jsc.sc().isStopped():
+                context.stop()
+        except spark_exceptions():
+            # The JVM is ending; the next use notices.
+            return
 
 
 def _reset_dead_jvm() -> None:
