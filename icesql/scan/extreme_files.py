@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from typing import Protocol
 
+from icesql.iceberg.expressions.predicate import Predicate, keep_columns
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.scan.plan import SkipRecord, Survivors
 from icesql.scan.pruning.extremes import Candidate, needless
+from icesql.scan.pruning.residual import ResidualEvaluator
 from icesql.scan.report import ScanCounts
 from icesql.scan.table_scan import TableScan
 from icesql.scan.tasks.task import FileScanTask, content_bytes
@@ -24,17 +27,27 @@ class Walk(Protocol):
 def only_extremes(files: tuple[FileScanTask, ...], walk: Walk) -> tuple[FileScanTask, ...]:
     """The files that are needed; what ``walk`` says is changed as if no others had been found."""
     scan = walk.scan
-    mapping = scan.table.metadata.name_mapping
-    if mapping is not None and not all(
-        each.field_id in mapping.field_ids for each in scan.extremes
-    ):
-        return files  # such a column reads as NULL, whatever its bounds are
+    mapping, left_out = scan.table.metadata.name_mapping, scan.left_out
+    if mapping is not None:
+        # Other columns read as NULL, whatever their bounds are.
+        if not all(each.field_id in mapping.field_ids for each in scan.extremes):
+            return files
+        left_out = keep_columns(left_out, mapping.field_ids)
+    specs: dict[int, ResidualEvaluator] = {}
+
+    def left_out_of(data_file: DataFile) -> Predicate:
+        spec_id = data_file.spec_id
+        if spec_id not in specs:
+            spec = scan.table.metadata.specs[spec_id]
+            specs[spec_id] = ResidualEvaluator(left_out, spec, scan.schema)
+        return specs[spec_id].residual(data_file.partition)
+
     places = ((each.entries, index) for each in walk.survivors for index in each.indexes)
     candidates = [
-        Candidate(entries, index, bool(task.deletes), task.residual)
+        Candidate(entries, index, bool(task.deletes), left_out_of(task.data_file))
         for (entries, index), task in zip(places, files, strict=True)
     ]
-    gone = needless(candidates, scan.extremes, scan.schema, exact=scan.is_filter_exact)
+    gone = needless(candidates, scan.extremes, scan.schema)
     if not gone:
         return files
     if scan.explain:

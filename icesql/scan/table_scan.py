@@ -28,9 +28,8 @@ class TableScan(Struct, frozen=True):
     a WHERE of any kind rules out. ``ref`` is the branch or tag that was asked for. With ``explain``
     the plan remembers why each file was skipped. ``metadata_table`` is the name of a metadata
     table whose rows are asked for instead of the table's own. ``extremes`` are the only rows that
-    matter, if any are set; ``is_filter_exact`` says that every row that satisfies ``row_filter``
-    satisfies the WHERE too. ``changes`` are asked for instead of rows; ``schema`` then has the
-    columns of a change, too.
+    matter, if any are set; ``left_out`` then holds for every row for which the WHERE is not true.
+    ``changes`` are asked for instead of rows; ``schema`` then has the columns of a change, too.
     """
 
     table: Table
@@ -43,5 +42,5 @@ class TableScan(Struct, frozen=True):
     explain: bool = False
     metadata_table: str | None = None
     extremes: tuple[Extreme, ...] = ()
-    is_filter_exact: bool = False
+    left_out: Predicate = ALWAYS_TRUE
     changes: ChangeScan | None = None

@@ -24,6 +24,7 @@ from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.partitioning import PartitionField, PartitionSpec
 from icesql.iceberg.schema import Schema
 from icesql.query.constants.folding import fold
+from icesql.query.pushdown.complement import complement
 from icesql.query.pushdown.predicate import translate
 from icesql.scan.pruning.residual import ResidualEvaluator
 from icesql.scan.tasks.task import FileScanTask
@@ -65,6 +66,15 @@ def implied(condition: str, zone: str = "UTC") -> None:
     print(render_predicate(predicate(condition, zone), COLUMNS))
 
 
+def left_out(condition: str) -> None:
+    """Print what holds for each row that a condition on ``COLUMNS`` leaves out."""
+    tree = sqlglot.parse_one(condition, read="duckdb")
+    found = complement(
+        tree, lambda column: COLUMNS.find_column(column.name), query("UTC"), marked=False
+    )
+    print(render_predicate(found, COLUMNS))
+
+
 def folded(expression: str, zone: str = "UTC") -> None:
     """Print what a constant expression folds to."""
     value = fold(sqlglot.parse_one(expression, read="duckdb"), query(zone))
@@ -96,7 +106,9 @@ def left_over(condition: str, transform: str, column: str, value: object) -> Non
     print(render_predicate(found.residual((value,)), COLUMNS))
 
 
-HELPERS = {each.__name__: each for each in (implied, folded, partitions, left_over, task_of)}
+HELPERS = {
+    each.__name__: each for each in (implied, left_out, folded, partitions, left_over, task_of)
+}
 
 
 @pytest.mark.parametrize("name", MODULES)

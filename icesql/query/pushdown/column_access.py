@@ -6,7 +6,28 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
+from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import NestedField, StructType
+from icesql.query.names import FromItem, SelectScope, find_column, meaning_of
+
+
+def resolver(
+    scope: SelectScope, item: FromItem, schema: Schema
+) -> Callable[[exp.Column], NestedField | None]:
+    """Gives the field of ``item``'s schema that a column means; None for columns of others."""
+
+    def resolve(column: exp.Column) -> NestedField | None:
+        meaning = meaning_of(column, scope)
+        if meaning.items != (item,) or not meaning.certain:
+            return None
+        field_found = find_column(schema, meaning.path[0], column)
+        for child in meaning.path[1:]:
+            if field_found is None or not isinstance(field_found.type, StructType):
+                return None
+            field_found = find_column(Schema(field_found.type.fields), child, column)
+        return field_found
+
+    return resolve
 
 
 def column_of(

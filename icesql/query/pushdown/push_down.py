@@ -9,7 +9,7 @@ The tree keeps all its conditions.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
@@ -18,10 +18,11 @@ from sqlglot import exp
 
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, And, Leaf, Or, Predicate
 from icesql.iceberg.schema import Schema
-from icesql.iceberg.types import NestedField, StructType
 from icesql.query.bound import PushedConjunct
-from icesql.query.names import FromItem, SelectScope, find_column, meaning_of
+from icesql.query.names import FromItem, SelectScope, meaning_of
+from icesql.query.pushdown.column_access import resolver
 from icesql.query.pushdown.joins import OuterJoins
+from icesql.query.pushdown.plain_select import has_only, is_row_by_row, whole_number
 from icesql.query.pushdown.same import OTHER_SELECT, is_same
 from icesql.query.short_sql import short_sql
 
@@ -42,11 +43,6 @@ _MOST_TOLD: Final = 200
 # The names that a SELECT gives and what they stand for, None where that is not known for certain.
 SelectList = list[tuple[str, "exp.Expr | None"]]
 _UNION_PARTS: Final = frozenset({"this", "expression", "distinct", "with_"})
-# A select list of these gives one row for each row that comes in.
-_ROW_BY_ROW: Final = (
-    exp.Column, exp.Identifier, exp.Star, exp.Alias, exp.Literal, exp.Boolean, exp.Null, exp.Cast,
-    exp.DataType, exp.DataTypeParam, exp.Dot, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul,
-)  # fmt: skip
 
 
 def push_down(
@@ -84,12 +80,10 @@ def push_down(
         named = _with_names(row_filter, scan.schema)
         filtered.append(replace(scan, row_filter=named, limit=limits.get(index)))
     kept = tuple(filtered)
-    if len(pusher.pushed) < _MOST_TOLD and _asks_for_extremes(tree):
+    if _asks_for_extremes(tree):
         from icesql.query.pushdown.extremes import with_extremes
 
-        kept = with_extremes(
-            tree, scopes, kept, pusher.pushed, _whole_number, _is_row_by_row, marked=marked
-        )
+        kept = with_extremes(tree, scopes, kept, query, marked=marked, spark=spark)
     return kept, tuple(pusher.pushed)
 
 
@@ -101,10 +95,6 @@ def _asks_for_extremes(tree: exp.Expr) -> bool:
         return tree.args.get("limit") is not None
     first = tree.expressions[:1]
     return any(isinstance(each.unalias(), exp.Max | exp.Min) for each in first)
-
-
-def _is_row_by_row(node: exp.Expr) -> bool:
-    return all(isinstance(each, _ROW_BY_ROW) for each in node.walk())
 
 
 def may_be_pushed(tree: exp.Expr, scopes: Sequence[SelectScope]) -> bool:
@@ -182,7 +172,7 @@ class _Pusher(Struct):
                     found = self._through(conjunct, scope, item) or found
                 continue
             concerned.append(item.scan)
-            resolve = _resolver(scope, item, self.scans[item.scan].schema)
+            resolve = resolver(scope, item, self.scans[item.scan].schema)
             other = None if self.spark is None else self.spark.reason(conjunct, resolve)
             if other is not None:
                 reasons.append(other)
@@ -249,7 +239,7 @@ class _Pusher(Struct):
         scope = self.scope_of.get(id(branch))
         if self.marked and not is_same(branch):
             return None
-        if scope is None or not _has_only(scope.select, _PLAIN_PARTS | {"with_"}):
+        if scope is None or not has_only(scope.select, _PLAIN_PARTS | {"with_"}):
             return None
         if any(_spans_rows(node) for node in scope.select.expressions):
             return None
@@ -335,7 +325,7 @@ class _Pusher(Struct):
                 if len(meaning.items) != 1 or meaning.items[0].scan is None:
                     return False
                 schema = self.scans[meaning.items[0].scan].schema
-                column = _resolver(scope, meaning.items[0], schema)(node)
+                column = resolver(scope, meaning.items[0], schema)(node)
                 types.add(None if column is None else column.type)
             if len(types) != 1 or None in types:
                 return False
@@ -343,23 +333,6 @@ class _Pusher(Struct):
 
 
 # ------------------------------------------------------------------ pieces
-
-
-def _resolver(
-    scope: SelectScope, item: FromItem, schema: Schema
-) -> Callable[[exp.Column], NestedField | None]:
-    def resolve(column: exp.Column) -> NestedField | None:
-        meaning = meaning_of(column, scope)
-        if meaning.items != (item,) or not meaning.certain:
-            return None
-        field_found = find_column(schema, meaning.path[0], column)
-        for child in meaning.path[1:]:
-            if field_found is None or not isinstance(field_found.type, StructType):
-                return None
-            field_found = find_column(Schema(field_found.type.fields), child, column)
-        return field_found
-
-    return resolve
 
 
 def _mentions(conjunct: exp.Expr, scope: SelectScope, item: FromItem) -> bool:
@@ -385,16 +358,16 @@ def _branches(query: exp.Expr) -> Iterator[exp.Expr]:
     match query:
         case exp.Select():
             yield query
-        case exp.Union() if _has_only(query, _UNION_PARTS):
+        case exp.Union() if has_only(query, _UNION_PARTS):
             # A long UNION is as deep on its left as it has branches.
             rights = [query.expression]
             left = query.this
-            while isinstance(left, exp.Union) and _has_only(left, _UNION_PARTS):
+            while isinstance(left, exp.Union) and has_only(left, _UNION_PARTS):
                 rights.append(left.expression)
                 left = left.this
             for each in (left, *reversed(rights)):
                 yield from _branches(each)
-        case exp.Subquery() if _has_only(query, frozenset({"this"})):
+        case exp.Subquery() if has_only(query, frozenset({"this"})):
             yield from _branches(query.this)
         case _:
             yield query  # is no SELECT: its list is unknown, and nothing passes
@@ -403,10 +376,6 @@ def _branches(query: exp.Expr) -> Iterator[exp.Expr]:
 def _all_same(query: exp.SetOperation) -> bool:
     """Whether ``mark_same`` was said of a set operation and of those inside it."""
     return all(is_same(each) for each in query.find_all(exp.SetOperation))
-
-
-def _has_only(node: exp.Expr, parts: frozenset[str]) -> bool:
-    return all(name in parts or not value for name, value in node.args.items())
 
 
 def _spans_rows(node: exp.Expr) -> bool:
@@ -459,31 +428,20 @@ def _with_names(predicate: Predicate, schema: Schema) -> Predicate:
 def _limit(tree: exp.Expr, scopes: Sequence[SelectScope], *, marked: bool) -> dict[int, int]:
     """Scan index → rows that are enough, for SELECT columns FROM table LIMIT n alone."""
     scope = next((scope for scope in scopes if scope.select is tree), None)
-    if scope is None or len(scope.items) != 1 or not _has_only(scope.select, _LIMIT_PARTS):
+    if scope is None or len(scope.items) != 1 or not has_only(scope.select, _LIMIT_PARTS):
         return {}
     item = scope.items[0]
     if item.scan is None or not item.plain:
         return {}
     for node in scope.select.expressions:
-        if not _is_row_by_row(node):
+        if not is_row_by_row(node):
             return {}
-    limit = _whole_number(scope.select.args.get("limit"))
+    limit = whole_number(scope.select.args.get("limit"))
     offset = scope.select.args.get("offset")
     clauses = [scope.select, scope.select.args.get("limit"), offset]
     if marked and not all(is_same(each) for each in clauses if each is not None):
         return {}
-    skipped = 0 if offset is None else _whole_number(offset)
+    skipped = 0 if offset is None else whole_number(offset)
     if limit is None or skipped is None:
         return {}
     return {item.scan: limit + skipped}
-
-
-def _whole_number(node: exp.Expr | None) -> int | None:
-    if not isinstance(node, exp.Limit | exp.Offset):
-        return None
-    if any(value for name, value in node.args.items() if name != "expression"):
-        return None
-    number = node.expression
-    if not isinstance(number, exp.Literal) or number.is_string or not number.name.isdigit():
-        return None
-    return int(number.name)

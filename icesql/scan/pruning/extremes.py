@@ -14,11 +14,11 @@ from msgspec import Struct
 
 from icesql.iceberg import types as t
 from icesql.iceberg.bounds import decode_bound
-from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
+from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE, Predicate
 from icesql.iceberg.expressions.render import render_value
 from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.schema import Schema
-from icesql.scan.pruning.strict_evaluator import strict_mask
+from icesql.scan.pruning.metrics_evaluator import metrics_mask
 
 # Types whose values SQL and bounds order alike; NaN rules out floats, and Java's order UUIDs.
 _ORDERED: Final = (
@@ -40,12 +40,15 @@ class Extreme(Struct, frozen=True):
 
 
 class Candidate(Struct, frozen=True):
-    """A file that is left: its entry in a manifest, and whether deletes may take rows from it."""
+    """A file that is left: its entry in a manifest, and whether deletes may take rows from it.
+
+    ``left_out`` holds for every row of it for which the WHERE is not true.
+    """
 
     entries: ManifestEntries
     index: int
     has_deletes: bool
-    residual: Predicate
+    left_out: Predicate
 
 
 def is_ordered(value_type: t.IcebergType) -> bool:
@@ -54,20 +57,20 @@ def is_ordered(value_type: t.IcebergType) -> bool:
 
 
 def needless(
-    files: Sequence[Candidate], wanted: Sequence[Extreme], schema: Schema, *, exact: bool
+    files: Sequence[Candidate], wanted: Sequence[Extreme], schema: Schema
 ) -> dict[int, tuple[Extreme, str]]:
     """The positions of files without a row that is wanted, each with a reason.
 
-    ``exact``: a row counts if, and not only if it must, the row filter holds for it. Only files
-    without deletes in which every row satisfies the filter are sure to bring rows.
+    Only files without deletes of which the WHERE leaves no row out are sure to bring rows.
     """
+    sure = _sure(files, schema)
     kept: set[int] = set()
     reasons: dict[int, tuple[Extreme, str]] = {}
     for extreme in wanted:
         column = schema.field_by_id.get(extreme.field_id)
         if column is None or not is_ordered(column.type):
             return {}
-        found = _beyond(files, extreme, column.type, schema, exact)
+        found = _beyond(files, sure, extreme, column.type)
         kept.update(set(range(len(files))) - set(found))
         for position, reason in found.items():
             reasons.setdefault(position, (extreme, reason))
@@ -76,13 +79,11 @@ def needless(
 
 def _beyond(
     files: Sequence[Candidate],
+    sure: Sequence[bool],
     extreme: Extreme,
     value_type: t.IcebergType,
-    schema: Schema,
-    exact: bool,
 ) -> dict[int, str]:
     facts = [_Facts.of(file, extreme.field_id, value_type) for file in files]
-    sure = _sure(files, schema) if exact else [False] * len(files)
     near = sorted(
         (
             (each.low if extreme.descending else each.high, each.values)
@@ -138,14 +139,13 @@ class _Facts(Struct, frozen=True):
 def _sure(files: Sequence[Candidate], schema: Schema) -> list[bool]:
     """Whether every row of each file is one that the query sees."""
     sure = [
-        not file.has_deletes and file.residual is ALWAYS_TRUE and _rows(file) > 0 for file in files
+        not file.has_deletes and file.left_out is not ALWAYS_TRUE and _rows(file) > 0
+        for file in files
     ]
-    for entries, residual, positions in _by_manifest(files):
-        indexes = [files[position].index for position in positions]
-        mask = strict_mask(entries, residual, schema, indexes)
+    for entries, left_out, positions in _by_manifest(files, sure):
+        mask = metrics_mask(entries, left_out, schema, [files[each].index for each in positions])
         for position in positions:
-            file = files[position]
-            sure[position] = mask[file.index] and _rows(file) > 0
+            sure[position] = not mask[files[position].index]
     return sure
 
 
@@ -154,12 +154,12 @@ def _rows(file: Candidate) -> int:
 
 
 def _by_manifest(
-    files: Sequence[Candidate],
+    files: Sequence[Candidate], wanted: Sequence[bool]
 ) -> Iterator[tuple[ManifestEntries, Predicate, list[int]]]:
     groups: dict[tuple[int, int], tuple[ManifestEntries, Predicate, list[int]]] = {}
     for position, file in enumerate(files):
-        if not file.has_deletes and file.residual is not ALWAYS_TRUE:
-            key = id(file.entries), id(file.residual)
-            group = groups.setdefault(key, (file.entries, file.residual, []))
+        if wanted[position] and file.left_out is not ALWAYS_FALSE:
+            key = id(file.entries), id(file.left_out)
+            group = groups.setdefault(key, (file.entries, file.left_out, []))
             group[2].append(position)
     yield from groups.values()
