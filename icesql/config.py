@@ -130,6 +130,9 @@ class Settings(Struct, frozen=True):
     cache_directory: str | None = None
     cache_size: int | None = None
     whole_file_size: int = 8 << 20
+    max_scan_files: int | None = None
+    max_scan_bytes: int | None = None
+    require_partition_filter: bool = False
 
     def with_text(self, name: str, text: str) -> Settings:
         """A copy with one setting read from text.
@@ -239,5 +242,8 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "cache_directory": _optional(str),
     "cache_size": _optional(parse_bytes),
     "whole_file_size": parse_bytes,
+    "max_scan_files": _optional(_positive),
+    "max_scan_bytes": _optional(parse_bytes),
+    "require_partition_filter": _parse_flag,
 }
 assert set(_PARSERS) == set(Settings.__struct_fields__)

@@ -17,7 +17,7 @@ from icesql.config import Settings, check_folder
 from icesql.context import QueryContext
 from icesql.engine.engines import Engines, choose_engine
 from icesql.engine.static import StaticResult
-from icesql.errors import InterfaceError, OperationalError
+from icesql.errors import InterfaceError, OperationalError, ScanLimitError
 from icesql.stack import with_room
 from icesql.storage.cache import BoundedCache
 from icesql.storage.clean_errors import without_secrets
@@ -146,6 +146,7 @@ class Session:
     def _query(self, statement: Query, query: QueryContext) -> Outcome:
         from icesql.query.bind import bind
         from icesql.query.metadata_answers import answer_from_metadata
+        from icesql.scan.limits import check_limits
         from icesql.scan.planner import plan
 
         on_spark = _is_for_spark(statement, query)
@@ -155,6 +156,7 @@ class Session:
             columns = [(name, "bigint") for name in answer.names]
             return Outcome(StaticResult(columns, [answer.row]), (), bound.notes, bound)
         plans = [plan(scan, query) for scan in bound.scans]
+        check_limits(plans, query.settings)
         notes = bound.notes
         if query.settings.verify == "full":
             from icesql.read.verification import verify
@@ -164,6 +166,7 @@ class Session:
         if choice.name == "spark" and statement.spark is not None and bound.spark is None:
             bound = bind(statement, self.names, query, on_spark=True, told=False)
             plans = [plan(scan, query) for scan in bound.scans]
+            check_limits(plans, query.settings)
         elif bound.spark is not None:
             choice = replace(choice, name="spark")
         notes += () if choice.reason is None else (choice.reason,)
@@ -179,6 +182,7 @@ class Session:
     def _explain(self, statement: Explain, query: QueryContext) -> Outcome:
         from icesql.explain import explain, measure
         from icesql.query.bind import bind
+        from icesql.scan.limits import check_limits
         from icesql.scan.planner import plan
 
         started = time.perf_counter()
@@ -192,11 +196,18 @@ class Session:
             plans = [plan(replace(scan, explain=True), query) for scan in bound.scans]
         elif bound.spark is not None:
             choice = replace(choice, name="spark")
+        notes = bound.notes
+        try:
+            check_limits(plans, query.settings)
+        except ScanLimitError as error:
+            if statement.analyze:
+                raise
+            notes += (f"not allowed to run: {error}",)
         if statement.analyze:
             engine = self.engines.named(choice.name)
             measured = measure(engine, bound, plans, query, bind_seconds)
         result = explain(bound, plans, query, statement.format, choice, measured)
-        return Outcome(result, tuple(each.report for each in plans), bound.notes)
+        return Outcome(result, tuple(each.report for each in plans), notes)
 
     def close(self) -> None:
         """End open results, engines and catalogs, without waiting. Harmless when repeated."""
