@@ -8,64 +8,96 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
-
-from icesql.dbapi.connection import Connection, connect
-from icesql.dbapi.cursor import Cursor
-from icesql.dbapi.types import (
-    BINARY,
-    DATETIME,
-    NUMBER,
-    ROWID,
-    STRING,
-    Binary,
-    Date,
-    DateFromTicks,
-    Time,
-    TimeFromTicks,
-    Timestamp,
-    TimestampFromTicks,
-)
-from icesql.errors import (
-    AccessDeniedError,
-    AmbiguousColumnError,
-    AmbiguousTableError,
-    CatalogError,
-    ColumnNotFoundError,
-    CommitConflictError,
-    CorruptFileError,
-    DatabaseError,
-    DataError,
-    Error,
-    IntegrityError,
-    InterfaceError,
-    InternalError,
-    MissingExtraError,
-    NotSupportedError,
-    OperationalError,
-    ProgrammingError,
-    QueryCancelledError,
-    ScanLimitError,
-    SnapshotNotFoundError,
-    SqlSyntaxError,
-    StorageError,
-    TableNotFoundError,
-    TypeMismatchError,
-    UnsupportedSqlError,
-    UnsupportedTableError,
-    Warning,
-)
-from icesql.interval import Interval
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from icesql.context import QueryContext
+    from icesql.dbapi.connection import Connection, connect
+    from icesql.dbapi.cursor import Cursor
+    from icesql.dbapi.types import (
+        BINARY,
+        DATETIME,
+        NUMBER,
+        ROWID,
+        STRING,
+        Binary,
+        Date,
+        DateFromTicks,
+        Time,
+        TimeFromTicks,
+        Timestamp,
+        TimestampFromTicks,
+    )
+    from icesql.errors import (
+        AccessDeniedError,
+        AmbiguousColumnError,
+        AmbiguousTableError,
+        CatalogError,
+        ColumnNotFoundError,
+        CommitConflictError,
+        CorruptFileError,
+        DatabaseError,
+        DataError,
+        Error,
+        IntegrityError,
+        InterfaceError,
+        InternalError,
+        MissingExtraError,
+        NotSupportedError,
+        OperationalError,
+        ProgrammingError,
+        QueryCancelledError,
+        ScanLimitError,
+        SnapshotNotFoundError,
+        SqlSyntaxError,
+        StorageError,
+        TableNotFoundError,
+        TypeMismatchError,
+        UnsupportedSqlError,
+        UnsupportedTableError,
+        Warning,
+    )
+    from icesql.interval import Interval
     from icesql.scan.tasks.task import CombinedScanTask
+
+__version__ = "0.1.0"
 
 apilevel: Final = "2.0"
 threadsafety: Final = 2
 paramstyle: Final = "qmark"
+
+_DBAPI_TYPES: Final = (
+    "STRING", "BINARY", "NUMBER", "DATETIME", "ROWID",
+    "Date", "Time", "Timestamp", "DateFromTicks", "TimeFromTicks", "TimestampFromTicks", "Binary",
+)  # fmt: skip
+_HOMES: Final = {
+    "connect": "dbapi.connection",
+    "Connection": "dbapi.connection",
+    "Cursor": "dbapi.cursor",
+    "Interval": "interval",
+    **dict.fromkeys(_DBAPI_TYPES, "dbapi.types"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """A public name, imported when it is first asked for: `icesql --help` needs none of them."""
+    if name in __all__:
+        module = import_module(f"{__name__}.{_HOMES.get(name, 'errors')}")
+        value = globals()[name] = getattr(module, name)
+        return value
+    if not name.startswith("_"):
+        # The modules that `import icesql` used to import, such as icesql.errors.
+        with suppress(ModuleNotFoundError):
+            return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def read_task(

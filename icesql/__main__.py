@@ -15,7 +15,9 @@ def run() -> NoReturn:
     gc.disable()
     try:
         from icesql.cli import main
+        from icesql.postponed import postpone_imports
 
+        postpone_imports()
         code = main()
     except KeyboardInterrupt:  # while it was still being imported
         os._exit(130)

@@ -7,39 +7,26 @@ Start-up is a feature: what a run does not need is not imported.
 
 from __future__ import annotations
 
-import argparse
 import errno
 import gc
 import os
 import sys
-from collections.abc import Sequence
 from contextlib import redirect_stderr, suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, TextIO, cast
 
-from icesql.config import unknown_variables
+from icesql.arguments import access_arguments, read_arguments
 from icesql.errors import Error, InternalError, OperationalError, ProgrammingError
-from icesql.repl.render import FORMATS, Style, row_line, write_result
-from icesql.repl.single_floats import as_written
 from icesql.repl.terminal import Messages, Output, cannot_write, one_line, say
 
 if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
     from icesql.dbapi.connection import Connection
     from icesql.dbapi.cursor import Cursor
+    from icesql.repl.render import Style
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
-
-_DESCRIPTION = """\
-SQL SELECT with time travel on Apache Iceberg tables.
-Without -c or -f on a terminal: a shell. `icesql demo [DIR]`: a small warehouse to try it on.
-"""
-
-_EPILOGUE = """\
-examples:
-  icesql --warehouse ./warehouse -c "SELECT * FROM sales.orders LIMIT 10"
-  icesql -c "SELECT count(*) FROM iceberg_scan('./table') VERSION AS OF 'v1'" --format csv
-  icesql --catalog prod -f report.sql
-"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -48,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with redirect_stderr(cast(TextIO, Messages(sys.stderr))):
         try:
             try:
-                code = _run(_options(arguments))
+                code = _run(read_arguments(arguments))
             except SystemExit as end:  # argparse: help, version, a wrong command line
                 code = end.code if isinstance(end.code, int) else USAGE
             Output(sys.stdout).flush()
@@ -77,155 +64,6 @@ def _abandon_output() -> None:
     """Python would write once more what could not be written: let it, into nothing."""
     with suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = _parser()
-    options = parser.parse_args(arguments)
-    if options.command is None and options.directory is not None:
-        parser.error(f"unexpected argument {options.directory!r}")
-    if options.command is not None and (options.statements or options.file):
-        parser.error(f"{options.command} takes neither -c nor -f")
-    if options.command == "cache" and options.directory not in (None, "clear"):
-        parser.error(f"cache takes the word clear, not {options.directory!r}")
-    return options
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="icesql",
-        description=_DESCRIPTION,
-        epilog=_EPILOGUE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "command",
-        nargs="?",
-        choices=["demo", "cache"],
-        help="demo: build and query a warehouse; cache: show what is kept of object stores",
-    )
-    parser.add_argument(
-        "directory",
-        nargs="?",
-        metavar="DIR",
-        help="where demo puts its warehouse; for cache the word clear, which empties it",
-    )
-    run = parser.add_argument_group("what to run")
-    source = run.add_mutually_exclusive_group()
-    source.add_argument(
-        "-c",
-        dest="statements",
-        action="append",
-        metavar="SQL",
-        help="statements, separated by ';'; may be repeated",
-    )
-    source.add_argument("-f", dest="file", metavar="FILE", help="a file of statements; - is stdin")
-    where = parser.add_argument_group("where the tables are")
-    where.add_argument("--catalog", metavar="NAME", help="a catalog of .pyiceberg.yaml")
-    where.add_argument("--warehouse", metavar="DIR", help="a directory of tables")
-    where.add_argument("--uri", metavar="URI", help="a catalog, such as sqlite:///catalog.db")
-    how = parser.add_argument_group("how to run it")
-    how.add_argument("--format", default="table", choices=FORMATS, help="of results (table)")
-    how.add_argument("--dialect", metavar="NAME", help="of the SQL: spark, trino, … (icesql)")
-    how.add_argument("--timezone", metavar="ZONE", help="of the session (UTC)")
-    how.add_argument(
-        "--set",
-        dest="settings",
-        action="append",
-        default=[],
-        type=_setting,
-        metavar="NAME=VALUE",
-        help="a setting, as SET does it; may be repeated",
-    )
-    how.add_argument(
-        "-v", "--verbose", action="store_true", help="rows, time and what each scan read, on stderr"
-    )
-    how.add_argument("--debug", action="store_true", help="errors with their traceback")
-    _add_access(parser)
-    parser.add_argument("--version", action=_Version, nargs=0, help="and exit")
-    return parser
-
-
-def _add_access(parser: argparse.ArgumentParser) -> None:
-    """The arguments of ``connect`` that say what the SQL may do."""
-    access = parser.add_argument_group("restrictions for untrusted SQL")
-    access.add_argument(
-        "--service", action="store_true", help="the strict side of all below that is not given"
-    )
-    access.add_argument(
-        "--locked",
-        nargs="?",
-        const=True,
-        metavar="NAME,…",
-        help="settings that SET cannot change; without names, all",
-    )
-    paths = access.add_mutually_exclusive_group()
-    paths.add_argument(
-        "--tables-by-path",
-        action="append",
-        metavar="ROOT",
-        help="read tables by path below this folder or prefix only; may be repeated",
-    )
-    paths.add_argument(
-        "--no-tables-by-path", action="store_const", const=False, dest="tables_by_path"
-    )
-    access.add_argument(
-        "--catalogs", metavar="NAME,…", help="catalogs that SQL may open beside its own; '' is none"
-    )
-    access.add_argument(
-        "--files",
-        action="append",
-        metavar="ROOT",
-        help="local files below this folder may be read; may be repeated",
-    )
-    access.add_argument(
-        "--confine",
-        nargs="?",
-        const=True,
-        action="append",
-        metavar="ROOT",
-        help="paths of tables lie below this folder or prefix; may be repeated; "
-        "without one, below the table's own folder",
-    )
-    access.add_argument("--read-only", action="store_true", default=None, help="refuse changes")
-
-
-def _access(options: argparse.Namespace) -> dict[str, Any]:
-    """These arguments as ``connect`` takes them."""
-    locked, catalogs, confine = options.locked, options.catalogs, options.confine
-    return {
-        "service": options.service,
-        "locked": _listed(locked) if isinstance(locked, str) else locked,
-        "tables_by_path": options.tables_by_path,
-        "catalogs": None if catalogs is None else _listed(catalogs),
-        "files": options.files,
-        "confine": True if confine == [True] else confine,
-        "read_only": options.read_only,
-    }
-
-
-def _listed(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _setting(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip():
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
-    return name.strip(), value.strip()
-
-
-class _Version(argparse.Action):
-    """Prints the installed version; looked up only when asked, as it reads package metadata."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from importlib.metadata import PackageNotFoundError, version
-
-        try:
-            print(f"icesql {version('icesql')}")
-        except PackageNotFoundError:
-            print("icesql, run from a checkout")
-        parser.exit()
 
 
 # ------------------------------------------------------------------ running
@@ -283,7 +121,8 @@ def _script(options: argparse.Namespace) -> str | None:
         if options.statements:
             return ";\n".join(map(_utf8, options.statements))
         if name != "-":
-            return Path(name).read_text(encoding="utf-8")
+            with open(name, encoding="utf-8") as file:
+                return file.read()
         if sys.stdin is None:
             raise OSError(errno.EBADF, "standard input is closed")
         return _utf8(sys.stdin.read())
@@ -302,6 +141,7 @@ def _utf8(text: str) -> str:
 
 def _connect(options: argparse.Namespace) -> Connection:
     import icesql
+    from icesql.config import unknown_variables
 
     for name in ("catalog", "warehouse", "uri"):
         with suppress(UnicodeDecodeError):  # a name of other bytes is the system's to judge
@@ -324,7 +164,7 @@ def _connect(options: argparse.Namespace) -> Connection:
         dialect=options.dialect,
         timezone=options.timezone,
         settings=dict(options.settings),
-        **_access(options),
+        **access_arguments(options),
     )
 
 
@@ -374,12 +214,14 @@ def _show(cursor: Cursor, options: argparse.Namespace) -> None:
     out = Output(sys.stdout, options.format)
     if cursor.description:
         from icesql.dbapi.cursor import result_types
+        from icesql.repl.render import write_result
+        from icesql.repl.single_floats import as_written
 
         gc.enable()
         rows = as_written(cursor, result_types(cursor))
         count = write_result(out, options.format, cursor.description, rows, _style(out))
     if options.verbose:
-        from icesql.repl.render import scan_lines
+        from icesql.repl.render import row_line, scan_lines
 
         out.flush()
         if count is not None:
@@ -389,4 +231,6 @@ def _show(cursor: Cursor, options: argparse.Namespace) -> None:
 
 
 def _style(out: Output) -> Style:
+    from icesql.repl.render import Style
+
     return Style(colour=out.isatty() and "NO_COLOR" not in os.environ)

@@ -14,16 +14,18 @@ SLOW = {
 }  # fmt: skip
 
 PROGRAM = """\
-import sys
-from icesql.cli import main
-code = main(sys.argv[1:])
-print(",".join(sorted(sys.modules)), file=sys.stderr)
-sys.exit(code)
+import os, sys
+def end(code):
+    print(",".join(sorted(sys.modules)), file=sys.stderr)
+    sys.exit(code)
+os._exit = end
+from icesql.__main__ import run
+run()
 """
 
 
-def imported_by(*arguments: str) -> set[str]:
-    """Top-level modules in memory after `icesql <arguments>`."""
+def modules_after(*arguments: str) -> set[str]:
+    """Modules in memory after `icesql <arguments>`."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, *arguments],
         cwd=Path(__file__).parents[2],
@@ -33,7 +35,12 @@ def imported_by(*arguments: str) -> set[str]:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return {name.partition(".")[0] for name in done.stderr.splitlines()[-1].split(",")}
+    return set(done.stderr.splitlines()[-1].split(","))
+
+
+def imported_by(*arguments: str) -> set[str]:
+    """Top-level modules in memory after `icesql <arguments>`."""
+    return {name.partition(".")[0] for name in modules_after(*arguments)}
 
 
 @pytest.mark.parametrize(
@@ -62,6 +69,27 @@ def test_a_count_is_answered_without_an_engine(warehouse: Path) -> None:
         "--warehouse", str(warehouse), "-c", "SELECT count(*) FROM shop.customers"
     )
     assert modules & (SLOW | {"duckdb", "_duckdb"}) == set()
+
+
+@pytest.mark.parametrize("argument", ["--help", "--version"])
+def test_help_imports_nothing_but_the_command_line(argument: str) -> None:
+    modules = modules_after(argument)
+    own = {name for name in modules if name.startswith("icesql.")}
+    assert own == {
+        "icesql.__main__", "icesql.arguments", "icesql.cli", "icesql.errors", "icesql.postponed",
+        "icesql.repl", "icesql.repl.terminal", "icesql.storage", "icesql.storage.credentials",
+    }  # fmt: skip
+    assert (
+        modules & (SLOW | {"sqlglot", "duckdb", "_duckdb", "msgspec", "email", "logging"}) == set()
+    )
+    assert len(modules) < 100
+
+
+def test_formats_of_the_command_line_are_those_that_are_written() -> None:
+    from icesql import arguments
+    from icesql.repl import render
+
+    assert tuple(render.FORMATS) == arguments.FORMATS
 
 
 def test_importing_icesql_imports_no_engine() -> None:

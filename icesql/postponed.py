@@ -1,0 +1,124 @@
+"""Imports that libraries make at their start and that few runs need, put off until they are used.
+
+Only the ``icesql`` command does this, before anything else runs in its process: it changes what
+other modules find. A fourth of a short command went into them.
+"""
+
+from __future__ import annotations
+
+import sys
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from types import ModuleType
+from typing import Any, Final
+
+# sqlglot parses twenty statements to import this one: what its generator writes for functions of
+# other systems.
+_TEMPLATES: Final = "sqlglot.generators.duckdb"
+
+
+def postpone_imports() -> None:
+    """Let the modules below stand for the real ones, which take their places when needed."""
+    # For the versions of packages and their plug-ins; e-mail, sockets and zip files come with it.
+    import importlib
+
+    package = {"__path__": [f"{folder}/metadata" for folder in importlib.__path__]}
+    _postpone("importlib.metadata", ("entry_points", "version"), package)
+    _postpone("sqlglot.diff", ("diff",))
+    _postpone("difflib", ("get_close_matches",))
+    if PathFinder.find_spec("typing_extensions") is not None:
+        # msgspec takes these from there if it can.
+        values = {"Required": typing.Required, "NotRequired": typing.NotRequired}
+        _postpone("typing_extensions", ("get_type_hints",), values)
+    sys.meta_path.insert(0, _TemplateFinder())
+
+
+class _Postponed(ModuleType):
+    """Stands for a module until a name of it is needed that it does not have."""
+
+    def __init__(self, name: str, names: Mapping[str, object]) -> None:
+        super().__init__(name)
+        self.__dict__.update(names)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # every import asks for __path__ and other facts of modules
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        value = self.__dict__[name] = getattr(_real(self.__name__), name)
+        return value
+
+
+def _postpone(
+    module: str, functions: Sequence[str], values: Mapping[str, object] | None = None
+) -> None:
+    if module in sys.modules:
+        return
+    found = {name: _later(module, name) for name in functions}
+    standing = sys.modules[module] = _Postponed(module, {**found, **(values or {})})
+    parent, _, name = module.rpartition(".")
+    if parent in sys.modules:
+        setattr(sys.modules[parent], name, standing)
+
+
+def _later(module: str, name: str) -> Callable[..., Any]:
+    def call(*arguments: Any, **named: Any) -> Any:
+        return getattr(_real(module), name)(*arguments, **named)
+
+    return call
+
+
+def _real(module: str) -> ModuleType:
+    standing = sys.modules.get(module)
+    if not isinstance(standing, _Postponed):
+        return import_module(module)
+    del sys.modules[module]
+    try:
+        return import_module(module)
+    except BaseException:
+        sys.modules[module] = standing
+        raise
+
+
+class _TemplateFinder:
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name != _TEMPLATES:
+            return None
+        spec = PathFinder.find_spec(name, path, target)
+        # Compiled, its classes would not let an attribute be put in the place of another.
+        if spec is not None and type(spec.loader) is SourceFileLoader:
+            spec.loader = _TemplateLoader(name, spec.loader.path)
+        return spec
+
+
+class _TemplateLoader(SourceFileLoader):
+    """Runs the module with a ``maybe_parse`` that parses when its result is looked up."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        expressions: Any = import_module("sqlglot.expressions")
+        parse = expressions.maybe_parse
+        expressions.maybe_parse = lambda sql, **named: _Template(lambda: parse(sql, **named))
+        try:
+            super().exec_module(module)
+        finally:
+            expressions.maybe_parse = parse
+        for name, value in list(vars(module).items()):
+            if isinstance(value, _Template):  # no class looks this one up
+                setattr(module, name, value.parse())
+
+
+class _Template:
+    """A tree as an attribute of a class, parsed when it is first looked up."""
+
+    def __init__(self, parse: Callable[[], Any]) -> None:
+        self.parse = parse
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._owner, self._name = owner, name
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        tree = self.parse()
+        setattr(self._owner, self._name, tree)
+        return tree
