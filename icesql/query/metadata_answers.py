@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -9,13 +10,30 @@ from sqlglot import exp
 
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.query.names import scan_index
+from icesql.sql.user_text import CUT, TABLE
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
     from icesql.query.bound import BoundQuery
+    from icesql.sql.user_text import UserText
 
 _PARTS: Final = frozenset({"kind", "hint", "expressions", "operation_modifiers", "from_"})
 _TABLE_PARTS: Final = frozenset({"this", "alias"})
+# Words that DuckDB takes for no alias, unless after AS in a select list.
+_WORDS: Final = """
+all analyse analyze and anti any array as asc asof asymmetric at authorization binary both by
+case cast centuries century check collate collation column concurrently constraint create cross
+day days decade decades default deferrable desc describe distinct do else end escape except
+exclude false fetch filter for foreign freeze from full glob group having hour hours ignore
+ilike in initially inner intersect into is isnull join lambda lateral leading left like limit
+microsecond microseconds millennia millennium millisecond milliseconds minute minutes month
+months natural not notnull null offset on only or order outer over overlaps pivot pivot_longer
+pivot_wider placing positional precision primary qualify quarter quarters references rename
+replace respect returning right second seconds select semi show similar some summarize
+symmetric table tablesample then to trailing true union unique unpack unpivot using variadic
+varying verbose week weeks when where window with within without year years
+"""
+_NO_ALIAS: Final = frozenset(_WORDS.split())
 
 
 class MetadataAnswer(Struct, frozen=True):
@@ -46,6 +64,8 @@ def _counts(bound: BoundQuery) -> tuple[str, ...] | None:
     tree = bound.tree
     if not isinstance(tree, exp.Select) or len(bound.scans) != 1:
         return None
+    if bound.user_text is not None and not _is_plain(bound.user_text):
+        return None
     if bound.scans[0].metadata_table is not None or bound.scans[0].changes is not None:
         return None
     if any(value for part, value in tree.args.items() if part not in _PARTS):
@@ -74,3 +94,36 @@ def _count_name(node: exp.Expr) -> str | None:
     if isinstance(counted, exp.Literal) and not counted.is_string:
         return f"count({counted.name})"
     return None
+
+
+def _is_plain(text: UserText) -> bool:
+    """Whether DuckDB's parser, which does not see them, reads these words as the tree has them."""
+    hidden = [(edit.start, edit.end) for edit in text.edits if edit.kind in (TABLE, CUT)]
+    words = [
+        text.written(first, last + 1)
+        for first, last in text.tokens
+        if not any(start <= first < end for start, end in hidden)
+    ]
+    at = 0
+    while True:
+        call = [word.upper() for word in words[at + 1 : at + 5]]
+        counted = call[2:3] == ["*"] or (call[2:3] and call[2].isdecimal() and call[2].isascii())
+        if call[:2] != ["COUNT", "("] or call[3:] != [")"] or not counted:
+            return False
+        at = _after_alias(words, at + 5, any_word=True)
+        if words[at : at + 1] != [","]:
+            break
+    is_from = [word.upper() for word in words[at : at + 1]] == ["FROM"]
+    return is_from and _after_alias(words, at + 1, any_word=False) == len(words)
+
+
+def _after_alias(words: Sequence[str], at: int, *, any_word: bool) -> int:
+    """The place after ``[AS] alias``; ``at`` if none is there. ``any_word``: AS takes any."""
+    named = words[at].upper() == "AS" if at < len(words) else False
+    alias = words[at + named] if at + named < len(words) else ""
+    if len(alias) > 2 and alias[0] == alias[-1] == '"':
+        return at + named + 1
+    is_word = alias.isascii() and alias.replace("_", "a").isalnum() and not alias[0].isdigit()
+    if is_word and (alias.lower() not in _NO_ALIAS or (named and any_word)):
+        return at + named + 1
+    return at
