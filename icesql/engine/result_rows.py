@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime, time, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any, Final
 
@@ -42,11 +42,36 @@ def needs_arrow_rows(declared: ResultType) -> bool:
     )
 
 
-def says_infinity(tree: exp.Expr) -> bool:
-    """Whether a query names infinity: only then are the last nanoseconds no times of a table."""
+def may_be_infinite(types: Iterable[ResultType], tree: exp.Expr) -> bool:
+    """Whether the nanoseconds of a result may be infinite, and not only times of a table.
+
+    A table has no infinity. The engine makes one of texts and of other times, where it casts them
+    or where a UNION, a CASE or a function has to give one type to both.
+    """
+    if not any(map(_has_nanoseconds, types)):
+        return False
     from sqlglot import exp
 
-    return any(each.is_string and "inf" in each.name.lower() for each in tree.find_all(exp.Literal))
+    values = (
+        exp.Column, exp.Identifier, exp.Star, exp.Alias, exp.Literal, exp.Paren, exp.Count,
+        exp.Max, exp.Min, exp.AnyValue, exp.First, exp.Last,
+    )  # fmt: skip
+    if tree.find(exp.SetOperation, exp.Values, exp.UDTF) is not None:
+        return True
+    if any(join.args.get("using") or join.method for join in tree.find_all(exp.Join)):
+        return True
+    return not all(
+        isinstance(node, values)
+        for select in tree.find_all(exp.Select)
+        for item in select.expressions
+        for node in item.walk()
+    )
+
+
+def _has_nanoseconds(declared: ResultType) -> bool:
+    return declared.kind in ("timestamp_ns", "timestamptz_ns") or any(
+        _has_nanoseconds(child) for _, child in declared.children
+    )
 
 
 def row_expression(column: str, declared: ResultType, *, infinite: bool = False) -> str:

@@ -281,3 +281,29 @@ def test_the_last_nanoseconds_of_a_table_are_times(tmp_path: Path) -> None:
                 "1677-09-21 00:12:43",
                 "2262-04-11 23:47:16",
             ]
+        # A text that names infinity and makes no time does no harm.
+        rows = connection.execute("SELECT max(n), 'info' AS k FROM t WHERE 'inf' = 'inf'")
+        assert str(rows.fetchall()[0][0])[:4] == "2262"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "('in' || 'finity')::TIMESTAMP_NS",
+        "(1e308 * 10)::VARCHAR::TIMESTAMP_NS",
+        "coalesce(NULL::TIMESTAMP_NS, 'infinity')",
+        "[('in' || 'finity')::TIMESTAMP_NS]",
+        "reverse('fni')::TIMESTAMPTZ_NS",
+    ],
+)
+def test_infinite_nanoseconds_are_no_times_however_they_come_about(connection, sql):
+    with pytest.raises(
+        icesql.DataError, match=r"an infinite timestamp(tz)?_ns has no Python value"
+    ):
+        connection.execute(f"SELECT {sql}").fetchall()
+
+
+def test_a_union_gives_infinite_texts_as_nanoseconds(connection):
+    sql = "SELECT '2020-01-01'::TIMESTAMP_NS AS t UNION ALL (SELECT 'infinity'::TIMESTAMP)"
+    with pytest.raises(icesql.DataError, match="has no Python value"):
+        connection.execute(f"SELECT t FROM ({sql})").fetchall()

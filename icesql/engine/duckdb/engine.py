@@ -29,11 +29,11 @@ from icesql.engine.memory_watch import MemoryWatch
 from icesql.engine.query_thread import Worker
 from icesql.engine.result_reader import Reading
 from icesql.engine.result_rows import (
+    may_be_infinite,
     needs_arrow_rows,
     python_values,
     row_converter,
     row_expression,
-    says_infinity,
 )
 from icesql.engine.result_schema import (
     ResultColumn,
@@ -107,7 +107,6 @@ class LocalResult:
         self._bound, self._plans, self._query = bound, tuple(plans), query
         self._pool, self._footers, self._texts = pool, footers, texts
         self._zone = time_zone(query.settings.timezone)
-        self._infinite = says_infinity(bound.tree)
         self._open = OpenQuery()
         self._instance: Instance | None = None
         self._sql, self._given, self._parameters = "", "", dict[str, Any]()
@@ -304,19 +303,21 @@ class LocalResult:
                 return
 
     def _execute_rows(self) -> None:
+        infinite = may_be_infinite([each.type for each in self.columns], self._bound.tree)
         fetched = [
-            row_expression(expression, column.type, infinite=self._infinite)
+            row_expression(expression, column.type, infinite=infinite)
             for expression, column in zip(self._declared(), self.columns, strict=True)
         ]
         sql = self._select(fetched)
         self._open.cursor.execute(sql, self._used_parameters(sql))
 
     def _rows_from_arrow(self) -> Iterator[list[tuple[Any, ...]]]:
+        infinite = may_be_infinite([each.type for each in self.columns], self._bound.tree)
         for batch in self._batches():
             for start in range(0, batch.num_rows, MOST_ROWS):
                 part = batch.slice(start, MOST_ROWS)
                 columns = [
-                    python_values(array, column.type, self._zone, infinite=self._infinite)
+                    python_values(array, column.type, self._zone, infinite=infinite)
                     for array, column in zip(part.columns, self.columns, strict=True)
                 ]
                 yield list(zip(*columns, strict=True))
