@@ -52,8 +52,10 @@ SELECT * FROM range(3) VERSION AS OF 3;
 SELECT * FROM t FOR VERSION BEFORE -1;
 -- refused: BEFORE (STATEMENT => …)
 SELECT * FROM t BEFORE (STATEMENT => 'x');
--- refused: CHANGES (…)
-SELECT * FROM t CHANGES (INFORMATION => DEFAULT) AT (VERSION => 1);
+-- refused: CHANGES (INFORMATION => APPEND_ONLY)
+SELECT * FROM t CHANGES (INFORMATION => APPEND_ONLY) AT (VERSION => 1);
+-- refused: AT (STATEMENT => …)
+SELECT * FROM t CHANGES (INFORMATION => DEFAULT) AT (STATEMENT => 'x');
 -- refused: an optimizer hint
 SELECT * FROM t /*+ OPTIONS('branch'='b1') */;
 -- refused: expected

@@ -89,6 +89,59 @@ def test_ends_are_left_out_or_taken_as_asked(made: Any) -> None:
     assert versions(f"CHANGES FROM VERSION {ids[3]}") == set()
 
 
+@pytest.mark.parametrize(
+    ("other", "same"),
+    [
+        ("table_changes('t', {1})", "t CHANGES FROM VERSION {1} INCLUSIVE"),
+        ("TABLE_CHANGES('t', {1}, {2})", "t CHANGES FROM VERSION {0} TO VERSION {2}"),
+        (
+            "table_changes('\"t\"', '2000-01-01', TIMESTAMP '2100-01-01') AS c",
+            "t CHANGES FROM VERSION {0} INCLUSIVE",
+        ),
+        (
+            "t CHANGES (INFORMATION => DEFAULT) AT (VERSION => {0}) END (VERSION => {3})",
+            "t CHANGES FROM VERSION {0} TO VERSION {3} WITH (deduplicationMode = netChanges)",
+        ),
+        (
+            "t CHANGES (INFORMATION => DEFAULT) AT (TIMESTAMP => '2000-01-01'::timestamp)",
+            "t CHANGES FROM VERSION {0} INCLUSIVE WITH (deduplicationMode = netChanges)",
+        ),
+    ],
+)
+def test_changes_as_other_systems_spell_them(made: Any, other: str, same: str) -> None:
+    connection, ids = made
+
+    def found(source: str) -> list[Any]:
+        sql = f"SELECT * FROM {source.format(*ids)} WHERE _change_type <> 'none' ORDER BY ALL"
+        return list(connection.execute(sql).fetchall())
+
+    assert found(other) == found(same) != []
+
+
+def test_the_versions_of_a_call_can_be_parameters(made: Any) -> None:
+    connection, ids = made
+    cursor = connection.execute("SELECT t.id FROM table_changes('t', ?) ORDER BY 1", [ids[3]])
+    assert cursor.fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("table_changes('t')", "needs the first version"),
+        ("table_changes('t', 1, 2, 3)", 'unexpected ","'),
+        ("table_changes('t', nothing)", 'branch or tag "nothing" not found'),
+        ("table_changes('none', 1)", 'table "none" not found'),
+        ("table_changes(t, 1)", "the table function table_changes"),
+        ("table_changes", 'table "table_changes" not found'),
+        ("t CHANGES (INFORMATION => DEFAULT)", "expected AT"),
+    ],
+)
+def test_a_call_that_cannot_be_understood_is_an_error(made: Any, source: str, told: str) -> None:
+    connection, _ = made
+    with pytest.raises(icesql.Error, match=told):
+        connection.execute(f"SELECT * FROM {source}")
+
+
 def test_a_parameter_and_an_alias_and_a_join(made: Any) -> None:
     connection, ids = made
     sql = (

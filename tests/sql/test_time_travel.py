@@ -100,7 +100,7 @@ def test_a_bare_number_is_seconds_in_spark_only(dialect: str | None, seconds: bo
         ("SELECT * FROM t AT TAG 12", None, "is not a branch or tag name"),
         ("SELECT * FROM t AT (STATEMENT => 'x')", "snowflake", "STATEMENT"),
         ("SELECT * FROM t BEFORE (STATEMENT => 'x')", "snowflake", "BEFORE"),
-        ("SELECT * FROM t CHANGES(INFORMATION => DEFAULT) AT(VERSION => 1)", None, "CHANGES"),
+        ("SELECT * FROM t CHANGES(INFORMATION => APPEND_ONLY) AT(VERSION => 1)", None, "APPEND"),
         ("SELECT * FROM t VERSION AS OF 1 VERSION AS OF 2", None, "two time-travel clauses"),
         ("SELECT * FROM t AT (VERSION => 1) VERSION AS OF 2", None, "two time-travel clauses"),
         ("SELECT * FROM t VERSION AS OF 2 AT (VERSION => 1)", None, ""),

@@ -5,11 +5,17 @@
         [KEYED BY (column, …)]
         [WITH (deduplicationMode = none | dropCarryovers | netChanges, computeUpdates = true)]
 
-Source: Spark 4.2, ``CHANGES`` of a table; ``KEYED BY`` is icesql's own.
+    CHANGES (INFORMATION => DEFAULT) AT (kind => value) [END (kind => value)]
+
+    table_changes('table', first [, last])
+
+Sources: Spark 4.2, ``CHANGES`` of a table (``KEYED BY`` is icesql's own); Snowflake's clause of the
+same name, whose DEFAULT is the net change; Databricks, ``table_changes``, which includes both ends.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -17,12 +23,16 @@ from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
 from icesql.sql.change_range import OPTIONS
-from icesql.sql.positions import syntax_error
+from icesql.sql.positions import syntax_error, unsupported
 
 _KINDS: Final = ("VERSION", "TIMESTAMP")
+_MOMENTS: Final = ("TIMESTAMP", "OFFSET", "VERSION")
+# A text that begins as a date is no name of a branch.
+_TIME: Final = re.compile(r"\s*\d{4}-\d{1,2}-\d{1,2}")
 _VALUES: Final = frozenset({TokenType.STRING, TokenType.VAR, TokenType.IDENTIFIER})
 
 Value = Callable[[int], "tuple[exp.Expr | None, int]"]
+_End = tuple[dict[str, Any], exp.Expr]
 
 
 class ChangesReader:
@@ -34,6 +44,8 @@ class ChangesReader:
 
     def read(self, index: int) -> tuple[exp.Version, int] | None:
         """The clause that begins at ``index`` and where it ends; None if none does."""
+        if self._text(index) == "CHANGES" and self._text(index + 1) == "(":
+            return self._snowflake(index)
         if self._text(index) != "CHANGES" or self._text(index + 1) != "FROM":
             return None
         if self._text(index + 2) not in _KINDS:
@@ -42,16 +54,75 @@ class ChangesReader:
         start, start_value = self._end("FROM")
         end, end_value = self._end("TO") if self._text(self._index) == "TO" else ({}, exp.Null())
         keys = self._keys()
-        options = self._options()
-        clause = exp.Version(
-            this="CHANGES",
-            kind="CHANGES",
-            expression=exp.Tuple(expressions=[start_value, end_value]),
-        )
-        clause.meta.update({"from": start, "to": end, "keys": keys, "options": options})
+        clause = _clause((start, start_value), (end, end_value), keys, self._options())
         return clause, self._index
 
-    def _end(self, word: str) -> tuple[dict[str, Any], exp.Expr]:
+    def call(self, index: int) -> tuple[exp.Version, int] | None:
+        """What ``table_changes('table', first [, last])`` asks for, from its first comma on.
+
+        ``index`` is that of the name of the table. None where no such call is.
+        """
+        self._index = index + 1
+        ends: list[_End] = []
+        while self._text(self._index) == "," and len(ends) < 2:
+            ends.append(self._argument())
+        if not ends:
+            return None
+        self._take(")")
+        last = ends[1] if len(ends) > 1 else ({}, exp.Null())
+        ends[0][0]["included"] = True
+        return _clause(ends[0], last, [], {}), self._index
+
+    def _argument(self) -> _End:
+        """A version as a number, else a time in a text, as Databricks has them, or a ref."""
+        first = self._index + 1
+        value, after = self._value(first)
+        if value is None:
+            raise self._unexpected(("a snapshot id, a branch, a tag or a time",))
+        text = self._sql[self._tokens[first].start : self._tokens[after - 1].end + 1]
+        is_time = isinstance(value, exp.Literal) and value.is_string and _TIME.match(value.this)
+        kind = "TIMESTAMP" if is_time or isinstance(value, exp.Cast) else "VERSION"
+        self._index = after
+        return {"kind": kind, "start": self._tokens[first].start, "text": text}, value
+
+    def _snowflake(self, index: int) -> tuple[exp.Version, int] | None:
+        """``CHANGES (INFORMATION => DEFAULT) AT (kind => value) [END (kind => value)]``."""
+        self._index = index + 2
+        if self._text(self._index) != "INFORMATION":
+            return None
+        self._index += 1
+        self._take("=>")
+        wanted = self._text(self._index)
+        if wanted != "DEFAULT":
+            start = self._offset(index)
+            hint = "INFORMATION => DEFAULT gives the net changes; filter by _change_type"
+            raise unsupported(f"CHANGES (INFORMATION => {wanted})", start, hint)
+        self._index += 1
+        self._take(")")
+        first = self._moment("AT")
+        last = self._moment("END") if self._text(self._index) == "END" else ({}, exp.Null())
+        return _clause(first, last, [], {"deduplicationmode": "netChanges"}), self._index
+
+    def _moment(self, word: str) -> _End:
+        """``AT (kind => value)``."""
+        self._take(word)
+        self._take("(")
+        kind, place = self._text(self._index), self._index
+        if kind not in _MOMENTS:
+            shown = f"{word} ({kind or self._tokens[-1].text} => …)"
+            raise unsupported(shown, self._offset(place), "use TIMESTAMP, OFFSET or VERSION")
+        self._index += 1
+        self._take("=>")
+        first = self._index
+        value, after = self._value(first)
+        if value is None:
+            raise self._unexpected(("a value",))
+        text = self._sql[self._tokens[first].start : self._tokens[after - 1].end + 1]
+        self._index = after
+        self._take(")")
+        return {"kind": kind, "start": self._tokens[first].start, "text": text}, value
+
+    def _end(self, word: str) -> _End:
         """One end of the range: what is said of it, and its value."""
         self._index += 1
         kind, first = self._text(self._index), self._index + 1
@@ -137,3 +208,11 @@ class ChangesReader:
         if index < len(self._tokens):
             return int(self._tokens[index].start)
         return int(self._tokens[-1].end) + 1
+
+
+def _clause(start: _End, end: _End, keys: list[str], options: dict[str, str]) -> exp.Version:
+    clause = exp.Version(
+        this="CHANGES", kind="CHANGES", expression=exp.Tuple(expressions=[start[1], end[1]])
+    )
+    clause.meta.update({"from": start[0], "to": end[0], "keys": keys, "options": options})
+    return clause

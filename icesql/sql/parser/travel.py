@@ -50,7 +50,7 @@ _AT_KINDS: Final = {
 }
 _BEFORE_KINDS: Final = {"TIMESTAMP": "TIMESTAMP BEFORE", "VERSION": "VERSION BEFORE"}
 _STARTS: Final = frozenset(words[0] for words, _, _ in _PHRASES) | {
-    "BEFORE", "CHANGES", "END", "@",
+    "BEFORE", "CHANGES", "END", "@", "TABLE_CHANGES",
 }  # fmt: skip
 _OTHER_RANGES: Final = ("BETWEEN", "FROM", "ALL", "CONTAINED")
 
@@ -142,6 +142,8 @@ class _Cutter:
         index = 0
         while index < len(self._tokens):
             end = self._clause(index) if self.kept and self._is_word(index) else index
+            if end == index and self._text(index) == "TABLE_CHANGES":
+                end = self._table_changes(index)
             if end == index:
                 self.kept.append(self._tokens[index])
                 index += 1
@@ -173,6 +175,30 @@ class _Cutter:
             return index
         clause, end = found
         self._keep_clause(clause, index, index, end, end)
+        return end
+
+    def _table_changes(self, index: int) -> int:
+        """``table_changes('table', first [, last])``: the function's name stands for the table's,
+        what follows it for a clause."""
+        from icesql.sql.parser.changes import ChangesReader
+        from icesql.sql.table_name import name_parts
+
+        name = index + 2
+        after_from = self.kept and self.kept[-1].text.upper() in ("FROM", "JOIN", ",")
+        if not after_from or self._text(index + 1) != "(" or not self._is_text(name):
+            return index
+        found = ChangesReader(self._tokens, self._sql, self._value).call(name)
+        if found is None:
+            raise syntax_error(
+                "table_changes() needs the first version", self._offset(name + 1), (",",)
+            )
+        clause, end = found
+        token = self._tokens[index]
+        for place, part in enumerate(name_parts(self._tokens[name].text)):
+            if place:
+                self.kept.append(_token_like(token, TokenType.DOT, "."))
+            self.kept.append(_token_like(token, TokenType.IDENTIFIER, part))
+        self._keep_clause(clause, index + 1, name + 2, end - 1, end)
         return end
 
     def _call(self, index: int, word: str) -> int:
