@@ -14,6 +14,7 @@ from icesql.storage.open import VANISHED
 from icesql.storage.reroot import split_path
 from icesql.storage.sizes import check_size
 from icesql.storage.stores.client import Body
+from icesql.storage.stores.options import account_of
 
 _S3_REASON: Final = re.compile(
     r"HTTP status (\d+)\).*?Unable to parse ExceptionName: (\w+) Message: (.*)", re.DOTALL
@@ -218,7 +219,7 @@ class ArrowFiles:
 
         given = self.properties
         host = authority.rpartition("@")[2]
-        account = given.get("adls.account-name") or host.partition(".")[0]
+        account = account_of(authority, given)
         sas = given.get("adls.sas-token") or given.get(f"adls.sas-token.{host}")
         options: dict[str, Any] = {
             "account_key": given.get("adls.account-key"),

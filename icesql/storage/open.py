@@ -25,6 +25,7 @@ _UNASKED: Final = 1 << 20
 if TYPE_CHECKING:
     from icesql.storage.remote import RemoteFiles
     from icesql.storage.roots import Roots
+    from icesql.storage.stores.lease import Lease
 
 
 class Storage:
@@ -35,6 +36,8 @@ class Storage:
     every path, whatever its scheme, is looked for there; without it a path is taken as written.
     ``cache`` is for what outlives a statement, such as decoded manifests; it stays behind when
     the storage is pickled for a worker, as do open connections.
+
+    ``lease`` has the properties in force where a catalog lends credentials for a while.
 
     Every failure of a file or store is a StorageError naming the path. What lies outside of
     ``confine`` is an AccessDeniedError, before anything is touched.
@@ -47,9 +50,10 @@ class Storage:
         *,
         cache: BoundedCache | None = None,
         confine: Roots | None = None,
+        lease: Lease | None = None,
     ) -> None:
         self.properties: Mapping[str, str] = dict(properties or {})
-        self.reroot, self.cache, self.confine = reroot, cache, confine
+        self.reroot, self.cache, self.confine, self.lease = reroot, cache, confine, lease
         self._remote: RemoteFiles | None = None
 
     def __repr__(self) -> str:
@@ -244,7 +248,7 @@ class Storage:
             from icesql.storage.remote import RemoteFiles
 
             blocks = None if self.cache is None else self.cache.blocks
-            self._remote = RemoteFiles(self.properties, blocks)
+            self._remote = RemoteFiles(self.properties, blocks, self.lease)
         return self._remote
 
 

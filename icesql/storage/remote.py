@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar, cast
 
-from icesql.errors import Error, StorageError
+from icesql.errors import CatalogError, Error, StorageError
 from icesql.storage.arrow_files import ArrowFiles
 from icesql.storage.clean_errors import without_secrets
 from icesql.storage.credentials import redact
@@ -15,6 +15,7 @@ from icesql.storage.open import VANISHED
 from icesql.storage.reroot import is_telling, split_path
 from icesql.storage.sizes import check_size
 from icesql.storage.stores.client import Body, StoreClient, shared_client
+from icesql.storage.stores.failures import RefusedError
 from icesql.storage.stores.options import is_plain_key
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from icesql.storage.stores.blocks import Shelf
     from icesql.storage.stores.cached import Blocks
     from icesql.storage.stores.files import StoredFile
+    from icesql.storage.stores.lease import Lease
+
+T = TypeVar("T")
 
 # obstore's threads do not live in a fork of the process that used it.
 _USED_IN: Final[set[int]] = set()
@@ -37,20 +41,25 @@ class RemoteFiles:
 
     ``properties`` have the names that Iceberg's FileIO (Java and PyIceberg) gives them; with none
     the store's own default chain (environment, profile, instance role) finds the credentials.
-    ``blocks`` is what is kept on disk.
+    ``blocks`` is what is kept on disk. With a ``lease`` its properties are used, which change
+    when the credentials in them expire or a store refuses them.
     """
 
-    def __init__(self, properties: Mapping[str, str], blocks: Blocks | None = None) -> None:
-        self.properties, self.blocks = properties, blocks
-        self._arrow = ArrowFiles(properties)
-        self._clients: dict[tuple[str, str], StoreClient | None] = {}
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        blocks: Blocks | None = None,
+        lease: Lease | None = None,
+    ) -> None:
+        self.properties, self.blocks, self.lease = properties, blocks, lease
+        self._opened = _Opened(properties)
         # What a scan has already asked for, by URI and length.
         self._ahead: dict[tuple[str, int], StoredFile] = {}
         self._shelves: dict[tuple[str, str], tuple[Any, Shelf | None]] = {}
 
     def filesystem(self, uri: str) -> tuple[Any, str]:
         """The ``pyarrow.fs.FileSystem`` of ``uri`` and the path inside it."""
-        return self._arrow.filesystem(uri)
+        return self._current().arrow.filesystem(uri)
 
     def get(
         self,
@@ -65,29 +74,38 @@ class RemoteFiles:
 
         Raises ScanLimitError, before the body is read, for an object of more than ``most`` bytes.
         """
-        client, key = self._client(uri)
 
         def check(size: int) -> None:
             if most is not None:
                 check_size(uri, size, most)
 
-        if client is not None:
-            return client.read(uri, key, start, end, left, check)
-        return self._arrow.get(uri, start, end, most=most)
+        def get(opened: _Opened) -> Body:
+            client, key = opened.client(uri)
+            if client is not None:
+                return client.read(uri, key, start, end, left, check)
+            return opened.arrow.get(uri, start, end, most=most)
+
+        return self._allowed(uri, get)
 
     def exists(self, uri: str) -> bool:
         """Whether there is a file or folder ``uri``."""
-        client, key = self._client(uri)
-        if client is None:
-            return self._arrow.exists(uri)
-        return client.size(uri, key) is not None or client.list_folder(uri, f"{key}/")[1]
+
+        def exists(opened: _Opened) -> bool:
+            client, key = opened.client(uri)
+            if client is None:
+                return opened.arrow.exists(uri)
+            return client.size(uri, key) is not None or client.list_folder(uri, f"{key}/")[1]
+
+        return self._allowed(uri, exists)
 
     def size(self, uri: str) -> int:
         """Length in bytes."""
-        client, key = self._client(uri)
-        if client is None:
-            return self._arrow.size(uri)
-        found = client.size(uri, key)
+
+        def size(opened: _Opened) -> int | None:
+            client, key = opened.client(uri)
+            return opened.arrow.size(uri) if client is None else client.size(uri, key)
+
+        found = self._allowed(uri, size)
         if found is None:
             raise StorageError(uri, VANISHED)
         return found
@@ -140,8 +158,9 @@ class RemoteFiles:
 
     def open(self, uri: str) -> BinaryIO:
         """The file as a seekable binary stream."""
-        if self._client(uri)[0] is None:
-            return self._arrow.open(uri)
+        opened = self._current()
+        if opened.client(uri)[0] is None:
+            return opened.arrow.open(uri)
         return self.stream(uri, self.size(uri))
 
     def stream(self, uri: str, length: int) -> BinaryIO:
@@ -182,10 +201,14 @@ class RemoteFiles:
 
     def list_folder(self, uri: str) -> list[str]:
         """Names of the files directly in a folder, sorted."""
-        client, key = self._client(uri.rstrip("/"))
-        if client is None:
-            return self._arrow.list_folder(uri)
-        return client.list_folder(uri, f"{key}/" if key else "")[0]
+
+        def listed(opened: _Opened) -> list[str]:
+            client, key = opened.client(uri.rstrip("/"))
+            if client is None:
+                return opened.arrow.list_folder(uri)
+            return client.list_folder(uri, f"{key}/" if key else "")[0]
+
+        return self._allowed(uri, listed)
 
     def shelf(self, uri: str) -> Shelf | None:
         """Where what is fetched of the store of ``uri`` is kept; None where nothing is."""
@@ -205,7 +228,41 @@ class RemoteFiles:
         self._shelves[key] = store, shelf
         return shelf
 
-    def _client(self, uri: str) -> tuple[StoreClient | None, str]:
+    def _current(self) -> _Opened:
+        """What is open with the properties of now."""
+        opened = self._opened
+        if self.lease is not None:
+            found = self.lease.current()
+            if found is not opened.properties:
+                self._opened = opened = _Opened(found)
+        return opened
+
+    def _allowed(self, uri: str, ask: Callable[[_Opened], T]) -> T:
+        """What ``ask`` gives, once more with renewed credentials if the store refuses it."""
+        opened = self._current()
+        try:
+            return ask(opened)
+        except RefusedError as error:
+            if self.lease is None:
+                raise
+            try:
+                renewed = self.lease.renewed(opened.properties)
+            except CatalogError as failed:
+                problem = f"{error.problem}; no new credentials came: {failed}"
+                raise StorageError(uri, problem) from error
+            if not renewed:
+                raise
+        return ask(self._current())
+
+
+class _Opened:
+    """The clients of one set of properties, by scheme and authority."""
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        self.properties, self.arrow = properties, ArrowFiles(properties)
+        self._clients: dict[tuple[str, str], StoreClient | None] = {}
+
+    def client(self, uri: str) -> tuple[StoreClient | None, str]:
         """The client of obstore and the key; None where pyarrow must do it."""
         scheme, authority, inner = split_path(uri)
         key = inner.removeprefix("/")

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from icesql.errors import Error, StorageError
 from icesql.storage.clean_errors import without_secrets
 from icesql.storage.credentials import redact
-from icesql.storage.stores.failures import Failure, failure_of, wrong_length
+from icesql.storage.stores.failures import Failure, RefusedError, failure_of, wrong_length
 from icesql.storage.stores.options import make_store
 
 T = TypeVar("T")
@@ -196,4 +196,5 @@ class StoreClient:
     def _raise(self, uri: str, failure: Failure, attempts: int, error: Exception) -> None:
         problem = redact(failure.text(attempts), self._properties)
         with without_secrets(self._properties):
-            raise StorageError(uri, problem) from error
+            kind = RefusedError if failure.is_refusal else StorageError
+            raise kind(uri, problem) from error

@@ -8,6 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from icesql.errors import StorageError
 from icesql.storage.open import VANISHED
 
 _STATUS: Final = re.compile(
@@ -18,7 +19,12 @@ _AGAIN: Final = frozenset({408, 425, 429, 500, 502, 503, 504, 509})
 _AGAIN_CODES: Final = frozenset({"RequestTimeout", "SlowDown", "InternalError", "ServerBusy"})
 _MISSING: Final = frozenset({"", "NoSuchKey", "BlobNotFound", "notFound", "PathNotFound"})
 _DENIED: Final = frozenset({"AccessDenied", "AuthorizationPermissionMismatch", "forbidden"})
+_EXPIRED: Final = frozenset({"ExpiredToken", "InvalidToken", "TokenRefreshRequired"})
 _LONGEST: Final = 500
+
+
+class RefusedError(StorageError):
+    """A store did not take the credentials that it was shown; others may do."""
 
 
 class Failure(Struct, frozen=True):
@@ -28,6 +34,7 @@ class Failure(Struct, frozen=True):
     again: bool
     status: int | None = None
     is_missing: bool = False
+    is_refusal: bool = False
 
     def text(self, attempts: int) -> str:
         """The problem as an error tells it."""
@@ -55,7 +62,9 @@ def failure_of(error: BaseException, action: str = "") -> Failure:
     if code in _DENIED and action and action not in message:
         message = f"{message or 'access denied'} [{action}]"
     reason = ": ".join(part for part in (code, message) if part) or _words(status)
-    return Failure(reason[:_LONGEST], status in _AGAIN or code in _AGAIN_CODES, status)
+    again = status in _AGAIN or code in _AGAIN_CODES
+    refusal = status in (401, 403) or code in _EXPIRED
+    return Failure(reason[:_LONGEST], again, status, is_refusal=refusal)
 
 
 def _without_answer(error: BaseException, text: str) -> Failure:

@@ -7,6 +7,7 @@ default chain, keys with empty or dotted parts.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, Final
@@ -163,9 +164,21 @@ def _gcs(bucket: str, given: Mapping[str, str]) -> Any | None:
     )
 
 
+def account_of(authority: str, given: Mapping[str, str]) -> str:
+    """The storage account of ``container@host``, which becomes a part of the address asked.
+
+    Raises NotSupportedError for a name that would make it another server's.
+    """
+    host = authority.rpartition("@")[2]
+    account = given.get("adls.account-name") or host.partition(".")[0]
+    if not re.fullmatch(r"[A-Za-z0-9-]+", account):
+        raise NotSupportedError(f"not supported: {account!r} is no account of Azure's storage")
+    return account
+
+
 def _azure(authority: str, given: Mapping[str, str]) -> Any | None:
     container, at, host = authority.rpartition("@")
-    account = given.get("adls.account-name") or host.partition(".")[0]
+    account = account_of(authority, given)
     sas = first(given, "adls.sas-token", f"adls.sas-token.{host}", f"adls.sas-token.{account}")
     client = [given.get(f"adls.{name}") for name in ("client-id", "client-secret", "tenant-id")]
     options: dict[str, Any] = {"account_name": account}

@@ -19,7 +19,9 @@ _ENVIRONMENT: Final = (
 _STORES: Final = ("s3.", "client.", "gcs.", "adls.", "hdfs.")
 # A principal that a catalog lends keys for a while is known by what it showed the catalog.
 _LENT: Final = ("s3.session-token", "client.session-token", "gcs.oauth2.token")
-_CATALOG: Final = ("uri", "warehouse", "prefix", "credential", "token", "scope", "type")
+# Set with credentials that a catalog vends: a digest of what the user showed the catalog.
+PRINCIPAL: Final = "catalog.principal-key"
+_CATALOG: Final = (PRINCIPAL, "uri", "warehouse", "prefix", "credential", "token", "scope", "type")
 _CHANGING: Final = ("expires", "timeout", "progress")
 
 
@@ -38,7 +40,7 @@ def identity(scheme: str, authority: str, properties: Mapping[str, str]) -> tupl
         for name, value in properties.items()
         if name in _CATALOG or name.startswith(("header.", "auth.", "rest.", "oauth2"))
     }
-    by_catalog = is_lent and "uri" in asked
+    by_catalog = is_lent and ("uri" in asked or PRINCIPAL in asked)
     own = {
         name: str(value)
         for name, value in properties.items()

@@ -1,0 +1,101 @@
+"""Lease: credentials that a catalog lends for a while, and renews while a scan goes on."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from icesql.errors import CatalogError
+
+# As Iceberg's Java client does: fetched five minutes before they expire.
+MARGIN_SECONDS: Final = 300.0
+# A store that refuses fresh credentials refuses for another reason.
+_SHORTEST_SECONDS: Final = 10.0
+# The names end so, or go on with the account that a token is for.
+_EXPIRES: Final = ("expires-at-ms", "token-expires-at", "expiration-ms")
+
+
+class Lease:
+    """Storage properties with credentials that expire; safe for threads.
+
+    ``renew`` asks the catalog for the properties anew, and may raise CatalogError. However many
+    threads find them expired or refused, it is called once for them all. A pickled lease renews
+    for itself, if ``renew`` pickles.
+    """
+
+    def __init__(
+        self, properties: Mapping[str, str], renew: Callable[[], Mapping[str, str]]
+    ) -> None:
+        self._properties, self._renew = properties, renew
+        self._lock = threading.Lock()
+        self._tried: float | None = None
+        self._problem: str | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_properties": self._properties, "_renew": self._renew}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["_properties"], state["_renew"])  # type: ignore[misc]
+
+    def current(self) -> Mapping[str, str]:
+        """The properties to use now, renewed shortly before they expire.
+
+        While the catalog gives no others, those that there are.
+        """
+        until = expires_at(self._properties)
+        if until is None or time.time() < until - MARGIN_SECONDS:
+            return self._properties
+        with self._lock:
+            until = expires_at(self._properties)
+            if until is not None and time.time() >= until - MARGIN_SECONDS and self._may_ask():
+                try:
+                    self._fetch()
+                except CatalogError:
+                    if time.time() >= until:
+                        raise
+            return self._properties
+
+    def renewed(self, refused: Mapping[str, str]) -> bool:
+        """Whether there are others than ``refused``, which a store did not take.
+
+        Raises CatalogError when the catalog gives none.
+        """
+        with self._lock:
+            if self._properties is refused:
+                if not self._may_ask():
+                    if self._problem is not None:
+                        raise CatalogError(self._problem)
+                    return False
+                self._fetch()
+            return self._properties is not refused
+
+    def _may_ask(self) -> bool:
+        if self._tried is None:
+            return True
+        until = expires_at(self._properties)
+        is_over = until is not None and time.time() >= until
+        return time.monotonic() - self._tried >= (1.0 if is_over else _SHORTEST_SECONDS)
+
+    def _fetch(self) -> None:
+        self._tried, self._problem = time.monotonic(), None
+        try:
+            found = dict(self._renew())
+        except CatalogError as error:
+            self._problem = str(error)
+            raise
+        if found != self._properties:
+            self._properties = found
+
+
+def expires_at(properties: Mapping[str, str]) -> float | None:
+    """When the first of the credentials expires, in seconds since 1970; None where none says."""
+    found = []
+    for name, value in properties.items():
+        if any(name.endswith(end) or f"{end}." in name for end in _EXPIRES):
+            try:
+                found.append(int(value) / 1000)
+            except ValueError:
+                continue
+    return min(found, default=None)
