@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Protocol
+from typing import Final, Protocol
 
 from icesql.errors import CatalogError, TableNotFoundError, similar_names
 
 Identifier = tuple[str, ...]
+
+# Nobody reads a longer list, and one that has no end must stop somewhere.
+MOST_NAMES: Final = 1_000_000
+_DEEPEST: Final = 100
 
 
 class Catalog(Protocol):
@@ -26,6 +30,27 @@ class Catalog(Protocol):
 
     def empty_hint(self) -> str:
         """Why there may be no namespaces."""
+
+
+def all_namespaces(
+    directly_in: Callable[[Identifier], Iterable[Identifier]], where: str
+) -> list[Identifier]:
+    """Every namespace at every depth, sorted; ``directly_in`` tells those in one, () for the top.
+
+    Raises CatalogError where ``where`` tells of namespaces in namespaces without end.
+    """
+    found: set[Identifier] = set()
+    waiting: list[Identifier] = [()]
+    while waiting:
+        above = waiting.pop()
+        for namespace in directly_in(above):
+            if not namespace or namespace in found:
+                continue
+            if len(namespace) > _DEEPEST or len(found) >= MOST_NAMES:
+                raise CatalogError(f"{where}: its list of namespaces does not end")
+            found.add(namespace)
+            waiting.append(namespace)
+    return sorted(found)
 
 
 def matching(

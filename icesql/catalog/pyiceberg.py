@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icesql.catalog.client_errors import is_foreign, is_missing, translated
 from icesql.catalog.configuration import configuration
-from icesql.catalog.identifiers import matching, near_tables, not_found
+from icesql.catalog.identifiers import all_namespaces, matching, near_tables, not_found
 from icesql.catalog.table import Catalog, Identifier, Table, confining_roots, table_from_metadata
 from icesql.errors import (
     CatalogError,
@@ -168,15 +168,7 @@ class PyIcebergCatalog:
 
     def namespaces(self) -> list[Identifier]:
         """As ``Catalog.namespaces``."""
-        found: list[Identifier] = []
-        waiting: list[Identifier] = [()]
-        while waiting:
-            above = waiting.pop()
-            for namespace in self._namespaces_in(above):
-                if namespace not in found and namespace != above:
-                    found.append(namespace)
-                    waiting.append(namespace)
-        return sorted(found)
+        return all_namespaces(self._namespaces_in, f"catalog {self.name}")
 
     def tables(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
         """As ``Catalog.tables``."""

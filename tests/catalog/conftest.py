@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from tests.catalog.rest_server import Server
 
 
 @pytest.fixture(scope="session")
@@ -18,3 +22,18 @@ def tables() -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture
+def server(warehouse: Path) -> Iterator[Server]:
+    """A server with the orders of the warehouse as ``shop.orders``."""
+    made = Server()
+    folder = next(warehouse.rglob("orders")) / "metadata"
+    metadata = max(folder.glob("*.metadata.json"))
+    made.tables["shop", "orders"] = {
+        "metadata-location": f"file://{metadata}",
+        "metadata": json.loads(metadata.read_text()),
+        "config": {},
+    }
+    yield made
+    made.close()

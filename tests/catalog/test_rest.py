@@ -2,167 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
 import icesql
-from icesql.catalog.open import open_catalog
-from icesql.catalog.rest.catalog import RestCatalog
 from icesql.errors import CatalogError, TableNotFoundError, UnsupportedTableError
-
-
-class Server:
-    """Tables by their namespace and name; what it was asked is remembered."""
-
-    def __init__(self) -> None:
-        self.config: dict[str, Any] = {"defaults": {}, "overrides": {}}
-        self.tables: dict[tuple[str, ...], dict[str, Any]] = {}
-        self.asked: list[tuple[str, str, dict[str, list[str]], dict[str, str]]] = []
-        self.failures: list[int] = []
-        self.tokens: list[str] = []
-        self.needs_token = False
-        self.page: int | None = None
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self) -> None:
-                server.answer(self)
-
-            do_POST = do_DELETE = do_GET
-
-            def log_message(self, format: str, *arguments: Any) -> None:
-                pass
-
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.http.serve_forever, daemon=True).start()
-        self.uri = f"http://127.0.0.1:{self.http.server_port}"
-
-    def answer(self, request: Any) -> None:
-        url = urlsplit(request.path)
-        headers = {key.lower(): value for key, value in request.headers.items()}
-        length = int(headers.get("content-length", 0))
-        body = request.rfile.read(length)
-        self.asked.append((request.command, url.path, parse_qs(url.query), headers))
-        if self.failures:
-            self.send(request, self.failures.pop(0), {"error": {"message": "busy"}})
-            return
-        if url.path == "/v1/oauth/tokens":
-            given = parse_qs(body.decode())
-            if given["client_secret"] != ["s3cret!"]:
-                refusal = {"error": "invalid_client", "error_description": "no such client"}
-                self.send(request, 401, refusal)
-                return
-            self.tokens.append(f"token{len(self.tokens) + 1}")
-            self.send(request, 200, {"access_token": self.tokens[-1], "expires_in": 3600})
-            return
-        if self.needs_token and headers.get("authorization") != f"Bearer {self.tokens[-1:]}"[:7] + (
-            self.tokens[-1] if self.tokens else ""
-        ):
-            self.send(request, 401, {"error": {"message": "who are you"}})
-            return
-        if url.path == "/v1/config":
-            self.send(request, 200, self.config)
-            return
-        parts = [unquote(each) for each in url.path.split("/")[2:]]
-        if self.config["overrides"].get("prefix"):
-            assert parts.pop(0) == self.config["overrides"]["prefix"]
-        self.catalog(request, parts, parse_qs(url.query), headers)
-
-    def catalog(
-        self, request: Any, parts: list[str], query: dict[str, Any], headers: dict[str, str]
-    ) -> None:
-        match parts:
-            case ["namespaces"]:
-                above = tuple(query["parent"][0].split("\x1f")) if "parent" in query else ()
-                depth = len(above) + 1
-                found = {
-                    name[:depth]
-                    for name in self.tables
-                    if len(name) > depth and name[: depth - 1] == above
-                }
-                self.listed(request, "namespaces", sorted(map(list, found)), query)
-            case ["namespaces", namespace, "tables"]:
-                inside = tuple(namespace.split("\x1f"))
-                found = [
-                    {"namespace": list(name[:-1]), "name": name[-1]}
-                    for name in sorted(self.tables)
-                    if name[:-1] == inside
-                ]
-                self.listed(request, "identifiers", found, query)
-            case ["namespaces", namespace, "tables", table]:
-                name = (*namespace.split("\x1f"), table)
-                found = self.tables.get(name)
-                if found is None:
-                    error = {"message": "gone", "type": "NoSuchTableException", "code": 404}
-                    self.send(request, 404, {"error": error})
-                    return
-                tag = found.get("etag")
-                if tag and headers.get("if-none-match") == tag:
-                    self.send(request, 304, None)
-                    return
-                sent = {key: value for key, value in found.items() if key not in ("etag", "all")}
-                if query.get("snapshots") == ["refs"]:
-                    sent = {**sent, "metadata": found["refs"]}
-                sent.pop("refs", None)
-                self.send(request, 200, sent, {"ETag": tag} if tag else {})
-            case _:
-                self.send(request, 404, {"error": {"message": "no such path"}})
-
-    def listed(self, request: Any, key: str, items: list[Any], query: dict[str, Any]) -> None:
-        if self.page is None:
-            self.send(request, 200, {key: items})
-            return
-        start = int(query.get("pageToken", ["0"])[0] or 0)
-        end = start + self.page
-        told: dict[str, Any] = {key: items[start:end]}
-        if end < len(items):
-            told["next-page-token"] = str(end)
-        self.send(request, 200, told)
-
-    def send(
-        self, request: Any, status: int, content: Any, headers: dict[str, str] | None = None
-    ) -> None:
-        data = b"" if content is None else json.dumps(content).encode()
-        request.send_response(status)
-        for key, value in (headers or {}).items():
-            request.send_header(key, value)
-        request.send_header("Content-Length", str(len(data)))
-        request.end_headers()
-        request.wfile.write(data)
-
-    def paths(self) -> list[str]:
-        return [path for _, path, _, _ in self.asked]
-
-
-@pytest.fixture
-def server(warehouse: Path) -> Iterator[Server]:
-    """A server with the orders of the warehouse as ``shop.orders``."""
-    made = Server()
-    folder = next(warehouse.rglob("orders")) / "metadata"
-    metadata = max(folder.glob("*.metadata.json"))
-    made.tables["shop", "orders"] = {
-        "metadata-location": f"file://{metadata}",
-        "metadata": json.loads(metadata.read_text()),
-        "config": {},
-    }
-    yield made
-    made.http.shutdown()
-    made.http.server_close()
-
-
-def rest(server: Server, **properties: Any) -> RestCatalog:
-    catalog = open_catalog("lake", uri=server.uri, properties={"type": "rest", **properties})
-    assert isinstance(catalog, RestCatalog)
-    return catalog
+from tests.catalog.rest_server import Server, rest
 
 
 def test_a_query_takes_one_request_for_the_table(server: Server, warehouse: Path) -> None:
@@ -305,7 +152,8 @@ def test_vended_credentials_are_those_of_the_longest_prefix(server: Server) -> N
     assert properties["s3.endpoint"] == "http://store"
     assert "uri" not in properties
     table["storage-credentials"][1]["config"] = {"s3.access-key-id": "fresh"}
-    assert catalog.credentials(("shop", "orders"))["s3.access-key-id"] == "fresh"
+    place = "s3://bucket/shop/orders"
+    assert catalog.credentials(("shop", "orders"), place)["s3.access-key-id"] == "fresh"
 
 
 @pytest.mark.parametrize(
@@ -321,6 +169,18 @@ def test_what_the_catalog_demands_and_icesql_lacks_is_refused(
     server.tables["shop", "orders"][part] = value
     with pytest.raises(UnsupportedTableError, match=told):
         rest(server).load(("shop", "orders"))
+
+
+def test_a_view_is_refused_by_name_where_the_catalog_lists_views(server: Server) -> None:
+    server.views.add(("shop", "v"))
+    with pytest.raises(TableNotFoundError):
+        rest(server).load(("shop", "v"))
+    view = "/v1/{prefix}/namespaces/{namespace}/views/{view}"
+    server.config["endpoints"] = [f"HEAD {view}"]
+    with pytest.raises(UnsupportedTableError, match=r'views of a catalog in table "shop\.v"'):
+        rest(server).load(("shop", "v"))
+    with pytest.raises(TableNotFoundError):
+        rest(server).load(("shop", "w"))
 
 
 def test_a_name_is_found_in_another_case(server: Server) -> None:

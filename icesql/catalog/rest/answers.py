@@ -1,4 +1,4 @@
-"""What comes back from a REST catalog, and who can be asked."""
+"""What goes to a REST catalog and comes back from it, and who can be asked."""
 
 from __future__ import annotations
 
@@ -21,8 +21,17 @@ class Refusal(CatalogError):
         return type(self), (str(self), self.status, self.kind)
 
 
+class Request(Struct, frozen=True):
+    """One request, as it is sent but for what proves who asks; ``body`` None is none."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: bytes | None = None
+
+
 class Answer(Struct, frozen=True):
-    """A successful answer; ``body`` is empty for 204 and 304."""
+    """An answer of any status; ``body`` is empty for 204 and 304."""
 
     status: int
     headers: Mapping[str, str]
@@ -34,7 +43,7 @@ class Sender(Protocol):
 
     name: str
 
-    def send(self, method: str, url: str, headers: Mapping[str, str], data: bytes | None) -> Answer:
+    def send(self, request: Request) -> Answer:
         """One request as it is."""
 
     def refusal(self, answer: Answer) -> Refusal:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from icesql.catalog.rest.answers import Refusal, Sender
+from icesql.catalog.rest.answers import Refusal, Request, Sender
 from icesql.errors import CatalogError, MissingExtraError
 
 # A token is renewed when this part of its life is over, so that none expires on the way.
@@ -24,16 +24,9 @@ class Auth:
         """Tokens that were given out in this session, by names that mark them as secret."""
         return {}
 
-    def headers(
-        self,
-        client: Sender,
-        method: str,
-        url: str,
-        headers: Mapping[str, str],
-        data: bytes | None,
-    ) -> Mapping[str, str]:
-        """``headers`` with the proof."""
-        return headers
+    def headers(self, client: Sender, request: Request) -> Mapping[str, str]:
+        """The headers of ``request`` with the proof. Raises CatalogError where there is none."""
+        return request.headers
 
     def renew(self) -> bool:
         """Whether another try may bring another proof after a 401."""
@@ -51,19 +44,16 @@ class Bearer(Auth):
         """As ``Auth.secrets``."""
         return {"token": self._token}
 
-    def headers(
-        self,
-        client: Sender,
-        method: str,
-        url: str,
-        headers: Mapping[str, str],
-        data: bytes | None,
-    ) -> Mapping[str, str]:
+    def headers(self, client: Sender, request: Request) -> Mapping[str, str]:
         """As ``Auth.headers``."""
-        return {**headers, "Authorization": f"Bearer {self._token}"}
+        return {**request.headers, "Authorization": f"Bearer {self.token(client)}"}
+
+    def token(self, client: Sender) -> str:
+        """The token to send now. Raises CatalogError when none is given."""
+        return self._token
 
 
-class ClientCredentials(Auth):
+class ClientCredentials(Bearer):
     """OAuth2: an id and a secret become a token, which is renewed before it expires.
 
     ``properties`` are the catalog's: credential ("id:secret" or "secret"), scope,
@@ -84,8 +74,8 @@ class ClientCredentials(Auth):
             "resource": str(properties.get("resource") or ""),
         }
         self._form = {key: value for key, value in form.items() if value}
+        super().__init__("")
         self._lock = threading.Lock()
-        self._token: str | None = None
         self._given: list[str] = []
         self._until = 0.0
 
@@ -94,24 +84,17 @@ class ClientCredentials(Auth):
         """As ``Auth.secrets``."""
         return {f"token-{number}": token for number, token in enumerate(self._given[-2:])}
 
-    def headers(
-        self,
-        client: Sender,
-        method: str,
-        url: str,
-        headers: Mapping[str, str],
-        data: bytes | None,
-    ) -> Mapping[str, str]:
-        """As ``Auth.headers``. Raises CatalogError when no token is given."""
+    def token(self, client: Sender) -> str:
+        """As ``Bearer.token``; several threads wait for one request."""
         with self._lock:
-            if self._token is None or time.monotonic() > self._until:
+            if not self._token or time.monotonic() > self._until:
                 self._fetch(client)
-            return {**headers, "Authorization": f"Bearer {self._token}"}
+            return self._token
 
     def renew(self) -> bool:
         """As ``Auth.renew``."""
         with self._lock:
-            self._token = None
+            self._token = ""
         return True
 
     def _fetch(self, client: Sender) -> None:
@@ -120,8 +103,8 @@ class ClientCredentials(Auth):
             "Content-Type": "application/x-www-form-urlencoded",
         }
         data = urlencode(self._form).encode()
-        answer = client.send("POST", self._server, sent, data)
-        if answer.status >= 400:
+        answer = client.send(Request("POST", self._server, sent, data))
+        if answer.status >= 300:
             told = client.refusal(answer)
             raise Refusal(
                 f"catalog {client.name}: the token request was refused: "
@@ -164,24 +147,17 @@ class SigV4(Auth):
                 "client.access-key-id and client.secret-access-key, or log in with aws"
             )
 
-    def headers(
-        self,
-        client: Sender,
-        method: str,
-        url: str,
-        headers: Mapping[str, str],
-        data: bytes | None,
-    ) -> Mapping[str, str]:
+    def headers(self, client: Sender, request: Request) -> Mapping[str, str]:
         """As ``Auth.headers``."""
         from botocore.auth import SigV4Auth
         from botocore.awsrequest import AWSRequest
 
-        request = AWSRequest(method, url, dict(headers), data or b"")
+        signed = AWSRequest(request.method, request.url, dict(request.headers), request.body or b"")
         # Frozen for each request: the chain renews credentials that expire.
         SigV4Auth(self._credentials.get_frozen_credentials(), self._service, self._region).add_auth(
-            request
+            signed
         )
-        return dict(request.headers.items())
+        return dict(signed.headers.items())
 
 
 def auth_of(name: str, uri: str, properties: Mapping[str, Any]) -> Auth:

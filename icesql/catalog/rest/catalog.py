@@ -2,29 +2,57 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import unquote
 
+import msgspec
 from msgspec.structs import replace
 
-from icesql.catalog.identifiers import matching, near_tables, not_found
+from icesql.catalog.identifiers import (
+    MOST_NAMES,
+    all_namespaces,
+    matching,
+    near_tables,
+    not_found,
+)
 from icesql.catalog.rest.answers import Refusal
 from icesql.catalog.rest.auth import auth_of
 from icesql.catalog.rest.client import RestClient
-from icesql.catalog.rest.loaded import LoadedTable, storage_properties, table_of
+from icesql.catalog.rest.configured import Configured, configured
+from icesql.catalog.rest.loaded import (
+    LoadedTable,
+    Owner,
+    Vended,
+    fresh_until,
+    properties_of,
+    table_of,
+)
+from icesql.catalog.rest.renewal import Renewal
 from icesql.catalog.rest.snapshots import ReferencedFirst
 from icesql.catalog.table import Identifier, Table
-from icesql.errors import CatalogError, NotSupportedError, TableNotFoundError
+from icesql.errors import (
+    CatalogError,
+    NotSupportedError,
+    TableNotFoundError,
+    UnsupportedTableError,
+)
 from icesql.storage.cache import BoundedCache
 from icesql.storage.roots import Roots
 
 _SEPARATOR: Final = "\x1f"
 _DELEGATION: Final = "X-Iceberg-Access-Delegation"
 _MOST_PAGES: Final = 100_000
+_KEPT_BYTES: Final = 64 << 20
+# A server that sets one of these is asked as it says from then on.
+_OF_AUTH: Final = ("token", "credential", "scope", "oauth2-server-uri")
 # What a catalog that lists no endpoints is taken to have.
-_REPORT: Final = "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics"
+_TABLE: Final = "/v1/{prefix}/namespaces/{namespace}/tables/{table}"
+_REPORT: Final = f"POST {_TABLE}/metrics"
+_VIEW: Final = "HEAD /v1/{prefix}/namespaces/{namespace}/views/{view}"
+_CREDENTIALS: Final = f"GET {_TABLE}/credentials"
 
 
 class RestCatalog:
@@ -45,12 +73,12 @@ class RestCatalog:
         confine: bool | Roots = False,
     ) -> None:
         self.name, self.cache, self.confine = name, cache, confine
-        self._given = dict(properties)
+        self.given: Mapping[str, Any] = dict(properties)
         uri = str(properties["uri"]).rstrip("/")
-        self._client = RestClient(name, uri, self._given, auth_of(name, uri, properties))
-        self._config: dict[str, Any] | None = None
-        self._endpoints: frozenset[str] | None = None
-        self._kept: dict[Identifier, tuple[str, LoadedTable]] = {}
+        self._client = RestClient(name, uri, self.given, auth_of(name, uri, properties))
+        self._config: Configured | None = None
+        # What came with an ETag, by identifier and mode.
+        self._kept = BoundedCache(_KEPT_BYTES)
 
     def __repr__(self) -> str:
         return f"RestCatalog({self.name!r})"
@@ -63,36 +91,29 @@ class RestCatalog:
 
         Raises CatalogError when the server does not answer.
         """
+        return self._configured().properties
+
+    def has_endpoint(self, endpoint: str) -> bool | None:
+        """Whether the server says that it has "METHOD /v1/…"; None when it lists nothing."""
+        return self._configured().has(endpoint)
+
+    def _configured(self) -> Configured:
         if self._config is None:
-            warehouse = self._given.get("warehouse")
+            warehouse = self.given.get("warehouse")
             query = {"warehouse": str(warehouse)} if warehouse else None
-            found = self._client.json("GET", "v1", "config", query=query)
-            if not isinstance(found, dict):
-                raise CatalogError(
-                    f"catalog {self.name}: its configuration is not what a catalog sends"
-                )
-            merged = {
-                **_texts(found.get("defaults")),
-                **self._given,
-                **_texts(found.get("overrides")),
-            }
-            listed = found.get("endpoints")
-            self._endpoints = frozenset(map(str, listed)) if isinstance(listed, list) else None
+            answer = self._client.json("GET", "v1", "config", query=query)
+            config = configured(self.name, self.given, answer)
+            merged = config.properties
             uri = str(merged["uri"]).rstrip("/")
             if uri != self._client.uri or any(
-                merged.get(key) != self._given.get(key) for key in ("token", "credential")
+                merged.get(key) != self.given.get(key) for key in _OF_AUTH
             ):
                 self._client.close()
                 self._client = RestClient(self.name, uri, merged, auth_of(self.name, uri, merged))
             else:
                 self._client.properties = merged
-            self._config = merged
+            self._config = config
         return self._config
-
-    def has_endpoint(self, endpoint: str) -> bool | None:
-        """Whether the server says that it has "METHOD /v1/…"; None when it lists nothing."""
-        _ = self.properties
-        return None if self._endpoints is None else endpoint in self._endpoints
 
     def _path(self, *parts: str) -> tuple[str, ...]:
         prefix = str(self.properties.get("prefix") or "").strip("/")
@@ -106,15 +127,7 @@ class RestCatalog:
 
     def namespaces(self) -> list[Identifier]:
         """As ``Catalog.namespaces``."""
-        found: list[Identifier] = []
-        waiting: list[Identifier] = [()]
-        while waiting:
-            above = waiting.pop()
-            for namespace in self._namespaces_in(above):
-                if namespace not in found and namespace != above:
-                    found.append(namespace)
-                    waiting.append(namespace)
-        return sorted(found)
+        return all_namespaces(self._namespaces_in, f"catalog {self.name}")
 
     def tables(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
         """As ``Catalog.tables``."""
@@ -123,17 +136,25 @@ class RestCatalog:
         if not namespace:
             return []
         path = self._path("namespaces", self._joined(namespace), "tables")
-        return sorted(
-            (*_names(each.get("namespace")), str(each.get("name")))
-            for each in self._listed(path, "identifiers")
-            if isinstance(each, dict)
-        )
+        found = []
+        for each in self._listed(path, "identifiers"):
+            told = each if isinstance(each, dict) else {}
+            found.append((*self._names(told.get("namespace")), *self._names([told.get("name")])))
+        return sorted(found)
+
+    def _names(self, parts: Any) -> tuple[str, ...]:
+        if not isinstance(parts, list) or not all(isinstance(each, str) for each in parts):
+            raise CatalogError(
+                f"catalog {self.name}: its answer is not what a catalog sends: a name is a list "
+                "of texts"
+            )
+        return tuple(parts)
 
     def _namespaces_in(self, above: Identifier) -> list[Identifier]:
         query = {"parent": self._joined(above)} if above else {}
         path = self._path("namespaces")
         try:
-            return [tuple(map(str, each)) for each in self._listed(path, "namespaces", query)]
+            return [self._names(each) for each in self._listed(path, "namespaces", query)]
         except Refusal:
             if above:  # some catalogs have one level and say so by refusing
                 return []
@@ -147,6 +168,7 @@ class RestCatalog:
         if size := self.properties.get("rest-page-size"):
             asked |= {"pageSize": str(size), "pageToken": ""}
         seen: set[str] = set()
+        count = 0
         for _ in range(_MOST_PAGES):
             page = self._client.json("GET", *path, query=asked or None)
             items = page.get(key) if isinstance(page, dict) else None
@@ -158,7 +180,8 @@ class RestCatalog:
             token = page.get("next-page-token")
             if not token:
                 return
-            if token in seen:
+            count += len(items)
+            if not isinstance(token, str) or token in seen or count > MOST_NAMES:
                 break
             seen.add(token)
             asked["pageToken"] = token
@@ -179,55 +202,85 @@ class RestCatalog:
         except Refusal as error:
             if error.status != 404:
                 raise
+            if self._is_view(wanted):
+                raise UnsupportedTableError("views of a catalog", table=".".join(wanted)) from error
             near, hint = near_tables(self, wanted)
             found = matching(wanted, near)
             if found is None or found == wanted:
                 raise not_found(wanted, near, f"catalog {self.name}", hint) from error
             return self._load(found)
 
+    def _is_view(self, identifier: Identifier) -> bool:
+        if not self.has_endpoint(_VIEW):
+            return False
+        path = self._path("namespaces", self._joined(identifier[:-1]), "views", identifier[-1])
+        try:
+            self._client.request("HEAD", *path)
+        except Refusal:
+            return False
+        return True
+
     def _load(self, identifier: Identifier) -> Table:
-        table = self._fetched(identifier)
         mode = str(self.properties.get("snapshot-loading-mode") or "all").lower()
-        made = table_of(identifier, table, self.properties, self.cache, self.confine)
+        made = self._table(identifier, mode)
         if mode != "refs":
             return made
         whole = ReferencedFirst(
-            made.metadata.snapshots,
-            lambda: (
-                table_of(
-                    identifier,
-                    self._fetched(identifier, snapshots="all"),
-                    self.properties,
-                    self.cache,
-                    self.confine,
-                ).metadata.snapshots
-            ),
+            made.metadata.snapshots, lambda: self._table(identifier, "all").metadata.snapshots
         )
         return replace(made, metadata=replace(made.metadata, snapshots=whole))
 
-    def _fetched(self, identifier: Identifier, snapshots: str | None = None) -> LoadedTable:
-        mode = snapshots or str(self.properties.get("snapshot-loading-mode") or "all").lower()
-        path = self._path("namespaces", self._joined(identifier[:-1]), "tables", identifier[-1])
-        delegation = self.properties.get(f"header.{_DELEGATION}")
-        headers = {_DELEGATION: str(delegation or "vended-credentials")}
-        kept = self._kept.get((*identifier, mode))
-        if kept is not None:
+    def _table(self, identifier: Identifier, mode: str) -> Table:
+        loaded = self._fetched(identifier, mode)
+        return table_of(identifier, loaded, self._owner(identifier, loaded.location))
+
+    def _owner(self, identifier: Identifier, location: str) -> Owner:
+        return Owner(
+            self.name,
+            self.given,
+            self.properties,
+            self.cache,
+            self.confine,
+            Renewal(self, identifier, location),
+        )
+
+    def _fetched(self, identifier: Identifier, mode: str) -> LoadedTable:
+        kept: tuple[str, LoadedTable, float] | None = self._kept.get((*identifier, mode))
+        headers = self._delegating()
+        if kept is not None and time.time() < kept[2]:
             headers["If-None-Match"] = kept[0]
         query = {"snapshots": mode} if mode == "refs" else None
+        path = self._path_of(identifier)
         answer = self._client.request("GET", *path, query=query, headers=headers)
         if answer.status == 304 and kept is not None:
             return kept[1]
         loaded: LoadedTable = self._client.decoded(answer.body, LoadedTable)
         if tag := answer.headers.get("etag"):
-            self._kept[(*identifier, mode)] = tag, loaded
+            until = fresh_until(loaded)
+            self._kept.put((*identifier, mode), (tag, loaded, until), len(answer.body))
         return loaded
 
-    def credentials(self, identifier: Sequence[str]) -> Mapping[str, str]:
-        """The storage properties of a table with credentials that the catalog vends now."""
+    def credentials(self, identifier: Sequence[str], location: str) -> Mapping[str, str]:
+        """The storage properties of a table at ``location``, with what the catalog vends now."""
         wanted = tuple(identifier)
-        for mode in ("all", "refs"):
-            self._kept.pop((*wanted, mode), None)
-        return storage_properties(self._fetched(wanted), self.properties)
+        self._kept.clear()  # a table that did not change would come with its old credentials
+        if self.has_endpoint(_CREDENTIALS):
+            headers = self._delegating()
+            answer = self._client.request(
+                "GET", *self._path_of(wanted), "credentials", headers=headers
+            )
+            vended: Vended = self._client.decoded(answer.body, Vended)
+            loaded = LoadedTable(msgspec.Raw(b""), storage_credentials=vended.storage_credentials)
+        else:
+            loaded = self._fetched(wanted, "refs")
+        return properties_of(loaded, self._owner(wanted, location), location)
+
+    def _delegating(self) -> dict[str, str]:
+        delegation = self.properties.get(f"header.{_DELEGATION}")
+        return {_DELEGATION: str(delegation or "vended-credentials")}
+
+    def _path_of(self, identifier: Identifier) -> tuple[str, ...]:
+        return self._path("namespaces", self._joined(identifier[:-1]), "tables", identifier[-1])
 
     def commit(self, identifier: Sequence[str], *, expected: str | None, new: str) -> str:
         """NotSupportedError: such catalogs take updates and requirements, not metadata files."""
@@ -236,7 +289,7 @@ class RestCatalog:
     def drop(self, identifier: Sequence[str]) -> None:
         """As ``Catalog.drop``."""
         wanted = tuple(identifier)
-        path = self._path("namespaces", self._joined(wanted[:-1]), "tables", wanted[-1])
+        path = self._path_of(wanted)
         try:
             self._client.request("DELETE", *path, query={"purgeRequested": "false"})
         except Refusal as error:
@@ -248,9 +301,8 @@ class RestCatalog:
         """Send a scan report, where the catalog takes such; nothing is raised."""
         with suppress(CatalogError):
             if self.has_endpoint(_REPORT) is not False:
-                wanted = tuple(identifier)
-                path = ("namespaces", self._joined(wanted[:-1]), "tables", wanted[-1], "metrics")
-                self._client.request("POST", *self._path(*path), body=report)
+                path = self._path_of(tuple(identifier))
+                self._client.request("POST", *path, "metrics", body=report)
 
     def empty_hint(self) -> str:
         """What to know about a catalog without namespaces."""
@@ -264,14 +316,3 @@ class RestCatalog:
         with suppress(CatalogError):
             return self.tables()
         return []
-
-
-def _texts(values: Any) -> dict[str, str]:
-    """Properties of a configuration; what is no text is spelled as one."""
-    if not isinstance(values, dict):
-        return {}
-    return {str(key): str(value) for key, value in values.items() if value is not None}
-
-
-def _names(parts: Any) -> tuple[str, ...]:
-    return tuple(map(str, parts)) if isinstance(parts, list) else ()

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
 import msgspec
+from msgspec.structs import replace
 
-from icesql.catalog.rest.answers import Answer, Refusal
+from icesql.catalog.rest.answers import Answer, Refusal, Request
 from icesql.catalog.rest.auth import Auth
+from icesql.catalog.rest.origins import redirected
 from icesql.errors import CatalogError
 from icesql.storage.clean_errors import without_secrets
 from icesql.storage.credentials import redact
@@ -23,11 +25,13 @@ if TYPE_CHECKING:
 # A catalog that is being replaced answers so for a second or two.
 _TRANSIENT: Final = frozenset({429, 500, 502, 503, 504})
 _MOST_TRIES: Final = 4
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_MOST_REDIRECTS: Final = 3
 _FIRST_WAIT: Final = 0.2  # seconds, doubled by each try
 _LONGEST_WAIT: Final = 5.0
 _LARGEST: Final = 512 << 20  # bytes of an answer
 _STEP: Final = 1 << 20
-_CONNECT_SECONDS, _READ_SECONDS = 10.0, 60.0
+_CONNECT_SECONDS, _READ_SECONDS, _ANSWER_SECONDS = 10.0, 60.0, 300.0
 _ADVICE: Final = {
     401: ("401 Unauthorized", "check its token or credential"),
     403: ("403 Forbidden", "these credentials may not do that"),
@@ -81,7 +85,7 @@ class RestClient:
         if data is not None:
             sent["Content-Type"] = "application/json"
         with without_secrets({**self.properties, **self._auth.secrets}):
-            return self._tried(method, url, sent, data)
+            return self._tried(Request(method, url, sent, data))
 
     def json(self, method: str, *path: str, **options: Any) -> Any:
         """As ``request``, with its body decoded."""
@@ -100,39 +104,42 @@ class RestClient:
 
     # ------------------------------------------------------------------ tries
 
-    def _tried(
-        self, method: str, url: str, headers: Mapping[str, str], data: bytes | None
-    ) -> Answer:
-        safe = method in ("GET", "HEAD")
-        renewed = False
-        for number in range(1, _MOST_TRIES + 1):
-            signed = self._auth.headers(self, method, url, headers, data)
-            answer = self.send(method, url, signed, data)
-            if answer.status < 400:
+    def _tried(self, request: Request) -> Answer:
+        safe = request.method in ("GET", "HEAD")
+        renewed, redirects, number = False, 0, 1
+        while True:
+            signed = self._auth.headers(self, request)
+            answer = self.send(replace(request, headers=signed))
+            place = answer.headers.get("location")
+            if answer.status in _REDIRECTS and place and safe and redirects < _MOST_REDIRECTS:
+                redirects += 1
+                url = redirected(self.name, request.url, place, self.properties)
+                request = replace(request, url=url)
+            elif answer.status < 300 or (answer.status == 304 and "If-None-Match" in signed):
                 return answer
-            if answer.status in (401, 419) and not renewed and self._auth.renew():
+            elif answer.status in (401, 419) and not renewed and self._auth.renew():
                 renewed = True
-                continue
-            if not (safe and answer.status in _TRANSIENT and number < _MOST_TRIES):
+            elif safe and answer.status in _TRANSIENT and number < _MOST_TRIES:
+                time.sleep(_wait(number, answer.headers.get("retry-after")))
+                number += 1
+            else:
                 raise self.refusal(answer)
-            time.sleep(_wait(number, answer.headers.get("retry-after")))
-        raise AssertionError("a try is the last one")
 
-    def send(self, method: str, url: str, headers: Mapping[str, str], data: bytes | None) -> Answer:
-        """One request as it is, of whatever status. Raises CatalogError where none comes."""
+    def send(self, request: Request) -> Answer:
+        """One request as it is, of whatever status. Raises CatalogError where no answer comes."""
         from urllib3.exceptions import HTTPError
 
         try:
             response = self._pool.request(
-                method, url, headers=dict(headers), body=data, preload_content=False,
-                redirect=method in ("GET", "HEAD"), decode_content=True,
+                request.method, request.url, headers=dict(request.headers), body=request.body,
+                preload_content=False, redirect=False, decode_content=True,
             )  # fmt: skip
             try:
                 body = self._body(response)
             finally:
                 response.release_conn()
         except (HTTPError, OSError, ValueError) as error:
-            place = redact("/".join(url.split("/", 3)[:3]), self.properties)
+            place = redact("/".join(request.url.split("/", 3)[:3]), self.properties)
             reason = redact(_reason(error), self.properties)
             raise CatalogError(f"catalog {self.name}: cannot reach {place}: {reason}") from None
         return Answer(
@@ -141,13 +148,18 @@ class RestClient:
 
     def _body(self, response: urllib3.BaseHTTPResponse) -> bytes:
         parts, total = [], 0
+        until = time.monotonic() + _ANSWER_SECONDS
         for part in response.stream(_STEP):
             parts.append(part)
             total += len(part)
+            problem = None
             if total > _LARGEST:
-                raise CatalogError(
-                    f"catalog {self.name}: its answer has more than {_LARGEST:,} bytes"
-                )
+                problem = f"has more than {_LARGEST:,} bytes"
+            elif time.monotonic() > until:
+                problem = f"did not come in {_ANSWER_SECONDS:.0f} seconds"
+            if problem is not None:
+                response.close()
+                raise CatalogError(f"catalog {self.name}: its answer {problem}")
         return b"".join(parts)
 
     # ------------------------------------------------------------------ words
@@ -160,6 +172,8 @@ class RestClient:
         status, advice = _ADVICE.get(answer.status, ("", ""))
         if not status and answer.status >= 500:
             status = "the catalog failed"
+        elif answer.status < 400:
+            status, told = f"status {answer.status}, which is no answer to this request", ""
         elif not status and not told:
             status = f"status {answer.status}"
         text = ": ".join(filter(None, (status, told)))
@@ -192,7 +206,8 @@ def _pool(uri: str, properties: Mapping[str, Any]) -> urllib3.PoolManager:
     bundle = tls.get("cabundle") or properties.get("ssl.cabundle")
     options: dict[str, Any] = {
         "timeout": urllib3.Timeout(connect=_CONNECT_SECONDS, read=_READ_SECONDS),
-        "retries": urllib3.Retry(0, redirect=3, raise_on_status=False, raise_on_redirect=False),
+        # Redirects are followed here: urllib3 would take the headers along to another server.
+        "retries": urllib3.Retry(0, raise_on_status=False, raise_on_redirect=False),
         "maxsize": 8,
     }
     if uri.startswith("https"):
@@ -214,7 +229,7 @@ def _environment_bundle() -> str | None:
 
 def _wait(number: int, told: str | None) -> float:
     """Seconds before the next try: what the server asks for, else twice as long each time."""
-    if told is not None and told.isdigit():
+    if told is not None and told.isascii() and told.isdigit():
         return min(float(told), _LONGEST_WAIT)
     longest = _FIRST_WAIT * float(1 << (number - 1))
     return min(longest, _LONGEST_WAIT) * random.uniform(0.5, 1.0)

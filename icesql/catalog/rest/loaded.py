@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 
+from icesql.catalog.rest.storage_properties import (
+    StorageCredential,
+    are_vended,
+    storage_properties,
+)
 from icesql.catalog.table import Table, confining_roots
-from icesql.errors import CorruptFileError, UnsupportedTableError
+from icesql.errors import AccessDeniedError, CorruptFileError, UnsupportedTableError
 from icesql.iceberg.metadata.table_metadata import parse_metadata
 from icesql.storage.cache import BoundedCache
 from icesql.storage.credentials import redact_urls
 from icesql.storage.open import Storage
 from icesql.storage.reroot import Reroot, is_local
 from icesql.storage.roots import Roots
+from icesql.storage.stores.lease import MARGIN_SECONDS, Lease, expires_at
 
-# Properties of a catalog that are not for its storage.
-_NOT_OF_STORAGE: Final = frozenset(
-    {"uri", "warehouse", "type", "prefix", "token", "credential", "scope", "name", "auth", "ssl"}
-)
-
-
-class StorageCredential(Struct, frozen=True):
-    """Properties for the locations that begin with ``prefix``."""
-
-    prefix: str
-    config: dict[str, str] = field(default_factory=dict)
+# Java's switch for asking the catalog again.
+_RENEWAL: Final = "client.refresh-credentials-enabled"
 
 
 class LoadedTable(Struct, frozen=True, rename="kebab"):
@@ -35,31 +33,59 @@ class LoadedTable(Struct, frozen=True, rename="kebab"):
 
     metadata: msgspec.Raw
     metadata_location: str | None = None
-    config: dict[str, str] = field(default_factory=dict)
-    storage_credentials: list[StorageCredential] = field(default_factory=list)
+    config: dict[str, Any] | None = None
+    storage_credentials: list[StorageCredential] | None = None
     read_restrictions: Any = None
 
     @property
     def location(self) -> str:
-        """The folder of the table. Raises ValidationError where the metadata has none."""
-        return msgspec.json.decode(self.metadata, type=_Located).location
+        """The folder of the table. Raises CorruptFileError where the metadata has none."""
+        try:
+            return msgspec.json.decode(self.metadata, type=_Located).location
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise CorruptFileError(
+                redact_urls(self.metadata_location or "metadata sent by the catalog"), str(error)
+            ) from error
+
+
+class Vended(Struct, frozen=True, rename="kebab"):
+    """The answer to a request for credentials alone."""
+
+    storage_credentials: list[StorageCredential]
+
+
+def fresh_until(loaded: LoadedTable) -> float:
+    """Until when an answer may be used again, in seconds since 1970: it may hold credentials."""
+    told = [loaded.config or {}, *(each.config for each in loaded.storage_credentials or [])]
+    found = [expires_at({key: str(value) for key, value in each.items()}) for each in told]
+    until = min((each for each in found if each is not None), default=math.inf)
+    return until - MARGIN_SECONDS
 
 
 class _Located(Struct, frozen=True):
     location: str
 
 
-def table_of(
-    identifier: Sequence[str],
-    loaded: LoadedTable,
-    properties: Mapping[str, Any],
-    cache: BoundedCache | None,
-    confine: bool | Roots,
-) -> Table:
+class Owner(Struct, frozen=True):
+    """What a table takes of its catalog: ``given`` are the user's properties, ``properties`` with
+    the server's configuration; ``renewal`` gives the storage properties anew.
+    """
+
+    name: str
+    given: Mapping[str, Any]
+    properties: Mapping[str, Any]
+    cache: BoundedCache | None
+    confine: bool | Roots
+    renewal: Callable[[], Mapping[str, str]]
+
+
+def table_of(identifier: Sequence[str], loaded: LoadedTable, owner: Owner) -> Table:
     """The table of an answer, with the storage properties that came along.
 
     Raises CorruptFileError for metadata that does not parse; UnsupportedTableError where the
-    catalog restricts what may be read, or demands to plan the scans itself.
+    catalog restricts what may be read, or demands to plan the scans itself; AccessDeniedError
+    for a table on this machine, where tables are confined to their own folders: the folder is
+    the server's word.
     """
     name = ".".join(identifier)
     path = loaded.metadata_location or f"metadata sent for {name}"
@@ -67,51 +93,38 @@ def table_of(
         raise UnsupportedTableError(
             "read restrictions of the catalog (row filters or masks)", table=name
         )
-    if loaded.config.get("scan-planning-mode", "client").lower() in ("server", "catalog"):
+    planning = str((loaded.config or {}).get("scan-planning-mode") or "client").lower()
+    if planning in ("server", "catalog"):
         raise UnsupportedTableError("planning of scans by the catalog itself", table=name)
     if not bytes(loaded.metadata):
         raise CorruptFileError(path, "no metadata")
     metadata = parse_metadata(bytes(loaded.metadata), redact_urls(path))
     # Without a file the folder that the catalog names is the table's own.
-    roots = confining_roots(confine, loaded.metadata_location or f"{metadata.location}/metadata/x")
+    place = loaded.metadata_location or f"{metadata.location}/metadata/x"
+    if owner.confine is True and is_local(place):
+        raise AccessDeniedError(
+            f"catalog {owner.name} says that {name} lies on this machine, which needs the folders "
+            "named that its tables may lie in",
+            argument="confine",
+        )
+    roots = confining_roots(owner.confine, place)
     reroot = None
     if is_local(metadata.location):
         reroot = Reroot(metadata.location, metadata.location, confine=roots)
-    found = storage_properties(loaded, properties, metadata.location)
-    storage = Storage(found, reroot, cache=cache, confine=roots)
+    found = properties_of(loaded, owner, metadata.location)
+    switch = str(owner.properties.get(_RENEWAL) or "true").lower()
+    lease = Lease(found, owner.renewal) if are_vended(found) and switch != "false" else None
+    storage = Storage(found, reroot, cache=owner.cache, confine=roots, lease=lease)
     return Table(tuple(identifier), metadata, path, storage)
 
 
-def storage_properties(
-    loaded: LoadedTable, properties: Mapping[str, Any], location: str | None = None
-) -> dict[str, str]:
-    """The catalog's storage properties, the table's on them, its vended credentials on both.
-
-    Of several credentials the one with the longest prefix of ``location`` counts; of a single
-    one the prefix is taken for granted.
-    """
-    found = {
-        key: str(value)
-        for key, value in properties.items()
-        if key not in _NOT_OF_STORAGE and not isinstance(value, Mapping)
-    }
-    found |= loaded.config
-    place = location or loaded.location
-    vended = [each for each in loaded.storage_credentials if _begins(place, each.prefix)]
-    if not vended and len(loaded.storage_credentials) == 1:
-        vended = loaded.storage_credentials
-    if vended:
-        found |= max(vended, key=lambda each: len(each.prefix)).config
-    return found
-
-
-def _begins(location: str, prefix: str) -> bool:
-    return _plain(location).startswith(_plain(prefix))
-
-
-def _plain(location: str) -> str:
-    """s3a and s3n are s3 by other names."""
-    for scheme in ("s3a://", "s3n://"):
-        if location.startswith(scheme):
-            return "s3://" + location.removeprefix(scheme)
-    return location
+def properties_of(loaded: LoadedTable, owner: Owner, location: str) -> dict[str, str]:
+    """As ``storage_properties`` for an answer."""
+    return storage_properties(
+        owner.name,
+        owner.given,
+        owner.properties,
+        loaded.config or {},
+        loaded.storage_credentials or [],
+        location,
+    )

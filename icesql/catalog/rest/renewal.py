@@ -1,0 +1,42 @@
+"""Renewal: asks a catalog again for a table's credentials, in this process or in a worker's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+
+class Vendor(Protocol):
+    """What a catalog that vends credentials has; it is opened by ``name`` and ``given``."""
+
+    name: str
+    given: Mapping[str, Any]
+
+    def credentials(self, identifier: Sequence[str], location: str) -> Mapping[str, str]:
+        """The storage properties of a table now."""
+
+
+class Renewal:
+    """Gives the storage properties of one table anew; pickled it opens the catalog for itself.
+
+    So what the user shows the catalog goes to the workers that have to show it.
+    """
+
+    def __init__(self, catalog: Vendor, identifier: tuple[str, ...], location: str) -> None:
+        self._catalog: Vendor | None = catalog
+        self._kind: Any = type(catalog)
+        self._name, self._given = catalog.name, catalog.given
+        self._identifier, self._location = identifier, location
+
+    def __repr__(self) -> str:
+        return f"Renewal({self._name!r}, {self._identifier!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_catalog": None}
+
+    def __call__(self) -> Mapping[str, str]:
+        """The properties. Raises CatalogError."""
+        catalog = self._catalog
+        if catalog is None:
+            catalog = self._catalog = self._kind(self._name, self._given)
+        return catalog.credentials(self._identifier, self._location)

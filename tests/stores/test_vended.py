@@ -1,0 +1,226 @@
+"""Credentials that a REST catalog lends: renewed once for all when they expire in a scan."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import icesql
+from icesql.errors import StorageError
+from icesql.storage.stores.lease import expires_at
+from tests.catalog.rest_server import Server, rest
+from tests.stores.server import Answer, Request, Store, error
+
+SQL = "SELECT count(*), sum(id) FROM lake.small"
+ROWS = [(24 * 40, sum(range(24 * 40)))]
+TABLE = "/v1/namespaces/lake/tables/small"
+LIST = "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}"
+
+
+class Lender(Server):
+    """A catalog that vends one key at a time, which is the only one that its store takes."""
+
+    def __init__(self, bucket: Path, store: Store) -> None:
+        super().__init__()
+        self.key, self.life, self.refusal = 1, 3600.0, error(400, "ExpiredToken", "It is over.")
+        self.store, self.lives, self.data_requests = store, 10**9, 0
+        folder = bucket / "lake" / "small" / "metadata"
+        self.metadata = json.loads(max(folder.glob("*.metadata.json")).read_text())
+        store.fault = self.check
+        self.vend()
+
+    def vend(self) -> None:
+        lent = {
+            "s3.access-key-id": f"ASIA{self.key:016}",
+            "s3.secret-access-key": f"secret-of-{self.key:016}",
+            "s3.session-token": f"session-{self.key:016}",
+            "s3.session-token-expires-at-ms": str(int((time.time() + self.life) * 1000)),
+        }
+        self.tables["lake", "small"] = {
+            "metadata": self.metadata,
+            "metadata-location": f"{self.metadata['location']}/metadata/v1.metadata.json",
+            "etag": '"same"',
+            "storage-credentials": [
+                {"prefix": "s3://lake/other", "config": {"s3.access-key-id": "wrong"}},
+                {"prefix": "s3://lake/", "config": lent},
+            ],
+        }
+
+    def renew(self) -> None:
+        """Another key from now on."""
+        self.key += 1
+        self.vend()
+
+    def check(self, request: Request) -> Answer | None:
+        found = re.search(r"Credential=ASIA(\d+)/", request.headers.get("authorization", ""))
+        if request.is_data:
+            self.data_requests += 1
+            if self.data_requests == self.lives:
+                self.renew()
+        return None if found and int(found[1]) == self.key else self.refusal
+
+    def catalog(self, request: Any, parts: list[str], query: Any, headers: Any) -> None:
+        if parts[-1] == "credentials":
+            lent = self.tables["lake", "small"]["storage-credentials"]
+            self.send(request, 200, {"storage-credentials": lent})
+            return
+        super().catalog(request, parts, query, headers)
+
+    def renewals(self) -> list[str]:
+        """The requests for credentials after the first one for the table."""
+        return [path for path in self.paths() if path.startswith(TABLE)][1:]
+
+
+@pytest.fixture
+def lender(bucket: Path, store: Store) -> Iterator[Lender]:
+    made = Lender(bucket, store)
+    yield made
+    made.close()
+
+
+Lend = Callable[..., icesql.Connection]
+
+
+@pytest.fixture
+def lend(lender: Lender, store: Store, tmp_path: Path) -> Iterator[Lend]:
+    """Connections to the lending catalog; ``cache`` is whether bytes are kept."""
+    opened = []
+
+    def open_connection(cache: str = "off", **properties: str) -> icesql.Connection:
+        own = {k: v for k, v in store.properties().items() if "key" not in k}
+        settings = {"cache": cache, "cache_directory": str(tmp_path / "cache")}
+        given = {"type": "rest", **own, **properties}
+        connection = icesql.connect("lake", uri=lender.uri, properties=given, settings=settings)
+        opened.append(connection)
+        return connection
+
+    yield open_connection
+    for each in opened:
+        each.close()
+
+
+@pytest.mark.parametrize("reader", ["auto", "arrow"])
+@pytest.mark.parametrize("status", [400, 401, 403])
+def test_a_key_that_expires_in_a_scan_is_renewed_once(
+    lend: Lend, lender: Lender, status: int, reader: str
+) -> None:
+    code = "ExpiredToken" if status == 400 else "AccessDenied"
+    lender.refusal, lender.lives = error(status, code, "It is over."), 5
+    with lend() as connection:
+        connection.execute(f"SET local_reader = '{reader}'")
+        assert connection.execute(SQL).fetchall() == ROWS
+    assert lender.renewals() == [TABLE]
+
+
+def test_the_endpoint_for_credentials_is_used_where_the_catalog_lists_it(
+    lend: Lend, lender: Lender
+) -> None:
+    lender.config["endpoints"] = [LIST, f"{LIST}/credentials"]
+    lender.lives = 5
+    assert lend().execute(SQL).fetchall() == ROWS
+    assert lender.renewals() == [f"{TABLE}/credentials"]
+
+
+def test_a_key_is_renewed_before_it_expires(lend: Lend, lender: Lender, store: Store) -> None:
+    lender.life = 60.0
+    lender.vend()
+    assert lend().execute(SQL).fetchall() == ROWS
+    assert lender.renewals() == [TABLE]
+    assert len(lender.store.requests) == 24 + 2  # and none that was refused
+
+
+def test_an_unchanged_table_does_not_keep_old_keys(lend: Lend, lender: Lender) -> None:
+    connection = lend()
+    lender.life = 200.0
+    lender.vend()
+    connection.execute(SQL).fetchall()
+    asked = len(lender.asked)
+    connection.execute(SQL).fetchall()
+    assert "if-none-match" not in lender.asked[asked][3]
+    lender.life = 3600.0
+    lender.vend()
+    connection.execute(SQL).fetchall()
+    connection.execute(SQL).fetchall()
+    assert lender.asked[-1][3]["if-none-match"] == '"same"'
+
+
+def test_a_store_that_refuses_every_key_is_told_with_its_reason(
+    lend: Lend, lender: Lender, store: Store
+) -> None:
+    lender.refusal = error(403, "AccessDenied", "Not for you.")
+    store.fault = lambda request: lender.refusal
+    with pytest.raises(StorageError) as caught:
+        lend().execute(SQL).fetchall()
+    told = str(caught.value)
+    assert "s3://lake/small/metadata/" in told
+    assert "AccessDenied: Not for you. [s3:GetObject] (status 403)" in told
+    assert "secret-of" not in told
+    assert len(lender.renewals()) <= 1
+
+
+def test_a_catalog_that_gives_no_other_keys_is_told_beside_the_store(
+    lend: Lend, lender: Lender
+) -> None:
+    connection = lend()
+    lender.lives = 5
+    renew = lender.renew
+
+    def refuse() -> None:
+        renew()
+        lender.tables.clear()
+
+    lender.renew = refuse  # type: ignore[method-assign]
+    with pytest.raises(StorageError, match=r"ExpiredToken: It is over.*no new credentials came: "):
+        connection.execute(SQL).fetchall()
+    assert lender.renewals() == [TABLE]
+
+
+def test_a_worker_renews_for_itself(lender: Lender, store: Store) -> None:
+    own = {k: v for k, v in store.properties().items() if "key" not in k}
+    lender.needs_token = True
+    table = rest(lender, credential="me:s3cret!", **own).load(("lake", "small"))
+    there = pickle.loads(pickle.dumps(table.storage))
+    lender.renew()
+    path = table.metadata.snapshots[table.metadata.current_snapshot_id].manifest_list
+    assert there.read(path)[:3] == b"Obj"
+    assert lender.tokens == ["token1", "token2"]
+    assert "s3cret" not in repr(there)
+
+
+def test_renewal_is_switched_off_as_java_does(lend: Lend, lender: Lender) -> None:
+    lender.lives = 5
+    connection = lend(**{"client.refresh-credentials-enabled": "false"})
+    with pytest.raises(StorageError, match="ExpiredToken: It is over"):
+        connection.execute(SQL).fetchall()
+    assert lender.renewals() == []
+
+
+def test_what_is_kept_on_disk_outlives_a_key(lend: Lend, lender: Lender, store: Store) -> None:
+    assert lend("on").execute(SQL).fetchall() == ROWS
+    lender.renew()
+    store.clear()
+    assert lend("on").execute(SQL).fetchall() == ROWS
+    assert store.requests == []
+    assert lend("on", token="another-principal").execute(SQL).fetchall() == ROWS
+    assert len(store.data_requests) == 24
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "found"),
+    [
+        ("s3.session-token-expires-at-ms", "1500", 1.5),
+        ("gcs.oauth2.token-expires-at", "2000", 2.0),
+        ("adls.sas-token-expires-at-ms.account", "3000", 3.0),
+        ("s3.session-token-expires-at-ms", "soon", None),
+        ("s3.session-token", "1500", None),
+    ],
+)
+def test_when_credentials_expire(name: str, value: str, found: float | None) -> None:
+    assert expires_at({name: value}) == found
