@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import decimal
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
-from struct import Struct
+from struct import Struct, unpack
 from typing import Any, Final
 
 from icesql.iceberg import types as t
@@ -43,6 +43,17 @@ def bound_decoder(type: t.IcebergType) -> Decode:
             return lambda data: decode_decimal(data, type.scale)
         case _:
             return _DECODERS.get(type.__class__, _unusable)
+
+
+def decode_bounds(decode: Decode, bounds: Sequence[bytes | None]) -> Sequence[Any]:
+    """What ``bound_decoder`` makes of many bounds, None of none; numbers of one size at once."""
+    code = _NUMBERS.get(decode)
+    if code is not None and bounds and None not in bounds:
+        size = 4 if code == "i" else 8
+        given: Sequence[bytes] = bounds  # type: ignore[assignment]
+        if set(map(len, given)) == {size}:
+            return unpack(f"<{len(given)}{code}", b"".join(given))
+    return [None if each is None else decode(each) for each in bounds]
 
 
 def _unusable(data: bytes) -> None:
@@ -132,4 +143,12 @@ _DECODERS: Final[dict[type[t.IcebergType], Decode]] = {
     # Some writers truncate fixed like binary, so any length is taken; bytes compare as prefixes.
     t.FixedType: bytes,
     t.BinaryType: bytes,
+}
+# Of the usual size, the code of ``struct``.
+_NUMBERS: Final[dict[Decode, str]] = {
+    _int: "i",
+    _long: "q",
+    _long_only: "q",
+    _timestamp: "q",
+    _timestamp_ns: "q",
 }

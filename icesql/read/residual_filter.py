@@ -6,7 +6,7 @@ for it. A leaf that names a transform is taken as true: the engine filters again
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -25,18 +25,6 @@ from icesql.iceberg.schema import Schema
 from icesql.read.columns.values import one_value
 
 _UNORDERED = (t.VariantType, t.GeometryType, t.GeographyType)
-
-
-def leaves(predicate: Predicate) -> Iterator[Leaf]:
-    """Every leaf of a predicate."""
-    match predicate:
-        case And(left, right) | Or(left, right):
-            yield from leaves(left)
-            yield from leaves(right)
-        case Leaf():
-            yield predicate
-        case _:
-            pass
 
 
 def evaluable(leaf: Leaf, schema: Schema) -> bool:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from msgspec import Struct
 
 from icesql.context import QueryContext
-from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE, Leaf
+from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE, Leaf, leaves
 from icesql.iceberg.metadata_columns import DELETED, METADATA_IDS
 from icesql.iceberg.types import IcebergType, NestedField
 from icesql.read.ahead import ReadAhead
@@ -24,7 +24,7 @@ from icesql.read.deletes.equality_keys import EqualityGroup, KeyColumn, leaf_col
 from icesql.read.formats.decode_errors import converting
 from icesql.read.formats.open import open_reader
 from icesql.read.formats.reader import FileBatch, FileReader
-from icesql.read.residual_filter import evaluable, leaves, matching
+from icesql.read.residual_filter import evaluable, matching
 from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, ScanContext
 
 _NO_END = 1 << 62

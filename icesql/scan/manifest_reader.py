@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from icesql.context import Errand, Progress, QueryContext
 from icesql.errors import CorruptFileError, UnsupportedTableError
-from icesql.iceberg.manifest.entries import ManifestEntries
+from icesql.iceberg.avro.container import AvroFile
+from icesql.iceberg.manifest.entries import FilterColumns, ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestFile, decode_manifest, snapshot_manifests
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.partitioning import PartitionSpec
@@ -17,6 +18,8 @@ from icesql.iceberg.types import IcebergType
 from icesql.storage import sizes
 from icesql.storage.cache import kept
 from icesql.storage.open import Storage
+
+T = TypeVar("T")
 
 # Requests in flight to an object store, where waiting is all the work.
 _AHEAD: Final = 16
@@ -26,6 +29,15 @@ _INFLATED, _BYTES_PER_ENTRY = 4, 600
 # Bytes of a manifest that is decoded beside the thread of the query.
 _LONG: Final = 4 << 20
 
+# Beside its bytes a narrow entry keeps a few numbers, and each value that was asked for.
+_NARROW, _NARROW_VALUE = 120, 60
+_MOST_WANTED: Final = 32
+
+if TYPE_CHECKING:
+    from icesql.iceberg.manifest.narrow_entries import NarrowEntries
+
+# What a filter asks of each entry: (map, field id); None for everything.
+WantedOf = Callable[[], "frozenset[tuple[str, int]] | None"]
 SpecOf = Callable[[ManifestFile], tuple[PartitionSpec, Sequence[IcebergType]]]
 
 
@@ -69,6 +81,22 @@ class ManifestReader:
         for done, (manifest, read) in enumerate(self._ahead(manifests)):
             self._query.check()
             yield manifest, self._decoded(manifest, read, spec_of)
+            self._query.report(Progress("planning", done + 1, len(manifests)))
+
+    def filtered_entries_of(
+        self, manifests: Sequence[ManifestFile], spec_of: SpecOf, wanted_of: WantedOf
+    ) -> Iterator[tuple[ManifestFile, FilterColumns]]:
+        """As ``entries_of``, but of data manifests only what a filter asks for, where that pays.
+
+        ``wanted_of`` is asked before each.
+        """
+        for done, (manifest, read) in enumerate(self._ahead(manifests)):
+            self._query.check()
+            wanted = wanted_of()
+            if wanted is None:
+                yield manifest, self._decoded(manifest, read, spec_of)
+            else:
+                yield manifest, self._narrow(manifest, read, spec_of, wanted)
             self._query.report(Progress("planning", done + 1, len(manifests)))
 
     # ------------------------------------------------------------------ reading
@@ -129,39 +157,116 @@ class ManifestReader:
     def _decoded(
         self, manifest: ManifestFile, read: Callable[[], bytes], spec_of: SpecOf
     ) -> ManifestEntries:
+        self._refuse_encrypted(manifest)
+        spec, types = spec_of(manifest)
+        cache, key = self._storage.cache, self._entries_key(manifest, types)
+
+        def decoded() -> tuple[ManifestEntries, int]:
+            narrow = self._kept_narrow(key)
+            if narrow is not None and cache is not None:
+                found, size = narrow.whole, len(narrow.file.data)
+                cache.put(("narrow", key), None, 0)
+            else:
+                data = read()
+                size = _INFLATED * len(data)
+                found = self._decode(
+                    manifest,
+                    data,
+                    partial(
+                        decode_manifest,
+                        data,
+                        manifest,
+                        path=self._storage.location(manifest.manifest_path),
+                        partition_types=types,
+                        partition_fields=_partition_fields(spec),
+                    ),
+                )
+            return found, size + _BYTES_PER_ENTRY * found.count
+
+        # The same manifest read by another schema may have partition values of other types.
+        return kept(cache, key, decoded)
+
+    def _narrow(
+        self,
+        manifest: ManifestFile,
+        read: Callable[[], bytes],
+        spec_of: SpecOf,
+        wanted: frozenset[tuple[str, int]],
+    ) -> FilterColumns:
+        from icesql.iceberg.manifest.filtered_manifest import decode_for_filter
+
+        self._refuse_encrypted(manifest)
+        spec, types = spec_of(manifest)
+        cache, key = self._storage.cache, self._entries_key(manifest, types)
+        whole: ManifestEntries | None = None if cache is None else cache.get(key)
+        if whole is not None:
+            return whole
+        narrow = self._kept_narrow(key)
+        data: bytes | AvroFile
+        if narrow is None:
+            data = read()
+        elif wanted <= narrow.wanted:
+            return narrow
+        else:
+            data = narrow.file
+            if len(wanted | narrow.wanted) <= _MOST_WANTED:
+                wanted |= narrow.wanted
+        found = self._decode(
+            manifest,
+            data,
+            partial(
+                decode_for_filter,
+                data,
+                manifest,
+                wanted,
+                path=self._storage.location(manifest.manifest_path),
+                partition_types=types,
+                partition_fields=_partition_fields(spec),
+            ),
+        )
+        if cache is not None:
+            if isinstance(found, ManifestEntries):
+                size = len(data.data) if isinstance(data, AvroFile) else _INFLATED * len(data)
+                cache.put(key, found, size + _BYTES_PER_ENTRY * found.count)
+            else:
+                each = _NARROW + _NARROW_VALUE * len(found.wanted)
+                cache.put(("narrow", key), found, len(found.file.data) + each * found.count)
+        return found
+
+    def _kept_narrow(self, key: tuple[Any, ...] | None) -> NarrowEntries | None:
+        cache = self._storage.cache
+        return None if cache is None or key is None else cache.get(("narrow", key))
+
+    def _decode(self, manifest: ManifestFile, data: bytes | AvroFile, decode: Callable[[], T]) -> T:
+        # A long one takes seconds, in which a caller may want to leave.
+        long = len(data if isinstance(data, bytes) else data.data) > _LONG
+        try:
+            found = self._query.wait_for(decode) if long else decode()
+        except CorruptFileError:
+            self._storage.forget(manifest.manifest_path)
+            raise
+        if self._storage.cache is not None:
+            self._storage.cache.put(self._manifest_key(manifest), True, 1)
+        return found
+
+    def _refuse_encrypted(self, manifest: ManifestFile) -> None:
         if manifest.key_metadata:
             raise UnsupportedTableError(
                 "encryption (a manifest is encrypted)",
                 table=self._table,
                 path=manifest.manifest_path,
             )
-        spec, types = spec_of(manifest)
-        cache, manifest_key = self._storage.cache, self._manifest_key(manifest)
 
-        def decoded() -> tuple[ManifestEntries, int]:
-            data = read()
-            decode = partial(
-                decode_manifest,
-                data,
-                manifest,
-                path=self._storage.location(manifest.manifest_path),
-                partition_types=types,
-                partition_fields=tuple((each.field_id, each.name) for each in spec.fields),
-            )
-            # A long one takes seconds, in which a caller may want to leave.
-            try:
-                found = self._query.wait_for(decode) if len(data) > _LONG else decode()
-            except CorruptFileError:
-                self._storage.forget(manifest.manifest_path)
-                raise
-            if cache is not None:
-                cache.put(manifest_key, True, 1)
-            return found, _INFLATED * len(data) + _BYTES_PER_ENTRY * found.count
-
-        # The same manifest read by another schema may have partition values of other types.
-        key = None if manifest_key is None else (*manifest_key, tuple(types))
-        return kept(cache, key, decoded)
+    def _entries_key(
+        self, manifest: ManifestFile, types: Sequence[IcebergType]
+    ) -> tuple[Any, ...] | None:
+        key = self._manifest_key(manifest)
+        return None if key is None else (*key, tuple(types))
 
     def _manifest_key(self, manifest: ManifestFile) -> tuple[Any, ...] | None:
         # What entries inherit is part of what they are.
         return self._storage.cache_key("manifest", manifest.manifest_path, manifest)
+
+
+def _partition_fields(spec: PartitionSpec) -> tuple[tuple[int, str], ...]:
+    return tuple((each.field_id, each.name) for each in spec.fields)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from icesql.context import QueryContext
 from icesql.errors import CorruptFileError, UnsupportedTableError
@@ -14,13 +14,14 @@ from icesql.iceberg.expressions.predicate import (
     ALWAYS_TRUE,
     Predicate,
     keep_columns,
+    leaves,
 )
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
-from icesql.iceberg.manifest.entries import ManifestEntries
+from icesql.iceberg.manifest.entries import FilterColumns, ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.types import IcebergType
-from icesql.scan.manifest_reader import ManifestReader
+from icesql.scan.manifest_reader import ManifestReader, WantedOf
 from icesql.scan.plan import ScanPlan, SkipRecord, Survivors
 from icesql.scan.report import ScanCounts
 from icesql.scan.spec_scan import SpecScan
@@ -32,6 +33,12 @@ if TYPE_CHECKING:
     from icesql.scan.changes import ChangeScan
     from icesql.scan.deletes.delete_index import DeleteIndex
     from icesql.scan.pruning import skip_reasons
+
+
+# Fewer are decoded whole in the time that an expression for them takes to compile.
+_MANY_ENTRIES: Final = 3_000
+_FEW_FIELDS: Final = 4
+_ASKED: Final = ("lower_bounds", "upper_bounds", "null_value_counts", "value_counts")
 
 
 def plan(scan: TableScan, query: QueryContext) -> ScanPlan:
@@ -157,12 +164,18 @@ class _Walk:
         data_manifests = [each for each in data_manifests if self._opens(each)]
         self._delete_manifests = [each for each in self._delete_manifests if self._is_live(each)]
         rows_wanted = self._rows_wanted()
-        for manifest, entries in self._manifests.entries_of(data_manifests, self._spec_of):
+        walk = self._manifests.filtered_entries_of(
+            data_manifests, self._spec_of, self._wanted(data_manifests)
+        )
+        for manifest, columns in walk:
             self.counts.scanned_data_manifests += 1
             spec = self._spec(manifest)
-            kept = self._matching_files(entries, spec)
+            matching = self._matching_files(columns, spec)
             if rows_wanted is not None:
-                kept, rows_wanted = _until(rows_wanted, kept, entries.record_count)
+                matching, rows_wanted = _until(rows_wanted, matching, columns.record_count)
+            if not matching:
+                continue
+            entries, kept = columns.narrowed_to(matching)
             yield from self._tasks_of(manifest, entries, kept, spec)
             if rows_wanted is not None and rows_wanted <= 0:
                 self.limit_reached = True
@@ -173,6 +186,22 @@ class _Walk:
         if self.scan.row_filter is not ALWAYS_TRUE or self._delete_manifests or not self._prunes:
             return None
         return self.scan.limit
+
+    def _wanted(self, manifests: Sequence[ManifestFile]) -> WantedOf:
+        """What the filter asks of each entry, while it asks for little and leaves little over."""
+        fields = {each.term.field_id for each in leaves(self._filter)}
+        listed = sum(each.entries_count or 0 for each in manifests)
+        if self.scan.explain or listed < _MANY_ENTRIES or not 0 < len(fields) <= _FEW_FIELDS:
+            return lambda: None
+        wanted = frozenset((name, field_id) for name in _ASKED for field_id in fields)
+        counts = self.counts
+        skipped, found = counts.skipped_data_files, counts.result_data_files
+
+        def wanted_of() -> frozenset[tuple[str, int]] | None:
+            left, gone = counts.result_data_files - found, counts.skipped_data_files - skipped
+            return wanted if left <= gone or left < _MANY_ENTRIES // 4 else None
+
+        return wanted_of
 
     # ------------------------------------------------------------------ manifests
 
@@ -221,7 +250,7 @@ class _Walk:
 
     # ------------------------------------------------------------------ data files
 
-    def _matching_files(self, entries: ManifestEntries, spec: SpecScan) -> Sequence[int]:
+    def _matching_files(self, entries: FilterColumns, spec: SpecScan) -> Sequence[int]:
         """Indexes of the live files whose partition and metrics may match.
 
         Metrics are asked about the residual: what a partition has ruled out on one side of an OR
@@ -244,7 +273,7 @@ class _Walk:
 
                     failing = [index for index in members if not mask[index]]
                     self.skipped += skip_reasons.skipped_by_metrics(
-                        entries, failing, residual, self.scan.schema, "file"
+                        entries.whole, failing, residual, self.scan.schema, "file"
                     )
             chosen.sort()
             kept = chosen
@@ -253,7 +282,7 @@ class _Walk:
 
     def _in_partition(
         self,
-        entries: ManifestEntries,
+        entries: FilterColumns,
         indexes: Sequence[int],
         spec: SpecScan,
         kind: skip_reasons.Kind,
@@ -267,7 +296,7 @@ class _Walk:
             from icesql.scan.pruning import skip_reasons
 
             failing = [index for index in indexes if not mask[index]]
-            self.skipped += skip_reasons.skipped_by_partition(entries, failing, spec, kind)
+            self.skipped += skip_reasons.skipped_by_partition(entries.whole, failing, spec, kind)
         return [index for index in indexes if mask[index]]
 
     def _tasks_of(
@@ -375,16 +404,18 @@ class _Walk:
         return kept
 
 
-def _live(entries: ManifestEntries) -> Sequence[int]:
+def _live(entries: FilterColumns) -> Sequence[int]:
     if all(entries.live):
         return range(entries.count)
     return [index for index, live in enumerate(entries.live) if live]
 
 
 def _by_residual(
-    entries: ManifestEntries, indexes: Sequence[int], spec: SpecScan
+    entries: FilterColumns, indexes: Sequence[int], spec: SpecScan
 ) -> dict[Predicate, list[int]]:
     """The files by what is left of the filter in their partition, which may be nothing."""
+    if spec.residuals.is_constant:
+        return {spec.residuals.predicate: list(indexes)} if indexes else {}
     residual_of, partitions = spec.residuals.residual, entries.partition
     groups: dict[Predicate, list[int]] = {}
     # Residuals are shared by the files of a partition: comparing them once each is enough.

@@ -20,6 +20,8 @@ from icesql.iceberg.avro.values import BadAvro, read_varint
 _MAGIC: Final = b"Obj\x01"
 _SYNC_SIZE: Final = 16
 _LONGEST_VARINT: Final = 10
+_CUT: Final = "the file ends early"
+_NO_SYNC: Final = "the block does not end in the sync marker"
 
 
 class AvroFile(Struct, frozen=True):
@@ -46,15 +48,45 @@ def read_avro_file(data: bytes, path: str) -> AvroFile:
     Raises CorruptFileError with the byte where it goes wrong, also when the blocks together unpack
     to more than the length of the file allows; UnsupportedTableError for an unknown codec.
     """
-    container = AvroContainer(io.BytesIO(data), path)
+    stream = io.BytesIO(data)
+    container = AvroContainer(stream, path)
     parts: list[bytes] = []
     blocks: list[tuple[int, int, int]] = []
-    total = 0
-    for block in container.blocks(most=most_unpacked(len(data))):
-        total += len(block.data)
-        parts.append(block.data)
-        blocks.append((block.count, total, block.offset))
+    total, most, position = 0, most_unpacked(len(data)), stream.tell()
+    while position < len(data):
+        try:
+            count, packed, end = _block_at(data, position, container.sync)
+            part = unpack(container.codec, packed, most - total, path)
+        except BadAvro as error:
+            raise CorruptFileError(path, f"bad Avro block: {error}", offset=position) from error
+        total += len(part)
+        parts.append(part)
+        blocks.append((count, total, position))
+        position = end
     return AvroFile(path, container.metadata, b"".join(parts), tuple(blocks))
+
+
+def _block_at(data: bytes, position: int, sync: bytes) -> tuple[int, bytes, int]:
+    """The records and the packed bytes of the block at a position, and where the next begins."""
+    try:
+        count, position = read_varint(data, position)
+        size, position = read_varint(data, position)
+    except IndexError as error:
+        raise BadAvro(_CUT) from error
+    if count < 0 or size < 0:
+        raise BadAvro(f"a block of {count} records in {size} bytes")
+    _check_size(size)
+    end = position + size
+    if end + _SYNC_SIZE > len(data):
+        raise BadAvro(_CUT)
+    if data[end : end + _SYNC_SIZE] != sync:
+        raise BadAvro(_NO_SYNC)
+    return count, data[position:end], end + _SYNC_SIZE
+
+
+def _check_size(size: int) -> None:
+    if not 0 <= size < 1 << 31:
+        raise BadAvro(f"a value of {size} bytes does not fit the file")
 
 
 class AvroBlock(Struct, frozen=True):
@@ -132,7 +164,7 @@ class AvroContainer:
         else:
             self._stream.seek(size, io.SEEK_CUR)
         if self._read(_SYNC_SIZE) != self.sync:
-            raise BadAvro("the block does not end in the sync marker")
+            raise BadAvro(_NO_SYNC)
         return count, packed
 
     def _read_metadata(self) -> dict[str, bytes]:
@@ -157,9 +189,8 @@ class AvroContainer:
         return read_varint(encoded, 0)[0]
 
     def _read(self, size: int) -> bytes:
-        if not 0 <= size < 1 << 31:
-            raise BadAvro(f"a value of {size} bytes does not fit the file")
+        _check_size(size)
         data = self._stream.read(size)
         if len(data) < size:
-            raise BadAvro("the file ends early")
+            raise BadAvro(_CUT)
         return bytes(data)

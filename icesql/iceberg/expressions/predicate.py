@@ -8,6 +8,7 @@ NOT_STARTS_WITH are false for NULL too, as in SQL's WHERE.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import Enum
 from typing import Any, Final
 
@@ -170,3 +171,15 @@ def keep_columns(predicate: Predicate, field_ids: frozenset[int]) -> Predicate:
             return ALWAYS_TRUE
         case _:
             return predicate
+
+
+def leaves(predicate: Predicate) -> Iterator[Leaf]:
+    """Every leaf of a predicate."""
+    match predicate:
+        case And(left, right) | Or(left, right):
+            yield from leaves(left)
+            yield from leaves(right)
+        case Leaf():
+            yield predicate
+        case _:
+            pass

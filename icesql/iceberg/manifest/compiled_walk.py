@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from icesql.iceberg.avro.container import AvroFile
 from icesql.iceberg.avro.schema import AvroField, AvroNode, OddSchema, parse_avro_schema
@@ -81,6 +81,34 @@ def _compiled(
     generator = _WalkGenerator(types, spec)
     generator.entry(root)
     return generator.compile(), tuple(generator.maps)
+
+
+def read_partitions(
+    file: AvroFile,
+    encoded: Sequence[bytes],
+    partition_types: Sequence[IcebergType],
+    partition_fields: PartitionFields = None,
+) -> list[tuple[Any, ...]]:
+    """The partitions in the encoded partition records of a manifest, each kind decoded once.
+
+    Raises as ``read_manifest`` does.
+    """
+    walk = _partition_walk(file.schema, tuple(partition_types), partition_fields)
+    kinds = list(dict.fromkeys(encoded))
+    data = b"".join(kinds)
+    columns = ManifestColumns([], [], [], [], [], [], [], [], [], [])
+    walk(data, ((len(kinds), len(data), 0),), columns, _Offsets(()), file.path)
+    known_ones = dict(zip(kinds, columns.partition, strict=True))
+    return [known_ones[each] for each in encoded]
+
+
+@lru_cache(maxsize=64)
+def _partition_walk(schema: bytes, types: tuple[IcebergType, ...], spec: PartitionFields) -> Walk:
+    data_file = known.by_field_id(parse_avro_schema(schema), known.ENTRY_NAMES)[known.DATA_FILE]
+    fields = known.by_field_id(data_file.node, known.FILE_NAMES)
+    generator = _WalkGenerator(types, spec)
+    generator.optional_partition(fields[known.PARTITION].node)
+    return generator.compile()
 
 
 class _WalkGenerator(WalkLines):

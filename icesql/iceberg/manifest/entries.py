@@ -13,6 +13,7 @@ from icesql.iceberg.manifest.data_file import DataFile, FileContent
 EXISTING: Final = 0
 ADDED: Final = 1
 DELETED: Final = 2
+_LOOKED_UP: Final = ("_columns", "live", "unknown_counts")
 
 
 class IntKeyedColumn(Protocol):
@@ -24,6 +25,64 @@ class IntKeyedColumn(Protocol):
 
     def __getitem__(self, index: int) -> Mapping[int, Any] | None:
         """The whole map of one entry."""
+        ...
+
+
+class FilterColumns(Protocol):
+    """What pruning asks of the entries of a manifest: lists with an item for each of them."""
+
+    @property
+    def count(self) -> int:
+        """The number of entries."""
+        ...
+
+    @property
+    def live(self) -> list[bool]:
+        """Whether each entry is part of the table."""
+        ...
+
+    @property
+    def partition(self) -> list[tuple[Any, ...]]:
+        """The partition of each file."""
+        ...
+
+    @property
+    def record_count(self) -> list[int]:
+        """The rows of each file."""
+        ...
+
+    @property
+    def unknown_counts(self) -> Sequence[int]:
+        """The entries of unknown record counts, those below 0."""
+        ...
+
+    def lower_bound(self, field_id: int) -> list[bytes | None]:
+        """The lower bound of one column in every file."""
+        ...
+
+    def upper_bound(self, field_id: int) -> list[bytes | None]:
+        """The upper bound of one column in every file."""
+        ...
+
+    def value_count(self, field_id: int) -> list[int | None]:
+        """The number of values of one column in every file."""
+        ...
+
+    def null_value_count(self, field_id: int) -> list[int | None]:
+        """The number of nulls of one column in every file."""
+        ...
+
+    def nan_value_count(self, field_id: int) -> list[int | None]:
+        """The number of NaN of one column in every file."""
+        ...
+
+    @property
+    def whole(self) -> ManifestEntries:
+        """All entries with everything they say."""
+        ...
+
+    def narrowed_to(self, indexes: Sequence[int]) -> tuple[ManifestEntries, Sequence[int]]:
+        """Entries with everything they say, and where in them those of ``indexes`` are."""
         ...
 
 
@@ -74,6 +133,20 @@ class ManifestEntries(Struct, frozen=True, dict=True):
     def live(self) -> list[bool]:
         """Whether each entry is part of the table, that is not DELETED."""
         return [status != DELETED for status in self.status]
+
+    @cached_property
+    def unknown_counts(self) -> Sequence[int]:
+        """The entries of unknown record counts, those below 0."""
+        return [index for index, count in enumerate(self.record_count) if count < 0]
+
+    @property
+    def whole(self) -> ManifestEntries:
+        """These entries."""
+        return self
+
+    def narrowed_to(self, indexes: Sequence[int]) -> tuple[ManifestEntries, Sequence[int]]:
+        """The entries themselves, which have everything."""
+        return self, indexes
 
     def lower_bound(self, field_id: int) -> list[bytes | None]:
         """The lower bound of one column in every file."""
@@ -132,4 +205,4 @@ class ManifestEntries(Struct, frozen=True, dict=True):
 
     def __getstate__(self) -> dict[str, Any]:
         # What was looked up can be looked up again; it need not travel.
-        return {k: v for k, v in self.__dict__.items() if k not in ("_columns", "live")}
+        return {k: v for k, v in self.__dict__.items() if k not in _LOOKED_UP}

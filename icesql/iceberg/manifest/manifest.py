@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
@@ -26,6 +26,20 @@ from icesql.iceberg.types import IcebergType
 
 # The first bytes of a file under Iceberg's AES GCM stream encryption.
 _ENCRYPTED: Final = b"AGS1"
+
+
+class Counted(Protocol):
+    """Entries by status and record count."""
+
+    @property
+    def status(self) -> list[int]:
+        """EXISTING, ADDED or DELETED."""
+        ...
+
+    @property
+    def record_count(self) -> list[int]:
+        """Rows of each file, below 0 unknown."""
+        ...
 
 
 class ManifestContent(IntEnum):
@@ -144,7 +158,7 @@ def snapshot_manifests(
 
 def _inline_manifest(path: str, snapshot: Snapshot, data: bytes, shown: str) -> ManifestFile:
     # Written before there were lists; nothing but the file itself knows its spec.
-    file = _read_file(data, shown)
+    file = read_manifest_file(data, shown)
     text = file.metadata.get("partition-spec-id", b"0")
     try:
         spec_id = int(text)
@@ -160,7 +174,7 @@ def _inline_manifest(path: str, snapshot: Snapshot, data: bytes, shown: str) -> 
 
 def decode_manifest_list(data: bytes, *, path: str) -> tuple[ManifestFile, ...]:
     """The manifests that a manifest list names. Raises CorruptFileError."""
-    file = _read_file(data, path)
+    file = read_manifest_file(data, path)
     try:
         schema = parse_avro_schema(file.schema)
         fields = {
@@ -289,21 +303,27 @@ def decode_manifest(
     found by these, else by position, and UNSTORED marks one that is missing. Raises
     CorruptFileError naming ``path``, UnsupportedTableError when it is encrypted.
     """
-    file = _read_file(data, path)
+    file = read_manifest_file(data, path)
     spec = None if partition_fields is None else tuple(partition_fields)
     columns = read_columns(file, partition_types, spec)
-    _check(columns, manifest, len(data), path)
-    return _inherit(columns, manifest, path)
+    check_entries(columns, manifest, len(data), path)
+    return inherit(columns, manifest, path)
 
 
-def _read_file(data: bytes, path: str) -> AvroFile:
+def read_manifest_file(data: bytes, path: str) -> AvroFile:
+    """The blocks of a manifest or a list. Raises as ``decode_manifest`` does."""
     if data.startswith(_ENCRYPTED):
         raise UnsupportedTableError("encrypted metadata", path=path)
     return read_avro_file(data, path)
 
 
-def _check(columns: ManifestColumns, manifest: ManifestFile, size: int, path: str) -> None:
-    """Raise CorruptFileError where the manifest contradicts itself or its list."""
+def check_entries(
+    columns: ManifestColumns, manifest: ManifestFile, size: int | None, path: str
+) -> None:
+    """Raise CorruptFileError where the manifest contradicts itself or its list.
+
+    ``size`` None says that its length was found to be as listed.
+    """
     if not {EXISTING, ADDED, DELETED}.issuperset(columns.status):
         raise CorruptFileError(path, "an entry is neither existing, added nor deleted")
     if "" in columns.path:
@@ -313,13 +333,12 @@ def _check(columns: ManifestColumns, manifest: ManifestFile, size: int, path: st
         raise CorruptFileError(
             path, f"a {manifest.content.name.lower()} manifest lists files of another content"
         )
-    # A file cut between two blocks is still good Avro; only the list knows what is missing.
-    expected, found = manifest.entries_count, len(columns.status)
-    if expected is not None and found < expected:
-        raise CorruptFileError(path, f"{found} entries where the manifest list says {expected}")
+    check_count(manifest, len(columns.status), path)
     # Writers miscount, and a manifest rewritten in place (as when a table moves) has another
     # length; one of another length that another snapshot wrote is another manifest.
-    if manifest.manifest_length in (None, size) or manifest.added_snapshot_id is None:
+    if size is None or manifest.manifest_length in (None, size):
+        return
+    if manifest.added_snapshot_id is None:
         return
     adders = {
         snapshot_id
@@ -332,7 +351,16 @@ def _check(columns: ManifestColumns, manifest: ManifestFile, size: int, path: st
         raise CorruptFileError(path, problem)
 
 
-def _inherit(columns: ManifestColumns, manifest: ManifestFile, path: str) -> ManifestEntries:
+def check_count(manifest: ManifestFile, found: int, path: str) -> None:
+    """Raise CorruptFileError where a manifest has fewer entries than its list says."""
+    # A file cut between two blocks is still good Avro; only the list knows what is missing.
+    expected = manifest.entries_count
+    if expected is not None and found < expected:
+        raise CorruptFileError(path, f"{found} entries where the manifest list says {expected}")
+
+
+def inherit(columns: ManifestColumns, manifest: ManifestFile, path: str) -> ManifestEntries:
+    """The entries with what they have from the list. Raises CorruptFileError."""
     inherited = manifest.added_snapshot_id
     sequence_numbers = _sequence_numbers(columns, manifest, path)
     return ManifestEntries(
@@ -351,7 +379,7 @@ def _inherit(columns: ManifestColumns, manifest: ManifestFile, path: str) -> Man
         rare={
             **columns.rare,
             "key_metadata": _keys(columns.rare.get("key_metadata", {})),
-            "first_row_id": _first_row_ids(columns, manifest),
+            "first_row_id": first_row_ids(columns, columns.rare.get("first_row_id", {}), manifest),
         },
     )
 
@@ -381,11 +409,13 @@ def _file_sequence_numbers(columns: ManifestColumns, manifest: ManifestFile) -> 
     ]
 
 
-def _first_row_ids(columns: ManifestColumns, manifest: ManifestFile) -> dict[int, int]:
+def first_row_ids(
+    columns: Counted, given: Mapping[int, int], manifest: ManifestFile
+) -> dict[int, int]:
+    """Where the rows of each entry begin to count; ``given`` is what the entries say themselves."""
     following = manifest.first_row_id
     if following is None or manifest.content is not ManifestContent.DATA:
         return {}
-    given = columns.rare.get("first_row_id", {})
     ids: dict[int, int] = {}
     for index, status in enumerate(columns.status):
         if index in given:

@@ -32,6 +32,7 @@ FILE_FORMAT: Final = 101
 PARTITION: Final = 102
 RECORD_COUNT: Final = 103
 FILE_SIZE: Final = 104
+FIRST_ROW_ID: Final = 142
 # Without these a file cannot be read.
 NEEDED: Final = frozenset((FILE_PATH, FILE_FORMAT, FILE_SIZE))
 # Map field → name of its column in ManifestEntries and DataFile.
@@ -48,7 +49,7 @@ RARE: Final = {
     132: "split_offsets",
     135: "equality_ids",
     140: "sort_order_id",
-    142: "first_row_id",
+    FIRST_ROW_ID: "first_row_id",
     143: "referenced_data_file",
     144: "content_offset",
     145: "content_size_in_bytes",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from icesql.iceberg import types as t
-from icesql.iceberg.bounds import bound_decoder, decode_bound
+from icesql.iceberg.bounds import bound_decoder, decode_bound, decode_bounds
 from icesql.iceberg.expressions.predicate import (
     ALWAYS_FALSE,
     And,
@@ -16,7 +16,7 @@ from icesql.iceberg.expressions.predicate import (
     Predicate,
 )
 from icesql.iceberg.expressions.render import render_column_leaf
-from icesql.iceberg.manifest.entries import ManifestEntries
+from icesql.iceberg.manifest.entries import FilterColumns, ManifestEntries
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.transforms import parse_transform
 from icesql.scan.pruning.column_summary import (
@@ -34,7 +34,7 @@ _Indices = list[int]
 
 
 def metrics_mask(
-    entries: ManifestEntries,
+    entries: FilterColumns,
     predicate: Predicate,
     schema: Schema,
     among: Sequence[int] | None = None,
@@ -47,15 +47,15 @@ def metrics_mask(
     ``InclusiveMetricsEvaluator``.
     """
     mask = [False] * entries.count
-    counts = entries.record_count
-    known: _Indices = []
-    for index in range(entries.count) if among is None else among:
-        if counts[index] > 0:
-            known.append(index)
-        elif counts[index] < 0:
-            mask[index] = True
+    asked = range(entries.count) if among is None else among
+    unknown = set(entries.unknown_counts)
+    known = [each for each in asked if each not in unknown] if unknown else list(asked)
+    # Few files are left, and then the empty ones fall away: a count is decoded when it is asked.
     for index in ColumnStatistics(entries, schema).select(predicate, known):
-        mask[index] = True
+        mask[index] = entries.record_count[index] > 0
+    if unknown:
+        for index in asked:
+            mask[index] = mask[index] or index in unknown
     return mask
 
 
@@ -83,7 +83,7 @@ def explain_metrics(
 class ColumnStatistics:
     """The statistics of one manifest, read column by column."""
 
-    def __init__(self, entries: ManifestEntries, schema: Schema) -> None:
+    def __init__(self, entries: FilterColumns, schema: Schema) -> None:
         self.entries = entries
         self.schema = schema
 
@@ -314,6 +314,9 @@ def _at_most(
     literal: Any, among: _Indices, lowers: _Bounds, decode: Callable[[bytes], Any]
 ) -> _Indices:
     """Those whose lower bound is not above ``literal``."""
+    if len(among) == len(lowers):
+        values = decode_bounds(decode, lowers)
+        return [i for i, v in enumerate(values) if v is None or v <= literal]
     return [
         i for i in among if (b := lowers[i]) is None or (v := decode(b)) is None or v <= literal
     ]
@@ -323,6 +326,9 @@ def _at_least(
     literal: Any, among: _Indices, uppers: _Bounds, decode: Callable[[bytes], Any]
 ) -> _Indices:
     """Those whose upper bound is not below ``literal``."""
+    if len(among) == len(uppers):
+        values = decode_bounds(decode, uppers)
+        return [i for i, v in enumerate(values) if v is None or v >= literal]
     return [
         i for i in among if (b := uppers[i]) is None or (v := decode(b)) is None or v >= literal
     ]

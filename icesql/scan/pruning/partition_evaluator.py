@@ -8,14 +8,14 @@ from typing import Any
 from icesql.iceberg.expressions.evaluate import evaluate, matches
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Leaf, Predicate
 from icesql.iceberg.expressions.render import render_partition_leaf, render_partition_value
-from icesql.iceberg.manifest.entries import ManifestEntries
+from icesql.iceberg.manifest.entries import FilterColumns
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.schema import Schema
 from icesql.scan.pruning.column_summary import why_not
 
 
 def partition_mask(
-    entries: ManifestEntries,
+    entries: FilterColumns,
     partition_predicate: Predicate,
     spec: PartitionSpec,
     among: Sequence[int] | None = None,

@@ -12,6 +12,7 @@ from icesql.iceberg.expressions.predicate import (
     Leaf,
     Or,
     Predicate,
+    leaves,
 )
 from icesql.iceberg.manifest.partition_values import UNSTORED
 from icesql.iceberg.partitioning import PartitionSpec
@@ -30,21 +31,21 @@ class ResidualEvaluator:
     i < 25
     false
 
-    Source: Java ``ResidualEvaluator``.
+    ``is_constant``: it is ``predicate`` in all partitions. Source: Java ``ResidualEvaluator``.
     """
 
     def __init__(self, predicate: Predicate, spec: PartitionSpec, schema: Schema) -> None:
         self.predicate = predicate
         self._positions = {each.field_id: at for at, each in enumerate(spec.fields)}
         self._projections = _projections(predicate, spec, schema)
-        self._is_constant = all(
+        self.is_constant = all(
             may is ALWAYS_TRUE and must is ALWAYS_FALSE for may, must in self._projections.values()
         )
         self._known: dict[tuple[Any, ...], Predicate] = {}
 
     def residual(self, partition: tuple[Any, ...]) -> Predicate:
         """The simplified residual for one partition tuple."""
-        if self._is_constant:
+        if self.is_constant:
             return self.predicate
         found = self._known.get(partition)
         if found is None:
@@ -78,22 +79,12 @@ class ResidualEvaluator:
 def _projections(
     predicate: Predicate, spec: PartitionSpec, schema: Schema
 ) -> Mapping[Leaf, tuple[Predicate, Predicate]]:
-    leaves = _leaves(predicate)
-    if not leaves or not spec.fields:
-        return dict.fromkeys(leaves, (ALWAYS_TRUE, ALWAYS_FALSE))
+    found = list(leaves(predicate))
+    if not found or not spec.fields:
+        return dict.fromkeys(found, (ALWAYS_TRUE, ALWAYS_FALSE))
     from icesql.iceberg.expressions.projection import inclusive_leaf, strict_leaf
 
     return {
         leaf: (inclusive_leaf(leaf, spec, schema), strict_leaf(leaf, spec, schema))
-        for leaf in leaves
+        for leaf in found
     }
-
-
-def _leaves(predicate: Predicate) -> list[Leaf]:
-    match predicate:
-        case Leaf():
-            return [predicate]
-        case And(left, right) | Or(left, right):
-            return _leaves(left) + _leaves(right)
-        case _:
-            return []

@@ -1,0 +1,232 @@
+"""The entries of a data manifest as a filter sees them: what it asks for, and little else.
+
+Of most files a filter wants to know two bounds and that they are live. The rest of an entry is
+decoded when its file is left over, or when something else is asked for.
+"""
+
+from __future__ import annotations
+
+import threading
+from array import array
+from collections.abc import Callable, Sequence
+from functools import cached_property, lru_cache
+from itertools import accumulate
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from icesql.iceberg.avro.container import AvroFile
+from icesql.iceberg.avro.schema import AvroNode, OddSchema, parse_avro_schema
+from icesql.iceberg.avro.values import BadAvro, read_varint
+from icesql.iceberg.manifest.entries import DELETED, ManifestEntries
+from icesql.iceberg.manifest.entry_shape import (
+    EntryShape,
+    Rows,
+    Wanted,
+    learn_shape,
+    whole_value,
+)
+from icesql.iceberg.metadata.json_fields import Malformed
+
+# A table whose entries have more shapes than this is not worth the trouble.
+_MOST_SHAPES: Final = 16
+_MOST_FAILURES: Final = 4
+_ALWAYS: Final = ("entry", "status", "record_count", "partition")
+
+Columns = dict[str | Wanted, list[bytes]]
+Decode = Callable[[AvroFile], ManifestEntries]
+Partitions = Callable[[AvroFile, Sequence[bytes]], list[tuple[Any, ...]]]
+FirstRowIds = Callable[["NarrowEntries"], dict[int, int]]
+
+
+class NarrowEntries:
+    """Columns by which files are pruned; index for index those of the whole ``ManifestEntries``.
+
+    ``decode`` gives the entries of a file with the same header; whatever is not among the columns
+    that were asked for comes from there. ``partitions`` decodes partitions, ``first_row_ids`` says
+    where the rows of each file begin to count, for all entries.
+    """
+
+    def __init__(
+        self,
+        file: AvroFile,
+        columns: Columns,
+        decode: Decode,
+        partitions: Partitions,
+        first_row_ids: FirstRowIds,
+    ) -> None:
+        self.file, self._decode = file, decode
+        self._partitions, self._first_row_ids = partitions, first_row_ids
+        self._lengths = array("I", map(len, columns.pop("entry")))
+        self.status = [each[0] >> 1 for each in columns["status"]]
+        self.count = len(self.status)
+        self._columns = columns
+        self._decoded: dict[Wanted, list[Any]] = {}
+
+    def __len__(self) -> int:
+        return self.count
+
+    @property
+    def wanted(self) -> frozenset[Wanted]:
+        """The values that are at hand."""
+        return frozenset(each for each in self._columns if isinstance(each, tuple))
+
+    @cached_property
+    def live(self) -> list[bool]:
+        """Whether each entry is part of the table, that is not DELETED."""
+        return [status != DELETED for status in self.status]
+
+    @cached_property
+    def record_count(self) -> list[int]:
+        """The rows of each file; of none are they unknown."""
+        return _integers(self._columns["record_count"])
+
+    @property
+    def unknown_counts(self) -> Sequence[int]:
+        """The entries of unknown record counts."""
+        return ()
+
+    @cached_property
+    def partition(self) -> list[tuple[Any, ...]]:
+        """The partition of each file."""
+        return self._partitions(self.file, self._columns["partition"])
+
+    def lower_bound(self, field_id: int) -> list[bytes | None]:
+        """The lower bound of one column in every file."""
+        found = self._values("lower_bounds", field_id, whole_value)
+        return self.whole.lower_bound(field_id) if found is None else found
+
+    def upper_bound(self, field_id: int) -> list[bytes | None]:
+        """The upper bound of one column in every file."""
+        found = self._values("upper_bounds", field_id, whole_value)
+        return self.whole.upper_bound(field_id) if found is None else found
+
+    def value_count(self, field_id: int) -> list[int | None]:
+        """The number of values of one column in every file, nulls and NaN included."""
+        found = self._values("value_counts", field_id, _count)
+        return self.whole.value_count(field_id) if found is None else found
+
+    def null_value_count(self, field_id: int) -> list[int | None]:
+        """The number of nulls of one column in every file."""
+        found = self._values("null_value_counts", field_id, _count)
+        return self.whole.null_value_count(field_id) if found is None else found
+
+    def nan_value_count(self, field_id: int) -> list[int | None]:
+        """The number of NaN of one column in every file."""
+        found = self._values("nan_value_counts", field_id, _count)
+        return self.whole.nan_value_count(field_id) if found is None else found
+
+    def _values(self, name: str, field_id: int, decode: Callable[[bytes], Any]) -> list[Any] | None:
+        found = self._decoded.get((name, field_id))
+        if found is None and (encoded := self._columns.get((name, field_id))) is not None:
+            found = self._decoded[name, field_id] = [decode(each) for each in encoded]
+        return found
+
+    @cached_property
+    def whole(self) -> ManifestEntries:
+        """All entries with everything they say."""
+        return self._decode(self.file)
+
+    def narrowed_to(self, indexes: Sequence[int]) -> tuple[ManifestEntries, Sequence[int]]:
+        """Some of the entries alone, with everything they say."""
+        ends = list(accumulate(self._lengths))
+        data = b"".join(self.file.data[ends[i] - self._lengths[i] : ends[i]] for i in indexes)
+        blocks = ((len(indexes), len(data), self.file.blocks[0][2]),)
+        found = self._decode(replace(self.file, data=data, blocks=blocks))
+        ids = self._first_row_ids(self)
+        if ids:
+            given = {at: ids[index] for at, index in enumerate(indexes) if index in ids}
+            found = replace(found, rare={**found.rare, "first_row_id": given})
+        return found, range(len(indexes))
+
+    def given_first_row_ids(self) -> dict[int, int]:
+        """The first row ids that the entries say themselves."""
+        encoded = self._columns.get("first_row_id", ())
+        return {i: v for i, each in enumerate(encoded) if (v := _optional_long(each)) is not None}
+
+
+def narrow_columns(file: AvroFile, wanted: frozenset[Wanted]) -> Columns | None:
+    """What a filter asks of the entries of a file; None where that takes a whole decode."""
+    try:
+        # Tables of one partitioning share the first; the other tells their columns.
+        shapes = _shapes(file.schema, file.metadata.get("schema", b""), wanted)
+    except (Malformed, OddSchema):
+        return None
+    return shapes.read(file)
+
+
+@lru_cache(maxsize=32)
+def _shapes(schema: bytes, table_schema: bytes, wanted: frozenset[Wanted]) -> _Shapes:
+    return _Shapes(parse_avro_schema(schema), wanted)
+
+
+class _Shapes:
+    """The shapes that entries of one table were seen to have; the last one met comes first."""
+
+    def __init__(self, root: AvroNode, wanted: frozenset[Wanted]) -> None:
+        self._root, self._wanted = root, wanted
+        self._known: tuple[EntryShape, ...] = ()
+        self._lengths: dict[str | Wanted, set[int]] = {}
+        self._learnt = self._failures = 0
+        self._lock = threading.Lock()
+
+    def read(self, file: AvroFile) -> Columns | None:
+        """The columns of a file; None where an entry has no shape, or one too many."""
+        if self._failures >= _MOST_FAILURES:
+            return None
+        columns: Columns = {name: [] for name in _ALWAYS}
+        position = read = 0
+        try:
+            for count, end, _ in file.blocks:
+                read += count
+                while position < end:
+                    shape, rows = self._next(file.data, position, end)
+                    values = list(zip(*rows, strict=True))
+                    for name, each in zip(("entry", *shape.names), values, strict=True):
+                        columns.setdefault(name, []).extend(each)
+                    position += sum(map(len, values[0]))
+                if len(columns["entry"]) != read:
+                    raise BadAvro("a block of another number of entries than it says")
+        except (OddSchema, BadAvro, IndexError):
+            self._failures += 1
+            return None
+        self._failures = 0
+        return columns
+
+    def _next(self, data: bytes, position: int, end: int) -> tuple[EntryShape, Rows]:
+        """The entries from a position on as far as they are of one shape, at least one."""
+        known = self._known
+        for shape in known:
+            rows = shape.findall(data, position, end)
+            if not rows[-1][0]:  # the rest of the block
+                rows.pop()
+            if rows:
+                if shape is not known[0]:
+                    self._known = (shape, *(each for each in known if each is not shape))
+                return shape, rows
+        with self._lock:
+            if self._learnt >= _MOST_SHAPES:
+                raise OddSchema("entries of many shapes")
+            self._learnt += 1
+            shape = learn_shape(self._root, self._wanted, data, position, self._lengths)
+            self._known = (shape, *self._known)
+        rows = shape.findall(data, position, end)
+        if not rows[-1][0]:
+            rows.pop()
+        if not rows:
+            raise BadAvro("an entry that ends beyond its block")
+        return shape, rows
+
+
+def _integers(encoded: Sequence[bytes]) -> list[int]:
+    known = {each: read_varint(each, 0)[0] for each in set(encoded)}
+    return [known[each] for each in encoded]
+
+
+def _count(encoded: bytes) -> int | None:
+    return read_varint(encoded, 0)[0] if encoded else None
+
+
+def _optional_long(encoded: bytes) -> int | None:
+    # Either a byte for null, or one for a value and the value; a plain value is never alone.
+    return read_varint(encoded, 1)[0] if len(encoded) > 1 else None
