@@ -7,7 +7,8 @@ would run another query. So what DuckDB reads in both texts is counted.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from sqlglot import exp
 
@@ -15,6 +16,8 @@ from icesql.engine.duckdb.sql.engine_tree import EngineTree, parse
 from icesql.engine.duckdb.sql.splice import renamed_sql
 from icesql.errors import SqlSyntaxError
 from icesql.sql.positions import unsupported
+
+Node = Mapping[str, Any]
 
 
 def check_nothing_lost(user: EngineTree, tree: exp.Expr, cursor: Any) -> None:
@@ -34,24 +37,102 @@ def check_nothing_lost(user: EngineTree, tree: exp.Expr, cursor: Any) -> None:
         )
 
 
-def _parts(tree: EngineTree) -> Counter[str]:
-    """How many columns, values and modifiers of calls DuckDB reads."""
-    found: Counter[str] = Counter()
+def _parts(tree: EngineTree) -> Counter[object]:
+    """What DuckDB reads in a text, each as often as it is there: all but names and types."""
+    found: Counter[object] = Counter()
     for node in tree.walk():
         value = node.value
-        match value.get("class"):
-            case "COLUMN_REF":
-                found["column"] += 1
-            case "CONSTANT" | "PARAMETER":
-                found["value"] += 1
-            case "FUNCTION":
-                found["filter"] += value.get("filter") is not None
-                found["distinct"] += bool(value.get("distinct"))
-                found["order"] += bool((value.get("order_bys") or {}).get("orders"))
-            case "WINDOW":
-                found["ignore nulls"] += bool(value.get("ignore_nulls"))
-                found["filter"] += value.get("filter_expr") is not None
-                found["distinct"] += bool(value.get("distinct"))
-            case _:
-                pass
+        found.update(_expression(value) if "class" in value else _clause(value))
+        if value.get("sample"):
+            found["sample"] += 1
+        if value.get("class") == "TYPE" and str(value.get("type_name")).upper() in _TEXTS:
+            found["value"] -= len(value.get("children") or ())  # VARCHAR(10) is VARCHAR
     return found
+
+
+def _expression(value: Node) -> Iterator[object]:
+    kind = value["type"]
+    match value["class"]:
+        case "COLUMN_REF":
+            yield "column"
+        case "CONSTANT" | "PARAMETER":
+            yield "value"
+        case "COMPARISON" | "OPERATOR" if kind in _NEGATED:
+            # sqlglot writes NOT before the opposite.
+            yield _NEGATED[kind]
+            yield "not"
+        case "COMPARISON":
+            yield "distinct from" if kind == "COMPARE_NOT_DISTINCT_FROM" else kind
+        case "OPERATOR" if kind in _OPERATORS:
+            yield _OPERATORS[kind]
+        case "CAST" if value.get("try_cast"):
+            yield "try_cast"
+        case "BETWEEN" | "LAMBDA":
+            yield kind
+        case "COLLATE":
+            yield kind, str(value.get("collation")).lower()
+        case "CASE":
+            yield from ["case"] * len(value["case_checks"])
+        case "SUBQUERY":
+            yield kind, value.get("subquery_type"), value.get("comparison_type")
+        case "STAR":
+            yield kind, *(len(value.get(each) or ()) for each in _STAR_LISTS)
+        case "FUNCTION":
+            yield from _modifiers(value, "filter")
+        case "WINDOW":
+            yield from _modifiers(value, "filter_expr")
+            yield "frame", *(value.get(each) for each in ("start", "end", "exclude_clause"))
+            yield "partitions", len(value.get("partitions") or ())
+        case _:
+            pass
+
+
+def _modifiers(call: Node, name_of_filter: str) -> Iterator[object]:
+    if call.get(name_of_filter) is not None:
+        yield "filter"
+    if call.get("distinct"):
+        yield "distinct"
+    if call.get("ignore_nulls"):
+        yield "ignore nulls"
+
+
+def _clause(value: Node) -> Iterator[object]:
+    kind = value["type"]
+    match kind:
+        case _ if "null_order" in value:
+            # Ascending with NULL last is what is meant where nothing is said.
+            yield "order", kind == "DESCENDING", value["null_order"] == "NULLS FIRST"
+        case "LIMIT_MODIFIER":
+            yield kind, value.get("limit_type"), bool(value.get("limit")), bool(value.get("offset"))
+        case "DISTINCT_MODIFIER":
+            yield kind, len(value.get("distinct_on_targets") or ())
+        case "SELECT_NODE":
+            clauses = ("where_clause", "having", "qualify")
+            yield kind, value.get("aggregate_handling"), len(value.get("group_sets") or ())
+            yield from (each for each in clauses if value.get(each))
+        case "SET_OPERATION_NODE":
+            yield kind, value.get("setop_type"), value.get("setop_all")
+        case "JOIN":
+            columns = len(value.get("using_columns") or ())
+            # A CROSS JOIN may be written as a JOIN ON true.
+            how = "REGULAR" if value.get("ref_type") == "CROSS" else value.get("ref_type")
+            yield kind, value.get("join_type"), how, columns
+        case "RECURSIVE_CTE_NODE" | "BASE_TABLE" | "TABLE_FUNCTION" | "EXPRESSION_LIST":
+            yield kind
+        case _:
+            pass
+
+
+_NEGATED: Final = {
+    "COMPARE_DISTINCT_FROM": "distinct from",
+    "OPERATOR_IS_NOT_NULL": "is null",
+    "COMPARE_NOT_IN": "in",
+}
+_OPERATORS: Final = {
+    "OPERATOR_NOT": "not",
+    "OPERATOR_IS_NULL": "is null",
+    "COMPARE_IN": "in",
+    "OPERATOR_COALESCE": "coalesce",
+}
+_TEXTS: Final = ("VARCHAR", "CHAR", "BPCHAR", "TEXT", "STRING", "CHARACTER")
+_STAR_LISTS: Final = ("exclude_list", "replace_list", "rename_list")
