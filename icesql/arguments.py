@@ -68,6 +68,16 @@ def _parser() -> argparse.ArgumentParser:
     where.add_argument("--catalog", metavar="NAME", help="a catalog of .pyiceberg.yaml")
     where.add_argument("--warehouse", metavar="DIR", help="a directory of tables")
     where.add_argument("--uri", metavar="URI", help="a catalog, such as sqlite:///catalog.db")
+    where.add_argument(
+        "--property",
+        dest="properties",
+        action="append",
+        default=[],
+        type=_setting,
+        metavar="NAME=VALUE",
+        help="of the catalog and its store, such as s3.region=eu-west-1; may be repeated. Other "
+        "users see a command line: secrets belong in .pyiceberg.yaml or the environment",
+    )
     how = parser.add_argument_group("how to run it")
     how.add_argument("--format", default="table", choices=FORMATS, help="of results (table)")
     how.add_argument("--dialect", metavar="NAME", help="of the SQL: spark, trino, … (icesql)")

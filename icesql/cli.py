@@ -161,6 +161,7 @@ def _connect(options: argparse.Namespace) -> Connection:
         options.catalog,
         uri=options.uri,
         warehouse=options.warehouse,
+        properties=dict(options.properties),
         dialect=options.dialect,
         timezone=options.timezone,
         settings=dict(options.settings),

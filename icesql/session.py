@@ -64,7 +64,7 @@ class Session:
         self.settings, self.dialect = settings, dialect
         self._blocks = Blocks(settings)
         cache = BoundedCache(_CACHE_BYTES, self._blocks)
-        self.names = SearchPath(open_catalog, cache, access or Access())
+        self.names = SearchPath(open_catalog, cache, access or Access(), self._properties)
         self._defaults = settings
         self.engines = Engines(spark)
         self._closed, self._process = False, os.getpid()

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from icesql.catalog.current_metadata import find_current_metadata, is_metadata_name
+from icesql.catalog.properties import of_storage
 from icesql.catalog.table import Catalog, Table, table_folder, table_from_metadata
 from icesql.errors import (
     AccessDeniedError,
@@ -33,24 +34,27 @@ def open_table(
 
     Takes plain and ``~`` paths, file: URIs and the URIs of object stores. A table opened from
     this machine is read from the folder it lies in, wherever it was written; one opened from a
-    store is read as written. Raises TableNotFoundError saying what was looked for,
-    CorruptFileError for metadata that does not parse, StorageError when reading fails, and
-    AccessDeniedError, with one text for whatever is there, for a path or its metadata outside of
-    ``within``. ``confine``: see ``table_from_metadata``.
+    store is read as written, with what of ``properties`` is for files.
+
+    Raises TableNotFoundError saying what was looked for, CorruptFileError for metadata that does
+    not parse, StorageError when reading fails, and AccessDeniedError, with one text for whatever
+    is there, for a path or its metadata outside of ``within``. ``confine``: see
+    ``table_from_metadata``.
     """
     text = os.fspath(path)
     if within is not None:
         text = os.path.expanduser(text) if is_local(text) else text
         if not within.hold(text):
             raise denied_path()
-    storage = Storage(properties, cache=cache)
+    own = of_storage(properties or {})
+    storage = Storage(own, cache=cache)
     location = _metadata_location(text, storage)
     if within is not None and not within.hold(location):
         raise denied_path()
     return table_from_metadata(
         (name or _table_name(location),),
         location,
-        properties=properties,
+        properties=own,
         cache=cache,
         confine=confine,
     )

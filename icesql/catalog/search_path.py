@@ -35,8 +35,11 @@ class SearchPath:
         open_catalog: Callable[[BoundedCache], Catalog | None],
         cache: BoundedCache,
         access: Access,
+        properties: Mapping[str, Any] | None = None,
     ) -> None:
         self.access = access
+        # Of the connection: with these its tables by path are opened, too.
+        self._given = dict(properties or {})
         self.namespace: tuple[str, ...] = ()
         self._open_catalog, self._opened = open_catalog, False
         self._catalog: Catalog | None = None
@@ -145,13 +148,20 @@ class SearchPath:
             return open_table(
                 path,
                 name=parts[-1],
+                properties=self._given,
                 cache=self._cache,
                 within=None if allowed is True else allowed,
                 confine=confine,
             )
         registered = self._registered_path(parts)
         if registered is not None:
-            return open_table(registered, name=parts[-1], cache=self._cache, confine=confine)
+            return open_table(
+                registered,
+                name=parts[-1],
+                properties=self._given,
+                cache=self._cache,
+                confine=confine,
+            )
         return self._catalog_table(parts)
 
     def _registered_path(self, parts: Sequence[str]) -> str | None:
@@ -180,16 +190,16 @@ class SearchPath:
             candidates.insert(0, (*self.namespace, *parts))
         if len(parts) > 1 and parts[0].lower() == catalog.name.lower():
             candidates.append(parts[1:])
-        first: TableNotFoundError | None = None
+        missing: dict[tuple[str, ...], TableNotFoundError] = {}
         for candidate in candidates:
             try:
                 return catalog.load(candidate)
             except TableNotFoundError as error:
-                first = first or error
+                missing[candidate] = error
         if len(parts) > 2 and (other := self._catalog_named(parts[0])) is not None:
             return other.load(parts[1:])
-        assert first is not None
-        raise first
+        # Two names are most likely the namespace and the table, wherever USE has led.
+        raise missing[parts if len(parts) > 1 else candidates[0]]
 
     def _catalog_named(self, name: str) -> Catalog | None:
         """Another catalog of the user's PyIceberg configuration, None without such a name."""

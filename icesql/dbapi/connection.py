@@ -206,10 +206,12 @@ def connect(
 
     ``catalog`` is a name of ``.pyiceberg.yaml``; ``warehouse`` a folder of tables or with a SQLite
     catalog; ``uri`` a catalog such as ``sqlite:///catalog.db``; without any, tables are read by
-    ``iceberg_scan('path')`` and ``register_table``. ``dialect`` is sqlglot's name of the SQL that
-    is written (default: icesql's own, DuckDB's spelling). ``engine`` is local, spark or auto;
-    ``spark`` a SparkSession, else ``master`` or ``remote`` says where one is started.
-    ``settings`` are those of ``SET``, over ``ICESQL_<NAME>`` variables.
+    ``iceberg_scan('path')`` and ``register_table``. ``properties`` are the catalog's and its
+    store's, by PyIceberg's names; those of stores also open tables by path. ``dialect`` is
+    sqlglot's name of the SQL that is written (default: icesql's own, DuckDB's spelling).
+    ``engine`` is local, spark or auto; ``spark`` a SparkSession, else ``master`` or
+    ``remote`` says where one is started. ``settings`` are those of ``SET``, over
+    ``ICESQL_<NAME>`` variables.
 
     The last arguments say what SQL may do, for connections that run untrusted SQL; nothing
     that SQL says changes them, and ``register_table`` and ``settings`` stay the owner's:

@@ -14,7 +14,7 @@ from icesql.storage.open import VANISHED
 from icesql.storage.reroot import split_path
 from icesql.storage.sizes import check_size
 from icesql.storage.stores.client import Body
-from icesql.storage.stores.options import account_of
+from icesql.storage.stores.options import account_of, check_signing
 
 _S3_REASON: Final = re.compile(
     r"HTTP status (\d+)\).*?Unable to parse ExceptionName: (\w+) Message: (.*)", re.DOTALL
@@ -155,8 +155,7 @@ class ArrowFiles:
         from pyarrow import fs
 
         given = self.properties
-        if _flag(given, "s3.remote-signing-enabled"):
-            raise NotSupportedError("not supported: S3 requests signed by the catalog")
+        check_signing(given)
         options: dict[str, Any] = {
             "endpoint_override": given.get("s3.endpoint"),
             "access_key": _first(given, "s3.access-key-id", "client.access-key-id"),

@@ -171,16 +171,26 @@ def test_what_the_catalog_demands_and_icesql_lacks_is_refused(
         rest(server).load(("shop", "orders"))
 
 
-def test_a_view_is_refused_by_name_where_the_catalog_lists_views(server: Server) -> None:
+def test_a_view_is_refused_by_name(server: Server) -> None:
     server.views.add(("shop", "v"))
+    server.config["endpoints"] = ["GET /v1/{prefix}/namespaces"]
     with pytest.raises(TableNotFoundError):
         rest(server).load(("shop", "v"))
-    view = "/v1/{prefix}/namespaces/{namespace}/views/{view}"
-    server.config["endpoints"] = [f"HEAD {view}"]
+    assert not any("views" in path for path in server.paths())
+    del server.config["endpoints"]
     with pytest.raises(UnsupportedTableError, match=r'views of a catalog in table "shop\.v"'):
         rest(server).load(("shop", "v"))
     with pytest.raises(TableNotFoundError):
         rest(server).load(("shop", "w"))
+
+
+def test_a_missing_table_is_told_as_it_was_written(server: Server) -> None:
+    with icesql.connect("lake", uri=server.uri, properties={"type": "rest"}) as connection:
+        connection.execute("USE shop")
+        with pytest.raises(TableNotFoundError, match=r'"shop\.nope" not found'):
+            connection.execute("SELECT * FROM shop.nope")
+        with pytest.raises(TableNotFoundError, match=r'"shop\.nope" not found'):
+            connection.execute("SELECT * FROM nope")
 
 
 def test_a_name_is_found_in_another_case(server: Server) -> None:

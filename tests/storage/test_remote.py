@@ -184,6 +184,13 @@ def test_requests_signed_by_the_catalog_are_refused() -> None:
         Storage({"s3.remote-signing-enabled": "true", "s3.region": "r"}).read("s3://b/f")
 
 
+def test_keys_of_ones_own_need_no_catalog_to_sign() -> None:
+    keys = {"s3.access-key-id": "a", "s3.secret-access-key": "b", "s3.region": "r"}
+    properties = {**keys, "s3.remote-signing-enabled": "true", "s3.endpoint": "http://127.0.0.1:1"}
+    with pytest.raises(StorageError, match="cannot be reached"):
+        Storage(properties).read("s3://b/f")
+
+
 def test_azure_paths_name_account_container_and_key() -> None:
     system, inner = Storage({"adls.account-key": "a2V5"}).filesystem(
         "abfss://container@account.dfs.core.windows.net/t/f.parquet"

@@ -211,7 +211,7 @@ class RestCatalog:
             return self._load(found)
 
     def _is_view(self, identifier: Identifier) -> bool:
-        if not self.has_endpoint(_VIEW):
+        if self.has_endpoint(_VIEW) is False:
             return False
         path = self._path("namespaces", self._joined(identifier[:-1]), "views", identifier[-1])
         try:

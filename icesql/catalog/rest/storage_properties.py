@@ -9,16 +9,12 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct, field
 
+from icesql.catalog.properties import is_of_catalog, of_storage
 from icesql.catalog.rest.origins import origin
 from icesql.errors import CatalogError
 from icesql.storage.credentials import is_secret, redact
 from icesql.storage.stores.principal import PRINCIPAL
 
-# Properties of a catalog that are not for its storage, nor for the workers that get that.
-_NOT_OF_STORAGE: Final = frozenset(
-    {"uri", "warehouse", "type", "prefix", "token", "credential", "scope", "name", "auth", "ssl"}
-)
-_NOT_OF_STORAGE_EITHER: Final = ("header.", "oauth2", "rest.", "rest-", "auth.", "ssl.")
 # Where requests go that carry a secret as it is, not a signature; and those secrets.
 _ADDRESSES: Final = (
     "gcs.service.host",
@@ -76,15 +72,7 @@ def _is_of_user(key: str) -> bool:
 
 
 def _of_storage(properties: Mapping[str, Any]) -> dict[str, str]:
-    return {
-        key: str(value)
-        for key, value in properties.items()
-        if value is not None
-        and key not in _NOT_OF_STORAGE
-        and not key.startswith(_NOT_OF_STORAGE_EITHER)
-        and not isinstance(value, Mapping)
-        and key != PRINCIPAL
-    }
+    return {key: value for key, value in of_storage(properties).items() if key != PRINCIPAL}
 
 
 def _check_addresses(name: str, given: Mapping[str, Any], found: Mapping[str, str]) -> None:
@@ -110,11 +98,7 @@ def _check_addresses(name: str, given: Mapping[str, Any], found: Mapping[str, st
 
 def _principal(given: Mapping[str, Any]) -> str:
     """A name for what the user shows the catalog, from which nobody learns it."""
-    shown = {
-        key: value
-        for key, value in given.items()
-        if key in _NOT_OF_STORAGE or key.startswith(_NOT_OF_STORAGE_EITHER)
-    }
+    shown = {key: value for key, value in given.items() if is_of_catalog(key)}
     data = msgspec.json.encode(sorted((key, repr(value)) for key, value in shown.items()))
     return hashlib.sha256(data).hexdigest()
 

@@ -66,8 +66,7 @@ def _client_options(properties: Mapping[str, str], endpoint: str | None) -> dict
 
 
 def _s3(bucket: str, given: Mapping[str, str]) -> Any | None:
-    if flag(given, "s3.remote-signing-enabled"):
-        raise NotSupportedError("not supported: S3 requests signed by the catalog")
+    check_signing(given)
     if first(given, "s3.role-arn", "client.role-arn"):
         return None
     key = first(given, "s3.access-key-id", "client.access-key-id")
@@ -110,6 +109,16 @@ def _s3(bucket: str, given: Mapping[str, str]) -> Any | None:
         retry_config=_ONE_TRY,
         credential_provider=provider,
     )
+
+
+def check_signing(given: Mapping[str, str]) -> None:
+    """Raise NotSupportedError where the catalog alone can sign the requests."""
+    key = first(given, "s3.access-key-id", "client.access-key-id")
+    if flag(given, "s3.remote-signing-enabled") and key is None:
+        raise NotSupportedError(
+            "not supported: S3 requests signed by the catalog; give keys of your own "
+            "(s3.access-key-id, s3.secret-access-key) or let the catalog vend credentials"
+        )
 
 
 def _fixed(**credential: str | None) -> Callable[[], dict[str, Any]]:
