@@ -176,6 +176,7 @@ def _described_scan(
             "skipped": report.skipped_delete_manifests,
         },
         "data_files": {"kept": report.result_data_files, "skipped": report.skipped_data_files},
+        "counted": {"files": plan.files_counted, "added": list(plan.counted)},
         "delete_files": {
             "kept": report.distinct_delete_files,
             "skipped": report.skipped_delete_files,
@@ -239,6 +240,8 @@ def _scan_lines(scan: Mapping[str, Any]) -> Iterator[str]:
     yield from _skipped_lines(scan["skipped"], "manifest")
     files = scan["data_files"]
     yield f"  data files: {files['kept']:,} kept, {files['skipped']:,} skipped"
+    if scan["counted"]["files"]:
+        yield f"    counted from metadata: {scan['counted']['files']:,} of those skipped"
     yield from _skipped_lines(scan["skipped"], "file")
     deletes = scan["delete_files"]
     if deletes["kept"] or deletes["skipped"]:

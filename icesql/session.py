@@ -145,7 +145,7 @@ class Session:
 
     def _query(self, statement: Query, query: QueryContext) -> Outcome:
         from icesql.query.bind import bind
-        from icesql.query.metadata_answers import answer_from_metadata
+        from icesql.query.metadata_answers import answer_from_metadata, with_counts
         from icesql.scan.limits import check_limits
         from icesql.scan.planner import plan
 
@@ -155,6 +155,7 @@ class Session:
         if answer is not None:
             columns = [(name, "bigint") for name in answer.names]
             return Outcome(StaticResult(columns, [answer.row]), (), bound.notes, bound)
+        bound = bound if bound.spark is not None else with_counts(bound)
         plans = [plan(scan, query) for scan in bound.scans]
         check_limits(plans, query.settings)
         notes = bound.notes
@@ -170,7 +171,11 @@ class Session:
         elif bound.spark is not None:
             choice = replace(choice, name="spark")
         notes += () if choice.reason is None else (choice.reason,)
-        result = self.engines.named(choice.name).execute(bound, plans, query)
+        result: Result = self.engines.named(choice.name).execute(bound, plans, query)
+        if any(each.counted for each in plans):
+            from icesql.engine.counted import CountedResult
+
+            result = CountedResult(result, plans[0].counted)
         return Outcome(result, tuple(each.report for each in plans), notes, bound)
 
     def _mark(self, query: QueryContext) -> MarkSame | None:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 from sqlglot import exp
 
-from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
+from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE
 from icesql.query.names import scan_index
 from icesql.sql.user_text import CUT, TABLE
 
@@ -57,6 +58,17 @@ def answer_from_metadata(bound: BoundQuery, query: QueryContext) -> MetadataAnsw
 
     rows = count_rows(bound.scans[0], query)
     return None if rows is None else MetadataAnswer(names, (rows,) * len(names))
+
+
+def with_counts(bound: BoundQuery) -> BoundQuery:
+    """The same where planning may count the rows of files that no delete file needs read."""
+    names = _counts(bound)
+    if names is None:
+        return bound
+    from icesql.scan.pruning.counted import Counted
+
+    scan = replace(bound.scans[0], counts=(Counted(),) * len(names), left_out=ALWAYS_FALSE)
+    return replace(bound, scans=(scan,))
 
 
 def _counts(bound: BoundQuery) -> tuple[str, ...] | None:

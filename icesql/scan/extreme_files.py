@@ -1,14 +1,20 @@
-"""Leave out planned files that cannot hold the extreme values that a query is about."""
+"""Leave out planned files that a query does not need to read.
+
+They cannot hold the extreme values that it asks for, or metadata knows how many rows they count.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
-from typing import Protocol
+from typing import Literal, Protocol
+
+from msgspec import Struct
 
 from icesql.iceberg.expressions.predicate import Predicate, keep_columns
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.scan.plan import SkipRecord, Survivors
-from icesql.scan.pruning.extremes import Candidate, needless
+from icesql.scan.pruning.counted import count_of
+from icesql.scan.pruning.extremes import Candidate, are_whole, needless
 from icesql.scan.pruning.residual import ResidualEvaluator
 from icesql.scan.report import ScanCounts
 from icesql.scan.table_scan import TableScan
@@ -24,15 +30,63 @@ class Walk(Protocol):
     survivors: list[Survivors]
 
 
-def only_extremes(files: tuple[FileScanTask, ...], walk: Walk) -> tuple[FileScanTask, ...]:
-    """The files that are needed; what ``walk`` says is changed as if no others had been found."""
+class Needed(Struct, frozen=True):
+    """The files to read, and what ``files_counted`` others add to each output of the query."""
+
+    files: tuple[FileScanTask, ...]
+    counts: tuple[int, ...] = ()
+    files_counted: int = 0
+
+
+def needed_files(files: tuple[FileScanTask, ...], walk: Walk) -> Needed:
+    """What has to be read; what ``walk`` says is changed as if no other files had been found."""
     scan = walk.scan
     mapping, left_out = scan.table.metadata.name_mapping, scan.left_out
     if mapping is not None:
         # Other columns read as NULL, whatever their bounds are.
-        if not all(each.field_id in mapping.field_ids for each in scan.extremes):
-            return files
+        wanted = {each.field_id for each in scan.extremes}
+        wanted |= {each.field_id for each in scan.counts if each and each.field_id is not None}
+        if not wanted <= mapping.field_ids:
+            return Needed(files)
         left_out = keep_columns(left_out, mapping.field_ids)
+    candidates = _candidates(files, walk, left_out)
+    whole = are_whole(candidates, scan.schema)
+    gone = {
+        position: (extreme.text, reason)
+        for position, (extreme, reason) in needless(
+            candidates, whole, scan.extremes, scan.schema
+        ).items()
+    }
+    counts: tuple[int, ...] = ()
+    if scan.counts:
+        counted = {
+            position: count
+            for position, file in enumerate(candidates)
+            if whole[position]
+            and (position in gone or not scan.extremes)
+            and (count := count_of(file, scan.counts)) is not None
+        }
+        counts = tuple(map(sum, zip(*counted.values(), strict=True)))
+        gone = {
+            position: ("count", f"all its {candidates[position].rows:,} rows count")
+            for position in counted
+        }
+    if not gone:
+        return Needed(files)
+    if scan.explain:
+        stage: Literal["count", "order"] = "count" if scan.counts else "order"
+        walk.skipped += [
+            SkipRecord("file", files[position].data_file.path, stage, text, reason)
+            for position, (text, reason) in gone.items()
+        ]
+    _count_out(walk.counts, (files[position] for position in gone))
+    walk.survivors = _without(walk.survivors, gone)
+    kept = tuple(task for position, task in enumerate(files) if position not in gone)
+    return Needed(kept, counts, len(gone) if scan.counts else 0)
+
+
+def _candidates(files: Sequence[FileScanTask], walk: Walk, left_out: Predicate) -> list[Candidate]:
+    scan = walk.scan
     specs: dict[int, ResidualEvaluator] = {}
 
     def left_out_of(data_file: DataFile) -> Predicate:
@@ -43,21 +97,18 @@ def only_extremes(files: tuple[FileScanTask, ...], walk: Walk) -> tuple[FileScan
         return specs[spec_id].residual(data_file.partition)
 
     places = ((each.entries, index) for each in walk.survivors for index in each.indexes)
-    candidates = [
-        Candidate(entries, index, bool(task.deletes), left_out_of(task.data_file))
+    return [
+        Candidate(entries, index, _deleted(task.deletes), left_out_of(task.data_file))
         for (entries, index), task in zip(places, files, strict=True)
     ]
-    gone = needless(candidates, scan.extremes, scan.schema)
-    if not gone:
-        return files
-    if scan.explain:
-        walk.skipped += [
-            SkipRecord("file", files[position].data_file.path, "order", extreme.text, reason)
-            for position, (extreme, reason) in gone.items()
-        ]
-    _count_out(walk.counts, (files[position] for position in gone))
-    walk.survivors = _without(walk.survivors, gone)
-    return tuple(task for position, task in enumerate(files) if position not in gone)
+
+
+def _deleted(deletes: Sequence[DataFile]) -> int | None:
+    """The rows that delete files take from a file; None unless it is one vector or none."""
+    if not deletes:
+        return 0
+    only = deletes[0]
+    return only.record_count if len(deletes) == 1 and only.is_deletion_vector else None
 
 
 def _count_out(counts: ScanCounts, files: Iterable[FileScanTask]) -> None:

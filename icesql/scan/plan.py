@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class SkipRecord(Struct, frozen=True):
     """Why a manifest, data file or delete file is not read.
 
-    ``stage`` is "partition summary", "partition", "metrics" or "order"; ``predicate`` the leaf
-    that decided, or the words of the query, and ``reason`` the value or bound it met.
+    ``stage`` is "partition summary", "partition", "metrics", "order" or "count"; ``predicate`` the
+    leaf that decided, or the words of the query, and ``reason`` the value or bound it met.
     """
 
     kind: Literal["manifest", "file", "delete"]
@@ -62,9 +62,10 @@ class ScanPlan(Struct, frozen=True, dict=True):
     """What to read for one scan; immutable.
 
     ``files`` are whole files in the order of the manifests. ``skipped`` is empty unless the scan is
-    one to explain. ``metadata`` has the rows of a metadata table, which has no files. ``changes``
-    say what to compare; ``files`` are then all that are read for it. ``tasks``, ``report`` and
-    ``projected_bytes`` are worked out on first use.
+    one to explain. ``counted`` is what ``files_counted`` files that are not read add to each output
+    of the query, () if there are none. ``metadata`` has the rows of a metadata table, which has no
+    files. ``changes`` say what to compare; ``files`` are then all that are read for it. ``tasks``,
+    ``report`` and ``projected_bytes`` are worked out on first use.
     """
 
     scan: TableScan
@@ -76,6 +77,8 @@ class ScanPlan(Struct, frozen=True, dict=True):
     survivors: tuple[Survivors, ...] = ()
     planning_seconds: float = 0.0
     limit_reached: bool = False
+    counted: tuple[int, ...] = ()
+    files_counted: int = 0
     metadata: MetadataRows | None = None
     changes: ChangePlan | None = None
 

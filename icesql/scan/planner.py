@@ -56,10 +56,15 @@ def plan(scan: TableScan, query: QueryContext) -> ScanPlan:
         return _plan_changes(scan, scan.changes, query, started)
     walk = _Walk(scan, query)
     files = tuple(walk.file_tasks())
-    if scan.extremes and query.settings.prune:
-        from icesql.scan.extreme_files import only_extremes
+    counted: tuple[int, ...] = ()
+    files_counted = 0
+    # Counts of files that nobody opens verify nothing.
+    reads_all = not query.settings.prune or (scan.counts and query.settings.verify == "full")
+    if (scan.extremes or scan.counts) and not reads_all:
+        from icesql.scan.extreme_files import needed_files
 
-        files = only_extremes(files, walk)
+        needed = needed_files(files, walk)
+        files, counted, files_counted = needed.files, needed.counts, needed.files_counted
     return ScanPlan(
         scan=scan,
         context=scan_context(scan),
@@ -70,6 +75,8 @@ def plan(scan: TableScan, query: QueryContext) -> ScanPlan:
         survivors=tuple(walk.survivors),
         planning_seconds=time.perf_counter() - started,
         limit_reached=walk.limit_reached,
+        counted=counted,
+        files_counted=files_counted,
     )
 
 

@@ -13,6 +13,7 @@ from icesql.iceberg.schema import Schema
 
 if TYPE_CHECKING:
     from icesql.scan.changes import ChangeScan
+    from icesql.scan.pruning.counted import Counted
     from icesql.scan.pruning.extremes import Extreme
 
 
@@ -28,7 +29,9 @@ class TableScan(Struct, frozen=True):
     a WHERE of any kind rules out. ``ref`` is the branch or tag that was asked for. With ``explain``
     the plan remembers why each file was skipped. ``metadata_table`` is the name of a metadata
     table whose rows are asked for instead of the table's own. ``extremes`` are the only rows that
-    matter, if any are set; ``left_out`` then holds for every row for which the WHERE is not true.
+    matter, if any are set. ``counts`` has one item for each output of the query if some of them
+    count rows and the others are ``extremes``. With either, ``left_out`` holds for every row for
+    which the WHERE is not true.
     ``changes`` are asked for instead of rows; ``schema`` then has the columns of a change, too.
     """
 
@@ -42,5 +45,6 @@ class TableScan(Struct, frozen=True):
     explain: bool = False
     metadata_table: str | None = None
     extremes: tuple[Extreme, ...] = ()
+    counts: tuple[Counted | None, ...] = ()
     left_out: Predicate = ALWAYS_TRUE
     changes: ChangeScan | None = None

@@ -1,4 +1,7 @@
-"""Which extreme values a query asks for: ``ORDER BY c LIMIT n``, ``max(c)``, ``min(c)`` alone."""
+"""Which rows a query needs no more of than metadata has.
+
+Extreme values: ``ORDER BY c LIMIT n``, ``max(c)``, ``min(c)``. Counts: ``count(*)``, ``count(c)``.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,14 @@ from sqlglot import exp
 
 from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE
 from icesql.iceberg.schema import Schema
+from icesql.iceberg.types import NestedField, PrimitiveType
 from icesql.query.names import SelectScope, find_column, meaning_of
 from icesql.query.pushdown.column_access import resolver
 from icesql.query.pushdown.complement import complement
 from icesql.query.pushdown.plain_select import has_only, is_row_by_row, whole_number
 from icesql.query.pushdown.same import is_same
 from icesql.query.short_sql import short_sql
+from icesql.scan.pruning.counted import Counted
 from icesql.scan.pruning.extremes import Extreme, is_ordered
 from icesql.scan.table_scan import TableScan
 
@@ -56,15 +61,18 @@ def with_extremes(
     if marked and not _is_all_same(scope.select):
         return scans
     schema = scans[0].schema
-    wanted = _top(scope, schema) or _aggregates(scope, schema)
+    counts: tuple[Counted | None, ...] = ()
+    wanted = _top(scope, schema)
     if not wanted:
+        wanted, counts = _aggregates(scope, schema)
+    if not wanted and not counts:
         return scans
     where, left_out = scope.select.args.get("where"), ALWAYS_FALSE
     if where is not None:
         resolve = resolver(scope, item, schema)
         known = spark is None or spark.reason(where.this, resolve) is None
         left_out = complement(where.this, resolve, query, marked=marked) if known else ALWAYS_TRUE
-    return (replace(scans[0], extremes=wanted, left_out=left_out),)
+    return (replace(scans[0], extremes=wanted, counts=counts, left_out=left_out),)
 
 
 def _is_all_same(select: exp.Select) -> bool:
@@ -97,30 +105,63 @@ def _top(scope: SelectScope, schema: Schema) -> tuple[Extreme, ...]:
     return (Extreme(field_id, bool(first.args.get("desc")), count + skipped, text),)
 
 
-def _aggregates(scope: SelectScope, schema: Schema) -> tuple[Extreme, ...]:
+def _aggregates(
+    scope: SelectScope, schema: Schema
+) -> tuple[tuple[Extreme, ...], tuple[Counted | None, ...]]:
+    """The extremes, and for each output what it counts; no counts where there are only extremes."""
     select = scope.select
     if not has_only(select, _AGGREGATE_PARTS):
-        return ()
-    found = []
+        return (), ()
+    extremes: list[Extreme] = []
+    counts: list[Counted | None] = []
     for node in select.expressions:
         call = node.this if isinstance(node, exp.Alias) else node
+        if isinstance(call, exp.Count):
+            counted = _counted(call, scope, schema)
+            if counted is None:
+                return (), ()
+            counts.append(counted)
+            continue
         if not isinstance(call, exp.Max | exp.Min) or call.expressions:
-            return ()
+            return (), ()
         field_id = _column(call.this, scope, schema)
         if field_id is None:
-            return ()
-        found.append(Extreme(field_id, isinstance(call, exp.Max), 1, short_sql(call)))
-    return tuple(found)
+            return (), ()
+        extremes.append(Extreme(field_id, isinstance(call, exp.Max), 1, short_sql(call)))
+        counts.append(None)
+    return tuple(extremes), tuple(counts) if any(counts) else ()
+
+
+def _counted(call: exp.Count, scope: SelectScope, schema: Schema) -> Counted | None:
+    """What ``count(*)``, ``count(1)`` or ``count(column)`` counts, None for any other."""
+    if call.expressions:
+        return None
+    match call.this:
+        case None:
+            return Counted()
+        case exp.Star() as star if not any(star.args.values()):
+            return Counted()
+        case exp.Literal() as literal if not literal.is_string:
+            return Counted()
+        case _:
+            column = _plain_column(call.this, scope, schema)
+            is_value = column is not None and isinstance(column.type, PrimitiveType)
+            return Counted(column.field_id) if column is not None and is_value else None
 
 
 def _column(node: exp.Expr, scope: SelectScope, schema: Schema) -> int | None:
     """The top-level column that an expression is, if bounds can say where its extremes are."""
-    if not isinstance(node, exp.Column):
+    column = _plain_column(node, scope, schema)
+    return None if column is None or not is_ordered(column.type) else column.field_id
+
+
+def _plain_column(node: exp.Expr, scope: SelectScope, schema: Schema) -> NestedField | None:
+    """The top-level column that an expression is."""
+    if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
         return None
     meaning = meaning_of(node, scope)
     if len(meaning.items) != 1 or len(meaning.path) != 1 or not meaning.certain:
         return None
     if meaning.path[0].lower() in scope.aliases and len(node.parts) == 1:
         return None  # ORDER BY prefers what the select list calls so
-    column = find_column(schema, meaning.path[0], node)
-    return None if column is None or not is_ordered(column.type) else column.field_id
+    return find_column(schema, meaning.path[0], node)

@@ -88,13 +88,16 @@ def push_down(
 
 
 def _asks_for_extremes(tree: exp.Expr) -> bool:
-    """Whether it is worth a look: an ORDER BY with a LIMIT, or min and max."""
+    """Whether it is worth a look: an ORDER BY with a LIMIT, min and max, a count with a WHERE."""
     if not isinstance(tree, exp.Select):
         return False
     if tree.args.get("order") is not None:
         return tree.args.get("limit") is not None
-    first = tree.expressions[:1]
-    return any(isinstance(each.unalias(), exp.Max | exp.Min) for each in first)
+    outputs = [each.unalias() for each in tree.expressions]
+    if tree.args.get("where") is None:
+        # Counts of everything are answered elsewhere.
+        return any(isinstance(each, exp.Max | exp.Min) for each in outputs)
+    return all(isinstance(each, exp.Max | exp.Min | exp.Count) for each in outputs)
 
 
 def may_be_pushed(tree: exp.Expr, scopes: Sequence[SelectScope]) -> bool:

@@ -40,15 +40,21 @@ class Extreme(Struct, frozen=True):
 
 
 class Candidate(Struct, frozen=True):
-    """A file that is left: its entry in a manifest, and whether deletes may take rows from it.
+    """A file that is left: its entry in a manifest, and how many rows deletes take from it.
 
-    ``left_out`` holds for every row of it for which the WHERE is not true.
+    ``deleted`` is None where only the delete files know. ``left_out`` holds for every row of it
+    for which the WHERE is not true.
     """
 
     entries: ManifestEntries
     index: int
-    has_deletes: bool
+    deleted: int | None
     left_out: Predicate
+
+    @property
+    def rows(self) -> int:
+        """The rows in the file, deleted ones too; negative where its writer did not say."""
+        return self.entries.record_count[self.index]
 
 
 def is_ordered(value_type: t.IcebergType) -> bool:
@@ -57,13 +63,13 @@ def is_ordered(value_type: t.IcebergType) -> bool:
 
 
 def needless(
-    files: Sequence[Candidate], wanted: Sequence[Extreme], schema: Schema
+    files: Sequence[Candidate], whole: Sequence[bool], wanted: Sequence[Extreme], schema: Schema
 ) -> dict[int, tuple[Extreme, str]]:
     """The positions of files without a row that is wanted, each with a reason.
 
-    Only files without deletes of which the WHERE leaves no row out are sure to bring rows.
+    Only files without deletes that are ``whole`` are sure to bring rows.
     """
-    sure = _sure(files, schema)
+    sure = [each and file.deleted == 0 for each, file in zip(whole, files, strict=True)]
     kept: set[int] = set()
     reasons: dict[int, tuple[Extreme, str]] = {}
     for extreme in wanted:
@@ -112,6 +118,15 @@ def _beyond(
     return found
 
 
+def null_count(file: Candidate, field_id: int) -> int | None:
+    """The NULLs of a column in a file, deleted rows included; None where it is not sure."""
+    rows, index = file.rows, file.index
+    nulls = file.entries.null_value_count(field_id)[index]
+    counted = file.entries.value_count(field_id)[index]
+    is_known = nulls is not None and 0 <= nulls <= rows and counted in (None, rows)
+    return nulls if is_known else None
+
+
 class _Facts(Struct, frozen=True):
     """What encloses the values of a column in one file; ``values`` are surely there."""
 
@@ -123,34 +138,25 @@ class _Facts(Struct, frozen=True):
     @classmethod
     def of(cls, file: Candidate, field_id: int, value_type: t.IcebergType) -> _Facts:
         entries, index = file.entries, file.index
-        rows = entries.record_count[index]
-        nulls = entries.null_value_count(field_id)[index]
+        rows, nulls = file.rows, null_count(file, field_id)
         counted = entries.value_count(field_id)[index]
         low, high = (
             None if raw is None else decode_bound(value_type, raw)
             for raw in (entries.lower_bound(field_id)[index], entries.upper_bound(field_id)[index])
         )
-        known = nulls is not None and 0 <= nulls <= rows and counted in (None, rows)
-        values = rows - nulls if known and nulls is not None else 0
-        all_null = known and nulls == rows > 0 and counted == rows and low is None and high is None
+        values = 0 if nulls is None else rows - nulls
+        all_null = nulls == rows > 0 and counted == rows and low is None and high is None
         return cls(low, high, values, all_null)
 
 
-def _sure(files: Sequence[Candidate], schema: Schema) -> list[bool]:
-    """Whether every row of each file is one that the query sees."""
-    sure = [
-        not file.has_deletes and file.left_out is not ALWAYS_TRUE and _rows(file) > 0
-        for file in files
-    ]
-    for entries, left_out, positions in _by_manifest(files, sure):
+def are_whole(files: Sequence[Candidate], schema: Schema) -> list[bool]:
+    """For each file whether the WHERE leaves none of its rows out."""
+    whole = [file.left_out is not ALWAYS_TRUE and file.rows > 0 for file in files]
+    for entries, left_out, positions in _by_manifest(files, whole):
         mask = metrics_mask(entries, left_out, schema, [files[each].index for each in positions])
         for position in positions:
-            sure[position] = not mask[files[position].index]
-    return sure
-
-
-def _rows(file: Candidate) -> int:
-    return file.entries.record_count[file.index]
+            whole[position] = not mask[files[position].index]
+    return whole
 
 
 def _by_manifest(

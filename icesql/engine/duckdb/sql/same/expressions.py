@@ -119,6 +119,8 @@ class Comparison(Struct, frozen=True):
                 return self._of_unit(node, node.args.get("unit"), node.this, found, _TRUNCATIONS)
             case exp.Extract():
                 return self._of_unit(node, node.this, node.expression, found, _PARTS)
+            case exp.Count():
+                return _only(node, ("this", "big_int")) and self._count(node.this, found)
             case exp.Anonymous():
                 return self._call(found, (node.name.lower(),), node.expressions)
             case exp.Func():
@@ -272,6 +274,15 @@ class Comparison(Struct, frozen=True):
             and len(given) == len(arguments)
             and all(map(self.same, arguments, given))
         )
+
+    def _count(self, counted: exp.Expr | None, found: Node) -> bool:
+        match counted:
+            case None:
+                return self._call(found, ("count_star",), ())
+            case exp.Star() as star:
+                return not any(star.args.values()) and self._call(found, ("count_star",), ())
+            case _:
+                return self._call(found, ("count",), [counted])
 
     def _of_unit(
         self,
