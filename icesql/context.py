@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, cast
 
 from msgspec import Struct, field
 
@@ -70,7 +70,7 @@ class Errand(Generic[T]):
             raise
         if self._error is not None:
             raise self._error
-        return self._value  # type: ignore[return-value]
+        return cast("T", self._value)
 
     def leave(self) -> None:
         """Wait no more."""

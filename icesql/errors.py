@@ -101,6 +101,7 @@ class _InSql(Error):
     offset: int | None
     position: tuple[int, int] | None
 
+    # Others are given their line; here the position says it, and there is nothing to set.
     @property
     def line(self) -> int | None:  # type: ignore[override]
         """The line, from 1."""

@@ -61,6 +61,7 @@ def _content(file: str) -> dict[str, Any]:
         for token in yaml.scan(text):
             if isinstance(token, yaml.AliasToken | yaml.AnchorToken):
                 raise CatalogError(f"{_FILE} cannot be read: anchors and aliases are not supported")
+        # BaseLoader makes nothing but texts, lists and dicts: no tag of YAML makes an object.
         content = yaml.load(text, Loader=yaml.BaseLoader)
     except (yaml.YAMLError, ValueError, OSError, RecursionError) as error:
         first = " ".join(redact(str(error), {}).split())

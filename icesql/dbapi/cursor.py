@@ -280,7 +280,7 @@ class Cursor:
                 yield
         except (InterfaceError, QueryCancelledError):
             raise
-        except Exception as error:
+        except Exception as error:  # whatever an engine raises when its result goes away
             if self.closed:
                 raise InterfaceError("the cursor was closed while in use") from error
             raise

@@ -14,7 +14,7 @@ import time
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, cast
 
 from icesql.context import QueryContext
 from icesql.engine.memory_watch import MemoryWatch
@@ -119,7 +119,7 @@ class Worker:
             finally:
                 # The error refers to this frame, which would keep the error alive.
                 del call
-        return call.value  # type: ignore[return-value]
+        return cast("T", call.value)
 
     def _stop(self, call: _Call[Any], query: QueryContext, seconds: float) -> None:
         query.cancel.set()

@@ -18,7 +18,7 @@ def without_secrets(properties: Mapping[str, Any]) -> Iterator[None]:
     """Errors raised in the block, and the exceptions behind them, contain no secret."""
     try:
         yield
-    except Exception as error:
+    except Exception as error:  # each goes on, whatever it is, once it is clean
         clean(error, properties)
         raise
 

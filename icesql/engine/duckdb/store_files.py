@@ -131,7 +131,7 @@ class StoreFiles:
 
         find = self.find
 
-        class _FileSystem(AbstractFileSystem):  # type: ignore[misc]
+        class _FileSystem(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no types
             protocol = SCHEME
             cachable = False
 

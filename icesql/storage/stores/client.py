@@ -131,7 +131,7 @@ class StoreClient:
                 return int(obstore.head(self._store, key)["size"])
             except FileNotFoundError:
                 raise
-            except Exception:
+            except Exception:  # of any kind: the GET says what is wrong, in its own exception
                 # A refused HEAD has no body that could say why.
                 return int(obstore.get(self._store, key, options={"range": (0, 1)}).meta["size"])
 
@@ -164,7 +164,7 @@ class StoreClient:
                 found = attempt()
             except Error:
                 raise
-            except Exception as error:
+            except Exception as error:  # obstore's own, and Python's where it has one
                 needed = _ACTIONS[action] if uri.startswith("s3") else ""
                 failure = error.failure if isinstance(error, _Failed) else failure_of(error, needed)
                 if not self._may_try_again(failure, attempts, left):

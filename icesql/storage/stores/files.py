@@ -9,6 +9,7 @@ import threading
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.context import QueryContext
@@ -132,7 +133,7 @@ class StoredFile:
         for part in parts:
             if part not in self._pending:
                 self._pending[part] = request_pool().submit(
-                    lambda request, part=part: self._fetched(part, request),  # type: ignore[misc]
+                    partial(self._fetched, part),
                     part[1] - part[0],
                     self._query,
                 )

@@ -6,7 +6,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, cast
 
 from icesql.context import QueryContext
 from icesql.errors import OperationalError, QueryCancelledError
@@ -58,7 +58,7 @@ class Request(Generic[T]):
                 raise QueryCancelledError("the query has ended")
         if self._error is not None:
             raise self._error
-        return self._value  # type: ignore[return-value]
+        return cast("T", self._value)
 
 
 class RequestPool:

@@ -16,6 +16,7 @@ from icesql.engine.duckdb.relations.relation import Relation, stored_name
 from icesql.engine.duckdb.types import literal, quoted
 from icesql.iceberg.metadata_columns import CHANGE_COLUMNS, FILE, POS, ROW_ID
 from icesql.iceberg.schema import Schema
+from icesql.iceberg.types import NestedField
 from icesql.scan.changes import ChangePlan, CommitFiles, commit_columns
 from icesql.scan.tasks.task import FileScanTask, ScanContext
 
@@ -94,9 +95,9 @@ class _Parts:
         columns = Schema((*self._schema.fields, *CHANGE_COLUMNS))
         return f"SELECT *, 0 AS {_ORDINAL} FROM ({empty_relation(columns).sql})"
 
-    def _rows(self, tasks: Sequence[FileScanTask], *more: object) -> str:
+    def _rows(self, tasks: Sequence[FileScanTask], *more: NestedField) -> str:
         columns = (*self._schema.fields, *more)
-        relation = self._read(replace(self._context, projection=Schema(columns)), tasks)  # type: ignore[arg-type]
+        relation = self._read(replace(self._context, projection=Schema(columns)), tasks)
         self.parameters |= relation.parameters
         self.registered |= relation.registered
         return relation.sql
