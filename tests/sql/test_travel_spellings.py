@@ -82,7 +82,7 @@ def test_a_spelling_means_its_snapshot(
         ("shop.orders.branch_nothing", 'branch or tag "nothing" not found'),
         ("shop.orders.branch_audit VERSION AS OF 'opening'", "two versions of one table"),
         ("shop.order.branch_audit", 'did you mean "shop.orders"'),
-        ("(SELECT 1)@opening", "."),
+        ("(SELECT 1)@opening", "time travel on a subquery"),
     ],
 )
 def test_what_means_no_snapshot_is_an_error(
@@ -90,3 +90,39 @@ def test_what_means_no_snapshot_is_an_error(
 ) -> None:
     with pytest.raises(icesql.Error, match=told):
         made[0].execute(f"SELECT count(*) FROM {table}")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "time"),
+    [
+        # Spark gives the clock of a zone, DuckDB's AT TIME ZONE the instant of a clock.
+        ("spark", "from_utc_timestamp('2100-01-01', 'Asia/Tokyo')"),
+        ("spark", "to_utc_timestamp('2100-01-01', 'Asia/Tokyo')"),
+        # Trino reads a clock in the session's zone first.
+        ("trino", "TIMESTAMP '2100-01-01 00:00:00' AT TIME ZONE 'Asia/Tokyo'"),
+        ("trino", "current_timestamp AT TIME ZONE 'Asia/Tokyo'"),
+        ("snowflake", "CONVERT_TIMEZONE('UTC', 'Asia/Tokyo', '2100-01-01'::timestamp_ntz)"),
+    ],
+)
+@pytest.mark.parametrize("words", ["FOR TIMESTAMP AS OF", "FOR TIMESTAMP BEFORE"])
+def test_a_time_that_means_another_instant_to_duckdb_is_refused(
+    warehouse: Path, dialect: str, time: str, words: str
+) -> None:
+    with (
+        icesql.connect(warehouse=str(warehouse), dialect=dialect) as connection,
+        pytest.raises((icesql.UnsupportedSqlError, icesql.SqlSyntaxError)) as caught,
+    ):
+        connection.execute(f"SELECT count(*) FROM shop.orders {words} {time}")
+    assert "TIMEZONE(" not in str(caught.value).replace(time, "")  # the user's own words
+
+
+@pytest.mark.parametrize("words", ["FOR TIMESTAMP AS OF", "FOR TIMESTAMP BEFORE"])
+@pytest.mark.parametrize(
+    "time",
+    ["add_months(DATE '2100-01-31', 1)", "date_trunc('MM', TIMESTAMP '2100-01-31')",
+     "date_sub(DATE '2100-01-31', 1)", "to_date('2100-01-01')", "dateadd(DAY, 1, DATE '2100-01-01')"],
+)  # fmt: skip
+def test_times_in_sparks_words(warehouse: Path, words: str, time: str) -> None:
+    with icesql.connect(warehouse=str(warehouse), dialect="spark") as connection:
+        found = connection.execute(f"SELECT count(*) FROM shop.orders {words} {time}").fetchall()
+    assert found == [(39,)]

@@ -26,6 +26,7 @@ from icesql.query.constants.time_units import (
     shift,
     unit_name,
 )
+from icesql.sql.parser.writing import TRANSLATED
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
@@ -61,7 +62,10 @@ def fold_instant(travel: AtTime, query: QueryContext) -> int:
             raise NotConstant(f"{node.sql()} is an interval, not a point in time")
         instant = folder.instant(value)
     except NotConstant as reason:
-        raise SqlSyntaxError(str(reason), offset=travel.offset) from None
+        problem = str(reason)
+        if node.meta.get(TRANSLATED):  # whose own words are not the user's
+            problem = f"{travel.text} is not a constant time that can be folded; {TIME_SHAPE}"
+        raise SqlSyntaxError(problem, offset=travel.offset) from None
     except (OverflowError, ValueError, InvalidOperation) as error:
         problem = f"{node.sql()} lies outside the years 1 to 9999"
         raise SqlSyntaxError(problem, offset=travel.offset) from error

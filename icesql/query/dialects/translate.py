@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, cast
 
 from msgspec.structs import replace
 from sqlglot import exp
@@ -11,8 +11,9 @@ from sqlglot import exp
 from icesql.errors import UnsupportedSqlError
 from icesql.iceberg.schema import Schema
 from icesql.sql.parser.writing import TRANSLATED
+from icesql.sql.positions import unsupported
 from icesql.sql.statement import Query, TableReference
-from icesql.sql.time_travel import AtTime
+from icesql.sql.time_travel import AtTime, Before
 
 SPARK: Final = "spark"
 
@@ -34,10 +35,29 @@ def translate(tree: exp.Expr, schemas: Sequence[Schema], dialect: str, timezone:
 
 
 def translated_travels(statement: Query, timezone: str) -> tuple[TableReference, ...]:
-    """The references of a statement, the expressions of their times in DuckDB's meaning."""
+    """The references of a statement, the expressions of their times in DuckDB's meaning.
+
+    Raises UnsupportedSqlError for AT TIME ZONE, which gives Trino an instant, DuckDB a clock time.
+    """
+    if statement.translated:
+        for each in statement.references:
+            _check_zones(each)
     if statement.translated != SPARK:
         return statement.references
     return tuple(_translated_travel(each, timezone) for each in statement.references)
+
+
+def _check_zones(reference: TableReference) -> None:
+    changes = reference.changes
+    travels = (reference.travel,) if changes is None else (changes.start, changes.end)
+    for each in travels:
+        travel = each.travel if isinstance(each, Before) else each
+        if isinstance(travel, AtTime) and travel.expression.find(exp.AtTimeZone, exp.FromTimeZone):
+            raise unsupported(
+                "AT TIME ZONE in a time to travel to",
+                travel.offset,
+                "write the zone into the text: TIMESTAMP '2026-01-31 12:00:00 Europe/Vienna'",
+            )
 
 
 def _translated_travel(reference: TableReference, timezone: str) -> TableReference:
@@ -47,10 +67,14 @@ def _translated_travel(reference: TableReference, timezone: str) -> TableReferen
     from icesql.query.dialects.spark.scope import Scope
 
     travel = reference.travel
+    if isinstance(travel, Before) and isinstance(travel.travel, AtTime):
+        inner = _translated_travel(replace(reference, travel=travel.travel), timezone).travel
+        return replace(reference, travel=Before(cast("AtTime", inner)))
     if not isinstance(travel, AtTime) or not travel.expression.find(exp.Func, exp.Interval):
         return reference
     try:
         found = Expressions(Scope(), Queries((), timezone)).of(travel.expression.copy())
     except UnsupportedSqlError:
         return reference  # folding knows sqlglot's own nodes, and refuses what it does not know
+    found.node.meta[TRANSLATED] = True
     return replace(reference, travel=replace(travel, expression=found.node))

@@ -42,6 +42,8 @@ _NO_CALL_AFTER: Final = frozenset(
         TokenType.DOT,
     }
 )
+# Words of time travel: TIMESTAMP AS OF date_sub(…), FOR TIMESTAMP BEFORE date_sub(…).
+_BEFORE_TIMES: Final = frozenset({"OF", "BEFORE"})
 _QUERIES: Final = frozenset({TokenType.SELECT, TokenType.WITH, TokenType.VALUES, TokenType.L_PAREN})
 
 
@@ -63,7 +65,7 @@ def hide_calls(tokens: Sequence[Token], dialect: Dialect) -> list[Token]:
             continue
         before = tokens[at - 1].token_type if at else None
         after = tokens[at + 2].token_type if at + 2 < len(tokens) else None
-        if before in _NO_CALL_AFTER:
+        if before in _NO_CALL_AFTER and tokens[at - 1].text.upper() not in _BEFORE_TIMES:
             # "FROM t LATERAL VIEW explode(…)": what stands before is a keyword to Spark.
             continue
         if after in _QUERIES and token.text.upper() in _WORDS:
