@@ -239,9 +239,10 @@ def _scan_lines(scan: Mapping[str, Any]) -> Iterator[str]:
         yield f"  delete manifests: {_counts(scan['delete_manifests'])}"
     yield from _skipped_lines(scan["skipped"], "manifest")
     files = scan["data_files"]
-    yield f"  data files: {files['kept']:,} kept, {files['skipped']:,} skipped"
-    if scan["counted"]["files"]:
-        yield f"    counted from metadata: {scan['counted']['files']:,} of those skipped"
+    counted = scan["counted"]["files"]
+    from_metadata = f", {counted:,} counted from metadata" if counted else ""
+    skipped = files["skipped"] - counted
+    yield f"  data files: {files['kept']:,} kept, {skipped:,} skipped{from_metadata}"
     yield from _skipped_lines(scan["skipped"], "file")
     deletes = scan["delete_files"]
     if deletes["kept"] or deletes["skipped"]:
@@ -281,6 +282,9 @@ def _counts(counts: Mapping[str, int]) -> str:
 def _skipped_lines(skipped: Sequence[Mapping[str, str]], kind: str) -> Iterator[str]:
     records = [each for each in skipped if each["kind"] == kind]
     for each in records[:MOST_SKIPPED]:
+        if each["stage"] == "count":
+            yield f"    counted {each['path']} from metadata: {each['reason']}"
+            continue
         why = f"{each['predicate']}; {each['reason']}"
         yield f"    skipped {each['path']} by {each['stage']}: {why}"
     if len(records) > MOST_SKIPPED:

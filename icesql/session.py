@@ -187,12 +187,14 @@ class Session:
     def _explain(self, statement: Explain, query: QueryContext) -> Outcome:
         from icesql.explain import explain, measure
         from icesql.query.bind import bind
+        from icesql.query.metadata_answers import with_counts
         from icesql.scan.limits import check_limits
         from icesql.scan.planner import plan
 
         started = time.perf_counter()
         on_spark = _is_for_spark(statement.query, query)
         bound = bind(statement.query, self.names, query, self._mark(query), on_spark=on_spark)
+        bound = bound if bound.spark is not None else with_counts(bound)
         bind_seconds = time.perf_counter() - started
         plans = [plan(replace(scan, explain=True), query) for scan in bound.scans]
         choice, measured = choose_engine(plans, query.settings), None

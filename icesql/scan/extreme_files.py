@@ -68,7 +68,10 @@ def needed_files(files: tuple[FileScanTask, ...], walk: Walk) -> Needed:
         }
         counts = tuple(map(sum, zip(*counted.values(), strict=True)))
         gone = {
-            position: ("count", f"all its {candidates[position].rows:,} rows count")
+            position: (
+                "",
+                f"{candidates[position].rows - (candidates[position].deleted or 0):,} rows",
+            )
             for position in counted
         }
     if not gone:
