@@ -1,0 +1,157 @@
+"""Catalog servers and stores that others wrote, started where they are on this machine.
+
+Environment: ``ICESQL_ICEBERG_REST`` is a folder with the jars of Iceberg's REST fixture,
+``ICESQL_NESSIE`` the runnable jar of Nessie, ``ICESQL_JAVA`` the java that runs it (21 and newer;
+without it the one on the PATH), ``ICESQL_VERSITYGW`` the S3 server versitygw. PostgreSQL is found
+on the PATH. ``tests/campaigns/real_servers.py`` installs them all.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+KEYS = {"s3.access-key-id": "AKIDICESQLICESQLICES", "s3.secret-access-key": "only-for-this-test-xx"}
+_SECONDS = 120.0
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+@contextmanager
+def started(command: list[str], port: int, folder: Path, **environment: str) -> Iterator[None]:
+    """A server runs in the block; it has started once it listens on ``port``."""
+    log = folder / "server.log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            cwd=folder,
+            env={**os.environ, **environment},
+        )
+    try:
+        until = time.monotonic() + _SECONDS
+        while not _listens(port):
+            if process.poll() is not None or time.monotonic() > until:
+                raise AssertionError(f"{command[0]} did not start: {log.read_text()[-2000:]}")
+            time.sleep(0.1)
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        return False
+    return True
+
+
+def wanted(variable: str) -> str:
+    """The path in a variable of the environment; skips the test without one."""
+    path = os.environ.get(variable)
+    if not path:
+        pytest.skip(f"{variable} is not set: see tests/campaigns/real_servers.py")
+    if not os.path.exists(path):
+        raise AssertionError(f"{variable} leads nowhere: {path}")
+    return path
+
+
+@contextmanager
+def iceberg_rest(folder: Path) -> Iterator[str]:
+    """Iceberg's own REST fixture over a SQLite catalog; the URI."""
+    jars, port = wanted("ICESQL_ICEBERG_REST"), free_port()
+    command = ["java", "-Xmx256m", "-cp", f"{jars}/*", "org.apache.iceberg.rest.RESTCatalogServer"]
+    environment = {
+        "CATALOG_URI": f"jdbc:sqlite:{folder}/catalog.db",
+        "CATALOG_WAREHOUSE": str(folder / "warehouse"),
+        "CATALOG_REST_PORT": str(port),
+    }
+    with started(command, port, folder, **environment):
+        yield f"http://127.0.0.1:{port}"
+
+
+@contextmanager
+def versitygw(folder: Path) -> Iterator[dict[str, str]]:
+    """An S3 server that checks signatures, with the bucket ``lake``; its FileIO properties."""
+    binary, port = wanted("ICESQL_VERSITYGW"), free_port()
+    (folder / "root" / "lake").mkdir(parents=True)
+    command = [binary, "--port", f"127.0.0.1:{port}", "posix", str(folder / "root")]
+    keys = {
+        "ROOT_ACCESS_KEY": KEYS["s3.access-key-id"],
+        "ROOT_SECRET_KEY": KEYS["s3.secret-access-key"],
+    }
+    with started(command, port, folder, **keys):
+        yield {
+            **KEYS,
+            "s3.endpoint": f"http://127.0.0.1:{port}",
+            "s3.region": "us-east-1",
+            "s3.path-style-access": "true",
+        }
+
+
+@contextmanager
+def nessie(folder: Path, store: dict[str, str]) -> Iterator[str]:
+    """Nessie's REST catalog, whose warehouse is in ``store``; the URI."""
+    jar, port, management = wanted("ICESQL_NESSIE"), free_port(), free_port()
+    s3 = "nessie.catalog.service.s3.default-options"
+    properties = {
+        "quarkus.http.host": "127.0.0.1",
+        "quarkus.http.port": port,
+        "quarkus.management.host": "127.0.0.1",
+        "quarkus.management.port": management,
+        "nessie.version.store.type": "IN_MEMORY",
+        "nessie.catalog.default-warehouse": "lake",
+        "nessie.catalog.warehouses.lake.location": "s3://lake/nessie",
+        f"{s3}.endpoint": store["s3.endpoint"],
+        f"{s3}.region": store["s3.region"],
+        f"{s3}.path-style-access": "true",
+        f"{s3}.access-key": "urn:nessie-secret:quarkus:keys",
+        "keys.name": store["s3.access-key-id"],
+        "keys.secret": store["s3.secret-access-key"],
+    }
+    given = [f"-D{name}={value}" for name, value in properties.items()]
+    java = os.environ.get("ICESQL_JAVA") or "java"
+    with started([java, "-Xmx700m", *given, "-jar", jar], port, folder):
+        yield f"http://127.0.0.1:{port}/iceberg"
+
+
+@contextmanager
+def postgresql() -> Iterator[str]:
+    """A PostgreSQL server of its own; the URI of an empty database."""
+    if shutil.which("initdb") is None or shutil.which("postgres") is None:
+        pytest.skip("PostgreSQL's initdb and postgres are not on the PATH")
+    pytest.importorskip("psycopg2", reason="psycopg2, of the extra sql-postgres, is missing")
+    port = free_port()
+    # It refuses to run as root.
+    user = ["setpriv", "--reuid=nobody", "--clear-groups"] if os.geteuid() == 0 else []
+    with tempfile.TemporaryDirectory(prefix="icesql-postgres-") as name:
+        folder = Path(name)
+        folder.chmod(0o777)
+        place = folder / "data"
+        initdb = [*user, "initdb", "-D", str(place), "-U", "me", "-A", "trust", "-E", "UTF8"]
+        subprocess.run(initdb, check=True, capture_output=True, cwd=folder)
+        command = [*user, "postgres", "-D", str(place), "-p", str(port), "-h", "127.0.0.1"]
+        with started([*command, "-k", str(place)], port, folder):
+            yield f"postgresql://me@127.0.0.1:{port}/postgres"

@@ -1,0 +1,193 @@
+"""Tables that PyIceberg makes in catalogs of real servers, read by icesql."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import icesql
+from icesql.errors import StorageError, TableNotFoundError, UnsupportedTableError
+from tests.catalog import real_servers
+
+FIRST = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "s": ["x", "y", "z"]})
+SERVERS = ["iceberg", "nessie", "postgresql"]
+
+
+class Place:
+    """A catalog: ``foreign`` is PyIceberg's, ``properties`` open it for both."""
+
+    def __init__(self, kind: str, properties: dict[str, str]) -> None:
+        from pyiceberg.catalog import load_catalog
+
+        self.kind, self.properties = kind, properties
+        # icesql finds the driver that is installed, SQLAlchemy takes its own default.
+        uri = properties["uri"].replace("postgresql://", "postgresql+psycopg2://")
+        self.foreign = load_catalog("lake", **{**properties, "uri": uri})
+
+    def connect(self, **changed: str) -> icesql.Connection:
+        given = {**self.properties, **changed}
+        return icesql.connect("lake", uri=given.pop("uri"), properties=given)
+
+    def table(self, *name: str) -> Any:
+        for length in range(1, len(name)):
+            self.foreign.create_namespace_if_not_exists(name[:length])
+        made = self.foreign.create_table(name, schema=FIRST.schema)
+        made.append(FIRST)
+        return made
+
+
+@pytest.fixture(scope="module", params=SERVERS)
+def place(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Place]:
+    """A catalog of each server that is on this machine."""
+    with ExitStack() as stack:
+        folder = tmp_path_factory.mktemp(request.param)
+        match request.param:
+            case "iceberg":
+                uri = stack.enter_context(real_servers.iceberg_rest(folder))
+                properties = {"type": "rest", "uri": uri}
+            case "nessie":
+                real_servers.wanted("ICESQL_NESSIE")
+                (folder / "s3").mkdir()
+                store = stack.enter_context(real_servers.versitygw(folder / "s3"))
+                uri = stack.enter_context(real_servers.nessie(folder, store))
+                properties = {"type": "rest", "uri": uri, **store}
+            case _:
+                uri = stack.enter_context(real_servers.postgresql())
+                properties = {"type": "sql", "uri": uri, "warehouse": f"file://{folder}/warehouse"}
+        yield Place(request.param, properties)
+
+
+def test_tables_in_namespaces_of_every_depth(place: Place) -> None:
+    names = [("one", "t"), ("one", "two", "t"), ("one", "two", "three", "t"), ("ü x", "t 1")]
+    if place.kind == "postgresql":
+        names = [("one", "t"), ("ü x", "t 1")]
+    for name in names:
+        place.table(*name)
+    with place.connect() as connection:
+        shown = {row[0] for row in connection.execute("SHOW TABLES").fetchall()}
+        assert {".".join(name) for name in names} <= shown
+        for name in names:
+            quoted = ".".join(f'"{part}"' for part in name)
+            rows = connection.execute(f"SELECT * FROM {quoted} ORDER BY id").fetchall()
+            assert rows == [(1, "x"), (2, "y"), (3, "z")]
+        with pytest.raises(TableNotFoundError):
+            connection.execute("SELECT * FROM one.nope")
+
+
+def test_what_is_committed_is_seen(place: Place) -> None:
+    table = place.table("seen", "t")
+    with place.connect() as connection:
+        assert connection.execute("SELECT count(*) FROM seen.t").fetchall() == [(3,)]
+        table.append(FIRST)
+        assert connection.execute("SELECT count(*) FROM seen.t").fetchall() == [(6,)]
+        table.delete("id = 2")
+        rows = connection.execute("SELECT id, s FROM seen.t ORDER BY ALL").fetchall()
+        assert rows == [(1, "x"), (1, "x"), (3, "z"), (3, "z")]
+        table.overwrite(FIRST)
+        assert connection.execute("SELECT sum(id) FROM seen.t").fetchall() == [(6,)]
+        place.foreign.drop_table(("seen", "t"))
+        with pytest.raises(TableNotFoundError):
+            connection.execute("SELECT count(*) FROM seen.t")
+
+
+def test_evolution_and_time_travel(place: Place) -> None:
+    if place.kind == "nessie":
+        pytest.skip("Nessie 0.99 refuses PyIceberg's change of schema, and keeps one snapshot")
+    from pyiceberg.types import LongType
+
+    table = place.table("travel", "t")
+    first = table.current_snapshot().snapshot_id
+    table.manage_snapshots().create_tag(first, "v1").commit()
+    with table.update_schema() as update:
+        update.add_column("extra", LongType())
+        update.rename_column("s", "name")
+    table.refresh()
+    more = {"id": pa.array([4], pa.int64()), "name": ["w"], "extra": pa.array([7], pa.int64())}
+    table.append(pa.table(more))
+    for changed in ({}, {"snapshot-loading-mode": "refs"}, {"rest-page-size": "1"}):
+        with place.connect(**changed) as connection:
+            sql = "SELECT * FROM travel.t ORDER BY id"
+            rows = connection.execute(sql).fetchall()
+            assert rows == [(1, "x", None), (2, "y", None), (3, "z", None), (4, "w", 7)]
+            for version in (str(first), "'v1'"):
+                sql = f"SELECT * FROM travel.t VERSION AS OF {version} ORDER BY id"
+                assert connection.execute(sql).fetchall() == [(1, "x"), (2, "y"), (3, "z")]
+            assert len(connection.execute("SHOW SNAPSHOTS FROM travel.t").fetchall()) == 2
+
+
+def test_a_view_is_refused_by_name(place: Place) -> None:
+    if place.kind == "postgresql":
+        pytest.skip("a catalog of PyIceberg's has no views")
+    import requests
+
+    place.foreign.create_namespace_if_not_exists(("views",))
+    with place.connect() as connection:
+        connection.execute("SHOW TABLES").fetchall()
+        prefix = "main/" if place.kind == "nessie" else ""
+        said = {"type": "sql", "sql": "SELECT 1 AS id", "dialect": "spark"}
+        version = {
+            "version-id": 1, "timestamp-ms": 1700000000000, "schema-id": 0, "summary": {},
+            "representations": [said], "default-namespace": ["views"],
+        }  # fmt: skip
+        column = {"id": 1, "name": "id", "type": "int", "required": False}
+        schema = {"type": "struct", "schema-id": 0, "fields": [column]}
+        body = {"name": "v", "schema": schema, "view-version": version, "properties": {}}
+        url = f"{place.properties['uri']}/v1/{prefix}namespaces/views/views"
+        requests.post(url, json=body, timeout=30).raise_for_status()
+        with pytest.raises(
+            UnsupportedTableError, match=r"views of a catalog in table \"views\.v\""
+        ):
+            connection.execute("SELECT * FROM views.v")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The properties of a store that checks signatures."""
+    with real_servers.versitygw(tmp_path_factory.mktemp("store")) as properties:
+        yield properties
+
+
+@pytest.mark.parametrize(
+    ("changed", "path", "told"),
+    [
+        ({"s3.secret-access-key": "wrong-secret-of-mine"}, "s3://lake/t", "SignatureDoesNotMatch"),
+        (
+            {"s3.access-key-id": "AKIDNOBODYNOBODYNOBO"},
+            "s3://lake/t",
+            "No user exists|InvalidAccessKeyId",
+        ),
+        ({}, "s3://nowhere/t", "NoSuchBucket"),
+    ],
+)
+def test_a_store_says_why_it_refuses(
+    store: dict[str, str], changed: dict[str, str], path: str, told: str
+) -> None:
+    with (
+        icesql.connect(properties={**store, **changed}) as connection,
+        pytest.raises(StorageError, match=told) as caught,
+    ):
+        connection.execute(f"SELECT * FROM iceberg_scan('{path}')")
+    text = str(caught.value)
+    assert path in text
+    assert not any(value in text for name, value in {**store, **changed}.items() if "key" in name)
+
+
+def test_a_table_by_path_in_a_real_store(store: dict[str, str], tmp_path: Path) -> None:
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    given = {"uri": f"sqlite:///{tmp_path}/c.db", "warehouse": "s3://lake/w", **store}
+    foreign = SqlCatalog("lake", **given)
+    foreign.create_namespace("a")
+    table = foreign.create_table("a.t", schema=FIRST.schema)
+    table.append(FIRST)
+    with icesql.connect(properties=store) as connection:
+        for path in (table.location(), table.metadata_location):
+            sql = f"SELECT count(*), max(s) FROM iceberg_scan('{path}') WHERE id > 1"
+            assert connection.execute(sql).fetchall() == [(2, "z")]
