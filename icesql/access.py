@@ -21,7 +21,8 @@ class Access(Struct, frozen=True):
     """The arguments of ``connect`` that pin a connection, checked and normalised.
 
     ``locked``: names of the settings that SET and RESET cannot change. ``tables_by_path`` and
-    ``files``: whether SQL may name paths, or the roots below which it may. ``catalogs``: names
+    ``files``: whether SQL may name paths, or the roots below which it may; ``copy_to``: the same
+    for the files that COPY writes. ``catalogs``: names
     that SQL may open beside the connection's own catalog, None for all that are configured.
     ``confine``: the roots that every path in a table's metadata must lie below; True for the
     table's own folder, False for no limit. ``read_only``: whether statements that change tables
@@ -32,6 +33,7 @@ class Access(Struct, frozen=True):
     tables_by_path: bool | Roots = True
     catalogs: frozenset[str] | None = None
     files: bool | Roots = False
+    copy_to: bool | Roots = False
     confine: bool | Roots = False
     read_only: bool = False
 
@@ -43,6 +45,7 @@ class Access(Struct, frozen=True):
         tables_by_path: bool | Place | Iterable[Place] | None = None,
         catalogs: str | Iterable[str] | None = None,
         files: bool | Place | Iterable[Place] | None = None,
+        copy_to: bool | Place | Iterable[Place] | None = None,
         confine: bool | Place | Iterable[Place] | None = None,
         read_only: bool | None = None,
         service: bool = False,
@@ -61,7 +64,8 @@ class Access(Struct, frozen=True):
                 "tables_by_path", not service if tables_by_path is None else tables_by_path
             ),
             catalogs=frozenset() if service and catalogs is None else allowed_catalogs,
-            files=_files(False if files is None else files),
+            files=_files("files", False if files is None else files),
+            copy_to=_files("copy_to", False if copy_to is None else copy_to),
             confine=_confine(service if confine is None else confine),
             read_only=_flag("read_only", service if read_only is None else read_only),
         )
@@ -101,10 +105,11 @@ def _roots(argument: str, places: bool | Place | Iterable[Place]) -> bool | Root
     return roots if roots.texts else False
 
 
-def _files(places: bool | Place | Iterable[Place]) -> bool | Roots:
-    roots = _roots("files", places)
+def _files(argument: str, places: bool | Place | Iterable[Place]) -> bool | Roots:
+    roots = _roots(argument, places)
     if isinstance(roots, Roots) and roots.remote:
-        raise ProgrammingError("files: the engine reads files of this machine only")
+        verb = "reads" if argument == "files" else "writes"
+        raise ProgrammingError(f"{argument}: the engine {verb} files of this machine only")
     return roots
 
 

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Sequence
 from typing import Any, Final
 
-# What ``repl.render`` writes.
-FORMATS: Final = ("table", "csv", "json", "jsonl", "markdown")
+# What ``repl.results`` writes; the last two are for files.
+FORMATS: Final = ("table", "csv", "tsv", "json", "jsonl", "markdown", "parquet", "arrow")
 
 _DESCRIPTION = """\
 SQL SELECT with time travel on Apache Iceberg tables.
@@ -30,6 +30,8 @@ def read_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error(f"unexpected argument {options.directory!r}")
     if options.command is not None and (options.statements or options.file):
         parser.error(f"{options.command} takes neither -c nor -f")
+    if options.overwrite and options.output in (None, "-"):
+        parser.error("--overwrite goes with --output FILE")
     if options.command == "cache" and options.directory not in (None, "clear"):
         parser.error(f"cache takes the word clear, not {options.directory!r}")
     return options
@@ -79,7 +81,13 @@ def _parser() -> argparse.ArgumentParser:
         "users see a command line: secrets belong in .pyiceberg.yaml or the environment",
     )
     how = parser.add_argument_group("how to run it")
-    how.add_argument("--format", default="table", choices=FORMATS, help="of results (table)")
+    how.add_argument(
+        "--format", choices=FORMATS, help="of results (by the ending of --output, else table)"
+    )
+    how.add_argument(
+        "-o", "--output", metavar="FILE", help="write the result to a file; - is standard output"
+    )
+    how.add_argument("--overwrite", action="store_true", help="replace the file of --output")
     how.add_argument("--dialect", metavar="NAME", help="of the SQL: spark, trino, … (icesql)")
     how.add_argument("--timezone", metavar="ZONE", help="of the session (UTC)")
     how.add_argument(
@@ -133,6 +141,13 @@ def _add_access(parser: argparse.ArgumentParser) -> None:
         help="local files below this folder may be read; may be repeated",
     )
     access.add_argument(
+        "--copy-to",
+        action="append",
+        metavar="ROOT",
+        help="COPY may write files below this folder; may be repeated; "
+        "anywhere if none of these options is given",
+    )
+    access.add_argument(
         "--confine",
         nargs="?",
         const=True,
@@ -147,15 +162,19 @@ def _add_access(parser: argparse.ArgumentParser) -> None:
 def access_arguments(options: argparse.Namespace) -> dict[str, Any]:
     """What the SQL may do, as ``connect`` takes it."""
     locked, catalogs, confine = options.locked, options.catalogs, options.confine
-    return {
+    given = {
         "service": options.service,
         "locked": _listed(locked) if isinstance(locked, str) else locked,
         "tables_by_path": options.tables_by_path,
         "catalogs": None if catalogs is None else _listed(catalogs),
         "files": options.files,
+        "copy_to": options.copy_to,
         "confine": True if confine == [True] else confine,
         "read_only": options.read_only,
     }
+    if not options.service and all(value in (None, False) for value in given.values()):
+        given["copy_to"] = True  # whoever types the command may write files anyway
+    return given
 
 
 def _listed(text: str) -> list[str]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from icesql.dbapi.connection import Connection
     from icesql.dbapi.cursor import Cursor
-    from icesql.repl.render import Style
+    from icesql.repl.results import Target
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -82,7 +82,7 @@ def _run(options: argparse.Namespace) -> int:
             if script is None:
                 from icesql.repl.shell import Shell
 
-                return Shell(connection, output_format=options.format).run()
+                return Shell(connection, output_format=options.format or "table").run()
             return _run_script(connection, script, options)
     except (BrokenPipeError, KeyboardInterrupt, SystemExit):
         raise
@@ -170,13 +170,26 @@ def _connect(options: argparse.Namespace) -> Connection:
 
 
 def _run_script(connection: Connection, script: str, options: argparse.Namespace) -> int:
+    from icesql.repl.results import File, Screen, format_for
+
+    name, path = format_for(options.output, options.format), options.output
+    if path in (None, "-"):
+        return _run_statements(connection, script, options, Screen(name))
+    with File(name, path, overwrite=options.overwrite) as target:
+        code = _run_statements(connection, script, options, target)
+        if code == OK:
+            target.finish()
+    return code
+
+
+def _run_statements(
+    connection: Connection, script: str, options: argparse.Namespace, target: Target
+) -> int:
     number = 1  # of the statement that runs
     try:
         cursors = connection.execute_script(script)
         while (cursor := next(cursors, None)) is not None:
-            if number > 1 and cursor.description and options.format in ("table", "markdown"):
-                Output(sys.stdout).write("\n")
-            _show(cursor, options)
+            _show(cursor, options, target)
             number += 1
     except Error as error:
         if options.file in (None, "-") or options.debug or isinstance(error, InternalError):
@@ -208,30 +221,17 @@ def _place(script: str, number: int, error: Error, options: argparse.Namespace) 
     return f"{options.file}, line {line}, statement {number} of {len(texts)}"
 
 
-def _show(cursor: Cursor, options: argparse.Namespace) -> None:
+def _show(cursor: Cursor, options: argparse.Namespace, target: Target) -> None:
     for note in cursor.notes:
         say(f"note: {one_line(note)}")
     count = None
-    out = Output(sys.stdout, options.format)
     if cursor.description:
-        from icesql.dbapi.cursor import result_types
-        from icesql.repl.render import write_result
-        from icesql.repl.single_floats import as_written
-
         gc.enable()
-        rows = as_written(cursor, result_types(cursor))
-        count = write_result(out, options.format, cursor.description, rows, _style(out))
+        count = target.take(cursor)
     if options.verbose:
         from icesql.repl.render import row_line, scan_lines
 
-        out.flush()
         if count is not None:
             say(row_line(count, cursor.elapsed))
         for line in scan_lines(cursor.scan_reports):
             say(line)
-
-
-def _style(out: Output) -> Style:
-    from icesql.repl.render import Style
-
-    return Style(colour=out.isatty() and "NO_COLOR" not in os.environ)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from icesql.query.bound import BoundQuery
     from icesql.query.pushdown.same import MarkSame
     from icesql.scan.report import ScanReport
-    from icesql.sql.statement import Explain, Query, Statement
+    from icesql.sql.statement import Copy, Explain, Query, Statement
 
 _CACHE_BYTES = 128 << 20
 # Spellings in which the text itself is what the local engine reads.
@@ -113,6 +113,8 @@ class Session:
                 return self._query(statement, query)
             case kinds.Explain():
                 return self._explain(statement, query)
+            case kinds.Copy():
+                return self._copy(statement, query)
             case kinds.SetSetting(name, value):
                 self._set(name, value)
                 return Outcome(None)
@@ -177,6 +179,22 @@ class Session:
 
             result = CountedResult(result, plans[0].counted)
         return Outcome(result, tuple(each.report for each in plans), notes, bound)
+
+    def _copy(self, statement: Copy, query: QueryContext) -> Outcome:
+        from icesql.engine.writing import write
+        from icesql.storage.output_file import OutputFile
+
+        allowed = self.names.access.copy_to
+        with OutputFile(statement.path, overwrite=statement.overwrite, allowed=allowed) as file:
+            outcome = self._query(statement.query, query)
+            result = outcome.result
+            assert result is not None
+            try:
+                count = write(result, self.engines, statement.format, file, query)
+            finally:
+                result.close()
+        notes = (*outcome.notes, *result.notes)
+        return Outcome(StaticResult([("Count", "bigint")], [(count,)]), outcome.reports, notes)
 
     def _mark(self, query: QueryContext) -> MarkSame | None:
         """What compares a statement with the engine's own reading; see ``query.pushdown.same``."""

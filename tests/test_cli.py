@@ -124,23 +124,23 @@ def test_formats_hold_the_same_values(warehouse: Path) -> None:
         "price": 12.30,
         "day": "2026-01-31",
         "clock": "12:30:00.000005",
-        "moment": "2026-01-31T12:30:00",
-        "instant": "2026-01-31T12:30:00+00:00",
+        "moment": "2026-01-31 12:30:00",
+        "instant": "2026-01-31 12:30:00+00",
         "text": "naïve, \"quoted\"\nand 'cut'",
         "key": "00000000-0000-0000-0000-000000000005",
         "code": "616263",
         "blob": "00ff",
         "tags": ["a", None],
         "place": {"lat": 47.5, "name": "Basel"},
-        "counts": [["x", 1], ["y", None]],
+        "counts": {"x": 1, "y": None},
     }
     assert list(map(json.loads, results["jsonl"].stdout.splitlines())) == [values, nulls]
     first, second = csv.DictReader(io.StringIO(results["csv"].stdout))
     assert set(second.values()) == {""}
     assert first["price"] == "12.30"
     assert first["text"] == values["text"]
-    assert first["blob"] == "0x00ff"
-    assert json.loads(first["counts"]) == values["counts"]
+    assert first["blob"] == "\\x00\\xFF"
+    assert first["counts"] == "{x=1, y=NULL}"
     assert len(results["markdown"].stdout.splitlines()) == 4
     assert results["table"].stdout.count("NULL") == len(values)
 
@@ -315,3 +315,130 @@ def test_sigterm_ends_a_query_silently() -> None:
     running.terminate()
     output, errors = running.communicate(timeout=30)
     assert (running.returncode, output, errors) == (-signal.SIGTERM, "", "")
+
+
+# ---------------------------------------------------------------------------- --output
+
+
+def within(
+    capsys: pytest.CaptureFixture[str], *arguments: str | Path
+) -> subprocess.CompletedProcess[str]:
+    """The command in this process, where a start costs nothing."""
+    from icesql.cli import main
+
+    code = main(list(map(str, arguments)))
+    written = capsys.readouterr()
+    return subprocess.CompletedProcess([], code, written.out, written.err)
+
+
+def test_a_result_goes_to_a_file_in_the_format_of_its_ending(
+    warehouse: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    sql = "SELECT name FROM shop.customers WHERE id = 1"
+    endings = {
+        "csv": "name\nGrace\n",
+        "tsv": "name\nGrace\n",
+        "json": '[\n{"name":"Grace"}\n]\n',
+        "jsonl": '{"name":"Grace"}\n',
+        "md": "| name |\n|---|\n| Grace |\n",
+        "txt": " name\n------\n Grace\n",
+    }
+    for ending, text in endings.items():
+        done = within(
+            capsys, "--warehouse", warehouse, "-v", "-o", tmp_path / f"x.{ending}", "-c", sql
+        )
+        assert (done.returncode, done.stdout) == (0, ""), done.stderr
+        assert "1 row" in done.stderr
+        assert (tmp_path / f"x.{ending}").read_text() == text
+    for name in ("parquet", "arrow"):
+        done = within(
+            capsys,
+            "--warehouse",
+            warehouse,
+            "--output",
+            tmp_path / "x",
+            "--overwrite",
+            "--format",
+            name,
+            "-c",
+            sql,
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        if name == "parquet":
+            found = pq.read_table(tmp_path / "x")
+        else:
+            with pa.ipc.open_file(tmp_path / "x") as read:
+                found = read.read_all()
+        assert found.to_pylist() == [{"name": "Grace"}]
+    done = within(capsys, "-o", "-", "--format", "jsonl", "-c", "SELECT 1 AS a; SELECT 2 AS b")
+    assert done.stdout == '{"a":1}\n{"b":2}\n'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["-o", "old.csv", "-c", "SELECT 1"], 1, "old.csv: the file exists; --overwrite"),
+        (["-o", "x.xlsx", "-c", "SELECT 1"], 1, "the ending of x.xlsx names no format"),
+        (["-o", "x.csv", "-c", "SELECT 1; SELECT 2"], 1, "takes the rows of one statement"),
+        (["-o", "x.csv", "-c", "SET timezone = 'UTC'"], 1, "no statement gives rows"),
+        (["-o", "x.csv", "-c", "SELECT 1; SELECT"], 1, "syntax error"),
+        (["-o", "x.csv", "-f", "bad.sql"], 1, "bad.sql, line 2"),
+        (
+            ["-o", "no/x.csv", "-c", "SELECT 1"],
+            1,
+            "cannot write no/x.csv: no such file or directory",
+        ),
+        (["-o", "s3://b/x.csv", "-c", "SELECT 1"], 1, "not to object stores"),
+        (["--overwrite", "-c", "SELECT 1"], 2, "goes with --output"),
+        (["--service", "-c", "COPY (SELECT 1) TO 'x.csv'"], 1, "not supported: COPY"),
+        (["--locked=threads", "-c", "COPY (SELECT 1) TO 'x.csv'"], 1, "not supported: COPY"),
+        (["--copy-to", "in", "-c", "COPY (SELECT 1) TO 'x.csv'"], 1, "access denied"),
+    ],
+)
+def test_an_output_that_fails_leaves_what_was_there(
+    arguments: list[str],
+    code: int,
+    said: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "old.csv").write_text("old")
+    (tmp_path / "bad.sql").write_text("SELECT 1;\nSELECT nope FROM nowhere")
+    (tmp_path / "in").mkdir()
+    before = sorted(tmp_path.iterdir())
+    monkeypatch.chdir(tmp_path)
+    done = within(capsys, *arguments)
+    assert done.returncode == code
+    assert said in done.stderr
+    assert "this is a bug" not in done.stderr
+    assert sorted(tmp_path.iterdir()) == before
+    assert (tmp_path / "old.csv").read_text() == "old"
+
+
+def test_whoever_types_the_command_may_copy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = within(capsys, "-c", f"COPY (SELECT 1 AS a) TO '{tmp_path}/x.csv' (HEADER false)")
+    assert (done.returncode, done.stdout, done.stderr) == (0, " Count\n------\n     1\n", "")
+    assert (tmp_path / "x.csv").read_text() == "1\n"
+
+
+def test_ctrl_c_leaves_no_file_that_is_half_written(tmp_path: Path) -> None:
+    running = subprocess.Popen(
+        [*COMMAND, "-o", tmp_path / "x.csv", "-c", "SELECT * FROM range(3000000000) AS r(n)"],
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    until = time.monotonic() + 30
+    while time.monotonic() < until and not any(f.stat().st_size for f in tmp_path.iterdir()):
+        time.sleep(0.05)
+    assert [each.name.startswith(".x.csv.") for each in tmp_path.iterdir()] == [True]
+    running.send_signal(signal.SIGINT)
+    _, errors = running.communicate(timeout=30)
+    assert (running.returncode, errors) == (130, "interrupted\n")
+    assert list(tmp_path.iterdir()) == []

@@ -198,6 +198,7 @@ def connect(
     tables_by_path: bool | Place | Iterable[Place] | None = None,
     catalogs: str | Iterable[str] | None = None,
     files: bool | Place | Iterable[Place] | None = None,
+    copy_to: bool | Place | Iterable[Place] | None = None,
     confine: bool | Place | Iterable[Place] | None = None,
     read_only: bool | None = None,
     service: bool = False,
@@ -221,13 +222,12 @@ def connect(
       which it is: folders, or prefixes such as s3://bucket/folder.
     - ``catalogs``: names of ``.pyiceberg.yaml`` that SQL may open (``other.ns.t``) beside this
       connection's own catalog; None: all.
-    - ``files``: whether SQL may read local files (``read_parquet``, ``read_csv``, ``read_json``,
-      ``'file.parquet'``), or the roots below which it may. None is False.
+    - ``files``: whether SQL may read local files (``read_csv`` …, ``'file.parquet'``), or the
+      roots below which it may; ``copy_to`` whether COPY may write some. None is False.
     - ``confine``: roots that a table's metadata file and every path in it must lie below; True:
       the folder of the table itself. None: paths are opened as the metadata writes them.
     - ``read_only``: refuses statements that change tables. There are none yet.
-    - ``service``: arguments of this list that are not given (None) take their strictest value:
-      locked and confine True, tables_by_path False, no other catalogs, no files, read_only.
+    - ``service``: arguments of this list that are not given (None) take their strictest value.
 
     Raises ProgrammingError for a setting, dialect or value that does not exist.
     """
@@ -237,6 +237,7 @@ def connect(
         tables_by_path=tables_by_path,
         catalogs=catalogs,
         files=files,
+        copy_to=copy_to,
         confine=confine,
         read_only=read_only,
         service=service,

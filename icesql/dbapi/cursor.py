@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from icesql.context import QueryContext
 from icesql.dbapi.script import Script
 from icesql.errors import (
     InterfaceError,
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
 
     from icesql.context import Progress
     from icesql.dbapi.connection import Connection
-    from icesql.engine.protocol import Result
+    from icesql.engine.protocol import Result, Sink
     from icesql.engine.result_schema import ResultType
+    from icesql.file_format import FileFormat
     from icesql.scan.report import ScanReport
     from icesql.session import Outcome, Parameters, Session
 
@@ -319,6 +321,16 @@ class Cursor:
 def result_types(cursor: Cursor) -> list[ResultType]:
     """The declared types of the columns of ``cursor``'s result."""
     return [] if cursor._result is None else [column.type for column in cursor._result.columns]
+
+
+def write_rows(cursor: Cursor, form: FileFormat, sink: Sink) -> int:
+    """Write the rows of a result to ``sink``; how many there were. Raises as ``fetchall``."""
+    from icesql.engine.writing import write
+
+    with cursor._at_work():
+        session = cursor._session
+        query = QueryContext.begin(session.settings, cursor._cancel)
+        return write(cursor._rows(), session.engines, form, sink, query)
 
 
 def run_next(cursor: Cursor, script: Script) -> Cursor:

@@ -32,6 +32,7 @@ class Script:
                 dialect=session.dialect,
                 parameters=parameters,
                 files=session.names.access.files is not False,
+                copies=session.names.access.copy_to is not False,
             )
 
     @property

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from icesql.config import Settings
     from icesql.context import QueryContext
+    from icesql.engine.duckdb.engine import LocalEngine
     from icesql.engine.protocol import Engine
     from icesql.scan.plan import ScanPlan
 
@@ -58,11 +59,15 @@ class Engines:
 
     def mark_same(self, tree: exp.Expr, text: str, start: int, query: QueryContext) -> None:
         """See ``LocalEngine.mark_same``: it runs the user's own text, on whatever engine."""
+        self.local().mark_same(tree, text, start, query)
+
+    def local(self) -> LocalEngine:
+        """The local engine, which writes files whatever engine gave the rows."""
         from icesql.engine.duckdb.engine import LocalEngine
 
         local = self.named("local")
         assert isinstance(local, LocalEngine)
-        local.mark_same(tree, text, start, query)
+        return local
 
     def _start(self, name: str) -> Engine:
         if name == "spark":

@@ -12,8 +12,21 @@ from icesql.engine.result_schema import ResultColumn
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from icesql.file_format import FileFormat
     from icesql.query.bound import BoundQuery
     from icesql.scan.plan import ScanPlan
+
+
+class Sink(Protocol):
+    """What takes the bytes of a file. ``error`` is the first failure to write."""
+
+    error: BaseException | None
+
+    def write(self, data: bytes) -> Any:
+        """Take some more bytes, from any thread; raises what ``error`` then is."""
+
+    def restart(self) -> bool:
+        """Forget what was written; False where it is with a reader already."""
 
 
 class Result(Protocol):
@@ -51,6 +64,13 @@ class Result(Protocol):
 
         For finalizers: waits for nothing.
         """
+
+
+class WritableResult(Result, Protocol):
+    """A result whose engine writes files itself."""
+
+    def write(self, form: FileFormat, sink: Sink) -> int:
+        """Write all rows in a format, in bounded memory; how many there were."""
 
 
 class Engine(Protocol):

@@ -127,6 +127,20 @@ class Reading:
                 self._received += batch.num_rows
             return batch
 
+    def whole(self, function: Callable[[], int]) -> int:
+        """All rows at once by ``function``, which writes them and says how many there were.
+
+        Raises as ``rows``.
+        """
+        with self._lock:
+            if not self._enter("a file"):
+                raise self._is_read()
+            self._items = map(_called, (function,))
+            count: int = self._next() or 0
+            self._received, self._complete = count, True
+            self._end()
+            return count
+
     def last(self) -> None:
         """What ``chunks`` or ``batches`` gives next, and has now, is the last of it."""
         self._complete = True
@@ -184,6 +198,10 @@ class Reading:
             self._complete = True
             self._end()
         return item
+
+
+def _called(function: Callable[[], int]) -> int:
+    return function()
 
 
 class _Batches:

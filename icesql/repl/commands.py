@@ -26,7 +26,8 @@ COMMANDS: Final[dict[str, _Usage]] = {
     "snapshots": _Usage("TABLE", "the snapshots of a table"),
     "refs": _Usage("TABLE", "the branches and tags of a table"),
     "timing": _Usage("[on|off]", "show the time of each statement"),
-    "format": _Usage("[NAME]", "how results are shown: table, csv, json, jsonl, markdown"),
+    "format": _Usage("[NAME]", "how results are shown: table, csv, tsv, json, jsonl, markdown"),
+    "o": _Usage("[FILE]", "write the next result to a file, in the format of its ending"),
     "?": _Usage("", "this help"),
     "q": _Usage("", "leave (Ctrl-D does too)"),
 }

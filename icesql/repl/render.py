@@ -1,4 +1,4 @@
-"""Turn rows into text: table, csv, json, jsonl or markdown, written as the rows arrive.
+"""Lay rows out for people, as a table or in markdown, written as the rows arrive.
 
 In: column names and an iterable of DB-API rows. Out: text on a stream. Imports nothing slow,
 because ``icesql -c`` uses it too.
@@ -6,7 +6,6 @@ because ``icesql -c`` uses it too.
 
 from __future__ import annotations
 
-import csv
 import json
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -112,12 +111,12 @@ def json_of(value: Any) -> str:
 def write_rows(
     out: Writer, output_format: str, columns: Sequence[str], rows: Iterable[Row], style: Style
 ) -> int:
-    """Write every row in the named format and return how many there were.
+    """Write every row in a layout and return how many there were.
 
-    ``output_format`` is a key of ``FORMATS``. Every format but json puts out rows as they come.
+    ``output_format`` is a key of ``LAYOUTS``. Rows are put out as they come.
     """
     counted = _Counted(rows)
-    FORMATS[output_format](out, columns, counted, style)
+    LAYOUTS[output_format](out, columns, counted, style)
     return counted.count
 
 
@@ -148,64 +147,6 @@ class _Counted:
         for row in self._rows:
             self.count += 1
             yield row
-
-
-def _write_csv(out: Writer, columns: Sequence[str], rows: Iterable[Row], style: Style) -> None:
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
-    for row in rows:
-        # NULL is an empty cell, so an empty string is quoted.
-        if "" in row:
-            out.write(",".join(map(_csv_cell, row)) + "\n")
-        elif len(row) == 1 and row[0] is None:
-            out.write("\n")
-        else:
-            writer.writerow(["" if value is None else text_of(value) for value in row])
-
-
-def _csv_cell(value: Any) -> str:
-    if value is None:
-        return ""
-    text = text_of(value)
-    if text == "" or any(mark in text for mark in ',"\n\r'):
-        return '"' + text.replace('"', '""') + '"'
-    return text
-
-
-def _write_json(out: Writer, columns: Sequence[str], rows: Iterable[Row], style: Style) -> None:
-    keys = _json_keys(columns)
-    between = "[\n"
-    for row in rows:
-        out.write(f"{between}{_json_object(keys, row)}")
-        between = ",\n"
-    out.write("\n]\n" if between != "[\n" else "[]\n")
-
-
-def _write_jsonl(out: Writer, columns: Sequence[str], rows: Iterable[Row], style: Style) -> None:
-    keys = _json_keys(columns)
-    for row in rows:
-        out.write(_json_object(keys, row) + "\n")
-
-
-def _json_keys(columns: Sequence[str]) -> list[str]:
-    """Keys of an object must differ: a second ``a`` becomes ``a_2``."""
-    taken: set[str] = set()
-    keys = []
-    for column in columns:
-        key, number = column, 2
-        while key in taken:
-            key, number = f"{column}_{number}", number + 1
-        taken.add(key)
-        keys.append(json.dumps(key, ensure_ascii=False))
-    return keys
-
-
-def _json_object(keys: Sequence[str], row: Row) -> str:
-    return (
-        "{"
-        + ", ".join(f"{key}: {json_of(value)}" for key, value in zip(keys, row, strict=True))
-        + "}"
-    )
 
 
 def _write_markdown(out: Writer, columns: Sequence[str], rows: Iterable[Row], style: Style) -> None:
@@ -334,11 +275,8 @@ def _printable(text: str) -> str:
     )
 
 
-FORMATS: Final[Mapping[str, Callable[[Writer, Sequence[str], Iterable[Row], Style], None]]] = {
+LAYOUTS: Final[Mapping[str, Callable[[Writer, Sequence[str], Iterable[Row], Style], None]]] = {
     "table": _write_table,
-    "csv": _write_csv,
-    "json": _write_json,
-    "jsonl": _write_jsonl,
     "markdown": _write_markdown,
 }
 

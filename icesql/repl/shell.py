@@ -6,7 +6,6 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -17,7 +16,6 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import Lexer, PygmentsLexer
 
-from icesql.dbapi.cursor import result_types
 from icesql.errors import Error, ProgrammingError, QueryCancelledError, similar_names
 from icesql.repl.commands import (
     Command,
@@ -29,8 +27,8 @@ from icesql.repl.commands import (
 )
 from icesql.repl.completer import Names, SqlCompleter
 from icesql.repl.progress import ProgressLine
-from icesql.repl.render import FORMATS, Style, row_line, scan_lines, write_result
-from icesql.repl.single_floats import as_written
+from icesql.repl.render import Style, row_line, scan_lines
+from icesql.repl.results import TEXT_FORMATS, format_for, save, show
 from icesql.repl.terminal import Output, one_line, spelled_out
 from icesql.storage.credentials import redact_urls
 
@@ -56,6 +54,8 @@ class Shell:
         self._format = output_format
         self._out = out or sys.stdout
         self._timing = True
+        # Where the next result goes, None for the screen.
+        self._path: str | None = None
         self._names = Names(connection)
         self._session: PromptSession[str] = PromptSession(
             message=_PROMPT,
@@ -110,12 +110,17 @@ class Shell:
                 self._timing = _switched(self._timing, argument)
                 self._say(f"timing is {'on' if self._timing else 'off'}")
             case Command("format", None):
-                self._say(f"format is {self._format}; there are: {', '.join(FORMATS)}")
+                self._say(f"format is {self._format}; there are: {', '.join(TEXT_FORMATS)}")
             case Command("format", str(name)):
-                if name not in FORMATS:
-                    near = similar_names(name, FORMATS) or tuple(FORMATS)
+                if name not in TEXT_FORMATS:
+                    near = similar_names(name, TEXT_FORMATS) or TEXT_FORMATS
                     raise ProgrammingError(f'unknown format "{name}"; try {", ".join(near)}')
                 self._format = name
+            case Command("o", path):
+                self._path = path
+                if path is not None:
+                    format_for(path, None)
+                self._say("results are shown" if path is None else f"the next result: {path}")
             case _ if statement is not None:
                 self._execute(statement)
         return True
@@ -143,15 +148,23 @@ class Shell:
             return
         width = shutil.get_terminal_size().columns if self._out.isatty() else None
         colour = self._out.isatty() and "NO_COLOR" not in os.environ
-        description = cursor.description
-        first = cursor.fetchmany(1)  # may take all the time there is
-        clear()
-        rows = as_written(chain(first, cursor), result_types(cursor))
-        out = Output(self._out, self._format)
-        count = write_result(out, self._format, description, rows, Style(width, colour))
+        out, style = Output(self._out, self._format), Style(width, colour)
+        path, self._path = self._path, None
+        if path is None:
+            count = show(cursor, self._format, out, style, clear)
+        else:
+            count = self._save(cursor, path)
+            clear()
+            self._say(f"written to {one_line(path)}")
         self._say(row_line(count, cursor.elapsed if self._timing else None))
         for line in scan_lines(cursor.scan_reports):
             self._say(line)
+
+    def _save(self, cursor: Cursor, path: str) -> int:
+        from icesql.storage.output_file import OutputFile
+
+        with OutputFile(path) as file:
+            return save(cursor, format_for(path, None), path, file)
 
     def _say(self, text: str) -> None:
         out = Output(self._out)

@@ -65,7 +65,7 @@ class Output:
         self._stream = stream
         self._terminal = stream is not None and stream.isatty()
         self._spell = _json_escape if output_format in ("json", "jsonl") else _escape
-        self._exact = output_format == "csv" and not self._terminal
+        self._exact = output_format in ("csv", "tsv") and not self._terminal
 
     def isatty(self) -> bool:
         """Whether a terminal shows it."""
@@ -74,6 +74,21 @@ class Output:
     def write(self, text: str, /) -> int:
         """Write text that may hold anything."""
         return self.styled(spelled_out(text, self._spell) if self._terminal else text)
+
+    def takes_utf8(self) -> bool:
+        """Whether ``write_bytes`` may be used: no terminal reads it, in no other encoding."""
+        stream = self._open()
+        encoding = (stream.encoding or "").lower().replace("-", "").replace("_", "")
+        return not self._terminal and encoding == "utf8" and hasattr(stream, "buffer")
+
+    def write_bytes(self, data: bytes) -> None:
+        """Write bytes as they are, after all text so far."""
+        try:
+            stream = self._open()
+            stream.flush()
+            stream.buffer.write(data)
+        except (OSError, ValueError) as error:
+            raise cannot_write(error) from error
 
     def styled(self, text: str) -> int:
         """Write text with colours, whose cells are spelled out already."""

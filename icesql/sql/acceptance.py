@@ -17,10 +17,14 @@ from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.spark_text.table_names import DIALECT, spark_functions
 
 QUERY_WORDS: Final = ("SELECT", "WITH", "FROM", "VALUES", "(")
-COMMAND_WORDS: Final = ("EXPLAIN", "SHOW", "DESCRIBE", "DESC", "SET", "RESET", "USE")
+COMMAND_WORDS: Final = ("EXPLAIN", "SHOW", "DESCRIBE", "DESC", "SET", "RESET", "USE", "COPY")
+COPY_HINT: Final = (
+    "results leave through --output, cursor.arrow() or cursor.df(); connect(copy_to='folder') and "
+    "--copy-to allow COPY (query) TO 'file'"
+)
 
 _READ_ONLY: Final = "icesql reads tables and never changes them"
-_RESULTS: Final = "results leave through --format, cursor.arrow() or cursor.df()"
+_RESULTS: Final = "results leave through --output, cursor.arrow() or cursor.df()"
 _CATALOGS: Final = "catalogs are opened with connect(…) or --catalog, --warehouse, --uri"
 
 REFUSED_STATEMENTS: Final[dict[str, str]] = {
@@ -32,7 +36,7 @@ REFUSED_STATEMENTS: Final[dict[str, str]] = {
         ("DROP", "COMMENT", "RENAME", "GRANT", "REVOKE", "OPTIMIZE", "VACUUM", "CACHE", "UNCACHE"),
         _READ_ONLY,
     ),
-    **dict.fromkeys(("COPY", "EXPORT", "UNLOAD", "PUT", "GET"), _RESULTS),
+    **dict.fromkeys(("EXPORT", "UNLOAD", "PUT", "GET"), _RESULTS),
     **dict.fromkeys(("ATTACH", "DETACH", "CONNECT"), _CATALOGS),
     **dict.fromkeys(("INSTALL", "LOAD", "UNINSTALL"), "extensions are not loaded"),
     **dict.fromkeys(("BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT"), _READ_ONLY),

@@ -1,4 +1,4 @@
-"""Statements other than queries, parsed from tokens: EXPLAIN, SHOW, DESCRIBE, SET, RESET, USE."""
+"""Statements other than queries, parsed from tokens: EXPLAIN, SHOW, DESCRIBE, SET, COPY …"""
 
 from __future__ import annotations
 
@@ -39,6 +39,12 @@ def read_command(tokens: Sequence[Token], sql: str, read_query: ReadQuery) -> St
             return reader.show()
         case "SET":
             return reader.set()
+        case "COPY":
+            from icesql.sql.parser.copy_to import read_copy
+
+            return read_copy(
+                tokens, read_query, lambda part: _Reader(part, sql, read_query)._table("COPY")
+            )
         case "RESET":
             name = reader.setting_name()
             reader.end()

@@ -13,6 +13,7 @@ from sqlglot.tokens import Token, TokenType
 from icesql.errors import Error, SqlSyntaxError, UnsupportedSqlError, placing, position
 from icesql.sql.acceptance import (
     COMMAND_WORDS,
+    COPY_HINT,
     QUERY_WORDS,
     REFUSED_STATEMENTS,
     check_spark_functions,
@@ -65,16 +66,17 @@ def parse(
     dialect: str | None = None,
     parameters: Sequence[Any] | Mapping[str, Any] | None = None,
     files: bool = False,
+    copies: bool = False,
 ) -> list[Statement]:
     """The statements of a text, in order; none for an empty one.
 
     ``dialect`` is a sqlglot dialect, None is icesql's own (DuckDB's spelling). ``files``: whether
-    a query may read files (``read_csv('x')``, ``'x.csv'``). Raises
-    SqlSyntaxError, UnsupportedSqlError, ProgrammingError, DataError.
+    a query may read files (``read_csv('x')``, ``'x.csv'``), ``copies``: whether COPY may write
+    some. Raises SqlSyntaxError, UnsupportedSqlError, ProgrammingError, DataError.
     """
     with placing(sql):
         try:
-            return with_room(lambda: _parse_all(sql, dialect, parameters, files))
+            return with_room(lambda: _parse_all(sql, dialect, parameters, files, copies))
         except RecursionError:
             raise too_deep(None) from None
 
@@ -84,6 +86,7 @@ def _parse_all(
     dialect: str | None,
     parameters: Sequence[Any] | Mapping[str, Any] | None,
     files: bool,
+    copies: bool,
 ) -> list[Statement]:
     reader = reading(dialect)
     _check_encodable(sql)
@@ -96,6 +99,8 @@ def _parse_all(
     statements: list[Statement] = []
     for chunk in _split(tokens):
         own = promised_name(dialect)
+        if not copies and chunk[0].text.upper() == "COPY":
+            raise unsupported("COPY", chunk[0].start, COPY_HINT)
         parse = _Parse(sql, reader, values, seconds, lists, files, spark, own)
         statement = parse.statement(chunk)
         statements.append(statement)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from icesql.file_format import FileFormat
 from icesql.sql.change_range import ChangeRange
 from icesql.sql.time_travel import TimeTravel
 from icesql.sql.user_text import UserText
@@ -90,6 +91,15 @@ class Explain(Struct, frozen=True):
     format: str = "text"
 
 
+class Copy(Struct, frozen=True):
+    """COPY (query) TO 'path': the rows of a query into a file of a format."""
+
+    query: Query
+    path: str
+    format: FileFormat
+    overwrite: bool = False
+
+
 class SetSetting(Struct, frozen=True):
     """SET name = value; the value as text, unquoted."""
 
@@ -143,6 +153,7 @@ class Use(Struct, frozen=True):
 
 Statement = (
     Query
+    | Copy
     | Explain
     | SetSetting
     | ResetSetting

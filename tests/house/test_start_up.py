@@ -87,9 +87,13 @@ def test_help_imports_nothing_but_the_command_line(argument: str) -> None:
 
 def test_formats_of_the_command_line_are_those_that_are_written() -> None:
     from icesql import arguments
-    from icesql.repl import render
+    from icesql.file_format import named_format
+    from icesql.repl import results
+    from icesql.repl.render import LAYOUTS
 
-    assert tuple(render.FORMATS) == arguments.FORMATS
+    assert results.FORMATS == arguments.FORMATS
+    for name in arguments.FORMATS:
+        assert name in LAYOUTS or named_format(name)
 
 
 def test_importing_icesql_imports_no_engine() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 from weakref import WeakSet
 
@@ -13,6 +14,8 @@ from icesql.context import QueryContext
 from icesql.engine.chunk_sizes import MOST_ROWS, ChunkSize, batch_rows
 from icesql.engine.duckdb.allowed_folders import folders_read
 from icesql.engine.duckdb.bad_file import ask_named_file, is_reading_problem, name_bad_file
+from icesql.engine.duckdb.copying.statement import columns_to_write, copy_statement
+from icesql.engine.duckdb.copying.stream import copy_stream
 from icesql.engine.duckdb.errors import is_fatal, translate
 from icesql.engine.duckdb.instance import Instance, InstancePool
 from icesql.engine.duckdb.open_query import OpenQuery
@@ -29,6 +32,7 @@ from icesql.engine.memory_watch import MemoryWatch
 from icesql.engine.query_thread import Worker
 from icesql.engine.result_reader import Reading
 from icesql.engine.result_rows import (
+    Converter,
     may_be_infinite,
     needs_arrow_rows,
     python_values,
@@ -50,6 +54,8 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from icesql.engine.duckdb.sql.composed import Composed
+    from icesql.engine.protocol import Sink
+    from icesql.file_format import FileFormat
     from icesql.query.bound import BoundQuery
     from icesql.scan.plan import ScanPlan
     from icesql.scan.tasks.task import CombinedScanTask
@@ -81,6 +87,17 @@ class LocalEngine:
         result = LocalResult(bound, plans, query, self._pool, self._footers, self._texts)
         self._open.add(result)
         return result
+
+    def write(
+        self,
+        reader: pa.RecordBatchReader,
+        columns: Sequence[ResultColumn],
+        form: FileFormat,
+        sink: Sink,
+        query: QueryContext,
+    ) -> int:
+        """Write the Arrow batches of another engine's result; see ``copy_stream``."""
+        return copy_stream(self._pool, reader, columns, form, sink, query)
 
     def close(self) -> None:
         """End every open result and the DuckDB instance."""
@@ -213,10 +230,9 @@ class LocalResult:
             raise
 
     def _fail(self, error: Exception) -> NoReturn:
-        files = () if self._open.files is None else (self._open.files,)
-        for source in (*self._open.streams, *files):
-            if source.error is not None:
-                raise source.error from None
+        for each in (*self._open.streams, self._open.files, self._open.sink):
+            if each is not None and each.error is not None:
+                raise each.error from None
         self._query.check()
         if is_fatal(error) and self._instance is not None:
             self._pool.discard(self._instance)
@@ -228,16 +244,17 @@ class LocalResult:
             task.data_file.path.rsplit("/", 1)[-1] for plan in self._plans for task in plan.files
         ]
 
-    def _first(self, function: Any) -> Any:
+    def _first(self, function: Any, again: Callable[[], bool] = lambda: True) -> Any:
         """``function()``; if DuckDB cannot read a file, run the query again with ``read/``.
 
-        This is the first read of the result, so no row is returned twice.
+        This is the first read of the result, so no row is returned twice. ``again`` says whether
+        what was made of the rows can be made anew.
         """
         try:
             return self._run(function)
         except Error as error:
             by_duckdb = any(name != grouping.ARROW for name in self.groups)
-            if not by_duckdb or not is_reading_problem(error):
+            if not by_duckdb or not is_reading_problem(error) or not again():
                 raise
             ask_named_file(error, self._scans(), self._query)
             self._run(self._open.release)
@@ -289,16 +306,7 @@ class LocalResult:
             if is_last:
                 self._reading.last()
             size.measure(rows)
-            if any(converters):
-                yield [
-                    tuple(
-                        value if convert is None else convert(value)
-                        for convert, value in zip(converters, row, strict=True)
-                    )
-                    for row in rows
-                ]
-            else:
-                yield rows
+            yield _converted(rows, converters) if any(converters) else rows
             if is_last:
                 return
 
@@ -343,6 +351,22 @@ class LocalResult:
         rows = batch_rows([column.type for column in self.columns], self._plans)
         self._open.reader = relation.to_arrow_reader(rows)
 
+    def write(self, form: FileFormat, sink: Sink) -> int:
+        """See ``protocol.WritableResult``."""
+        copy = partial(self._copy, form, sink)
+        return self._reading.whole(lambda: self._first(copy, sink.restart))
+
+    def _copy(self, form: FileFormat, sink: Sink) -> int:
+        assert self._instance is not None
+        self._open.sink = sink
+        columns = columns_to_write(self.columns, self._engine_types)
+        query = self._select(self._declared())
+        with self._instance.outputs.path_of(sink) as path:
+            self._given = copy_statement(query, columns, form, path)
+            cursor = self._open.cursor
+            cursor.execute(self._given, self._used_parameters(self._given))
+            return int(cursor.fetchone()[0])
+
     def _declared(self) -> list[str]:
         return [
             declared_expression(f"q.c{index}", engine_type)
@@ -350,15 +374,7 @@ class LocalResult:
         ]
 
     def _select(self, expressions: Sequence[str]) -> str:
-        """The query with its columns cast; the bare query when there is nothing to cast."""
-        names = [f"c{index}" for index in range(len(expressions))]
-        if all(e == f"q.{name}" for e, name in zip(expressions, names, strict=True)):
-            self._given = self._sql
-            return self._sql
-        selected = ", ".join(
-            f"{expression} AS {name}" for expression, name in zip(expressions, names, strict=True)
-        )
-        self._given = f"SELECT {selected} FROM ({self._sql}\n) AS q({', '.join(names)})"
+        self._given = _cast(self._sql, expressions)
         return self._given
 
     # ------------------------------------------------------------------ ends
@@ -387,6 +403,29 @@ class LocalResult:
         self._worker.close()
         # At exit nothing of DuckDB's may be left.
         self._engine_types = []
+
+
+def _cast(query: str, expressions: Sequence[str]) -> str:
+    """The query with its columns cast; the bare query when there is nothing to cast."""
+    names = [f"c{index}" for index in range(len(expressions))]
+    if all(e == f"q.{name}" for e, name in zip(expressions, names, strict=True)):
+        return query
+    selected = ", ".join(
+        f"{expression} AS {name}" for expression, name in zip(expressions, names, strict=True)
+    )
+    return f"SELECT {selected} FROM ({query}\n) AS q({', '.join(names)})"
+
+
+def _converted(
+    rows: Sequence[tuple[Any, ...]], converters: Sequence[Converter | None]
+) -> list[tuple[Any, ...]]:
+    return [
+        tuple(
+            value if convert is None else convert(value)
+            for convert, value in zip(converters, row, strict=True)
+        )
+        for row in rows
+    ]
 
 
 def _scanned_rows(plans: Sequence[ScanPlan]) -> int | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
 from icesql.config import Settings
+from icesql.engine.duckdb.copying.sinks import OUTPUT_FOLDER, OutputFiles
 from icesql.engine.duckdb.types import literal
 from icesql.engine.forked import keep_in_forks
 from icesql.errors import InterfaceError, OperationalError
@@ -50,7 +51,7 @@ class Instance:
         self.discarded = False
         try:
             self._root = _started(settings) if root is None else root
-            allowed = ", ".join(map(literal, sorted(folders)))
+            allowed = ", ".join(map(literal, sorted({*folders, OUTPUT_FOLDER})))
             self._root.execute(f"SET allowed_directories = [{allowed}]")
             self._root.execute("SET enable_external_access = false")
             self._root.execute("SET GLOBAL TimeZone = ?", [settings.timezone])
@@ -58,6 +59,7 @@ class Instance:
         except duckdb.Error as error:
             raise OperationalError(f"cannot start the local engine: {error}") from error
         self._open = 1
+        self.outputs = OutputFiles(self._root.register_filesystem)
         self._store_files: StoreFiles | None = None
         self._lock = threading.Lock()
         self.ended = threading.Event()

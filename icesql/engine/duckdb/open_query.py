@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from icesql.engine.duckdb.arrow_stream import ArrowStream
     from icesql.engine.duckdb.instance import Instance
     from icesql.engine.duckdb.store_files import QueryFiles
+    from icesql.engine.protocol import Sink
 
 
 class OpenQuery:
@@ -26,6 +27,7 @@ class OpenQuery:
         self.streams: list[ArrowStream] = []
         self.reader: Iterator[pa.RecordBatch] = iter(())
         self.files: QueryFiles | None = None
+        self.sink: Sink | None = None
         self._instance: Instance | None = None
         keep_in_forks(self)
 

@@ -1,0 +1,101 @@
+"""A file system for DuckDB to write to: whatever takes bytes is a file of it.
+
+DuckDB opens ``icesql-output://files/<token>``; the token is known to one statement alone, and
+nothing can be read here.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from icesql.engine.protocol import Sink
+
+_SCHEME: Final = "icesql-output"
+# What an instance has to allow.
+OUTPUT_FOLDER: Final = f"{_SCHEME}://files"
+
+
+class OutputFiles:
+    """The sinks that statements of one DuckDB instance write to.
+
+    ``register`` makes a file system known to DuckDB; it is called for the first sink, not before.
+    """
+
+    def __init__(self, register: Callable[[Any], None]) -> None:
+        self._register: Callable[[Any], None] | None = register
+        self._sinks: dict[str, Sink] = {}
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def path_of(self, sink: Sink) -> Iterator[str]:
+        """The path by which DuckDB may write to ``sink`` in this block."""
+        with self._lock:
+            register, self._register = self._register, None
+            if register is not None:
+                register(self._file_system())
+        path = f"{OUTPUT_FOLDER}/{os.urandom(12).hex()}"
+        self._sinks[path] = sink
+        try:
+            yield path
+        finally:
+            del self._sinks[path]
+
+    def _file_system(self) -> Any:
+        """An fsspec file system; fsspec is imported here, where it is needed."""
+        from fsspec import AbstractFileSystem
+
+        sinks = self._sinks
+
+        class _FileSystem(AbstractFileSystem):  # type: ignore[misc]
+            protocol = _SCHEME
+            cachable = False
+
+            def open(self, path: str, mode: str = "rb", *_: Any, **__: Any) -> _Handle:
+                sink = sinks.get(path)
+                if sink is None or mode != "wb":
+                    raise PermissionError(path)
+                return _Handle(sink)
+
+            def info(self, path: str, **_: Any) -> dict[str, Any]:
+                raise FileNotFoundError(path)
+
+            def exists(self, path: str, **_: Any) -> bool:
+                return False
+
+            def isfile(self, path: str) -> bool:
+                return False
+
+            def isdir(self, path: str) -> bool:
+                return False
+
+            def glob(self, path: str, *_: Any, **__: Any) -> list[str]:
+                return []
+
+        return _FileSystem()
+
+
+class _Handle:
+    """What DuckDB writes to; the end of the sink is its owner's."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._position = 0
+
+    def write(self, data: bytes) -> int:
+        self._sink.write(data)
+        self._position += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return self._position
+
+    def flush(self) -> None:
+        """Nothing: the sink is flushed when it is finished."""
+
+    def close(self) -> None:
+        """Nothing: a statement that failed closes it, too."""

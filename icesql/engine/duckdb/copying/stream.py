@@ -1,0 +1,87 @@
+"""Rows that another engine gives as Arrow batches, written by DuckDB."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from icesql.engine.duckdb.arrow_stream import ArrowStream
+from icesql.engine.duckdb.copying.statement import copy_statement
+from icesql.engine.duckdb.errors import translate
+from icesql.engine.duckdb.open_query import OpenQuery
+from icesql.engine.memory_watch import MemoryWatch
+from icesql.engine.query_thread import Worker
+from icesql.engine.struct_names import engine_arrow_type, renamed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from icesql.context import QueryContext
+    from icesql.engine.duckdb.instance import InstancePool
+    from icesql.engine.protocol import Sink
+    from icesql.engine.result_schema import ResultColumn
+    from icesql.file_format import FileFormat
+
+
+def copy_stream(
+    pool: InstancePool,
+    reader: pa.RecordBatchReader,
+    columns: Sequence[ResultColumn],
+    form: FileFormat,
+    sink: Sink,
+    query: QueryContext,
+) -> int:
+    """Write the rows of ``reader``, which has the declared schema of ``columns``; how many.
+
+    Raises what the reader raises, and what a result does.
+    """
+    import duckdb
+
+    stream = _stream(reader)
+    opened = OpenQuery()
+    opened.streams.append(stream)
+
+    def run() -> int:
+        instance, cursor = pool.cursor((), query.settings)
+        opened.begin(instance, cursor)
+        cursor.register("result_rows", stream)
+        with instance.outputs.path_of(sink) as path:
+            sql = copy_statement("SELECT * FROM result_rows", columns, form, path)
+            (count,) = cursor.execute(sql).fetchone()
+        return int(count)
+
+    worker = Worker(
+        opened.interrupt, opened.release, MemoryWatch(query.settings.memory_limit, id(pool))
+    )
+    try:
+        return worker.call(run, query)
+    except (duckdb.Error, OSError) as error:
+        for failed in (stream.error, sink.error):
+            if failed is not None:
+                raise failed from None
+        query.check()
+        raise translate(error, ()) from error
+    finally:
+        worker.close()
+
+
+def _stream(reader: pa.RecordBatchReader) -> ArrowStream:
+    """The rows once, columns named c0, c1 … and fields of structs as the engine has them."""
+    import pyarrow as pa
+
+    schema = pa.schema(
+        [
+            pa.field(f"c{place}", engine_arrow_type(field.type))
+            for place, field in enumerate(reader.schema)
+        ]
+    )
+
+    def batches() -> Iterator[Any]:
+        for batch in reader:
+            arrays = [
+                renamed(column, field.type)
+                for column, field in zip(batch.columns, schema, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    return ArrowStream(schema, batches)

@@ -1,0 +1,164 @@
+"""The rows of any result as a file: who writes them, in one place for every way out."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from icesql.engine.static import StaticResult
+from icesql.errors import ProgrammingError
+
+if TYPE_CHECKING:
+    from icesql.context import QueryContext
+    from icesql.engine.engines import Engines
+    from icesql.engine.protocol import Result, Sink, WritableResult
+    from icesql.file_format import FileFormat
+
+# What DuckDB's CSV writer puts in quotes, beside the delimiter and an empty text.
+_QUOTED: Final = re.compile(r'[\n\r"#]')
+_CONTROLS: Final = re.compile("[\x00-\x1f]")
+# Options of text that ``_write_rows`` has itself.
+_OWN: Final = frozenset({"delimiter", "array"})
+
+
+def write(
+    result: Result, engines: Engines, form: FileFormat, sink: Sink, query: QueryContext
+) -> int:
+    """Write all rows of ``result`` to ``sink``, in bounded memory; how many there were.
+
+    DuckDB writes csv, json and Parquet whichever engine gave the rows, Arrow its own format. A
+    result that was known without an engine starts none for csv and json.
+    """
+    if form.name == "arrow":
+        return _write_arrow(result, sink, query)
+    if isinstance(result, StaticResult):
+        if form.name != "parquet" and {name for name, _ in form.options} <= _OWN:
+            return _write_rows(result, form, sink)
+    elif hasattr(result, "write"):
+        return cast("WritableResult", result).write(form, sink)
+    return engines.local().write(result.arrow_reader(), result.columns, form, sink, query)
+
+
+def _write_arrow(result: Result, sink: Sink, query: QueryContext) -> int:
+    import pyarrow as pa
+
+    reader, count = result.arrow_reader(), 0
+    names = reader.schema.names
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ProgrammingError(f'two columns are called "{twice}"; give one another name with AS')
+    target = pa.PythonFile(_ArrowTarget(sink), mode="w")
+    with pa.ipc.new_file(target, reader.schema) as writer:
+        for batch in reader:
+            query.check()
+            writer.write_batch(batch)
+            count += batch.num_rows
+    return count
+
+
+class _ArrowTarget:
+    """A sink as pyarrow writes to it."""
+
+    closed = False
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink, self._position = sink, 0
+
+    def write(self, data: Any) -> int:
+        held = bytes(data)
+        self._sink.write(held)
+        self._position += len(held)
+        return len(held)
+
+    def tell(self) -> int:
+        return self._position
+
+    def flush(self) -> None:
+        """Nothing: whoever made the sink ends it."""
+
+    def close(self) -> None:
+        """Nothing, likewise."""
+
+
+# ------------------------------------------------------------------ rows without an engine
+
+
+def _write_rows(result: StaticResult, form: FileFormat, sink: Sink) -> int:
+    """Write csv or json as DuckDB does, of the few types that such a result has."""
+    names = [column.name for column in result.columns]
+    rows = result.fetch(None)
+    if form.name == "csv":
+        delimiter = form.option("delimiter", ",")
+        cell = _csv_cell(delimiter)
+        lines = [delimiter.join(map(cell, line)) + "\n" for line in (names, *rows)]
+        sink.write("".join(lines).encode())
+        return len(rows)
+    keys = [_json_text(name) for name in names]
+    objects = [
+        "{" + ",".join(f"{k}:{_json_value(v)}" for k, v in zip(keys, row, strict=True)) + "}"
+        for row in rows
+    ]
+    if form.option("array"):
+        sink.write(("[\n" + ",\n".join(objects) + "\n]\n").encode())
+    else:
+        sink.write("".join(f"{each}\n" for each in objects).encode())
+    return len(rows)
+
+
+def _csv_cell(delimiter: str) -> Callable[[Any], str]:
+    def cell(value: Any) -> str:
+        if value is None:
+            return ""
+        text = _text(value)
+        if text and delimiter not in text and not _QUOTED.search(text):
+            return text
+        return '"' + text.replace('"', '""') + '"'
+
+    return cell
+
+
+def _text(value: Any) -> str:
+    """The text of a value in DuckDB's SQL."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case datetime():
+            return _time_text(value)
+        case _:
+            return str(value)
+
+
+def _time_text(value: datetime) -> str:
+    """Such as ``2026-01-02 03:04:05.5+01``."""
+    text = value.replace(tzinfo=None).isoformat(" ")
+    text = text.rstrip("0") if value.microsecond else text
+    offset = value.utcoffset()
+    if offset is None:
+        return text
+    seconds = int(offset.total_seconds())
+    sign, seconds = ("-", -seconds) if seconds < 0 else ("+", seconds)
+    parts = [seconds // 3600, seconds // 60 % 60, seconds % 60]
+    while len(parts) > 1 and parts[-1] == 0:
+        parts.pop()
+    return text + sign + ":".join(f"{part:02d}" for part in parts)
+
+
+def _json_value(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool() | int():
+            return _text(value)
+        case _:
+            return _json_text(_text(value))
+
+
+def _json_text(text: str) -> str:
+    """A JSON string as DuckDB writes it: digits of escapes in upper case."""
+    quoted = json.dumps(text, ensure_ascii=False)
+    if not _CONTROLS.search(text):
+        return quoted
+    return re.sub(r"(?<!\\)((?:\\\\)*)\\u00(..)", lambda f: f"{f[1]}\\u00{f[2].upper()}", quoted)

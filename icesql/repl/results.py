@@ -1,0 +1,189 @@
+"""A result on its way out: to a screen, a pipe or a file, in the format that was asked for.
+
+Rows for people (table, markdown) are laid out here; csv, tsv, json, jsonl, parquet and arrow are
+written by ``engine.writing``, the one place that COPY has them from, too.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import sys
+from collections.abc import Callable
+from itertools import chain
+from typing import TYPE_CHECKING, Final, Protocol
+
+from icesql.dbapi.cursor import result_types, write_rows
+from icesql.errors import ProgrammingError
+from icesql.file_format import compressed_by_ending, format_of_path, named_format
+from icesql.repl.render import LAYOUTS, Style, write_result
+from icesql.repl.single_floats import as_written
+from icesql.repl.terminal import Output
+from icesql.storage.output_file import OutputFile
+
+if TYPE_CHECKING:
+    from icesql.dbapi.cursor import Cursor
+    from icesql.file_format import FileFormat
+
+# What a terminal can show, and what only a pipe or a file can take.
+TEXT_FORMATS: Final = ("table", "csv", "tsv", "json", "jsonl", "markdown")
+FORMATS: Final = (*TEXT_FORMATS, "parquet", "arrow")
+
+
+def show(
+    cursor: Cursor,
+    output_format: str,
+    out: Output,
+    style: Style,
+    began: Callable[[], None] = lambda: None,
+) -> int:
+    """Write the rows of ``cursor`` to ``out`` in one of ``FORMATS``; how many there were.
+
+    ``began`` is called before the first of it is written.
+    """
+    description = cursor.description or []
+    if output_format not in LAYOUTS and not _is_document(cursor):
+        if output_format not in TEXT_FORMATS and out.isatty():
+            raise ProgrammingError(
+                f"{output_format} is nothing to show on a terminal; name a file with --output"
+            )
+        sink = _OutputSink(out, began)
+        count = write_rows(cursor, named_format(output_format), sink)
+        sink.end()
+        return count
+    first = cursor.fetchmany(1)  # may take all the time there is
+    began()
+    rows = as_written(chain(first, cursor), result_types(cursor))
+    return write_result(out, output_format, description, rows, style)
+
+
+def save(cursor: Cursor, output_format: str, path: str, file: OutputFile) -> int:
+    """Write the rows of ``cursor`` to a file in one of ``FORMATS``; how many there were."""
+    if output_format in LAYOUTS or _is_document(cursor):
+        rows = as_written(cursor, result_types(cursor))
+        return write_result(_Utf8(file), output_format, cursor.description or [], rows, Style())
+    return write_rows(cursor, _file_format(output_format, path), file)
+
+
+def _file_format(name: str, path: str) -> FileFormat:
+    return compressed_by_ending(named_format(name), path)
+
+
+def format_for(path: str | None, output_format: str | None) -> str:
+    """The format of results: the one asked for, else what the ending of ``path`` says.
+
+    Raises ProgrammingError for an ending that says nothing.
+    """
+    if output_format is not None:
+        return output_format
+    if path in (None, "-"):
+        return "table"
+    assert path is not None
+    found = format_of_path(path)
+    if found is None:
+        raise ProgrammingError(
+            f"the ending of {path} names no format; end it with .parquet, .csv, .json … or "
+            "name one with --format"
+        )
+    return found
+
+
+class Target(Protocol):
+    """Where the command puts results."""
+
+    def take(self, cursor: Cursor) -> int:
+        """Write a result; how many rows it had."""
+
+
+class Screen:
+    """Standard output, for any number of results."""
+
+    def __init__(self, output_format: str) -> None:
+        self._format, self._any = output_format, False
+
+    def take(self, cursor: Cursor) -> int:
+        """See ``Target``."""
+        out = Output(sys.stdout, self._format)
+        if self._any and self._format in LAYOUTS:
+            out.write("\n")
+        self._any = True
+        colour = out.isatty() and "NO_COLOR" not in os.environ
+        count = show(cursor, self._format, out, Style(colour=colour))
+        out.flush()
+        return count
+
+
+class File:
+    """A file for one result, which is there after ``finish`` and else not at all."""
+
+    def __init__(self, output_format: str, path: str, *, overwrite: bool) -> None:
+        self._format, self._path, self._taken = output_format, path, False
+        self._file = OutputFile(path, overwrite=overwrite)
+
+    def take(self, cursor: Cursor) -> int:
+        """See ``Target``. Raises ProgrammingError for a second result."""
+        if self._taken:
+            raise ProgrammingError(
+                f"{self._path} takes the rows of one statement, and a second one gives rows"
+            )
+        self._taken = True
+        return save(cursor, self._format, self._path, self._file)
+
+    def finish(self) -> None:
+        """Let the file appear. Raises ProgrammingError where there was no result."""
+        if not self._taken:
+            raise ProgrammingError(f"no statement gives rows to write to {self._path}")
+        self._file.finish()
+
+    def __enter__(self) -> File:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.abandon()
+
+
+def _is_document(cursor: Cursor) -> bool:
+    """Whether the result is one JSON document, as EXPLAIN (FORMAT json) gives it."""
+    return [column[1] for column in cursor.description or []] == ["json"]
+
+
+class _OutputSink:
+    """Standard output as a file of bytes. See ``engine.protocol.Sink``."""
+
+    def __init__(self, out: Output, began: Callable[[], None]) -> None:
+        self.error: BaseException | None = None
+        self._out, self._began = out, began
+        self._decode = None if out.takes_utf8() else codecs.getincrementaldecoder("utf-8")()
+        self._any = False
+
+    def write(self, data: bytes) -> None:
+        if not self._any:
+            self._any = True
+            self._began()
+        try:
+            if self._decode is None:
+                self._out.write_bytes(data)
+            else:
+                self._out.write(self._decode.decode(data))
+        except BaseException as error:
+            self.error = error
+            raise
+
+    def restart(self) -> bool:
+        return not self._any
+
+    def end(self) -> None:
+        """After the last byte."""
+        if not self._any:
+            self._began()
+        self._out.flush()
+
+
+class _Utf8:
+    """A file for text."""
+
+    def __init__(self, file: OutputFile) -> None:
+        self._file = file
+
+    def write(self, text: str, /) -> object:
+        return self._file.write(text.encode("utf-8", "surrogatepass"))

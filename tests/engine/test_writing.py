@@ -1,0 +1,336 @@
+"""Results as files: every type reads back as the value it was, whoever wrote it."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import icesql
+from icesql.dbapi.cursor import write_rows
+from icesql.engine.static import StaticResult
+from icesql.engine.writing import write
+from icesql.file_format import FileFormat, named_format
+from icesql.storage.output_file import OutputFile
+
+# (SQL, its type when it is read again)
+VALUES = {
+    "flag": ("true", "BOOLEAN"),
+    "small": ("(-7)::INTEGER", "INTEGER"),
+    "large": ("9223372036854775807", "BIGINT"),
+    "single": ("0.1::FLOAT", "FLOAT"),
+    "tiny": ("5e-324::DOUBLE", "DOUBLE"),
+    "zero": ("'-0.0'::DOUBLE", "DOUBLE"),
+    "nan": ("'nan'::DOUBLE", "DOUBLE"),
+    "less": ("'-inf'::FLOAT", "FLOAT"),
+    "price": ("12345678901234567890.1234567890::DECIMAL(38,10)", "DECIMAL(38,10)"),
+    "whole": ("99999999999999999999999999999999999999::DECIMAL(38,0)", "DECIMAL(38,0)"),
+    "wide": ("sum(170141183460469231731687303715884::HUGEINT) OVER ()", "DECIMAL(38,0)"),
+    "day": ("DATE '0044-03-15 (BC)'", "DATE"),
+    "clock": ("TIME '12:30:00.000005'", "TIME"),
+    "moment": ("TIMESTAMP '9999-12-31 23:59:59.999999'", "TIMESTAMP"),
+    "instant": ("TIMESTAMPTZ '2026-07-31 12:30:00.5+00'", "TIMESTAMPTZ"),
+    "fine": ("'2026-01-31 12:30:00.123456789'::TIMESTAMP_NS", "TIMESTAMP_NS"),
+    "text": ("'naïve, \"quoted\"' || chr(10) || chr(13) || chr(27) || '=1+1 #日🦆\\'", "VARCHAR"),
+    "empty": ("''", "VARCHAR"),
+    "none": ("NULL::VARCHAR", "VARCHAR"),
+    "key": ("UUID '00000000-0000-0000-0000-000000000005'", "UUID"),
+    "bytes": ("'\\x00\\xFF\\x5C,\"a'::BLOB", "BLOB"),
+    "tags": ("['a,b', NULL, '']", "VARCHAR[]"),
+    "no_tags": ("[]::INTEGER[]", "INTEGER[]"),
+    "place": (
+        "{'lat': 47.50::DECIMAL(9,2), 'name': 'B''{},', 'at': {'x': NULL::INTEGER}}",
+        'STRUCT(lat DECIMAL(9,2), name VARCHAR, "at" STRUCT(x INTEGER))',
+    ),
+    "counts": ("MAP {'x': 1, 'y=': NULL}", "MAP(VARCHAR, INTEGER)"),
+    "span": ("INTERVAL '1 month 2 days 3.5 seconds'", "INTERVAL"),
+}
+QUERY = "SELECT " + ", ".join(f"{sql} AS {name}" for name, (sql, _) in VALUES.items())
+
+
+@pytest.fixture(scope="module")
+def con():
+    with icesql.connect(timezone="Asia/Tokyo") as connection:
+        yield connection
+
+
+def save(cursor, path: Path, form: FileFormat) -> Path:
+    with OutputFile(str(path), overwrite=True) as file:
+        write_rows(cursor, form, file)
+    return path
+
+
+def text_of(con, sql: str, form: str | FileFormat, path: Path) -> str:
+    named = named_format(form) if isinstance(form, str) else form
+    return save(con.execute(sql), path, named).read_bytes().decode()
+
+
+@pytest.fixture(scope="module")
+def engine():
+    """DuckDB itself, and the values as it makes them."""
+    own = duckdb.connect()
+    own.execute("SET TimeZone = 'Asia/Tokyo'")
+    own.execute(
+        f"CREATE TABLE made AS SELECT {', '.join(f'({s})::{t} AS {n}' for n, (s, t) in VALUES.items())}"
+    )
+    return own
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "json", "jsonl", "parquet"])
+def test_every_type_reads_back_as_the_value_it_was(con, engine, form: str, tmp_path: Path) -> None:
+    path = save(con.execute(QUERY), tmp_path / f"x.{form}", named_format(form))
+    types = "{" + ", ".join(f"{name}: '{kind}'" for name, (_, kind) in VALUES.items()) + "}"
+    read = {
+        "csv": f"read_csv('{path}', header = true, columns = {types}, allow_quoted_nulls = false)",
+        "tsv": f"read_csv('{path}', header = true, columns = {types}, allow_quoted_nulls = false, delim = '\t')",
+        "json": f"read_json('{path}', format = 'array', columns = {types})",
+        "jsonl": f"read_json('{path}', format = 'newline_delimited', columns = {types})",
+        "parquet": f"read_parquet('{path}')",
+    }[form]
+    different = [
+        name
+        for name in VALUES
+        if engine.execute(
+            f"SELECT a.{name} IS NOT DISTINCT FROM b.{name}, typeof(a.{name}) = typeof(b.{name}) "
+            f"FROM made a, {read} b"
+        ).fetchone()
+        != (True, True)
+    ]
+    if "json" in form:
+        # Its reader takes numbers for doubles and text for bytes; ours are told exactly.
+        assert different == ["price", "bytes"]
+        told = json.loads(
+            path.read_text().strip().removeprefix("[").removesuffix("]"), parse_float=Decimal
+        )
+        assert told["price"] == Decimal("12345678901234567890.1234567890")
+        assert bytes.fromhex(told["bytes"]) == b'\x00\xff\\,"a'
+    else:
+        assert different == []
+
+
+def test_arrow_is_the_declared_table(con, tmp_path: Path) -> None:
+    path = save(con.execute(QUERY), tmp_path / "x.arrow", named_format("arrow"))
+    with pa.ipc.open_file(path) as read:
+        assert str(read.read_all()) == str(con.execute(QUERY).arrow())  # NaN is not NaN
+
+
+def test_csv_is_to_the_byte_what_duckdb_writes(con, engine, tmp_path: Path) -> None:
+    engine.execute(f"COPY made TO '{tmp_path}/theirs.csv'")
+    assert (
+        text_of(con, QUERY, "csv", tmp_path / "ours.csv").encode()
+        == (tmp_path / "theirs.csv").read_bytes()
+    )
+
+
+def test_json_is_what_duckdb_writes_but_for_numbers_that_it_loses(con, engine, tmp_path) -> None:
+    engine.execute(f"COPY made TO '{tmp_path}/theirs.json'")
+    theirs = json.loads((tmp_path / "theirs.json").read_text(), parse_constant=str)
+    ours = json.loads(text_of(con, QUERY, "jsonl", tmp_path / "ours"), parse_float=Decimal)
+    changed = {name for name in VALUES if ours[name] != theirs[name]}
+    assert changed == {"single", "price", "tiny", "bytes"}
+    assert (ours["single"], ours["price"]) == (
+        Decimal("0.1"),
+        Decimal("12345678901234567890.1234567890"),
+    )
+    assert (ours["nan"], ours["less"], ours["place"]["lat"]) == (
+        "NaN",
+        "-Infinity",
+        Decimal("47.50"),
+    )
+    assert float(ours["tiny"]) == theirs["tiny"]
+
+
+NESTED = """SELECT {'a': ['nan'::DOUBLE, NULL, 1e20], 'b': [{'c': 1.10::DECIMAL(4,2)}, NULL]} AS s,
+    MAP {{'k': 1}: [1.5::FLOAT]} AS m, row(1, 'z') AS t, union_value(n := 2.50::DECIMAL(4,2)) AS u,
+    to_json({'x': [1]}) AS j, NULL::INTEGER[] AS l, NULL::MAP(INTEGER, INTEGER) AS e, [[]]::INTEGER[][] AS n"""
+
+
+def test_nested_values_in_json(con, tmp_path: Path) -> None:
+    assert text_of(con, NESTED, "jsonl", tmp_path / "x") == (
+        '{"s":{"a":["NaN",null,1e+20],"b":[{"c":1.10},null]},"m":{"{\'k\': 1}":[1.5]},"t":[1,"z"],'
+        '"u":{"n":2.50},"j":{"x":[1]},"l":null,"e":null,"n":[[]]}\n'
+    )
+
+
+def test_columns_of_one_name_are_told_apart(con, tmp_path: Path) -> None:
+    sql = 'SELECT 1 AS a, 2 AS a, 3 AS "A", 4 AS "a""b", 5 AS a_1'
+    assert json.loads(text_of(con, sql, "jsonl", tmp_path / "x")) == {
+        "a": 1, "a_1": 2, "A": 3, 'a"b': 4, "a_1_1": 5,
+    }  # fmt: skip
+    assert text_of(con, sql, "csv", tmp_path / "x").splitlines()[0] == 'a,a_1,A_2,"a""b",a_1_1'
+    path = save(con.execute(sql), tmp_path / "x.parquet", named_format("parquet"))
+    assert pq.read_schema(path).names == ["a", "a_1", "A_2", 'a"b', "a_1_1"]
+    with pytest.raises(icesql.ProgrammingError, match='two columns are called "a"'):
+        save(con.execute(sql), tmp_path / "x", named_format("arrow"))
+
+
+def test_a_null_and_an_empty_text_are_two_things_in_csv(con, tmp_path: Path) -> None:
+    sql = "SELECT * FROM (VALUES ('', NULL), (NULL, 'NULL'), ('a', '\"')) AS v(a, b)"
+    assert text_of(con, sql, "csv", tmp_path / "x") == 'a,b\n"",\n,NULL\na,""""\n'
+    assert text_of(con, "SELECT NULL AS a", "csv", tmp_path / "x") == "a\n\n"
+
+
+def test_no_rows_leave_a_header_an_empty_list_and_a_schema(con, tmp_path: Path) -> None:
+    sql = "SELECT 1 AS a, 'x' AS b WHERE false"
+    assert text_of(con, sql, "csv", tmp_path / "x") == "a,b\n"
+    assert text_of(con, sql, "jsonl", tmp_path / "x") == ""
+    assert json.loads(text_of(con, sql, "json", tmp_path / "x")) == []
+    path = save(con.execute(sql), tmp_path / "x.parquet", named_format("parquet"))
+    assert (pq.read_table(path).num_rows, pq.read_schema(path).names) == (0, ["a", "b"])
+
+
+class Bytes:
+    """A sink in memory."""
+
+    error = None
+
+    def __init__(self) -> None:
+        self.pieces: list[bytes] = []
+
+    @property
+    def data(self) -> bytes:
+        return b"".join(self.pieces)
+
+    def write(self, data: bytes) -> None:
+        self.pieces.append(data)
+
+    def restart(self) -> bool:
+        self.pieces.clear()
+        return True
+
+
+KINDS = [
+    ("b", "boolean"),
+    ("n", "bigint"),
+    ("t", "varchar"),
+    ("at", "timestamptz"),
+    ('"q,', "varchar"),
+]
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "json", "jsonl"])
+def test_what_needs_no_engine_is_written_as_the_engine_would(con, form: str) -> None:
+    """Every character below U+0250 in a text, and times with and without fractions and offsets."""
+    from datetime import datetime, timedelta, timezone
+
+    times = [
+        datetime(2026, 1, 2, 3, 4, 5, micros, tzinfo=timezone(timedelta(hours=9)))
+        for micros in (0, 500_000, 123_450, 1)
+    ]
+    texts = [
+        None,
+        "",
+        "NULL",
+        "null",
+        "#",
+        *map(chr, range(0x250)),
+        "a\\u001b\x1b\\",
+        "\u2028",
+        "🦆",
+    ]
+    rows = [
+        (None if i % 7 == 3 else i % 2 == 0, i, text, times[i % 4], text)
+        for i, text in enumerate(texts)
+    ]
+    query = con.cursor()._session
+    own, engines = Bytes(), Bytes()
+    from icesql.context import QueryContext
+
+    context = QueryContext.begin(query.settings)
+    assert write(StaticResult(KINDS, rows), query.engines, named_format(form), own, context) == len(
+        rows
+    )
+    static = StaticResult(KINDS, rows)
+    query.engines.local().write(
+        static.arrow_reader(), static.columns, named_format(form), engines, context
+    )
+    assert own.data == engines.data
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_rows_of_another_engine_are_written_alike(con, form: str, tmp_path: Path) -> None:
+    """An engine such as Spark gives Arrow batches of the declared schema."""
+    from icesql.context import QueryContext
+
+    cursor = con.execute(QUERY)
+    columns, session = cursor._result.columns, cursor._session
+    own = save(con.execute(QUERY), tmp_path / "own", named_format(form))
+    sink = Bytes()
+    context = QueryContext.begin(session.settings)
+    count = session.engines.local().write(
+        cursor.arrow_reader(), columns, named_format(form), sink, context
+    )
+    assert count == 1
+    if form == "parquet":
+        read = [pq.read_table(each) for each in (pa.BufferReader(sink.data), own)]
+        assert list(map(str, read[0].columns)) == list(map(str, read[1].columns))
+    else:
+        assert sink.data == own.read_bytes()
+
+
+def test_a_large_result_goes_out_in_pieces_and_in_order(con) -> None:
+    sink = Bytes()
+    sql = "SELECT i, repeat('x', 20) AS t FROM range(1000000) AS r(i)"
+    assert write_rows(con.execute(sql), FileFormat("csv", (("header", False),)), sink) == 1_000_000
+    assert len(sink.pieces) > 2
+    lines = sink.data.decode().splitlines()
+    assert [int(line.partition(",")[0]) for line in lines] == list(range(1_000_000))
+
+
+def test_what_stops_a_sink_is_what_the_query_says(con) -> None:
+    class Full(Bytes):
+        def write(self, data: bytes) -> None:
+            self.error = BrokenPipeError(32, "nobody reads")
+            raise self.error
+
+    for form in ("csv", "jsonl", "parquet"):
+        with pytest.raises(BrokenPipeError):
+            write_rows(con.execute("SELECT 1 AS a"), named_format(form), Full())
+    assert con.execute("SELECT 1").fetchall() == [(1,)]
+
+
+def test_a_result_is_written_once_and_not_after_its_rows_were_fetched(con) -> None:
+    cursor = con.execute("SELECT 1 AS a")
+    write_rows(cursor, named_format("csv"), Bytes())
+    assert cursor.rowcount == 1
+    for again in (
+        cursor.fetchall,
+        cursor.arrow,
+        lambda: write_rows(cursor, named_format("csv"), Bytes()),
+    ):
+        with pytest.raises(icesql.InterfaceError, match="already being read as a file"):
+            again()
+
+
+def test_an_error_while_rows_are_written_is_icesqls(con) -> None:
+    for form in ("csv", "jsonl", "parquet"):
+        with pytest.raises(icesql.DataError):
+            write_rows(
+                con.execute("SELECT (9 - i)::VARCHAR::DATE FROM range(9) r(i)"),
+                named_format(form),
+                Bytes(),
+            )
+
+
+def test_struct_fields_that_differ_in_case_only(con, tmp_path: Path) -> None:
+    from tests.writer.table import TableWriter
+
+    kind = {
+        "type": "struct",
+        "fields": [
+            {"id": 2, "name": "a", "required": False, "type": "long"},
+            {"id": 3, "name": "A", "required": False, "type": "long"},
+        ],
+    }
+    made = TableWriter(tmp_path / "t", [{"id": 1, "name": "s", "required": False, "type": kind}])
+    made.commit([made.data_file([{"s": {"a": 1, "A": 2}}])])
+    sql = f"SELECT s FROM iceberg_scan('{tmp_path}/t')"
+    assert text_of(con, sql, "jsonl", tmp_path / "x") == '{"s":{"a":1,"A":2}}\n'
+    for form in ("csv", "parquet"):
+        with pytest.raises(icesql.UnsupportedSqlError, match='column "s" in format'):
+            save(con.execute(sql), tmp_path / "y", named_format(form))

@@ -1,0 +1,153 @@
+"""COPY writes where the owner of a connection allows it, and what an accepted query gives."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import icesql
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(each.name for each in folder.iterdir())
+
+
+@pytest.mark.parametrize(
+    "how",
+    [{}, {"service": True}, {"locked": True}, {"files": True}, {"copy_to": False}, {"copy_to": []}],
+)
+def test_nobody_is_allowed_it_unasked(how: dict, tmp_path: Path) -> None:
+    with icesql.connect(**how) as connection:
+        for sql in (
+            f"COPY (SELECT 1) TO '{tmp_path}/x'",
+            f"SELECT 1; copy (SELECT 1) TO '{tmp_path}/x'",
+        ):
+            with pytest.raises(icesql.UnsupportedSqlError, match="COPY"):
+                list(connection.execute_script(sql))
+    assert names(tmp_path) == []
+
+
+def test_below_the_roots_alone(tmp_path: Path) -> None:
+    inside = tmp_path / "in"
+    inside.mkdir()
+    with icesql.connect(service=True, copy_to=inside) as connection:
+        cursor = connection.execute(f"COPY (SELECT 1 AS a) TO '{inside}/x.csv'")
+        assert (cursor.description[0][0], cursor.fetchall()) == ("Count", [(1,)])
+        for path in (
+            f"{tmp_path}/x.csv",
+            f"{inside}/../x.csv",
+            "~/x.csv",
+            "x.csv",
+            "s3://b/x.csv",
+            "/dev/null",
+        ):
+            with pytest.raises((icesql.AccessDeniedError, icesql.OperationalError)):
+                connection.execute(f"COPY (SELECT 1 AS a) TO '{path}' (OVERWRITE)")
+        # To write is not to read.
+        with pytest.raises(icesql.UnsupportedSqlError):
+            connection.execute(f"SELECT * FROM '{inside}/x.csv'")
+    assert (names(tmp_path), names(inside)) == (["in"], ["x.csv"])
+    with pytest.raises(
+        icesql.ProgrammingError, match="copy_to: the engine writes files of this machine"
+    ):
+        icesql.connect(copy_to="s3://bucket/x")
+
+
+def test_a_file_that_is_there_is_replaced_on_request_only(connection, tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    with icesql.connect(copy_to=tmp_path) as con:
+        con.execute(f"COPY (SELECT 1 AS a) TO '{path}'")
+        with pytest.raises(icesql.OperationalError, match="exists"):
+            con.execute(f"COPY (SELECT 2 AS a) TO '{path}'")
+        assert path.read_text() == "a\n1\n"
+        con.execute(f"COPY (SELECT 2 AS a) TO '{path}' (OVERWRITE)")
+        assert path.read_text() == "a\n2\n"
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["SELECT nope FROM shop.orders", "SELECT 'x'::DATE", "SELECT * FROM nowhere", "SELECT getenv('HOME')",
+     "SELECT * FROM read_text('/etc/hostname')", "SELECT 1/0 AS x, error('no')"],
+)  # fmt: skip
+def test_a_query_that_fails_leaves_nothing(query: str, warehouse: Path, tmp_path: Path) -> None:
+    with icesql.connect(warehouse=warehouse, copy_to=tmp_path) as connection:
+        for ending in ("csv", "jsonl", "parquet", "arrow"):
+            with pytest.raises(icesql.Error):
+                connection.execute(f"COPY ({query}) TO '{tmp_path}/x.{ending}'")
+    assert names(tmp_path) == []
+
+
+def test_text_in_paths_names_and_options_stays_text(tmp_path: Path) -> None:
+    odd = "a');COPY (SELECT 2) TO 'b.csv"
+    with icesql.connect(copy_to=tmp_path) as connection:
+        quoted = odd.replace("'", "''")
+        connection.execute(
+            f'COPY (SELECT 1 AS "x\') TO \'/tmp/y", 2 AS """") TO \'{tmp_path}/{quoted}\' '
+            "(DELIMITER '|', NULLSTR ''') --')"
+        )
+        connection.execute(
+            f"COPY (SELECT {{'a\"''': 1}} AS \"'\\\") TO '{tmp_path}/j' (FORMAT json, DATEFORMAT '''')"
+        )
+    assert names(tmp_path) == [odd, "j"]
+    assert (tmp_path / odd).read_text() == 'x\') TO \'/tmp/y|""""\n1|2\n'
+    assert (tmp_path / "j").read_text() == '{"\'\\\\":{"a\\"\'":1}}\n'
+
+
+def test_nothing_of_the_output_can_be_read_or_written_by_sql(tmp_path: Path) -> None:
+    with icesql.connect(files=tmp_path, copy_to=tmp_path) as connection:
+        connection.execute(f"COPY (SELECT 1 AS a) TO '{tmp_path}/x.csv'")
+        for path in ("icesql-output://files/x", "icesql-output://files/*"):
+            with pytest.raises(icesql.Error):
+                connection.execute(f"SELECT * FROM read_csv('{path}')").fetchall()
+            with pytest.raises(icesql.Error):
+                connection.execute(f"COPY (SELECT 1) TO '{path}'")
+
+
+def test_cancelled_it_leaves_nothing_and_the_connection_works(tmp_path: Path) -> None:
+    endless = (
+        "SELECT sum(a.range + b.range) FROM range(10000000) a, range(100000) b GROUP BY a.range % 3"
+    )
+    with icesql.connect(copy_to=tmp_path) as connection:
+        cursor = connection.cursor()
+        threading.Timer(0.5, cursor.cancel).start()
+        began = time.monotonic()
+        with pytest.raises(icesql.QueryCancelledError):
+            cursor.execute(f"COPY ({endless}) TO '{tmp_path}/x.parquet'")
+        assert time.monotonic() - began < 2
+        assert names(tmp_path) == []
+        connection.execute("SET query_timeout = 0.2")
+        with pytest.raises(icesql.QueryCancelledError):
+            connection.execute(f"COPY ({endless}) TO '{tmp_path}/x.csv'")
+        assert names(tmp_path) == []
+        connection.execute("RESET query_timeout")
+        assert connection.execute(f"COPY (SELECT 1) TO '{tmp_path}/x.csv'").fetchall() == [(1,)]
+
+
+def test_copies_of_tables_and_their_past(warehouse: Path, tmp_path: Path) -> None:
+    with icesql.connect(warehouse=warehouse, copy_to=tmp_path, files=tmp_path) as connection:
+        for place, source in enumerate(("shop.orders", "shop.orders VERSION AS OF 'opening'")):
+            path = f"{tmp_path}/{place}.parquet"
+            count = connection.execute(f"COPY {source} TO '{path}' (COMPRESSION zstd)").fetchall()
+            rows = f"SELECT * FROM {source} ORDER BY ALL"
+            assert connection.execute(f"FROM '{path}' ORDER BY ALL").fetchall() == (
+                found := connection.execute(rows).fetchall()
+            )
+            assert count == [(len(found),)]
+        cursor = connection.execute(f"COPY shop.orders TO '{tmp_path}/x.csv'")
+        assert cursor.scan_reports[0].table_name == "shop.orders"
+        counted = connection.execute(
+            f"COPY (SELECT count(*) AS n FROM shop.orders) TO '{tmp_path}/n.json'"
+        )
+        assert counted.fetchall() == [(1,)]
+
+
+def test_files_of_the_arrow_reader_and_of_damaged_footers(tmp_path: Path, warehouse: Path) -> None:
+    with icesql.connect(warehouse=warehouse, copy_to=tmp_path) as connection:
+        connection.execute(f"COPY shop.orders TO '{tmp_path}/a.csv'")
+        connection.execute("SET local_reader = 'arrow'")
+        connection.execute(f"COPY shop.orders TO '{tmp_path}/b.csv'")
+    read = [sorted((tmp_path / name).read_text().splitlines()) for name in ("a.csv", "b.csv")]
+    assert read[0] == read[1]
