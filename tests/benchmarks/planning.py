@@ -1,16 +1,21 @@
-"""Time the planning of large tables against PyIceberg in the same run.
+"""Time the planning of large tables against PyIceberg and Polars in the same run.
 
-    python tests/benchmarks/planning.py [--files 1000,10000,50000] [--rounds 5]
+    pip install polars polars_iceberg
+    python tests/benchmarks/planning.py [--files 1000,10000,50000] [--rounds 5] [--filters "one id"]
 
 "cold" is a whole process, from start to exit: load the metadata file and plan once. "warm" loads the
 table and plans again in one process, decoding every manifest anew; "kept" is the same with the
-cache of decoded manifests that a session has. Milliseconds, medians; ratios are icesql to
-PyIceberg, so below 1 is faster. Both must find the same files.
+cache of decoded manifests that a session has, which the others do not have. Milliseconds, medians,
+wall and CPU (on a busy machine the CPU says more, a planner of many threads gets more of it);
+ratios are icesql to each, so below 1 is faster. icesql and PyIceberg must find the same files;
+Polars, with its native plugin, plans and then fails to open the data files, which do not exist. The
+last columns are MiB by which a process grew over its imports, planning once and keeping nothing.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import subprocess
 import sys
@@ -18,10 +23,12 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
 
+SIZED = ("warm", "wall")
 FILTERS = ("none", "one day", "one id")
 
 
@@ -64,6 +71,24 @@ def plan_with_pyiceberg(metadata: str, which: str) -> int:
     return sum(1 for _ in table.scan(row_filter=row_filter).plan_files())  # type: ignore[arg-type]
 
 
+def plan_with_polars(metadata: str, which: str) -> int:
+    """1 once Polars' plugin has planned: it has no way to ask for the files alone."""
+    import polars
+
+    low, high = wanted(metadata, which)
+    frame = polars.scan_iceberg(metadata)
+    if which == "one day":
+        ts = polars.col("ts").cast(polars.Int64)
+        frame = frame.filter((ts >= low) & (ts < high))
+    elif which == "one id":
+        frame = frame.filter(polars.col("id") == low)
+    try:
+        frame.collect()
+    except (FileNotFoundError, polars.exceptions.ComputeError):
+        return 1
+    raise AssertionError("the data files exist")
+
+
 def wanted(metadata: str, which: str) -> tuple[int, int]:
     """The bounds of the filter: a day in the middle of the table, or the id of one row."""
     files = int(Path(metadata).parents[1].name)
@@ -77,6 +102,7 @@ def wanted(metadata: str, which: str) -> tuple[int, int]:
 PLANNERS: dict[str, Callable[[str, str], int]] = {
     "icesql": plan_with_icesql,
     "pyiceberg": plan_with_pyiceberg,
+    "polars": plan_with_polars,
 }
 
 
@@ -84,45 +110,64 @@ def main() -> None:
     """Generate, measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--files", default="1000,10000,50000")
+    parser.add_argument("--filters", default=",".join(FILTERS))
+    parser.add_argument("--peers", help="pyiceberg, polars or both; those that are installed")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--keep", help="folder to keep the generated tables in")
     parser.add_argument("--once", nargs=3, metavar=("PLANNER", "METADATA", "FILTER"))
+    parser.add_argument("--growth", nargs=3, metavar=("PLANNER", "METADATA", "FILTER"))
     arguments = parser.parse_args()
     if arguments.once:
         planner, metadata, which = arguments.once
         print(PLANNERS[planner](metadata, which))
         return
+    if arguments.growth:
+        print(growth(*arguments.growth))
+        return
+    peers = arguments.peers.split(",") if arguments.peers else installed()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(arguments.keep or temporary)
-        print(f"{'files':>6} {'filter':8} {'':5} {'icesql':>8} {'pyiceberg':>10} {'ratio':>6}")
+        heads = "".join(f"{each:>11} {'ratio':>6}" for each in peers)
+        print(f"{'files':>6} {'filter':8} {'':10} {'icesql':>8}{heads}   MiB")
         for files in map(int, arguments.files.split(",")):
-            measure(folder, files, arguments.rounds)
+            for which in arguments.filters.split(","):
+                measure(folder, files, which, ["icesql", *peers], arguments.rounds)
 
 
-def measure(folder: Path, files: int, rounds: int) -> None:
-    """Print the lines of one table."""
+def installed() -> list[str]:
+    """The peers that are here."""
+    found = ["pyiceberg"]
+    if find_spec("polars") and find_spec("polars_iceberg"):
+        found.append("polars")
+    return found
+
+
+def measure(folder: Path, files: int, which: str, names: list[str], rounds: int) -> None:
+    """Print the lines of one filter over one table."""
     from generate_metadata import write_table
 
     from icesql.storage.cache import BoundedCache
 
     target = folder / str(files) / "metadata" / "v1.metadata.json"
     metadata = str(target if target.exists() else write_table(folder / str(files), files))
-    for which in FILTERS:
-        found = {name: planner(metadata, which) for name, planner in PLANNERS.items()}
-        assert len(set(found.values())) == 1, f"{which}: {found}"
-        rounds_here = max(1, rounds // 2) if files > 10_000 else rounds
-        cache = BoundedCache()
-        plan_with_icesql(metadata, which, cache)
-        cold = {name: partial(run_cold, name, metadata, which) for name in PLANNERS}
-        warm = {name: partial(planner, metadata, which) for name, planner in PLANNERS.items()}
-        kept = {**warm, "icesql": partial(plan_with_icesql, metadata, which, cache)}
-        for label, tasks in (("cold", cold), ("warm", warm), ("kept", kept)):
-            times = interleaved(tasks, rounds_here)
-            ours, theirs = times["icesql"], times["pyiceberg"]
-            print(
-                f"{files:6} {which:8} {label:5} {ours:8.1f} {theirs:10.1f} {ours / theirs:6.2f}",
-                flush=True,
+    found = {name: PLANNERS[name](metadata, which) for name in names if name != "polars"}
+    assert len(set(found.values())) == 1, f"{which}: {found}"
+    cache = BoundedCache()
+    plan_with_icesql(metadata, which, cache)
+    cold = {name: partial(run_cold, name, metadata, which) for name in names}
+    warm = {name: partial(PLANNERS[name], metadata, which) for name in names}
+    kept = {**warm, "icesql": partial(plan_with_icesql, metadata, which, cache)}
+    grown = [run_growth(name, metadata, which) for name in names]
+    for label, tasks in (("cold", cold), ("warm", warm), ("kept", kept)):
+        times = interleaved(tasks, rounds)
+        ours = times.pop("icesql")
+        for index, kind in enumerate(("wall", "CPU")):
+            others = "".join(
+                f"{each[index]:11.1f} {ours[index] / each[index]:6.2f}" for each in times.values()
             )
+            sizes = "  ".join(f"{each:.0f}" for each in grown) if (label, kind) == SIZED else ""
+            line = f"{files:6} {which:8} {label:5} {kind:4} {ours[index]:8.1f}{others}   {sizes}"
+            print(line, flush=True)
 
 
 def run_cold(name: str, metadata: str, which: str) -> None:
@@ -131,15 +176,45 @@ def run_cold(name: str, metadata: str, which: str) -> None:
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
-def interleaved(tasks: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Median milliseconds of each task; rounds alternate, so that noise hits all alike."""
-    times: dict[str, list[float]] = {name: [] for name in tasks}
+def run_growth(name: str, metadata: str, which: str) -> float:
+    """``growth`` in a process of its own."""
+    command = [sys.executable, __file__, "--growth", name, metadata, which]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def growth(name: str, metadata: str, which: str) -> float:
+    """MiB that the peak of a process grows by, after planning a table of one file."""
+    import resource
+
+    from generate_metadata import write_table
+
+    with tempfile.TemporaryDirectory() as folder:
+        PLANNERS[name](str(write_table(Path(folder) / "1", 1)), which)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    PLANNERS[name](metadata, which)
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+
+
+def interleaved(
+    tasks: Mapping[str, Callable[[], object]], rounds: int
+) -> dict[str, tuple[float, float]]:
+    """Median milliseconds, wall and CPU, of each task; rounds alternate: noise hits all alike."""
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in tasks}
     for _ in range(rounds):
         for name, task in tasks.items():
-            started = time.perf_counter()
+            started, used = time.perf_counter(), cpu_seconds()
             task()
-            times[name].append((time.perf_counter() - started) * 1000)
-    return {name: statistics.median(each) for name, each in times.items()}
+            took = time.perf_counter() - started, cpu_seconds() - used
+            times[name].append((took[0] * 1000, took[1] * 1000))
+    return {
+        name: (statistics.median(each[0] for each in all), statistics.median(e[1] for e in all))
+        for name, all in times.items()
+    }
+
+
+def cpu_seconds() -> float:
+    """The CPU time of this process and of its children that ended."""
+    return sum(os.times()[:4])
 
 
 if __name__ == "__main__":
