@@ -151,16 +151,24 @@ def test_an_unchanged_table_does_not_keep_old_keys(lend: Lend, lender: Lender) -
     assert lender.asked[-1][3]["if-none-match"] == '"same"'
 
 
+@pytest.mark.parametrize(
+    ("status", "code", "words"),
+    [
+        (403, "AccessDenied", "AccessDenied: Not for you. [s3:GetObject] (status 403)"),
+        (400, "ExpiredToken", "ExpiredToken: Not for you. (status 400)"),
+        (404, "NoSuchBucket", "NoSuchBucket: Not for you. (status 404)"),
+    ],
+)
 def test_a_store_that_refuses_every_key_is_told_with_its_reason(
-    lend: Lend, lender: Lender, store: Store
+    lend: Lend, lender: Lender, store: Store, status: int, code: str, words: str
 ) -> None:
-    lender.refusal = error(403, "AccessDenied", "Not for you.")
+    lender.refusal = error(status, code, "Not for you.")
     store.fault = lambda request: lender.refusal
     with pytest.raises(StorageError) as caught:
         lend().execute(SQL).fetchall()
     told = str(caught.value)
     assert "s3://lake/small/metadata/" in told
-    assert "AccessDenied: Not for you. [s3:GetObject] (status 403)" in told
+    assert words in told
     assert "secret-of" not in told
     assert len(lender.renewals()) <= 1
 

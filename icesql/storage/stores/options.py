@@ -1,7 +1,8 @@
 """An obstore client from Iceberg's FileIO properties; None where pyarrow's must do it.
 
-pyarrow's clients know what obstore does not: profiles of ~/.aws, roles to assume, HDFS, Azure's
-default chain, keys with empty or dotted parts.
+pyarrow's clients know what obstore does not: roles to assume, HDFS, Azure's default chain, keys
+with empty or dotted parts; and profiles of ~/.aws where botocore, which reads them for obstore, is
+not installed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from icesql.errors import NotSupportedError
+from icesql.storage.stores.profiles import profile_credentials
 
 _CONNECT_SECONDS: Final = 5.0
 _REQUEST_SECONDS: Final = 30.0
@@ -71,8 +73,11 @@ def _s3(bucket: str, given: Mapping[str, str]) -> Any | None:
         return None
     key = first(given, "s3.access-key-id", "client.access-key-id")
     anonymous = flag(given, "s3.anonymous")
-    if key is None and not anonymous and _has_profile():
-        return None
+    name, profile = first(given, "s3.profile-name", "client.profile-name"), None
+    if key is None and not anonymous and (name or _has_profile()):
+        profile = profile_credentials(name)
+        if profile is None:
+            return None
     from obstore import store
 
     endpoint = given.get("s3.endpoint") or os.environ.get("AWS_ENDPOINT_URL_S3")
@@ -81,6 +86,7 @@ def _s3(bucket: str, given: Mapping[str, str]) -> Any | None:
         endpoint = f"https://{endpoint}"
     region = first(given, "s3.region", "client.region")
     region = region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    region = region or (profile.region if profile is not None else None)
     if region is None:
         region = "us-east-1" if endpoint is not None else _region_of(bucket)
     options: dict[str, Any] = {"region": region}
@@ -90,7 +96,7 @@ def _s3(bucket: str, given: Mapping[str, str]) -> Any | None:
             kind, _, host = endpoint.partition("://")
             endpoint = f"{kind}://{bucket}.{host}"
         options["endpoint"] = endpoint
-    provider = None
+    provider: Callable[[], Any] | None = profile
     if anonymous:
         options["skip_signature"] = True
     elif key is not None:

@@ -1,0 +1,123 @@
+"""Credentials of AWS profiles: keys, a process, roles and logins as botocore's chain has them."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+import icesql
+from icesql.errors import StorageError
+from icesql.storage.stores import options
+from tests.stores.server import Store
+
+SQL = "SELECT count(*) FROM iceberg_scan('s3://lake/small')"
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, store: Store) -> Path:
+    """A home with an empty ~/.aws, and nothing of AWS in the environment."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("ICESQL_CACHE", "off")
+    return tmp_path
+
+
+def keys_of(store: Store) -> set[str]:
+    """The public names of the keys that requests were signed with."""
+    found = (each.headers.get("authorization", "") for each in store.requests)
+    return {match[1] for each in found if (match := re.search(r"Credential=(\w+)/", each))}
+
+
+def count(store: Store, **properties: str) -> Any:
+    own = {k: v for k, v in store.properties().items() if "key" not in k and "region" not in k}
+    with icesql.connect(properties={**own, **properties}) as connection:
+        return connection.execute(SQL).fetchall()
+
+
+class _Session:
+    """As botocore.session.Session: what the profile has is the credential's."""
+
+    def __init__(self, profile: str | None = None) -> None:
+        if profile == "gone":
+            raise RuntimeError("The config profile (gone) could not be found")
+        self.profile = profile
+
+    def get_config_variable(self, name: str) -> str | None:
+        return {"region": "eu-north-1"}.get(name)
+
+    def get_credentials(self) -> Any:
+        def frozen() -> Any:
+            if self.profile == "sso":
+                raise RuntimeError("Error loading SSO Token: run aws sso login")
+            name = f"AKIAOF{self.profile or 'DEFAULT'}"
+            return SimpleNamespace(access_key=name, secret_key="hidden-of-it", token=None)
+
+        return SimpleNamespace(get_frozen_credentials=frozen)
+
+
+@pytest.fixture
+def chain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """botocore, as far as it is used."""
+    above, below = ModuleType("botocore"), ModuleType("botocore.session")
+    below.Session = _Session  # type: ignore[attr-defined]
+    above.__spec__ = below.__spec__ = SimpleNamespace()  # type: ignore[assignment]
+    monkeypatch.setitem(sys.modules, "botocore", above)
+    monkeypatch.setitem(sys.modules, "botocore.session", below)
+
+
+@pytest.mark.usefixtures("chain")
+def test_a_profile_signs_with_its_keys_in_its_region(home: Path, store: Store) -> None:
+    (home / "config").write_text("[default]\n")
+    assert count(store) == [(960,)]
+    assert keys_of(store) == {"AKIAOFDEFAULT"}
+    assert "/eu-north-1/s3/" in store.requests[0].headers["authorization"]
+    store.clear()
+    assert count(store, **{"client.profile-name": "TEAM"}) == [(960,)]
+    assert keys_of(store) == {"AKIAOFTEAM"}
+
+
+@pytest.mark.usefixtures("chain")
+def test_keys_that_are_given_need_no_profile(home: Path, store: Store) -> None:
+    (home / "config").write_text("[default]\n")
+    with icesql.connect(properties=store.properties("AKIAGIVEN")) as connection:
+        connection.execute(SQL).fetchall()
+    assert keys_of(store) == {"AKIAGIVEN"}
+
+
+@pytest.mark.usefixtures("chain")
+@pytest.mark.parametrize(
+    ("name", "told"), [("gone", "could not be found"), ("sso", "run aws sso login")]
+)
+def test_what_a_profile_lacks_is_told(store: Store, name: str, told: str) -> None:
+    with pytest.raises(StorageError, match=told):
+        count(store, **{"client.profile-name": name})
+    assert store.requests == []
+
+
+def test_without_botocore_a_profile_is_left_to_pyarrow(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "config").write_text("[default]\n")
+    monkeypatch.setattr("icesql.storage.stores.profiles.find_spec", lambda name: None)
+    assert options.make_store("s3", "lake", {"s3.region": "r"}) is None
+
+
+def test_botocore_itself_runs_a_credential_process(home: Path, store: Store) -> None:
+    pytest.importorskip("botocore", reason="botocore, of the extras for AWS, is missing")
+    printed = {"Version": 1, "AccessKeyId": "AKIAOFAPROCESS", "SecretAccessKey": "x" * 20}
+    (home / "told.json").write_text(json.dumps(printed))
+    process = f"credential_process = cat {home}/told.json\n"
+    (home / "config").write_text(f"[profile team]\nregion = eu-west-3\n{process}")
+    assert count(store, **{"client.profile-name": "team"}) == [(960,)]
+    assert keys_of(store) == {"AKIAOFAPROCESS"}
+    with pytest.raises(StorageError, match="gone"):
+        count(store, **{"client.profile-name": "gone"})
