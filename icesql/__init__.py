@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -81,6 +80,8 @@ _HOMES: Final = {
     "Interval": "interval",
     **dict.fromkeys(_DBAPI_TYPES, "dbapi.types"),
 }
+# `import icesql` is enough for these, too.
+_MODULES: Final = ("config", "context", "dbapi", "engine", "errors", "interval", "session")
 
 
 def __getattr__(name: str) -> Any:
@@ -89,10 +90,8 @@ def __getattr__(name: str) -> Any:
         module = import_module(f"{__name__}.{_HOMES.get(name, 'errors')}")
         value = globals()[name] = getattr(module, name)
         return value
-    if not name.startswith("_"):
-        # The modules that `import icesql` used to import, such as icesql.errors.
-        with suppress(ModuleNotFoundError):
-            return import_module(f"{__name__}.{name}")
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

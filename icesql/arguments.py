@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -20,6 +22,25 @@ examples:
   icesql -c "SELECT count(*) FROM iceberg_scan('./table') VERSION AS OF 'v1'" --format csv
   icesql --catalog prod -f report.sql
 """
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Asked for each argument, whether there is help to format or not; so it knows its width."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_width() - 2)
+
+
+def _width() -> int:
+    """Columns of the terminal, as ``shutil`` has them, which imports compressors."""
+    try:
+        return int(os.environ["COLUMNS"]) or 80
+    except (KeyError, ValueError):
+        pass
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80  # type: ignore[union-attr]
+    except (AttributeError, ValueError, OSError):
+        return 80
 
 
 def read_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -42,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="icesql",
         description=_DESCRIPTION,
         epilog=_EPILOGUE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Formatter,
     )
     parser.add_argument(
         "command",

@@ -32,20 +32,31 @@ def postpone_imports() -> None:
         # msgspec takes these from there if it can.
         values = {"Required": typing.Required, "NotRequired": typing.NotRequired}
         _postpone("typing_extensions", ("get_type_hints",), values)
+    _postpone_duckdb()
     sys.meta_path.insert(0, _TemplateFinder())
 
 
 class _Postponed(ModuleType):
     """Stands for a module until a name of it is needed that it does not have."""
 
-    def __init__(self, name: str, names: Mapping[str, object]) -> None:
+    def __init__(
+        self,
+        name: str,
+        names: Mapping[str, object],
+        own: Callable[[str], Any] = lambda _: None,
+    ) -> None:
         super().__init__(name)
         self.__dict__.update(names)
+        self._own = own
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # every import asks for __path__ and other facts of modules
+        # Every import asks for facts of modules. A package has to be there for a part of it.
+        if name.startswith("__") and not (name == "__path__" and self.__name__ == "duckdb"):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        value = self.__dict__[name] = getattr(_real(self.__name__), name)
+        value = self._own(name)
+        if value is None:
+            value = getattr(_real(self.__name__), name)
+        self.__dict__[name] = value
         return value
 
 
@@ -59,6 +70,21 @@ def _postpone(
     parent, _, name = module.rpartition(".")
     if parent in sys.modules:
         setattr(sys.modules[parent], name, standing)
+
+
+def _postpone_duckdb() -> None:
+    """Let what the package takes over from its core stand for the package.
+
+    Its relations, expressions and readers are written in Python, and rows need none of them.
+    """
+
+    def core(name: str) -> Any:
+        found = getattr(import_module("_duckdb"), name, None)
+        is_error = isinstance(found, type) and issubclass(found, Exception)
+        return found if is_error or name in ("connect", "tokenize", "token_type") else None
+
+    if "duckdb" not in sys.modules:
+        sys.modules["duckdb"] = _Postponed("duckdb", {}, core)
 
 
 def _later(module: str, name: str) -> Callable[..., Any]:

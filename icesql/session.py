@@ -18,6 +18,7 @@ from icesql.context import QueryContext
 from icesql.engine.engines import Engines, choose_engine
 from icesql.engine.static import StaticResult
 from icesql.errors import InterfaceError, OperationalError, ScanLimitError
+from icesql.sql.parser.row_count import RowCount, read_row_count
 from icesql.stack import with_room
 from icesql.storage.cache import BoundedCache
 from icesql.storage.clean_errors import without_secrets
@@ -94,7 +95,31 @@ class Session:
         sources = [self._properties, *self.names.storage_properties]
         return without_secrets({str(number): each for number, each in enumerate(sources)})
 
-    def execute(self, statement: Statement, query: QueryContext) -> Outcome:
+    def read(self, sql: str, parameters: Parameters = None) -> list[Statement | RowCount]:
+        """The statements of a text, in order. Raises what ``parse`` raises."""
+        if parameters is None and self._is_engines_dialect:
+            counted = read_row_count(sql)
+            if counted is not None:
+                return [counted]
+        return [*self._parse(sql, parameters)]
+
+    def _parse(self, sql: str, parameters: Parameters = None) -> list[Statement]:
+        from icesql.sql.parse import parse
+
+        access = self.names.access
+        return parse(
+            sql,
+            dialect=self.dialect,
+            parameters=parameters,
+            files=access.files is not False,
+            copies=access.copy_to is not False,
+        )
+
+    @property
+    def _is_engines_dialect(self) -> bool:
+        return (self.dialect or "").lower() in _ENGINE_DIALECTS
+
+    def execute(self, statement: Statement | RowCount, query: QueryContext) -> Outcome:
         """Run one statement, also where the caller's stack is nearly full."""
         try:
             return with_room(lambda: self._execute(statement, query))
@@ -104,10 +129,17 @@ class Session:
                 "parts in a WITH clause, or call from less deep in recursion"
             ) from error
 
-    def _execute(self, statement: Statement, query: QueryContext) -> Outcome:
+    def _execute(self, statement: Statement | RowCount, query: QueryContext) -> Outcome:
+        self._blocks.choose(query.settings)
+        if isinstance(statement, RowCount):
+            from icesql.query.metadata_answers import answer_row_count
+
+            counted = answer_row_count(statement, self.names, query)
+            if counted is not None:
+                return Outcome(StaticResult([("count_star()", "bigint")], [(counted,)]))
+            (statement,) = self._parse(statement.text)
         from icesql.sql import statement as kinds
 
-        self._blocks.choose(query.settings)
         match statement:
             case kinds.Query():
                 return self._query(statement, query)
@@ -148,8 +180,6 @@ class Session:
     def _query(self, statement: Query, query: QueryContext) -> Outcome:
         from icesql.query.bind import bind
         from icesql.query.metadata_answers import answer_from_metadata, with_counts
-        from icesql.scan.limits import check_limits
-        from icesql.scan.planner import plan
 
         on_spark = _is_for_spark(statement, query)
         bound = bind(statement, self.names, query, self._mark(query), on_spark=on_spark, told=False)
@@ -157,6 +187,9 @@ class Session:
         if answer is not None:
             columns = [(name, "bigint") for name in answer.names]
             return Outcome(StaticResult(columns, [answer.row]), (), bound.notes, bound)
+        from icesql.scan.limits import check_limits
+        from icesql.scan.planner import plan
+
         bound = bound if bound.spark is not None else with_counts(bound)
         plans = [plan(scan, query) for scan in bound.scans]
         check_limits(plans, query.settings)
@@ -198,7 +231,7 @@ class Session:
 
     def _mark(self, query: QueryContext) -> MarkSame | None:
         """What compares a statement with the engine's own reading; see ``query.pushdown.same``."""
-        if (self.dialect or "").lower() not in _ENGINE_DIALECTS:
+        if not self._is_engines_dialect:
             return None
         return lambda tree, text, start: self.engines.mark_same(tree, text, start, query)
 

@@ -190,11 +190,11 @@ class Cursor:
         result, outcome = self._result, self._outcome
         if result is None or outcome is None:
             return None
-        from icesql.query.nullability import nullable_columns
-
         columns = result.columns
         nullable: list[bool | None] = [None] * len(columns)
         if outcome.bound is not None:
+            from icesql.query.nullability import nullable_columns
+
             nullable = nullable_columns(outcome.bound, len(columns))
         return [
             (

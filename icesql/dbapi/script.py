@@ -22,18 +22,10 @@ class Script:
     """
 
     def __init__(self, session: Session, sql: str, parameters: Parameters) -> None:
-        from icesql.sql.parse import parse
-
         session.check_open()
         self._session, self._sql, self._position = session, sql, 0
         with session.without_secrets():
-            self._statements = parse(
-                sql,
-                dialect=session.dialect,
-                parameters=parameters,
-                files=session.names.access.files is not False,
-                copies=session.names.access.copy_to is not False,
-            )
+            self._statements = session.read(sql, parameters)
 
     @property
     def sql(self) -> str:

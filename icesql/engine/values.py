@@ -10,7 +10,7 @@ from icesql.errors import DataError
 
 _EPOCH: Final = datetime(1970, 1, 1)
 # The digits of a fraction that a datetime has no room for.
-_FINE: Final = re.compile(r"([.,][0-9]{6})([0-9]{1,3})(?![0-9])")
+_FINE: Final = r"([.,][0-9]{6})([0-9]{1,3})(?![0-9])"
 _EPOCH_UTC: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -52,7 +52,7 @@ class Timestamp(datetime):
     @classmethod
     def fromisoformat(cls, text: str) -> Timestamp:
         """The reverse of ``isoformat``; a fraction of seven to nine digits gives nanoseconds."""
-        found = _FINE.search(text)
+        found = re.search(_FINE, text)
         if found is None:
             return cls._of(datetime.fromisoformat(text), 0)
         base = datetime.fromisoformat(text[: found.start(2)] + text[found.end(2) :])

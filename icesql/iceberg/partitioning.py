@@ -98,8 +98,8 @@ def partition_types(spec: PartitionSpec, schema: Schema) -> tuple[t.IcebergType,
     return tuple(_result_types(spec.fields, schema))
 
 
-_INTEGER_RESULT = re.compile(r"bucket\[\d+\]|year|month|hour")
-_SOURCE_RESULT = re.compile(r"truncate\[\d+\]|identity|void")
+_INTEGER_RESULT: Final = r"bucket\[\d+\]|year|month|hour"
+_SOURCE_RESULT: Final = r"truncate\[\d+\]|identity|void"
 
 
 def _result_types(fields: Iterable[PartitionField], schema: Schema) -> Iterable[t.IcebergType]:
@@ -108,11 +108,11 @@ def _result_types(fields: Iterable[PartitionField], schema: Schema) -> Iterable[
         source = schema.field_by_id.get(each.source_id)
         if len(each.source_ids) > 1:
             yield t.UNKNOWN
-        elif _INTEGER_RESULT.fullmatch(transform):
+        elif re.fullmatch(_INTEGER_RESULT, transform):
             yield t.INTEGER
         elif transform == "day":
             yield t.DATE
-        elif source is not None and _SOURCE_RESULT.fullmatch(transform):
+        elif source is not None and re.fullmatch(_SOURCE_RESULT, transform):
             yield source.type
         else:
             yield t.UNKNOWN

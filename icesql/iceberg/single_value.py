@@ -15,11 +15,11 @@ from icesql.iceberg import types as t
 from icesql.iceberg.metadata.json_fields import Malformed, as_int, as_list, as_object, as_text
 
 _EPOCH: Final = date(1970, 1, 1).toordinal()
-_TIME = re.compile(r"(\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?")
-_TIMESTAMP = re.compile(
+_TIME: Final = r"(\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?"
+_TIMESTAMP: Final = (
     r"([+-]?\d{4,6}-\d{2}-\d{2})T(\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)(Z|[+-]\d{2}:\d{2})?"
 )
-_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_UUID: Final = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _NANOS_PER_DAY: Final = 86_400_000_000_000
 
 
@@ -59,7 +59,7 @@ def parse_single_value(type: t.IcebergType, json: Any) -> Any:
             return as_text(json, "default of string")
         case t.UUIDType():
             text = as_text(json, "default of uuid")
-            if not _UUID.fullmatch(text):
+            if not re.fullmatch(_UUID, text):
                 raise _wrong(type, json)
             return bytes.fromhex(text.replace("-", ""))
         case t.FixedType() | t.BinaryType():
@@ -131,7 +131,7 @@ def _days(type: t.IcebergType, text: str) -> int:
 
 
 def _time_nanos(type: t.IcebergType, text: str) -> int:
-    found = _TIME.fullmatch(text)
+    found = re.fullmatch(_TIME, text)
     if not found:
         raise _wrong(type, text)
     hour, minute, second = int(found[1]), int(found[2]), int(found[3] or 0)
@@ -143,7 +143,7 @@ def _time_nanos(type: t.IcebergType, text: str) -> int:
 
 def _timestamp_nanos(type: t.IcebergType, json: Any, *, zoned: bool) -> int:
     text = as_text(json, f"default of {type}")
-    found = _TIMESTAMP.fullmatch(text)
+    found = re.fullmatch(_TIMESTAMP, text)
     if not found or (found[3] is not None) != zoned:
         raise _wrong(type, text)
     nanos = _days(type, found[1]) * _NANOS_PER_DAY + _time_nanos(type, found[2])

@@ -239,11 +239,11 @@ _PRIMITIVES: Final[dict[str, PrimitiveType]] = {
 _PRIMITIVE_NAMES: Final[dict[type[IcebergType], str]] = {
     type(value): name for name, value in _PRIMITIVES.items()
 }
-_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
+_DECIMAL: Final = r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)"
 _LONGEST_FIXED: Final = (1 << 31) - 1
-_FIXED = re.compile(r"fixed\[\s*(\d+)\s*\]")
-_GEOMETRY = re.compile(r"geometry(?:\(\s*(.+?)\s*\))?")
-_GEOGRAPHY = re.compile(r"geography(?:\(\s*([^,]+?)\s*(?:,\s*(\w+)\s*)?\))?")
+_FIXED: Final = r"fixed\[\s*(\d+)\s*\]"
+_GEOMETRY: Final = r"geometry(?:\(\s*(.+?)\s*\))?"
+_GEOGRAPHY: Final = r"geography(?:\(\s*([^,]+?)\s*(?:,\s*(\w+)\s*)?\))?"
 
 
 def parse_primitive(text: str) -> PrimitiveType:
@@ -251,16 +251,16 @@ def parse_primitive(text: str) -> PrimitiveType:
     known = _PRIMITIVES.get(text.lower())
     if known is not None:
         return known
-    if found := _DECIMAL.fullmatch(text):
+    if found := re.fullmatch(_DECIMAL, text):
         return DecimalType(int(found[1]), int(found[2]))
-    if found := _FIXED.fullmatch(text):
+    if found := re.fullmatch(_FIXED, text):
         length = int(found[1])
         if length > _LONGEST_FIXED:
             raise ValueError(f"fixed of {length} bytes, more than {_LONGEST_FIXED}")
         return FixedType(length)
-    if found := _GEOMETRY.fullmatch(text):
+    if found := re.fullmatch(_GEOMETRY, text):
         return GeometryType(found[1] or "OGC:CRS84")
-    if found := _GEOGRAPHY.fullmatch(text):
+    if found := re.fullmatch(_GEOGRAPHY, text):
         return GeographyType(found[1] or "OGC:CRS84", (found[2] or "spherical").lower())
     raise ValueError(f"unknown type {text!r}")
 

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from icesql.errors import found_at
 from icesql.query.bound import BoundQuery, ScanNote
-from icesql.query.change_scan import change_scan
 from icesql.query.columns import bind_columns
 from icesql.query.constants.current_time import stop_clock
 from icesql.query.dialects.translate import translate, translated_travels
@@ -29,6 +28,8 @@ if TYPE_CHECKING:
     from icesql.catalog.search_path import SearchPath
     from icesql.catalog.table import Table
     from icesql.context import QueryContext
+    from icesql.query.snapshot_selection import SelectedSnapshot
+    from icesql.sql.change_range import ChangeRange
     from icesql.sql.statement import Query, TableReference
     from icesql.sql.time_travel import TimeTravel
 
@@ -71,7 +72,7 @@ def bind(
         travel = _one_travel(reference, written, found.travel)
         if reference.changes is not None:
             with found_at(reference.offset):
-                scan, selected = change_scan(table, reference.changes, query)
+                scan, selected = _changes(table, reference.changes, query)
         else:
             with found_at(reference.offset):
                 selected = select_snapshot(table, travel, query)
@@ -123,6 +124,14 @@ def bind(
         spark=spark,
         user_text=statement.user_text and statement.user_text.with_edits(edits).named(),
     )
+
+
+def _changes(
+    table: Table, changes: ChangeRange, query: QueryContext
+) -> tuple[TableScan, SelectedSnapshot]:
+    from icesql.query.change_scan import change_scan
+
+    return change_scan(table, changes, query)
 
 
 def _one_travel(

@@ -7,34 +7,22 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlglot import exp
 
+from icesql.errors import ProgrammingError
 from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE
-from icesql.query.names import scan_index
-from icesql.sql.user_text import CUT, TABLE
+from icesql.sql.parser.row_count import NO_ALIAS
 
 if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from icesql.catalog.search_path import SearchPath
     from icesql.context import QueryContext
     from icesql.query.bound import BoundQuery
+    from icesql.sql.parser.row_count import RowCount
     from icesql.sql.user_text import UserText
 
 _PARTS: Final = frozenset({"kind", "hint", "expressions", "operation_modifiers", "from_"})
 _TABLE_PARTS: Final = frozenset({"this", "alias"})
-# Words that DuckDB takes for no alias, unless after AS in a select list.
-_WORDS: Final = """
-all analyse analyze and anti any array as asc asof asymmetric at authorization binary both by
-case cast centuries century check collate collation column concurrently constraint create cross
-day days decade decades default deferrable desc describe distinct do else end escape except
-exclude false fetch filter for foreign freeze from full glob group having hour hours ignore
-ilike in initially inner intersect into is isnull join lambda lateral leading left like limit
-microsecond microseconds millennia millennium millisecond milliseconds minute minutes month
-months natural not notnull null offset on only or order outer over overlaps pivot pivot_longer
-pivot_wider placing positional precision primary qualify quarter quarters references rename
-replace respect returning right second seconds select semi show similar some summarize
-symmetric table tablesample then to trailing true union unique unpack unpivot using variadic
-varying verbose week weeks when where window with within without year years
-"""
-_NO_ALIAS: Final = frozenset(_WORDS.split())
 
 
 class MetadataAnswer(Struct, frozen=True):
@@ -71,8 +59,32 @@ def with_counts(bound: BoundQuery) -> BoundQuery:
     return replace(bound, scans=(scan,))
 
 
+def answer_row_count(statement: RowCount, names: SearchPath, query: QueryContext) -> int | None:
+    """How many rows the table has; None where the files have to be read, or no table has the name.
+
+    Raises what else ``names.load`` and planning raise.
+    """
+    from icesql.query.snapshot_selection import select_snapshot
+    from icesql.scan.pruning.metadata_count import count_rows
+    from icesql.scan.table_scan import TableScan
+
+    if query.settings.verify == "full":
+        return None
+    try:
+        table = names.load(statement.parts, None, query)
+    except ProgrammingError:
+        return None  # the parser knows where in the SQL it is
+    selected = select_snapshot(table, None, query)
+    schema = selected.schema
+    return count_rows(TableScan(table, selected.snapshot, schema, schema, ref=selected.ref), query)
+
+
 def _counts(bound: BoundQuery) -> tuple[str, ...] | None:
     """The output names when every output is ``count(*)`` over one unfiltered scan."""
+    from sqlglot import exp
+
+    from icesql.query.names import scan_index
+
     tree = bound.tree
     if not isinstance(tree, exp.Select) or len(bound.scans) != 1:
         return None
@@ -96,6 +108,8 @@ def _counts(bound: BoundQuery) -> tuple[str, ...] | None:
 
 def _count_name(node: exp.Expr) -> str | None:
     """What a count of rows is called in the result, None for anything else."""
+    from sqlglot import exp
+
     if isinstance(node, exp.Alias):
         return None if _count_name(node.this) is None else node.alias
     if not isinstance(node, exp.Count) or node.expressions:
@@ -110,6 +124,8 @@ def _count_name(node: exp.Expr) -> str | None:
 
 def _is_plain(text: UserText) -> bool:
     """Whether DuckDB's parser, which does not see them, reads these words as the tree has them."""
+    from icesql.sql.user_text import CUT, TABLE
+
     hidden = [(edit.start, edit.end) for edit in text.edits if edit.kind in (TABLE, CUT)]
     words = [
         text.written(first, last + 1)
@@ -136,6 +152,6 @@ def _after_alias(words: Sequence[str], at: int, *, any_word: bool) -> int:
     if len(alias) > 2 and alias[0] == alias[-1] == '"':
         return at + named + 1
     is_word = alias.isascii() and alias.replace("_", "a").isalnum() and not alias[0].isdigit()
-    if is_word and (alias.lower() not in _NO_ALIAS or (named and any_word)):
+    if is_word and (alias.lower() not in NO_ALIAS or (named and any_word)):
         return at + named + 1
     return at

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 
 # Spark's names of snapshots.
-_SELECTOR: Final = re.compile(
-    r"(?:branch|tag)_(?P<ref>.+)|snapshot_id_(?P<id>\d+)|at_timestamp_(?P<ms>\d+)", re.IGNORECASE
+_SELECTOR: Final = (
+    r"(?i)(?:branch|tag)_(?P<ref>.+)|snapshot_id_(?P<id>\d+)|at_timestamp_(?P<ms>\d+)"
 )
 
 
@@ -73,7 +73,7 @@ def _meanings(parts: tuple[str, ...]) -> Iterator[_Meaning]:
     if at and before and ref:
         yield (*parts[:-1], before), None, VersionText(ref)
         return
-    found = _SELECTOR.fullmatch(parts[-1]) if len(parts) > 1 else None
+    found = re.fullmatch(_SELECTOR, parts[-1]) if len(parts) > 1 else None
     if found is not None:
         yield parts[:-1], None, _selected(found)
 

@@ -6,9 +6,6 @@ from collections.abc import Sequence
 
 from icesql.config import Settings
 from icesql.errors import ScanLimitError
-from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
-from icesql.iceberg.expressions.projection import inclusive
-from icesql.iceberg.transforms import Void, parse_transform
 from icesql.scan.plan import ScanPlan
 
 
@@ -47,6 +44,10 @@ def _advice(setting: str) -> str:
 
 
 def _check_partition_filter(plan: ScanPlan, settings: Settings) -> None:
+    from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
+    from icesql.iceberg.expressions.projection import inclusive
+    from icesql.iceberg.transforms import Void, parse_transform
+
     scan = plan.scan
     spec = scan.table.metadata.spec
     transforms = [each.transform for each in spec.fields]

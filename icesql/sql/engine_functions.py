@@ -25,17 +25,14 @@ _UNKNOWN: Final = "DuckDB has no such function, or icesql does not classify it y
 
 # Left to right, as the engine splits text: what is no call is stepped over. A name after AS is an
 # alias or a type and never a call.
-_PIECES: Final = re.compile(
-    r"""[eE]'(?:[^'\\]|''|\\.)*'
+_PIECES: Final = r"""(?xs)[eE]'(?:[^'\\]|''|\\.)*'
       | '(?:[^']|'')*'
       | --[^\n]*
       | /\*.*?\*/
       | \$(?P<tag>\w*)\$.*?\$(?P=tag)\$
       | \b[aA][sS]\s+(?:"(?:[^"]|"")*"|[^\W\d]\w*)
       | "(?P<quoted>(?:[^"]|"")*)"(?=\s*(?P<q>\()?)
-      | (?P<bare>[^\W\d][\w$]*)(?=\s*(?P<b>\()?)""",
-    re.VERBOSE | re.DOTALL,
-)
+      | (?P<bare>[^\W\d][\w$]*)(?=\s*(?P<b>\()?)"""
 
 
 @functools.cache
@@ -86,7 +83,7 @@ def _class_of(name: str, *, table: bool) -> str | None:
 
 def calls(sql: str) -> Iterator[str]:
     """The names in engine SQL before a parenthesis, in lower case, without quotes; words too."""
-    for piece in _PIECES.finditer(sql):
+    for piece in re.finditer(_PIECES, sql):
         if piece["b"]:
             yield piece["bare"].lower()
         elif piece["q"]:

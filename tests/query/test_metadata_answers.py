@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from icesql.context import QueryContext
-from icesql.query.metadata_answers import _NO_ALIAS, answer_from_metadata
+from icesql.query.metadata_answers import answer_from_metadata
+from icesql.sql.parser.row_count import NO_ALIAS
 
 
 @pytest.mark.parametrize(
@@ -82,4 +83,4 @@ def test_words_that_the_engine_takes_for_no_alias_are_known():
                 (found,) = engine.execute("SELECT json_serialize_sql($1)", [sql]).fetchone()
                 if '"error":true' in found:
                     refused.add(word)
-    assert refused <= _NO_ALIAS
+    assert refused <= NO_ALIAS

@@ -231,6 +231,39 @@ CODE = {
     "configuration.py: _content: yaml.AliasToken": "the same",
     "configuration.py: _content: yaml.AnchorToken": "the same",
     "session.py: _require: importlib.import_module": "names of modules that stand in the calls",
+    **dict.fromkeys(
+        (
+            "__init__.py: <module>: importlib.import_module",
+            "__init__.py: __getattr__: importlib.import_module",
+            "__init__.py: __getattr__: globals",
+            "__init__.py: __dir__: globals",
+        ),
+        "icesql's own modules, by the public names that are listed there",
+    ),
+    **dict.fromkeys(
+        (
+            "postponed.py: <module>: importlib.import_module",
+            "postponed.py: <module>: importlib.machinery.ModuleSpec",
+            "postponed.py: <module>: importlib.machinery.PathFinder",
+            "postponed.py: <module>: importlib.machinery.SourceFileLoader",
+            "postponed.py: _TemplateFinder.find_spec: importlib.machinery.ModuleSpec",
+            "postponed.py: _TemplateFinder.find_spec: importlib.machinery.PathFinder",
+            "postponed.py: _TemplateFinder.find_spec: importlib.machinery.PathFinder.find_spec",
+            "postponed.py: _TemplateFinder.find_spec: importlib.machinery.SourceFileLoader",
+            "postponed.py: _TemplateLoader.exec_module: importlib.import_module",
+            "postponed.py: _TemplateLoader: importlib.machinery.SourceFileLoader",
+            "postponed.py: _postpone: sys.modules",
+            "postponed.py: _postpone_duckdb.core: importlib.import_module",
+            "postponed.py: _postpone_duckdb: sys.modules",
+            "postponed.py: _real: importlib.import_module",
+            "postponed.py: _real: sys.modules",
+            "postponed.py: postpone_imports: importlib.machinery.PathFinder",
+            "postponed.py: postpone_imports: importlib.machinery.PathFinder.find_spec",
+            "postponed.py: postpone_imports: sys.meta_path",
+        ),
+        "modules of installed packages, by names that stand in the file; no statement, table or "
+        "file has run yet",
+    ),
 }
 SINKS = {
     "sqlite.py: SqliteCatalog.commit: execute": "one of two fixed lists of columns; values bound",
@@ -244,8 +277,9 @@ SINKS = {
     "connection.py: Connection.execute: execute": "the user's own statement, to icesql's parser",
     "script.py: Script.run: execute": "a session of icesql, whose argument is a parsed statement",
     "instance.py: Instance.__init__: execute": "folders as literals",
-    "bind_sql.py: relation: sql": "text that was checked, spliced_sql",
-    "bind_sql.py: relation: execute": "text that was checked, spliced_sql",
+    "described.py: describe: sql": "bind_sql",
+    "described.py: describe: execute": "bind_sql, after EXPLAIN",
+    "described.py: _by_statement: execute": "bind_sql, after DESCRIBE",
     "engine.py: LocalResult._execute_rows: execute": "bind_sql, columns cast around it",
     "engine.py: LocalResult._open_reader: sql": "bind_sql, columns cast around it",
     "engine.py: LocalResult._copy: execute": "bind_sql inside of what copy_statement makes",
@@ -273,6 +307,7 @@ PARSERS = {
 }
 _TEMPLATES = "a template of spelled(): its gaps take expressions, the rest are words of the file"
 BUILT = {
+    "described.py: _by_statement": "what bind_sql checked, after a word",
     "sqlite.py: SqliteCatalog.commit": "one of two fixed lists of columns; values bound",
     "sqlite.py: SqliteCatalog.drop": "a fixed condition; values bound",
     "sqlite.py: SqliteCatalog._tables": "a fixed condition; values bound",

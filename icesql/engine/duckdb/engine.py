@@ -16,6 +16,7 @@ from icesql.engine.duckdb.allowed_folders import folders_read
 from icesql.engine.duckdb.bad_file import ask_named_file, is_reading_problem, name_bad_file
 from icesql.engine.duckdb.copying.statement import columns_to_write, copy_statement
 from icesql.engine.duckdb.copying.stream import copy_stream
+from icesql.engine.duckdb.described import Described, describe, with_relations
 from icesql.engine.duckdb.errors import is_fatal, translate
 from icesql.engine.duckdb.instance import Instance, InstancePool
 from icesql.engine.duckdb.open_query import OpenQuery
@@ -26,7 +27,7 @@ from icesql.engine.duckdb.relations.opened_files import OpenedFiles
 from icesql.engine.duckdb.relations.relation import file_relation
 from icesql.engine.duckdb.relations.relation_builder import RelationBuilder
 from icesql.engine.duckdb.same_reading import EngineReading
-from icesql.engine.duckdb.sql.bind_sql import bind_sql, relation
+from icesql.engine.duckdb.sql.bind_sql import bind_sql
 from icesql.engine.duckdb.sql.own_words import KeptTexts
 from icesql.engine.memory_watch import MemoryWatch
 from icesql.engine.query_thread import Worker
@@ -174,6 +175,7 @@ class LocalResult:
             used.extend(group.name for group in confirmed for _ in group.tasks)
             found = builder.of_plan(index, plan, own, confirmed)
             for name, source in found.registered.items():
+                with_relations()
                 cursor.register(name, source)
             sources[f"__scan_{index}"] = found.sql
             self._parameters.update(found.parameters)
@@ -189,13 +191,13 @@ class LocalResult:
             for name, engine_type in zip(bound.columns, bound.types, strict=True)
         )
 
-    def _bound_sql(self, cursor: Any, sources: Mapping[str, str]) -> Any:
-        """The relation of the query over the SQL of its scans, as DuckDB binds it."""
+    def _bound_sql(self, cursor: Any, sources: Mapping[str, str]) -> Described:
+        """The columns of the query over the SQL of its scans, as DuckDB binds it."""
 
-        def run(sql: str, parameters: Mapping[str, Any], composed: Composed | None) -> Any:
+        def run(sql: str, parameters: Mapping[str, Any], composed: Composed | None) -> Described:
             self._parameters.update(parameters)
             self._sql, self._given, self._composed = sql, f"EXPLAIN {sql}", composed
-            return relation(cursor, sql, self._used_parameters(sql))
+            return describe(cursor, sql, self._used_parameters(sql))
 
         return bind_sql(
             self._bound,
@@ -347,6 +349,7 @@ class LocalResult:
 
     def _open_reader(self) -> None:
         sql = self._select(self._declared())
+        with_relations()
         relation = self._open.cursor.sql(sql, params=self._used_parameters(sql))
         rows = batch_rows([column.type for column in self.columns], self._plans)
         self._open.reader = relation.to_arrow_reader(rows)

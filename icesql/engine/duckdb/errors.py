@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from icesql.engine.duckdb.messages import data_error, programming_error, read
 from icesql.engine.duckdb.sql.size_guards import size_error
@@ -24,14 +24,14 @@ from icesql.storage.open import VANISHED
 E = TypeVar("E", bound=BaseException)
 
 # What DuckDB's Parquet reader says when the file, not the query, is at fault.
-_READING = re.compile(
+_READING: Final = (
     r"magic bytes|Failed to read file|parquet|Parquet|[Ss]nappy|ZSTD|zstd|gzip|GZip|GZIP|LZ4|"
     r"decompress|TProtocol|Could not read|read past|out of buffer|corrupt|"
-    r"Invalid (page|encoding|string)|footer|thrift",
+    r"Invalid (page|encoding|string)|footer|thrift"
 )
 # A sum or another integer of 128 bits that decimal(38,0) cannot hold, or the user's own cast.
-_WIDE = re.compile(r"Could not cast value (-?[0-9]{39}) to DECIMAL\(38,0\)")
-_MISSING = re.compile(r"No such file|No files found")
+_WIDE: Final = r"Could not cast value (-?[0-9]{39}) to DECIMAL\(38,0\)"
+_MISSING: Final = r"No such file|No files found"
 
 
 def is_fatal(error: BaseException) -> bool:
@@ -70,7 +70,7 @@ def translate(
         case duckdb.PermissionException():
             return ProgrammingError(f"refused: {text}")
         case duckdb.ConversionException() | duckdb.OutOfRangeException():
-            if (wide := _WIDE.search(text)) is not None:
+            if (wide := re.search(_WIDE, text)) is not None:
                 return DataError(
                     f"the integer {wide[1]} has more than 38 digits, the most that a result holds; "
                     "CAST it to VARCHAR or DOUBLE"
@@ -92,7 +92,7 @@ def translate(
         duckdb.IOException | duckdb.FatalException | duckdb.InternalException | OSError,
     )
     reading = reading or isinstance(error, UnicodeDecodeError)
-    found.while_reading = reading or bool(_READING.search(text))
+    found.while_reading = reading or bool(re.search(_READING, text))
     return found
 
 
@@ -118,6 +118,6 @@ def _file_error(text: str, file_names: Iterable[str]) -> Error | None:
     if named is None:
         return None
     path = next((part for part in re.findall(r'["\']([^"\']+)["\']', text) if named in part), named)
-    if _MISSING.search(text):
+    if re.search(_MISSING, text):
         return StorageError(path, VANISHED)
     return CorruptFileError(path, text)

@@ -26,29 +26,27 @@ _TYPES: Final = {
     "UINT64": "UBIGINT", "UINT128": "UHUGEINT", "INTEGER_LITERAL": "INTEGER",
     "STRING_LITERAL": "VARCHAR",
 }  # fmt: skip
-_TYPE: Final = re.compile(rf"\b(?:{'|'.join(_TYPES)})\b")
+_TYPE: Final = rf"\b(?:{'|'.join(_TYPES)})\b"
 # Names that stand in the engine's text for what the user wrote.
-_HIDDEN: Final = re.compile(
-    r"__(?:(?:scan|file|col)_|row\b)|icesql_\w+_[0-9a-f]{32}|\bq\.c\d+\b|#\d+"
-)
-_CANDIDATES: Final = re.compile(r"\s*\n\s*(?:Candidate|Did you mean)\b.*", re.DOTALL)
-_SETTING: Final = re.compile(r"""[,;]? ?(?:or )?(?:Use |use )?"?SET [a-z_]+ ?=.*""", re.DOTALL)
-_NAME: Final = re.compile(r'"([^"]+)"')
+_HIDDEN: Final = r"__(?:(?:scan|file|col)_|row\b)|icesql_\w+_[0-9a-f]{32}|\bq\.c\d+\b|#\d+"
+_CANDIDATES: Final = r"(?s)\s*\n\s*(?:Candidate|Did you mean)\b.*"
+_SETTING: Final = r"""(?s)[,;]? ?(?:or )?(?:Use |use )?"?SET [a-z_]+ ?=.*"""
+_NAME: Final = r'"([^"]+)"'
 
-_NO_FUNCTION: Final = re.compile(
-    r"No function matches the given name and argument types '(.*)'\. You might need", re.DOTALL
+_NO_FUNCTION: Final = (
+    r"(?s)No function matches the given name and argument types '(.*)'\. You might need"
 )
-_NO_COLUMN: Final = re.compile(r'Referenced column "(.*)" not found in FROM clause!')
-_NO_TABLE: Final = re.compile(r'Referenced table "(.*)" not found!')
-_AMBIGUOUS: Final = re.compile(r'Ambiguous reference to column name "(.*?)" \(use: (.*)\)')
-_MISSING: Final = re.compile(r"\w+ Function with name \"?(.*?)\"? does not exist!")
+_NO_COLUMN: Final = r'Referenced column "(.*)" not found in FROM clause!'
+_NO_TABLE: Final = r'Referenced table "(.*)" not found!'
+_AMBIGUOUS: Final = r'Ambiguous reference to column name "(.*?)" \(use: (.*)\)'
+_MISSING: Final = r"\w+ Function with name \"?(.*?)\"? does not exist!"
 # Some functions are behind a macro of their name; see ``sql.size_guards``.
-_NO_MACRO: Final = re.compile(r'Macro "?(\w+)"?\(\) does not support the supplied arguments')
-_NO_FIELD: Final = re.compile(r'Could not find key "(.*)" in struct')
-_DIVISION: Final = re.compile(r"Division by zero(?: in expression (.*?))?\. Use TRY")
-_GROUP_BY: Final = re.compile(r'column "(.*)" must appear in the GROUP BY clause')
-_CAST_FROM: Final = re.compile(r" when casting from source column \S+$")
-_OPERATORS: Final = re.compile(r"[^\w\s]+")
+_NO_MACRO: Final = r'Macro "?(\w+)"?\(\) does not support the supplied arguments'
+_NO_FIELD: Final = r'Could not find key "(.*)" in struct'
+_DIVISION: Final = r"Division by zero(?: in expression (.*?))?\. Use TRY"
+_GROUP_BY: Final = r'column "(.*)" must appear in the GROUP BY clause'
+_CAST_FROM: Final = r" when casting from source column \S+$"
+_OPERATORS: Final = r"[^\w\s]+"
 
 
 def read(text: str) -> tuple[str, Mapping[str, Any]]:
@@ -67,29 +65,29 @@ def read(text: str) -> tuple[str, Mapping[str, Any]]:
 
 def programming_error(text: str, at: int | None) -> Error:
     """What DuckDB's binder refuses, as an error at the offset ``at`` of the user's SQL."""
-    if found := _AMBIGUOUS.match(text):
+    if found := re.match(_AMBIGUOUS, text):
         candidates = [each for each in re.findall(r"'([^']*)'", found[2]) if _shown(each)]
         return AmbiguousColumnError(found[1], candidates=candidates, offset=at)
-    if (found := _NO_COLUMN.match(text)) and _shown(found[1]):
+    if (found := re.match(_NO_COLUMN, text)) and _shown(found[1]):
         return ColumnNotFoundError(found[1], similar=_candidates(text), offset=at)
-    if (found := _NO_TABLE.match(text)) and _shown(found[1]):
+    if (found := re.match(_NO_TABLE, text)) and _shown(found[1]):
         near = _candidates(text)
         hint = f"FROM has {' and '.join(map(_quoted, near))}" if near else ""
         return placed(ProgrammingError, f'table "{found[1]}" is not in FROM', hint, at)
-    if found := _MISSING.match(text):
+    if found := re.match(_MISSING, text):
         near = _candidates(text)
         hint = f"did you mean {near[0]}()?" if near else ""
         return UnsupportedSqlError(f"the function {found[1]}()", hint=hint, offset=at)
-    if found := _NO_FUNCTION.match(text):
+    if found := re.match(_NO_FUNCTION, text):
         return placed(ProgrammingError, *_no_function(found[1]), at)
-    if found := _NO_MACRO.match(text):
+    if found := re.match(_NO_MACRO, text):
         what = f"{found[1]}() does not take these arguments"
         return placed(ProgrammingError, what, "CAST them, or give other ones", at)
-    if found := _NO_FIELD.match(text):
+    if found := re.match(_NO_FIELD, text):
         near = _candidates(text)
         hint = f"it has {', '.join(map(_quoted, near))}" if near else ""
         return placed(ProgrammingError, f'the struct has no field "{found[1]}"', hint, at)
-    if (found := _GROUP_BY.match(text)) and _shown(found[1]):
+    if (found := re.match(_GROUP_BY, text)) and _shown(found[1]):
         return placed(
             ProgrammingError,
             f'column "{found[1]}" must appear in GROUP BY or in an aggregate',
@@ -103,7 +101,7 @@ def programming_error(text: str, at: int | None) -> Error:
 
 def data_error(text: str, at: int | None) -> Error:
     """What DuckDB cannot compute, as a DataError at the offset ``at`` of the user's SQL."""
-    if found := _DIVISION.match(text):
+    if found := re.match(_DIVISION, text):
         expression = f" in {found[1]}" if found[1] and _shown(found[1]) else ""
         hint = "divide by nullif(…, 0), or write TRY(…), to get NULL"
         return placed(DataError, f"Division by zero{expression}", hint, at)
@@ -124,7 +122,7 @@ def _no_function(call: str) -> tuple[str, str]:
     name, _, rest = call.partition("(")
     arguments = _typed(rest.removesuffix(")"))
     name = name.strip('"')
-    if _OPERATORS.fullmatch(name):
+    if re.fullmatch(_OPERATORS, name):
         listed = " and ".join(arguments.split(", ")) if arguments.count(", ") == 1 else arguments
         return f"the operator {name} does not take {listed}", "CAST one side to another type"
     if not arguments:
@@ -133,27 +131,27 @@ def _no_function(call: str) -> tuple[str, str]:
 
 
 def _shortened(text: str) -> tuple[str, str]:
-    text = _SETTING.sub("", _CANDIDATES.sub("", text)).strip()
+    text = re.sub(_SETTING, "", re.sub(_CANDIDATES, "", text)).strip()
     text = text.removesuffix("You might need to add explicit type casts.").strip()
-    text = _CAST_FROM.sub("", text) if _HIDDEN.search(text) else text
+    text = re.sub(_CAST_FROM, "", text) if re.search(_HIDDEN, text) else text
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    lines = [line for line in lines if not _HIDDEN.search(line)] or ["the engine refuses this"]
+    lines = [line for line in lines if not re.search(_HIDDEN, line)] or ["the engine refuses this"]
     first, *others = [_typed(line) for line in lines]
     return first.rstrip("!."), "; ".join(others)
 
 
 def _typed(text: str) -> str:
-    return _TYPE.sub(lambda found: _TYPES[found[0]], text)
+    return re.sub(_TYPE, lambda found: _TYPES[found[0]], text)
 
 
 def _candidates(text: str) -> list[str]:
     """The names that DuckDB offers, without the engine's own."""
     listed = text.partition("\n")[2]
-    return [each for each in _NAME.findall(listed) if _shown(each)][:3]
+    return [each for each in re.findall(_NAME, listed) if _shown(each)][:3]
 
 
 def _shown(name: str) -> bool:
-    return _HIDDEN.search(name) is None
+    return re.search(_HIDDEN, name) is None
 
 
 def _quoted(name: str) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from icesql.engine.duckdb.described import describe
 from icesql.engine.duckdb.errors import translate
 from icesql.engine.duckdb.relations.relation import empty_relation
-from icesql.engine.duckdb.sql.bind_sql import bind_sql, relation
+from icesql.engine.duckdb.sql.bind_sql import bind_sql
 from icesql.engine.duckdb.sql.calls import check_calls
 from icesql.engine.duckdb.sql.finer_types import adapted_types
 from icesql.engine.duckdb.sql.own_words import KeptTexts
@@ -53,7 +54,7 @@ def _local_types(
     import duckdb
 
     def run(sql: str, parameters: Mapping[str, Any], _: object) -> Any:
-        return relation(cursor, sql, dict(parameters) or None)
+        return describe(cursor, sql, dict(parameters) or None)
 
     try:
         made = bind_sql(bound, _empty(plans), run, cursor, settings, None, KeptTexts())

@@ -186,10 +186,10 @@ def _uuid_bytes(value: Any) -> bytes | None:
             return value.bytes
         case bytes() if len(value) == 16:
             return value
-        case str() if _UUID.fullmatch(value):
+        case str() if re.fullmatch(_UUID, value):
             return UUID(value).bytes
         case _:
             return None
 
 
-_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_UUID: Final = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"

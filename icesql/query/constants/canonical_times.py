@@ -12,9 +12,9 @@ from icesql.query.constants.constant import DAY, SECOND
 from icesql.query.constants.time_units import epoch_days
 
 _CLOCK: Final = r"(\d\d):(\d\d):(\d\d)"
-_TIME_OF_DAY: Final = re.compile(rf"{_CLOCK}(?:\.(\d{{1,6}}))?", re.ASCII)
-_TIMESTAMP: Final = re.compile(
-    rf"(\d{{4}}-\d\d-\d\d)(?:[ T]{_CLOCK}(?:\.(\d{{1,9}}))?(Z|[+-]\d\d(?::\d\d)?)?)?", re.ASCII
+_TIME_OF_DAY: Final = rf"(?a){_CLOCK}(?:\.(\d{{1,6}}))?"
+_TIMESTAMP: Final = (
+    rf"(?a)(\d{{4}}-\d\d-\d\d)(?:[ T]{_CLOCK}(?:\.(\d{{1,9}}))?(Z|[+-]\d\d(?::\d\d)?)?)?"
 )
 _NANOS: Final = (t.TimestampNanoType, t.TimestamptzNanoType)
 
@@ -25,7 +25,7 @@ def time_of_day(text: str) -> time | None:
     >>> time_of_day("10:00:00.5"), time_of_day("25:00:00")
     (datetime.time(10, 0, 0, 500000), None)
     """
-    found = _TIME_OF_DAY.fullmatch(text)
+    found = re.fullmatch(_TIME_OF_DAY, text)
     if found is None:
         return None
     try:
@@ -59,7 +59,7 @@ def read_for(column_type: t.IcebergType, value: Any) -> Any:
 
 
 def _timestamp(text: str, column_type: t.IcebergType) -> date | NanoTimestamp | None:
-    found = _TIMESTAMP.fullmatch(text)
+    found = re.fullmatch(_TIMESTAMP, text)
     if found is None or (found[2] and isinstance(column_type, t.DateType)):
         return None
     fraction, zone = found[5] or "", found[6] or ""

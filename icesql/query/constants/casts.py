@@ -7,7 +7,7 @@ import struct
 from collections.abc import Sequence
 from datetime import date, time
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from sqlglot import exp
@@ -20,13 +20,12 @@ from icesql.query.constants.time_units import epoch_days
 if TYPE_CHECKING:
     from icesql.context import QueryContext
 
-_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})", re.ASCII)
-_TIMESTAMP = re.compile(
-    r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?"
-    r"\s*(Z|[+-]\d\d(?::?\d\d)?)?)?",
-    re.ASCII,
+_DATE: Final = r"(?a)(\d{4})-(\d{1,2})-(\d{1,2})"
+_TIMESTAMP: Final = (
+    r"(?a)(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?"
+    r"\s*(Z|[+-]\d\d(?::?\d\d)?)?)?"
 )
-_FLOATING = re.compile(r"(?ai)[+-]?(\d{1,15}(\.\d{1,15})?|nan|inf|infinity)")
+_FLOATING: Final = r"(?ai)[+-]?(\d{1,15}(\.\d{1,15})?|nan|inf|infinity)"
 
 
 def cast(constant: Constant, to: exp.DataType, query: QueryContext) -> Constant | None:
@@ -102,7 +101,7 @@ def _to_floating(constant: Constant, kind: Kind) -> Constant | None:
                 return None
             value = float(constant.value)
         case Kind.TEXT | Kind.STRING:
-            if not _FLOATING.fullmatch(constant.value):
+            if not re.fullmatch(_FLOATING, constant.value):
                 return None
             value = float(constant.value)
         case _:
@@ -150,7 +149,7 @@ def to_date(constant: Constant, query: QueryContext) -> Constant | None:
         case Kind.DATE | Kind.NULL:
             return constant
         case Kind.TEXT | Kind.STRING:
-            found = _DATE.fullmatch(constant.value.strip(" "))
+            found = re.fullmatch(_DATE, constant.value.strip(" "))
             if not found:
                 return None
             return Constant(
@@ -204,7 +203,7 @@ def to_timestamptz(constant: Constant, query: QueryContext) -> Constant | None:
 
 def _read_timestamp(text: str) -> tuple[int, int | None] | None:
     """µs on the clock of the text and its offset from UTC in µs, None without one."""
-    found = _TIMESTAMP.fullmatch(text.strip(" "))
+    found = re.fullmatch(_TIMESTAMP, text.strip(" "))
     if not found:
         return None
     year, month, day, hour, minute, second, fraction, zone = found.groups()

@@ -9,10 +9,8 @@ from typing import Final
 from icesql.query.constants.constant import DAY, Interval, NotConstant
 from icesql.query.constants.time_units import interval_of_text, shift
 
-_DAY: Final = re.compile(
-    r"\s*(today|yesterday)(?:\s+(?:at\s+)?(\d{1,2}):(\d{2})(?::(\d{2}))?)?\s*", re.IGNORECASE
-)
-_AGO: Final = re.compile(r"\s*(?P<span>.+?)\s+ago\s*", re.IGNORECASE)
+_DAY: Final = r"(?i)\s*(today|yesterday)(?:\s+(?:at\s+)?(\d{1,2}):(\d{2})(?::(\d{2}))?)?\s*"
+_AGO: Final = r"(?i)\s*(?P<span>.+?)\s+ago\s*"
 _EPOCH: Final = datetime(1970, 1, 1)
 
 
@@ -24,7 +22,7 @@ def relative_time(text: str, now: datetime, zone: tzinfo) -> datetime | date | N
     if text.strip().lower() == "now":
         return now
     local = now.astimezone(zone).replace(tzinfo=None)
-    if found := _DAY.fullmatch(text):
+    if found := re.fullmatch(_DAY, text):
         day = local.date() - timedelta(days=found[1].lower() == "yesterday")
         if found[2] is None:
             return day
@@ -34,7 +32,7 @@ def relative_time(text: str, now: datetime, zone: tzinfo) -> datetime | date | N
             )
         except ValueError as error:
             raise NotConstant(f"'{text}' is not a time: {error}") from None
-    if found := _AGO.fullmatch(text):
+    if found := re.fullmatch(_AGO, text):
         span = interval_of_text(found["span"])
         back = Interval(-span.months, -span.days, 0)
         # Hours and less are time that passed, whatever clocks did; days go by the calendar.

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from icesql.query.constants.constant import NotConstant
 
-_TIME: Final = re.compile(
+_TIME: Final = (
     r"(\d{4})-(\d{1,2})-(\d{1,2})"
     r"(?:[T ]\s*(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d+))?)?"
     r"\s*(Z|z|[+-]\d{1,2}(?::?\d{2}(?::?\d{2})?)?|[A-Za-z][A-Za-z0-9_+\-/]*)?)?"
@@ -22,7 +22,7 @@ def read_time(text: str) -> datetime | date:
 
     Raises NotConstant.
     """
-    found = _TIME.fullmatch(text.strip())
+    found = re.fullmatch(_TIME, text.strip())
     if not found:
         if re.fullmatch(r"\s*[+-]?\d+(\.\d+)?\s*", text):
             raise NotConstant(

@@ -17,11 +17,10 @@ from icesql.sql.files import reader_of
 from icesql.sql.parser.duckdb_words import read_as_duckdb
 from icesql.sql.positions import offset_of, syntax_error, unsupported
 
-_AMOUNT: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?\s*[A-Za-z]+")
-_ONE_AMOUNT: Final = re.compile(
-    r"\s*[+-]?[0-9]+\s*"
-    r"(?:(?:micro|milli)?second|minute|hour|day|week|month|quarter|year|decade)s?\s*",
-    re.IGNORECASE,
+_AMOUNT: Final = r"-?[0-9]+(\.[0-9]+)?\s*[A-Za-z]+"
+_ONE_AMOUNT: Final = (
+    r"(?i)\s*[+-]?[0-9]+\s*"
+    r"(?:(?:micro|milli)?second|minute|hour|day|week|month|quarter|year|decade)s?\s*"
 )
 _INTERVAL_UNIT: Final = "ICESQLINTERVAL"
 _PLACED: Final = "icesql_parameter_"
@@ -222,7 +221,7 @@ def _is_typed_literal(tokens: Sequence[Token], index: int) -> bool:
 
 
 def _is_whole_text(text: str) -> bool:
-    return bool(_AMOUNT.search(text)) and not _ONE_AMOUNT.fullmatch(text)
+    return bool(re.search(_AMOUNT, text)) and not re.fullmatch(_ONE_AMOUNT, text)
 
 
 def _is_join_word(before: Token | None) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import Final
 
 from icesql.engine.duckdb.relations.footer import Element, Footer
 from icesql.engine.struct_names import has_alike
@@ -231,14 +232,14 @@ def _signed_int(element: Element) -> bool:
     return element.logical is None or "isSigned=1" in element.logical
 
 
-_UNIT = re.compile(r"(MILLIS|MICROS|NANOS)=(?!<null>)")
+_UNIT: Final = r"(MILLIS|MICROS|NANOS)=(?!<null>)"
 
 
 def _unit(element: Element, logical: str) -> str | None:
     """The time unit, from the logical type only: the old annotation does not say the zone."""
     if element.logical is None or not element.logical.startswith(logical):
         return None
-    found = _UNIT.search(element.logical)
+    found = re.search(_UNIT, element.logical)
     return found[1] if found else None
 
 

@@ -32,17 +32,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def relation(cursor: Any, sql: str, parameters: Mapping[str, Any] | None) -> Any:
-    """The relation of a query. Its errors are those of ``EXPLAIN sql``, which know their place."""
-    import duckdb
-
-    try:
-        return cursor.sql(sql, params=parameters)
-    except duckdb.Error:
-        cursor.execute(f"EXPLAIN {sql}", parameters)
-        raise
-
-
 def bind_sql(
     bound: BoundQuery,
     sources: Mapping[str, str],

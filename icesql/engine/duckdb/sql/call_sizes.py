@@ -20,10 +20,10 @@ _ROW_MAKERS: Final = (
 )  # fmt: skip
 # Computed once where they are constant, but copied into each row of a result.
 _TEXTS: Final = frozenset({"repeat", "lpad", "rpad", "format", "printf"})
-_NUMBER: Final = re.compile(r"\d+")
-_PRINTF_WIDTH: Final = re.compile(r"%[-+ #0]*(\d+)")
-_FORMAT_WIDTH: Final = re.compile(r"\{[^{}]*:[^{}]*?(\d+)")
-_DYNAMIC: Final = {"printf": re.compile(r"%[-+ #0]*\*"), "format": re.compile(r"\{[^{}]*\{")}
+_NUMBER: Final = r"\d+"
+_PRINTF_WIDTH: Final = r"%[-+ #0]*(\d+)"
+_FORMAT_WIDTH: Final = r"\{[^{}]*:[^{}]*?(\d+)"
+_DYNAMIC: Final = {"printf": r"%[-+ #0]*\*", "format": r"\{[^{}]*\{"}
 
 
 class Call(Struct, frozen=True):
@@ -127,10 +127,10 @@ def _size(call: Call) -> int | None:
             length = _integer(count)
             return None if length is None else 16 * max(length, 0)
         case (("format" | "printf"), (exp.Literal(is_string=True) as text, *_)):
-            if _DYNAMIC[call.name].search(text.name):
+            if re.search(_DYNAMIC[call.name], text.name):
                 return None
             pattern = _PRINTF_WIDTH if call.name == "printf" else _FORMAT_WIDTH
-            return sum(int(width[:30]) for width in pattern.findall(text.name))
+            return sum(int(width[:30]) for width in re.findall(pattern, text.name))
         case _:
             return None
 
@@ -165,7 +165,7 @@ def _integer(node: exp.Expr | None) -> int | None:
     if isinstance(node, exp.Neg):
         inner = _integer(node.this)
         return None if inner is None else -inner
-    if isinstance(node, exp.Literal) and _NUMBER.fullmatch(node.name) and len(node.name) < 30:
+    if isinstance(node, exp.Literal) and re.fullmatch(_NUMBER, node.name) and len(node.name) < 30:
         return int(node.name)
     return None
 

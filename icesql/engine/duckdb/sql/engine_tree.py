@@ -21,12 +21,11 @@ Node = Mapping[str, Any]
 _NOWHERE: Final = 1 << 63
 # What DuckDB takes for a space outside of quotes and line comments, and what it steps over.
 _SPACES: Final = "\u00a0\u2000-\u200d\u202f\u205f\u2060\u3000\ufeff"
-_STRIPPED: Final = re.compile(
-    rf"'[^']*(?:'|\Z)|\"[^\"]*(?:\"|\Z)|--[^\n\r]*|(\$(?:[A-Za-z\x80-\U0010ffff]"
-    rf"[A-Za-z0-9\x80-\U0010ffff]*)?\$).*?(?:\1|\Z)|([{_SPACES}])",
-    re.DOTALL,
+_STRIPPED: Final = (
+    rf"(?s)'[^']*(?:'|\Z)|\"[^\"]*(?:\"|\Z)|--[^\n\r]*|(\$(?:[A-Za-z\x80-\U0010ffff]"
+    rf"[A-Za-z0-9\x80-\U0010ffff]*)?\$).*?(?:\1|\Z)|([{_SPACES}])"
 )
-_TOKENS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]|[^\s,:{}\[\]"]+')
+_TOKENS: Final = r'"(?:[^"\\]|\\.)*"|[{}\[\]]|[^\s,:{}\[\]"]+'
 
 
 class EngineNode(Struct, frozen=True):
@@ -106,7 +105,7 @@ def plain_spaces(text: str) -> str:
     """The text as DuckDB's parser begins to read it: Unicode spaces are plain, one for one."""
     if text.isascii():
         return text
-    return _STRIPPED.sub(lambda found: " " if found[2] else found[0], text)
+    return re.sub(_STRIPPED, lambda found: " " if found[2] else found[0], text)
 
 
 def starts_of(text: str) -> tuple[int, ...]:
@@ -126,7 +125,7 @@ def _decode_deep(text: str) -> Any:
     top: list[Any] = []
     open_values: list[Any] = [top]
     key: str | None = None
-    for token in _TOKENS.finditer(text):
+    for token in re.finditer(_TOKENS, text):
         found = token[0]
         if found in "}]":
             open_values.pop()

@@ -52,8 +52,8 @@ _TEXT_FUNCTIONS: Final = frozenset(
     )
 )
 _TEXT_OPERATORS: Final = (exp.Like, exp.ILike, exp.SimilarTo, exp.RegexpLike, exp.Glob)
-_CALL: Final = re.compile(r'\s*"?([A-Za-z_]\w*)"?\s*\(')
-_YEAR: Final = re.compile(r"\s*(\d{1,6})-\d")
+_CALL: Final = r'\s*"?([A-Za-z_]\w*)"?\s*\('
+_YEAR: Final = r"\s*(\d{1,6})-\d"
 # Years that nanoseconds since 1970 hold whole, in any zone.
 _FIRST, _LAST = 1678, 2261
 # Greater than any instant: microseconds of 64 bits in nanoseconds.
@@ -192,7 +192,7 @@ class _Adapter:
                     _wrap(each, _cast_to, "TIMESTAMPTZ_NS")
 
     def _call(self, node: exp.Func) -> None:
-        call = _CALL.match(node.sql(dialect="duckdb"))
+        call = re.match(_CALL, node.sql(dialect="duckdb"))
         name = call[1].lower() if call else ""
         if name in _TEXT_FUNCTIONS:
             self._as_text(node)
@@ -222,7 +222,7 @@ def _meets(
         return False
     if found == t.TIMESTAMPTZ and t.TIMESTAMP_NS in types:
         return False
-    year = _YEAR.match(literal.name)
+    year = re.match(_YEAR, literal.name)
     if year is None:
         return found is None  # DuckDB rejects text that is not a time
     return _FIRST <= int(year[1]) <= _LAST
@@ -249,7 +249,7 @@ def _key(node: exp.Expr, found: t.IcebergType | None, zoned: bool) -> exp.Expr:
 
 
 def _year_fits(text: str) -> bool:
-    year = _YEAR.match(text)
+    year = re.match(_YEAR, text)
     return year is not None and _FIRST <= int(year[1]) <= _LAST
 
 

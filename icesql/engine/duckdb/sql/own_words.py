@@ -6,7 +6,6 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from hashlib import blake2b
 from typing import Any, Final, TypeVar
 
 from sqlglot import exp
@@ -36,13 +35,20 @@ class KeptTexts:
     """What checks found of the latest texts, for texts that are run again. Safe for threads."""
 
     def __init__(self) -> None:
-        self._secret = os.urandom(32)
+        self._nonces: OrderedDict[str, str] = OrderedDict()
         self._kept: OrderedDict[str, tuple[Facts, Mapping[Edit, str]]] = OrderedDict()
         self._lock = threading.Lock()
 
     def nonce(self, text: str) -> str:
-        """The same for the same text, and known to nobody who writes one."""
-        return blake2b(text.encode(), key=self._secret, digest_size=16).hexdigest()
+        """The same for a text that is kept, and known to nobody who writes one."""
+        with self._lock:
+            if (found := self._nonces.get(text)) is None:
+                found = os.urandom(16).hex()
+                if len(text) <= _LONGEST_KEPT:
+                    self._nonces[text] = found
+                if len(self._nonces) > _MOST_KEPT:
+                    self._nonces.popitem(last=False)
+            return found
 
     def find(self, sql: str) -> tuple[Facts, Mapping[Edit, str]] | None:
         """What was found of a text with its marks."""
