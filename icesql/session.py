@@ -205,6 +205,9 @@ class Session:
             check_limits(plans, query.settings)
         elif bound.spark is not None:
             choice = replace(choice, name="spark")
+        for scan, each in zip(bound.scans, plans, strict=True):
+            if scan.table.reports is not None and each.report.snapshot_id is not None:
+                scan.table.reports.send(each.report.to_dict())
         notes += () if choice.reason is None else (choice.reason,)
         result: Result = self.engines.named(choice.name).execute(bound, plans, query)
         if any(each.counted for each in plans):

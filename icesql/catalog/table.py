@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -17,17 +17,26 @@ from icesql.storage.roots import Roots
 Identifier = tuple[str, ...]
 
 
+class Reports(Protocol):
+    """Where reports of the scans of a table go."""
+
+    def send(self, report: Mapping[str, Any]) -> None:
+        """Send one, in the background; never raises."""
+
+
 class Table(Struct, frozen=True):
     """One table as it was when its metadata was read; load it again to see later commits.
 
     ``identifier`` is namespace and name, or the one name a path was given. ``storage`` opens the
-    paths that the metadata names, moved or not.
+    paths that the metadata names, moved or not. ``reports`` takes what scans read, where the
+    catalog wants to know.
     """
 
     identifier: Identifier
     metadata: TableMetadata
     metadata_location: str
     storage: Storage
+    reports: Reports | None = None
 
     @property
     def name(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -145,6 +146,29 @@ def test_a_view_is_refused_by_name(place: Place) -> None:
             UnsupportedTableError, match=r"views of a catalog in table \"views\.v\""
         ):
             connection.execute("SELECT * FROM views.v")
+
+
+def test_scan_reports_are_taken(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    if place.kind != "iceberg":
+        pytest.skip("Nessie switches reports off, and PostgreSQL has none")
+    from icesql.catalog.rest.catalog import RestCatalog
+
+    done, answers = threading.Event(), []
+    post = RestCatalog._post_report
+
+    def posted(self: RestCatalog, *report: Any) -> None:
+        try:
+            answers.append(post(self, *report))
+        except icesql.Error as error:
+            answers.append(error)
+        done.set()
+
+    monkeypatch.setattr(RestCatalog, "_post_report", posted)
+    place.table("reported", "t")
+    with place.connect() as connection:
+        connection.execute("SELECT s FROM reported.t WHERE id > 1").fetchall()
+        assert done.wait(30)
+    assert answers == [None]
 
 
 @pytest.fixture(scope="module")

@@ -31,6 +31,7 @@ from icesql.catalog.rest.loaded import (
     table_of,
 )
 from icesql.catalog.rest.renewal import Renewal
+from icesql.catalog.rest.reports import ScanReports, TableReports
 from icesql.catalog.rest.snapshots import ReferencedFirst
 from icesql.catalog.table import Identifier, Table
 from icesql.errors import (
@@ -48,7 +49,6 @@ _MOST_PAGES: Final = 100_000
 _KEPT_BYTES: Final = 64 << 20
 # A server that sets one of these is asked as it says from then on.
 _OF_AUTH: Final = ("token", "credential", "scope", "oauth2-server-uri")
-# What a catalog that lists no endpoints is taken to have.
 _TABLE: Final = "/v1/{prefix}/namespaces/{namespace}/tables/{table}"
 _REPORT: Final = f"POST {_TABLE}/metrics"
 _VIEW: Final = "HEAD /v1/{prefix}/namespaces/{namespace}/views/{view}"
@@ -79,6 +79,7 @@ class RestCatalog:
         self._config: Configured | None = None
         # What came with an ETag, by identifier and mode.
         self._kept = BoundedCache(_KEPT_BYTES)
+        self._reports = ScanReports(self._post_report)
 
     def __repr__(self) -> str:
         return f"RestCatalog({self.name!r})"
@@ -242,6 +243,7 @@ class RestCatalog:
             self.cache,
             self.confine,
             Renewal(self, identifier, location),
+            self._reports_of(identifier),
         )
 
     def _fetched(self, identifier: Identifier, mode: str) -> LoadedTable:
@@ -297,12 +299,14 @@ class RestCatalog:
                 raise TableNotFoundError(".".join(wanted)) from error
             raise
 
-    def report(self, identifier: Sequence[str], report: Mapping[str, Any]) -> None:
-        """Send a scan report, where the catalog takes such; nothing is raised."""
-        with suppress(CatalogError):
-            if self.has_endpoint(_REPORT) is not False:
-                path = self._path_of(tuple(identifier))
-                self._client.request("POST", *path, "metrics", body=report)
+    def _post_report(self, identifier: Identifier, report: Mapping[str, Any]) -> None:
+        self._client.request("POST", *self._path_of(identifier), "metrics", body=report)
+
+    def _reports_of(self, identifier: Identifier) -> TableReports | None:
+        switch = str(self.properties.get("rest-metrics-reporting-enabled") or "true").lower()
+        if switch == "false" or self.has_endpoint(_REPORT) is False:
+            return None
+        return TableReports(self._reports, identifier)
 
     def empty_hint(self) -> str:
         """What to know about a catalog without namespaces."""
@@ -310,6 +314,7 @@ class RestCatalog:
 
     def close(self) -> None:
         """As ``Catalog.close``."""
+        self._reports.close()
         self._client.close()
 
     def _all_tables(self) -> list[Identifier]:

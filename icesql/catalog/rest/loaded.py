@@ -14,7 +14,7 @@ from icesql.catalog.rest.storage_properties import (
     are_vended,
     storage_properties,
 )
-from icesql.catalog.table import Table, confining_roots
+from icesql.catalog.table import Reports, Table, confining_roots
 from icesql.errors import AccessDeniedError, CorruptFileError, UnsupportedTableError
 from icesql.iceberg.metadata.table_metadata import parse_metadata
 from icesql.storage.cache import BoundedCache
@@ -67,8 +67,10 @@ class _Located(Struct, frozen=True):
 
 
 class Owner(Struct, frozen=True):
-    """What a table takes of its catalog: ``given`` are the user's properties, ``properties`` with
-    the server's configuration; ``renewal`` gives the storage properties anew.
+    """What a table takes of its catalog.
+
+    ``given`` are the user's properties, ``properties`` those with the server's configuration;
+    ``renewal`` gives the storage properties anew, ``reports`` takes scan reports.
     """
 
     name: str
@@ -77,6 +79,7 @@ class Owner(Struct, frozen=True):
     cache: BoundedCache | None
     confine: bool | Roots
     renewal: Callable[[], Mapping[str, str]]
+    reports: Reports | None = None
 
 
 def table_of(identifier: Sequence[str], loaded: LoadedTable, owner: Owner) -> Table:
@@ -115,7 +118,7 @@ def table_of(identifier: Sequence[str], loaded: LoadedTable, owner: Owner) -> Ta
     switch = str(owner.properties.get(_RENEWAL) or "true").lower()
     lease = Lease(found, owner.renewal) if are_vended(found) and switch != "false" else None
     storage = Storage(found, reroot, cache=owner.cache, confine=roots, lease=lease)
-    return Table(tuple(identifier), metadata, path, storage)
+    return Table(tuple(identifier), metadata, path, storage, owner.reports)
 
 
 def properties_of(loaded: LoadedTable, owner: Owner, location: str) -> dict[str, str]:

@@ -1,0 +1,86 @@
+"""ScanReports: what scans read, told to the catalog in the background, or not at all."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from icesql.catalog.rest.answers import Refusal
+from icesql.catalog.table import Identifier
+from icesql.errors import Error
+
+# Reports are lost rather than kept waiting: no query depends on one.
+_MOST_WAITING: Final = 64
+_IDLE_SECONDS: Final = 2.0
+
+
+class ScanReports:
+    """Posts reports one after another in a thread of its own, which ends when it idles.
+
+    ``post`` sends one, and may raise. A catalog that refuses one is sent no more.
+    """
+
+    def __init__(self, post: Callable[[Identifier, Mapping[str, Any]], object]) -> None:
+        self._post = post
+        self._waiting: deque[tuple[Identifier, Mapping[str, Any]]] = deque()
+        self._condition = threading.Condition()
+        self._running = self._closed = False
+
+    def put(self, identifier: Identifier, report: Mapping[str, Any]) -> None:
+        """Send a report soon; never waits, never raises."""
+        with self._condition:
+            if self._closed or len(self._waiting) >= _MOST_WAITING:
+                return
+            self._waiting.append((identifier, report))
+            if self._running:
+                self._condition.notify()
+                return
+            thread = threading.Thread(target=self._loop, name="icesql-reports", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # no thread is to be had, or the interpreter ends
+                self._closed = True
+            else:
+                self._running = True
+
+    def close(self) -> None:
+        """Send no more; nothing is waited for."""
+        with self._condition:
+            self._closed = True
+            self._waiting.clear()
+            self._condition.notify()
+
+    def _loop(self) -> None:
+        while (found := self._next()) is not None:
+            try:
+                self._post(*found)
+            except Refusal:
+                self.close()
+            except Error:
+                continue  # it was not reached; it may be next time
+
+    def _next(self) -> tuple[Identifier, Mapping[str, Any]] | None:
+        with self._condition:
+            if not self._waiting and not self._closed:
+                self._condition.wait(_IDLE_SECONDS)
+            if self._waiting and not self._closed:
+                return self._waiting.popleft()
+            self._running = False
+            return None
+
+
+class TableReports:
+    """Reports of scans of one table; in a worker's copy of a table there are none."""
+
+    def __init__(self, reports: ScanReports, identifier: Identifier) -> None:
+        self._reports, self._identifier = reports, identifier
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(None), ()
+
+    def send(self, report: Mapping[str, Any]) -> None:
+        """Send a scan report, in the keys of Java's, without the values of its filter."""
+        told = {**report, "report-type": "scan-report", "filter": True}
+        self._reports.put(self._identifier, told)
