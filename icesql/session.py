@@ -15,9 +15,14 @@ from icesql.access import Access
 from icesql.catalog.search_path import SearchPath
 from icesql.config import Settings, check_folder
 from icesql.context import QueryContext
-from icesql.engine.engines import Engines, choose_engine
+from icesql.engine.engines import EngineChoice, Engines, choose_engine
 from icesql.engine.static import StaticResult
-from icesql.errors import InterfaceError, OperationalError, ScanLimitError
+from icesql.errors import (
+    InterfaceError,
+    OperationalError,
+    ScanLimitError,
+    UnsupportedSqlError,
+)
 from icesql.sql.parser.row_count import RowCount, read_row_count
 from icesql.stack import with_room
 from icesql.storage.cache import BoundedCache
@@ -29,6 +34,7 @@ if TYPE_CHECKING:
     from icesql.engine.protocol import Result
     from icesql.query.bound import BoundQuery
     from icesql.query.pushdown.same import MarkSame
+    from icesql.scan.plan import ScanPlan
     from icesql.scan.report import ScanReport
     from icesql.sql.statement import Copy, Explain, Query, Statement
 
@@ -165,7 +171,9 @@ class Session:
             case _:
                 from icesql.query.show import show
 
-                columns, rows, notes = query.wait_for(lambda: show(statement, self.names, query))
+                columns, rows, notes = query.wait_for(
+                    lambda: show(statement, self.names, query, self._defaults)
+                )
                 return Outcome(StaticResult(columns, rows), notes=notes)
 
     def _set(self, name: str, value: str) -> None:
@@ -198,7 +206,7 @@ class Session:
             from icesql.read.verification import verify
 
             notes += verify(plans, query)
-        choice = choose_engine(plans, query.settings)
+        choice = _choice(bound, plans, query)
         if choice.name == "spark" and statement.spark is not None and bound.spark is None:
             bound = bind(statement, self.names, query, on_spark=True, told=False)
             plans = [plan(scan, query) for scan in bound.scans]
@@ -251,7 +259,7 @@ class Session:
         bound = bound if bound.spark is not None else with_counts(bound)
         bind_seconds = time.perf_counter() - started
         plans = [plan(replace(scan, explain=True), query) for scan in bound.scans]
-        choice, measured = choose_engine(plans, query.settings), None
+        choice, measured = _choice(bound, plans, query), None
         if choice.name == "spark" and statement.query.spark is not None and bound.spark is None:
             bound = bind(statement.query, self.names, query, on_spark=True)
             plans = [plan(replace(scan, explain=True), query) for scan in bound.scans]
@@ -279,11 +287,20 @@ class Session:
         self.names.close()
 
 
+def _choice(bound: BoundQuery, plans: Sequence[ScanPlan], query: QueryContext) -> EngineChoice:
+    """Where the query runs. Raises UnsupportedSqlError for what only the local engine has."""
+    if not bound.about:
+        return choose_engine(plans, query.settings)
+    if bound.about == "SUMMARIZE" and query.settings.engine == "spark":
+        raise UnsupportedSqlError("SUMMARIZE on the Spark engine", hint="SET engine = local")
+    return EngineChoice("local")
+
+
 def _is_for_spark(statement: Query, query: QueryContext) -> bool:
     """Whether a statement in Spark's spelling is bound as Spark runs it, before it is planned.
 
     With ``auto`` only one that the local engine cannot run: the bytes to read choose later.
     """
-    if statement.spark is None or query.settings.engine == "local":
+    if statement.spark is None or statement.about or query.settings.engine == "local":
         return False
     return query.settings.engine == "spark" or statement.refused is not None

@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+def _type(kind: str) -> ResultType:
+    """``varchar[]`` is the list of a kind."""
+    if kind.endswith("[]"):
+        return ResultType("list", children=(("element", _type(kind.removesuffix("[]"))),))
+    return ResultType(kind)
+
+
 class StaticResult:
     """Rows in memory. See ``protocol.Result``."""
 
@@ -21,7 +28,7 @@ class StaticResult:
 
     def __init__(self, columns: Sequence[tuple[str, str]], rows: Iterable[tuple[Any, ...]]) -> None:
         """``columns`` are (name, kind of ``ResultType``) pairs."""
-        self.columns = tuple(ResultColumn(name, ResultType(kind)) for name, kind in columns)
+        self.columns = tuple(ResultColumn(name, _type(kind)) for name, kind in columns)
         self._rows = list(rows)
         self.row_count = len(self._rows)
         self._reading = Reading(self._chunks, self._batches, self._finish)

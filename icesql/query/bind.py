@@ -68,23 +68,7 @@ def bind(
     tables = _open_tables(references, names, query)
     scans, resolved, notes = [], [], []
     for reference, written, found in zip(statement.references, travels, tables, strict=True):
-        table, metadata_table = found.table, found.metadata_table
-        travel = _one_travel(reference, written, found.travel)
-        if reference.changes is not None:
-            with found_at(reference.offset):
-                scan, selected = _changes(table, reference.changes, query)
-        else:
-            with found_at(reference.offset):
-                selected = select_snapshot(table, travel, query)
-            scan = TableScan(
-                table=table,
-                snapshot=selected.snapshot,
-                schema=selected.schema,
-                projection=selected.schema,
-                ref=selected.ref,
-            )
-        if metadata_table is not None:
-            scan = metadata_scan(scan, metadata_table, reference)
+        scan, selected = _scan(reference, written, found, query)
         scans.append(scan)
         if selected.note is not None and selected.note not in notes:
             notes.append(selected.note)
@@ -112,6 +96,8 @@ def bind(
     projected = bind_columns(tree, scopes, filtered, edits)
     if spark is not None:
         projected = spark.checked(projected)
+    if statement.about == "DESCRIBE":
+        projected = tuple(replace(scan, limit=0) for scan in projected)
     return BoundQuery(
         tree=tree,
         scans=projected,
@@ -123,6 +109,7 @@ def bind(
         has_lists=has_lists,
         spark=spark,
         user_text=statement.user_text and statement.user_text.with_edits(edits).named(),
+        about=statement.about,
     )
 
 
@@ -132,6 +119,29 @@ def _changes(
     from icesql.query.change_scan import change_scan
 
     return change_scan(table, changes, query)
+
+
+def _scan(
+    reference: TableReference, written: TimeTravel | None, found: Found, query: QueryContext
+) -> tuple[TableScan, SelectedSnapshot]:
+    """The scan of a reference at the snapshot that is asked for."""
+    table = found.table
+    travel = _one_travel(reference, written, found.travel)
+    with found_at(reference.offset):
+        if reference.changes is not None:
+            scan, selected = _changes(table, reference.changes, query)
+        else:
+            selected = select_snapshot(table, travel, query)
+            scan = TableScan(
+                table=table,
+                snapshot=selected.snapshot,
+                schema=selected.schema,
+                projection=selected.schema,
+                ref=selected.ref,
+            )
+    if found.metadata_table is not None:
+        scan = metadata_scan(scan, found.metadata_table, reference)
+    return scan, selected
 
 
 def _one_travel(

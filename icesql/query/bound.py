@@ -66,6 +66,7 @@ class BoundQuery(Struct, frozen=True):
     ``spark`` is the text that Spark runs in the place of the tree, which says what is read.
     ``user_text`` is the text that the tree was read from, as an engine of DuckDB's spelling may run
     it in the tree's place; None for other spellings.
+    ``about`` is SUMMARIZE or DESCRIBE where the result is about the rows; DESCRIBE reads nothing.
     ``notes`` say how travelled tables were resolved.
     """
 
@@ -79,3 +80,4 @@ class BoundQuery(Struct, frozen=True):
     has_lists: bool = False
     spark: BoundSparkText | None = None
     user_text: UserText | None = None
+    about: str = ""

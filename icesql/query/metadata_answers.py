@@ -86,7 +86,7 @@ def _counts(bound: BoundQuery) -> tuple[str, ...] | None:
     from icesql.query.names import scan_index
 
     tree = bound.tree
-    if not isinstance(tree, exp.Select) or len(bound.scans) != 1:
+    if not isinstance(tree, exp.Select) or len(bound.scans) != 1 or bound.about:
         return None
     if bound.user_text is not None and not _is_plain(bound.user_text):
         return None

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from icesql.config import time_zone
+from icesql.config import Settings, time_zone
 from icesql.context import QueryContext
-from icesql.errors import UnsupportedSqlError, found_at
+from icesql.errors import UnsupportedSqlError
 from icesql.query.like import is_like
-from icesql.query.snapshot_selection import select_snapshot
+from icesql.query.shown.of_session import of_session
+from icesql.query.shown.of_table import described, found_table, of_table, transforms_by_column
+from icesql.query.shown.rows import Columns, Rows
 from icesql.sql import statement as kinds
 from icesql.sql.table_name import name_parts
 from icesql.storage.credentials import redact_urls
@@ -21,14 +22,14 @@ if TYPE_CHECKING:
     from icesql.catalog.table import Table
     from icesql.sql.statement import Statement, TableReference
 
-Columns = Sequence[tuple[str, str]]
-Rows = list[tuple[Any, ...]]
-
 
 def show(
-    statement: Statement, names: SearchPath, query: QueryContext
+    statement: Statement, names: SearchPath, query: QueryContext, defaults: Settings | None = None
 ) -> tuple[Columns, Rows, tuple[str, ...]]:
-    """Columns (name, kind), rows and notes that answer a SHOW or DESCRIBE statement."""
+    """Columns (name, kind), rows and notes that answer a SHOW or DESCRIBE statement.
+
+    ``defaults`` are the settings that the session began with.
+    """
     match statement:
         case kinds.ShowTables(namespace, like):
             rows = _tables(names, namespace, like)
@@ -37,13 +38,17 @@ def show(
             rows = _namespaces(names, parent, like)
             return [("namespace", "varchar")], rows, _why_empty(rows, names, like)
         case kinds.ShowSnapshots(reference):
-            rows = _snapshots(_table(reference, names), query)
+            rows = _snapshots(found_table(reference, names, query, "SHOW SNAPSHOTS"), query)
             return *_wide(_SNAPSHOT_COLUMNS, rows), ()
         case kinds.ShowRefs(reference):
-            return *_wide(_REF_COLUMNS, _refs(_table(reference, names))), ()
+            refs = _refs(found_table(reference, names, query, "SHOW REFS"))
+            return *_wide(_REF_COLUMNS, refs), ()
         case kinds.Describe(reference):
-            rows = _describe(_table(reference, names), reference, query)
-            return _DESCRIBE_COLUMNS, rows, ()
+            return _DESCRIBE_COLUMNS, _describe(reference, names, query), ()
+        case kinds.ShowOfTable():
+            return *_wide(*of_table(statement, names, query)), ()
+        case kinds.ShowSession():
+            return *of_session(statement, names, query, defaults or query.settings), ()
         case _:
             raise UnsupportedSqlError(type(statement).__name__)
 
@@ -74,11 +79,6 @@ def _wide(columns: Columns, rows: Rows) -> tuple[Columns, Rows]:
         )
         for row in rows
     ]
-
-
-def _table(reference: TableReference, names: SearchPath) -> Table:
-    with found_at(reference.offset):
-        return names.open_table(reference.parts, reference.path)
 
 
 def _why_empty(rows: Rows, names: SearchPath, like: str | None) -> tuple[str, ...]:
@@ -172,20 +172,17 @@ _DESCRIBE_COLUMNS: Columns = (
 )
 
 
-def _describe(table: Table, reference: TableReference, query: QueryContext) -> Rows:
-    with found_at(reference.offset):
-        selected = select_snapshot(table, reference.travel, query)
-    partitions: dict[int, list[str]] = {}
-    for each in table.metadata.spec.fields:
-        partitions.setdefault(each.source_id, []).append(each.transform)
+def _describe(reference: TableReference, names: SearchPath, query: QueryContext) -> Rows:
+    schema, spec = described(reference, names, query)
+    partitions = transforms_by_column(spec)
     return [
         (
             column.name,
             str(column.type),
             not column.required,
             column.field_id,
-            ", ".join(partitions.get(column.field_id, ())) or None,
+            partitions.get(column.field_id),
             column.doc,
         )
-        for column in selected.schema.fields
+        for column in schema.fields
     ]

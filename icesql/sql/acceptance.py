@@ -17,6 +17,8 @@ from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.spark_text.table_names import DIALECT, spark_functions
 
 QUERY_WORDS: Final = ("SELECT", "WITH", "FROM", "VALUES", "(")
+# Queries in other words.
+TABLE_WORDS: Final = ("SUMMARIZE", "TABLE")
 COMMAND_WORDS: Final = ("EXPLAIN", "SHOW", "DESCRIBE", "DESC", "SET", "RESET", "USE", "COPY")
 COPY_HINT: Final = (
     "results leave through --output, cursor.arrow() or cursor.df(); connect(copy_to='folder') and "
@@ -46,7 +48,6 @@ REFUSED_STATEMENTS: Final[dict[str, str]] = {
     "IMPORT": _READ_ONLY,
     "ANALYZE": "EXPLAIN ANALYZE SELECT … measures a query",
     "CHECKPOINT": _READ_ONLY,
-    "SUMMARIZE": "",
     "PIVOT": "write sum(x) FILTER (WHERE …) for each column",
     "UNPIVOT": "write a UNION ALL of the columns",
     "KILL": "",

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
+from icesql.sql.acceptance import QUERY_WORDS
 from icesql.sql.positions import offset_of, syntax_error, unsupported
+from icesql.sql.shown.words import SHOWN, read_show
 from icesql.sql.statement import (
     Describe,
     Explain,
@@ -15,10 +18,12 @@ from icesql.sql.statement import (
     ResetSetting,
     SetSetting,
     ShowNamespaces,
+    ShowOfTable,
     ShowRefs,
     ShowSnapshots,
     ShowTables,
     Statement,
+    TableReference,
     Use,
 )
 
@@ -43,7 +48,7 @@ def read_command(tokens: Sequence[Token], sql: str, read_query: ReadQuery) -> St
             from icesql.sql.parser.copy_to import read_copy
 
             return read_copy(
-                tokens, read_query, lambda part: _Reader(part, sql, read_query)._table("COPY")
+                tokens, read_query, lambda part: _Reader(part, sql, read_query).table_query("COPY")
             )
         case "RESET":
             name = reader.setting_name()
@@ -101,34 +106,39 @@ class _Reader:
         match self.word():
             case "TABLES":
                 namespace = self.name() if self.skip("FROM", "IN") else None
-                return self._ended(ShowTables(namespace, self._like()))
+                return self._ended(ShowTables(namespace, self.like()))
             case "SCHEMAS" | "NAMESPACES" | "DATABASES":
                 parent = self.name() if self.skip("FROM", "IN") else None
-                return self._ended(ShowNamespaces(parent, self._like()))
+                return self._ended(ShowNamespaces(parent, self.like()))
             case "SNAPSHOTS":
                 self.skip("FROM", "IN", "OF")
-                return ShowSnapshots(self._table("SHOW SNAPSHOTS").references[0])
+                return ShowSnapshots(self.table("SHOW SNAPSHOTS"))
             case "REFS":
                 self.skip("FROM", "IN", "OF")
-                return ShowRefs(self._table("SHOW REFS").references[0])
+                return ShowRefs(self.table("SHOW REFS"))
             case "":
-                raise syntax_error("nothing follows SHOW", at, _SHOWN)
-            case word if word in ("CREATE", "COLUMNS", "FUNCTIONS", "VIEWS", "PARTITIONS", "ALL"):
-                hint = "DESCRIBE table shows its columns" if word in ("CREATE", "COLUMNS") else ""
-                raise unsupported(f"SHOW {word}", self._tokens[0].start, hint)
+                raise syntax_error("nothing follows SHOW", at, SHOWN)
+            case "VIEWS" as word:
+                raise unsupported(f"SHOW {word}", self._tokens[0].start)
             case word:
-                raise syntax_error(f'unexpected "{word}" after SHOW', at, _SHOWN)
+                return read_show(self, word, at)
 
-    def describe(self) -> Describe:
-        self.skip("TABLE")
-        for word in ("EXTENDED", "FORMATTED", "HISTORY", "SELECT", "WITH", "FROM", "VALUES", "("):
-            if self._peek().upper() == word and self._peek(1):
-                raise unsupported(f"DESCRIBE {word}", self._here(), "DESCRIBE table")
+    def describe(self) -> Statement:
+        is_table = self.skip("TABLE")
+        if not is_table and self.is_word("QUERY"):
+            self.word()
+        if not is_table and self._peek().upper() in (*QUERY_WORDS, "TABLE"):
+            return replace(self._read_query(self._tokens[self._index :]), about="DESCRIBE")
+        what = self._peek().upper()
+        if what in ("EXTENDED", "FORMATTED", "DETAIL", "HISTORY") and self.is_word(what):
+            self.word()
+            what = "EXTENDED" if what == "FORMATTED" else what
+            return ShowOfTable(what, self.table(f"DESCRIBE {what}"))
         for word in ("NAMESPACE", "SCHEMA", "DATABASE"):
             if self._peek().upper() == word and self._peek(1) not in ("", ".", ";"):
                 hint = f"SHOW TABLES FROM {self._peek(1)} lists its tables"
                 raise unsupported(f"DESCRIBE {word}", self._here(), hint)
-        return Describe(self._table("DESCRIBE").references[0])
+        return Describe(self.table("DESCRIBE"))
 
     def set(self) -> SetSetting:
         self.skip("SESSION")
@@ -190,8 +200,17 @@ class _Reader:
         self.end()
         return statement
 
-    def _like(self) -> str | None:
-        if not self.skip("LIKE"):
+    def is_word(self, word: str) -> bool:
+        """Whether the next token is this word and not the name of a table: a name follows it."""
+        token = self._token()
+        if token is None or token.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
+            return False
+        after = self._peek(1).upper()
+        return token.text.upper() == word and after not in _AFTER_TABLE
+
+    def like(self) -> str | None:
+        """The pattern of LIKE or ILIKE, both in any case; None without one."""
+        if not self.skip("LIKE", "ILIKE"):
             return None
         token = self._token()
         if token is None or token.token_type != TokenType.STRING:
@@ -210,8 +229,16 @@ class _Reader:
         # 512 MB, 1.5GiB, -1, Europe/Berlin, +02:00: as written, without the spaces around it.
         return self._sql[rest[0].start : rest[-1].end + 1]
 
-    def _table(self, what: str) -> Query:
-        rest = self._tokens[self._index :]
+    def table(self, what: str, stop: int | None = None) -> TableReference:
+        """The one table that the tokens up to ``stop`` name. Raises SqlSyntaxError otherwise."""
+        reference = self.table_query(what, stop).references[0]
+        if reference.changes is not None or reference.shown is not None:
+            raise syntax_error(f"{what} takes one table", reference.offset, ("a table",))
+        return reference
+
+    def table_query(self, what: str, stop: int | None = None) -> Query:
+        """``SELECT * FROM`` the one table that the tokens name. Raises SqlSyntaxError."""
+        rest = self._tokens[self._index : stop]
         if not rest:
             raise syntax_error(f"nothing follows {what}", self._here(), ("a table",))
         at = rest[0].start
@@ -241,6 +268,11 @@ class _Reader:
                 )
         return query
 
+    @property
+    def rest(self) -> Sequence[Token]:
+        """The tokens that are left."""
+        return self._tokens[self._index :]
+
     def _token(self) -> Token | None:
         return self._tokens[self._index] if self._index < len(self._tokens) else None
 
@@ -259,7 +291,8 @@ class _Reader:
         return syntax_error(problem, self._here() if offset is None else offset, expected)
 
 
-_SHOWN = ("TABLES", "NAMESPACES", "SNAPSHOTS", "REFS")
+# What follows a table: a word before it is the table's name.
+_AFTER_TABLE = ("", ".", ";", "@", "VERSION", "TIMESTAMP", "FOR", "AT", "BEFORE")
 
 
 def _is_name(token: Token) -> bool:

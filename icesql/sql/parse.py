@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any, cast
 
+from msgspec.structs import replace
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError
@@ -16,6 +18,7 @@ from icesql.sql.acceptance import (
     COPY_HINT,
     QUERY_WORDS,
     REFUSED_STATEMENTS,
+    TABLE_WORDS,
     check_spark_functions,
     check_tree,
 )
@@ -50,7 +53,7 @@ from icesql.sql.parser.travel import cut_travels
 from icesql.sql.parser.words import check_comments, check_tokens
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.references import take_references
-from icesql.sql.statement import Query, Statement
+from icesql.sql.statement import Query, ShowSession, Statement
 from icesql.sql.unexpected import check_commands_in_from, no_statement, parse_error
 from icesql.sql.user_text import LIST, Edit, UserText, nameless_columns, token_places
 from icesql.stack import with_room
@@ -155,6 +158,11 @@ def _split(tokens: Sequence[Token]) -> list[list[Token]]:
     return [chunk for chunk in chunks if chunk]
 
 
+def _put(sql: str, token: Token, word: str) -> str:
+    """``sql`` with a shorter word and blanks in the place of a token."""
+    return sql[: token.start] + word.ljust(token.end + 1 - token.start) + sql[token.end + 1 :]
+
+
 class _Parse:
     def __init__(
         self,
@@ -174,13 +182,45 @@ class _Parse:
     def statement(self, tokens: Sequence[Token]) -> Statement:
         first = tokens[0].text.upper()
         quoted = tokens[0].token_type in (TokenType.STRING, TokenType.IDENTIFIER)
-        if first in QUERY_WORDS and not quoted:
-            return self._query(tokens)
+        if first in (*QUERY_WORDS, *TABLE_WORDS) and not quoted:
+            return self._any_query(tokens)
         if first in COMMAND_WORDS and not quoted:
-            return read_command(tokens, self._sql, self._query)
+            read = read_command(tokens, self._sql, self._any_query)
+            if isinstance(read, ShowSession) and self._spark:
+                return replace(read, name=read.name or SPARK_TABLE)
+            return read
         if first in REFUSED_STATEMENTS and not quoted:
             raise unsupported(first, tokens[0].start, REFUSED_STATEMENTS[first])
         raise no_statement(tokens)
+
+    def _any_query(self, tokens: Sequence[Token]) -> Query:
+        """A query, SUMMARIZE of a query or table, or ``TABLE t``."""
+        first = tokens[0]
+        word = first.text.upper()
+        if word not in TABLE_WORDS or first.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
+            return self._query(tokens)
+        if len(tokens) == 1:
+            expected = ("a table",) if word == "TABLE" else ("a table", "a query")
+            raise syntax_error(f"nothing follows {word}", first.end + 1, expected)
+        if word == "SUMMARIZE" and tokens[1].text.upper() in (*QUERY_WORDS, "TABLE"):
+            query = self._any_query(tokens[1:])
+        else:
+            query = self._table_query(tokens, word)
+        return replace(query, about="SUMMARIZE") if word == "SUMMARIZE" else query
+
+    def _table_query(self, tokens: Sequence[Token], word: str) -> Query:
+        """``FROM t`` for ``TABLE t`` and ``SUMMARIZE t``, every other word in its place."""
+        first = tokens[0]
+        same = copy(self)
+        same._sql = _put(self._sql, first, "FROM")
+        same._lists = replace(self._lists, text=_put(self._lists.text, first, "FROM"))
+        end = first.start + 3
+        opening = Token(TokenType.FROM, "FROM", first.line, first.col, first.start, end)
+        query = same._query([opening, *tokens[1:]])
+        if query.spark is None:
+            return query
+        hint = "write SELECT * FROM t"
+        return replace(query, spark=unsupported(f"{word} on the Spark engine", first, hint))
 
     def _query(self, tokens: Sequence[Token]) -> Query:
         # Places in the text are those of ``tokens``; sqlglot reads those of ``forms``.

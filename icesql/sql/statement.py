@@ -24,7 +24,8 @@ class TableReference(Struct, frozen=True):
     ``parts`` are the names as written (``a.b.c`` → 3). ``path`` is set for
     ``iceberg_scan('path')`` and its like alone, whose ``parts`` is the last piece of the path.
     ``metadata_table`` is set for ``iceberg_snapshots('path')`` and ``iceberg_metadata('path')``.
-    ``changes`` asks for what commits did to rows instead of rows. ``offset`` is where it stands in
+    ``changes`` asks for what commits did to rows instead of rows. ``shown`` is the statement whose
+    rows stand here instead of a table's, ``FROM (SHOW TABLES)``. ``offset`` is where it stands in
     the SQL, for errors.
     """
 
@@ -35,6 +36,7 @@ class TableReference(Struct, frozen=True):
     offset: int | None = None
     metadata_table: str | None = None
     changes: ChangeRange | None = None
+    shown: Shown | None = None
 
     @property
     def name(self) -> str:
@@ -69,6 +71,7 @@ class Query(Struct, frozen=True):
     same in Spark's spelling for the Spark engine, or why it may not run there; None for other
     spellings. ``refused`` is why ``tree`` may not run. ``translated`` is the dialect
     whose functions and operators the tree holds until binding puts them into DuckDB's, "" for none.
+    ``about`` is SUMMARIZE or DESCRIBE where the result is about the rows, "" where it is the rows.
     """
 
     tree: exp.Expression
@@ -81,6 +84,7 @@ class Query(Struct, frozen=True):
     refused: Error | None = None
     user_text: UserText | None = None
     translated: str = ""
+    about: str = ""
 
 
 class Explain(Struct, frozen=True):
@@ -145,22 +149,51 @@ class Describe(Struct, frozen=True):
     reference: TableReference
 
 
+class ShowOfTable(Struct, frozen=True):
+    """What one table is, in the words of ``what``.
+
+    ``what`` is "COLUMNS", "BRANCHES", "TAGS", "PARTITIONS", "HISTORY", "CREATE TABLE",
+    "TBLPROPERTIES", "EXTENDED" or "DETAIL" (of DESCRIBE). ``like`` is a pattern of column names,
+    or the one property that is asked for.
+    """
+
+    what: str
+    reference: TableReference
+    like: str | None = None
+
+
+class ShowSession(Struct, frozen=True):
+    """What a session has: ``what`` is "ALL" (settings), "SETTING", "FUNCTIONS" or "ALL TABLES".
+
+    ``name`` is the setting, or the dialect whose functions are asked for.
+    """
+
+    what: str
+    like: str | None = None
+    name: str = ""
+
+
+class ShowInformation(Struct, frozen=True):
+    """A table of information_schema: "schemata", "tables", "columns" or "views"."""
+
+    name: str
+
+
 class Use(Struct, frozen=True):
     """USE namespace."""
 
     parts: tuple[str, ...]
 
 
-Statement = (
-    Query
-    | Copy
-    | Explain
-    | SetSetting
-    | ResetSetting
-    | ShowTables
+Shown = (
+    ShowTables
     | ShowNamespaces
     | ShowSnapshots
     | ShowRefs
+    | ShowOfTable
+    | ShowSession
+    | ShowInformation
     | Describe
-    | Use
 )
+
+Statement = Query | Copy | Explain | SetSetting | ResetSetting | Shown | Use

@@ -11,7 +11,7 @@ from sqlglot.errors import ParseError
 from sqlglot.tokens import Token, TokenType
 
 from icesql.errors import SqlSyntaxError, UnsupportedSqlError, similar_names
-from icesql.sql.acceptance import COMMAND_WORDS, QUERY_WORDS, REFUSED_STATEMENTS
+from icesql.sql.acceptance import COMMAND_WORDS, QUERY_WORDS, REFUSED_STATEMENTS, TABLE_WORDS
 from icesql.sql.parser.travel import MISPLACED, is_mark
 from icesql.sql.positions import syntax_error, unsupported
 
@@ -36,10 +36,7 @@ def no_statement(tokens: Sequence[Token]) -> SqlSyntaxError | UnsupportedSqlErro
     first, word = tokens[0], tokens[0].text.upper()
     if word in _SHELL_WORDS:
         return syntax_error(f'"{first.text}" is no SQL statement; {_SHELL_WORDS[word]}', first)
-    if word == "TABLE" and len(tokens) > 1:
-        name = "".join(token.text for token in tokens[1:])
-        return unsupported("TABLE as a query", first, f"write FROM {name}")
-    words = [*QUERY_WORDS[:-1], *COMMAND_WORDS, *REFUSED_STATEMENTS]
+    words = [*QUERY_WORDS[:-1], *TABLE_WORDS, *COMMAND_WORDS, *REFUSED_STATEMENTS]
     near = similar_names(word, words)
     hint = f"; did you mean {near[0]}?" if near and near[0] != word else ""
     problem = f'unexpected "{first.text}" at the start of a statement{hint}'

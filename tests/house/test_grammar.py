@@ -197,5 +197,8 @@ def test_completions_say_whether_a_name_may_come() -> None:
     assert "ICEBERG_SCAN" in words
     assert name
     words, name = grammar.completions("SHOW ")
-    assert words == ("DATABASES", "NAMESPACES", "REFS", "SCHEMAS", "SNAPSHOTS", "TABLES")
+    assert words == (
+        "ALL", "BRANCHES", "COLUMNS", "CREATE", "DATABASES", "FUNCTIONS", "HISTORY", "NAMESPACES",
+        "PARTITIONS", "REFS", "SCHEMAS", "SNAPSHOTS", "TABLES", "TAGS", "TBLPROPERTIES",
+    )  # fmt: skip
     assert not name

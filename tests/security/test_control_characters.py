@@ -68,6 +68,10 @@ STATEMENTS = (
     "SHOW REFS FROM n.evil",
     "SHOW SNAPSHOTS FROM n.evil",
     "DESCRIBE n.evil",
+    "DESCRIBE EXTENDED n.evil",
+    "SHOW CREATE TABLE n.evil",
+    "SHOW BRANCHES FROM n.evil",
+    "SHOW TBLPROPERTIES n.evil",
     "EXPLAIN SELECT * FROM n.evil",
     f'EXPLAIN SELECT * FROM n."t{EVIL}"',
 )

@@ -313,6 +313,7 @@ BUILT = {
     "sqlite.py: SqliteCatalog._tables": "a fixed condition; values bound",
     "sqlite.py: SqliteCatalog._row": "one of two fixed columns; values bound",
     "sqlite.py: _columns": "names of the catalog's own tables that stand in the calls",
+    "bind_sql.py: _about": "SUMMARIZE or DESCRIBE, and text that was checked",
     "deletes.py: live_rows": "names of icesql's own relations",
     "deletes.py: _Keys.anti_join": "quoted names, numbers and icesql's own aliases",
     "deletes.py: _Keys._streamed": "names of icesql's own relations",

@@ -115,6 +115,7 @@ STATEMENTS = (
     "SHOW TABLES",
     "SHOW NAMESPACES",
     "DESCRIBE demo.trips",
+    "SHOW CREATE TABLE demo.trips",
     "EXPLAIN SELECT * FROM demo.trips",
     "SHOW SNAPSHOTS FROM demo.trips",
 )

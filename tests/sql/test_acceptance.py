@@ -73,7 +73,6 @@ def test_nothing_of_the_machine_is_read(sql: str) -> None:
         "CALL",
         "EXPORT",
         "IMPORT",
-        "SUMMARIZE",
         "BEGIN",
         "COMMIT",
         "ROLLBACK",

@@ -9,9 +9,12 @@ from icesql.sql.parse import parse
 from icesql.sql.statement import (
     Describe,
     Explain,
+    Query,
     ResetSetting,
     SetSetting,
     ShowNamespaces,
+    ShowOfTable,
+    ShowSession,
     ShowSnapshots,
     ShowTables,
     Statement,
@@ -47,6 +50,84 @@ def test_a_command_is_read_in_every_dialect(
     sql: str, expected: Statement, dialect: str | None
 ) -> None:
     assert parse(sql, dialect=dialect) == [expected]
+
+
+@pytest.mark.parametrize("dialect", [None, "spark", "trino", "snowflake"])
+@pytest.mark.parametrize(
+    ("sql", "what", "parts", "like"),
+    [
+        ("SHOW COLUMNS FROM a.t", "COLUMNS", ("a", "t"), None),
+        ("SHOW COLUMNS IN t IN a LIKE 'x%'", "COLUMNS", ("a", "t"), "x%"),
+        ("show branches t", "BRANCHES", ("t",), None),
+        ("SHOW TAGS IN a.t", "TAGS", ("a", "t"), None),
+        ("SHOW PARTITIONS a.t", "PARTITIONS", ("a", "t"), None),
+        ("SHOW HISTORY FROM t", "HISTORY", ("t",), None),
+        ("DESCRIBE HISTORY t", "HISTORY", ("t",), None),
+        ("SHOW CREATE TABLE a.t", "CREATE TABLE", ("a", "t"), None),
+        ("SHOW TBLPROPERTIES a.t", "TBLPROPERTIES", ("a", "t"), None),
+        ("SHOW TBLPROPERTIES a.t ('k.x')", "TBLPROPERTIES", ("a", "t"), "k.x"),
+        ("SHOW TBLPROPERTIES t (k.x)", "TBLPROPERTIES", ("t",), "k.x"),
+        ("DESCRIBE EXTENDED t", "EXTENDED", ("t",), None),
+        ("DESC TABLE FORMATTED a.t", "EXTENDED", ("a", "t"), None),
+        ("DESCRIBE DETAIL t", "DETAIL", ("t",), None),
+    ],
+)
+def test_a_command_about_a_table_is_read_in_every_dialect(
+    sql: str, what: str, parts: tuple[str, ...], like: str | None, dialect: str | None
+) -> None:
+    (shown,) = parse(sql, dialect=dialect)
+    assert isinstance(shown, ShowOfTable)
+    assert (shown.what, shown.reference.parts, shown.like) == (what, parts, like)
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SHOW ALL", ShowSession("ALL")),
+        ("SHOW SESSION LIKE 'c%'", ShowSession("ALL", "c%")),
+        ("SHOW ALL TABLES", ShowSession("ALL TABLES")),
+        ("SHOW FUNCTIONS", ShowSession("FUNCTIONS")),
+        ("SHOW SYSTEM FUNCTIONS LIKE 'x'", ShowSession("FUNCTIONS", "x")),
+        ("SHOW FUNCTIONS trim", ShowSession("FUNCTIONS", "trim")),
+        ("SHOW TimeZone", ShowSession("SETTING", name="timezone")),
+        ("SHOW TIME ZONE", ShowSession("SETTING", name="timezone")),
+        ("SHOW cache-size", ShowSession("SETTING", name="cache_size")),
+    ],
+)
+def test_a_command_about_the_session(sql: str, expected: Statement) -> None:
+    assert parse(sql) == [expected]
+
+
+@pytest.mark.parametrize("name", ["extended", "detail", "history"])
+def test_a_table_may_be_called_like_a_word_of_describe(name: str) -> None:
+    for sql in (f"DESCRIBE {name}", f"DESCRIBE {name} VERSION AS OF 1", f"DESCRIBE {name}.{name}"):
+        (described,) = parse(sql)
+        assert isinstance(described, Describe)
+        assert described.reference.parts[0] == name
+
+
+@pytest.mark.parametrize("dialect", [None, "spark", "trino", "snowflake"])
+@pytest.mark.parametrize(
+    ("sql", "about", "parts"),
+    [
+        ("TABLE a.t", "", ("a", "t")),
+        ("SUMMARIZE a.t", "SUMMARIZE", ("a", "t")),
+        ("SUMMARIZE SELECT x FROM t", "SUMMARIZE", ("t",)),
+        ("SUMMARIZE TABLE t", "SUMMARIZE", ("t",)),
+        ("DESCRIBE SELECT x FROM t", "DESCRIBE", ("t",)),
+        ("DESCRIBE QUERY SELECT x FROM t", "DESCRIBE", ("t",)),
+        ("DESC WITH c AS (SELECT 1 AS x FROM t) SELECT x FROM c", "DESCRIBE", ("t",)),
+    ],
+)
+def test_queries_in_other_words(
+    sql: str, about: str, parts: tuple[str, ...], dialect: str | None
+) -> None:
+    (query,) = parse(sql, dialect=dialect)
+    assert isinstance(query, Query)
+    assert query.about == about
+    (reference,) = query.references
+    assert reference.parts == parts
+    assert reference.offset == sql.index(parts[0])
 
 
 def test_commands_about_a_table_hold_a_reference() -> None:
@@ -88,14 +169,25 @@ def test_explain_holds_the_query(sql: str, analyze: bool, form: str) -> None:
         ("EXPLAIN DROP TABLE t", "DROP"),
         ("SHOW", "expected TABLES"),
         ("SHOW TBLES", 'unexpected "TBLES"'),
-        ("SHOW CREATE TABLE t", "SHOW CREATE"),
+        ("SHOW CREATE t", 'unexpected "CREATE"'),
+        ("SHOW VIEWS", "SHOW VIEWS"),
+        ("SHOW COLUMNS", "nothing follows SHOW COLUMNS"),
+        ("SHOW COLUMNS FROM t LIKE x", "a text"),
+        ("SHOW COLUMNS FROM a, b", "one table"),
+        ("SHOW HISTORY t CHANGES FROM VERSION 1", "one table"),
+        ("SHOW CREATE TABLE", "nothing follows SHOW CREATE TABLE"),
+        ("SHOW TBLPROPERTIES", "nothing follows SHOW TBLPROPERTIES"),
+        ("SHOW FUNCTIONS LIKE", "a text"),
+        ("SHOW ALL x", "the end of the statement"),
+        ("SHOW HISTRY t", "did you mean HISTORY?"),
+        ("SUMMARIZE", "nothing follows SUMMARIZE"),
+        ("TABLE", "nothing follows TABLE"),
         ("SHOW TABLES FROM", "a name"),
         ("SHOW TABLES x", "the end of the statement"),
         ("SHOW SNAPSHOTS", "nothing follows SHOW SNAPSHOTS"),
         ("SHOW SNAPSHOTS a, b", "one table"),
         ("SHOW SNAPSHOTS t WHERE a = 1", "one table"),
         ("DESCRIBE", "nothing follows DESCRIBE"),
-        ("DESCRIBE SELECT 1", "DESCRIBE SELECT"),
         ("SET x", "expected = or TO"),
         ("SET x =", "nothing follows"),
         ("SET x = 'a' 'b'", "unexpected"),

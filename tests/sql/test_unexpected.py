@@ -43,8 +43,6 @@ from icesql.sql.parse import parse
          'syntax error at line 1, column 10: "FRM" is taken for a name; did you mean FROM?'),
         ("SELECT * FRO t",
          'syntax error at line 1, column 10: unexpected "FRO"; did you mean FROM?'),
-        ("TABLE demo.trips",
-         "not supported: TABLE as a query (line 1, column 1); write FROM demo.trips"),
         ("exit",
          'syntax error at line 1, column 1: "exit" is no SQL statement; '
          "in the shell, \\q or Ctrl-D leaves"),

@@ -47,6 +47,8 @@ def bind_sql(
     ``texts`` keeps what checks of texts found.
     Raises UnsupportedSqlError, SqlSyntaxError, AmbiguousColumnError, ScanLimitError.
     """
+    if bound.about:
+        run = _about(bound.about, run)
     schemas = [scan.projection for scan in bound.scans]
     tree = named_apart(adapted_types(bound.tree, schemas), schemas)
     if bound.user_text is not None and (tree is bound.tree or tree == bound.tree):
@@ -74,3 +76,10 @@ def bind_sql(
     if bound.has_lists:
         return with_lists(written, tree)
     return written(tree, {})
+
+
+def _about(
+    word: str, run: Callable[[str, Mapping[str, Any], Composed | None], T]
+) -> Callable[[str, Mapping[str, Any], Composed | None], T]:
+    """``run`` of SUMMARIZE or DESCRIBE of a query, which is checked by then as every other."""
+    return lambda sql, lists, text: run(f"SELECT * FROM ({word} {sql}\n)", lists, text)

@@ -1,0 +1,122 @@
+"""Rows about a session: settings, functions, and all tables with their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from icesql.config import Settings
+from icesql.context import QueryContext
+from icesql.errors import Error
+from icesql.query.like import is_like
+from icesql.query.shown.rows import Columns, Rows
+from icesql.sql.engine_functions import known_names
+from icesql.storage.credentials import MASK
+
+if TYPE_CHECKING:
+    from icesql.catalog.search_path import SearchPath
+    from icesql.sql.statement import ShowSession
+
+_DESCRIPTIONS: Final = {
+    "engine": "where queries run: local, spark or auto",
+    "local_reader": "arrow: read every file with icesql's own reader, none with DuckDB's",
+    "timezone": "session time zone, for literals without a zone and for output",
+    "memory_limit": "memory limit of queries in bytes; larger intermediates spill to disk",
+    "temp_directory": "directory for spilling",
+    "threads": "DuckDB's threads",
+    "query_timeout": "seconds after which a statement is stopped",
+    "split_target_size": "bytes of a task",
+    "split_lookback": "how many tasks are open while files are packed into them",
+    "split_open_file_cost": "the least bytes that a file counts for when it is packed",
+    "delete_memory_limit": "memory for delete files in bytes",
+    "spark_threshold": "bytes to read above which engine = auto uses Spark",
+    "prune": "off: read every file, to check that pruning loses no row",
+    "verify": "how thoroughly files are checked: normal or full",
+    "cache": "off: keep nothing of object stores on disk when a connection ends",
+    "cache_directory": "where files of object stores are kept",
+    "cache_size": "bytes kept there",
+    "whole_file_size": "files of object stores up to this size are fetched whole",
+    "max_scan_files": "a query that would read more files is refused",
+    "max_scan_bytes": "a query that would read more bytes is refused",
+    "require_partition_filter": "on: refuse a query without a filter on the partition columns",
+}
+# What a client whose settings are locked need not know of the machine.
+_FOLDERS: Final = ("temp_directory", "cache_directory")
+
+_SETTINGS: Columns = (
+    ("name", "varchar"), ("value", "varchar"), ("default", "varchar"), ("description", "varchar"),
+)  # fmt: skip
+# DuckDB's columns.
+_ALL_TABLES: Columns = (
+    ("database", "varchar"),
+    ("schema", "varchar"),
+    ("name", "varchar"),
+    ("column_names", "varchar[]"),
+    ("column_types", "varchar[]"),
+    ("temporary", "boolean"),
+)
+
+
+def of_session(
+    statement: ShowSession, names: SearchPath, query: QueryContext, defaults: Settings
+) -> tuple[Columns, Rows]:
+    """The columns and rows of a statement about the session, whose settings began as ``defaults``.
+
+    A setting without a value is NULL. A table that cannot be opened has no columns. Raises
+    CatalogError.
+    """
+    like = None if statement.like is None else statement.like.lower()
+    match statement.what:
+        case "ALL":
+            rows = _settings(query.settings, defaults, names)
+            return _SETTINGS, [row for row in rows if like is None or is_like(row[0], like)]
+        case "SETTING":
+            name = statement.name
+            return ((name, "varchar"),), [(_value(query.settings, name, names),)]
+        case "FUNCTIONS":
+            found = _functions(statement.name)
+            return (("function", "varchar"),), [
+                (name,) for name in found if like is None or is_like(name, like)
+            ]
+        case _:
+            return _ALL_TABLES, list(_all_tables(names, query))
+
+
+def _settings(
+    settings: Settings, defaults: Settings, names: SearchPath
+) -> Iterator[tuple[Any, ...]]:
+    for name in sorted(_DESCRIPTIONS):
+        value, default = (_value(each, name, names) for each in (settings, defaults))
+        yield name, value, default, _DESCRIPTIONS[name]
+
+
+def _value(settings: Settings, name: str, names: SearchPath) -> str | None:
+    """The value as SET takes it."""
+    value = getattr(settings, name)
+    if name in _FOLDERS and value is not None and name in names.access.locked:
+        return MASK
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return None if value is None else str(value)
+
+
+def _functions(dialect: str) -> list[str]:
+    if dialect == "spark":
+        from icesql.sql.spark_text.table_names import spark_functions
+
+        return sorted(spark_functions())
+    return sorted(known_names())
+
+
+def _all_tables(names: SearchPath, query: QueryContext) -> Iterator[tuple[Any, ...]]:
+    catalog = names.catalog
+    for identifier in catalog.tables(None) if catalog is not None else ():
+        query.check()
+        assert catalog is not None
+        try:
+            fields = catalog.load(identifier).metadata.schema.fields
+        except Error:
+            fields = ()  # gone meanwhile, or broken: the list of the others stands
+        columns = [field.name for field in fields]
+        kinds = [str(field.type) for field in fields]
+        yield catalog.name, ".".join(identifier[:-1]), identifier[-1], columns, kinds, False

@@ -1,0 +1,137 @@
+"""What SHOW lists beside tables, namespaces, snapshots and refs, in the words of other systems."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from msgspec.structs import replace
+from sqlglot.tokens import Token, TokenType
+
+from icesql.config import setting_key
+from icesql.errors import ProgrammingError, similar_names
+from icesql.sql.positions import syntax_error
+from icesql.sql.statement import ShowOfTable, ShowSession, Statement, TableReference
+
+SHOWN: Final = (
+    "TABLES", "NAMESPACES", "SNAPSHOTS", "REFS", "BRANCHES", "TAGS", "COLUMNS", "PARTITIONS",
+    "HISTORY", "CREATE TABLE", "TBLPROPERTIES", "FUNCTIONS", "ALL", "a setting",
+)  # fmt: skip
+_OF_A_TABLE: Final = ("BRANCHES", "TAGS", "PARTITIONS", "HISTORY")
+
+
+class Reader(Protocol):
+    """The tokens of a statement, one after the other; see ``commands``."""
+
+    @property
+    def rest(self) -> Sequence[Token]:
+        """The tokens that are left."""
+
+    def word(self) -> str:
+        """The next token in upper case, and step over it; "" at the end."""
+
+    def skip(self, *words: str) -> str:
+        """Step over the next token if it is one of the words."""
+
+    def like(self) -> str | None:
+        """The pattern of LIKE."""
+
+    def table(self, what: str, stop: int | None = None) -> TableReference:
+        """The one table that the tokens up to ``stop`` name."""
+
+    def end(self) -> None:
+        """Raises SqlSyntaxError unless all tokens are used."""
+
+
+def read_show(reader: Reader, word: str, at: int) -> Statement:
+    """The statement after SHOW and ``word``, which stands at ``at``. Raises SqlSyntaxError."""
+    match word:
+        case _ if word in _OF_A_TABLE:
+            reader.skip("FROM", "IN", "OF", "FOR")
+            return ShowOfTable(word, reader.table(f"SHOW {word}"))
+        case "COLUMNS" | "FIELDS":
+            return _columns(reader)
+        case "CREATE" if reader.skip("TABLE"):
+            return ShowOfTable("CREATE TABLE", reader.table("SHOW CREATE TABLE"))
+        case "TBLPROPERTIES":
+            return _properties(reader)
+        case "USER" | "SYSTEM" if reader.skip("FUNCTIONS"):
+            return _functions(reader)
+        case "FUNCTIONS":
+            return _functions(reader)
+        case "ALL":
+            return _all(reader)
+        case "SESSION" | "PARAMETERS" | "VARIABLES":
+            shown = ShowSession("ALL", reader.like())
+        case "TIME" if reader.skip("ZONE"):
+            shown = ShowSession("SETTING", name="timezone")
+        case _:
+            shown = ShowSession("SETTING", name=_setting(word, reader, at))
+    reader.end()
+    return shown
+
+
+def _all(reader: Reader) -> Statement:
+    if reader.skip("FUNCTIONS"):
+        return _functions(reader)
+    what = "ALL TABLES" if reader.skip("TABLES") else "ALL"
+    shown = ShowSession(what, reader.like())
+    reader.end()
+    return shown
+
+
+def _functions(reader: Reader) -> Statement:
+    pattern = None
+    if len(reader.rest) == 1 and reader.rest[0].text.upper() != "LIKE":
+        pattern = reader.rest[0].text  # as Spark has it: SHOW FUNCTIONS trim
+        reader.word()
+    shown = ShowSession("FUNCTIONS", pattern or reader.like())
+    reader.end()
+    return shown
+
+
+def _columns(reader: Reader) -> Statement:
+    """SHOW COLUMNS FROM table [FROM namespace] [LIKE pattern]."""
+    reader.skip("FROM", "IN", "OF")
+    rest, like = reader.rest, None
+    if len(rest) > 2 and rest[-2].text.upper() in ("LIKE", "ILIKE"):
+        if rest[-1].token_type != TokenType.STRING:
+            raise syntax_error(f'unexpected "{rest[-1].text}"', rest[-1], ("a text",))
+        like, rest = rest[-1].text, rest[:-2]
+    words = [token.text.upper() for token in rest]
+    place = next((index for index, word in enumerate(words) if word in ("FROM", "IN")), None)
+    outer: tuple[str, ...] = ()
+    if place is not None:
+        outer = tuple(token.text for token in rest[place + 1 :] if token.text != ".")
+        rest = rest[:place]
+    cut = len(rest) - len(reader.rest)
+    reference = reader.table("SHOW COLUMNS", cut or None)
+    if outer:
+        reference = replace(reference, parts=(*outer, *reference.parts))
+    return ShowOfTable("COLUMNS", reference, like)
+
+
+def _properties(reader: Reader) -> Statement:
+    """SHOW TBLPROPERTIES table [('key')]."""
+    reader.skip("FROM", "IN", "OF")
+    rest, key, cut = reader.rest, None, 0
+    words = [token.text.upper() for token in rest]
+    if words[-1:] == [")"] and "(" in words:
+        opened = len(words) - 1 - words[::-1].index("(")
+        if opened and words[opened - 1] != "ICEBERG_SCAN":
+            key = "".join(token.text for token in rest[opened + 1 : -1])
+            cut = opened - len(rest)
+    return ShowOfTable("TBLPROPERTIES", reader.table("SHOW TBLPROPERTIES", cut or None), key)
+
+
+def _setting(word: str, reader: Reader, at: int) -> str:
+    name = word.lower()
+    while reader.skip(".", "-"):
+        name += "." + reader.word().lower()
+    try:
+        return setting_key(name)
+    except ProgrammingError:
+        near = similar_names(word, SHOWN[:-1], 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        problem = f'unexpected "{word}" after SHOW{hint}'
+        raise syntax_error(problem, at, () if hint else SHOWN) from None

@@ -1,0 +1,145 @@
+"""SHOW and DESCRIBE of one table: Spark's DDL, properties, partitions, refs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import icesql
+from icesql.errors import UnsupportedSqlError
+from tests.writer.table import TableWriter
+
+FIELDS = [
+    {"id": 1, "name": "id", "required": True, "type": "long"},
+    {"id": 2, "name": "odd name", "required": False, "type": "string", "doc": "it's"},
+    {"id": 3, "name": "at", "required": False, "type": "timestamptz"},
+    {"id": 4, "name": "s", "required": False, "type": {"type": "struct", "fields": [
+        {"id": 5, "name": "a", "required": True, "type": "int"},
+        {"id": 6, "name": "d", "required": False, "type": "decimal(9, 2)"},
+    ]}},
+    {"id": 7, "name": "l", "required": False, "type": {
+        "type": "list", "element-id": 8, "element": "uuid", "element-required": False}},
+    {"id": 9, "name": "m", "required": False, "type": {
+        "type": "map", "key-id": 10, "key": "string", "value-id": 11, "value": "double",
+        "value-required": False}},
+]  # fmt: skip
+SPEC = [
+    {"source-id": 1, "field-id": 1000, "name": "id_bucket", "transform": "bucket[16]"},
+    {"source-id": 3, "field-id": 1001, "name": "at_day", "transform": "day"},
+    {"source-id": 2, "field-id": 1002, "name": "p", "transform": "truncate[4]"},
+]
+PROPERTIES = {
+    "owner's": "a\\b",
+    "write.format.default": "orc",
+    "s3.secret-access-key": "wJalrXUt",
+    "mirror": "https://user:pa55word@host/x?token=abcdef123456",
+    "comment": "two words",
+}
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[Any]:
+    writer = TableWriter(tmp_path / "t", FIELDS, SPEC, properties=PROPERTIES)
+    writer.commit([])
+    first = writer.snapshots[0]["snapshot-id"]
+    writer.tag("may", first)
+    writer.tag("audit", first, kind="branch")
+    writer.location = "s3://key:pa55word@bucket/t"
+    path = writer.write_metadata()
+    with icesql.connect() as opened:
+        opened.register_table("t", path)
+        yield opened
+
+
+def test_the_statement_is_the_one_of_spark(connection: Any) -> None:
+    ((text,),) = connection.execute("SHOW CREATE TABLE t").fetchall()
+    current = connection.execute("SELECT max(snapshot_id) FROM t.snapshots").fetchone()[0]
+    assert (
+        text
+        == f"""\
+CREATE TABLE t (
+  id BIGINT NOT NULL,
+  `odd name` STRING COMMENT 'it\\'s',
+  at TIMESTAMP,
+  s STRUCT<a: INT NOT NULL, d: DECIMAL(9,2)>,
+  l ARRAY<STRING>,
+  m MAP<STRING, DOUBLE>)
+USING iceberg
+PARTITIONED BY (bucket(16, id), days(at), truncate(4, `odd name`))
+COMMENT 'two words'
+LOCATION 's3://key:***@bucket/t'
+TBLPROPERTIES (
+  'current-snapshot-id' = '{current}',
+  'format' = 'iceberg/orc',
+  'format-version' = '2',
+  'mirror' = 'https://user:***@host/x?token=***',
+  'owner\\'s' = 'a\\\\b',
+  's3.secret-access-key' = '***',
+  'write.format.default' = 'orc')"""
+    )
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["SHOW CREATE TABLE t", "SHOW TBLPROPERTIES t", "DESCRIBE EXTENDED t", "DESCRIBE DETAIL t"],
+)
+def test_no_secret_is_shown(connection: Any, sql: str) -> None:
+    told = str(connection.execute(sql).fetchall())
+    assert not any(secret in told for secret in ("pa55word", "wJalrXUt", "abcdef123456"))
+    assert "***" in told
+
+
+def test_a_property_that_is_not_there_is_told_as_spark_tells_it(connection: Any) -> None:
+    assert connection.execute("SHOW TBLPROPERTIES t ('x')").fetchall() == [
+        ("x", "Table t does not have property: x")
+    ]
+
+
+def test_branches_and_tags_are_told_apart(connection: Any) -> None:
+    branches = connection.execute("SHOW BRANCHES t").fetchall()
+    tags = connection.execute("SHOW TAGS t").fetchall()
+    assert {row[0] for row in branches} == {"main", "audit"}
+    assert [row[0] for row in tags] == ["may"]
+
+
+def test_partitions_are_spelled_as_in_paths(tmp_path: Path) -> None:
+    fields = [
+        {"id": 1, "name": "d", "required": False, "type": "date"},
+        {"id": 2, "name": "c", "required": False, "type": "string"},
+    ]
+    spec = [
+        {"source-id": 1, "field-id": 1000, "name": "d_month", "transform": "month"},
+        {"source-id": 2, "field-id": 1001, "name": "c", "transform": "identity"},
+    ]
+    writer = TableWriter(tmp_path / "t", fields, spec)
+    rows = [{"d": 20454, "c": "x/y"}], [{"d": None, "c": None}]
+    writer.commit([writer.data_file(rows[0], partition=[672, "x/y"])])
+    before = writer.snapshots[0]["snapshot-id"]
+    writer.commit([writer.data_file(rows[1], partition=[None, None])])
+    with icesql.connect() as connection:
+        connection.register_table("t", writer.metadata_path)
+        shown = connection.execute("SHOW PARTITIONS t").fetchall()
+        assert sorted(row[:4] for row in shown) == [
+            ("d_month=2026-01/c=x/y", 0, 1, 1),
+            ("d_month=null/c=null", 0, 1, 1),
+        ]
+        past = connection.execute(f"SHOW PARTITIONS t VERSION AS OF {before}").fetchall()
+        assert [row[0] for row in past] == ["d_month=2026-01/c=x/y"]
+
+
+def test_extended_has_the_parts_of_spark(connection: Any) -> None:
+    rows = {row[0]: row[1] for row in connection.execute("DESCRIBE EXTENDED t").fetchall()}
+    assert rows["s"] == "struct<a: int not null, d: decimal(9,2)>"
+    assert (rows["Part 0"], rows["Part 1"]) == ("bucket(16, id)", "days(at)")
+    assert (rows["Name"], rows["Provider"]) == ("t", "iceberg")
+
+
+@pytest.mark.parametrize("what", ["SHOW TAGS", "SHOW CREATE TABLE", "DESCRIBE DETAIL"])
+def test_what_no_snapshot_changes_takes_no_time_travel(connection: Any, what: str) -> None:
+    with pytest.raises(UnsupportedSqlError, match="time travel"):
+        connection.execute(f"{what} t VERSION AS OF 'may'")
+    with pytest.raises(UnsupportedSqlError, match="metadata table"):
+        connection.execute(f"{what} t.files")
