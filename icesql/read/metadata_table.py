@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final
 
 import pyarrow as pa
@@ -29,29 +30,42 @@ from icesql.storage.credentials import redact_urls
 
 # Source: Iceberg spec, "Reserved Field IDs".
 _ROW_ID: Final = 2147483544
+_BATCH_ROWS: Final = 4096
 
 
 def metadata_table(rows: MetadataRows, context: ScanContext, query: QueryContext) -> pa.Table:
     """The rows with the columns of ``rows.schema``, called ``c<field id>``.
 
-    Raises CorruptFileError, StorageError and UnsupportedTableError about a delete file.
+    Raises CorruptFileError, StorageError and UnsupportedTableError about a manifest or delete file.
     """
-    schema = arrow_schema(rows.schema)
+    fields, schema = rows.schema.fields, arrow_schema(rows.schema)
     if rows.delete_files:
-        batches: list[pa.RecordBatch] = []
-        for each in rows.delete_files:
-            query.check()
-            batches.extend(_deletes(each, rows.schema, context))
-        table = pa.Table.from_batches(batches, schema)
+        batches = _of_delete_files(rows, context, query)
+    elif fields:
+        batches = _in_batches(rows, schema)
     else:
+        return pa.table({"none": pa.nulls(sum(1 for _ in rows.rows))})
+    table = pa.Table.from_batches(batches, schema)
+    return table.rename_columns([f"c{column.field_id}" for column in fields])
+
+
+def _of_delete_files(
+    rows: MetadataRows, context: ScanContext, query: QueryContext
+) -> Iterator[pa.RecordBatch]:
+    for each in rows.delete_files:
+        query.check()
+        yield from _deletes(each, rows.schema, context)
+
+
+def _in_batches(rows: MetadataRows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Rows as Python has them take ten times the memory: there are never many."""
+    left = iter(rows.rows)
+    while part := list(islice(left, _BATCH_ROWS)):
         arrays = [
-            column_of([row[index] for row in rows.rows], column.type)
+            column_of([row[index] for row in part], column.type)
             for index, column in enumerate(rows.schema.fields)
         ]
-        if not arrays:
-            return pa.table({"none": pa.nulls(len(rows.rows))})
-        table = pa.Table.from_arrays(arrays, schema=schema)
-    return table.rename_columns([f"c{column.field_id}" for column in rows.schema.fields])
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _deletes(

@@ -116,10 +116,8 @@ class ScanPlan(Struct, frozen=True, dict=True):
 
         Deletes make it unknown, as does a file without a record count.
         """
-        if self.changes is not None:
+        if self.changes is not None or self.metadata is not None:
             return None
-        if self.metadata is not None:
-            return None if self.metadata.delete_files else len(self.metadata.rows)
         counts = [task.data_file.record_count for task in self.files]
         return None if self.has_deletes or any(each < 0 for each in counts) else sum(counts)
 

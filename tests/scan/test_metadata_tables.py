@@ -10,6 +10,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 import icesql
+from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.metadata_tables.schemas import OF_A_SNAPSHOT, OF_ALL_SNAPSHOTS, SUFFIXES
 
 
@@ -130,3 +131,35 @@ def test_explain_names_the_metadata_table(connection: Any) -> None:
     text = "\n".join(line for (line,) in lines)
     assert "shop.orders.files" in text
     assert "columns: file_path" in text
+
+
+def test_rows_are_made_while_they_are_read_and_no_more_of_them_than_a_limit(
+    warehouse: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    decoded = ManifestReader._decoded
+
+    def counted(self: Any, manifest: Any, *rest: Any) -> Any:
+        opened.append(manifest.manifest_path)
+        return decoded(self, manifest, *rest)
+
+    monkeypatch.setattr(ManifestReader, "_decoded", counted)
+    with icesql.connect(warehouse=str(warehouse)) as connection:
+        connection.execute("EXPLAIN SELECT * FROM shop.orders.entries")
+        assert not opened
+        rows = connection.execute("SELECT status FROM shop.orders.entries LIMIT 1").fetchall()
+        assert (len(rows), len(opened)) == (1, 1)
+        opened.clear()
+        rows = connection.execute("SELECT a.status FROM shop.orders.entries a").fetchall()
+        assert len(rows) > len(opened) > 1
+
+
+def test_more_rows_than_a_batch_are_all_there(
+    warehouse: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql = "SELECT * FROM shop.orders.entries ORDER BY data_file.file_path, status, snapshot_id"
+    with icesql.connect(warehouse=str(warehouse)) as connection:
+        expected = connection.execute(sql).fetchall()
+        monkeypatch.setattr("icesql.read.metadata_table._BATCH_ROWS", 2)
+        assert connection.execute(sql).fetchall() == expected
+    assert len(expected) > 4

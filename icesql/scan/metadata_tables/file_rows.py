@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from icesql.iceberg import types as t
-from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.schema import Schema
@@ -15,14 +14,20 @@ from icesql.scan.metadata_tables.readable_metrics import metrics_reader
 from icesql.storage.credentials import redact_urls
 
 Row = tuple[Any, ...]
-Column = Callable[[ManifestEntries, int, DataFile], Any]
+# The file is what ``ManifestEntries.data_file`` gives, where a column needs it.
+Column = Callable[[ManifestEntries, int, Any], Any]
 
 _AS_STORED: Final = frozenset(
     {
-        "file_format", "spec_id", "file_size_in_bytes", "column_sizes",
-        "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds",
-        "key_metadata", "split_offsets", "equality_ids", "sort_order_id", "first_row_id",
-        "referenced_data_file", "content_offset", "content_size_in_bytes",
+        "column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds",
+        "upper_bounds", "key_metadata", "split_offsets", "equality_ids", "sort_order_id",
+        "first_row_id", "referenced_data_file", "content_offset", "content_size_in_bytes",
+    }
+)  # fmt: skip
+_OF_ENTRIES: Final = frozenset(
+    {
+        "status", "snapshot_id", "sequence_number", "file_sequence_number", "file_format",
+        "file_size_in_bytes",
     }
 )  # fmt: skip
 _STATUS: Final = ("EXISTING", "ADDED", "DELETED")
@@ -37,6 +42,7 @@ class FileRows:
 
     def __init__(self, projection: Schema, data_schema: Schema, walk: ManifestWalk) -> None:
         self._walk, self._data_schema = walk, data_schema
+        self._needs_file = False
         self._columns = [self._column(each) for each in projection.fields]
 
     def live(self, manifests: Sequence[ManifestFile]) -> Iterator[Row]:
@@ -51,7 +57,7 @@ class FileRows:
             yield from (self._row(entries, i) for i in range(entries.count))
 
     def _row(self, entries: ManifestEntries, index: int) -> Row:
-        file = entries.data_file(index)
+        file = entries.data_file(index) if self._needs_file else None
         return tuple(column(entries, index, file) for column in self._columns)
 
     def _column(self, field: t.NestedField) -> Column:
@@ -62,22 +68,24 @@ class FileRows:
                     field_id: column(entries, index, file) for field_id, column in children
                 }
             case "readable_metrics", t.StructType() as struct:
+                self._needs_file = True
                 read = metrics_reader(self._data_schema, struct)
                 return lambda entries, index, file: read(file)
             case "partition", _:
                 return lambda entries, index, file: self._walk.partition_of(entries, index)
             case "content", _:
-                return lambda entries, index, file: int(file.content)
+                return lambda entries, index, file: int(entries.content[index])
             case "file_path", _:
-                return lambda entries, index, file: redact_urls(file.path)
+                return lambda entries, index, file: redact_urls(entries.path[index])
             case "record_count", _:
-                return lambda entries, index, file: max(file.record_count, 0)
-            case "status", _:
-                return lambda entries, index, file: entries.status[index]
-            case ("snapshot_id" | "sequence_number" | "file_sequence_number") as name, _:
+                return lambda entries, index, file: max(entries.record_count[index], 0)
+            case "spec_id", _:
+                return lambda entries, index, file: entries.spec_id
+            case name, _ if name in _OF_ENTRIES:
                 return lambda entries, index, file: getattr(entries, name)[index]
             case name, _:
                 assert name in _AS_STORED, name
+                self._needs_file = True
                 return lambda entries, index, file: getattr(file, name)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 from msgspec import Struct
@@ -28,19 +29,20 @@ class PositionDeleteFile(Struct, frozen=True):
 class MetadataRows(Struct, frozen=True):
     """Rows with the columns of ``schema``, values in the internal form of ``iceberg.types``.
 
-    Structs are dicts by field id. The rows of ``delete_files`` are still to be read: they are
-    those of ``position_deletes``.
+    Structs are dicts by field id. Each pass over ``rows`` reads what they are made of again, so
+    that no more than one manifest is held. The rows of ``delete_files`` are still to be read: they
+    are those of ``position_deletes``.
     """
 
     schema: Schema
-    rows: tuple[Row, ...] = ()
+    rows: Iterable[Row] = ()
     delete_files: tuple[PositionDeleteFile, ...] = ()
 
 
 def metadata_rows(scan: TableScan, query: QueryContext) -> MetadataRows:
     """The rows of ``scan.metadata_table``; a filter is applied only where it saves manifests.
 
-    Only metadata is read. Raises what planning raises.
+    Only metadata is read, most of it while the rows are. Both raise what planning raises.
     """
     name = scan.metadata_table
     assert name is not None
@@ -48,16 +50,29 @@ def metadata_rows(scan: TableScan, query: QueryContext) -> MetadataRows:
     projection = scan.projection
     if name == "position_deletes":
         return MetadataRows(projection, delete_files=tuple(_position_deletes(walk)))
-    if name in FILE_TABLES or name in ("entries", "all_entries"):
-        made = file_rows.FileRows(projection, scan.table.metadata.schema, walk)
-        found = walk.all_manifests() if name.startswith("all_") else walk.manifests()
-        return MetadataRows(
-            projection, tuple(made.live(found) if name in FILE_TABLES else made.all(found))
-        )
-    places = {field.field_id: index for index, field in enumerate(scan.schema.fields)}
-    wanted = [places[field.field_id] for field in projection.fields]
-    rows = _whole_rows(scan, name, walk, query)
-    return MetadataRows(projection, tuple(tuple(row[i] for i in wanted) for row in rows))
+    return MetadataRows(projection, _Rows(scan, name, walk, query))
+
+
+class _Rows(Struct, frozen=True):
+    scan: TableScan
+    name: str
+    walk: ManifestWalk
+    query: QueryContext
+
+    def __iter__(self) -> Iterator[Row]:
+        rows = self._projected()
+        return iter(rows if self.scan.limit is None else islice(rows, self.scan.limit))
+
+    def _projected(self) -> Iterator[Row]:
+        scan, name, walk = self.scan, self.name, self.walk
+        if name in FILE_TABLES or name in ("entries", "all_entries"):
+            made = file_rows.FileRows(scan.projection, scan.table.metadata.schema, walk)
+            found = walk.all_manifests() if name.startswith("all_") else walk.manifests()
+            return made.live(found) if name in FILE_TABLES else made.all(found)
+        places = {field.field_id: index for index, field in enumerate(scan.schema.fields)}
+        wanted = [places[field.field_id] for field in scan.projection.fields]
+        rows = _whole_rows(scan, name, walk, self.query)
+        return (tuple(row[i] for i in wanted) for row in rows)
 
 
 def _whole_rows(
