@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -24,7 +24,7 @@ from icesql.storage.credentials import redact_urls
 if TYPE_CHECKING:
     from icesql.context import QueryContext
     from icesql.engine.engines import EngineChoice
-    from icesql.engine.protocol import Engine
+    from icesql.engine.protocol import Engine, PlannedResult
     from icesql.query.bound import BoundQuery, PushedConjunct
     from icesql.scan.plan import ScanPlan
     from icesql.scan.table_scan import TableScan
@@ -67,6 +67,21 @@ def measure(
         rows=rows,
         groups=tuple(result.groups),
     )
+
+
+def engine_plan(
+    engine: Engine, bound: BoundQuery, plans: Sequence[ScanPlan], query: QueryContext
+) -> StaticResult:
+    """The rows of EXPLAIN (ENGINE): lines of the engine's own plan, in which addresses are masked.
+
+    ``__scan_0`` is the first table of the query. Raises what starting the query raises.
+    """
+    result = cast("PlannedResult", engine.execute(bound, plans, query))
+    try:
+        lines = [(redact_urls(line),) for line in result.engine_plan()]
+    finally:
+        result.close()
+    return StaticResult([("plan", "varchar")], lines)
 
 
 def explain(

@@ -247,7 +247,7 @@ class Session:
         return lambda tree, text, start: self.engines.mark_same(tree, text, start, query)
 
     def _explain(self, statement: Explain, query: QueryContext) -> Outcome:
-        from icesql.explain import explain, measure
+        from icesql.explain import engine_plan, explain, measure
         from icesql.query.bind import bind
         from icesql.query.metadata_answers import with_counts
         from icesql.scan.limits import check_limits
@@ -275,6 +275,9 @@ class Session:
         if statement.analyze:
             engine = self.engines.named(choice.name)
             measured = measure(engine, bound, plans, query, bind_seconds)
+        if statement.format == "engine":
+            result = engine_plan(self.engines.named(choice.name), bound, plans, query)
+            return Outcome(result, tuple(each.report for each in plans), notes)
         result = explain(bound, plans, query, statement.format, choice, measured)
         return Outcome(result, tuple(each.report for each in plans), notes)
 

@@ -171,3 +171,17 @@ def test_explain_in_json_is_one_value_of_a_connection(sales: Table) -> None:
         sql = "EXPLAIN (ANALYZE, FORMAT json) SELECT count(amount) FROM sales WHERE amount < 3"
         ((text,),) = connection.execute(sql).fetchall()
     assert json.loads(text)["measured"]["rows"] == 1
+
+
+def test_the_engine_tells_its_own_plan(sales: Table) -> None:
+    with icesql.connect() as connection:
+        connection.register_table("sales", sales.metadata_location)
+        sql = "SELECT sum(amount) FROM sales WHERE amount < ?"
+        cursor = connection.execute(f"EXPLAIN (ENGINE) {sql}", [3])
+        text = "\n".join(line for (line,) in cursor)
+        assert [each[0] for each in cursor.description] == ["plan"]
+        assert "sum(" in text.lower()
+        assert connection.execute(sql, [3]).fetchall()
+        for options in ("(ENGINE, ANALYZE)", "(ENGINE, FORMAT json)", "ANALYZE (ENGINE)"):
+            with pytest.raises(icesql.UnsupportedSqlError, match="use them apart"):
+                connection.execute(f"EXPLAIN {options} SELECT 1")

@@ -73,6 +73,13 @@ class WritableResult(Result, Protocol):
         """Write all rows in a format, in bounded memory; how many there were."""
 
 
+class PlannedResult(Result, Protocol):
+    """A result whose engine tells how it will run the query."""
+
+    def engine_plan(self) -> list[str]:
+        """The engine's own plan, line by line; nothing is read for it."""
+
+
 class Engine(Protocol):
     """Something that evaluates a bound query over its scan plans."""
 

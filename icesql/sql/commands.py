@@ -27,6 +27,7 @@ from icesql.sql.statement import (
     Use,
 )
 
+_EXPLAIN_OPTIONS = ("FORMAT", "ANALYZE", "ENGINE")
 ReadQuery = Callable[[Sequence[Token]], Query]
 
 
@@ -71,22 +72,24 @@ class _Reader:
     # ------------------------------------------------------------ statements
 
     def explain(self) -> Explain:
-        analyze, format_name = False, "text"
+        analyze, engine, format_name = False, False, "text"
         while True:
             if self.skip("ANALYZE"):
                 analyze = True
-            elif self._peek().upper() == "(" and self._peek(1).upper() in ("FORMAT", "ANALYZE"):
+            elif self._peek().upper() == "(" and self._peek(1).upper() in _EXPLAIN_OPTIONS:
                 self.word()
                 while not self.skip(")"):
                     match self.word():
                         case "ANALYZE":
                             analyze = True
+                        case "ENGINE":
+                            engine = True
                         case "FORMAT":
                             format_name = self.word().lower()
                         case ",":
                             pass
                         case word:
-                            raise self._unexpected(word, ("FORMAT", "ANALYZE", ")"))
+                            raise self._unexpected(word, (*_EXPLAIN_OPTIONS, ")"))
             elif self._peek().upper() in ("EXTENDED", "FORMATTED", "VERBOSE", "CODEGEN", "COST"):
                 word = self._peek().upper()
                 raise unsupported(f"EXPLAIN {word}", self._here(), "use EXPLAIN or EXPLAIN ANALYZE")
@@ -99,7 +102,10 @@ class _Reader:
         rest = self._tokens[self._index :]
         if not rest:
             raise syntax_error("nothing follows EXPLAIN", self._here(), ("a query",))
-        return Explain(self._read_query(rest), analyze, format_name)
+        if engine and (analyze or format_name == "json"):
+            start = self._tokens[0].start
+            raise unsupported("EXPLAIN (ENGINE) with other options", start, "use them apart")
+        return Explain(self._read_query(rest), analyze, "engine" if engine else format_name)
 
     def show(self) -> Statement:
         at = self._here()

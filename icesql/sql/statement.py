@@ -88,7 +88,10 @@ class Query(Struct, frozen=True):
 
 
 class Explain(Struct, frozen=True):
-    """EXPLAIN [ANALYZE] of a query; ``format`` is "text" or "json"."""
+    """EXPLAIN [ANALYZE] of a query.
+
+    ``format`` is "text" or "json", or "engine" for the plan of the engine in its own words.
+    """
 
     query: Query
     analyze: bool = False

@@ -119,3 +119,11 @@ def test_differences_of_instants_are_those_of_utc_and_refused_elsewhere(engines:
     else:
         with pytest.raises(icesql.UnsupportedSqlError, match="difference of instants"):
             spark.execute(sql)
+
+
+def test_explain_shows_the_plan_of_spark(spark: Any, all_types: str) -> None:
+    spark.register_table("t", all_types)
+    cursor = spark.execute("EXPLAIN (ENGINE) SELECT i, count(*) FROM t WHERE id > 1 GROUP BY i")
+    text = "\n".join(line for (line,) in cursor)
+    assert "== Physical Plan ==" in text
+    assert "HashAggregate" in text

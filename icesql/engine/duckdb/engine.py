@@ -258,7 +258,7 @@ class LocalResult:
             by_duckdb = any(name != grouping.ARROW for name in self.groups)
             if not by_duckdb or not is_reading_problem(error) or not again():
                 raise
-            ask_named_file(error, self._scans(), self._query)
+            ask_named_file(error, _scans(self._plans), self._query)
             self._run(self._open.release)
             self._start(arrow_only=True)
             self.notes = (*self.notes, f"read again without DuckDB's Parquet reader: {error}")
@@ -269,13 +269,8 @@ class LocalResult:
         try:
             return self._run(function)
         except Error as error:
-            name_bad_file(error, self._scans(), self._query)
+            name_bad_file(error, _scans(self._plans), self._query)
             raise
-
-    def _scans(self) -> list[CombinedScanTask]:
-        from icesql.scan.tasks.task import CombinedScanTask
-
-        return [CombinedScanTask(plan.files, plan.context) for plan in self._plans]
 
     # ------------------------------------------------------------------ rows
 
@@ -370,6 +365,13 @@ class LocalResult:
             cursor.execute(self._given, self._used_parameters(self._given))
             return int(cursor.fetchone()[0])
 
+    def engine_plan(self) -> list[str]:
+        """See ``protocol.PlannedResult``."""
+        sql = f"EXPLAIN {self._select(self._declared())}"
+        parameters = self._used_parameters(sql)
+        rows = self._run(lambda: self._open.cursor.execute(sql, parameters).fetchall())
+        return [line for row in rows for line in str(row[1]).splitlines()]
+
     def _declared(self) -> list[str]:
         return [
             declared_expression(f"q.c{index}", engine_type)
@@ -406,6 +408,12 @@ class LocalResult:
         self._worker.close()
         # At exit nothing of DuckDB's may be left.
         self._engine_types = []
+
+
+def _scans(plans: Sequence[ScanPlan]) -> list[CombinedScanTask]:
+    from icesql.scan.tasks.task import CombinedScanTask
+
+    return [CombinedScanTask(plan.files, plan.context) for plan in plans]
 
 
 def _cast(query: str, expressions: Sequence[str]) -> str:

@@ -75,3 +75,14 @@ def _connect_batches(frame: Any, jobs: SparkJobs) -> Iterator[pa.RecordBatch]:
         if not ended:
             jobs.cancel()
         received.close()
+
+
+def plan_lines(frame: Any) -> list[str]:
+    """Spark's physical plan of a DataFrame, as ``DataFrame.explain`` prints it."""
+    if is_connect(frame.sparkSession):
+        text = frame._explain_string(mode="formatted")
+    else:
+        # What is behind DataFrame.explain, which prints.
+        jvm = frame.sparkSession.sparkContext._jvm
+        text = jvm.PythonSQLUtils.explainString(frame._jdf.queryExecution(), "formatted")
+    return str(text).splitlines()

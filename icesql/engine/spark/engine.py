@@ -22,7 +22,7 @@ from icesql.engine.query_thread import Worker
 from icesql.engine.result_reader import Reading
 from icesql.engine.result_rows import python_values
 from icesql.engine.result_schema import ResultColumn, arrow_schema
-from icesql.engine.spark.batches import expected_bytes, stream
+from icesql.engine.spark.batches import expected_bytes, plan_lines, stream
 from icesql.engine.spark.bind import declared_columns
 from icesql.engine.spark.crossing import new_mark
 from icesql.engine.spark.errors import has_crossed, is_gone, spark_exceptions, translate
@@ -229,6 +229,10 @@ class SparkResult:
                     for array, column in zip(part.columns, self.columns, strict=True)
                 ]
                 yield list(zip(*columns, strict=True))
+
+    def engine_plan(self) -> list[str]:
+        """See ``protocol.PlannedResult``."""
+        return list(self._run(lambda: plan_lines(self._frame)))
 
     def arrow_reader(self) -> pa.RecordBatchReader:
         """See ``protocol.Result``."""
