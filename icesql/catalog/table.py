@@ -54,6 +54,10 @@ class Catalog(Protocol):
     def name(self) -> str:
         """What SQL calls the catalog."""
 
+    @property
+    def kind(self) -> str:
+        """What kind of catalog it is, such as ``rest`` or ``directory``."""
+
     def namespaces(self) -> list[Identifier]:
         """All namespaces at every depth, sorted; tables outside any are in ``()``, not listed."""
 
