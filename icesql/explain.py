@@ -232,6 +232,11 @@ def _where_pushed(predicate: Predicate, scan: TableScan) -> str:
 
 def _scan_lines(scan: Mapping[str, Any]) -> Iterator[str]:
     name = scan["metadata_table"]
+    if name == scan["table"]:
+        # A statement that stands in FROM has no snapshot.
+        yield f"scan {scan['index']}: {name}"
+        yield f"  filter: {scan['filter']}"
+        return
     yield f"scan {scan['index']}: {scan['table']}{'' if name is None else f'.{name}'}"
     yield f"  snapshot: {scan['snapshot'] or 'none, the table is empty'}"
     if scan["after_last_commit"] is not None:

@@ -72,7 +72,7 @@ class Session:
         self._blocks = Blocks(settings)
         cache = BoundedCache(_CACHE_BYTES, self._blocks)
         self.names = SearchPath(open_catalog, cache, access or Access(), self._properties)
-        self._defaults = settings
+        self.names.defaults = settings
         self.engines = Engines(spark)
         self._closed, self._process = False, os.getpid()
 
@@ -158,21 +158,20 @@ class Session:
                 return Outcome(None)
             case kinds.ResetSetting(None):
                 # Locked settings keep their defaults.
-                self.settings = self._defaults
+                self.settings = self.names.defaults
                 return Outcome(None)
             case kinds.ResetSetting(str() as name):
                 self.names.access.check_setting(name)
-                self.settings = self.settings.with_default(name, self._defaults)
+                self.settings = self.settings.with_default(name, self.names.defaults)
                 return Outcome(None)
             case kinds.Use(parts):
-                self.names.place = query.wait_for(lambda: self.names.find_place(parts))
+                found = query.wait_for(lambda: self.names.find_namespace(parts))
+                self.names.namespace = found
                 return Outcome(None)
             case _:
                 from icesql.query.show import show
 
-                columns, rows, notes = query.wait_for(
-                    lambda: show(statement, self.names, query, self._defaults)
-                )
+                columns, rows, notes = query.wait_for(lambda: show(statement, self.names, query))
                 return Outcome(StaticResult(columns, rows), notes=notes)
 
     def _set(self, name: str, value: str) -> None:

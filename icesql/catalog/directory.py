@@ -37,7 +37,6 @@ class DirectoryCatalog:
 
     # Nobody is asked but this machine's file system.
     may_wait = False
-    kind = "directory"
 
     def __init__(
         self,

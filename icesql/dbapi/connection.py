@@ -111,20 +111,10 @@ class Connection:
         """What SQL may do on this connection, as given to ``connect``; never changes."""
         return self._session.names.access
 
-    def tables(self, catalog: str | None = None) -> list[str]:
-        """Names of all tables: registered ones and those of the catalog.
-
-        With ``catalog``, a name of ``catalogs()``, those of that one, its name in front.
-        """
+    def tables(self) -> list[str]:
+        """Names of all tables: registered ones and those of the catalog."""
         self._session.check_open()
-        with self._session.without_secrets():
-            names = self._session.names
-            return names.table_names() if catalog is None else names.tables_of(catalog)
-
-    def catalogs(self) -> list[str]:
-        """Names of the catalogs that SQL may use: this connection's own first, then configured."""
-        self._session.check_open()
-        return list(self._session.names.catalog_kinds())
+        return self._session.names.table_names()
 
     def columns(self, table: str) -> list[str]:
         """Names of the columns of a table, as ``DESCRIBE`` lists them.

@@ -68,7 +68,7 @@ def bind(
     tables = _open_tables(references, names, query)
     scans, resolved, notes = [], [], []
     for reference, written, found in zip(statement.references, travels, tables, strict=True):
-        scan, selected = _scan(reference, written, found, query)
+        scan, selected = _scan(reference, written, found, names, query)
         scans.append(scan)
         if selected.note is not None and selected.note not in notes:
             notes.append(selected.note)
@@ -122,9 +122,18 @@ def _changes(
 
 
 def _scan(
-    reference: TableReference, written: TimeTravel | None, found: Found, query: QueryContext
+    reference: TableReference,
+    written: TimeTravel | None,
+    found: Found | None,
+    names: SearchPath,
+    query: QueryContext,
 ) -> tuple[TableScan, SelectedSnapshot]:
-    """The scan of a reference at the snapshot that is asked for."""
+    """The scan of a reference at the snapshot that is asked for; of no table for a statement."""
+    if found is None:
+        from icesql.query.shown.scan import shown_scan
+
+        scan = shown_scan(reference, names, query)
+        return scan, select_snapshot(scan.table, None, query)
     table = found.table
     travel = _one_travel(reference, written, found.travel)
     with found_at(reference.offset):
@@ -163,16 +172,19 @@ def _open_tables(
     references: tuple[TableReference, ...],
     names: SearchPath,
     query: QueryContext,
-) -> list[Found]:
-    """A Table per reference and what the end of its name asks of it.
+) -> list[Found | None]:
+    """A Table per reference and what the end of its name asks of it; None for a statement.
 
     A table named twice is the same value, so one moment in time.
     """
     by_reference: dict[tuple[object, ...], Found] = {}
     by_place: dict[tuple[object, ...], Table] = {}
-    tables = []
+    tables: list[Found | None] = []
     for reference in references:
         query.check()
+        if reference.shown is not None:
+            tables.append(None)
+            continue
         key = (reference.parts, reference.path, reference.metadata_table)
         found = by_reference.get(key)
         if found is None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -12,6 +13,7 @@ from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.schema import Schema
 
 if TYPE_CHECKING:
+    from icesql.context import QueryContext
     from icesql.scan.changes import ChangeScan
     from icesql.scan.pruning.counted import Counted
     from icesql.scan.pruning.extremes import Extreme
@@ -32,6 +34,8 @@ class TableScan(Struct, frozen=True):
     matter, if any are set. ``counts`` has one item for each output of the query if some of them
     count rows and the others are ``extremes``. With either, ``left_out`` holds for every row for
     which the WHERE is not true.
+    ``rows`` gives the rows where they are of no table, but of a statement that stands in FROM; then
+    ``metadata_table`` is what that shows.
     ``changes`` are asked for instead of rows; ``schema`` then has the columns of a change, too.
     """
 
@@ -48,3 +52,4 @@ class TableScan(Struct, frozen=True):
     counts: tuple[Counted | None, ...] = ()
     left_out: Predicate = ALWAYS_TRUE
     changes: ChangeScan | None = None
+    rows: Callable[[TableScan, QueryContext], Iterable[tuple[Any, ...]]] | None = None

@@ -116,7 +116,7 @@ CALL_BY_TEXT: Final = frozenset(
 _INSIDE: Final = "put the clause after the Iceberg table itself"
 
 # What the tables of a tree are called once they were taken out.
-_RESERVED: Final = ("__scan_", "__file_")
+_RESERVED: Final = ("__scan_", "__file_", "__sh")
 
 _REFUSED_NODES: Final[dict[type[exp.Expr], str]] = {
     exp.Command: "this statement",

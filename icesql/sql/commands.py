@@ -17,7 +17,6 @@ from icesql.sql.statement import (
     Query,
     ResetSetting,
     SetSetting,
-    ShowCatalogs,
     ShowNamespaces,
     ShowOfTable,
     ShowRefs,
@@ -114,8 +113,6 @@ class _Reader:
             case "TABLES":
                 namespace = self.name() if self.skip("FROM", "IN") else None
                 return self._ended(ShowTables(namespace, self.like()))
-            case "CATALOGS":
-                return self._ended(ShowCatalogs(self.like()))
             case "SCHEMAS" | "NAMESPACES" | "DATABASES":
                 parent = self.name() if self.skip("FROM", "IN") else None
                 return self._ended(ShowNamespaces(parent, self.like()))

@@ -53,7 +53,8 @@ from icesql.sql.parser.travel import cut_travels
 from icesql.sql.parser.words import check_comments, check_tokens
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.references import take_references
-from icesql.sql.statement import Query, ShowSession, Statement
+from icesql.sql.shown.in_from import statements_in_from, without
+from icesql.sql.statement import Query, Shown, ShowSession, Statement
 from icesql.sql.unexpected import check_commands_in_from, no_statement, parse_error
 from icesql.sql.user_text import LIST, Edit, UserText, nameless_columns, token_places
 from icesql.stack import with_room
@@ -178,6 +179,8 @@ class _Parse:
         self._sql, self._reader, self._values, self._spark = sql, reader, values, spark
         self._translated = dialect if dialect in TRANSLATED else ""
         self._seconds, self._lists, self._files = seconds, lists, files
+        # The statements that stand in FROM, by their places.
+        self._shown: Mapping[int, Shown] = {}
 
     def statement(self, tokens: Sequence[Token]) -> Statement:
         first = tokens[0].text.upper()
@@ -223,6 +226,18 @@ class _Parse:
         return replace(query, spark=unsupported(f"{word} on the Spark engine", first, hint))
 
     def _query(self, tokens: Sequence[Token]) -> Query:
+        found = statements_in_from(tokens, lambda part: self.statement(part))
+        if not found:
+            return self._plain_query(tokens)
+        same = copy(self)
+        same._shown = {each.opening.start: each.statement for each in found}
+        text = self._lists.text
+        for each in found:
+            same._sql, text = each.put(same._sql), each.put(text)
+        same._lists = replace(self._lists, text=text)
+        return same._plain_query(without(tokens, found))
+
+    def _plain_query(self, tokens: Sequence[Token]) -> Query:
         # Places in the text are those of ``tokens``; sqlglot reads those of ``forms``.
         forms = read_forms(tokens) if isinstance(self._reader, Icesql) else None
         check_tokens(tokens if forms is None else forms.tokens)
@@ -250,7 +265,7 @@ class _Parse:
         columns = nameless_columns(tree)
         tree = self._values.bind(tree, edits)
         gather(tree)
-        references = take_references(tree, edits, seconds=self._seconds)
+        references = take_references(tree, edits, self._shown, seconds=self._seconds)
         files = take_files(tree, edits) if self._files else ()
         text = self._sql[first : last + 1]
         words = None
@@ -275,7 +290,7 @@ class _Parse:
         self._values.place = first
         tree = self._values.bind(tree, [])
         gather(tree)
-        references = take_references(tree, [], seconds=self._seconds)
+        references = take_references(tree, [], self._shown, seconds=self._seconds)
         text = self._sql[tokens[0].start : tokens[-1].end + 1]
         made = cast("exp.Expression", tree)
         try:
@@ -300,7 +315,7 @@ class _Parse:
             given = self._values.reader()
             tree = self._values.bind(tree, [])
             gather(tree)
-            references = take_references(tree, [], seconds=self._seconds)
+            references = take_references(tree, [], self._shown, seconds=self._seconds)
             found = spark_text(
                 self._sql,
                 tokens,

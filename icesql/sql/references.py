@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Set
 from typing import Final, cast
 
 from msgspec import Struct
 from sqlglot import exp
 
-from icesql.errors import AmbiguousTableError
+from icesql.errors import AmbiguousTableError, similar_names
 from icesql.sql.acceptance import function_name
 from icesql.sql.change_range import ChangeRange, read_changes
 from icesql.sql.positions import offset_of, syntax_error, unsupported
-from icesql.sql.statement import TableReference
+from icesql.sql.shown.in_from import PREFIX
+from icesql.sql.statement import INFORMATION_SCHEMA, ShowInformation, Shown, TableReference
 from icesql.sql.time_travel import TimeTravel, read_travel
 from icesql.sql.user_text import CUT, NAME, TABLE, Edit, quoted
 
@@ -35,11 +36,12 @@ class _Qualified(Struct, frozen=True):
 
 
 def take_references(
-    tree: exp.Expr, edits: list[Edit], *, seconds: bool
+    tree: exp.Expr, edits: list[Edit], shown: Mapping[int, Shown] | None = None, *, seconds: bool
 ) -> tuple[TableReference, ...]:
     """Rewrite ``tree`` in place and return its references, in the order of the text.
 
-    ``edits`` get what changes in the text.
+    ``edits`` get what changes in the text. ``shown`` are the statements that stand in FROM, by
+    the places of the names that stand for them.
 
     A name of a CTE in scope is not a table. Columns written ``namespace.table.column`` are
     rewritten to the alias. Raises UnsupportedSqlError, SqlSyntaxError,
@@ -65,9 +67,12 @@ def take_references(
                 raise unsupported("two versions of one table", table, "give one of them")
             travel = travel or given
             parts = (path.rstrip("/").rsplit("/", 1)[-1] or path,)
+        told = _shown(table, parts, shown or {})
+        if told is not None and (travel is not None or changes is not None):
+            raise unsupported("time travel on this table", table, "put it into the statement")
         metadata = alias if path is not None and alias != "iceberg_scan" else None
         references.append(
-            TableReference(index, parts, path, travel, offset_of(table), metadata, changes)
+            TableReference(index, parts, path, travel, offset_of(table), metadata, changes, told)
         )
         _edit_table(table, index, alias, edits)
         if len(parts) > 1 and not table.alias:
@@ -78,6 +83,22 @@ def take_references(
     if qualified:
         _rewrite_columns(tree, qualified, edits)
     return tuple(references)
+
+
+def _shown(table: exp.Table, parts: tuple[str, ...], shown: Mapping[int, Shown]) -> Shown | None:
+    """The statement, or the table of information_schema, whose rows stand for a name."""
+    if isinstance(table.this, exp.Func):
+        return None
+    lowered = tuple(part.lower() for part in parts)
+    if lowered[0].startswith(PREFIX) and len(parts) == 1:
+        return shown.get(offset_of(table) or -1)
+    if len(parts) in (2, 3) and lowered[-2] == "information_schema":
+        if lowered[-1] in INFORMATION_SCHEMA:
+            return ShowInformation(lowered[-1], parts[0] if len(parts) == 3 else "")
+        near = similar_names(lowered[-1], INFORMATION_SCHEMA, 1)
+        hint = f"did you mean {near[0]}?" if near else f"has {', '.join(INFORMATION_SCHEMA)}"
+        raise unsupported(f"information_schema.{parts[-1]}", table, hint)
+    return None
 
 
 def _iceberg_tables(tree: exp.Expr) -> Iterator[exp.Table]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -127,12 +127,6 @@ class ShowTables(Struct, frozen=True):
     like: str | None = None
 
 
-class ShowCatalogs(Struct, frozen=True):
-    """SHOW CATALOGS [LIKE pattern]."""
-
-    like: str | None = None
-
-
 class ShowNamespaces(Struct, frozen=True):
     """SHOW SCHEMAS, NAMESPACES or DATABASES [FROM parent] [LIKE pattern]."""
 
@@ -182,10 +176,14 @@ class ShowSession(Struct, frozen=True):
     name: str = ""
 
 
+INFORMATION_SCHEMA: Final = ("schemata", "tables", "columns", "views")
+
+
 class ShowInformation(Struct, frozen=True):
-    """A table of information_schema: "schemata", "tables", "columns" or "views"."""
+    """A table of information_schema; ``catalog`` is "" for that of the connection."""
 
     name: str
+    catalog: str = ""
 
 
 class Use(Struct, frozen=True):
@@ -196,7 +194,6 @@ class Use(Struct, frozen=True):
 
 Shown = (
     ShowTables
-    | ShowCatalogs
     | ShowNamespaces
     | ShowSnapshots
     | ShowRefs

@@ -64,7 +64,6 @@ class RestCatalog:
 
     # A call may wait for another machine.
     may_wait = True
-    kind = "rest"
 
     def __init__(
         self,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icesql.config import Settings
 from icesql.context import QueryContext
-from icesql.errors import Error
 from icesql.query.like import is_like
+from icesql.query.shown.information import readable_tables
 from icesql.query.shown.rows import Columns, Rows
 from icesql.sql.engine_functions import known_names
 from icesql.storage.credentials import MASK
@@ -58,17 +58,17 @@ _ALL_TABLES: Columns = (
 
 
 def of_session(
-    statement: ShowSession, names: SearchPath, query: QueryContext, defaults: Settings
+    statement: ShowSession, names: SearchPath, query: QueryContext
 ) -> tuple[Columns, Rows]:
-    """The columns and rows of a statement about the session, whose settings began as ``defaults``.
+    """The columns and rows of a statement about the session.
 
-    A setting without a value is NULL. A table that cannot be opened has no columns. Raises
+    A setting without a value is NULL. A table that cannot be read is left out. Raises
     CatalogError.
     """
     like = None if statement.like is None else statement.like.lower()
     match statement.what:
         case "ALL":
-            rows = _settings(query.settings, defaults, names)
+            rows = _settings(query.settings, names.defaults, names)
             return _SETTINGS, [row for row in rows if like is None or is_like(row[0], like)]
         case "SETTING":
             name = statement.name
@@ -110,13 +110,11 @@ def _functions(dialect: str) -> list[str]:
 
 def _all_tables(names: SearchPath, query: QueryContext) -> Iterator[tuple[Any, ...]]:
     catalog = names.catalog
-    for identifier in catalog.tables(None) if catalog is not None else ():
-        query.check()
-        assert catalog is not None
-        try:
-            fields = catalog.load(identifier).metadata.schema.fields
-        except Error:
-            fields = ()  # gone meanwhile, or broken: the list of the others stands
+    if catalog is None:
+        return
+    for table in readable_tables(catalog, catalog.tables(None), query):
+        fields = table.metadata.schema.fields
         columns = [field.name for field in fields]
         kinds = [str(field.type) for field in fields]
-        yield catalog.name, ".".join(identifier[:-1]), identifier[-1], columns, kinds, False
+        schema = ".".join(table.identifier[:-1])
+        yield catalog.name, schema, table.identifier[-1], columns, kinds, False

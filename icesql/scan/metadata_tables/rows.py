@@ -79,6 +79,8 @@ def _whole_rows(
     scan: TableScan, name: str, walk: ManifestWalk, query: QueryContext
 ) -> Iterable[Row]:
     table = scan.table
+    if scan.rows is not None:
+        return scan.rows(scan, query)
     match name:
         case "history":
             return history_rows.history(table)

@@ -1,0 +1,128 @@
+"""The tables of information_schema: what the catalog has, as far as the filter asks for it.
+
+Only namespaces and tables that the filter allows are listed and loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from icesql.context import QueryContext
+from icesql.errors import (
+    AccessDeniedError,
+    CorruptFileError,
+    TableNotFoundError,
+    UnsupportedTableError,
+)
+from icesql.iceberg.expressions.predicate import And, Leaf, Operation, Or, Predicate, Term
+from icesql.query.shown.rows import Columns
+
+if TYPE_CHECKING:
+    from icesql.catalog.search_path import SearchPath
+    from icesql.catalog.table import Catalog, Identifier, Table
+
+_NAMES: Final = (
+    ("table_catalog", "varchar"), ("table_schema", "varchar"), ("table_name", "varchar"),
+)  # fmt: skip
+COLUMNS: Final[dict[str, Columns]] = {
+    "schemata": (("catalog_name", "varchar"), ("schema_name", "varchar")),
+    "tables": (*_NAMES, ("table_type", "varchar")),
+    "columns": (
+        *_NAMES,
+        ("column_name", "varchar"),
+        ("ordinal_position", "integer"),
+        ("column_default", "varchar"),
+        ("is_nullable", "varchar"),
+        ("data_type", "varchar"),
+        ("column_comment", "varchar"),
+    ),
+    "views": (*_NAMES, ("view_definition", "varchar")),
+}
+# What a table is that has no columns to show: gone meanwhile, broken, or not for this connection.
+_LEFT_OUT: Final = (
+    TableNotFoundError, UnsupportedTableError, CorruptFileError, AccessDeniedError,
+)  # fmt: skip
+
+
+def readable_tables(
+    catalog: Catalog, identifiers: list[Identifier], query: QueryContext
+) -> Iterator[Table]:
+    """The tables, without those that cannot be read. Raises CatalogError, StorageError."""
+    for identifier in identifiers:
+        query.check()
+        try:
+            yield catalog.load(identifier)
+        except _LEFT_OUT:
+            continue
+
+
+def information(
+    name: str, row_filter: Predicate, names: SearchPath, query: QueryContext
+) -> Iterator[tuple[Any, ...]]:
+    """The rows of ``COLUMNS[name]`` that the filter may want.
+
+    Tables that were registered by name are in the schema "". Raises CatalogError, StorageError.
+    """
+    catalog = names.catalog
+    # Field ids are the places of columns, from 1.
+    schemas = _wanted(row_filter, 2)
+    if catalog is None or name == "views" or not _has(_wanted(row_filter, 1), catalog.name):
+        return
+    if name == "schemata":
+        for namespace in catalog.namespaces():
+            yield catalog.name, ".".join(namespace)
+        return
+    found = _tables(catalog, schemas, query)
+    wanted = _wanted(row_filter, 3)
+    found = [each for each in found if _has(wanted, each[-1])]
+    if name == "tables":
+        for identifier in found:
+            yield catalog.name, ".".join(identifier[:-1]), identifier[-1], "BASE TABLE"
+        return
+    for table in readable_tables(catalog, found, query):
+        schema, last = ".".join(table.identifier[:-1]), table.identifier[-1]
+        for place, column in enumerate(table.metadata.schema.fields, start=1):
+            nullable = "NO" if column.required else "YES"
+            told = (column.name, place, None, nullable, str(column.type), column.doc)
+            yield (catalog.name, schema, last, *told)
+
+
+def _tables(
+    catalog: Catalog, schemas: frozenset[Any] | None, query: QueryContext
+) -> list[Identifier]:
+    if schemas is None:
+        return list(catalog.tables(None))
+    found: list[Identifier] = []
+    for namespace in catalog.namespaces():
+        if ".".join(namespace) in schemas:
+            query.check()
+            found.extend(catalog.tables(namespace))
+    return found
+
+
+def _has(wanted: frozenset[Any] | None, value: str) -> bool:
+    return wanted is None or value in wanted
+
+
+def _wanted(predicate: Predicate, field_id: int) -> frozenset[Any] | None:
+    """The only values of a column for which the predicate may hold; None if they are not known."""
+    match predicate:
+        case Leaf(Operation.EQ, term, literal) if _is(term, field_id):
+            return frozenset((literal,))
+        case Leaf(Operation.IN, term, literal) if _is(term, field_id):
+            return frozenset(literal)
+        case And(left, right):
+            first, second = _wanted(left, field_id), _wanted(right, field_id)
+            if first is None or second is None:
+                return second if first is None else first
+            return first & second
+        case Or(left, right):
+            first, second = _wanted(left, field_id), _wanted(right, field_id)
+            return None if first is None or second is None else first | second
+        case _:
+            return None
+
+
+def _is(term: Term, field_id: int) -> bool:
+    return term.field_id == field_id and term.transform == "identity"

@@ -1,0 +1,127 @@
+"""A statement that stands in FROM as a scan of rows that are of no table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from icesql.catalog.table import Table
+from icesql.context import QueryContext
+from icesql.errors import found_at
+from icesql.iceberg import types as t
+from icesql.iceberg.metadata.table_metadata import TableMetadata
+from icesql.iceberg.partitioning import PartitionSpec
+from icesql.iceberg.schema import Schema
+from icesql.query.shown.information import COLUMNS, information
+from icesql.query.shown.rows import Columns
+from icesql.scan.table_scan import TableScan
+from icesql.sql.positions import unsupported
+from icesql.sql.statement import Describe, ShowInformation, ShowOfTable, ShowSession
+from icesql.storage.open import Storage
+
+if TYPE_CHECKING:
+    from icesql.catalog.search_path import SearchPath
+    from icesql.sql.statement import Shown, TableReference
+
+Row = tuple[Any, ...]
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_TYPES: Final[dict[str, t.IcebergType]] = {
+    "varchar": t.STRING,
+    "bigint": t.LONG,
+    "integer": t.INTEGER,
+    "boolean": t.BOOLEAN,
+    "timestamptz": t.TIMESTAMPTZ,
+}
+
+
+def shown_scan(reference: TableReference, names: SearchPath, query: QueryContext) -> TableScan:
+    """The scan of the statement of a reference.
+
+    A SHOW or DESCRIBE is asked at once, a table of information_schema when its rows are read.
+    Raises what the statement raises.
+    """
+    statement = reference.shown
+    if isinstance(statement, ShowInformation):
+        name, columns = statement.name, COLUMNS[statement.name]
+        if statement.catalog:
+            query.wait_for(lambda: _check_catalog(statement.catalog, reference, names))
+        return _scan(
+            reference.name,
+            columns,
+            lambda scan, query: information(name, scan.row_filter, names, query),
+        )
+    from icesql.query.show import show
+
+    assert statement is not None
+    with found_at(reference.offset):
+        columns, found, _ = query.wait_for(lambda: show(statement, names, query))
+    return _scan(_words(statement), columns, lambda *_: found)
+
+
+def _words(statement: Shown) -> str:
+    """What a statement is called in messages."""
+    match statement:
+        case ShowOfTable(what) if what in ("EXTENDED", "DETAIL"):
+            return f"DESCRIBE {what}"
+        case ShowOfTable(what) | ShowSession(what):
+            return f"SHOW {what}"
+        case Describe():
+            return "DESCRIBE"
+        case _:
+            return f"SHOW {type(statement).__name__.removeprefix('Show').upper()}"
+
+
+def _check_catalog(name: str, reference: TableReference, names: SearchPath) -> None:
+    catalog = names.catalog
+    if catalog is None or catalog.name.lower() != name.lower():
+        raise unsupported(
+            f"information_schema of the catalog {name}",
+            reference.offset,
+            "it has the tables of the connection's own catalog",
+        )
+
+
+def _scan(
+    name: str, columns: Columns, rows: Callable[[TableScan, QueryContext], Iterable[Row]]
+) -> TableScan:
+    kinds = [kind for _, kind in columns]
+    schema = Schema(
+        tuple(
+            t.NestedField(number, column, _type(kind, number))
+            for number, (column, kind) in enumerate(columns, start=1)
+        )
+    )
+    metadata = TableMetadata(
+        format_version=2,
+        table_uuid=None,
+        location="",
+        last_updated_ms=0,
+        last_sequence_number=0,
+        schemas={0: schema},
+        current_schema_id=0,
+        specs={0: PartitionSpec()},
+        default_spec_id=0,
+    )
+
+    def stored(scan: TableScan, query: QueryContext) -> Iterator[Row]:
+        for row in rows(scan, query):
+            yield tuple(_stored(value, kind) for value, kind in zip(row, kinds, strict=True))
+
+    table = Table((name,), metadata, "", Storage())
+    return TableScan(table, None, schema, schema, metadata_table=name, rows=stored)
+
+
+def _type(kind: str, number: int) -> t.IcebergType:
+    if kind.endswith("[]"):
+        return t.ListType(1000 + number, _TYPES[kind.removesuffix("[]")])
+    return _TYPES[kind]
+
+
+def _stored(value: Any, kind: str) -> Any:
+    """In the internal form of ``iceberg.types``."""
+    if kind == "timestamptz" and value is not None:
+        return (value - _EPOCH) // _MICROSECOND
+    return value

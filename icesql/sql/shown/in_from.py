@@ -1,0 +1,100 @@
+"""SHOW and DESCRIBE in the place of a table: ``SELECT … FROM (SHOW SNAPSHOTS FROM t)``.
+
+Each becomes one name of the same place, so that every other word keeps its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+from sqlglot.tokens import Token, TokenType
+
+from icesql.sql.positions import unsupported
+from icesql.sql.statement import Shown, Statement
+
+# What the statement is called in the text and the tree. Names of users cannot begin so.
+PREFIX: Final = "__sh"
+_QUOTED: Final = (TokenType.STRING, TokenType.IDENTIFIER)
+_WORDS: Final = ("SHOW", "DESCRIBE", "DESC")
+_BEFORE: Final = ("FROM", "JOIN", ",", "(")
+
+
+class InFrom(Struct, frozen=True):
+    """A statement from its opening to its closing bracket, and the ``name`` that stands for it."""
+
+    opening: Token
+    closing: Token
+    name: str
+    statement: Shown
+
+    def put(self, sql: str) -> str:
+        """``sql`` with the name and blanks in its place."""
+        start, end = self.opening.start, self.closing.end + 1
+        return sql[:start] + self.name.ljust(end - start) + sql[end:]
+
+    @property
+    def token(self) -> Token:
+        """The token of the name."""
+        first = self.opening
+        end = first.start + len(self.name) - 1
+        return Token(TokenType.VAR, self.name, first.line, first.col, first.start, end)
+
+
+def statements_in_from(
+    tokens: Sequence[Token], read: Callable[[Sequence[Token]], Statement]
+) -> list[InFrom]:
+    """The statements in brackets in FROM, in order. Raises UnsupportedSqlError, SqlSyntaxError."""
+    found: list[InFrom] = []
+    for first, last in _places(tokens):
+        inner = tokens[first + 1 : last]
+        statement = read(inner)
+        if not isinstance(statement, Shown):
+            word = inner[0].text.upper()
+            raise unsupported(f"{word} of a query as a table", inner[0], "run it by itself")
+        name = f"{PREFIX}{len(found)}"
+        opening, closing = tokens[first], tokens[last]
+        if len(name) > closing.end + 1 - opening.start:
+            raise unsupported("so many statements in FROM", opening)
+        found.append(InFrom(opening, closing, name, statement))
+    return found
+
+
+def without(tokens: Sequence[Token], found: Sequence[InFrom]) -> list[Token]:
+    """The tokens with one for each statement."""
+    left: list[Token] = []
+    rest = iter(found)
+    current = next(rest, None)
+    for token in tokens:
+        if current is None or token.start < current.opening.start:
+            left.append(token)
+        elif token.start == current.closing.start:
+            left.append(current.token)
+            current = next(rest, None)
+    return left
+
+
+def _places(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
+    """The brackets of each statement, by their indexes."""
+    end = 0
+    for index in range(2, len(tokens) - 1):
+        word = tokens[index]
+        if (
+            index < end
+            or tokens[index - 1].token_type != TokenType.L_PAREN
+            or tokens[index - 2].text.upper() not in _BEFORE
+            or word.token_type in _QUOTED
+            or word.text.upper() not in _WORDS
+            # A table or column of that name.
+            or tokens[index + 1].token_type in (TokenType.R_PAREN, TokenType.DOT, TokenType.COMMA)
+        ):
+            continue
+        depth = 1
+        for end in range(index, len(tokens)):
+            kind = tokens[end].token_type
+            depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
+            if depth == 0:
+                break
+        if depth == 0:
+            yield index - 1, end

@@ -1,0 +1,142 @@
+"""SHOW and DESCRIBE as tables, and information_schema."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import icesql
+from icesql.catalog.sqlite import SqliteCatalog
+from icesql.errors import AmbiguousTableError, TableNotFoundError, UnsupportedSqlError
+
+STATEMENTS = [
+    "SHOW TABLES",
+    "SHOW SCHEMAS",
+    "SHOW SNAPSHOTS FROM shop.orders",
+    "SHOW REFS FROM shop.orders",
+    "SHOW HISTORY FROM shop.orders",
+    "SHOW PARTITIONS shop.orders",
+    "SHOW CREATE TABLE shop.orders",
+    "SHOW TBLPROPERTIES shop.orders ('format')",
+    "SHOW ALL",
+    "SHOW ALL TABLES",
+    "SHOW timezone",
+    "DESCRIBE shop.types",
+    "DESC EXTENDED shop.orders",
+    "DESCRIBE DETAIL shop.orders",
+]
+
+
+@pytest.mark.parametrize("sql", STATEMENTS)
+def test_a_statement_has_the_same_rows_in_from(connection: Any, sql: str) -> None:
+    alone = connection.execute(sql)
+    names = [column[0] for column in alone.description]
+    rows = alone.fetchall()
+    inside = connection.execute(f"SELECT * FROM ({sql})")
+    assert [column[0] for column in inside.description] == names
+    assert inside.fetchall() == rows
+    (counted,) = connection.execute(f"SELECT count(*) FROM ({sql}) AS s").fetchone()
+    assert counted == len(rows)
+
+
+def test_statements_are_filtered_and_joined(connection: Any) -> None:
+    found = connection.execute(
+        "SELECT r.name, s.operation FROM (SHOW REFS FROM shop.orders) AS r "
+        "JOIN (SHOW SNAPSHOTS FROM shop.orders) AS s USING (snapshot_id) WHERE r.type = ? "
+        "ORDER BY ALL",
+        ["tag"],
+    )
+    assert found.fetchall() == [("opening", "append")]
+    found = connection.execute(
+        "WITH c AS (FROM (DESC shop.customers)) SELECT (SELECT count(*) FROM c), t.id "
+        "FROM shop.customers AS t WHERE t.id IN (SELECT 2 FROM (SHOW SCHEMAS))"
+    )
+    assert found.fetchall() == [(2, 2)]
+
+
+def test_a_name_that_stands_for_a_statement_is_none_of_the_user(connection: Any) -> None:
+    with pytest.raises(AmbiguousTableError):
+        connection.execute('SELECT * FROM (SHOW TABLES), "__sh0"')
+    with pytest.raises(TableNotFoundError):
+        connection.execute('SELECT * FROM (SHOW TABLES), "__sh1"')
+    with pytest.raises(UnsupportedSqlError, match="reserved"):
+        connection.execute('SELECT * FROM (SHOW TABLES), shop.orders AS "__sh0"')
+
+
+def test_the_tables_of_information_schema(connection: Any) -> None:
+    def ask(sql: str) -> list[tuple[Any, ...]]:
+        return list(connection.execute(sql).fetchall())
+
+    assert ask("SELECT schema_name FROM information_schema.schemata") == [("shop",)]
+    assert ask(
+        "SELECT table_schema, table_name, table_type FROM INFORMATION_SCHEMA.TABLES ORDER BY 2"
+    ) == [("shop", name, "BASE TABLE") for name in ("customers", "orders", "types")]
+    assert ask(
+        "SELECT column_name, ordinal_position, is_nullable, data_type "
+        "FROM information_schema.columns WHERE table_name = 'orders' AND column_name LIKE '%o%'"
+    ) == [
+        ("region", 2, "YES", "string"),
+        ("amount", 3, "YES", "decimal(10, 2)"),
+        ("ordered_at", 4, "YES", "timestamptz"),
+        ("customer_id", 5, "YES", "long"),
+        ("ordered_on", 6, "YES", "date"),
+    ]
+    assert ask("FROM information_schema.views") == []
+    assert ask(
+        "SELECT t.table_name, count(*) FROM information_schema.tables t "
+        "JOIN information_schema.columns c USING (table_schema, table_name) "
+        "WHERE t.table_name <> 'types' GROUP BY 1 ORDER BY 1"
+    ) == [("customers", 2), ("orders", 6)]
+
+
+@pytest.mark.parametrize(
+    ("condition", "listed", "loaded"),
+    [
+        ("table_name = 'orders' AND table_schema = 'shop'", [("shop",)], ["orders"]),
+        ("table_schema = 'nowhere'", [], []),
+        ("table_catalog = 'other'", [], []),
+        ("table_name IN ('orders', 'x') OR table_name = 'types'", [None], ["orders", "types"]),
+        ("column_name = 'id'", [None], ["customers", "orders", "types"]),
+    ],
+)
+def test_only_what_the_filter_allows_is_listed_and_loaded(
+    connection: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    condition: str,
+    listed: list[Any],
+    loaded: list[str],
+) -> None:
+    asked: list[Any] = []
+    opened: list[str] = []
+    tables, load = SqliteCatalog.tables, SqliteCatalog.load
+
+    def telling_tables(self: SqliteCatalog, namespace: Any = None) -> Any:
+        asked.append(namespace)
+        return tables(self, namespace)
+
+    def telling_load(self: SqliteCatalog, identifier: Any) -> Any:
+        opened.append(identifier[-1])
+        return load(self, identifier)
+
+    monkeypatch.setattr(SqliteCatalog, "tables", telling_tables)
+    monkeypatch.setattr(SqliteCatalog, "load", telling_load)
+    connection.execute(f"FROM information_schema.columns WHERE {condition}").fetchall()
+    assert (asked, sorted(opened)) == (listed, loaded)
+
+
+def test_a_service_sees_its_own_catalog_alone(warehouse: Path) -> None:
+    with icesql.connect(warehouse=str(warehouse), service=True) as connection:
+        sql = "SELECT DISTINCT table_schema FROM information_schema.columns"
+        assert connection.execute(sql).fetchall() == [("shop",)]
+        with pytest.raises(UnsupportedSqlError, match="of the catalog other"):
+            connection.execute("FROM other.information_schema.tables")
+
+
+def test_explain_shows_what_a_statement_is_asked(connection: Any) -> None:
+    sql = "EXPLAIN FROM information_schema.tables WHERE table_schema = 'shop'"
+    assert [row[0] for row in connection.execute(sql).fetchall()][:2] == [
+        "scan 0: information_schema.tables",
+        "  filter: table_schema = 'shop'",
+    ]
