@@ -278,7 +278,7 @@ class _WalkGenerator(WalkLines):
             self.add(f"{name}_append(p)")
             self.jump(
                 f"{kind}_map_skips",
-                [f"{name}_irregular(i)", f"p = read_map(data, p, {kind!r})[1]"],
+                [f"{name}_irregular(i)", f"p = end_of_map(data, p, {kind!r})"],
             )
 
         self.optional(node, value, lambda: self.add(f"{name}_append(-1)"))

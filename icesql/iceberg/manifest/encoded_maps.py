@@ -90,6 +90,27 @@ def read_map(data: bytes, position: int, kind: Kind) -> tuple[dict[int, Any], in
     return values, position
 
 
+def end_of_map(data: bytes, position: int, kind: Kind) -> int:
+    """Where the map that starts at ``position`` ends; a block that says its bytes is jumped."""
+    while True:
+        count, position = read_varint(data, position)
+        if count == 0:
+            return position
+        if count < 0:
+            count = -count
+            size, position = read_varint(data, position)
+            # It is believed only where the map ends there, as nearly all do.
+            if size > 0 and not data[position + size]:
+                return position + size + 1
+        for _ in range(count):
+            _, position = read_varint(data, position)
+            value, position = read_varint(data, position)
+            if kind == "bytes":
+                if value < 0:
+                    raise BadAvro("negative length")
+                position += value
+
+
 def map_places(data: bytes, position: int, kind: Kind, *, last: bool) -> dict[int, int]:
     """Where the value of each key of a map begins; of a key that comes twice the ``last``."""
     places: dict[int, int] = {}

@@ -32,7 +32,7 @@ _FIXED_LENGTHS: Final = frozenset((1, 4, 8, 16))
 _SPREAD: Final = 12
 _MOST_LENGTHS: Final = 100
 # Of maps that are longer, what nobody asks for is stepped over without looking at the keys.
-_UNROLLED: Final = 48
+_UNROLLED: Final = 100
 _MOST_ITEMS: Final = 2_000
 _SHORT_ARRAY: Final = 4
 _SCALARS: Final = {
@@ -240,6 +240,14 @@ class _Learner:
 
     def text(self, place: str | Wanted, length: int) -> None:
         """A text of one of the lengths that are usual here, -1: any that was seen."""
+        usual = self.usual(place, length)
+        first = () if length < 0 else (length,)
+        ordered = (*first, *sorted(usual.difference(first)))
+        texts = (_lit(encode_varint(each)) + _any(each) for each in ordered)
+        self.parts.append(b"(?:%s)" % b"|".join(texts))
+
+    def usual(self, place: str | Wanted, length: int) -> set[int]:
+        """The lengths that are usual at a place, this one among them unless it is -1."""
         usual = self.lengths.setdefault(place, set())
         if length >= 0 and length not in usual:
             exact = not usual and isinstance(place, tuple) and length in _FIXED_LENGTHS
@@ -249,10 +257,7 @@ class _Learner:
                 usual.update(range(17))  # texts of bounds are cut to 16
         if len(usual) > _MOST_LENGTHS:
             raise OddSchema("texts of many lengths")
-        first = () if length < 0 else (length,)
-        ordered = (*first, *sorted(usual.difference(first)))
-        texts = (_lit(encode_varint(each)) + _any(each) for each in ordered)
-        self.parts.append(b"(?:%s)" % b"|".join(texts))
+        return usual
 
     def array(self, node: AvroNode) -> None:
         if node.items[0].kind not in ("int", "long"):
@@ -306,45 +311,64 @@ class _Learner:
             return
         begin = self.position
         keys: set[int] = set()
-        written: list[bytes] = []
-        outer, self.parts = self.parts, written
-        for _ in range(count):
-            self.item(name, is_bytes, wanted, keys, count <= _UNROLLED)
-        outer.append(self.shorter(written, begin, count, is_bytes))
-        self.parts = outer
+        outer, self.parts = self.parts, []
+        if count <= _UNROLLED:
+            for _ in range(count):
+                self.item(name, is_bytes, wanted, keys)
+        else:
+            self.long_map(name, is_bytes, wanted, keys, count)
+        written, self.parts = self.parts, outer
+        self.parts.append(self.shorter(written, begin, count, is_bytes))
         if len(keys) < count:
             raise OddSchema("a map with a key twice")
         if self.varint():
             raise OddSchema("a map in several blocks")
         self.parts.append(b"\0")
 
-    def item(
-        self, name: str, is_bytes: bool, wanted: set[int], keys: set[int], unrolled: bool
-    ) -> None:
+    def item(self, name: str, is_bytes: bool, wanted: set[int], keys: set[int]) -> None:
         key = self.varint()
         keys.add(key)
         length = self.text_length() if is_bytes else self.varint()
-        if key in wanted or unrolled:
-            self.parts.append(_lit(encode_varint(key)))
+        self.parts.append(_lit(encode_varint(key)))
 
-            def write() -> None:
+        def write() -> None:
+            if is_bytes:
+                self.text((name, key), length)
+            else:
+                self.parts.append(VARINT)
+
+        if key in wanted:
+            wanted.remove(key)
+            self.capture((name, key), write)
+        else:
+            write()
+
+    def long_map(
+        self, name: str, is_bytes: bool, wanted: set[int], keys: set[int], count: int
+    ) -> None:
+        """Runs of items that nobody asks for are one part, whatever their keys."""
+        run, place = 0, (name, -1)
+        for index in range(count):
+            start = self.position
+            key = self.varint()
+            if key not in wanted:
+                keys.add(key)
+                run += 1
                 if is_bytes:
-                    self.text((name, key), length)
+                    self.usual(place, self.text_length())
+                else:
+                    self.varint()
+            if run and (key in wanted or index == count - 1):
+                self.parts.append(b"(?:" + VARINT)
+                if is_bytes:
+                    self.text(place, -1)
                 else:
                     self.parts.append(VARINT)
-
+                self.parts.append(b"){%d}" % run)
+                run = 0
             if key in wanted:
-                wanted.remove(key)
-                self.capture((name, key), write)
-            else:
-                write()
-            return
-        # Keys of a long map are not looked at.
-        if is_bytes:
-            self.parts.append(VARINT)
-            self.text((name, -1), length)
-        else:
-            self.parts.append(VARINT + VARINT)
+                self.position = start
+                self.item(name, is_bytes, wanted, keys)
 
     def shorter(self, written: list[bytes], begin: int, count: int, is_bytes: bool) -> bytes:
         """The same items, runs of numbers below 64 by one step."""

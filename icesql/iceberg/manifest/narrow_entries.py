@@ -29,7 +29,7 @@ from icesql.iceberg.manifest.entry_shape import (
 from icesql.iceberg.metadata.json_fields import Malformed
 
 # A table whose entries have more shapes than this is not worth the trouble.
-_MOST_SHAPES: Final = 16
+_MOST_SHAPES: Final = 10
 _MOST_FAILURES: Final = 4
 _ALWAYS: Final = ("entry", "status", "record_count", "partition")
 
@@ -155,7 +155,7 @@ def narrow_columns(file: AvroFile, wanted: frozenset[Wanted]) -> Columns | None:
     return shapes.read(file)
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=16)
 def _shapes(schema: bytes, table_schema: bytes, wanted: frozenset[Wanted]) -> _Shapes:
     return _Shapes(parse_avro_schema(schema), wanted)
 

@@ -16,8 +16,8 @@ from icesql.iceberg.manifest.encoded_maps import (
     BYTES_MAP_SKIPS,
     LONG_ARRAY_SKIPS,
     LONG_MAP_SKIPS,
+    end_of_map,
     read_long_array,
-    read_map,
 )
 
 INTEGERS: Final = ("int", "long")
@@ -33,7 +33,7 @@ class WalkLines:
         self.names: dict[str, Any] = {
             "BadAvro": BadAvro,
             "CorruptFileError": CorruptFileError,
-            "read_map": read_map,
+            "end_of_map": end_of_map,
             "read_long_array": read_long_array,
             "long_map_skips": LONG_MAP_SKIPS,
             "bytes_map_skips": BYTES_MAP_SKIPS,
