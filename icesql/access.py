@@ -77,8 +77,10 @@ class Access(Struct, frozen=True):
             raise AccessDeniedError(f'setting "{key}" cannot be changed by SQL', argument="locked")
 
     def allows_catalog(self, name: str) -> bool:
-        """Whether SQL may open the configured catalog ``name``."""
-        return self.catalogs is None or name in self.catalogs
+        """Whether SQL may open the configured catalog ``name``, in any case."""
+        if self.catalogs is None:
+            return True
+        return name.lower() in {each.lower() for each in self.catalogs}
 
 
 def _settings(locked: bool | str | Iterable[str]) -> frozenset[str]:

@@ -165,8 +165,7 @@ class Session:
                 self.settings = self.settings.with_default(name, self.names.defaults)
                 return Outcome(None)
             case kinds.Use(parts):
-                found = query.wait_for(lambda: self.names.find_namespace(parts))
-                self.names.namespace = found
+                self.names.place = query.wait_for(lambda: self.names.find_place(parts))
                 return Outcome(None)
             case _:
                 from icesql.query.show import show

@@ -45,6 +45,17 @@ def configuration() -> Configuration:
     return Configuration(catalogs, str(content.get("default-catalog") or "default"), file)
 
 
+def kind_of(properties: Mapping[str, Any]) -> str:
+    """What kind of catalog properties describe: ``rest``, ``sql``, ``glue`` …"""
+    given = str(properties.get("type") or "").lower()
+    if given:
+        return given
+    if properties.get("py-catalog-impl"):
+        return str(properties["py-catalog-impl"])
+    uri = str(properties.get("uri") or "")
+    return "rest" if uri.startswith(("http://", "https://")) else "sql"
+
+
 def _places() -> Iterator[str]:
     for folder in (os.environ.get("PYICEBERG_HOME"), os.path.expanduser("~"), os.getcwd()):
         if folder:

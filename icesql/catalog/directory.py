@@ -37,6 +37,7 @@ class DirectoryCatalog:
 
     # Nobody is asked but this machine's file system.
     may_wait = False
+    kind = "directory"
 
     def __init__(
         self,

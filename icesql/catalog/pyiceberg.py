@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.catalog.client_errors import is_foreign, is_missing, translated
-from icesql.catalog.configuration import configuration
+from icesql.catalog.configuration import configuration, kind_of
 from icesql.catalog.identifiers import all_namespaces, matching, near_tables, not_found
 from icesql.catalog.table import Catalog, Identifier, Table, confining_roots, table_from_metadata
 from icesql.errors import (
@@ -162,6 +162,7 @@ class PyIcebergCatalog:
     ) -> None:
         self.name, self.cache, self.confine = name, cache, confine
         self._foreign, self._properties = foreign, dict(properties or {})
+        self.kind = kind_of(self._properties)
 
     def __repr__(self) -> str:
         return f"PyIcebergCatalog({self.name!r})"

@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from icesql.access import Access
+from icesql.catalog.configuration import kind_of
+from icesql.catalog.other_catalogs import OtherCatalogs
 from icesql.config import Settings
 from icesql.errors import (
-    CatalogError,
     InterfaceError,
     ProgrammingError,
     TableNotFoundError,
@@ -41,13 +42,14 @@ class SearchPath:
         self.access = access
         # Of the connection: with these its tables by path are opened, too.
         self._given = dict(properties or {})
-        self.namespace: tuple[str, ...] = ()
+        # Where USE has led: the name of another catalog, None for the own one, and a namespace.
+        self.place: tuple[str | None, tuple[str, ...]] = None, ()
         # What the settings of the session began with.
         self.defaults = Settings()
         self._open_catalog, self._opened = open_catalog, False
         self._catalog: Catalog | None = None
         self._closed = False
-        self._other_catalogs: dict[str, Catalog] = {}
+        self._others = OtherCatalogs(cache, access)
         self._registered: dict[str, str] = {}
         self._cache = cache
         self._lock = threading.Lock()
@@ -105,7 +107,10 @@ class SearchPath:
         place = path or self._registered_path(parts)
         if place is not None:
             return is_local(place)
-        return self._opened and not getattr(self._catalog, "may_wait", True)
+        if not self._opened or getattr(self._catalog, "may_wait", True):
+            return False
+        # A longer name may be one of another catalog.
+        return self.place[0] is None and len(parts) < 3
 
     def table_names(self) -> list[str]:
         """Every name that a query may use: registered tables and those of the catalog."""
@@ -113,30 +118,87 @@ class SearchPath:
         listed = catalog.tables(None) if catalog is not None else []
         return [*self._registered, *(".".join(identifier) for identifier in listed)]
 
-    def find_namespace(self, parts: tuple[str, ...]) -> tuple[str, ...]:
-        """The namespace of a name, to become ``namespace``. Raises ProgrammingError."""
-        catalog = self.catalog
+    def tables_of(self, name: str) -> list[str]:
+        """The tables of a catalog by its name, which stands in front of theirs.
+
+        Raises ProgrammingError, CatalogError.
+        """
+        own = self.catalog
+        is_own = own is not None and own.name == name
+        catalog = own if is_own else self._others.named(name)
         if catalog is None:
-            raise ProgrammingError("USE needs a catalog; connect with one")
+            raise self._no_catalog(name)
+        return [".".join((name, *identifier)) for identifier in catalog.tables(None)]
+
+    def catalog_kinds(self) -> dict[str, str]:
+        """The catalogs that SQL may name and what kind each is, the connection's own first."""
+        own = self.catalog
+        kinds = {} if own is None else {own.name: own.kind}
+        configured = self._others.configured()
+        return kinds | {
+            name: kind_of(properties)
+            for name, properties in configured.items()
+            if name not in kinds
+        }
+
+    def place_of(self, parts: tuple[str, ...]) -> tuple[Catalog, tuple[str, ...], str | None]:
+        """The catalog that the name of a namespace begins with, if one, and the rest of it.
+
+        Then the name of the catalog where it is not the connection's own, which comes last in
+        doubt: its own namespaces go before the names of catalogs. Raises ProgrammingError.
+        """
+        own = self.catalog
+        first = parts[0].lower() if parts else ""
+        is_own = own is not None and first == own.name.lower()
+        if own is not None:
+            named = is_own or self._others.has(first)
+            # Only a name that may be that of a catalog is worth a list of the namespaces.
+            if not named or any(each[0].lower() == first for each in own.namespaces() if each):
+                return own, parts, None
+            if is_own:
+                return own, parts[1:], None
+        other = self._others.named(first)
+        if other is None:
+            raise self._no_catalog(parts[0] if parts else "")
+        return other, parts[1:], first
+
+    def _no_catalog(self, name: str) -> ProgrammingError:
+        known = sorted(self.catalog_kinds())
+        near = similar_names(name, known)
+        hint = (
+            f"did you mean {near[0]}?"
+            if near
+            else f"there are: {', '.join(known)}"
+            if known
+            else "connect with one, or configure one in .pyiceberg.yaml"
+        )
+        return ProgrammingError(f'no catalog "{name}"; {hint}')
+
+    def find_place(self, parts: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
+        """What USE means by a name: a catalog (None is the connection's own) and a namespace.
+
+        Raises ProgrammingError.
+        """
+        catalog, rest, name = self.place_of(parts)
+        if not rest:
+            return name, ()
         known = catalog.namespaces()
-        by_lower = {tuple(part.lower() for part in each): each for each in known}
-        found = by_lower.get(tuple(part.lower() for part in parts))
-        if found is None and parts and parts[0].lower() == catalog.name.lower():
-            parts = parts[1:]
-            found = by_lower.get(tuple(part.lower() for part in parts))
-        if parts and found is None:
-            name = ".".join(parts)
-            near = similar_names(name, (".".join(each) for each in known))
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise ProgrammingError(f'namespace "{name}" not found{hint}')
-        return found or ()
+        wanted = [part.lower() for part in rest]
+        for each in known:
+            if [part.lower() for part in each] == wanted:
+                return name, each
+        text = ".".join(rest)
+        near = similar_names(text, (".".join(each) for each in known))
+        hint = f"; did you mean {near[0]}?" if near else ""
+        where = f" in catalog {name}" if name is not None else ""
+        raise ProgrammingError(f'namespace "{text}" not found{where}{hint}')
 
     def close(self) -> None:
         """Close the catalogs; none is opened again. Whoever opens one is not waited for."""
         self._closed = True
-        for catalog in (self._catalog, *self._other_catalogs.values()):
-            if catalog is not None:
-                catalog.close()
+        if self._catalog is not None:
+            self._catalog.close()
+        self._others.close()
         with self._lock:
             self._catalog, self._opened = None, True
 
@@ -178,10 +240,21 @@ class SearchPath:
     def _catalog_table(self, parts: tuple[str, ...]) -> Table:
         catalog = self.catalog
         name = ".".join(parts)
+        used, namespace = self.place
+        missing: dict[tuple[str, ...], TableNotFoundError] = {}
+        if used is not None and (current := self._others.named(used)) is not None:
+            for candidate in dict.fromkeys([(*namespace, *parts), parts]):
+                try:
+                    return current.load(candidate)
+                except TableNotFoundError as error:
+                    missing.setdefault(parts, error)
+            namespace = ()
         if catalog is None:
-            other = self._catalog_named(parts[0]) if len(parts) > 2 else None
+            other = self._others.named(parts[0]) if len(parts) > 2 else None
             if other is not None:
-                return other.load(parts[1:])
+                return _load_from(other, parts)
+            if parts in missing:
+                raise missing[parts]
             raise TableNotFoundError(
                 name,
                 similar=similar_names(name, self._registered),
@@ -189,32 +262,25 @@ class SearchPath:
                 "or read a path with iceberg_scan('path')",
             )
         candidates = [parts]
-        if self.namespace:
-            candidates.insert(0, (*self.namespace, *parts))
+        if namespace:
+            candidates.insert(0, (*namespace, *parts))
         if len(parts) > 1 and parts[0].lower() == catalog.name.lower():
             candidates.append(parts[1:])
-        missing: dict[tuple[str, ...], TableNotFoundError] = {}
         for candidate in candidates:
             try:
                 return catalog.load(candidate)
             except TableNotFoundError as error:
-                missing[candidate] = error
-        if len(parts) > 2 and (other := self._catalog_named(parts[0])) is not None:
-            return other.load(parts[1:])
+                missing.setdefault(candidate, error)
+        if len(parts) > 2 and (other := self._others.named(parts[0])) is not None:
+            return _load_from(other, parts)
         # Two names are most likely the namespace and the table, wherever USE has led.
         raise missing[parts if len(parts) > 1 else candidates[0]]
 
-    def _catalog_named(self, name: str) -> Catalog | None:
-        """Another catalog of the user's PyIceberg configuration, None without such a name."""
-        from icesql.catalog.open import open_catalog
 
-        if not self.access.allows_catalog(name):
-            return None  # as if there were none of that name
-        if name not in self._other_catalogs:
-            try:
-                self._other_catalogs[name] = open_catalog(
-                    name, cache=self._cache, confine=self.access.confine
-                )
-            except CatalogError:
-                return None
-        return self._other_catalogs[name]
+def _load_from(catalog: Catalog, parts: tuple[str, ...]) -> Table:
+    """A table of another catalog, whose name is the first of ``parts``."""
+    try:
+        return catalog.load(parts[1:])
+    except TableNotFoundError as error:
+        similar = [f"{parts[0]}.{each}" for each in error.similar]
+        raise TableNotFoundError(".".join(parts), similar=similar, hint=error.hint) from error

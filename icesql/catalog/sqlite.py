@@ -91,6 +91,7 @@ class SqliteCatalog:
         cache: BoundedCache | None = None,
         confine: bool | Roots = False,
     ) -> None:
+        self.kind = "sqlite"
         self.file, self.properties, self.cache = file, dict(properties or {}), cache
         self.confine = confine
         if not os.path.isfile(file):

@@ -11,7 +11,7 @@ from icesql.catalog.current_metadata import read_metadata
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.storage.cache import BoundedCache
 from icesql.storage.open import Storage
-from icesql.storage.reroot import Reroot, is_local
+from icesql.storage.reroot import Reroot, denied, is_local
 from icesql.storage.roots import Roots
 
 Identifier = tuple[str, ...]
@@ -53,6 +53,10 @@ class Catalog(Protocol):
     @property
     def name(self) -> str:
         """What SQL calls the catalog."""
+
+    @property
+    def kind(self) -> str:
+        """What kind of catalog it is, such as ``rest`` or ``directory``."""
 
     def namespaces(self) -> list[Identifier]:
         """All namespaces at every depth, sorted; tables outside any are in ``()``, not listed."""
@@ -102,9 +106,18 @@ def table_from_metadata(
 
 
 def confining_roots(confine: bool | Roots, metadata_location: str) -> Roots | None:
-    """The roots of ``confine`` for the table of one metadata file, None for no limit."""
+    """The roots of ``confine`` for the table of one metadata file, None for no limit.
+
+    Raises AccessDeniedError for a file whose folder is no table's.
+    """
     if confine is True:
-        return Roots.of([table_folder(metadata_location)])
+        folder = table_folder(metadata_location)
+        try:
+            if folder != "/":  # that would be no limit
+                return Roots.of([folder])
+        except ValueError:  # a bucket alone, or none
+            pass
+        raise denied(metadata_location)
     return confine or None
 
 

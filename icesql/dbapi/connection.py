@@ -111,10 +111,20 @@ class Connection:
         """What SQL may do on this connection, as given to ``connect``; never changes."""
         return self._session.names.access
 
-    def tables(self) -> list[str]:
-        """Names of all tables: registered ones and those of the catalog."""
+    def tables(self, catalog: str | None = None) -> list[str]:
+        """Names of all tables: registered ones and those of the catalog.
+
+        With ``catalog``, a name of ``catalogs()``, those of that one, its name in front.
+        """
         self._session.check_open()
-        return self._session.names.table_names()
+        with self._session.without_secrets():
+            names = self._session.names
+            return names.table_names() if catalog is None else names.tables_of(catalog)
+
+    def catalogs(self) -> list[str]:
+        """Names of the catalogs that SQL may use: this connection's own first, then configured."""
+        self._session.check_open()
+        return list(self._session.names.catalog_kinds())
 
     def columns(self, table: str) -> list[str]:
         """Names of the columns of a table, as ``DESCRIBE`` lists them.

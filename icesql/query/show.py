@@ -31,6 +31,8 @@ def show(
         case kinds.ShowTables(namespace, like):
             rows = _tables(names, namespace, like)
             return [("table", "varchar")], rows, _why_empty(rows, names, like)
+        case kinds.ShowCatalogs(like):
+            return [("catalog", "varchar"), ("type", "varchar")], _catalogs(names, like), ()
         case kinds.ShowNamespaces(parent, like):
             rows = _namespaces(names, parent, like)
             return [("namespace", "varchar")], rows, _why_empty(rows, names, like)
@@ -92,21 +94,37 @@ def _why_empty(rows: Rows, names: SearchPath, like: str | None) -> tuple[str, ..
     return (hint(),) if hint is not None and not catalog.namespaces() else ()
 
 
+def _catalogs(names: SearchPath, like: str | None) -> Rows:
+    return [(name, kind) for name, kind in names.catalog_kinds().items() if _like(name, like)]
+
+
 def _tables(names: SearchPath, namespace: tuple[str, ...] | None, like: str | None) -> Rows:
     catalog = names.catalog
-    wanted = namespace if namespace is not None else names.namespace or None
-    if wanted is not None and catalog is not None:
-        found = [".".join(identifier) for identifier in catalog.tables(wanted)]
+    if namespace is None:
+        used, inside = names.place
+        namespace = inside if used is None else (used, *inside)
+    if namespace and (catalog is not None or names.catalog_kinds()):
+        place, rest, other = names.place_of(namespace)
+        # A catalog alone means all that it has.
+        found = [
+            ".".join(identifier if other is None else (other, *identifier))
+            for identifier in place.tables(rest or None)
+        ]
     else:
         found = names.table_names()
     return [(name,) for name in found if _like(name.rpartition(".")[2], like)]
 
 
 def _namespaces(names: SearchPath, parent: tuple[str, ...] | None, like: str | None) -> Rows:
-    catalog = names.catalog
+    catalog, other = names.catalog, names.place[0]
+    if parent is None and other is not None:
+        parent = (other,)
+    if parent:
+        catalog, parent, other = names.place_of(parent)
     known = catalog.namespaces() if catalog is not None else []
-    inside = [each for each in known if parent is None or each[: len(parent)] == parent]
-    return [(name,) for name in (".".join(each) for each in inside) if _like(name, like)]
+    inside = [each for each in known if not parent or each[: len(parent)] == parent]
+    shown = [".".join(each if other is None else (other, *each)) for each in inside]
+    return [(name,) for name in shown if _like(name, like)]
 
 
 def _like(name: str, pattern: str | None) -> bool:

@@ -7,7 +7,9 @@ Three steps: which kinds may come here, which names are of that kind, in what or
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -31,49 +33,72 @@ class Suggestion(Struct, frozen=True):
     """One completion: ``text`` replaces the word at the cursor."""
 
     text: str
-    kind: str  # "table", "column", "keyword" or "command"
+    kind: str  # "table", "catalog", "column", "keyword" or "command"
 
 
 class Source(Protocol):
     """Where names come from; a connection is one."""
 
-    def tables(self) -> list[str]:
+    def tables(self, catalog: str | None = None) -> list[str]:
         """Full names of the tables, as SQL would name them."""
+
+    def catalogs(self) -> list[str]:
+        """Names of the catalogs."""
 
     def columns(self, table: str) -> list[str]:
         """Names of the columns of a table."""
 
 
+class _Asked:
+    """What a source is being asked for, in a thread of its own."""
+
+    def __init__(self, ask: Callable[[], list[str]]) -> None:
+        self.names: list[str] = []
+        self.done = threading.Event()
+        threading.Thread(target=self._run, args=(ask,), name="icesql-names", daemon=True).start()
+
+    def _run(self, ask: Callable[[], list[str]]) -> None:
+        with suppress(Error):
+            self.names = ask()
+        self.done.set()
+
+
 class Names:
-    """Names asked for once and kept until ``forget``; a catalog that fails offers none."""
+    """Names asked for once and kept until ``forget``; a catalog that fails offers none.
 
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self._tables: list[str] | None = None
-        self._columns: dict[str, list[str]] = {}
+    One that does not answer within ``patience`` seconds offers none for now: what it says later
+    is there the next time.
+    """
 
-    def tables(self) -> list[str]:
-        """Names of all tables, or none when the catalog does not answer."""
-        if self._tables is None:
-            try:
-                self._tables = self._source.tables()
-            except Error:
-                self._tables = []
-        return self._tables
+    def __init__(self, source: Source, patience: float = 0.5) -> None:
+        self._source, self._patience = source, patience
+        self._asked: dict[tuple[str, str], _Asked] = {}
+
+    def tables(self, catalog: str | None = None) -> list[str]:
+        """Names of all tables, of the connection's own catalog or another one."""
+        source = self._source
+        if catalog is None:
+            return self._known(("tables", ""), source.tables)
+        return self._known(("tables", catalog), lambda: source.tables(catalog))
+
+    def catalogs(self) -> list[str]:
+        """Names of all catalogs."""
+        return self._known(("catalogs", ""), self._source.catalogs)
 
     def columns(self, table: str) -> list[str]:
         """Names of the columns of ``table``, or none when it cannot be opened."""
-        if table not in self._columns:
-            try:
-                self._columns[table] = self._source.columns(table)
-            except Error:
-                self._columns[table] = []
-        return self._columns[table]
+        return self._known(("columns", table), lambda: self._source.columns(table))
+
+    def _known(self, key: tuple[str, str], ask: Callable[[], list[str]]) -> list[str]:
+        asked = self._asked.get(key)
+        if asked is None:
+            asked = self._asked[key] = _Asked(ask)
+        asked.done.wait(self._patience)
+        return asked.names
 
     def forget(self) -> None:
         """Ask again next time: a statement may have changed what there is."""
-        self._tables = None
-        self._columns.clear()
+        self._asked = {}
 
 
 def suggestions(text: str, names: Names) -> list[Suggestion]:
@@ -86,7 +111,7 @@ def suggestions(text: str, names: Names) -> list[Suggestion]:
     last = (re.findall(r"\w+", before) or [""])[-1].upper()
     after_comma = before.rstrip().endswith(",")
     if last in _TABLE_AFTER and not after_comma:
-        offered = [Suggestion(name, "table") for name in names.tables()]
+        offered = _table_suggestions(word, names)
     else:
         words, may_be_name = completions(before.rpartition(";")[2])
         # Text that the grammar cannot follow still gets help: every keyword and column.
@@ -102,6 +127,18 @@ def _command_suggestions(text: str, names: Names) -> list[Suggestion]:
     if "TABLE" in COMMANDS[name].argument if name in COMMANDS else False:
         return _matching(argument.strip(), [Suggestion(each, "table") for each in names.tables()])
     return []
+
+
+def _table_suggestions(word: str, names: Names) -> list[Suggestion]:
+    """Tables of the connection's catalog; others by name, and their tables behind it."""
+    offered = [Suggestion(name, "table") for name in names.tables()]
+    first, dot, _ = word.partition(".")
+    for name in names.catalogs():
+        if dot and first.lower() == name.lower():
+            offered += [Suggestion(table, "table") for table in names.tables(name)]
+        elif not dot:
+            offered.append(Suggestion(f"{name}.", "catalog"))
+    return offered
 
 
 def _column_suggestions(text: str, word: str, names: Names) -> Iterator[Suggestion]:

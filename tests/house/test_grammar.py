@@ -198,7 +198,7 @@ def test_completions_say_whether_a_name_may_come() -> None:
     assert name
     words, name = grammar.completions("SHOW ")
     assert words == (
-        "ALL", "BRANCHES", "COLUMNS", "CREATE", "DATABASES", "FUNCTIONS", "HISTORY", "NAMESPACES",
-        "PARTITIONS", "REFS", "SCHEMAS", "SNAPSHOTS", "TABLES", "TAGS", "TBLPROPERTIES",
+        "ALL", "BRANCHES", "CATALOGS", "COLUMNS", "CREATE", "DATABASES", "FUNCTIONS", "HISTORY",
+        "NAMESPACES", "PARTITIONS", "REFS", "SCHEMAS", "SNAPSHOTS", "TABLES", "TAGS", "TBLPROPERTIES",
     )  # fmt: skip
     assert not name

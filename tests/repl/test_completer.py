@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import threading
+import time
+
 import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
@@ -13,16 +16,24 @@ COLUMNS = {"sales.orders": ["id", "region", "Total Amount"], "sales.customers": 
 class Source:
     asked = 0
 
-    def tables(self) -> list[str]:
+    def tables(self, catalog: str | None = None) -> list[str]:
         self.asked += 1
+        if catalog is not None:
+            return [f"{catalog}.old.orders", f"{catalog}.old.events"]
         return list(COLUMNS)
+
+    def catalogs(self) -> list[str]:
+        return ["here", "archive"]
 
     def columns(self, table: str) -> list[str]:
         return COLUMNS.get(table, [])
 
 
 class Broken:
-    def tables(self) -> list[str]:
+    def tables(self, catalog: str | None = None) -> list[str]:
+        raise CatalogError("no answer")
+
+    def catalogs(self) -> list[str]:
         raise CatalogError("no answer")
 
     def columns(self, table: str) -> list[str]:
@@ -38,7 +49,7 @@ def texts(text: str, kind: str | None = None) -> list[str]:
     ["SELECT * FROM ", "SELECT * FROM sales.orders o JOIN ", "SHOW SNAPSHOTS FROM ", "DESCRIBE "],
 )
 def test_tables_come_where_a_table_may_stand(text: str) -> None:
-    assert texts(text) == ["sales.orders", "sales.customers"]
+    assert texts(text) == ["sales.orders", "sales.customers", "here.", "archive."]
 
 
 def test_a_table_is_found_by_its_last_part() -> None:
@@ -121,3 +132,34 @@ def test_names_are_quoted_where_they_must_be() -> None:
         '"a""b"',
         '"1a"',
     ]
+
+
+def test_tables_of_another_catalog_come_behind_its_name() -> None:
+    assert texts("SELECT * FROM arch") == ["archive."]
+    assert texts("SELECT * FROM archive.") == ["archive.old.orders", "archive.old.events"]
+    assert texts("SELECT * FROM ARCHIVE.old.e") == ["archive.old.events"]
+    assert texts("SELECT * FROM t JOIN archive.old.o") == ["archive.old.orders"]
+
+
+def test_a_catalog_that_does_not_answer_is_not_waited_for() -> None:
+    class Slow(Source):
+        def __init__(self) -> None:
+            self.may_answer = threading.Event()
+
+        def tables(self, catalog: str | None = None) -> list[str]:
+            if catalog is not None:
+                self.may_answer.wait(30)
+            return super().tables(catalog)
+
+    source = Slow()
+    names = Names(source, patience=0.05)
+    began = time.monotonic()
+    assert suggestions("FROM archive.", names) == []
+    assert suggestions("FROM sales.o", names) != []
+    assert time.monotonic() - began < 5
+    source.may_answer.set()
+    until = time.monotonic() + 10
+    while not (found := suggestions("FROM archive.", names)) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert [each.text for each in found] == ["archive.old.orders", "archive.old.events"]
+    assert source.asked == 2

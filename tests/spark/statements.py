@@ -263,6 +263,8 @@ SELECT string_agg(s, ',' ORDER BY id) FROM t
 SELECT arg_max(s, i), arg_min(u, id), arg_max(flag, id) FROM t
 SELECT median(i), quantile_cont(i, 0.3), quantile_disc(i, 0.5), stddev(i), var_pop(i) FROM t
 SELECT bool_and(flag), bool_or(flag), count_if(flag), any_value(s) FROM t WHERE id <= 2
+SELECT i, count_if(NULL::BOOLEAN), count_if(flag) FILTER (WHERE id > 3) FROM t GROUP BY ROLLUP (i) ORDER BY ALL
+SELECT id, count_if(flag) OVER (PARTITION BY i) FROM t ORDER BY id
 SELECT flag, count(*) FROM t GROUP BY ALL ORDER BY ALL
 SELECT s, count(*) AS n FROM t GROUP BY s HAVING n > 1
 SELECT f, count(*) FROM t GROUP BY f ORDER BY f

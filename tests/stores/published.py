@@ -24,23 +24,23 @@ def new_table(folder: Path, name: str, schema: Any, **options: Any) -> Any:
     return table
 
 
-def publish(folder: Path, table: Any, name: str) -> str:
-    """Write a table's metadata anew as s3://lake/``name``, and enter it in ``folder``/catalog.db.
+def publish(folder: Path, table: Any, name: str, root: str = "s3://lake/") -> str:
+    """Write a table's metadata anew as ``root````name``, and enter it in ``folder``/catalog.db.
 
     Returns where its metadata is now.
     """
     metadata = folder / "lake" / name / "metadata"
-    before = f"file://{folder}/"
+    before = f"file://{folder}/lake/"
 
     def moved(value: Any) -> Any:
         if isinstance(value, dict):
             return {key: moved(each) for key, each in value.items()}
         if isinstance(value, list):
             return [moved(each) for each in value]
-        return value.replace(before, "s3://") if isinstance(value, str) else value
+        return value.replace(before, root) if isinstance(value, str) else value
 
     def length(path: str) -> int:
-        return (folder / path.removeprefix("s3://")).stat().st_size
+        return (folder / "lake" / path.removeprefix(root)).stat().st_size
 
     manifests = [path for path in metadata.glob("*.avro") if not path.name.startswith("snap-")]
     for path in manifests:
@@ -49,7 +49,7 @@ def publish(folder: Path, table: Any, name: str) -> str:
         _rewrite(path, moved, lambda row: row | {"manifest_length": length(row["manifest_path"])})
     location = Path(table.metadata_location.removeprefix("file://"))
     location.write_text(json.dumps(moved(json.loads(location.read_text()))))
-    here = f"s3://lake/{name}/metadata/{location.name}"
+    here = f"{root}{name}/metadata/{location.name}"
     (folder / f"{name}.location").write_text(here)
     with sqlite3.connect(folder / "catalog.db") as catalog:
         catalog.execute(

@@ -64,6 +64,7 @@ class RestCatalog:
 
     # A call may wait for another machine.
     may_wait = True
+    kind = "rest"
 
     def __init__(
         self,

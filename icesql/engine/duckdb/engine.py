@@ -239,12 +239,7 @@ class LocalResult:
         if is_fatal(error) and self._instance is not None:
             self._pool.discard(self._instance)
         place = None if self._composed is None else self._composed.place_in(self._given)
-        raise translate(error, self._locations(), place) from error
-
-    def _locations(self) -> list[str]:
-        return [
-            task.data_file.path.rsplit("/", 1)[-1] for plan in self._plans for task in plan.files
-        ]
+        raise translate(error, _locations(self._plans), place) from error
 
     def _first(self, function: Any, again: Callable[[], bool] = lambda: True) -> Any:
         """``function()``; if DuckDB cannot read a file, run the query again with ``read/``.
@@ -408,6 +403,10 @@ class LocalResult:
         self._worker.close()
         # At exit nothing of DuckDB's may be left.
         self._engine_types = []
+
+
+def _locations(plans: Sequence[ScanPlan]) -> list[str]:
+    return [task.data_file.path.rsplit("/", 1)[-1] for plan in plans for task in plan.files]
 
 
 def _scans(plans: Sequence[ScanPlan]) -> list[CombinedScanTask]:

@@ -14,8 +14,8 @@ from icesql.sql.positions import syntax_error
 from icesql.sql.statement import ShowOfTable, ShowSession, Statement, TableReference
 
 SHOWN: Final = (
-    "TABLES", "NAMESPACES", "SNAPSHOTS", "REFS", "BRANCHES", "TAGS", "COLUMNS", "PARTITIONS",
-    "HISTORY", "CREATE TABLE", "TBLPROPERTIES", "FUNCTIONS", "ALL", "a setting",
+    "TABLES", "NAMESPACES", "CATALOGS", "SNAPSHOTS", "REFS", "BRANCHES", "TAGS", "COLUMNS",
+    "PARTITIONS", "HISTORY", "CREATE TABLE", "TBLPROPERTIES", "FUNCTIONS", "ALL", "a setting",
 )  # fmt: skip
 _OF_A_TABLE: Final = ("BRANCHES", "TAGS", "PARTITIONS", "HISTORY")
 

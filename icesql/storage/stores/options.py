@@ -8,28 +8,12 @@ not installed.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping
-from datetime import timedelta
-from typing import Any, Final
+from typing import Any
 
 from icesql.errors import NotSupportedError
+from icesql.storage.stores.client_options import ONE_TRY, client_options, first, fixed, flag
 from icesql.storage.stores.profiles import profile_credentials
-
-_CONNECT_SECONDS: Final = 5.0
-_REQUEST_SECONDS: Final = 30.0
-# Retries are ours: they are counted, have a budget and end when a query does.
-_ONE_TRY: Final = {"max_retries": 0, "retry_timeout": timedelta(seconds=60)}
-
-
-def first(properties: Mapping[str, str], *names: str) -> str | None:
-    """The first of some properties that has a value."""
-    return next((properties[name] for name in names if properties.get(name)), None)
-
-
-def flag(properties: Mapping[str, str], name: str) -> bool:
-    """Whether a property is switched on."""
-    return str(properties.get(name, "")).lower() in ("true", "1")
 
 
 def is_plain_key(key: str) -> bool:
@@ -46,25 +30,11 @@ def make_store(scheme: str, authority: str, properties: Mapping[str, str]) -> An
         case "gs" | "gcs":
             return _gcs(authority, properties)
         case "abfs" | "abfss" | "wasb" | "wasbs":
-            return _azure(authority, properties)
+            from icesql.storage.stores.azure import azure_store
+
+            return azure_store(authority, properties)
         case _:
             return None
-
-
-def _client_options(properties: Mapping[str, str], endpoint: str | None) -> dict[str, Any]:
-    connect = float(properties.get("s3.connect-timeout") or _CONNECT_SECONDS)
-    request = float(properties.get("s3.request-timeout") or _REQUEST_SECONDS)
-    options: dict[str, Any] = {
-        "connect_timeout": timedelta(seconds=connect),
-        "timeout": timedelta(seconds=request),
-        "pool_idle_timeout": timedelta(seconds=60),
-        "user_agent": "icesql",
-    }
-    if endpoint is not None and endpoint.startswith("http://"):
-        options["allow_http"] = True
-    if proxy := properties.get("s3.proxy-uri"):
-        options["proxy_url"] = proxy
-    return options
 
 
 def _s3(bucket: str, given: Mapping[str, str]) -> Any | None:
@@ -101,7 +71,7 @@ def _s3(bucket: str, given: Mapping[str, str]) -> Any | None:
         options["skip_signature"] = True
     elif key is not None:
         # As a provider: what the environment has does not mix with what was given.
-        provider = _fixed(
+        provider = fixed(
             access_key_id=key,
             secret_access_key=first(given, "s3.secret-access-key", "client.secret-access-key")
             or "",
@@ -111,8 +81,8 @@ def _s3(bucket: str, given: Mapping[str, str]) -> Any | None:
     return make(
         bucket,
         config=options,
-        client_options=_client_options(given, endpoint),
-        retry_config=_ONE_TRY,
+        client_options=client_options(given, endpoint),
+        retry_config=ONE_TRY,
         credential_provider=provider,
     )
 
@@ -125,10 +95,6 @@ def check_signing(given: Mapping[str, str]) -> None:
             "not supported: S3 requests signed by the catalog; give keys of your own "
             "(s3.access-key-id, s3.secret-access-key) or let the catalog vend credentials"
         )
-
-
-def _fixed(**credential: str | None) -> Callable[[], dict[str, Any]]:
-    return lambda: {**credential, "expires_at": None}
 
 
 def _is_virtual(bucket: str, given: Mapping[str, str], endpoint: str | None) -> bool:
@@ -168,52 +134,12 @@ def _gcs(bucket: str, given: Mapping[str, str]) -> Any | None:
     if flag(given, "gcs.anonymous"):
         options["skip_signature"] = True
     elif token := given.get("gcs.oauth2.token"):
-        provider = _fixed(token=token)
+        provider = fixed(token=token)
     make: Any = store.GCSStore
     return make(
         bucket,
         config=options,
-        client_options=_client_options(given, host),
-        retry_config=_ONE_TRY,
+        client_options=client_options(given, host),
+        retry_config=ONE_TRY,
         credential_provider=provider,
-    )
-
-
-def account_of(authority: str, given: Mapping[str, str]) -> str:
-    """The storage account of ``container@host``, which becomes a part of the address asked.
-
-    Raises NotSupportedError for a name that would make it another server's.
-    """
-    host = authority.rpartition("@")[2]
-    account = given.get("adls.account-name") or host.partition(".")[0]
-    if not re.fullmatch(r"[A-Za-z0-9-]+", account):
-        raise NotSupportedError(f"not supported: {account!r} is no account of Azure's storage")
-    return account
-
-
-def _azure(authority: str, given: Mapping[str, str]) -> Any | None:
-    container, at, host = authority.rpartition("@")
-    account = account_of(authority, given)
-    sas = first(given, "adls.sas-token", f"adls.sas-token.{host}", f"adls.sas-token.{account}")
-    client = [given.get(f"adls.{name}") for name in ("client-id", "client-secret", "tenant-id")]
-    options: dict[str, Any] = {"account_name": account}
-    if given.get("adls.account-key"):
-        options["account_key"] = given["adls.account-key"]
-    elif sas:
-        options["sas_key"] = sas
-    elif all(client):
-        options["client_id"], options["client_secret"], options["tenant_id"] = client
-    else:
-        return None
-    special = ("adls.blob-storage-authority", "adls.dfs-storage-authority")
-    if not at or any(given.get(name) for name in special):
-        return None
-    from obstore import store
-
-    make: Any = store.AzureStore
-    return make(
-        container,
-        config=options,
-        client_options=_client_options(given, None),
-        retry_config=_ONE_TRY,
     )

@@ -84,9 +84,8 @@ def test_cancel_stops_a_query_whose_reader_is_blocked(con, monkeypatch):
 
 def test_timeout_stops_a_query_and_names_the_setting(con):
     con.execute("SET query_timeout = 0.3")
-    cursor = con.execute(ENDLESS)
     with pytest.raises(icesql.QueryCancelledError, match="query_timeout"):
-        cursor.fetchall()
+        con.execute(ENDLESS).fetchall()
     con.execute("RESET query_timeout")
     assert con.execute("SELECT max(x) FROM t").fetchone() == (999,)
 

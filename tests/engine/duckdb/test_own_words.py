@@ -265,3 +265,17 @@ def test_a_column_of_a_type_that_duckdb_mixes_with_no_other_leaves_the_words_alo
             "ORDER BY i"
         )
         assert cursor.fetchall() == [(10, 2000.0, None), (10, 2000.0, None), (30, 2000.0, None)]
+
+
+def test_a_text_that_runs_again_may_stand_elsewhere(connection: icesql.Connection) -> None:
+    text = "SELECT i + ? FROM demo.t ORDER BY i LIMIT 1"
+    first = connection.execute(text, [1])
+    name, rows = first.description[0][0], first.fetchall()
+    for before in ("", "   ", "/* é */\n", "-- x\n"):
+        again = connection.execute(before + text, [1])
+        assert (again.description[0][0], again.fetchall()) == (name, rows)
+    scripts = (
+        "SELECT current_date - current_date AS d; SELECT now() = now(), 1; SELECT now() = now(), 1"
+    )
+    results = [each.fetchall() for each in connection.execute_script(scripts)]
+    assert results[1] == results[2] == [(True, 1)]

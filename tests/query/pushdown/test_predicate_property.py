@@ -1,4 +1,7 @@
-"""What DuckDB finds true for a row, the translated predicate must let pass."""
+"""What DuckDB finds true for a row, the translated predicate must let pass.
+
+And the complement of a condition, all rows for which it is false or NULL.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +35,7 @@ from icesql.iceberg.types import (
     DecimalType,
     NestedField,
 )
+from icesql.query.pushdown.complement import complement
 from icesql.query.pushdown.predicate import translate
 
 ZONES = ("UTC", "Europe/Berlin", "America/New_York")
@@ -259,6 +263,14 @@ def test_predicate_holds_for_every_row_that_duckdb_keeps(zone: str, condition: s
         kept = database(zone).execute(f"SELECT n FROM r WHERE {sql}").fetchall()
     except duckdb.Error:
         return  # a comparison of types that do not meet
-    predicate = translate(tree, lambda column: FIELDS.get(column.name), context).predicate
+
+    def resolve(column: exp.Column) -> NestedField | None:
+        return FIELDS.get(column.name)
+
+    predicate = translate(tree, resolve, context).predicate
     lost = [rows()[n] for (n,) in kept if not evaluate(predicate, rows()[n].get)]
     assert not lost, f"{sql} in {zone} became {predicate}, which loses {lost[0]}"
+    others = set(range(len(rows()))) - {n for (n,) in kept}
+    left_out = complement(tree, resolve, context, marked=False)
+    lost = [rows()[n] for n in others if not evaluate(left_out, rows()[n].get)]
+    assert not lost, f"{sql} in {zone} leaves out {left_out}, which misses {lost[0]}"

@@ -26,6 +26,10 @@ from icesql.sql.user_text import ALIAS, CUT, LIST, NAME, SQL, TABLE, VALUE, Edit
 
 T = TypeVar("T")
 
+# Names of columns by the places of their aliases, counted from the beginning of the text: the same
+# text may stand anywhere in a script.
+Names = Mapping[int, str]
+
 _UNMARKED: Final = (CUT, SQL)
 _MOST_KEPT: Final = 64
 _LONGEST_KEPT: Final = 10_000
@@ -36,7 +40,7 @@ class KeptTexts:
 
     def __init__(self) -> None:
         self._nonces: OrderedDict[str, str] = OrderedDict()
-        self._kept: OrderedDict[str, tuple[Facts, Mapping[Edit, str]]] = OrderedDict()
+        self._kept: OrderedDict[str, tuple[Facts, Names]] = OrderedDict()
         self._lock = threading.Lock()
 
     def nonce(self, text: str) -> str:
@@ -50,12 +54,12 @@ class KeptTexts:
                     self._nonces.popitem(last=False)
             return found
 
-    def find(self, sql: str) -> tuple[Facts, Mapping[Edit, str]] | None:
+    def find(self, sql: str) -> tuple[Facts, Names] | None:
         """What was found of a text with its marks."""
         with self._lock:
             return self._kept.get(sql)
 
-    def keep(self, sql: str, found: tuple[Facts, Mapping[Edit, str]]) -> None:
+    def keep(self, sql: str, found: tuple[Facts, Names]) -> None:
         """Remember it, unless it is long."""
         if len(sql) > _LONGEST_KEPT or found[0].chains:
             return
@@ -84,7 +88,7 @@ class OwnWords:
             found = self._checked(texts)
         self._facts, self._names = found
 
-    def _checked(self, texts: KeptTexts) -> tuple[Facts, Mapping[Edit, str]]:
+    def _checked(self, texts: KeptTexts) -> tuple[Facts, Names]:
         text, cursor, lists = self._text, self._cursor, {}
         if self._has_lists:
             for node in self._tree.find_all(exp.In):
@@ -96,7 +100,8 @@ class OwnWords:
         composed, engine_tree = self._read(unmarking)
         facts = check_text(engine_tree, composed, self._marked(), cursor)
         names = {
-            edit: unmarking.column_name(facts.named[mark], cursor) for mark, edit in self._aliases()
+            edit.start - text.start: unmarking.column_name(facts.named[mark], cursor)
+            for mark, edit in self._aliases()
         }
         facts.named.clear()
         if facts.chains:
@@ -199,7 +204,7 @@ class OwnWords:
             if edit.kind == LIST:
                 return filled(edit, "", lists.placed.get(edit.start, edit.text))
             if edit.kind == ALIAS:
-                return filled(edit, quoted(self._names[edit]), "")
+                return filled(edit, quoted(self._names[edit.start - self._text.start]), "")
             return filled(edit, quoted(edit.text), edit.text)
 
         chains = [edit for each in self._chains for edit in as_list(each, lists.items)]

@@ -93,6 +93,11 @@ def _sum(node: exp.Sum) -> exp.Expr:
     return node
 
 
+def _count_if(node: exp.CountIf) -> exp.Expr:
+    """count_if() of nothing but NULL is NULL in DuckDB."""
+    return spelled("SUM(CAST({0} AS INT))", node.this, like="BIGINT")
+
+
 def _array_agg(node: exp.ArrayAgg) -> exp.Expr:
     inner = node.this
     if isinstance(inner, exp.Distinct):
@@ -237,6 +242,7 @@ _REWRITES: Final[dict[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     **TEXT_REWRITES,
     exp.Avg: _avg,
     exp.Sum: _sum,
+    exp.CountIf: _count_if,
     exp.ArrayAgg: _array_agg,
     exp.ArgMax: _arg_extreme("MAX_BY"),
     exp.ArgMin: _arg_extreme("MIN_BY"),

@@ -1,0 +1,106 @@
+"""Azure's storage by obstore: account keys, SAS and bearer tokens, connection strings, clients."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from icesql.errors import NotSupportedError
+from icesql.storage.stores.client_options import ONE_TRY, client_options, first
+
+# The emulator's, the same on every machine, and published with it.
+_EMULATED: Final = (
+    "DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey=Eby8vdM02xNOcqFlqUwJPLlm"
+    "EtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==;"
+    "BlobEndpoint=http://127.0.0.1:10000/devstoreaccount1"
+)
+_SPECIAL: Final = ("adls.blob-storage-authority", "adls.dfs-storage-authority")
+
+
+class _Account(Struct, frozen=True):
+    """Where an account is and what opens it; ``endpoint`` None is Azure's own."""
+
+    name: str
+    options: Mapping[str, str]
+    endpoint: str | None = None
+
+
+def account_of(authority: str, given: Mapping[str, str]) -> str:
+    """The storage account of ``container@host``, which becomes a part of the address asked.
+
+    Raises NotSupportedError for a name that would make it another server's.
+    """
+    host = authority.rpartition("@")[2]
+    return _checked(given.get("adls.account-name") or host.partition(".")[0])
+
+
+def azure_store(authority: str, given: Mapping[str, str]) -> Any | None:
+    """The client for ``container@account.host``; None where pyarrow's must do it.
+
+    A connection string brings its own credentials, and no others go to where it leads.
+    """
+    container, at, _ = authority.rpartition("@")
+    if text := given.get("adls.connection-string"):
+        account = _of_connection_string(authority, text)
+    else:
+        account = _of_properties(authority, given)
+        if not account.options or any(given.get(name) for name in _SPECIAL):
+            return None
+    if not at:
+        return None
+    from obstore import store
+
+    endpoint = {} if account.endpoint is None else {"endpoint": account.endpoint}
+    make: Any = store.AzureStore
+    return make(
+        container,
+        config={"account_name": account.name, **account.options, **endpoint},
+        client_options=client_options(given, account.endpoint),
+        retry_config=ONE_TRY,
+    )
+
+
+def _of_properties(authority: str, given: Mapping[str, str]) -> _Account:
+    host = authority.rpartition("@")[2]
+    name = account_of(authority, given)
+    sas = first(given, "adls.sas-token", f"adls.sas-token.{host}", f"adls.sas-token.{name}")
+    client = [given.get(f"adls.{each}") for each in ("client-id", "client-secret", "tenant-id")]
+    if key := given.get("adls.account-key"):
+        return _Account(name, {"account_key": key})
+    if sas:
+        return _Account(name, {"sas_key": sas})
+    if token := given.get("adls.token"):
+        return _Account(name, {"token": token})
+    if all(client):
+        names = ("client_id", "client_secret", "tenant_id")
+        return _Account(name, {key: str(each) for key, each in zip(names, client, strict=True)})
+    return _Account(name, {})
+
+
+def _of_connection_string(authority: str, text: str) -> _Account:
+    parts = {}
+    for part in text.split(";"):
+        key, _, value = part.partition("=")
+        parts[key.strip().lower()] = value.strip()
+    if parts.get("usedevelopmentstorage", "").lower() == "true":
+        return _of_connection_string(authority, _EMULATED)
+    name = _checked(parts.get("accountname") or account_of(authority, {}))
+    endpoint: str | None = parts.get("blobendpoint")
+    if not endpoint:
+        protocol, suffix = parts.get("defaultendpointsprotocol"), parts.get("endpointsuffix")
+        endpoint = f"{protocol or 'https'}://{name}.blob.{suffix}" if suffix else None
+    for key, option in (("accountkey", "account_key"), ("sharedaccesssignature", "sas_key")):
+        if parts.get(key):
+            return _Account(name, {option: parts[key]}, endpoint)
+    raise NotSupportedError(
+        "not supported: an adls.connection-string with neither AccountKey nor SharedAccessSignature"
+    )
+
+
+def _checked(account: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9-]+", account):
+        raise NotSupportedError(f"not supported: {account!r} is no account of Azure's storage")
+    return account

@@ -1,0 +1,44 @@
+"""What the clients of all stores have in common: time limits, one attempt, and properties read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any, Final
+
+_CONNECT_SECONDS: Final = 5.0
+_REQUEST_SECONDS: Final = 30.0
+# Retries are ours: they are counted, have a budget and end when a query does.
+ONE_TRY: Final = {"max_retries": 0, "retry_timeout": timedelta(seconds=60)}
+
+
+def first(properties: Mapping[str, str], *names: str) -> str | None:
+    """The first of some properties that has a value."""
+    return next((properties[name] for name in names if properties.get(name)), None)
+
+
+def flag(properties: Mapping[str, str], name: str) -> bool:
+    """Whether a property is switched on."""
+    return str(properties.get(name, "")).lower() in ("true", "1")
+
+
+def client_options(properties: Mapping[str, str], endpoint: str | None) -> dict[str, Any]:
+    """Of obstore's HTTP client; ``endpoint`` None is the store's own, by https."""
+    connect = float(properties.get("s3.connect-timeout") or _CONNECT_SECONDS)
+    request = float(properties.get("s3.request-timeout") or _REQUEST_SECONDS)
+    options: dict[str, Any] = {
+        "connect_timeout": timedelta(seconds=connect),
+        "timeout": timedelta(seconds=request),
+        "pool_idle_timeout": timedelta(seconds=60),
+        "user_agent": "icesql",
+    }
+    if endpoint is not None and endpoint.startswith("http://"):
+        options["allow_http"] = True
+    if proxy := properties.get("s3.proxy-uri"):
+        options["proxy_url"] = proxy
+    return options
+
+
+def fixed(**credential: str | None) -> Callable[[], dict[str, Any]]:
+    """A provider of one credential that does not expire."""
+    return lambda: {**credential, "expires_at": None}

@@ -1,0 +1,202 @@
+"""Three catalogs in one session: a SQLite file, a folder of tables and a REST server."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import icesql
+from tests.catalog.rest_server import Server
+from tests.writer.table import TableWriter
+
+
+@pytest.fixture
+def lake(warehouse: Path, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder ``ns/things`` of tables; SQLite is ``files``, REST ``remote``, ``gone`` is not there."""
+    monkeypatch.setenv("PYICEBERG_HOME", str(tmp_path))
+    folder = tmp_path / "lake"
+    table = TableWriter(
+        folder / "ns" / "things", [{"id": 1, "name": "id", "required": False, "type": "long"}]
+    )
+    table.commit([table.data_file([{"id": 1}, {"id": 2}])])
+    (tmp_path / ".pyiceberg.yaml").write_text(
+        f"catalog:\n  Files:\n    type: sql\n    uri: sqlite:///{warehouse}/catalog.db\n"
+        f"  remote:\n    type: rest\n    uri: {server.uri}\n"
+        "  gone:\n    type: sql\n    uri: sqlite:////nowhere/x.db\n"
+        "  missing:\n    type: hive\n    uri: thrift://127.0.0.1:1\n"
+    )
+    return folder
+
+
+@pytest.fixture
+def con(lake: Path) -> Iterator[icesql.Connection]:
+    with icesql.connect(warehouse=lake) as connection:
+        yield connection
+
+
+def rows(con: icesql.Connection, sql: str) -> list[tuple]:
+    return con.execute(sql).fetchall()
+
+
+def found_or_said(con: icesql.Connection, sql: str) -> str:
+    try:
+        return str(rows(con, sql))
+    except icesql.Error as error:
+        return str(error)
+
+
+def test_catalogs_are_listed_without_asking_any(con: icesql.Connection, server: Server) -> None:
+    assert rows(con, "SHOW CATALOGS") == [
+        ("lake", "directory"), ("files", "sql"), ("gone", "sql"), ("missing", "hive"), ("remote", "rest"),
+    ]  # fmt: skip
+    assert rows(con, "SHOW CATALOGS LIKE 'F%'") == [("files", "sql")]
+    assert con.catalogs() == ["lake", "files", "gone", "missing", "remote"]
+    assert server.asked == []
+
+
+def test_one_query_reads_all_three(con: icesql.Connection) -> None:
+    sql = (
+        "SELECT count(*) FROM ns.things a JOIN files.shop.orders b ON a.id = b.id "
+        "JOIN REMOTE.shop.orders VERSION AS OF 'opening' c ON c.id = b.id"
+    )
+    ids = "SELECT id FROM {}"
+    kept = set(rows(con, ids.format("ns.things"))) & set(rows(con, ids.format("files.shop.orders")))
+    opening = rows(con, ids.format("lake.ns.things"))
+    past = set(rows(con, ids.format("remote.shop.orders VERSION AS OF 'opening'")))
+    assert rows(con, sql) == [(len(kept & past & set(opening)),)]
+
+
+def test_what_a_catalog_holds_is_listed_with_its_name_in_front(con: icesql.Connection) -> None:
+    assert rows(con, "SHOW TABLES") == [("ns.things",)]
+    assert rows(con, "SHOW TABLES FROM ns") == [("ns.things",)]
+    assert rows(con, "SHOW TABLES FROM lake.ns") == [("ns.things",)]
+    assert rows(con, "SHOW TABLES FROM remote") == [("remote.shop.orders",)]
+    assert rows(con, "SHOW TABLES FROM Remote.shop LIKE 'o%'") == [("remote.shop.orders",)]
+    assert rows(con, "SHOW TABLES IN files.shop") == [
+        ("files.shop.customers",), ("files.shop.orders",), ("files.shop.types",),
+    ]  # fmt: skip
+    assert rows(con, "SHOW SCHEMAS") == [("ns",)]
+    assert rows(con, "SHOW SCHEMAS FROM remote") == [("remote.shop",)]
+    assert [row[0] for row in rows(con, "DESCRIBE remote.shop.orders")][:2] == ["id", "region"]
+    assert con.tables("remote") == ["remote.shop.orders"]
+    assert con.tables("lake") == ["lake.ns.things"]
+    for (name,) in rows(con, "SHOW TABLES FROM files"):
+        rows(con, f"SELECT * FROM {name} LIMIT 1")
+
+
+def test_use_leads_into_another_catalog_and_back(con: icesql.Connection) -> None:
+    con.execute("USE remote.shop")
+    assert rows(con, "SELECT count(*) FROM orders") == rows(
+        con, "SELECT count(*) FROM remote.shop.orders"
+    )
+    assert rows(con, "SHOW TABLES") == [("remote.shop.orders",)]
+    assert rows(con, "SHOW SCHEMAS") == [("remote.shop",)]
+    assert rows(con, "SELECT count(*) FROM ns.things") == [(2,)]  # the own catalog stays in reach
+    with pytest.raises(icesql.TableNotFoundError, match=r'did you mean "shop.orders"'):
+        con.execute("SELECT * FROM order_")
+    con.execute("USE files")
+    assert len(rows(con, "SHOW TABLES")) == 3
+    assert rows(con, "SELECT count(*) FROM shop.customers") == [(4,)]
+    con.execute("USE ns")
+    assert rows(con, "SELECT count(*) FROM things") == [(2,)]
+    con.execute("USE lake")
+    assert rows(con, "SHOW TABLES") == [("ns.things",)]
+
+
+def test_own_namespaces_go_before_catalogs(lake: Path) -> None:
+    shutil.copytree(lake / "ns", lake / "remote")
+    with icesql.connect(warehouse=lake) as con:
+        assert rows(con, "SHOW TABLES FROM remote") == [("remote.things",)]
+        con.execute("USE remote")
+        assert rows(con, "SELECT count(*) FROM things") == [(2,)]
+        assert rows(con, "SELECT count(*) FROM remote.shop.orders") != [(2,)]
+
+
+def test_without_a_catalog_of_its_own_a_session_has_the_configured_ones(lake: Path) -> None:
+    with icesql.connect() as con:
+        assert [name for name, _ in rows(con, "SHOW CATALOGS")] == [
+            "files",
+            "gone",
+            "missing",
+            "remote",
+        ]
+        con.execute("USE files.shop")
+        assert rows(con, "SELECT count(*) FROM customers") == [(4,)]
+        with pytest.raises(icesql.ProgrammingError, match='no catalog "file"; did you mean files'):
+            con.execute("USE file")
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind", "said"),
+    [
+        (
+            "USE remote.shp",
+            icesql.ProgrammingError,
+            '"shp" not found in catalog remote; did you mean shop',
+        ),
+        ("USE nowhere", icesql.ProgrammingError, 'namespace "nowhere" not found'),
+        (
+            "SELECT * FROM remote.shop.order_",
+            icesql.TableNotFoundError,
+            'did you mean "remote.shop.orders"',
+        ),
+        ("SELECT * FROM remot.shop.orders", icesql.TableNotFoundError, "remot.shop.orders"),
+        # One that is configured and cannot be opened says why.
+        ("SELECT * FROM gone.a.b", icesql.CatalogError, "/nowhere/x.db"),
+        ("SHOW TABLES FROM gone", icesql.CatalogError, "/nowhere/x.db"),
+        ("SELECT * FROM missing.a.b", icesql.OperationalError, "missing"),
+    ],
+)
+def test_errors_name_the_catalog(
+    con: icesql.Connection, sql: str, kind: type[Exception], said: str
+) -> None:
+    with pytest.raises(kind, match=said):
+        con.execute(sql)
+
+
+def test_a_restricted_session_sees_what_it_may_open(lake: Path) -> None:
+    with icesql.connect(warehouse=lake, catalogs=["FILES"]) as con:
+        assert con.catalogs() == ["lake", "files"]
+        assert rows(con, "SELECT count(*) FROM files.shop.customers") == [(4,)]
+        for sql in (
+            "USE remote",
+            "SHOW TABLES FROM remote.shop",
+            "SELECT * FROM remote.shop.orders",
+        ):
+            said = found_or_said(con, sql)
+            assert "access" not in said  # as if there were none of that name
+            assert "shop.orders'" not in said
+    with icesql.connect(warehouse=lake, service=True) as con:
+        assert con.catalogs() == ["lake"]
+
+
+def test_a_catalog_that_hangs_is_left_when_the_time_is_over(lake: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        home = lake.parent / ".pyiceberg.yaml"
+        home.write_text(
+            f"catalog:\n  slow:\n    type: rest\n    uri: http://127.0.0.1:{silent.getsockname()[1]}\n"
+        )
+        with icesql.connect(warehouse=lake, settings={"query_timeout": 0.3}) as con:
+            assert rows(con, "SHOW CATALOGS")[1] == ("slow", "rest")
+            assert rows(con, "SELECT count(*) FROM ns.things") == [(2,)]
+            for sql in (
+                "SELECT * FROM slow.a.b",
+                "SHOW TABLES FROM slow",
+                "USE slow.a",
+                "DESCRIBE slow.a.b",
+            ):
+                began = time.monotonic()
+                with pytest.raises(icesql.QueryCancelledError):
+                    con.execute(sql)
+                assert time.monotonic() - began < 3
+        with icesql.connect(warehouse=lake) as con:
+            cursor = con.cursor()
+            threading.Timer(0.2, cursor.cancel).start()
+            with pytest.raises(icesql.QueryCancelledError):
+                cursor.execute("SELECT * FROM slow.a.b")
