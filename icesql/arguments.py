@@ -53,6 +53,10 @@ def read_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error(f"{options.command} takes neither -c nor -f")
     if options.overwrite and options.output in (None, "-"):
         parser.error("--overwrite goes with --output FILE")
+    if options.command == "config" and options.directory is not None:
+        parser.error(f"unexpected argument {options.directory!r}")
+    if options.command != "config" and options.no_ping:
+        parser.error("--no-ping goes with config")
     if options.command == "cache" and options.directory not in (None, "clear"):
         parser.error(f"cache takes the word clear, not {options.directory!r}")
     return options
@@ -68,8 +72,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "command",
         nargs="?",
-        choices=["demo", "cache"],
-        help="demo: build and query a warehouse; cache: show what is kept of object stores",
+        choices=["demo", "cache", "config"],
+        help="demo: build and query a warehouse; cache: show what is kept of object stores; "
+        "config: show what is in force, where it is from, and whether the catalogs answer",
     )
     parser.add_argument(
         "directory",
@@ -123,6 +128,7 @@ def _parser() -> argparse.ArgumentParser:
     how.add_argument(
         "-v", "--verbose", action="store_true", help="rows, time and what each scan read, on stderr"
     )
+    how.add_argument("--no-ping", action="store_true", help="config asks no catalog")
     how.add_argument("--debug", action="store_true", help="errors with their traceback")
     _add_access(parser)
     parser.add_argument("--version", action=_Version, nargs=0, help="and exit")

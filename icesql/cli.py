@@ -77,6 +77,8 @@ def _run(options: argparse.Namespace) -> int:
             return demo.run(options.directory)
         if options.command == "cache":
             return _cache(options)
+        if options.command == "config":
+            return _config(options)
         script = _script(options)
         with _connect(options) as connection:
             if script is None:
@@ -110,6 +112,28 @@ def _cache(options: argparse.Namespace) -> int:
     for line in describe_cache(settings, clear=options.directory == "clear"):
         Output(sys.stdout).write(f"{line}\n")
     return OK
+
+
+def _config(options: argparse.Namespace) -> int:
+    from icesql.config import unknown_variables
+    from icesql.in_force import COLUMNS, Given, in_force
+    from icesql.repl.results import show_texts
+
+    for each in unknown_variables(os.environ):
+        say(f"warning: {each}")
+    given = Given(
+        catalog=options.catalog,
+        uri=options.uri,
+        warehouse=options.warehouse,
+        properties=dict(options.properties),
+        timezone=options.timezone,
+        settings=tuple(options.settings),
+        access=access_arguments(options),
+    )
+    rows, answered = in_force(given, os.environ, ping=not options.no_ping)
+    output_format = options.format or "table"
+    show_texts(COLUMNS, rows, output_format, Output(sys.stdout, output_format))
+    return OK if answered else FAILED
 
 
 def _script(options: argparse.Namespace) -> str | None:

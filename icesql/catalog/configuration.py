@@ -37,12 +37,29 @@ def configuration() -> Configuration:
     """What is configured now. Raises CatalogError for a file that cannot be read."""
     file = next(filter(os.path.isfile, _places()), None)
     content = {} if file is None else _content(file)
-    for path, value in _variables():
+    for _, path, value in _variables():
         _put(content, path, value)
     catalogs = content.get("catalog", {})
     if not isinstance(catalogs, dict) or not all(isinstance(c, dict) for c in catalogs.values()):
         raise CatalogError(f"{file or 'PYICEBERG_CATALOG'}: catalog has to hold properties by name")
     return Configuration(catalogs, str(content.get("default-catalog") or "default"), file)
+
+
+def origins() -> dict[tuple[str, str], str]:
+    """Where each property of each catalog is from, by both names: a file or a variable.
+
+    Raises CatalogError for a file that cannot be read.
+    """
+    config = configuration()
+    found = {
+        (name, key): config.file or ""
+        for name, properties in config.catalogs.items()
+        for key in properties
+    }
+    for variable, path, _ in _variables():
+        if len(path) == 3 and path[0] == "catalog":
+            found[path[1], path[2]] = variable
+    return found
 
 
 def kind_of(properties: Mapping[str, Any]) -> str:
@@ -91,12 +108,12 @@ def _lowered(content: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _variables() -> Iterator[tuple[list[str], str]]:
+def _variables() -> Iterator[tuple[str, list[str], str]]:
     for name, value in os.environ.items():
         lowered = name.lower()
         if lowered.startswith(_PREFIX) and lowered != "pyiceberg_home":
             parts = lowered.removeprefix(_PREFIX).split("__", maxsplit=2)
-            yield [part.replace("__", ".").replace("_", "-") for part in parts], value
+            yield name, [part.replace("__", ".").replace("_", "-") for part in parts], value
 
 
 def _put(content: dict[str, Any], path: list[str], value: str) -> None:

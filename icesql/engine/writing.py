@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -40,6 +40,14 @@ def write(
     elif hasattr(result, "write"):
         return cast("WritableResult", result).write(form, sink)
     return engines.local().write(result.arrow_reader(), result.columns, form, sink, query)
+
+
+def write_texts(
+    columns: Sequence[str], rows: Iterable[Sequence[str | None]], form: FileFormat, sink: Sink
+) -> None:
+    """Write rows of texts, None for NULL, as csv or json."""
+    kinds = [(column, "varchar") for column in columns]
+    _write_rows(StaticResult(kinds, map(tuple, rows)), form, sink)
 
 
 def _write_arrow(result: Result, sink: Sink, query: QueryContext) -> int:

@@ -9,14 +9,16 @@ from __future__ import annotations
 import codecs
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Final, Protocol
 
 from icesql.dbapi.cursor import result_types, write_rows
+from icesql.engine.writing import write_texts
 from icesql.errors import ProgrammingError
 from icesql.file_format import compressed_by_ending, format_of_path, named_format
 from icesql.repl.render import LAYOUTS, Style, write_result
+from icesql.repl.render import write_rows as layout_rows
 from icesql.repl.single_floats import as_written
 from icesql.repl.terminal import Output
 from icesql.storage.output_file import OutputFile
@@ -55,6 +57,20 @@ def show(
     began()
     rows = as_written(chain(first, cursor), result_types(cursor))
     return write_result(out, output_format, description, rows, style)
+
+
+def show_texts(
+    columns: Sequence[str], rows: Sequence[Sequence[str | None]], output_format: str, out: Output
+) -> None:
+    """Write texts that are no result of SQL in one of ``TEXT_FORMATS``."""
+    if output_format in LAYOUTS:
+        layout_rows(out, output_format, columns, rows, Style())
+    elif output_format in TEXT_FORMATS:
+        sink = _OutputSink(out, lambda: None)
+        write_texts(columns, rows, named_format(output_format), sink)
+        sink.end()
+    else:
+        raise ProgrammingError(f"this is text, not {output_format}; use {', '.join(TEXT_FORMATS)}")
 
 
 def save(cursor: Cursor, output_format: str, path: str, file: OutputFile) -> int:

@@ -131,6 +131,10 @@ class RestCatalog:
         """As ``Catalog.namespaces``."""
         return all_namespaces(self._namespaces_in, f"catalog {self.name}")
 
+    def first_namespaces(self) -> list[Identifier]:
+        """The namespaces of the first level: one question, to see whether it answers."""
+        return self._namespaces_in(())
+
     def tables(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
         """As ``Catalog.tables``."""
         if namespace is None:

@@ -1,0 +1,227 @@
+"""``icesql config``: what is in force, where each value is from, and which catalogs answer.
+
+Secrets are masked by the rules of ``storage.credentials``, also in what a catalog says.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from icesql.access import Access
+from icesql.catalog.configuration import configuration, origins
+from icesql.catalog.open import open_catalog
+from icesql.config import Settings, setting_key
+from icesql.context import Errand, QueryContext
+from icesql.errors import Error, QueryCancelledError
+from icesql.storage.clean_errors import without_secrets
+from icesql.storage.credentials import MASK, is_secret, redact
+from icesql.storage.stores.blocks import default_folder
+
+if TYPE_CHECKING:
+    from icesql.catalog.table import Catalog
+
+COLUMNS: Final = ("name", "value", "from")
+_PING_SECONDS: Final = 5.0
+
+Row = tuple[str, str | None, str]
+
+
+class Given(Struct, frozen=True):
+    """What the command line says, as ``connect`` takes it."""
+
+    catalog: str | None = None
+    uri: str | None = None
+    warehouse: str | None = None
+    properties: Mapping[str, str] = {}
+    timezone: str | None = None
+    settings: tuple[tuple[str, str], ...] = ()
+    access: Mapping[str, Any] = {}
+
+
+class _Place(Struct, frozen=True):
+    """A catalog: what it is called here, its properties, and how it is opened."""
+
+    name: str
+    properties: Mapping[str, Any]
+    open: Callable[[], Catalog]
+
+
+def in_force(given: Given, environment: Mapping[str, str], *, ping: bool) -> tuple[list[Row], bool]:
+    """Rows of ``COLUMNS``, and whether every catalog that was asked has answered.
+
+    Raises ProgrammingError for a setting that does not exist, CatalogError for a configuration
+    file that cannot be read.
+    """
+    settings = _settings(given, environment)
+    rows: list[Row] = [*_versions(), *_of_settings(settings, given, environment)]
+    rows += _of_access(given.access)
+    places = list(_places(given))
+    rows += _of_catalogs(given, places)
+    if not ping or not places:
+        return rows, True
+    limit = settings.query_timeout or _PING_SECONDS
+    told = _pings(places, limit)
+    rows += [
+        (f"catalog.{place.name}", text, "ping")
+        for place, (text, _) in zip(places, told, strict=True)
+    ]
+    return rows, all(answered for _, answered in told)
+
+
+def _versions() -> Iterator[Row]:
+    from importlib.metadata import version
+
+    import icesql
+
+    yield "version", icesql.__version__, os.path.dirname(os.path.abspath(icesql.__file__))
+    yield "version.python", platform.python_version(), "the interpreter"
+    for package in ("duckdb", "pyarrow", "pyiceberg"):
+        yield f"version.{package}", version(package), "installed"
+
+
+# ------------------------------------------------------------------ settings and access
+
+
+def _settings(given: Given, environment: Mapping[str, str]) -> Settings:
+    settings = Settings.from_environment(environment)
+    for name, text in _on_command_line(given):
+        settings = settings.with_text(name, text)
+    return settings
+
+
+def _on_command_line(given: Given) -> Iterator[tuple[str, str]]:
+    if given.timezone is not None:
+        yield "timezone", given.timezone
+    yield from given.settings
+
+
+def _of_settings(settings: Settings, given: Given, environment: Mapping[str, str]) -> Iterator[Row]:
+    origin: dict[str, str] = {}
+    for variable, text in environment.items():
+        if variable.startswith("ICESQL_") and text:
+            try:
+                origin[setting_key(variable.removeprefix("ICESQL_"))] = variable
+            except Error:
+                continue  # the command warns of these
+    for name, _ in _on_command_line(given):
+        origin[setting_key(name)] = "--set"
+    if given.timezone is not None and "timezone" not in dict(given.settings):
+        origin["timezone"] = "--timezone"
+    for name in Settings.__struct_fields__:
+        value = getattr(settings, name)
+        if name == "cache_directory" and value is None:
+            value = default_folder()
+        text = ("on" if value else "off") if isinstance(value, bool) else str(value)
+        yield name, None if value is None else text, origin.get(name, "default")
+
+
+def _of_access(given: Mapping[str, Any]) -> Iterator[Row]:
+    access = Access.of(**given)
+    for name in Access.__struct_fields__:
+        option = f"--{name.replace('_', '-')}"
+        # True without an option is what the command gives where nothing is restricted.
+        asked = given.get(name) is not None and (name, given[name]) != ("copy_to", True)
+        origin = option if asked else "--service" if given.get("service") else "default"
+        yield f"access.{name}", _access_text(getattr(access, name)), origin
+
+
+def _access_text(value: Any) -> str:
+    match value:
+        case None:
+            return "all"
+        case bool():
+            return "yes" if value else "no"
+        case frozenset():
+            return ", ".join(sorted(value)) or "none"
+        case _:
+            return ", ".join(value.texts)
+
+
+# ------------------------------------------------------------------ catalogs
+
+
+def _places(given: Given) -> Iterator[_Place]:
+    """The catalog of the command line, then those that are configured."""
+    config = configuration()
+    own = given.catalog is not None or given.uri is not None or given.warehouse is not None
+    name = given.catalog or config.default_name
+    if own:
+        said = {"uri": given.uri, "warehouse": given.warehouse}
+        said |= {**given.properties}
+        properties = {**config.catalog(name), **{k: v for k, v in said.items() if v is not None}}
+        opened = partial(
+            open_catalog,
+            given.catalog,
+            uri=given.uri,
+            warehouse=given.warehouse,
+            properties=dict(given.properties),
+        )
+        yield _Place(name, properties, opened)
+    for each in sorted(config.catalogs):
+        if not (own and each == name.lower()):
+            yield _Place(each, config.catalogs[each], partial(open_catalog, each))
+
+
+def _of_catalogs(given: Given, places: list[_Place]) -> Iterator[Row]:
+    file = configuration().file
+    yield ".pyiceberg.yaml", file, "PYICEBERG_HOME, the home folder or the current one"
+    origin = origins()
+    for place in places:
+        flat = dict(_flat(place.properties))
+        for key in sorted(flat):
+            shown = MASK if is_secret(key) else redact(flat[key], place.properties)
+            first = key.partition(".")[0]
+            source = origin.get((place.name.lower(), key)) or origin.get(
+                (place.name.lower(), first)
+            )
+            if given.properties.get(key) is not None:
+                source = "--property"
+            elif key in ("uri", "warehouse") and flat[key] == getattr(given, key):
+                source = f"--{key}"
+            yield f"catalog.{place.name}.{key}", shown, source or "the command line"
+
+
+def _flat(properties: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
+    for key, value in properties.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{above}{key}.")
+        elif value is not None:
+            yield f"{above}{key}", str(value)
+
+
+def _pings(places: list[_Place], seconds: float) -> list[tuple[str, bool]]:
+    """What each catalog says and whether it answers; all are asked at once."""
+    end = time.monotonic() + seconds
+    asked = [(place, Errand(partial(_ping, place))) for place in places]
+    told = []
+    for place, errand in asked:
+        # Each has a context of its own: one that is late ends no other.
+        query = QueryContext(deadline=end)
+        try:
+            told.append((errand.result(query), True))
+        except QueryCancelledError:
+            told.append((f"no answer within {seconds:g} s", False))
+        except Exception as error:  # of any client: it is told, whatever it is
+            text = str(error) if isinstance(error, Error) else f"{type(error).__name__}: {error}"
+            told.append((redact(" ".join(text.split()), place.properties), False))
+    return told
+
+
+def _ping(place: _Place) -> str:
+    began = time.monotonic()
+    with without_secrets(place.properties):
+        catalog = place.open()
+        try:
+            first = getattr(catalog, "first_namespaces", catalog.namespaces)
+            count = len(first())
+        finally:
+            catalog.close()
+    took = time.monotonic() - began
+    return f"answers: {count} namespace{'' if count == 1 else 's'}, {took * 1000:.0f} ms"
