@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from icesql.query.dialects.vendors.kinds import MOMENTS, NUMBERS, UNKNOWN, T, kind_of_cast
+from icesql.query.dialects.vendors.nan import COMPARISONS, compared
 from icesql.query.dialects.vendors.table import filled, rows
 
 if TYPE_CHECKING:
@@ -54,6 +55,10 @@ def rewritten(self: Translation, node: exp.Expr) -> exp.Expr | None:
             return _subscript(self, node)
         case exp.ILike() if self.dialect == "snowflake":
             return None
+        case exp.Between() if self.dialect == "trino":
+            return compared(self, node)
+        case _ if self.dialect == "trino" and isinstance(node, COMPARISONS):
+            return compared(self, node)
         case exp.Trim():
             return _trim(self, node)
         case exp.StrPosition() if not node.args.get("position") and not node.args.get("occurrence"):

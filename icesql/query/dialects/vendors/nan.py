@@ -1,0 +1,62 @@
+"""Comparisons with NaN in Trino, by IEEE 754: NaN is not equal to, less or greater than anything.
+
+DuckDB, Spark and Snowflake take NaN for equal to itself and greater than all other numbers, which
+Trino does in ORDER BY, GROUP BY, DISTINCT and IS DISTINCT FROM alone. NULL beside NaN stays NULL.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from icesql.query.dialects.vendors.table import filled
+
+if TYPE_CHECKING:
+    from icesql.query.dialects.vendors.translation import Translation
+
+COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+_SIGNS: Final[dict[type[exp.Expr], str]] = {
+    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
+}  # fmt: skip
+
+
+def compared(self: Translation, node: exp.Expr) -> exp.Expr:
+    """A comparison, or a BETWEEN, that is false for NaN; the node itself where NaN needs none."""
+    if isinstance(node, exp.Between):
+        sides = (node.this, node.args["low"], node.args["high"])
+        if not _may_be_nan(self, sides[2]):
+            return node
+        text = "$1 BETWEEN $2 AND $3 AND (NOT isnan($3) OR $1 IS NULL)"
+        return _boolean(filled(text, *sides, exact=False))
+    left, right = node.this, node.expression
+    sign = _SIGNS[type(node)]
+    if sign in ("=", "<>"):
+        if not (_may_be_nan(self, left) and _may_be_nan(self, right)):
+            return node
+        more = "AND (NOT isnan($1) OR $2 IS NULL)" if sign == "=" else "OR isnan($1) AND isnan($2)"
+    else:
+        greater, other = (("$1", "$2"), ("$2", "$1"))[sign[0] == "<"]
+        if not _may_be_nan(self, left if greater == "$1" else right):
+            return node
+        constant = _is_number(right if greater == "$1" else left)
+        more = f"AND NOT isnan({greater})"
+        if not constant:
+            more = f"AND (NOT isnan({greater}) OR {other} IS NULL)"
+    return _boolean(filled(f"$1 {sign} $2 {more}", left, right, exact=False))
+
+
+def _boolean(made: exp.Expr) -> exp.Expr:
+    made = exp.Paren(this=made)
+    made.meta["kind"] = "boolean"
+    return made
+
+
+def _may_be_nan(self: Translation, node: exp.Expr) -> bool:
+    return self.kind(node) == "double" and not _is_number(node)
+
+
+def _is_number(node: exp.Expr) -> bool:
+    while isinstance(node, exp.Paren | exp.Neg):
+        node = node.this
+    return isinstance(node, exp.Literal) and not node.is_string
