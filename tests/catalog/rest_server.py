@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from base64 import b64decode
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -65,6 +66,9 @@ class Server:
             return
         if url.path == "/v1/oauth/tokens":
             given = parse_qs(body.decode())
+            basic = headers.get("authorization", "").removeprefix("Basic ")
+            if basic:
+                given["client_secret"] = [b64decode(basic).decode().partition(":")[2]]
             if given["client_secret"] != ["s3cret!"]:
                 refusal = {"error": "invalid_client", "error_description": "no such client"}
                 self.send(request, 401, refusal)

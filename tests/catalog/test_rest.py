@@ -109,6 +109,40 @@ def test_a_wrong_secret_is_told_without_it(server: Server) -> None:
     assert "wr0ng" not in str(caught.value)
 
 
+def test_pyicebergs_block_auth_is_read(server: Server) -> None:
+    server.needs_token = True
+    own = {
+        "client_id": "me",
+        "client_secret": "s3cret!",
+        "token_url": f"{server.uri}/v1/oauth/tokens",
+    }
+    rest(server, auth={"type": "oauth2", "oauth2": own}).load(("shop", "orders"))
+    assert server.tokens == ["token1"]
+    wrong = {**own, "client_secret": "wr0ng-secret"}
+    with pytest.raises(CatalogError, match="the token request was refused") as caught:
+        rest(server, auth={"type": "oauth2", "oauth2": wrong}).load(("shop", "orders"))
+    assert "wr0ng" not in str(caught.value)
+    with pytest.raises(CatalogError, match="auth of type oauth2 needs token_url"):
+        rest(server, auth={"type": "oauth2", "oauth2": {**own, "token_url": ""}})
+    server.needs_token = False
+    login = {"username": "me", "password": "pass-word"}
+    catalog = rest(server, auth={"type": "basic", "basic": login})
+    catalog.load(("shop", "orders"))
+    assert server.asked[-1][3]["authorization"] == "Basic bWU6cGFzcy13b3Jk"
+    rest(server, auth={"type": "noop"}).load(("shop", "orders"))
+    assert "authorization" not in server.asked[-1][3]
+
+
+@pytest.mark.parametrize(
+    "auth",
+    [{"type": "google"}, {"type": "custom", "impl": "a.B"}, {"type": "oauth2", "impl": "a.B"}],
+)
+def test_other_kinds_of_auth_are_pyicebergs(auth: dict[str, str]) -> None:
+    from icesql.catalog.rest.auth import is_understood
+
+    assert not is_understood({"auth": auth})
+
+
 def test_an_overloaded_catalog_is_asked_again(server: Server) -> None:
     server.failures = [503, 429]
     assert rest(server).tables(("shop",)) == [("shop", "orders")]

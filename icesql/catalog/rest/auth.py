@@ -1,7 +1,8 @@
-"""How requests to a REST catalog prove who asks: a token, OAuth2's client credentials, SigV4."""
+"""How requests to a REST catalog prove who asks: tokens, OAuth2, passwords, SigV4."""
 
 from __future__ import annotations
 
+import base64
 import threading
 import time
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from icesql.errors import CatalogError, MissingExtraError
 # A token is renewed when this part of its life is over, so that none expires on the way.
 _LIFE: Final = 0.9
 _SHORTEST_LIFE: Final = 30.0  # seconds
+_LIFE_UNSAID: Final = 3600.0
 
 
 class Auth:
@@ -53,28 +55,35 @@ class Bearer(Auth):
         return self._token
 
 
+class Basic(Auth):
+    """A user and a password."""
+
+    def __init__(self, user: str, password: str) -> None:
+        self._header = _basic(user, password)
+
+    @property
+    def secrets(self) -> Mapping[str, str]:
+        """As ``Auth.secrets``."""
+        return {"authorization": self._header}
+
+    def headers(self, client: Sender, request: Request) -> Mapping[str, str]:
+        """As ``Auth.headers``."""
+        return {**request.headers, "Authorization": self._header}
+
+
 class ClientCredentials(Bearer):
     """OAuth2: an id and a secret become a token, which is renewed before it expires.
 
-    ``properties`` are the catalog's: credential ("id:secret" or "secret"), scope,
-    oauth2-server-uri, audience, resource. Several threads ask for one token.
+    ``form`` and ``headers`` go to the address ``server``, which gives tokens; one that does not
+    say how long it lives has ``life`` seconds. Several threads ask for one token.
     """
 
-    def __init__(self, uri: str, properties: Mapping[str, Any]) -> None:
-        self._server = str(properties.get("oauth2-server-uri") or f"{uri}/v1/oauth/tokens")
-        client_id, colon, secret = str(properties["credential"]).partition(":")
-        if not colon:
-            client_id, secret = "", client_id
-        form = {
-            "grant_type": "client_credentials",
-            "client_id": client_id,
-            "client_secret": secret,
-            "scope": str(properties.get("scope") or "catalog"),
-            "audience": str(properties.get("audience") or ""),
-            "resource": str(properties.get("resource") or ""),
-        }
-        self._form = {key: value for key, value in form.items() if value}
+    def __init__(
+        self, server: str, form: Mapping[str, str], headers: Mapping[str, str], life: float
+    ) -> None:
         super().__init__("")
+        self._server, self._headers, self._life = server, headers, life
+        self._form = {key: value for key, value in form.items() if value}
         self._lock = threading.Lock()
         self._given: list[str] = []
         self._until = 0.0
@@ -101,6 +110,7 @@ class ClientCredentials(Bearer):
         sent = {
             "Accept": "application/json",
             "Content-Type": "application/x-www-form-urlencoded",
+            **self._headers,
         }
         data = urlencode(self._form).encode()
         answer = client.send(Request("POST", self._server, sent, data))
@@ -116,7 +126,7 @@ class ClientCredentials(Bearer):
         if not isinstance(token, str) or not token:
             raise CatalogError(f"catalog {client.name}: the token server sent no access_token")
         life = found.get("expires_in")
-        seconds = float(life) if isinstance(life, int | float) and life > 0 else 3600.0
+        seconds = float(life) if isinstance(life, int | float) and life > 0 else self._life
         self._token, self._until = token, time.monotonic() + max(seconds * _LIFE, _SHORTEST_LIFE)
         self._given.append(token)
         del self._given[:-2]
@@ -161,11 +171,13 @@ class SigV4(Auth):
 
 
 def auth_of(name: str, uri: str, properties: Mapping[str, Any]) -> Auth:
-    """The proof that a catalog's properties ask for."""
+    """The proof that a catalog's properties ask for. Raises CatalogError for a half of one."""
+    if isinstance(chosen := properties.get("auth"), Mapping):
+        return _chosen(name, chosen)
     if str(properties.get("rest.sigv4-enabled", "")).lower() in ("true", "1"):
         return SigV4(name, properties)
     if properties.get("credential"):
-        return ClientCredentials(uri, properties)
+        return _credential(uri, properties)
     if properties.get("token"):
         return Bearer(str(properties["token"]))
     return Auth()
@@ -173,4 +185,52 @@ def auth_of(name: str, uri: str, properties: Mapping[str, Any]) -> Auth:
 
 def is_understood(properties: Mapping[str, Any]) -> bool:
     """Whether ``auth_of`` knows the kind of proof; PyIceberg has others."""
-    return "auth" not in properties
+    chosen = properties.get("auth")
+    if not isinstance(chosen, Mapping):
+        return chosen is None
+    return chosen.get("type") in ("noop", "basic", "oauth2") and not chosen.get("impl")
+
+
+def _credential(uri: str, properties: Mapping[str, Any]) -> Auth:
+    """The property credential, "id:secret" or "secret", and those beside it."""
+    client_id, colon, secret = str(properties["credential"]).partition(":")
+    if not colon:
+        client_id, secret = "", client_id
+    form = {
+        "grant_type": "client_credentials",
+        "client_id": client_id,
+        "client_secret": secret,
+        "scope": str(properties.get("scope") or "catalog"),
+        "audience": str(properties.get("audience") or ""),
+        "resource": str(properties.get("resource") or ""),
+    }
+    server = str(properties.get("oauth2-server-uri") or f"{uri}/v1/oauth/tokens")
+    return ClientCredentials(server, form, {}, _LIFE_UNSAID)
+
+
+def _chosen(name: str, auth: Mapping[str, Any]) -> Auth:
+    """The block ``auth`` of PyIceberg: a type, and what it needs under its own name."""
+    kind = str(auth.get("type"))
+    own = auth.get(kind)
+    own = own if isinstance(own, Mapping) else {}
+
+    def needed(key: str) -> str:
+        if not own.get(key):
+            raise CatalogError(f"catalog {name}: auth of type {kind} needs {key}")
+        return str(own[key])
+
+    if kind == "basic":
+        return Basic(needed("username"), needed("password"))
+    if kind != "oauth2":
+        return Auth()
+    headers = {"Authorization": _basic(needed("client_id"), needed("client_secret"))}
+    form = {"grant_type": "client_credentials", "scope": str(own.get("scope") or "")}
+    try:
+        life = float(own.get("expires_in") or _LIFE_UNSAID)
+    except ValueError:
+        life = _LIFE_UNSAID
+    return ClientCredentials(needed("token_url"), form, headers, life)
+
+
+def _basic(user: str, password: str) -> str:
+    return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
