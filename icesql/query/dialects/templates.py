@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Sequence
+from itertools import count
 from typing import Final
 
 from sqlglot import exp
@@ -40,7 +41,6 @@ def _read(text: str, exact: bool) -> exp.Expr:
     (found,) = tree.expressions
     for bracket in found.find_all(exp.Bracket):
         bracket.set("offset", subscript_base(dialect))
-    _name_apart(found)
     for node in found.walk():
         # Its places are those of the template, not of the user's text.
         node.meta.pop("start", None)
@@ -48,16 +48,25 @@ def _read(text: str, exact: bool) -> exp.Expr:
     return popped
 
 
-def _name_apart(tree: exp.Expr) -> None:
-    """Give the variables of lambdas names that no column has: arguments stand inside the lambdas.
+def name_apart(tree: exp.Expr, arguments: Sequence[exp.Expr]) -> None:
+    """Rename the variables of a template's lambdas that are names in its arguments, too.
 
-    Those that begin with "own_" are named by who writes the template, and stay.
+    Arguments stand inside the lambdas, and would mean the variables. Those that begin with "own_"
+    are named by who writes the template, and stay.
     """
-    for function in list(tree.find_all(exp.Lambda)):
-        names = {each.name for each in function.expressions if not each.name.startswith("own_")}
-        for each in list(function.find_all(exp.Identifier)):
-            if each.name in names:
-                each.set("this", f"icesql_{each.name}")
+    functions = list(tree.find_all(exp.Lambda))
+    if not functions:
+        return
+    taken = {each.name.lower() for part in arguments for each in part.find_all(exp.Identifier)}
+    for function in functions:
+        for variable in list(function.expressions):
+            name = variable.name
+            if name.lower() in taken and not name.startswith("own_"):
+                numbered = (f"{name}_{number}" for number in count(1))
+                fresh = next(each for each in numbered if each.lower() not in taken)
+                for each in list(function.find_all(exp.Identifier)):
+                    if each.name == name:
+                        each.set("this", fresh)
 
 
 def filled(tree: exp.Expr, arguments: Sequence[exp.Expr]) -> exp.Expr:
@@ -65,6 +74,7 @@ def filled(tree: exp.Expr, arguments: Sequence[exp.Expr]) -> exp.Expr:
 
     The name is the variable of a lambda: DuckDB has no other way to name a value in an expression.
     """
+    name_apart(tree, arguments)
     gaps: dict[int, list[exp.Expr]] = {}
     for node in _gaps(tree):
         gaps.setdefault(int(node.name[1:]), []).append(node)
@@ -72,7 +82,7 @@ def filled(tree: exp.Expr, arguments: Sequence[exp.Expr]) -> exp.Expr:
     for number, places in gaps.items():
         argument = arguments[number - 1]
         if len(places) > 1 and not _is_simple(argument):
-            name = _LET.format(_fresh(argument, tree))
+            name = _LET.format(_fresh(tree, *arguments))
             named.append((name, argument))
             argument = exp.to_identifier(name)
         for place in places:
@@ -101,9 +111,9 @@ def let(name: str, value: exp.Expr, body: exp.Expr) -> exp.Expr:
     return made
 
 
-def _fresh(argument: exp.Expr, tree: exp.Expr) -> int:
-    """A number that no name inside the argument or around it has."""
-    names = {each.name for part in (argument, tree) for each in part.find_all(exp.Identifier)}
+def _fresh(*parts: exp.Expr) -> int:
+    """A number that no name inside these has."""
+    names = {each.name.lower() for part in parts for each in part.find_all(exp.Identifier)}
     return next(number for number in range(1, 10_000) if _LET.format(number) not in names)
 
 

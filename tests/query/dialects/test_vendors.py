@@ -148,3 +148,17 @@ def test_what_is_not_in_the_table_is_refused_at_its_place(
     if construct:
         assert isinstance(refused.value, UnsupportedSqlError)
         assert abs((refused.value.column or 0) - column) <= 12
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT repeat(i, 2) FROM (VALUES 7) t(i)", [7, 7]),
+        ("SELECT transform(ARRAY[1, 2], i -> repeat(i, 2))", [[1, 1], [2, 2]]),
+        ("SELECT array_distinct(x) FROM (VALUES ARRAY[1, 1, 2]) t(x)", [1, 2]),
+        ("SELECT array_distinct(I) FROM (VALUES ARRAY[5, 5, 9]) t(I)", [5, 9]),
+        ("SELECT any_match(x, x -> x > i) FROM (VALUES (ARRAY[1, 2], 1)) t(x, i)", True),
+    ],
+)
+def test_a_name_of_the_user_is_no_variable_of_a_template(sql: str, expected: Any) -> None:
+    assert opened("trino").execute(sql).fetchall() == [(expected,)]

@@ -9,6 +9,7 @@ from typing import Any, Final
 from msgspec import Struct
 from sqlglot import exp
 
+from icesql.query.dialects.templates import name_apart
 from icesql.sql.grammar import folder
 from icesql.sql.parser.dialect import parse_tokens, reading, subscript_base, tokenize
 from icesql.sql.parser.own_calls import mark_calls, unmark_calls
@@ -94,6 +95,7 @@ def _read(text: str, exact: bool) -> exp.Expr:
 def filled(text: str, *arguments: exp.Expr, exact: bool = True) -> exp.Expr:
     """``text`` with ``arguments`` in its gaps."""
     tree = template(text, exact=exact)
+    name_apart(tree, arguments)
     for gap in [each for each in tree.find_all(exp.Column) if GAP.fullmatch(each.name)]:
         argument = _in_parentheses(arguments[int(gap.name[4:]) - 1].copy(), gap)
         if gap is tree:
