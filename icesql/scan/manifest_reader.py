@@ -119,6 +119,7 @@ class ManifestReader:
         def ask(manifest: ManifestFile) -> None:
             key, cache = self._manifest_key(manifest), self._storage.cache
             known = cache is not None and cache.get(key) is not None
+            known = known or self._storage.is_kept(manifest.manifest_path)
             read = partial(self._read_file, manifest)
             asked.append((manifest, None if known else Errand(read)))
 
@@ -140,12 +141,19 @@ class ManifestReader:
                     errand.leave()
 
     def _read_list(self, path: str) -> bytes:
-        read = partial(self._storage.read, path, most=sizes.MANIFEST_LIST)
-        return read() if self._is_near(path) else self._query.wait_for(read)
+        return self._read_path(path, sizes.MANIFEST_LIST)
 
     def _read(self, manifest: ManifestFile) -> bytes:
-        read = partial(self._read_file, manifest)
-        return read() if self._is_near(manifest.manifest_path) else self._query.wait_for(read)
+        most = sizes.most_of_manifest(manifest.manifest_length)
+        return self._read_path(manifest.manifest_path, most)
+
+    def _read_path(self, path: str, most: int) -> bytes:
+        read = partial(self._storage.read, path, most=most)
+        if self._is_near(path):
+            return read()
+        # What lies on disk takes less time than a thread to wait for it.
+        found = self._storage.kept(path, most=most)
+        return self._query.wait_for(read) if found is None else found
 
     def _read_file(self, manifest: ManifestFile) -> bytes:
         most = sizes.most_of_manifest(manifest.manifest_length)

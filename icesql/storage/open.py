@@ -162,6 +162,19 @@ class Storage:
             )
         return data
 
+    def is_kept(self, path: str) -> bool:
+        """Whether a file of a store lies on disk whole, so that ``kept`` gives it at once."""
+        location = self.location(path)
+        return not is_local(location) and self.remote_files().is_kept(location)
+
+    def kept(self, path: str, *, most: int) -> bytes | None:
+        """A file of a store as it was read before, without a request; None where it is not here.
+
+        Raises ScanLimitError for a file of more than ``most`` bytes.
+        """
+        location = self.location(path)
+        return None if is_local(location) else self.remote_files().kept(location, most)
+
     def forget(self, path: str) -> None:
         """Fetch a file of a store anew next time: what came was not what it should be."""
         location = self.location(path)

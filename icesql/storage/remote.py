@@ -150,6 +150,19 @@ class RemoteFiles:
         check_size(uri, len(found), most)
         return found
 
+    def is_kept(self, uri: str) -> bool:
+        """Whether ``kept`` would give a file, unless it is evicted first."""
+        shelf = self.shelf(uri) if is_telling(uri) else None
+        return shelf is not None and shelf.whole(shelf.name(uri, None)) is not None
+
+    def kept(self, uri: str, most: int) -> bytes | None:
+        """What ``read_whole`` gave of a file before, from disk; None where it is not there."""
+        shelf = self.shelf(uri) if is_telling(uri) else None
+        found = None if shelf is None else shelf.read_whole(shelf.name(uri, None))
+        if found is not None:
+            check_size(uri, len(found), most)
+        return found
+
     def forget(self, uri: str) -> None:
         """Keep what ``read_whole`` gave of a file no longer."""
         shelf = self.shelf(uri)

@@ -21,6 +21,7 @@ from icesql.errors import CorruptFileError, QueryCancelledError, UnsupportedTabl
 from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE, Leaf, Operation, Term
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import INTEGER, NestedField
+from icesql.scan import manifest_reader
 from icesql.scan.plan import SkipRecord
 from icesql.scan.planner import plan
 from icesql.storage.cache import BoundedCache
@@ -429,6 +430,36 @@ def test_remote_manifests_are_read_ahead_in_order(tmp_path: Path) -> None:
     found = planned(replace(table, storage=storage))
     assert paths(found) == [f"f{number}" for number in range(40)]
     assert len(storage.paths) == 41
+
+
+class OnDisk(Remote):
+    """A store whose files were all fetched before; those in ``evicted`` went since."""
+
+    evicted: tuple[str, ...] = ()
+
+    def is_kept(self, path: str) -> bool:
+        return True
+
+    def kept(self, path: str, *, most: int) -> bytes | None:
+        return None if path.endswith(self.evicted) else Storage.read(self, path, most=most)
+
+
+@pytest.mark.parametrize("evicted", [(), ("-m1.avro", "-m4.avro")])
+def test_manifests_on_disk_are_read_without_a_request_or_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evicted: tuple[str, ...]
+) -> None:
+    built = MetadataOnly(tmp_path)
+    for number in range(6):
+        built.manifest(data_file(f"f{number}"))
+    table = built.table()
+    storage = OnDisk({}, table.storage.reroot)
+    storage.evicted = evicted
+    if not evicted:
+        monkeypatch.setattr(QueryContext, "wait_for", None)
+        monkeypatch.setattr(manifest_reader, "Errand", None)
+    found = planned(replace(table, storage=storage))
+    assert paths(found) == [f"f{number}" for number in range(6)]
+    assert [path[-8:] for path in storage.paths] == list(evicted)
 
 
 def test_a_limit_reads_ahead_only_so_far(tmp_path: Path) -> None:
