@@ -30,7 +30,7 @@ _INFLATED, _BYTES_PER_ENTRY = 4, 600
 _LONG: Final = 4 << 20
 
 # Beside its bytes a narrow entry keeps a few numbers, and each value that was asked for.
-_NARROW, _NARROW_VALUE = 120, 60
+_NARROW, _NARROW_VALUE = 280, 60
 _MOST_WANTED: Final = 32
 
 if TYPE_CHECKING:
