@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,6 +23,7 @@ from icesql.errors import (
     ScanLimitError,
     UnsupportedSqlError,
 )
+from icesql.query.kept.texts import Asked, Texts
 from icesql.sql.parser.row_count import RowCount, read_row_count
 from icesql.stack import with_room
 from icesql.storage.cache import BoundedCache
@@ -42,6 +43,7 @@ _CACHE_BYTES = 128 << 20
 # Spellings in which the text itself is what the local engine reads.
 _ENGINE_DIALECTS = ("", "icesql", "duckdb")
 
+Readable: TypeAlias = "Statement | RowCount | Asked"
 Parameters = Sequence[Any] | Mapping[str, Any] | None
 
 
@@ -74,6 +76,7 @@ class Session:
         self.names = SearchPath(open_catalog, cache, access or Access(), self._properties)
         self.names.defaults = settings
         self.engines = Engines(spark)
+        self._texts = Texts()
         self._closed, self._process = False, os.getpid()
 
     def check_open(self) -> None:
@@ -101,13 +104,20 @@ class Session:
         sources = [self._properties, *self.names.storage_properties]
         return without_secrets({str(number): each for number, each in enumerate(sources)})
 
-    def read(self, sql: str, parameters: Parameters = None) -> list[Statement | RowCount]:
+    def read(self, sql: str, parameters: Parameters = None) -> list[Readable]:
         """The statements of a text, in order. Raises what ``parse`` raises."""
-        if parameters is None and self._is_engines_dialect:
-            counted = read_row_count(sql)
-            if counted is not None:
-                return [counted]
-        return [*self._parse(sql, parameters)]
+        if not self._is_engines_dialect:
+            return [*self._parse(sql, parameters)]
+        counted = read_row_count(sql) if parameters is None else None
+        if counted is not None:
+            return [counted]
+        kept = self._texts.find(sql, parameters)
+        if kept is not None:
+            return [Asked(sql, parameters, kept=kept)]
+        statements = self._parse(sql, parameters)
+        if len(statements) == 1 and type(statements[0]).__name__ == "Query":
+            return [Asked(sql, parameters, cast("Query", statements[0]))]
+        return [*statements]
 
     def _parse(self, sql: str, parameters: Parameters = None) -> list[Statement]:
         from icesql.sql.parse import parse
@@ -125,7 +135,7 @@ class Session:
     def _is_engines_dialect(self) -> bool:
         return (self.dialect or "").lower() in _ENGINE_DIALECTS
 
-    def execute(self, statement: Statement | RowCount, query: QueryContext) -> Outcome:
+    def execute(self, statement: Readable, query: QueryContext) -> Outcome:
         """Run one statement, also where the caller's stack is nearly full."""
         try:
             return with_room(lambda: self._execute(statement, query))
@@ -135,7 +145,7 @@ class Session:
                 "parts in a WITH clause, or call from less deep in recursion"
             ) from error
 
-    def _execute(self, statement: Statement | RowCount, query: QueryContext) -> Outcome:
+    def _execute(self, statement: Readable, query: QueryContext) -> Outcome:
         self._blocks.choose(query.settings)
         if isinstance(statement, RowCount):
             from icesql.query.metadata_answers import answer_row_count
@@ -147,6 +157,8 @@ class Session:
         from icesql.sql import statement as kinds
 
         match statement:
+            case Asked():
+                return self._asked(statement, query)
             case kinds.Query():
                 return self._query(statement, query)
             case kinds.Explain():
@@ -182,12 +194,31 @@ class Session:
             check_folder("cache_directory", changed.cache_directory)
         self.settings = changed
 
+    def _asked(self, asked: Asked, query: QueryContext) -> Outcome:
+        """Run a query whose text may have come before."""
+        kept, statement = asked.kept, asked.statement
+        if kept is not None:
+            found = kept.again(asked.parameters, self.names, query)
+            if found is not None:
+                return self._run(kept.statement, found, query)
+        if statement is None:
+            statement = cast("Query", self._parse(asked.sql, asked.parameters)[0])
+        bound = self._bound(statement, query)
+        self._texts.keep(asked, statement, bound, query)
+        return self._run(statement, bound, query)
+
     def _query(self, statement: Query, query: QueryContext) -> Outcome:
+        return self._run(statement, self._bound(statement, query), query)
+
+    def _bound(self, statement: Query, query: QueryContext) -> BoundQuery:
         from icesql.query.bind import bind
-        from icesql.query.metadata_answers import answer_from_metadata, with_counts
 
         on_spark = _is_for_spark(statement, query)
-        bound = bind(statement, self.names, query, self._mark(query), on_spark=on_spark, told=False)
+        return bind(statement, self.names, query, self._mark(query), on_spark=on_spark, told=False)
+
+    def _run(self, statement: Query, bound: BoundQuery, query: QueryContext) -> Outcome:
+        from icesql.query.metadata_answers import answer_from_metadata, with_counts
+
         answer = answer_from_metadata(bound, query) if bound.spark is None else None
         if answer is not None:
             columns = [(name, "bigint") for name in answer.names]
@@ -205,6 +236,8 @@ class Session:
             notes += verify(plans, query)
         choice = _choice(bound, plans, query)
         if choice.name == "spark" and statement.spark is not None and bound.spark is None:
+            from icesql.query.bind import bind
+
             bound = bind(statement, self.names, query, on_spark=True, told=False)
             plans = [plan(scan, query) for scan in bound.scans]
             check_limits(plans, query.settings)

@@ -65,7 +65,7 @@ def bind(
     # A wrong time is an error before any catalog is asked.
     references = translated_travels(statement, query.settings.timezone)
     travels = [at_instant(reference.travel, query) for reference in references]
-    tables = _open_tables(references, names, query)
+    tables = open_tables(references, names, query)
     scans, resolved, notes = [], [], []
     for reference, written, found in zip(statement.references, travels, tables, strict=True):
         scan, selected = _scan(reference, written, found, names, query)
@@ -168,7 +168,7 @@ def _name_columns(tree: exp.Expr, statement: Query, query: QueryContext) -> None
         name_nested_queries(tree, statement.references)
 
 
-def _open_tables(
+def open_tables(
     references: tuple[TableReference, ...],
     names: SearchPath,
     query: QueryContext,

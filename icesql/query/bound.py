@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -81,3 +81,5 @@ class BoundQuery(Struct, frozen=True):
     spark: BoundSparkText | None = None
     user_text: UserText | None = None
     about: str = ""
+    # What an engine noted of this query, which is asked again and again; None for all others.
+    found_before: dict[Any, Any] | None = None

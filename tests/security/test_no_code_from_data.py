@@ -225,6 +225,8 @@ CODE = {
     "key_partitions.py: _Column.array: numpy.memmap": "numbers of a spilled file, never objects",
     "pyiceberg.py: <module>: importlib.util.find_spec": "to look for a package, not to import it",
     "pyiceberg.py: _with_driver: importlib.util.find_spec": "two names that stand in the function",
+    "profiles.py: <module>: importlib.util.find_spec": "to look for a package, not to import it",
+    "profiles.py: profile_credentials: importlib.util.find_spec": "a name that stands in it",
     "configuration.py: _content: yaml.load": "with BaseLoader, which makes texts, lists and dicts",
     "configuration.py: _content: yaml.BaseLoader": "the loader that knows no tags",
     "configuration.py: _content: yaml.scan": "tokens, to refuse aliases before anything is loaded",

@@ -16,7 +16,7 @@ from icesql.engine.duckdb.allowed_folders import folders_read
 from icesql.engine.duckdb.bad_file import ask_named_file, is_reading_problem, name_bad_file
 from icesql.engine.duckdb.copying.statement import columns_to_write, copy_statement
 from icesql.engine.duckdb.copying.stream import copy_stream
-from icesql.engine.duckdb.described import Described, describe, with_relations
+from icesql.engine.duckdb.described import Described, describe_once, with_relations
 from icesql.engine.duckdb.errors import is_fatal, translate
 from icesql.engine.duckdb.instance import Instance, InstancePool
 from icesql.engine.duckdb.open_query import OpenQuery
@@ -197,7 +197,8 @@ class LocalResult:
         def run(sql: str, parameters: Mapping[str, Any], composed: Composed | None) -> Described:
             self._parameters.update(parameters)
             self._sql, self._given, self._composed = sql, f"EXPLAIN {sql}", composed
-            return describe(cursor, sql, self._used_parameters(sql))
+            used, before = self._used_parameters(sql), self._bound.found_before
+            return describe_once(cursor, sql, used, sources, before)
 
         return bind_sql(
             self._bound,

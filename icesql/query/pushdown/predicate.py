@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 Resolve = Callable[[exp.Column], t.NestedField | None]
 
-_COMPARISONS: Final[dict[type[exp.Expr], Operation]] = {
+COMPARISONS: Final[dict[type[exp.Expr], Operation]] = {
     exp.EQ: Operation.EQ,
     exp.NEQ: Operation.NOT_EQ,
     exp.LT: Operation.LT,
@@ -122,7 +122,7 @@ class Translator(Struct):
     def _leaf(self, node: exp.Expr, *, negated: bool) -> Predicate:
         match node:
             case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
-                operation = _COMPARISONS[type(node)]
+                operation = COMPARISONS[type(node)]
                 return self.comparison(
                     NEGATED[operation] if negated else operation, node.this, node.expression, node
                 )

@@ -77,17 +77,17 @@ def push_down(
             from icesql.query.pushdown.comparison import all_of
 
             row_filter = all_of(parts)
-        named = _with_names(row_filter, scan.schema)
+        named = with_names(row_filter, scan.schema)
         filtered.append(replace(scan, row_filter=named, limit=limits.get(index)))
     kept = tuple(filtered)
-    if _asks_for_extremes(tree):
+    if asks_for_extremes(tree):
         from icesql.query.pushdown.extremes import with_extremes
 
         kept = with_extremes(tree, scopes, kept, query, marked=marked, spark=spark)
     return kept, tuple(pusher.pushed)
 
 
-def _asks_for_extremes(tree: exp.Expr) -> bool:
+def asks_for_extremes(tree: exp.Expr) -> bool:
     """Whether it is worth a look: an ORDER BY with a LIMIT, min and max, a count with a WHERE."""
     if not isinstance(tree, exp.Select):
         return False
@@ -104,7 +104,7 @@ def may_be_pushed(tree: exp.Expr, scopes: Sequence[SelectScope]) -> bool:
     """Whether a query has a condition or a limit that ``push_down`` looks at."""
     return (
         tree.args.get("limit") is not None
-        or _asks_for_extremes(tree)
+        or asks_for_extremes(tree)
         or any(
             scope.select.args.get("where") is not None
             or any(join.args.get("on") is not None for join in _joins(scope))
@@ -137,12 +137,12 @@ class _Pusher(Struct):
             self._leave(scope)
             return
         where = scope.select.args.get("where")
-        conjuncts = list(_conjuncts(where.this)) if where is not None else []
-        for conjunct in (*conjuncts, *self.inherited.get(id(scope.select), ())):
+        own = list(conjuncts(where.this)) if where is not None else []
+        for conjunct in (*own, *self.inherited.get(id(scope.select), ())):
             self._use(conjunct, scope, outer.seen_by_where())
         for join in scope.select.args.get("joins") or ():
             on = join.args.get("on")
-            for conjunct in _conjuncts(on) if on is not None else ():
+            for conjunct in conjuncts(on) if on is not None else ():
                 self._use(conjunct, scope, outer.seen_by_on(join))
 
     def _leave(self, scope: SelectScope) -> None:
@@ -152,7 +152,7 @@ class _Pusher(Struct):
             condition = None if clause is None else clause.args.get("on") or clause.this
             if isinstance(clause, exp.Join) and clause.args.get("on") is None:
                 continue
-            for conjunct in _conjuncts(condition) if condition is not None else ():
+            for conjunct in conjuncts(condition) if condition is not None else ():
                 if len(self.pushed) < _MOST_TOLD:
                     told = PushedConjunct(None, self._text(conjunct), None, OTHER_SELECT)
                     self.pushed.append(told)
@@ -197,7 +197,7 @@ class _Pusher(Struct):
             found = True
             self.filters.setdefault(item.scan, []).append(predicate)
             if len(self.pushed) < _MOST_TOLD:
-                named = _with_names(predicate, self.scans[item.scan].schema)
+                named = with_names(predicate, self.scans[item.scan].schema)
                 note = "; ".join(dict.fromkeys(translation.reasons))
                 self.pushed.append(PushedConjunct(item.scan, self._text(conjunct), named, note))
         if len(self.pushed) >= _MOST_TOLD:
@@ -345,13 +345,14 @@ def _mentions(conjunct: exp.Expr, scope: SelectScope, item: FromItem) -> bool:
     )
 
 
-def _conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
+def conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The parts of an AND, all of which hold for a row for which it is true."""
     match node:
         case exp.Paren():
-            yield from _conjuncts(node.this)
+            yield from conjuncts(node.this)
         case exp.And():
             for part in node.flatten():
-                yield from _conjuncts(part)
+                yield from conjuncts(part)
         case _:
             yield node
 
@@ -411,16 +412,16 @@ def _replaced(node: exp.Expr, replacements: dict[int, exp.Expr]) -> exp.Expr:
     return copy
 
 
-def _with_names(predicate: Predicate, schema: Schema) -> Predicate:
+def with_names(predicate: Predicate, schema: Schema) -> Predicate:
     """The predicate with the full dotted names of its columns."""
     match predicate:
         case Leaf(_, term):
             name = schema.name_by_id.get(term.field_id, term.name)
             return replace(predicate, term=replace(term, name=name))
         case And(left, right):
-            return And(_with_names(left, schema), _with_names(right, schema))
+            return And(with_names(left, schema), with_names(right, schema))
         case Or(left, right):
-            return Or(_with_names(left, schema), _with_names(right, schema))
+            return Or(with_names(left, schema), with_names(right, schema))
         case _:
             return predicate
 

@@ -1,0 +1,320 @@
+"""Bound queries by their text: a text that comes again is neither parsed nor bound again.
+
+Kept is what depends on nothing but the text, the settings and the metadata of the tables. Each use
+looks up the names anew, so a commit, another catalog or a table of another name is seen; and what
+tells the time or travels in time is not kept at all. Parameters are values of ``=``, ``<`` and
+their like against a column in the WHERE of one table; only what is pushed into its scan is made
+anew with each of them. All else goes the whole way.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+from sqlglot import exp
+
+from icesql.errors import Error
+from icesql.iceberg import types as t
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Operation, Predicate, Term
+from icesql.query.bind import open_tables
+from icesql.query.bound import BoundQuery
+from icesql.query.constants.constant import Constant, Kind
+from icesql.query.constants.current_time import stop_clock
+from icesql.query.names import SelectScope, select_scopes
+from icesql.query.pushdown.column_access import column_of, resolver
+from icesql.query.pushdown.comparison import FLIPPED, all_of, compare_constant
+from icesql.query.pushdown.predicate import COMPARISONS, translate
+from icesql.query.pushdown.push_down import asks_for_extremes, conjuncts, with_names
+from icesql.sql.parameters import literal, write_literal
+from icesql.sql.user_text import VALUE, UserText
+
+if TYPE_CHECKING:
+    from icesql.catalog.search_path import SearchPath
+    from icesql.catalog.table import Table
+    from icesql.config import Settings
+    from icesql.context import QueryContext
+    from icesql.scan.table_scan import TableScan
+    from icesql.sql.statement import Query
+
+_MOST_KEPT: Final = 64
+_LONGEST: Final = 10_000
+# Of all trees that are kept; one is about 1 kB.
+_MOST_NODES: Final = 10_000
+_LARGEST_TREE: Final = 1_000
+# An integer that no type of the engine is too narrow for.
+_LARGEST: Final = (1 << 63) - 1
+_INTEGERS: Final = (t.IntegerType, t.LongType, t.DecimalType)
+# Nodes of a WHERE with parameters, none of which has a value that changes.
+_PLAIN: Final = (
+    exp.Where, exp.And, exp.Paren, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Is,
+    exp.Not, exp.Null, exp.Boolean, exp.Between, exp.In, exp.Column, exp.Identifier, exp.Literal,
+    exp.Neg,
+)  # fmt: skip
+
+
+class Compared(Struct, frozen=True):
+    """A condition ``column operation value``, where ``place`` is that of the parameter from 0."""
+
+    place: int
+    operation: Operation
+    term: Term
+    type: t.IcebergType
+
+
+class KeptQuery(Struct, frozen=True):
+    """A bound query with what it depends on.
+
+    ``tables`` are the identifiers and metadata files of its scans, which hold no table.
+    ``conditions`` are those of its one scan if it has parameters: what was pushed of each, or the
+    comparison with a parameter. ``nodes`` are how many its tree has.
+    """
+
+    statement: Query
+    bound: BoundQuery
+    tables: tuple[tuple[tuple[str, ...], str], ...]
+    nodes: int
+    settings: Settings
+    kinds: tuple[type, ...]
+    conditions: tuple[Predicate | Compared, ...]
+
+    def again(
+        self, values: Sequence[Any], names: SearchPath, query: QueryContext
+    ) -> BoundQuery | None:
+        """The query over its tables as they are now, None where it has to be bound again."""
+        if query.settings != self.settings:
+            return None
+        try:
+            tables = open_tables(self.bound.references, names, query)
+        except Error:
+            return None  # the whole way says where in the SQL it is
+        scans = []
+        for scan, known, found in zip(self.bound.scans, self.tables, tables, strict=True):
+            if found is None or known != (
+                tuple(found.table.identifier),
+                found.table.metadata_location,
+            ):
+                return None
+            if found.travel is not None or found.metadata_table != scan.metadata_table:
+                return None
+            scans.append(replace(scan, table=found.table))
+        if not self.kinds:
+            return replace(self.bound, scans=tuple(scans))
+        (scan,) = scans
+        pushed = _pushed(self.conditions, values, scan, query)
+        text = self.bound.user_text
+        assert text is not None
+        return replace(
+            self.bound,
+            tree=_tree_with_values(self.bound.tree, values),
+            scans=(replace(scan, row_filter=pushed),),
+            pushed=(),
+            user_text=_with_values(text, values),
+        )
+
+
+class KeptQueries:
+    """The latest bound queries of one session. Safe for threads."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, KeptQuery] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def find(self, sql: str, parameters: object) -> KeptQuery | None:
+        """What was kept of a text with values of these kinds."""
+        with self._lock:
+            found = self._kept.get(sql)
+            if found is None or found.kinds != _kinds(parameters):
+                return None
+            self._kept.move_to_end(sql)
+            return found
+
+    def keep(
+        self, sql: str, parameters: object, statement: Query, bound: BoundQuery, query: QueryContext
+    ) -> None:
+        """Remember a bound query, if its text says all that it depends on."""
+        kept = None if len(sql) > _LONGEST else _kept(parameters, statement, bound, query)
+        with self._lock:
+            if kept is None:
+                self._kept.pop(sql, None)
+                return
+            self._kept[sql] = kept
+            self._kept.move_to_end(sql)
+            while len(self._kept) > _MOST_KEPT or self._nodes() > _MOST_NODES:
+                self._kept.popitem(last=False)
+
+    def _nodes(self) -> int:
+        return sum(each.nodes for each in self._kept.values())
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+
+def _kinds(parameters: object) -> tuple[type, ...] | None:
+    """The types of values that may be exchanged for others of theirs; None for all others."""
+    if parameters is None:
+        return ()
+    if not isinstance(parameters, list | tuple):
+        return None
+    for each in parameters:
+        if type(each) is int:
+            if abs(each) > _LARGEST:
+                return None
+        # A text that may be an infinite date to the engine is looked at as such.
+        elif type(each) is not str or "inf" in each.lower() or not each.isascii():
+            return None
+    return tuple(map(type, parameters))
+
+
+def _kept(
+    parameters: object, statement: Query, bound: BoundQuery, query: QueryContext
+) -> KeptQuery | None:
+    kinds = _kinds(parameters)
+    nodes = sum(1 for _ in statement.tree.dfs())
+    travels = any(
+        each.travel is not None or each.changes is not None or each.shown is not None
+        for each in statement.references
+    )
+    if (
+        kinds is None
+        or travels
+        or statement.files
+        or statement.spark is not None
+        or statement.translated
+        or bound.user_text is None
+        or bound.spark is not None
+        or bound.has_lists
+        or bound.notes
+        or len(bound.scans) != len(bound.references)
+        or nodes > _LARGEST_TREE
+        or _tells_the_time(statement.tree, query)
+    ):
+        return None
+    tables = tuple(
+        (tuple(each.table.identifier), each.table.metadata_location) for each in bound.scans
+    )
+    # The metadata of a table may be large, and old when the text comes again.
+    bare = tuple(replace(each, table=cast("Table", None)) for each in bound.scans)
+    made = replace(bound, scans=bare, found_before={})
+    if not kinds:
+        return KeptQuery(statement, made, tables, nodes, query.settings, (), ())
+    conditions = _conditions(statement, bound, len(kinds), query)
+    if conditions is None:
+        return None
+    assert isinstance(parameters, list | tuple)
+    # Made anew from the values that it was bound with it has to be what it was bound to.
+    scan = bound.scans[0]
+    if _pushed(conditions, parameters, scan, query) != scan.row_filter:
+        return None
+    text = bound.user_text
+    # Parameters without names are in the order of their values.
+    words = [text.written(each.start, each.end) for each in text.edits if each.kind == VALUE]
+    if words != ["?"] * len(kinds):
+        return None
+    if _with_values(text, parameters) != text:
+        return None
+    if _tree_with_values(bound.tree, parameters) != bound.tree:
+        return None
+    return KeptQuery(statement, made, tables, nodes, query.settings, kinds, conditions)
+
+
+def _tells_the_time(tree: exp.Expr, query: QueryContext) -> bool:
+    stopped = tree.copy()
+    return bool(stop_clock(stopped, query)) or stopped != tree
+
+
+def _conditions(
+    statement: Query, bound: BoundQuery, count: int, query: QueryContext
+) -> tuple[Predicate | Compared, ...] | None:
+    """The conditions of a SELECT from one table; None unless all parameters are in them."""
+    tree = statement.tree
+    where = tree.args.get("where")
+    if query.settings.engine != "local":
+        return None
+    if not isinstance(tree, exp.Select) or len(bound.scans) != 1 or where is None:
+        return None
+    scan = bound.scans[0]
+    plain = (
+        not asks_for_extremes(tree)
+        and not tree.args.get("joins")
+        and (scan.extremes, scan.counts, scan.left_out) == ((), (), ALWAYS_TRUE)
+        and len(list(tree.find_all(exp.Query))) == 1
+        and all(type(node) in _PLAIN for node in where.walk())
+    )
+    if not plain:
+        return None
+    (scope,) = select_scopes(tree, [scan.schema])
+    found = [_condition(each, scope, scan, query) for each in conjuncts(where.this)]
+    places = [each.place for each in found if isinstance(each, Compared)]
+    nodes = sum(1 for node in tree.dfs() if "parameter" in node.meta)
+    if any(each is None for each in found) or nodes != count:
+        return None
+    if sorted(places) != list(range(count)):
+        return None
+    return tuple(each for each in found if each is not None)
+
+
+def _condition(
+    node: exp.Expr, scope: SelectScope, scan: TableScan, query: QueryContext
+) -> Predicate | Compared | None:
+    if len(scope.items) != 1:
+        return None
+    resolve = resolver(scope, scope.items[0], scan.schema)
+    if not any("parameter" in each.meta for each in node.walk()):
+        return translate(node, resolve, query, told=False).predicate
+    operation = COMPARISONS.get(type(node))
+    if operation is None:
+        return None
+    column, value = node.this, node.expression
+    if "parameter" in column.meta:
+        column, value, operation = value, column, FLIPPED[operation]
+    field, place = column_of(column, resolve), value.meta.get("parameter")
+    if field is None or not isinstance(place, int):
+        return None
+    is_text = isinstance(value, exp.Literal) and value.is_string
+    if not isinstance(field.type, t.StringType if is_text else _INTEGERS):
+        return None
+    return Compared(place - 1, operation, Term(field.field_id, field.name), field.type)
+
+
+def _pushed(
+    conditions: Sequence[Predicate | Compared],
+    values: Sequence[Any],
+    scan: TableScan,
+    query: QueryContext,
+) -> Predicate:
+    if not query.settings.prune:
+        return ALWAYS_TRUE
+    parts = []
+    for each in conditions:
+        if isinstance(each, Compared):
+            value = values[each.place]
+            constant = Constant(Kind.TEXT if isinstance(value, str) else Kind.INTEGER, value)
+            each = compare_constant(each.operation, each.term, each.type, constant, query)
+        if each is not ALWAYS_TRUE:
+            parts.append(each)
+    return with_names(all_of(parts), scan.schema) if parts else ALWAYS_TRUE
+
+
+def _tree_with_values(tree: exp.Expression, values: Sequence[Any]) -> exp.Expression:
+    """The tree with these values in the places of its parameters."""
+    made = tree.copy()
+    for node in [each for each in made.dfs() if "parameter" in each.meta]:
+        value = literal(values[node.meta["parameter"] - 1])
+        value.meta.update(node.meta)
+        node.replace(value)
+    return made
+
+
+def _with_values(text: UserText, values: Sequence[Any]) -> UserText:
+    """The text with these values at the places of its parameters, which are in their order."""
+    left = iter(values)
+    edits = [
+        replace(edit, text=write_literal(literal(next(left, None)))) if edit.kind == VALUE else edit
+        for edit in text.edits
+    ]
+    return replace(text, edits=tuple(edits))
