@@ -294,7 +294,7 @@ SINKS = {
     "driver_aggregate.py: rest_of: sql": "a tree's text",
     "scans.py: Scans.prepare: sql": "a tree's text in Spark's dialect",
     "scans.py: Scans.prepare_text: sql": "the text of a user that was found to read its scans alone",
-    "session.py: Session._query: execute": "an engine of icesql, whose argument is a bound query",
+    "session.py: Session._run: execute": "an engine of icesql, whose argument is a bound query",
     "explain.py: measure: execute": "an engine of icesql, whose argument is a bound query",
 }
 PARSERS = {
