@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 # What DuckDB's CSV writer puts in quotes, beside the delimiter and an empty text.
 _QUOTED: Final = re.compile(r'[\n\r"#]')
 _CONTROLS: Final = re.compile("[\x00-\x1f]")
+# Types whose text ``_write_rows`` knows.
+_PLAIN: Final = frozenset({"varchar", "bigint", "integer", "boolean", "timestamptz"})
 # Options of text that ``_write_rows`` has itself.
 _OWN: Final = frozenset({"delimiter", "array"})
 
@@ -35,7 +37,8 @@ def write(
     if form.name == "arrow":
         return _write_arrow(result, sink, query)
     if isinstance(result, StaticResult):
-        if form.name != "parquet" and {name for name, _ in form.options} <= _OWN:
+        plain = all(column.type.kind in _PLAIN for column in result.columns)
+        if plain and form.name != "parquet" and {name for name, _ in form.options} <= _OWN:
             return _write_rows(result, form, sink)
     elif hasattr(result, "write"):
         return cast("WritableResult", result).write(form, sink)

@@ -118,9 +118,9 @@ class Shell:
                     raise ProgrammingError(f'unknown format "{name}"; try {", ".join(near)}')
                 self._format = name
             case Command("o", path):
-                self._path = path
                 if path is not None:
-                    format_for(path, None)
+                    format_for(path, None)  # refuses an ending before anything is kept
+                self._path = path
                 self._say("results are shown" if path is None else f"the next result: {path}")
             case _ if statement is not None:
                 self._execute(statement)

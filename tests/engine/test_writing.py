@@ -334,3 +334,61 @@ def test_struct_fields_that_differ_in_case_only(con, tmp_path: Path) -> None:
     for form in ("csv", "parquet"):
         with pytest.raises(icesql.UnsupportedSqlError, match='column "s" in format'):
             save(con.execute(sql), tmp_path / "y", named_format(form))
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_lists_of_a_statement_without_an_engine_are_lists(con, warehouse, form, tmp_path) -> None:
+    with icesql.connect(warehouse=warehouse) as connection:
+        told = text_of(connection, "SHOW ALL TABLES", form, tmp_path / "x")
+    if form == "jsonl":
+        rows = [json.loads(line) for line in told.splitlines()]
+        assert [row["column_names"] for row in rows if row["name"] == "customers"] == [
+            ["id", "name"]
+        ]
+    else:
+        assert ',"[id, name]",' in told
+
+
+def fails_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """DuckDB meets a file that it cannot read, when half of the rows are written."""
+    from icesql.engine.duckdb.engine import LocalResult
+
+    copy, failed = LocalResult._copy, []
+
+    def fails(self, form, sink):
+        if not failed:
+            failed.append(True)
+            sink.write(b"half of a ro")
+            error = icesql.DataError("Failed to read file")
+            error.while_reading = True
+            raise error
+        return copy(self, form, sink)
+
+    monkeypatch.setattr(LocalResult, "_copy", fails)
+
+
+def test_a_file_that_duckdb_cannot_read_begins_the_output_anew(
+    warehouse, tmp_path, monkeypatch
+) -> None:
+    sql = "SELECT id, name FROM shop.customers ORDER BY id"
+    with icesql.connect(warehouse=warehouse) as connection:
+        whole = text_of(connection, sql, "csv", tmp_path / "whole")
+        fails_once(monkeypatch)
+        cursor = connection.execute(sql)
+        assert save(cursor, tmp_path / "x", named_format("csv")).read_text() == whole
+        assert "read again without DuckDB's Parquet reader" in cursor.notes[-1]
+
+
+def test_bytes_that_have_gone_out_are_not_followed_by_other_rows(warehouse, monkeypatch) -> None:
+    class Gone(Bytes):
+        def restart(self) -> bool:
+            return False
+
+    sink = Gone()
+    with icesql.connect(warehouse=warehouse) as connection:
+        fails_once(monkeypatch)
+        with pytest.raises(icesql.DataError):
+            write_rows(
+                connection.execute("SELECT * FROM shop.customers"), named_format("csv"), sink
+            )
+    assert sink.data == b"half of a ro"

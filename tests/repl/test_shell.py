@@ -70,6 +70,25 @@ def test_tables_columns_snapshots_and_refs_are_listed(shell: Shell) -> None:
     assert "audit" in refs
 
 
+def test_the_next_result_goes_to_a_file(shell: Shell, tmp_path: Path) -> None:
+    told(shell, "\\timing off")
+    path = tmp_path / "x.csv"
+    assert told(shell, f"\\o {path}") == f"the next result: {path}\n"
+    said = told(shell, "SELECT name FROM shop.customers WHERE id = 1;")
+    assert said.startswith(f"written to {path}\n(1 row)\n")
+    assert path.read_text() == "name\nGrace\n"
+    assert told(shell, "SELECT 1 AS one;") == " one\n----\n   1\n(1 row)\n"
+    # A file that is there, or of no format, is left alone, and the shell goes on with the screen.
+    told(shell, f"\\o {path}")
+    assert "the file exists" in told(shell, "SELECT 2 AS two;")
+    assert path.read_text() == "name\nGrace\n"
+    assert "names no format" in told(shell, f"\\o {tmp_path}/x.foo")
+    assert told(shell, "SELECT 3 AS n;") == " n\n--\n 3\n(1 row)\n"
+    told(shell, f"\\o {tmp_path}/y.csv")
+    assert told(shell, "\\o") == "results are shown\n"
+    assert sorted(tmp_path.iterdir()) == [path]
+
+
 def test_format_and_timing_are_switched(shell: Shell) -> None:
     assert told(shell, "\\timing off") == "timing is off\n"
     assert told(shell, "\\format csv") == ""

@@ -144,7 +144,7 @@ def test_copies_of_tables_and_their_past(warehouse: Path, tmp_path: Path) -> Non
         assert counted.fetchall() == [(1,)]
 
 
-def test_files_of_the_arrow_reader_and_of_damaged_footers(tmp_path: Path, warehouse: Path) -> None:
+def test_both_readers_write_the_same_rows(tmp_path: Path, warehouse: Path) -> None:
     with icesql.connect(warehouse=warehouse, copy_to=tmp_path) as connection:
         connection.execute(f"COPY shop.orders TO '{tmp_path}/a.csv'")
         connection.execute("SET local_reader = 'arrow'")
