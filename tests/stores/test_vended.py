@@ -31,8 +31,10 @@ class Lender(Server):
         super().__init__()
         self.key, self.life, self.refusal = 1, 3600.0, error(400, "ExpiredToken", "It is over.")
         self.store, self.lives, self.data_requests = store, 10**9, 0
-        folder = bucket / "lake" / "small" / "metadata"
-        self.metadata = json.loads(max(folder.glob("*.metadata.json")).read_text())
+        self.metadata = {}
+        for name in ("small", "large"):
+            folder = bucket / "lake" / name / "metadata"
+            self.metadata[name] = json.loads(max(folder.glob("*.metadata.json")).read_text())
         store.fault = self.check
         self.vend()
 
@@ -43,15 +45,17 @@ class Lender(Server):
             "s3.session-token": f"session-{self.key:016}",
             "s3.session-token-expires-at-ms": str(int((time.time() + self.life) * 1000)),
         }
-        self.tables["lake", "small"] = {
-            "metadata": self.metadata,
-            "metadata-location": f"{self.metadata['location']}/metadata/v1.metadata.json",
-            "etag": '"same"',
-            "storage-credentials": [
-                {"prefix": "s3://lake/other", "config": {"s3.access-key-id": "wrong"}},
-                {"prefix": "s3://lake/", "config": lent},
-            ],
-        }
+        vended = [
+            {"prefix": "s3://lake/other", "config": {"s3.access-key-id": "wrong"}},
+            {"prefix": "s3://lake/", "config": lent},
+        ]
+        for name, metadata in self.metadata.items():
+            self.tables["lake", name] = {
+                "metadata": metadata,
+                "metadata-location": f"{metadata['location']}/metadata/v1.metadata.json",
+                "etag": '"same"',
+                "storage-credentials": vended,
+            }
 
     def renew(self) -> None:
         """Another key from now on."""
@@ -73,9 +77,10 @@ class Lender(Server):
             return
         super().catalog(request, parts, query, headers)
 
-    def renewals(self) -> list[str]:
+    def renewals(self, table: str = "small") -> list[str]:
         """The requests for credentials after the first one for the table."""
-        return [path for path in self.paths() if path.startswith(TABLE)][1:]
+        wanted = TABLE.replace("small", table)
+        return [path for path in self.paths() if path.startswith(wanted)][1:]
 
 
 @pytest.fixture
@@ -117,6 +122,19 @@ def test_a_key_that_expires_in_a_scan_is_renewed_once(
         connection.execute(f"SET local_reader = '{reader}'")
         assert connection.execute(SQL).fetchall() == ROWS
     assert lender.renewals() == [TABLE]
+
+
+def test_a_key_that_expires_within_a_large_file_is_renewed_once(
+    lend: Lend, lender: Lender, store: Store
+) -> None:
+    lender.lives = 4
+    with lend() as connection:
+        connection.execute("SET whole_file_size = '1kB'")
+        sql = "SELECT count(*), max(id) FROM lake.large WHERE price > 10"
+        wanted = sum(number % 977 / 4 > 10 for number in range(80_000))
+        assert connection.execute(sql).fetchall() == [(wanted, 79_999)]
+    assert len(store.data_requests) > 6
+    assert len(lender.renewals("large")) == 1
 
 
 def test_the_endpoint_for_credentials_is_used_where_the_catalog_lists_it(
