@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections import OrderedDict
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 import icesql
 from icesql.errors import StorageError
 from icesql.storage.stores import options
+from icesql.storage.stores.failures import failure_of
 from tests.stores.server import Store
 
 SQL = "SELECT count(*) FROM iceberg_scan('s3://lake/small')"
@@ -121,3 +123,53 @@ def test_botocore_itself_runs_a_credential_process(home: Path, store: Store) -> 
     assert keys_of(store) == {"AKIAOFAPROCESS"}
     with pytest.raises(StorageError, match="gone"):
         count(store, **{"client.profile-name": "gone"})
+
+
+@pytest.fixture
+def role(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
+    """The variables that a pod has for its role."""
+    (home / "token").write_text("a.b.c")
+    monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(home / "token"))
+    monkeypatch.setenv("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/reader")
+    monkeypatch.setattr("icesql.storage.stores.client._clients", OrderedDict())
+
+
+@pytest.mark.usefixtures("role")
+@pytest.mark.parametrize(
+    ("place", "told"),
+    [
+        ("http://127.0.0.1:1", "no credentials came from AWS STS: its address has to be https"),
+        ("https://127.0.0.1:1", "no credentials came from AWS STS: it cannot be reached"),
+    ],
+)
+def test_a_role_without_its_token_service_is_told(
+    store: Store, monkeypatch: pytest.MonkeyPatch, place: str, told: str
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", place)
+    with pytest.raises(StorageError, match=told):
+        count(store, **{"s3.region": "eu-west-1"})
+    assert store.requests == []
+
+
+def test_what_the_token_service_says_is_told_as_its_own() -> None:
+    """As obstore 0.12 shows it, which asks the service by https alone."""
+    told = (
+        "Generic S3 error: Error performing POST REDACTED in 1.6ms - Server returned non-2xx "
+        'status code: 403 Forbidden: <ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15'
+        '/"><Error><Type>Sender</Type><Code>AccessDenied</Code><Message>Not authorized to perform '
+        "sts:AssumeRoleWithWebIdentity</Message></Error></ErrorResponse>\n\nDebug source:\nGeneric"
+    )
+    found = failure_of(RuntimeError(told), "s3:GetObject")
+    assert found.text(1) == (
+        "no credentials came from AWS STS: AccessDenied: Not authorized to perform "
+        "sts:AssumeRoleWithWebIdentity; check AWS_ROLE_ARN, its trust policy and "
+        "AWS_WEB_IDENTITY_TOKEN_FILE (status 403)"
+    )
+    assert not found.is_refusal  # the store was not asked: a catalog has nothing to renew
+
+
+@pytest.mark.usefixtures("role")
+def test_a_role_without_its_token_is_told(home: Path, store: Store) -> None:
+    (home / "token").unlink()
+    with pytest.raises(StorageError, match=f"token file '{home}/token'"):
+        count(store, **{"s3.region": "eu-west-1"})

@@ -51,6 +51,8 @@ def failure_of(error: BaseException, action: str = "") -> Failure:
     """
     text = str(error)
     found = _STATUS.search(text)
+    if action.startswith("s3:") and "Error performing POST" in text:
+        return _without_credentials(found, text)
     if found is None:
         return _without_answer(error, text)
     status, body = int(found[1]), (found[2] or "").strip()
@@ -65,6 +67,21 @@ def failure_of(error: BaseException, action: str = "") -> Failure:
     again = status in _AGAIN or code in _AGAIN_CODES
     refusal = status in (401, 403) or code in _EXPIRED
     return Failure(reason[:_LONGEST], again, status, is_refusal=refusal)
+
+
+def _without_credentials(found: re.Match[str] | None, text: str) -> Failure:
+    """S3 is never sent a POST by a reader: the token service was, for a role's credentials."""
+    if found is None:
+        http = "builder error" in text
+        why = "its address has to be https" if http else "it cannot be reached"
+        return Failure(f"no credentials came from AWS STS: {why}", not http)
+    status, (code, message) = int(found[1]), _code_and_message((found[2] or "").strip())
+    reason = ": ".join(part for part in (code, message) if part) or _words(status)
+    advice = "check AWS_ROLE_ARN, its trust policy and AWS_WEB_IDENTITY_TOKEN_FILE"
+    again = status in _AGAIN or code in _AGAIN_CODES
+    return Failure(
+        f"no credentials came from AWS STS: {reason[:_LONGEST]}; {advice}", again, status
+    )
 
 
 def _without_answer(error: BaseException, text: str) -> Failure:
