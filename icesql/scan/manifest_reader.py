@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from icesql.context import Errand, Progress, QueryContext
+from icesql.context import Progress, QueryContext
 from icesql.errors import CorruptFileError, UnsupportedTableError
 from icesql.iceberg.avro.container import AvroFile
 from icesql.iceberg.manifest.entries import FilterColumns, ManifestEntries
@@ -21,8 +22,8 @@ from icesql.storage.open import Storage
 
 T = TypeVar("T")
 
-# Requests in flight to an object store, where waiting is all the work.
-_AHEAD: Final = 16
+# Requests in flight to an object store, where waiting is all the work: at first, and later.
+_AHEAD, _MOST_AHEAD = 16, 48
 # Decoded entries keep the inflated bytes, and a few Python objects for each file.
 _INFLATED, _BYTES_PER_ENTRY = 4, 600
 
@@ -35,6 +36,7 @@ _MOST_WANTED: Final = 32
 
 if TYPE_CHECKING:
     from icesql.iceberg.manifest.narrow_entries import NarrowEntries
+    from icesql.storage.stores.pool import Request
 
 # What a filter asks of each entry: (map, field id); None for everything.
 WantedOf = Callable[[], "frozenset[tuple[str, int]] | None"]
@@ -114,31 +116,38 @@ class ManifestReader:
     def _ahead_of_store(
         self, manifests: Sequence[ManifestFile]
     ) -> Iterator[tuple[ManifestFile, Callable[[], bytes]]]:
-        asked: deque[tuple[ManifestFile, Errand[bytes] | None]] = deque()
+        from icesql.storage.stores.pool import request_pool
 
-        def ask(manifest: ManifestFile) -> None:
-            key, cache = self._manifest_key(manifest), self._storage.cache
-            known = cache is not None and cache.get(key) is not None
-            known = known or self._storage.is_kept(manifest.manifest_path)
-            read = partial(self._read_file, manifest)
-            asked.append((manifest, None if known else Errand(read)))
+        pool = request_pool()
+        asked: deque[tuple[ManifestFile, Request[bytes] | None]] = deque()
+        left = iter(manifests)
+
+        def submit(manifest: ManifestFile) -> Request[bytes]:
+            size = max(manifest.manifest_length or 0, 0)
+            return pool.submit(lambda _: self._read_file(manifest), size, self._query)
+
+        def ask(count: int) -> None:
+            for manifest in islice(left, count):
+                key, cache = self._manifest_key(manifest), self._storage.cache
+                known = cache is not None and cache.get(key) is not None
+                known = known or self._storage.is_kept(manifest.manifest_path)
+                asked.append((manifest, None if known else submit(manifest)))
 
         try:
-            for manifest in manifests[:_AHEAD]:
-                ask(manifest)
-            for position in range(len(manifests)):
-                manifest, errand = asked.popleft()
-                if position + _AHEAD < len(manifests):
-                    ask(manifests[position + _AHEAD])
-                if errand is None:
+            ask(_AHEAD)
+            for done in range(len(manifests)):
+                manifest, request = asked.popleft()
+                # A walk that goes on looks further ahead; one that a limit ends asked for few.
+                ask(1 if done < _AHEAD else min(2, _MOST_AHEAD - len(asked)))
+                if request is None:
                     yield manifest, partial(self._read, manifest)
                 else:
-                    yield manifest, partial(errand.result, self._query)
+                    yield manifest, partial(request.result, self._query)
         finally:
             # A walk that stops early, or is cancelled, does not wait for what is under way.
-            for _, errand in asked:
-                if errand is not None:
-                    errand.leave()
+            for _, request in asked:
+                if request is not None:
+                    pool.leave(request)
 
     def _read_list(self, path: str) -> bytes:
         return self._read_path(path, sizes.MANIFEST_LIST)

@@ -21,11 +21,11 @@ from icesql.errors import CorruptFileError, QueryCancelledError, UnsupportedTabl
 from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE, Leaf, Operation, Term
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import INTEGER, NestedField
-from icesql.scan import manifest_reader
 from icesql.scan.plan import SkipRecord
 from icesql.scan.planner import plan
 from icesql.storage.cache import BoundedCache
 from icesql.storage.open import Storage
+from icesql.storage.stores import pool
 from tests.scan.metadata_only import (
     DELETED,
     EXISTING,
@@ -456,7 +456,7 @@ def test_manifests_on_disk_are_read_without_a_request_or_a_thread(
     storage.evicted = evicted
     if not evicted:
         monkeypatch.setattr(QueryContext, "wait_for", None)
-        monkeypatch.setattr(manifest_reader, "Errand", None)
+        monkeypatch.setattr(pool.RequestPool, "submit", None)
     found = planned(replace(table, storage=storage))
     assert paths(found) == [f"f{number}" for number in range(6)]
     assert [path[-8:] for path in storage.paths] == list(evicted)
