@@ -13,6 +13,7 @@ from icesql.errors import AmbiguousTableError, TableNotFoundError, UnsupportedSq
 
 STATEMENTS = [
     "SHOW TABLES",
+    "SHOW CATALOGS",
     "SHOW SCHEMAS",
     "SHOW SNAPSHOTS FROM shop.orders",
     "SHOW REFS FROM shop.orders",
