@@ -69,10 +69,8 @@ SELECT * FROM read_csv('/etc/passwd');
 SELECT a INTO b FROM t;
 -- refused: FOR UPDATE
 SELECT a FROM t FOR UPDATE;
--- refused: TABLESAMPLE
-SELECT a FROM t TABLESAMPLE 10%;
--- refused: PIVOT
-SELECT * FROM t PIVOT (sum(a) FOR b IN (1, 2));
+-- refused: PIVOT without a list of values
+PIVOT t ON a USING sum(b);
 -- refused: POSITIONAL JOIN
 SELECT * FROM t POSITIONAL JOIN u;
 -- refused: WITH ROLLUP

@@ -61,6 +61,9 @@ def bind(
         spark = bind_text(statement, query)
     elif statement.refused is not None:
         raise statement.refused
+    if statement.only_text and query.settings.engine != "local":
+        what = f"{statement.only_text} where engine = '{query.settings.engine}'"
+        raise unsupported(what, None, "it runs with engine = 'local'")
     tree = statement.tree.copy()
     # A wrong time is an error before any catalog is asked.
     references = translated_travels(statement, query.settings.timezone)
@@ -110,6 +113,7 @@ def bind(
         spark=spark,
         user_text=statement.user_text and statement.user_text.with_edits(edits).named(),
         about=statement.about,
+        only_text=statement.only_text,
     )
 
 

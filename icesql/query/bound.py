@@ -67,6 +67,7 @@ class BoundQuery(Struct, frozen=True):
     ``user_text`` is the text that the tree was read from, as an engine of DuckDB's spelling may run
     it in the tree's place; None for other spellings.
     ``about`` is SUMMARIZE or DESCRIBE where the result is about the rows; DESCRIBE reads nothing.
+    ``only_text`` is what only ``user_text`` can run, "" for nothing.
     ``notes`` say how travelled tables were resolved.
     """
 
@@ -83,3 +84,4 @@ class BoundQuery(Struct, frozen=True):
     about: str = ""
     # What an engine noted of this query, which is asked again and again; None for all others.
     found_before: dict[Any, Any] | None = None
+    only_text: str = ""

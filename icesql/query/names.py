@@ -249,7 +249,8 @@ class _Builder(Struct):
         alias = node.args.get("alias")
         renamed = isinstance(alias, exp.TableAlias) and bool(alias.args.get("columns"))
         plain = plain and not inner_joins and not changed
-        name = node.alias_or_name.lower()
+        named = [each for each in node.args.get("pivots") or () if each.alias]
+        name = (named[-1] if named else node).alias_or_name.lower()
         match node:
             case exp.Table():
                 index = scan_index(node)

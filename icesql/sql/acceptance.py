@@ -14,6 +14,7 @@ from sqlglot import exp
 from icesql.errors import similar_names
 from icesql.sql.engine_functions import is_file_function, is_known, known_names, refusal
 from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.shown.pivots import check_pivot
 from icesql.sql.spark_text.table_names import DIALECT, spark_functions
 
 QUERY_WORDS: Final = ("SELECT", "WITH", "FROM", "VALUES", "(")
@@ -48,8 +49,8 @@ REFUSED_STATEMENTS: Final[dict[str, str]] = {
     "IMPORT": _READ_ONLY,
     "ANALYZE": "EXPLAIN ANALYZE SELECT … measures a query",
     "CHECKPOINT": _READ_ONLY,
-    "PIVOT": "write sum(x) FILTER (WHERE …) for each column",
-    "UNPIVOT": "write a UNION ALL of the columns",
+    "PIVOT": "in DuckDB's spelling it runs; else write sum(x) FILTER (WHERE …) for each column",
+    "UNPIVOT": "in DuckDB's spelling it runs; else write a UNION ALL of the columns",
     "KILL": "",
     "REFRESH": "",
     "LIST": "",
@@ -78,6 +79,7 @@ _PART_NAMES: Final = {
 _TABLE_PARTS: Final = frozenset(
     {"this", "db", "catalog", "alias", "joins", "laterals", "version", "when", "ordinality"}
 )
+_OWN_TABLE_PARTS: Final = ("pivots", "sample")
 _TABLE_PART_NAMES: Final = {
     "pivots": "PIVOT and UNPIVOT",
     "hints": "table hints",
@@ -139,9 +141,20 @@ _REFUSED_NODES: Final[dict[type[exp.Expr], str]] = {
 }
 
 
-def check_tree(tree: exp.Expr, *, files: bool = False, functions: bool = True) -> None:
+def has_only_text(tree: exp.Expr) -> str:
+    """What of a tree only the text that it was read from can run; "" for nothing."""
+    found = tree.find(exp.TableSample, exp.Pivot)
+    if found is None:
+        return ""
+    return "TABLESAMPLE" if isinstance(found, exp.TableSample) else "PIVOT"
+
+
+def check_tree(
+    tree: exp.Expr, *, files: bool = False, functions: bool = True, own: bool = False
+) -> None:
     """Refuse what icesql does not run. Raises UnsupportedSqlError, SqlSyntaxError.
 
+    ``own``: whether the text is in DuckDB's spelling, in which samples and PIVOT are run.
     ``files``: whether FROM may contain functions that read files. ``functions``: whether to check
     what is called; else ``check_functions`` is to do so.
     """
@@ -150,17 +163,20 @@ def check_tree(tree: exp.Expr, *, files: bool = False, functions: bool = True) -
     for node in tree.walk():
         if files and _reads_files(node):
             continue
+        if own and isinstance(node, exp.Pivot):
+            check_pivot(node)
+            continue
         refused = _REFUSED_NODES.get(type(node))
-        if refused:
+        if refused and not (own and isinstance(node, exp.TableSample)):
             hint = "write sum(x) FILTER (WHERE …)" if isinstance(node, exp.Pivot) else ""
             raise unsupported(refused, node, hint)
         match node:
             case exp.Select():
-                _check_select(node)
+                _check_select(node, own=own)
             case exp.Table():
-                _check_table(node, files=files, functions=functions)
+                _check_table(node, files=files, functions=functions, own=own)
             case exp.From() | exp.Join():
-                _check_from_item(node)
+                _check_from_item(node, own=own)
             case exp.Lateral() if functions:
                 _check_lateral(node)
             case exp.CTE():
@@ -216,9 +232,9 @@ def _check_call(node: exp.Func) -> None:
         _check_function(node.sql_name(), node)
 
 
-def _check_select(node: exp.Select) -> None:
+def _check_select(node: exp.Select, *, own: bool) -> None:
     for name, value in node.args.items():
-        if value and name not in _SELECT_PARTS:
+        if value and name not in _SELECT_PARTS and not (own and name == "sample"):
             label = _PART_NAMES.get(name, name.upper().replace("_", " ").strip())
             raise unsupported(label, node)
     if not node.expressions:
@@ -231,9 +247,9 @@ def _reads_files(node: exp.Expr) -> bool:
     return in_from and isinstance(node, exp.Func) and is_file_function(function_name(node))
 
 
-def _check_table(node: exp.Table, *, files: bool, functions: bool) -> None:
+def _check_table(node: exp.Table, *, files: bool, functions: bool, own: bool) -> None:
     for name, value in node.args.items():
-        if value and name not in _TABLE_PARTS:
+        if value and name not in _TABLE_PARTS and not (own and name in _OWN_TABLE_PARTS):
             label = _TABLE_PART_NAMES.get(name, name.upper())
             raise unsupported(label, node)
     alias = node.args.get("alias")
@@ -293,11 +309,11 @@ def _check_parts(node: exp.Table) -> None:
             raise unsupported("this table name", node)
 
 
-def _check_from_item(node: exp.From | exp.Join) -> None:
+def _check_from_item(node: exp.From | exp.Join, *, own: bool) -> None:
     this = node.this
     if not isinstance(this, (exp.Table, exp.Subquery, exp.Unnest, exp.Values, exp.Lateral)):
         raise unsupported(f"{_statement_name(this)} as a table", this)
-    if this.args.get("pivots"):
+    if this.args.get("pivots") and not own:
         raise unsupported("PIVOT and UNPIVOT", this)
     if not isinstance(node, exp.Join):
         return

@@ -21,6 +21,7 @@ from icesql.sql.acceptance import (
     TABLE_WORDS,
     check_spark_functions,
     check_tree,
+    has_only_text,
 )
 from icesql.sql.commands import read_command
 from icesql.sql.files import take_files
@@ -54,6 +55,7 @@ from icesql.sql.parser.words import check_comments, check_tokens
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.references import take_references
 from icesql.sql.shown.in_from import statements_in_from, without
+from icesql.sql.shown.pivots import WORDS, as_selects, before_ending
 from icesql.sql.statement import Query, Shown, ShowSession, Statement
 from icesql.sql.unexpected import check_commands_in_from, no_statement, parse_error
 from icesql.sql.user_text import LIST, Edit, UserText, nameless_columns, token_places
@@ -187,6 +189,8 @@ class _Parse:
         quoted = tokens[0].token_type in (TokenType.STRING, TokenType.IDENTIFIER)
         if first in (*QUERY_WORDS, *TABLE_WORDS) and not quoted:
             return self._any_query(tokens)
+        if first in WORDS and not quoted and isinstance(self._reader, Icesql):
+            return self._query(tokens)
         if first in COMMAND_WORDS and not quoted:
             read = read_command(tokens, self._sql, self._any_query)
             if isinstance(read, ShowSession) and self._spark:
@@ -239,11 +243,13 @@ class _Parse:
 
     def _plain_query(self, tokens: Sequence[Token]) -> Query:
         # Places in the text are those of ``tokens``; sqlglot reads those of ``forms``.
-        forms = read_forms(tokens) if isinstance(self._reader, Icesql) else None
-        check_tokens(tokens if forms is None else forms.tokens)
+        own = isinstance(self._reader, Icesql)
+        read = before_ending(tokens) if own else tokens
+        forms = read_forms(read) if own else None
+        check_tokens(read if forms is None else forms.tokens)
         check_commands_in_from(tokens)
         try:
-            tree, engine_text = self._tree(list(tokens), forms, calls=self._spark)
+            tree, engine_text = self._tree(list(read), forms, calls=self._spark)
         except SqlSyntaxError:
             other = self._spark_text(tokens) if self._spark else None
             if isinstance(other, UnsupportedSqlError):
@@ -251,8 +257,10 @@ class _Parse:
             raise
         if isinstance(tree, exp.Values):
             tree = exp.select("*").from_(tree, copy=False)
+        tree = as_selects(tree) if own else tree
         # Spark's functions are not those of the local engine, and which engine it is comes later.
-        check_tree(tree, files=self._files, functions=not self._spark and not self._translated)
+        by_own_functions = not self._spark and not self._translated
+        check_tree(tree, files=self._files, functions=by_own_functions, own=own)
         check_depth(tree)
         if self._spark:
             return self._spark_query(tree, tokens)
@@ -281,6 +289,7 @@ class _Parse:
             engine_text,
             user_text=words,
             translated=self._translated,
+            only_text=has_only_text(tree) if own else "",
         )
 
     def _spark_query(self, tree: exp.Expr, tokens: Sequence[Token]) -> Query:

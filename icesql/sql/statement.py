@@ -71,6 +71,7 @@ class Query(Struct, frozen=True):
     same in Spark's spelling for the Spark engine, or why it may not run there; None for other
     spellings. ``refused`` is why ``tree`` may not run. ``translated`` is the dialect
     whose functions and operators the tree holds until binding puts them into DuckDB's, "" for none.
+    ``only_text`` is what only the text can run: TABLESAMPLE or PIVOT, "" for neither.
     ``about`` is SUMMARIZE or DESCRIBE where the result is about the rows, "" where it is the rows.
     """
 
@@ -85,6 +86,7 @@ class Query(Struct, frozen=True):
     user_text: UserText | None = None
     translated: str = ""
     about: str = ""
+    only_text: str = ""
 
 
 class Explain(Struct, frozen=True):

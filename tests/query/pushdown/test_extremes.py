@@ -90,11 +90,11 @@ def test_other_forms_lose_no_row(connection: icesql.Connection, sql: str) -> Non
     _both(connection, sql)
 
 
-def test_a_sample_is_refused_beside_them(connection: icesql.Connection) -> None:
-    with pytest.raises(icesql.UnsupportedSqlError, match="SAMPLE"):
-        connection.execute(
-            "SELECT id FROM t USING SAMPLE 100 PERCENT (bernoulli) ORDER BY id LIMIT 3"
-        )
+def test_a_sample_is_taken_of_all_files(connection: icesql.Connection) -> None:
+    sample = "FROM t USING SAMPLE 100 PERCENT (bernoulli)"
+    all_files = _both(connection, "SELECT id FROM t ORDER BY id")[1]
+    for sql in (f"SELECT id {sample} ORDER BY id LIMIT 3", f"SELECT max(id) {sample}"):
+        assert _both(connection, sql)[1] == all_files
 
 
 def test_every_condition_beside_them_loses_no_row(connection: icesql.Connection) -> None:

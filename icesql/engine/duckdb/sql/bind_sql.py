@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from icesql.query.bound import BoundQuery
 
 T = TypeVar("T")
+# Where the tree runs, as a type or a name has to be written in another way.
+_ONLY_TEXT_HINT = "put the rest of it into a derived table"
 
 
 def bind_sql(
@@ -55,6 +57,8 @@ def bind_sql(
         words = OwnWords(bound.user_text, tree, bound.has_lists, cursor, texts)
         words.guard(settings, scanned)
         return words.bind(sources, lambda text, lists: run(text.sql, lists, text))
+    if bound.only_text:
+        raise unsupported(f"{bound.only_text} in this statement", None, _ONLY_TEXT_HINT)
     for cte in tree.find_all(exp.CTE):
         if ONLY_TEXT in cte.meta:
             raise unsupported(f"{cte.meta[ONLY_TEXT]} in this statement", cte)

@@ -30,7 +30,7 @@ _CLASSES: Final = frozenset(
     | {"FUNCTION", "LAMBDA", "LAMBDA_REF", "OPERATOR", "PARAMETER", "STAR", "SUBQUERY", "TYPE"}
     | {"WINDOW", "POSITIONAL_REFERENCE"}
 )
-_TABLES: Final = frozenset({"SUBQUERY", "JOIN", "EXPRESSION_LIST", "EMPTY"})
+_TABLES: Final = frozenset({"SUBQUERY", "JOIN", "EXPRESSION_LIST", "EMPTY", "PIVOT"})
 _QUERIES: Final = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE"})
 
 
@@ -93,8 +93,6 @@ class _Checker:
         """The WITH queries that the node sees; each of them sees the ones before it."""
         if node.get("type") not in _QUERIES:
             raise self._refused(str(node.get("type")), node)
-        if node.get("sample") is not None:
-            raise self._refused("USING SAMPLE", node)
         if node["type"] != "SELECT_NODE":
             self.facts.makes_rows = True
         for entry in node["cte_map"]["map"]:
@@ -107,8 +105,6 @@ class _Checker:
 
     def _table(self, node: Node, visible: frozenset[str]) -> None:
         kind = node["type"]
-        if node["sample"] is not None:
-            raise self._refused("TABLESAMPLE", node)
         if kind == "BASE_TABLE":
             self.facts.tables += 1
             name, path = str(node["table_name"]), node["qualified_name"]["path"]
@@ -132,7 +128,7 @@ class _Checker:
             self.facts.makes_rows = True
             if node["ref_type"] == "POSITIONAL":
                 raise self._refused("POSITIONAL JOIN", node)
-        elif kind == "EXPRESSION_LIST":
+        elif kind == "EXPRESSION_LIST" or kind == "PIVOT":
             self.facts.makes_rows = True
 
     def _expression(self, node: Node) -> None:
