@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import icesql
+from icesql.catalog.rest.catalog import RestCatalog
 from icesql.errors import CatalogError, TableNotFoundError, UnsupportedTableError
 from tests.catalog.rest_server import Server, rest
 
@@ -107,6 +108,18 @@ def test_a_wrong_secret_is_told_without_it(server: Server) -> None:
         rest(server, credential="me:wr0ng-secret").load(("shop", "orders"))
     assert "no such client" in str(caught.value)
     assert "wr0ng" not in str(caught.value)
+
+
+def test_a_wrong_address_is_no_missing_table(server: Server) -> None:
+    catalog = RestCatalog("lake", {"uri": f"{server.uri}/typo"})
+    for ask in (lambda: catalog.load(("shop", "orders")), catalog.namespaces):
+        with pytest.raises(CatalogError, match="/typo the address of an Iceberg REST catalog"):
+            ask()
+    server.config["overrides"] = {"oauth2-server-uri": "typo"}
+    catalog = rest(server, credential="me:s3cret!")
+    for ask in (lambda: catalog.load(("shop", "orders")), catalog.namespaces):
+        with pytest.raises(CatalogError, match="the token request was refused: no such path"):
+            ask()
 
 
 def test_pyicebergs_block_auth_is_read(server: Server) -> None:

@@ -63,6 +63,30 @@ def test_an_address_that_the_user_gave_is_used_for_tokens(server: Server, other:
     assert other.tokens == ["token1"]
 
 
+@pytest.mark.parametrize("place", ["v1/oauth/tokens", "/v1/oauth/tokens"])
+def test_a_path_for_tokens_is_below_the_catalog(server: Server, place: str) -> None:
+    server.config["defaults"] = {"oauth2-server-uri": place}
+    rest(server, credential="me:s3cret!").load(("shop", "orders"))
+    given = {"credential": "me:s3cret!", "oauth2-server-uri": place}
+    rest(server, **given).load(("shop", "orders"))
+    assert server.paths().count("/v1/oauth/tokens") >= 2
+
+
+@pytest.mark.parametrize("place", ["//evil.example/x", "\\\\evil/x"])
+def test_a_path_that_is_an_address_is_none(server: Server, place: str) -> None:
+    server.config["overrides"] = {"oauth2-server-uri": place}
+    with pytest.raises(CatalogError):
+        rest(server, credential="me:s3cret!").load(("shop", "orders"))
+
+
+def test_a_header_of_the_protocol_proves_nobody(server: Server, other: Server) -> None:
+    other.tables = server.tables
+    server.config["overrides"] = {"uri": other.uri}
+    given = {"header.X-Iceberg-Access-Delegation": "vended-credentials"}
+    rest(server, **given).load(("shop", "orders"))
+    assert other.asked
+
+
 def test_without_credentials_another_address_is_followed(server: Server, other: Server) -> None:
     other.tables = server.tables
     server.config["overrides"] = {"uri": other.uri}

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from icesql.catalog.rest.answers import Refusal, Request, Sender
+from icesql.catalog.rest.answers import Request, Sender
+from icesql.catalog.rest.origins import resolved
 from icesql.errors import CatalogError, MissingExtraError
 
 # A token is renewed when this part of its life is over, so that none expires on the way.
@@ -116,10 +117,10 @@ class ClientCredentials(Bearer):
         answer = client.send(Request("POST", self._server, sent, data))
         if answer.status >= 300:
             told = client.refusal(answer)
-            raise Refusal(
+            # No Refusal: what is missing or forbidden is not what was asked for with the token.
+            raise CatalogError(
                 f"catalog {client.name}: the token request was refused: "
-                f"{str(told).partition(': ')[2]}",
-                answer.status,
+                f"{str(told).partition(': ')[2]}"
             )
         found = client.decoded(answer.body, dict[str, Any])
         token = found.get("access_token")
@@ -204,7 +205,7 @@ def _credential(uri: str, properties: Mapping[str, Any]) -> Auth:
         "audience": str(properties.get("audience") or ""),
         "resource": str(properties.get("resource") or ""),
     }
-    server = str(properties.get("oauth2-server-uri") or f"{uri}/v1/oauth/tokens")
+    server = resolved(uri, str(properties.get("oauth2-server-uri") or "v1/oauth/tokens"))
     return ClientCredentials(server, form, {}, _LIFE_UNSAID)
 
 

@@ -41,6 +41,7 @@ from icesql.errors import (
     UnsupportedTableError,
 )
 from icesql.storage.cache import BoundedCache
+from icesql.storage.credentials import redact
 from icesql.storage.roots import Roots
 
 _SEPARATOR: Final = "\x1f"
@@ -103,7 +104,15 @@ class RestCatalog:
         if self._config is None:
             warehouse = self.given.get("warehouse")
             query = {"warehouse": str(warehouse)} if warehouse else None
-            answer = self._client.json("GET", "v1", "config", query=query)
+            try:
+                answer = self._client.json("GET", "v1", "config", query=query)
+            except Refusal as error:
+                if error.status != 404:
+                    raise
+                place = redact(self._client.uri, self.given)
+                raise CatalogError(
+                    f"{error}; is {place} the address of an Iceberg REST catalog?"
+                ) from None
             config = configured(self.name, self.given, answer)
             merged = config.properties
             uri = str(merged["uri"]).rstrip("/")

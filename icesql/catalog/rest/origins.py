@@ -47,7 +47,17 @@ def is_proven(properties: Mapping[str, Any]) -> bool:
     signed = str(properties.get("rest.sigv4-enabled", "")).lower() in ("true", "1")
     tls = properties.get("ssl")
     certified = bool(tls.get("client")) if isinstance(tls, Mapping) else False
-    return signed or certified or any(name.startswith("header.") for name in properties)
+    # Those of Iceberg's protocol say what is wanted, not who asks.
+    headers = [name.lower() for name in properties if name.startswith("header.")]
+    named = any(not name.startswith("header.x-iceberg-") for name in headers)
+    return signed or certified or named
+
+
+def resolved(uri: str, place: str) -> str:
+    """An address of a property, which may be a path below the catalog's, as Java takes it."""
+    if "://" in place or place.startswith("//"):
+        return place
+    return f"{uri.rstrip('/')}/{place.lstrip('/')}"
 
 
 def check_addresses(name: str, given: Mapping[str, Any], merged: Mapping[str, Any]) -> None:
@@ -58,6 +68,8 @@ def check_addresses(name: str, given: Mapping[str, Any], merged: Mapping[str, An
     known = [str(given[key]) for key in _ADDRESSES if given.get(key)]
     for key in _ADDRESSES:
         place = str(merged.get(key) or "")
+        if key != "uri" and place:
+            place = resolved(str(given["uri"]), place)
         if not place or place == str(given.get(key) or "") or is_same_server(place, known):
             continue
         shown = redact(place, merged)
