@@ -176,6 +176,11 @@ class Session:
                 self.names.access.check_setting(name)
                 self.settings = self.settings.with_default(name, self.names.defaults)
                 return Outcome(None)
+            case kinds.SetVariable(name, value):
+                self.names.variables.pop(name, None)
+                if value is not None:
+                    self.names.variables[name] = value
+                return Outcome(None)
             case kinds.Use(parts):
                 self.names.place = query.wait_for(lambda: self.names.find_place(parts))
                 return Outcome(None)

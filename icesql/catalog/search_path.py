@@ -46,6 +46,8 @@ class SearchPath:
         self.place: tuple[str | None, tuple[str, ...]] = None, ()
         # What the settings of the session began with.
         self.defaults = Settings()
+        # The constants of SET VARIABLE, by their names in lower case.
+        self.variables: dict[str, Any] = {}
         self._open_catalog, self._opened = open_catalog, False
         self._catalog: Catalog | None = None
         self._closed = False

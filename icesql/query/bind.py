@@ -10,6 +10,7 @@ from icesql.errors import found_at
 from icesql.query.bound import BoundQuery, ScanNote
 from icesql.query.columns import bind_columns
 from icesql.query.constants.current_time import stop_clock
+from icesql.query.constants.session_values import put_session_values
 from icesql.query.dialects.translate import translate, translated_travels
 from icesql.query.files import bind_files
 from icesql.query.metadata_scan import Found, load, metadata_scan
@@ -88,6 +89,8 @@ def bind(
         schemas = [scan.schema for scan in scans]
         translate(tree, schemas, statement.translated, query.settings.timezone)
     edits = stop_clock(tree, query)
+    if statement.user_text is not None:
+        edits += put_session_values(tree, names, query)
     scopes = select_scopes(tree, [scan.schema for scan in scans])
     has_lists = type_lists(scopes, scans)
     marked = mark is not None and query.settings.prune and may_be_pushed(tree, scopes)

@@ -183,7 +183,7 @@ def check_tree(
                 if node.alias.lower().startswith(_RESERVED):
                     raise unsupported(f'the name "{node.alias}"', node, "it is reserved")
             case exp.Func() if functions:
-                _check_call(node)
+                _check_call(node, own=own)
             case exp.DDL() | exp.DML() if not isinstance(node, exp.Query):
                 raise unsupported(_statement_name(node), node, _READ_ONLY)
             case _:
@@ -222,8 +222,17 @@ def check_functions(tree: exp.Expr, *, files: bool = False) -> None:
                 pass
 
 
-def _check_call(node: exp.Func) -> None:
+def _check_variable(node: exp.Func) -> None:
+    names = node.expressions
+    if len(names) != 1 or not (isinstance(names[0], exp.Literal) and names[0].is_string):
+        raise syntax_error("getvariable() takes the name of a variable", node, ("a text",))
+
+
+def _check_call(node: exp.Func, *, own: bool = False) -> None:
     if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):
+        if own and node.name.lower() == "getvariable":
+            _check_variable(node)
+            return
         _check_function(node.name, node)
         if node.name.lower() in CALL_BY_TEXT:
             _check_named_aggregate(node)

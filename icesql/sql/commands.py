@@ -17,6 +17,7 @@ from icesql.sql.statement import (
     Query,
     ResetSetting,
     SetSetting,
+    SetVariable,
     ShowCatalogs,
     ShowNamespaces,
     ShowOfTable,
@@ -52,6 +53,11 @@ def read_command(tokens: Sequence[Token], sql: str, read_query: ReadQuery) -> St
             return read_copy(
                 tokens, read_query, lambda part: _Reader(part, sql, read_query).table_query("COPY")
             )
+        case "RESET" if reader.is_word("VARIABLE"):
+            reader.word()
+            variable = SetVariable(".".join(reader.name()).lower(), None)
+            reader.end()
+            return variable
         case "RESET":
             name = reader.setting_name()
             reader.end()
@@ -149,8 +155,10 @@ class _Reader:
                 raise unsupported(f"DESCRIBE {word}", self._here(), hint)
         return Describe(self.table("DESCRIBE"))
 
-    def set(self) -> SetSetting:
+    def set(self) -> SetSetting | SetVariable:
         self.skip("SESSION")
+        if self.is_word("VARIABLE") and self._peek(1) not in ("=", "TO"):
+            return self._variable()
         if self._peek().upper() == "TIME" and self._peek(1).upper() == "ZONE":
             self._index += 2
             self.skip("=", "TO")
@@ -159,6 +167,25 @@ class _Reader:
         if not self.skip("=", "TO", ":="):
             raise syntax_error(f"nothing is given to {name}", self._here(), ("=", "TO"))
         return SetSetting(name, self._value(f"SET {name} ="))
+
+    def _variable(self) -> SetVariable:
+        """SET VARIABLE name = constant."""
+        self.word()
+        at, name = self._here(), ".".join(self.name())
+        if not self.skip("=", "TO", ":="):
+            raise syntax_error(f"nothing is given to {name}", self._here(), ("=", "TO"))
+        start, rest = self._here(), self.rest
+        if not rest:
+            raise syntax_error(f"nothing follows SET VARIABLE {name} =", start, ("a constant",))
+        opening = Token(TokenType.SELECT, "SELECT", 1, 1, at, at)
+        query = self._read_query([opening, *rest])
+        items = query.tree.expressions
+        used = {part for part, value in query.tree.args.items() if value}
+        value = items[0].unalias() if len(items) == 1 and used == {"expressions"} else None
+        if value is None or not all(isinstance(node, _CONSTANT) for node in value.walk()):
+            hint = "give it a constant: 3, 'a', true, NULL, DATE '2026-01-31'"
+            raise unsupported("SET VARIABLE to anything else than a constant", start, hint)
+        return SetVariable(name.lower(), value)
 
     # ------------------------------------------------------------ pieces
 
@@ -300,6 +327,7 @@ class _Reader:
         return syntax_error(problem, self._here() if offset is None else offset, expected)
 
 
+_CONSTANT = (exp.Literal, exp.Neg, exp.Boolean, exp.Null, exp.Cast, exp.DataType, exp.DataTypeParam)
 # What follows a table: a word before it is the table's name.
 _AFTER_TABLE = ("", ".", ";", "@", "VERSION", "TIMESTAMP", "FOR", "AT", "BEFORE")
 

@@ -122,6 +122,13 @@ class ResetSetting(Struct, frozen=True):
     name: str | None
 
 
+class SetVariable(Struct, frozen=True):
+    """SET VARIABLE name = constant; None for RESET VARIABLE name. The name is in lower case."""
+
+    name: str
+    value: exp.Expression | None
+
+
 class ShowTables(Struct, frozen=True):
     """SHOW TABLES [FROM namespace] [LIKE pattern]; None is the current namespace."""
 
@@ -212,4 +219,4 @@ Shown = (
     | Describe
 )
 
-Statement = Query | Copy | Explain | SetSetting | ResetSetting | Shown | Use
+Statement = Query | Copy | Explain | SetSetting | ResetSetting | SetVariable | Shown | Use

@@ -34,12 +34,10 @@ TELLING = {
     "stats": "1",
     "sleep_ms": "30000",
     "write_log": "'x'",
-    "getvariable": "'x'",
     "in_search_path": "'a', 'b'",
     "pg_get_viewdef": "1",
     "json_serialize_plan": "'SELECT 1'",
     "txid_current": "",
-    "version": "",
     "getenv": "'HOME'",
 }
 

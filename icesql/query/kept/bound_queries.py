@@ -25,6 +25,7 @@ from icesql.query.bind import open_tables
 from icesql.query.bound import BoundQuery
 from icesql.query.constants.constant import Constant, Kind
 from icesql.query.constants.current_time import stop_clock
+from icesql.query.constants.session_values import asks_session
 from icesql.query.names import SelectScope, select_scopes
 from icesql.query.pushdown.column_access import column_of, resolver
 from icesql.query.pushdown.comparison import FLIPPED, all_of, compare_constant
@@ -224,7 +225,7 @@ def _kept(
 
 def _tells_the_time(tree: exp.Expr, query: QueryContext) -> bool:
     stopped = tree.copy()
-    return bool(stop_clock(stopped, query)) or stopped != tree
+    return bool(stop_clock(stopped, query)) or stopped != tree or asks_session(tree)
 
 
 def _conditions(

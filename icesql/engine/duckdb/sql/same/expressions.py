@@ -14,7 +14,7 @@ from msgspec import Struct
 from sqlglot import exp
 
 from icesql.engine.duckdb.sql.same.methods import as_call
-from icesql.engine.duckdb.sql.same.times import same_clock, same_interval, same_unit
+from icesql.engine.duckdb.sql.same.times import same_clock, same_interval, same_unit, same_variable
 from icesql.engine.duckdb.sql.same.types import same_type
 from icesql.sql.parser.literal_list import MARK, held
 
@@ -75,6 +75,8 @@ class Comparison(Struct, frozen=True):
             return str(found.get("identifier")) == str(label)
         if "clock" in node.meta:
             return same_clock(str(node.meta["clock"]), found)
+        if "variable" in node.meta:
+            return same_variable(str(node.meta["variable"]), found)
         kind = type(node)
         if kind in _COMPARISONS:
             return found["type"] == _COMPARISONS[kind] and self._both(node, found)

@@ -88,3 +88,12 @@ def _is_value(amount: str, unit: exp.Expr | None, text: str) -> bool:
         return interval_of(int(amount), unit.name) == interval_of_text(text)
     except (NotConstant, ValueError):
         return False
+
+
+def same_variable(name: str, found: Node) -> bool:
+    """Whether ``found`` is ``getvariable('name')``, in whose place the variable's value stands."""
+    if found["class"] != "FUNCTION" or str(found["function_name"]).lower() != "getvariable":
+        return False
+    arguments = [each["expression"] for each in found["arguments"]]
+    literal = arguments[0].get("literal") if len(arguments) == 1 else None
+    return literal is not None and literal["kind"] == "STRING" and literal["text"] == name

@@ -1,0 +1,87 @@
+"""What a session knows, in the place of calls that ask it: ``current_schema()``, ``getvariable``.
+
+The engine would tell of itself. So each call becomes the value that the session has when the
+statement runs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from icesql.sql.parameters import write_literal
+from icesql.sql.user_text import VALUE, Edit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from icesql.catalog.search_path import SearchPath
+    from icesql.context import QueryContext
+
+GETVARIABLE: Final = "getvariable"
+_CALLS: Final = {
+    exp.CurrentSchema: "schema",
+    exp.CurrentCatalog: "catalog",
+    exp.CurrentDatabase: "catalog",
+    exp.CurrentVersion: "version",
+}
+
+
+def asks_session(tree: exp.Expr) -> bool:
+    """Whether a tree has a call that the session answers."""
+    return next(_calls(tree), None) is not None
+
+
+def put_session_values(tree: exp.Expr, names: SearchPath, query: QueryContext) -> list[Edit]:
+    """Replace the calls in ``tree`` by values of the session.
+
+    ``current_schema()`` is NULL before USE, ``current_catalog()`` without a catalog, and
+    ``getvariable('x')`` where x was not set. Returns what changes in the text that the tree was
+    read from. Raises CatalogError where the catalog has to be opened to know its name.
+    """
+    edits: list[Edit] = []
+    for node, what in list(_calls(tree)):
+        value = _value(node, what, names, query)
+        if what == GETVARIABLE:
+            value.meta["variable"] = node.expressions[0].name
+        edits.append(Edit(node.meta["start"], node.meta["stop"], VALUE, write_literal(value)))
+        if isinstance(node.parent, exp.Select) and node.arg_key == "expressions":
+            value = exp.alias_(value, _written(node), quoted=True)
+        node.replace(value)
+    return edits
+
+
+def _calls(tree: exp.Expr) -> Iterator[tuple[exp.Expr, str]]:
+    for node in tree.find_all(*_CALLS, exp.Anonymous):
+        what = _CALLS.get(type(node)) or str(node.this).lower()
+        known = what == GETVARIABLE or type(node) in _CALLS
+        if known and "start" in node.meta and "stop" in node.meta:
+            yield node, what
+
+
+def _value(node: exp.Expr, what: str, names: SearchPath, query: QueryContext) -> exp.Expr:
+    match what:
+        case "version":
+            from importlib import metadata
+
+            return exp.Literal.string(metadata.version("icesql"))
+        case "schema":
+            found = ".".join(names.place[1]) or None
+        case "catalog":
+            found = names.place[0] or query.wait_for(lambda: _own_catalog(names))
+        case _:
+            variable = names.variables.get(node.expressions[0].name.lower())
+            return exp.Null() if variable is None else variable.copy()
+    if found is None:
+        return exp.cast(exp.Null(), "VARCHAR", dialect="duckdb")
+    return exp.Literal.string(found)
+
+
+def _own_catalog(names: SearchPath) -> str | None:
+    catalog = names.catalog
+    return None if catalog is None else catalog.name
+
+
+def _written(node: exp.Expr) -> str:
+    return str(node.sql(dialect="duckdb")).lower()

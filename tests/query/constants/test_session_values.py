@@ -1,0 +1,128 @@
+"""SET VARIABLE, getvariable(), version(), current_schema() and current_catalog()."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import pytest
+
+import icesql
+from icesql.errors import SqlSyntaxError, UnsupportedSqlError
+
+
+def ask(connection: Any, sql: str, values: Any = None) -> Any:
+    return connection.execute(sql, values).fetchone()
+
+
+def test_the_session_tells_of_itself(connection: Any) -> None:
+    sql = "SELECT version(), current_schema(), current_catalog(), current_database()"
+    assert ask(connection, sql) == (icesql.__version__, None, "shop", "shop")
+    connection.execute("USE shop")
+    assert ask(connection, sql)[1] == "shop"
+    assert ask(connection, "SELECT upper(current_schema()) FROM customers") == ("SHOP",)
+    assert [each[0] for each in connection.execute(sql).description] == [
+        "version()", "current_schema()", "current_catalog()", "current_database()"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("3", 3),
+        ("-2", -2),
+        ("'it''s'", "it's"),
+        ("true", True),
+        ("NULL", None),
+        ("DATE '2026-01-31'", date(2026, 1, 31)),
+        ("CAST('7' AS BIGINT)", 7),
+    ],
+)
+def test_a_variable_is_a_constant(connection: Any, written: str, value: Any) -> None:
+    connection.execute(f"SET VARIABLE Some_name = {written}")
+    assert ask(connection, "SELECT getvariable('some_NAME')") == (value,)
+    connection.execute("RESET VARIABLE some_name")
+    assert ask(connection, "SELECT getvariable('some_name')") == (None,)
+
+
+def test_a_variable_takes_a_parameter_and_its_latest_value(connection: Any) -> None:
+    sql = "SELECT count(*) FROM shop.orders WHERE id < getvariable('n')"
+    for value in (3, 5, 4, 5):
+        connection.execute("SET VARIABLE n = ?", [value])
+        written = sql.replace("getvariable('n')", str(value))
+        assert ask(connection, sql) == ask(connection, written)
+
+
+def test_a_variable_prunes(connection: Any) -> None:
+    connection.execute("SET VARIABLE day = DATE '2026-01-02'")
+    sql = "EXPLAIN SELECT id FROM shop.orders WHERE ordered_on = getvariable('day')"
+    told = [row[0] for row in connection.execute(sql).fetchall()]
+    assert "  filter: ordered_on = 2026-01-02" in told
+
+
+@pytest.mark.parametrize(
+    "value", ["now()", "(SELECT 1)", "1 + 1", "a", "[1]", "1, 2", "1 FROM shop.orders", "random()"]
+)
+def test_nothing_else_is_a_variable(connection: Any, value: str) -> None:
+    with pytest.raises(UnsupportedSqlError, match="anything else than a constant"):
+        connection.execute(f"SET VARIABLE x = {value}")
+
+
+@pytest.mark.parametrize("call", ["getvariable(id)", "getvariable()", "getvariable('a', 'b')"])
+def test_the_name_of_a_variable_is_a_text(connection: Any, call: str) -> None:
+    with pytest.raises(SqlSyntaxError, match="takes the name of a variable"):
+        connection.execute(f"SELECT {call} FROM shop.orders")
+
+
+def test_variables_are_those_of_one_connection(connection: Any) -> None:
+    connection.execute("SET VARIABLE mine = 1")
+    with icesql.connect() as other:
+        assert ask(other, "SELECT getvariable('mine'), current_schema()") == (None, None)
+        assert ask(other, "SELECT current_catalog()") == (None,)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT \"getvariable\"('x')",
+        "SELECT GETVARIABLE /* x */ ('x')",
+        "SELECT main.getvariable('x')",
+        "SELECT system.main.getvariable('x')",
+        "SELECT ('x').getvariable()",
+        "SELECT * FROM getvariable('x')",
+        "SELECT list_transform([1], a -> getvariable('x'))[1]",
+        "SELECT (SELECT max(getvariable('x')) FROM range(1))",
+        "SELECT sum(getvariable('x')) OVER (ORDER BY getvariable('x'))",
+        "SELECT getvariable('x') ORDER BY getvariable('x')",
+        "WITH getvariable(a) AS (SELECT 1) SELECT getvariable('x')",
+    ],
+)
+def test_the_engine_is_asked_for_no_variable(connection: Any, sql: str) -> None:
+    connection.execute("SET VARIABLE x = 7")
+    try:
+        row = ask(connection, sql)
+    except icesql.DatabaseError:
+        return
+    assert row == (7,)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        'SELECT "version"()',
+        "SELECT VERSION /* x */ ()",
+        "SELECT main.version()",
+        "SELECT pg_catalog.version()",
+        "SELECT system.main.version()",
+        "SELECT max(version()) OVER ()",
+        "SELECT list_transform([1], a -> version())[1]",
+        "SELECT * FROM version()",
+        "SELECT (SELECT version() FROM range(1)) ORDER BY version()",
+    ],
+)
+def test_the_engine_tells_no_version(connection: Any, sql: str) -> None:
+    try:
+        row = ask(connection, sql)
+    except icesql.DatabaseError:
+        return
+    assert row == (icesql.__version__,)
