@@ -17,6 +17,7 @@ from typing import Any, Final
 # sqlglot parses twenty statements to import this one: what its generator writes for functions of
 # other systems.
 _TEMPLATES: Final = "sqlglot.generators.duckdb"
+_PACKAGES: Final = ("duckdb", "asyncio")
 
 
 def postpone_imports() -> None:
@@ -27,6 +28,8 @@ def postpone_imports() -> None:
     package = {"__path__": [f"{folder}/metadata" for folder in importlib.__path__]}
     _postpone("importlib.metadata", ("entry_points", "version"), package)
     _postpone("sqlglot.diff", ("diff",))
+    # For fsspec, by which the engine writes its output.
+    _postpone("asyncio", (), {"TimeoutError": TimeoutError})
     _postpone("difflib", ("get_close_matches",))
     if PathFinder.find_spec("typing_extensions") is not None:
         # msgspec takes these from there if it can.
@@ -51,7 +54,7 @@ class _Postponed(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         # Every import asks for facts of modules. A package has to be there for a part of it.
-        if name.startswith("__") and not (name == "__path__" and self.__name__ == "duckdb"):
+        if name.startswith("__") and not (name == "__path__" and self.__name__ in _PACKAGES):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         value = self._own(name)
         if value is None:

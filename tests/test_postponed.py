@@ -27,7 +27,7 @@ postpone_imports()
 LAZY = """\
 import sqlglot, msgspec
 from typing import Annotated, NotRequired, TypedDict
-names = ("importlib.metadata", "sqlglot.diff", "difflib", "typing_extensions")
+names = ("asyncio", "importlib.metadata", "sqlglot.diff", "difflib", "typing_extensions")
 print(*(type(sys.modules[name]).__name__ for name in names), "email" in sys.modules)
 from importlib.metadata import PackageNotFoundError, version
 assert version("msgspec") == msgspec.__version__
@@ -37,6 +37,12 @@ try:
 except PackageNotFoundError:
     pass
 import importlib.metadata._meta
+import asyncio.events
+assert asyncio.TimeoutError is TimeoutError
+async def answer():
+    await asyncio.sleep(0)
+    return 7
+assert asyncio.run(answer()) == 7
 import difflib
 assert difflib.get_close_matches("tabel", ["table"]) == ["table"]
 assert difflib.SequenceMatcher(None, "a", "a").ratio() == 1
@@ -79,5 +85,5 @@ def test_templates_that_are_parsed_later_write_the_same() -> None:
 
 def test_a_module_comes_when_a_name_of_it_is_needed() -> None:
     before, after = run(POSTPONED + LAZY).splitlines()
-    assert before == "_Postponed " * 4 + "False"
-    assert after.split() == ["module"] * 4
+    assert before == "_Postponed " * 5 + "False"
+    assert after.split() == ["module"] * 5

@@ -286,6 +286,8 @@ SINKS = {
     "engine.py: LocalResult._open_reader: sql": "bind_sql, columns cast around it",
     "engine.py: LocalResult._copy: execute": "bind_sql inside of what copy_statement makes",
     "stream.py: copy_stream.run: execute": "what copy_statement makes around a fixed text",
+    "engine.py: LocalResult.engine_plan: execute": "the same, after EXPLAIN",
+    "explain.py: engine_plan: execute": "an engine of icesql, whose argument is a bound query",
     "size_guards.py: _hide: execute": "names of functions that stand in the file, numbers",
     "bind.py: _types: sql": "spliced_sql",
     "choice.py: FragmentChoice.columns: sql": "spliced_sql",
