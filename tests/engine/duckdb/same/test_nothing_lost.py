@@ -39,6 +39,7 @@ LESS = [
     ("a FROM t LEFT JOIN u ON t.b = u.b", "a FROM t JOIN u ON t.b = u.b"),
     ("a FROM t ASOF JOIN u ON t.b >= u.b", "a FROM t JOIN u ON t.b >= u.b"),
     ("a FROM t JOIN u USING (b)", "a FROM t, u WHERE b"),
+    ("a FROM t PIVOT (max(b) FOR c IN (1))", "a, b, c, 1 FROM t"),
     ("a FROM t GROUP BY ROLLUP (a)", "a FROM t GROUP BY a"),
     ("a FROM t WHERE b", "a FROM t QUALIFY b"),
 ]

@@ -117,7 +117,7 @@ def _clause(value: Node) -> Iterator[object]:
             # A CROSS JOIN may be written as a JOIN ON true.
             how = "REGULAR" if value.get("ref_type") == "CROSS" else value.get("ref_type")
             yield kind, value.get("join_type"), how, columns
-        case "RECURSIVE_CTE_NODE" | "BASE_TABLE" | "TABLE_FUNCTION" | "EXPRESSION_LIST":
+        case "RECURSIVE_CTE_NODE" | "BASE_TABLE" | "TABLE_FUNCTION" | "EXPRESSION_LIST" | "PIVOT":
             yield kind
         case _:
             pass
