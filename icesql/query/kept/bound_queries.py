@@ -193,6 +193,7 @@ def _kept(
         or len(bound.scans) != len(bound.references)
         or nodes > _LARGEST_TREE
         or _tells_the_time(statement.tree, query)
+        or _values_of(bound.user_text) != ["?"] * len(kinds)
     ):
         return None
     tables = tuple(
@@ -212,15 +213,19 @@ def _kept(
     if _pushed(conditions, parameters, scan, query) != scan.row_filter:
         return None
     text = bound.user_text
-    # Parameters without names are in the order of their values.
-    words = [text.written(each.start, each.end) for each in text.edits if each.kind == VALUE]
-    if words != ["?"] * len(kinds):
-        return None
     if _with_values(text, parameters) != text:
         return None
     if _tree_with_values(bound.tree, parameters) != bound.tree:
         return None
     return KeptQuery(statement, made, tables, nodes, query.settings, kinds, conditions)
+
+
+def _values_of(text: UserText) -> list[str]:
+    """The words for which binding put values: parameters, and what only a session knows.
+
+    Parameters without names are in the order of their values.
+    """
+    return [text.written(each.start, each.end) for each in text.edits if each.kind == VALUE]
 
 
 def _tells_the_time(tree: exp.Expr, query: QueryContext) -> bool:

@@ -67,6 +67,9 @@ def test_a_text_that_comes_again_is_neither_parsed_nor_bound(
         ("SELECT current_date, id FROM shop.orders", None),
         ("SELECT id FROM shop.orders WHERE ordered_on < now()", None),
         ("SELECT * FROM (SHOW TABLES)", None),
+        ("SELECT current_schema(), id FROM shop.orders", None),
+        ("SELECT id FROM shop.orders WHERE id = getvariable('x')", None),
+        ("SELECT id FROM shop.orders WHERE id = ? AND id < getvariable('x')", [1]),
         ("SELECT * FROM shop.orders VERSION AS OF 'opening'", None),
         ("SELECT * FROM shop.orders FOR TIMESTAMP AS OF '1 second ago'", None),
         ("SELECT ? AS v, id FROM shop.orders WHERE id = 3", [1]),
@@ -146,10 +149,13 @@ QUERIES = [
     ("SELECT current_date > DATE '2020-01-01', count(*) FROM orders", ""),
     ("SELECT TIMESTAMPTZ '2024-07-01 00:00:00+00' AS at, id FROM orders ORDER BY id LIMIT 1", ""),
     ("SELECT id FROM orders VERSION AS OF 'opening' ORDER BY id", ""),
+    ("SELECT current_schema() AS s, id FROM orders WHERE id = getvariable('x')", ""),
+    ("SELECT id FROM orders WHERE id = ? AND id >= getvariable('x')", "i"),
     ("SELECT nosuch FROM orders WHERE id = ?", "i"),
 ]
 STATEMENTS = [
-    "USE shop", "SET timezone = 'Asia/Tokyo'", "RESET timezone", "SET prune = off", "RESET prune",
+    "USE shop", "SET VARIABLE x = 2", "SET VARIABLE x = 5", "RESET VARIABLE x",
+    "SET timezone = 'Asia/Tokyo'", "RESET timezone", "SET prune = off", "RESET prune",
     "SET local_reader = 'arrow'", "RESET local_reader", "SET max_scan_files = 1", "RESET ALL",
 ]  # fmt: skip
 INTEGERS = [0, 1, 2, 3, 5, 8, -1, 10**6, 2**31, 2**63 - 1, -(2**63) + 1, 2**70, True, None, 1.5]
