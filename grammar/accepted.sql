@@ -100,4 +100,8 @@ SET threads TO 4;
 SET TIME ZONE 'Europe/Vienna';
 RESET threads;
 RESET ALL;
-USE sales
+USE sales;
+SET VARIABLE x = 3;
+PREPARE p AS SELECT id FROM sales.orders WHERE id = 3;
+EXECUTE p(1, 'a');
+DEALLOCATE p;

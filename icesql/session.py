@@ -20,8 +20,11 @@ from icesql.engine.static import StaticResult
 from icesql.errors import (
     InterfaceError,
     OperationalError,
+    ProgrammingError,
     ScanLimitError,
     UnsupportedSqlError,
+    placing,
+    similar_names,
 )
 from icesql.query.kept.texts import Asked, Texts
 from icesql.sql.parser.row_count import RowCount, read_row_count
@@ -75,6 +78,7 @@ class Session:
         cache = BoundedCache(_CACHE_BYTES, self._blocks)
         self.names = SearchPath(open_catalog, cache, access or Access(), self._properties)
         self.names.defaults = settings
+        self._prepared: dict[str, str] = {}
         self.engines = Engines(spark)
         self._texts = Texts()
         self._closed, self._process = False, os.getpid()
@@ -181,6 +185,20 @@ class Session:
                 if value is not None:
                     self.names.variables[name] = value
                 return Outcome(None)
+            case kinds.Prepare(name, sql):
+                self._prepared[name] = sql
+                return Outcome(None)
+            case kinds.Deallocate(name):
+                gone = [name] if name is not None else list(self._prepared)
+                for each in gone:
+                    self._text_of(each)
+                    del self._prepared[each]
+                return Outcome(None)
+            case kinds.Execute(name, values):
+                text = self._text_of(name)
+                with placing(text):
+                    (prepared,) = self._parse(text, values or None)
+                    return self._execute(prepared, query)
             case kinds.Use(parts):
                 self.names.place = query.wait_for(lambda: self.names.find_place(parts))
                 return Outcome(None)
@@ -189,6 +207,14 @@ class Session:
 
                 columns, rows, notes = query.wait_for(lambda: show(statement, self.names, query))
                 return Outcome(StaticResult(columns, rows), notes=notes)
+
+    def _text_of(self, name: str) -> str:
+        """The text of a prepared statement. Raises ProgrammingError for a name without one."""
+        if name not in self._prepared:
+            near = similar_names(name, self._prepared)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise ProgrammingError(f'no statement is prepared as "{name}"{hint}')
+        return self._prepared[name]
 
     def _set(self, name: str, value: str) -> None:
         self.names.access.check_setting(name)

@@ -20,7 +20,10 @@ from icesql.sql.spark_text.table_names import DIALECT, spark_functions
 QUERY_WORDS: Final = ("SELECT", "WITH", "FROM", "VALUES", "(")
 # Queries in other words.
 TABLE_WORDS: Final = ("SUMMARIZE", "TABLE")
-COMMAND_WORDS: Final = ("EXPLAIN", "SHOW", "DESCRIBE", "DESC", "SET", "RESET", "USE", "COPY")
+COMMAND_WORDS: Final = (
+    "EXPLAIN", "SHOW", "DESCRIBE", "DESC", "SET", "RESET", "USE", "COPY", "PREPARE", "EXECUTE",
+    "DEALLOCATE",
+)  # fmt: skip
 COPY_HINT: Final = (
     "results leave through --output, cursor.arrow() or cursor.df(); connect(copy_to='folder') and "
     "--copy-to allow COPY (query) TO 'file'"
@@ -43,7 +46,7 @@ REFUSED_STATEMENTS: Final[dict[str, str]] = {
     **dict.fromkeys(("ATTACH", "DETACH", "CONNECT"), _CATALOGS),
     **dict.fromkeys(("INSTALL", "LOAD", "UNINSTALL"), "extensions are not loaded"),
     **dict.fromkeys(("BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT"), _READ_ONLY),
-    **dict.fromkeys(("PREPARE", "EXECUTE", "DEALLOCATE", "DECLARE"), "use ? parameters"),
+    **dict.fromkeys(("DECLARE",), "use ? parameters"),
     "PRAGMA": "settings are changed with SET name = value",
     "CALL": "",
     "IMPORT": _READ_ONLY,

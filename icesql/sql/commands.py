@@ -41,6 +41,10 @@ def read_command(tokens: Sequence[Token], sql: str, read_query: ReadQuery) -> St
     """
     reader = _Reader(tokens, sql, read_query)
     match reader.word():
+        case "PREPARE" | "EXECUTE" | "DEALLOCATE":
+            from icesql.sql.shown.prepared import read_prepared
+
+            return read_prepared(tokens, sql, read_query)
         case "EXPLAIN":
             return reader.explain()
         case "SHOW":

@@ -56,6 +56,7 @@ from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.references import take_references
 from icesql.sql.shown.in_from import statements_in_from, without
 from icesql.sql.shown.pivots import WORDS, as_selects, before_ending
+from icesql.sql.shown.with_values import select_from_values
 from icesql.sql.statement import Query, Shown, ShowSession, Statement
 from icesql.sql.unexpected import check_commands_in_from, no_statement, parse_error
 from icesql.sql.user_text import LIST, Edit, UserText, nameless_columns, token_places
@@ -244,7 +245,7 @@ class _Parse:
     def _plain_query(self, tokens: Sequence[Token]) -> Query:
         # Places in the text are those of ``tokens``; sqlglot reads those of ``forms``.
         own = isinstance(self._reader, Icesql)
-        read = before_ending(tokens) if own else tokens
+        read = select_from_values(before_ending(tokens)) if own else tokens
         forms = read_forms(read) if own else None
         check_tokens(read if forms is None else forms.tokens)
         check_commands_in_from(tokens)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
@@ -122,6 +122,26 @@ class ResetSetting(Struct, frozen=True):
     name: str | None
 
 
+class Prepare(Struct, frozen=True):
+    """PREPARE name AS query: the text of the query. Names are in lower case."""
+
+    name: str
+    sql: str
+
+
+class Execute(Struct, frozen=True):
+    """EXECUTE name(values): what its parameters are."""
+
+    name: str
+    values: tuple[Any, ...] = ()
+
+
+class Deallocate(Struct, frozen=True):
+    """DEALLOCATE name; None for ALL."""
+
+    name: str | None
+
+
 class SetVariable(Struct, frozen=True):
     """SET VARIABLE name = constant; None for RESET VARIABLE name. The name is in lower case."""
 
@@ -219,4 +239,8 @@ Shown = (
     | Describe
 )
 
-Statement = Query | Copy | Explain | SetSetting | ResetSetting | SetVariable | Shown | Use
+Prepared = Prepare | Execute | Deallocate
+
+Statement = (
+    Query | Copy | Explain | SetSetting | ResetSetting | SetVariable | Shown | Use | Prepared
+)

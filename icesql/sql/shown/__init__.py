@@ -1,4 +1,4 @@
-"""SHOW in the words of other systems, and statements that stand in FROM.
+"""Statements in the words of other systems: SHOW, PIVOT, PREPARE, and those that stand in FROM.
 
 Imports what ``sql`` may.
 """

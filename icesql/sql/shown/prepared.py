@@ -1,0 +1,99 @@
+"""PREPARE, EXECUTE and DEALLOCATE, in DuckDB's and Trino's words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, Final
+
+from sqlglot import exp
+from sqlglot.tokens import Token, TokenType
+
+from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.statement import Deallocate, Execute, Prepare, Query
+
+WORDS: Final = ("PREPARE", "EXECUTE", "DEALLOCATE")
+_PREPARED: Final = ("SELECT", "WITH", "FROM", "VALUES", "(", "SUMMARIZE", "TABLE", "EXPLAIN")
+_QUOTED: Final = (TokenType.STRING, TokenType.IDENTIFIER)
+_CONSTANT: Final = "give it constants: 3, 'a', true, NULL, DATE '2026-01-31'"
+
+
+def read_prepared(
+    tokens: Sequence[Token], sql: str, read_query: Callable[[Sequence[Token]], Query]
+) -> Prepare | Execute | Deallocate:
+    """The statement of tokens that begin with one of ``WORDS``.
+
+    Raises SqlSyntaxError, UnsupportedSqlError.
+    """
+    word, rest = tokens[0].text.upper(), list(tokens[1:])
+    if word == "DEALLOCATE" and rest and rest[0].text.upper() == "PREPARE" and len(rest) > 1:
+        rest = rest[1:]
+    if not rest or rest[0].token_type == TokenType.STRING or rest[0].text[:1] in "(?$":
+        raise syntax_error(f"{word} names a statement", tokens[0].end + 1, ("a name",))
+    name, rest = rest[0].text.lower(), rest[1:]
+    match word:
+        case "PREPARE":
+            return _prepare(name, rest, sql, tokens[-1].end + 1)
+        case "EXECUTE":
+            return Execute(name, _values(rest, read_query))
+        case _:
+            if rest:
+                raise syntax_error(f'unexpected "{rest[0].text}"', rest[0], ("the end",))
+            return Deallocate(None if name == "all" else name)
+
+
+def _prepare(name: str, rest: list[Token], sql: str, end: int) -> Prepare:
+    if not rest or rest[0].text.upper() not in ("AS", "FROM"):
+        raise syntax_error(f"PREPARE {name} has no query", rest[0] if rest else end, ("AS",))
+    body = rest[1:]
+    if not body:
+        raise syntax_error(f"PREPARE {name} has no query", end, ("a query",))
+    if body[0].token_type in _QUOTED or body[0].text.upper() not in _PREPARED:
+        raise unsupported(f"PREPARE of {body[0].text.upper()}", body[0], "prepare a query")
+    return Prepare(name, sql[body[0].start : body[-1].end + 1])
+
+
+def _values(rest: list[Token], read_query: Callable[[Sequence[Token]], Query]) -> tuple[Any, ...]:
+    if not rest:
+        return ()
+    if rest[0].text == "(" and rest[-1].text == ")":
+        inner = rest[1:-1]
+    elif rest[0].text.upper() == "USING":
+        inner = rest[1:]
+    else:
+        raise syntax_error(f'unexpected "{rest[0].text}"', rest[0], ("(", "USING"))
+    if not inner:
+        return ()
+    at = rest[0].start
+    query = read_query([Token(TokenType.SELECT, "SELECT", 1, 1, at, at), *inner])
+    if {part for part, value in query.tree.args.items() if value} != {"expressions"}:
+        raise unsupported("EXECUTE with anything else than constants", at, _CONSTANT)
+    return tuple(_value(each.unalias(), at) for each in query.tree.expressions)
+
+
+def _value(node: exp.Expr, at: int) -> Any:
+    match node:
+        case exp.Null():
+            return None
+        case exp.Boolean():
+            return bool(node.this)
+        case exp.Literal() if node.is_string:
+            return str(node.this)
+        case exp.Literal():
+            text = str(node.this)
+            return int(text) if text.isdigit() else Decimal(text)
+        case exp.Neg(this=exp.Literal() as inner) if not inner.is_string:
+            return -_value(inner, at)
+        case exp.Cast(this=exp.Literal() as inner) if inner.is_string:
+            return _moment(str(inner.this), node, at)
+        case _:
+            raise unsupported("EXECUTE with anything else than constants", at, _CONSTANT)
+
+
+def _moment(text: str, node: exp.Cast, at: int) -> Any:
+    kinds = {"DATE": date, "TIMESTAMP": datetime}
+    try:
+        return kinds[node.to.sql(dialect="duckdb")].fromisoformat(text)
+    except (KeyError, ValueError):
+        raise unsupported("EXECUTE with this constant", at, _CONSTANT) from None
