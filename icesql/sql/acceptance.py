@@ -60,6 +60,15 @@ REFUSED_STATEMENTS: Final[dict[str, str]] = {
     "MSCK": "",
 }
 
+# What stands in the place of something that CREATE makes, by the word for it.
+CREATED: Final = {
+    "VIEW": "write WITH v AS (SELECT …) before the query that reads it",
+    "MACRO": "write its expression where it is called; SET VARIABLE keeps a constant",
+    "FUNCTION": "write its expression where it is called; SET VARIABLE keeps a constant",
+    "TEMP": "write WITH t AS MATERIALIZED (SELECT …) before the query that reads it",
+    "TEMPORARY": "write WITH t AS MATERIALIZED (SELECT …) before the query that reads it",
+}
+
 _SELECT_PARTS: Final = frozenset(
     {"with_", "expressions", "from_", "joins", "laterals", "where", "group", "having", "qualify"}
     | {"windows", "distinct", "order", "limit", "offset"}

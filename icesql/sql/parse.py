@@ -198,7 +198,9 @@ class _Parse:
                 return replace(read, name=read.name or SPARK_TABLE)
             return read
         if first in REFUSED_STATEMENTS and not quoted:
-            raise unsupported(first, tokens[0].start, REFUSED_STATEMENTS[first])
+            words = [token.text.upper() for token in tokens[1:5]] if first == "CREATE" else []
+            made = [hint for word, hint in CREATED.items() if word in words]
+            raise unsupported(first, tokens[0].start, (*made, REFUSED_STATEMENTS[first])[0])
         raise no_statement(tokens)
 
     def _any_query(self, tokens: Sequence[Token]) -> Query:

@@ -160,3 +160,19 @@ def test_a_clause_that_sqlglot_would_drop_is_an_error(sql: str) -> None:
 )
 def test_what_is_harmless_is_accepted(sql: str) -> None:
     assert len(parse(sql)) == 1
+
+
+@pytest.mark.parametrize(
+    ("sql", "hint"),
+    [
+        ("CREATE TEMP VIEW v AS SELECT 1", "WITH v AS"),
+        ("CREATE OR REPLACE TEMPORARY VIEW v AS SELECT 1", "WITH v AS"),
+        ("CREATE MACRO f(x) AS x + 1", "SET VARIABLE"),
+        ("CREATE TEMP TABLE t AS SELECT 1", "AS MATERIALIZED"),
+        ("CREATE TABLE t (a int)", "never changes"),
+    ],
+)
+def test_what_create_makes_has_another_spelling(sql: str, hint: str) -> None:
+    with pytest.raises(UnsupportedSqlError) as caught:
+        parse(sql)
+    assert (caught.value.construct, hint in caught.value.hint) == ("CREATE", True)
