@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import typing
+from _thread import allocate_lock
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
@@ -18,6 +19,7 @@ from typing import Any, Final
 # other systems.
 _TEMPLATES: Final = "sqlglot.generators.duckdb"
 _PACKAGES: Final = ("duckdb", "asyncio")
+_TAKING_AWAY: Final = allocate_lock()
 
 
 def postpone_imports() -> None:
@@ -86,7 +88,8 @@ def _postpone_duckdb() -> None:
         is_error = isinstance(found, type) and issubclass(found, Exception)
         return found if is_error or name in ("connect", "tokenize", "token_type") else None
 
-    if "duckdb" not in sys.modules:
+    # A release may keep its core elsewhere.
+    if "duckdb" not in sys.modules and PathFinder.find_spec("_duckdb") is not None:
         sys.modules["duckdb"] = _Postponed("duckdb", {}, core)
 
 
@@ -98,14 +101,16 @@ def _later(module: str, name: str) -> Callable[..., Any]:
 
 
 def _real(module: str) -> ModuleType:
-    standing = sys.modules.get(module)
-    if not isinstance(standing, _Postponed):
-        return import_module(module)
-    del sys.modules[module]
+    # Of two threads one takes the stand-in away; no import waits for this lock.
+    with _TAKING_AWAY:
+        standing = sys.modules.get(module)
+        if isinstance(standing, _Postponed):
+            del sys.modules[module]
     try:
         return import_module(module)
     except BaseException:
-        sys.modules[module] = standing
+        if isinstance(standing, _Postponed):
+            sys.modules.setdefault(module, standing)
         raise
 
 

@@ -63,6 +63,18 @@ assert len(sqlglot.diff(sqlglot.parse_one("a"), sqlglot.parse_one("a"))) == 1
 print(*(type(sys.modules[name]).__name__ for name in names))
 """
 
+THREADS = """\
+import difflib, threading
+together, found = threading.Barrier(8), []
+def need():
+    together.wait()
+    found.append(difflib.SequenceMatcher)
+threads = [threading.Thread(target=need) for _ in range(8)]
+[each.start() for each in threads]
+[each.join() for each in threads]
+print(len(found), len(set(found)))
+"""
+
 
 def run(program: str) -> str:
     done = subprocess.run(
@@ -87,3 +99,7 @@ def test_a_module_comes_when_a_name_of_it_is_needed() -> None:
     before, after = run(POSTPONED + LAZY).splitlines()
     assert before == "_Postponed " * 5 + "False"
     assert after.split() == ["module"] * 5
+
+
+def test_threads_that_need_a_module_at_once_get_one() -> None:
+    assert run(POSTPONED + THREADS) == "8 1\n"
