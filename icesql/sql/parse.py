@@ -16,6 +16,7 @@ from icesql.errors import Error, SqlSyntaxError, UnsupportedSqlError, placing, p
 from icesql.sql.acceptance import (
     COMMAND_WORDS,
     COPY_HINT,
+    CREATED,
     QUERY_WORDS,
     REFUSED_STATEMENTS,
     TABLE_WORDS,
