@@ -55,7 +55,7 @@ from icesql.sql.parser.travel import cut_travels
 from icesql.sql.parser.words import check_comments, check_tokens
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.references import take_references
-from icesql.sql.shown.in_from import statements_in_from, without
+from icesql.sql.shown.in_from import PREFIX, statements_in_from, without
 from icesql.sql.shown.pivots import WORDS, as_selects, before_ending
 from icesql.sql.shown.with_values import select_from_values
 from icesql.sql.statement import Query, Shown, ShowSession, Statement
@@ -329,6 +329,11 @@ class _Parse:
             tree = self._values.bind(tree, [])
             gather(tree)
             references = take_references(tree, [], self._shown, seconds=self._seconds)
+            for each in references:
+                if each.shown is not None:
+                    name = "SHOW" if each.name.startswith(PREFIX) else each.name
+                    what = f"{name} as a table on the Spark engine"
+                    raise unsupported(what, each.offset, "SET engine = local")
             found = spark_text(
                 self._sql,
                 tokens,

@@ -141,3 +141,12 @@ def test_explain_shows_what_a_statement_is_asked(connection: Any) -> None:
         "scan 0: information_schema.tables",
         "  filter: table_schema = 'shop'",
     ]
+
+
+@pytest.mark.parametrize("source", ["(SHOW TABLES)", "information_schema.tables"])
+def test_a_text_for_spark_holds_none(warehouse: Path, source: str) -> None:
+    with icesql.connect(warehouse=str(warehouse), dialect="spark") as connection:
+        assert len(connection.execute(f"SELECT * FROM {source}").fetchall()) == 3
+        connection.execute("SET engine = 'spark'")
+        with pytest.raises(UnsupportedSqlError, match="as a table on the Spark engine"):
+            connection.execute(f"SELECT * FROM {source}")
