@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,9 @@ from tests.query.dialects.spark_rows import write
 
 VALUES = Path(__file__).with_name("spark_values.jsonl")
 DRAWN = 500
+# Whatever row comes first: another engine may take another one, and two threads do.
+ANY_ROW = re.compile(r"\b(any_value|first|last|collect_list|array_agg|mode)\(")
+SETTLED = re.compile(r"OVER|sort_array|k > 100|^SELECT \w+\((1|NULL)\)$")
 GENERATORS = {"explode", "posexplode", "inline", "stack"}
 
 
@@ -39,14 +43,18 @@ def test_no_row_differs_from_what_pyspark_gave(
     spark: icesql.Connection, capfd: pytest.CaptureFixture[str]
 ) -> None:
     known = values()
-    drawn = random.Random(10).sample(sorted(known), DRAWN)
+    drawn = [
+        sql
+        for sql in random.Random(10).sample(sorted(known), DRAWN)
+        if not ANY_ROW.search(sql) or SETTLED.search(sql)
+    ]
     found: dict[str, list[Any]] = {}
     for sql in drawn:
         kind, got = answer(spark, sql, known[sql])
         found.setdefault(kind, []).append((sql, known[sql], got))
     assert not found.get("wrong")
     assert not found.get("foreign")
-    assert len(found["same"]) > 0.8 * DRAWN
+    assert len(found["same"]) > 0.8 * len(drawn)
     assert capfd.readouterr() == ("", "")
 
 
