@@ -41,9 +41,6 @@ _PSEUDO: Final = frozenset(
         "current_user",
         "session_user",
         "current_role",
-        "current_schema",
-        "current_catalog",
-        "current_database",
         "current_time",
         "localtime",
         "localtimestamp",
@@ -52,6 +49,7 @@ _PSEUDO: Final = frozenset(
         "default",
     }
 )
+_OF_THE_SESSION: Final = frozenset({"current_schema", "current_catalog", "current_database"})
 
 
 def bind_columns(
@@ -246,9 +244,12 @@ class _Binder(Struct):
             if len(named) == 1 and named[0].scan is not None:
                 raise self._not_found(node, meaning.path[1], named)
             return
-        if named or first in aliases or first in _PSEUDO or not items:
+        if named or first in aliases or any(first in each.aliases for each in scope.around()):
             return
-        if any(first in each.aliases for each in scope.around()):
+        if first in _OF_THE_SESSION:
+            # The engine would tell of itself.
+            raise unsupported(f"{first} without parentheses", node, f"write {first}()")
+        if first in _PSEUDO or not items:
             return
         raise self._not_found(node, meaning.path[0], items)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from icesql.sql.parameters import write_literal
+from icesql.sql.positions import unsupported
 from icesql.sql.user_text import VALUE, Edit
 
 if TYPE_CHECKING:
@@ -55,9 +56,13 @@ def put_session_values(tree: exp.Expr, names: SearchPath, query: QueryContext) -
 def _calls(tree: exp.Expr) -> Iterator[tuple[exp.Expr, str]]:
     for node in tree.find_all(*_CALLS, exp.Anonymous):
         what = _CALLS.get(type(node)) or str(node.this).lower()
-        known = what == GETVARIABLE or type(node) in _CALLS
-        if known and "start" in node.meta and "stop" in node.meta:
-            yield node, what
+        if what != GETVARIABLE and type(node) not in _CALLS:
+            continue
+        if "stop" not in node.meta:
+            # Nothing can stand in its place, and the engine would tell of itself.
+            name = _written(node).partition("(")[0]
+            raise unsupported(f"{name} without parentheses", node, f"write {name}()")
+        yield node, what
 
 
 def _value(node: exp.Expr, what: str, names: SearchPath, query: QueryContext) -> exp.Expr:

@@ -26,6 +26,17 @@ def test_the_session_tells_of_itself(connection: Any) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("name", ["current_schema", "current_catalog", "Current_Database"])
+@pytest.mark.parametrize("rest", ["", " FROM shop.orders", " FROM shop.orders ORDER BY {}"])
+def test_without_parentheses_the_engine_is_not_asked(connection: Any, name: str, rest: str) -> None:
+    told = f"{name.lower()} without parentheses"
+    with pytest.raises(UnsupportedSqlError, match=told):
+        connection.execute(f"SELECT {name}{rest.format(name)}")
+    column = f'SELECT {name} FROM (SELECT 1 AS "{name}") ORDER BY {name}'
+    if name != "current_catalog":  # DuckDB reads that as the function, whatever columns there are
+        assert connection.execute(column).fetchall() == [(1,)]
+
+
 @pytest.mark.parametrize(
     ("written", "value"),
     [
