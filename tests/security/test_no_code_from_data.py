@@ -256,6 +256,8 @@ CODE = {
             "postponed.py: _TemplateLoader: importlib.machinery.SourceFileLoader",
             "postponed.py: _postpone: sys.modules",
             "postponed.py: _postpone_duckdb.core: importlib.import_module",
+            "postponed.py: _postpone_duckdb: importlib.machinery.PathFinder",
+            "postponed.py: _postpone_duckdb: importlib.machinery.PathFinder.find_spec",
             "postponed.py: _postpone_duckdb: sys.modules",
             "postponed.py: _real: importlib.import_module",
             "postponed.py: _real: sys.modules",

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
@@ -32,7 +32,9 @@ _TIME: Final = re.compile(r"\s*\d{4}-\d{1,2}-\d{1,2}")
 _VALUES: Final = frozenset({TokenType.STRING, TokenType.VAR, TokenType.IDENTIFIER})
 
 Value = Callable[[int], "tuple[exp.Expr | None, int]"]
-_End = tuple[dict[str, Any], exp.Expr]
+if TYPE_CHECKING:
+    # What is said of one end of the range, and its value.
+    _End = tuple[dict[str, Any], exp.Expr]
 
 
 class ChangesReader:
