@@ -152,7 +152,7 @@ def environment(folder: Path, *requirements: str) -> Path:
 
 def warehouse(cache: Path, scale: float) -> Path:
     """A folder with the TPC-H tables in Iceberg (``catalog.db`` beside them), made once."""
-    folder = cache / f"tpch-{scale:g}"
+    folder = cache / f"tpch-tables-{scale:g}"
     if (folder / "done").exists():
         return folder
     raw = cache / f"raw-{scale:g}"
