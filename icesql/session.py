@@ -330,7 +330,7 @@ class Session:
         try:
             check_limits(plans, query.settings)
         except ScanLimitError as error:
-            if statement.analyze:
+            if statement.analyze or statement.format == "engine":
                 raise
             notes += (f"not allowed to run: {error}",)
         if statement.analyze:

@@ -77,7 +77,7 @@ class PlannedResult(Result, Protocol):
     """A result whose engine tells how it will run the query."""
 
     def engine_plan(self) -> list[str]:
-        """The engine's own plan, line by line; nothing is read for it."""
+        """The engine's own plan, line by line; footers are read for it, and no rows."""
 
 
 class Engine(Protocol):
