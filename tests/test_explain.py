@@ -185,3 +185,11 @@ def test_the_engine_tells_its_own_plan(sales: Table) -> None:
         for options in ("(ENGINE, ANALYZE)", "(ENGINE, FORMAT json)", "ANALYZE (ENGINE)"):
             with pytest.raises(icesql.UnsupportedSqlError, match="use them apart"):
                 connection.execute(f"EXPLAIN {options} SELECT 1")
+
+
+def test_an_option_that_is_unknown_is_told_with_those_that_are() -> None:
+    with icesql.connect() as connection:
+        with pytest.raises(icesql.SqlSyntaxError, match=r'unexpected "ENGIN".*ENGINE'):
+            connection.execute("EXPLAIN (ENGIN) SELECT 1")
+        for query in ("(SELECT 1)", "((SELECT 1))", "(VALUES (1))", "(FROM range(3))"):
+            assert connection.execute(f"EXPLAIN {query}").fetchall()

@@ -30,6 +30,18 @@ from icesql.sql.statement import (
 )
 
 _EXPLAIN_OPTIONS = ("FORMAT", "ANALYZE", "ENGINE")
+# What a query in parentheses begins with.
+_IN_PARENTHESES = (
+    "SELECT",
+    "WITH",
+    "FROM",
+    "VALUES",
+    "TABLE",
+    "SUMMARIZE",
+    "PIVOT",
+    "UNPIVOT",
+    "(",
+)
 ReadQuery = Callable[[Sequence[Token]], Query]
 
 
@@ -87,7 +99,7 @@ class _Reader:
         while True:
             if self.skip("ANALYZE"):
                 analyze = True
-            elif self._peek().upper() == "(" and self._peek(1).upper() in _EXPLAIN_OPTIONS:
+            elif self._peek().upper() == "(" and self._peek(1).upper() not in _IN_PARENTHESES:
                 self.word()
                 while not self.skip(")"):
                     match self.word():
