@@ -127,3 +127,19 @@ def test_explain_shows_the_plan_of_spark(spark: Any, all_types: str) -> None:
     text = "\n".join(line for (line,) in cursor)
     assert "== Physical Plan ==" in text
     assert "HashAggregate" in text
+
+
+@pytest.mark.parametrize("dialect", [None, "spark"])
+def test_a_count_of_which_metadata_knows_a_part(
+    connect: Any, cluster_tables: dict[str, str], dialect: str | None
+) -> None:
+    sql = "SELECT count(*) AS n, count(k), max(x) FROM t WHERE x >= 12000"
+    with icesql.connect(dialect=dialect) as local, connect(dialect=dialect) as spark:
+        for each in (local, spark):
+            each.register_table("t", cluster_tables["numbers"])
+        local.execute("SET prune = off")
+        expected = local.execute(sql).fetchall()
+        cursor = spark.execute(sql)
+        assert cursor.fetchall() == expected
+        assert sum(each.result_data_files for each in cursor.scan_reports) == 2
+        assert [tuple(row.values()) for row in spark.execute(sql).arrow().to_pylist()] == expected
