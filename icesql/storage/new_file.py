@@ -1,0 +1,135 @@
+"""New files of a table, local or in a store: complete under their name, or not there."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from icesql.errors import Error, OperationalError, StorageError, UnsupportedTableError
+from icesql.storage.output_file import OutputFile
+from icesql.storage.reroot import denied, is_local, local_spellings
+
+if TYPE_CHECKING:
+    from icesql.storage.open import Storage
+
+
+def check_writable(storage: Storage) -> None:
+    """Raise UnsupportedTableError for a table whose metadata names another place than its own.
+
+    New files would lie here and be recorded there, where no other reader finds them.
+    """
+    reroot = storage.reroot
+    if reroot is None:
+        return
+    recorded = reroot.recorded_location
+    if is_local(recorded):
+        folder = os.path.realpath(reroot.folder)
+        if any(os.path.realpath(each) == folder for each in local_spellings(recorded)):
+            return
+    raise UnsupportedTableError(
+        f"writing to a table that lies in {reroot.folder} and says that it lies in {recorded}: "
+        "open it where it says, or register a copy whose metadata was rewritten",
+    )
+
+
+class NewFile:
+    """Bytes of a file at ``path``, a new name in the table's own spelling of its location.
+
+    Nothing is there before ``finish``, and never a file with half its bytes: on this machine it is
+    written beside its name and linked to it, a store shows an object once it is whole. Used as a
+    context, it is finished at the end of the block, or after an error removed.
+
+    Raises OperationalError (StorageError for stores) naming the path, also where a file of that
+    name is there already, and AccessDeniedError for a path outside of the storage's roots.
+    """
+
+    def __init__(self, storage: Storage, path: str) -> None:
+        if storage.confine is not None and not storage.confine.hold(path):
+            raise denied(path)
+        self.path, self._storage = path, storage
+        self.size = 0
+        self._local: OutputFile | None = None
+        self._stream: Any = None
+        if is_local(path):
+            place = local_spellings(path)[0]
+            try:
+                os.makedirs(os.path.dirname(place), exist_ok=True)
+            except OSError as error:
+                raise StorageError(path, f"cannot make its folder: {error.strerror}") from error
+            self._local = OutputFile(place)
+        else:
+            self._stream = self._of_store(self._open_stream)
+
+    def _open_stream(self) -> Any:
+        from pyarrow.fs import FileType
+
+        files, inner = self._storage.remote_files().filesystem(self.path)
+        if files.get_file_info(inner).type != FileType.NotFound:
+            raise StorageError(self.path, "a file of this name is there already")
+        return files.open_output_stream(inner)
+
+    def _of_store(self, function: Any) -> Any:
+        try:
+            return function()
+        except Error:
+            raise
+        except Exception as error:  # each store has its own
+            raise StorageError(self.path, f"cannot be written: {error}") from error
+
+    def write(self, data: Any) -> int:
+        """Write some more bytes."""
+        held = bytes(data)
+        if self._local is not None:
+            self._local.write(held)
+        elif self._stream is None:
+            raise OperationalError(f"cannot write {self.path}: the file is closed")
+        else:
+            self._of_store(lambda: self._stream.write(held))
+        self.size += len(held)
+        return len(held)
+
+    def finish(self) -> int:
+        """Let the file appear under its name; its length in bytes."""
+        if self._local is not None:
+            self._local.finish()
+        elif self._stream is not None:
+            stream = self._stream
+            self._of_store(stream.close)
+            self._stream = None
+        return self.size
+
+    def abandon(self) -> None:
+        """Leave nothing behind. Harmless when repeated, and after ``finish``."""
+        if self._local is not None:
+            self._local.abandon()
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            # A store keeps the parts of an upload that never ends: end it, and remove the object.
+            with suppress(Exception):
+                stream.close()
+            remove_file(self._storage, self.path)
+
+    def __enter__(self) -> NewFile:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.finish()
+        else:
+            self.abandon()
+
+
+def remove_file(storage: Storage, path: str) -> bool:
+    """Remove a file of the table; whether that went well. Never raises."""
+    try:
+        if storage.confine is not None and not storage.confine.hold(path):
+            return False
+        if is_local(path):
+            os.unlink(local_spellings(path)[0])
+            return True
+        files, inner = storage.remote_files().filesystem(path)
+        files.delete_file(inner)
+    except Exception:  # each store has its own, and what is left is an orphan at worst
+        return False
+    return True
