@@ -42,6 +42,10 @@ CONSTANT_OR_POSITIONAL: Final = (
     SNAPSHOT_ID,
 )
 METADATA_COLUMNS: Final = {column.name: column for column in CONSTANT_OR_POSITIONAL}
+RESERVED_NAMES: Final = frozenset(
+    {*METADATA_COLUMNS, *(each.name for each in CHANGE_COLUMNS), "_partition", "_change_ordinal",
+     "_commit_snapshot_id"}
+)  # fmt: skip
 METADATA_IDS: Final = frozenset({*(c.field_id for c in CONSTANT_OR_POSITIONAL), PARTITION_ID})
 
 

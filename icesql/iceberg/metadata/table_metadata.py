@@ -42,7 +42,12 @@ from icesql.iceberg.metadata.snapshot import (
     parse_snapshot_log,
 )
 from icesql.iceberg.metadata.sort_order import SortOrder, parse_sort_orders
-from icesql.iceberg.partitioning import PartitionSpec, parse_spec, parse_spec_fields
+from icesql.iceberg.partitioning import (
+    FIRST_FIELD_ID,
+    PartitionSpec,
+    parse_spec,
+    parse_spec_fields,
+)
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import NestedField, StructType
 
@@ -96,6 +101,21 @@ class TableMetadata(Struct, frozen=True, dict=True):
     statistics: tuple[StatisticsFile, ...] = ()
     next_row_id: int | None = None
     encryption_keys: tuple[Mapping[str, Any], ...] = ()
+    # The highest ids that any schema or spec ever gave away, as the file says them.
+    told_last_column_id: int | None = None
+    told_last_partition_id: int | None = None
+
+    @cached_property
+    def last_column_id(self) -> int:
+        """The highest id that a column ever had; new columns get higher ones."""
+        used = (max(each.field_by_id, default=0) for each in self.schemas.values())
+        return max(self.told_last_column_id or 0, *used)
+
+    @cached_property
+    def last_partition_id(self) -> int:
+        """The highest id that a partition field ever had, 999 without any."""
+        used = (each.field_id for spec in self.specs.values() for each in spec.fields)
+        return max(self.told_last_partition_id or 0, FIRST_FIELD_ID - 1, *used)
 
     @property
     def schema(self) -> Schema:
@@ -242,7 +262,16 @@ def _parse(node: Mapping[str, Any], path: str) -> TableMetadata:
         statistics=_statistics(node),
         next_row_id=optional_int(node, "next-row-id", "metadata"),
         encryption_keys=tuple(objects(node, "encryption-keys", "metadata")),
+        told_last_column_id=_for_writers(node, "last-column-id"),
+        told_last_partition_id=_for_writers(node, "last-partition-id"),
     )
+
+
+def _for_writers(node: Mapping[str, Any], key: str) -> int | None:
+    try:
+        return optional_int(node, key, "metadata", 32)
+    except Malformed:
+        return None  # no answer depends on it; a change of the metadata is refused
 
 
 def _location(text: str) -> str:

@@ -1,0 +1,424 @@
+"""Apply updates to the JSON of table metadata, as Java's ``TableMetadata.Builder`` does.
+
+The JSON rather than its parsed form is changed: what icesql does not know of a table stays in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from icesql.errors import CommitConflictError, ProgrammingError, UnsupportedTableError
+from icesql.iceberg.metadata.changes import updates as u
+from icesql.iceberg.metadata.changes.logs import next_metadata_log, next_snapshot_log
+from icesql.iceberg.metadata.json_fields import as_int, as_list, as_object, required_int
+from icesql.iceberg.metadata.json_writer import (
+    ref_json,
+    schema_json,
+    snapshot_json,
+    sort_order_json,
+    spec_fields_json,
+    spec_json,
+)
+from icesql.iceberg.metadata.schema_json import parse_schema
+from icesql.iceberg.metadata.snapshot import Snapshot, SnapshotRef
+from icesql.iceberg.metadata.sort_order import SortOrder, parse_sort_orders
+from icesql.iceberg.metadata.table_metadata import MAIN, NEWEST_FORMAT
+from icesql.iceberg.partitioning import FIRST_FIELD_ID, PartitionSpec, parse_spec
+from icesql.iceberg.schema import Schema
+from icesql.iceberg.schema_rules import check_schema, least_format
+
+# Java keeps these apart: they are asked for as properties and never stored as such.
+RESERVED_PROPERTIES: Final = frozenset(
+    {
+        "format-version", "uuid", "snapshot-count", "current-snapshot-id",
+        "current-snapshot-summary", "current-snapshot-timestamp-ms", "current-schema",
+        "default-partition-spec", "default-sort-order",
+    }
+)  # fmt: skip
+_DEFAULT_FORMAT: Final = 2
+_ORDER: Final = (
+    "format-version", "table-uuid", "location", "last-sequence-number", "last-updated-ms",
+    "last-column-id", "schema", "current-schema-id", "schemas", "partition-spec",
+    "default-spec-id", "partition-specs", "last-partition-id", "default-sort-order-id",
+    "sort-orders", "properties", "current-snapshot-id", "next-row-id", "encryption-keys", "refs",
+    "snapshots", "statistics", "partition-statistics", "snapshot-log", "metadata-log",
+)  # fmt: skip
+# What differs between two versions of which nothing was changed.
+_OF_EACH_VERSION: Final = ("last-updated-ms", "metadata-log")
+
+Document = dict[str, Any]
+
+
+def apply_updates(
+    base: Mapping[str, Any] | None,
+    updates: Sequence[u.Update],
+    *,
+    now_ms: int,
+    base_location: str | None = None,
+) -> Document:
+    """The JSON of the metadata that ``updates`` make of ``base``, in their order.
+
+    ``base`` is the parsed JSON of the current metadata file, which is not changed; None makes a
+    new table, whose format version is 2 unless the first update says otherwise. ``base_location``
+    is its file, which goes to the metadata log. The result is of ``now_ms`` (since 1970, UTC),
+    or of the last change of the base where the clock is behind it.
+
+    Raises CommitConflictError for a snapshot that was made from older metadata,
+    ProgrammingError for updates that do not fit together, UnsupportedTableError for encryption.
+    """
+    builder = _Builder(base, now_ms)
+    for update in updates:
+        builder.apply(update)
+    return builder.finished(base_location)
+
+
+def is_changed(base: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether two versions of a table differ in more than their time and their log."""
+
+    def content(document: Mapping[str, Any]) -> Mapping[str, Any]:
+        whole = _Builder(document, 0).finished(None)
+        return {key: value for key, value in whole.items() if key not in _OF_EACH_VERSION}
+
+    return content(base) != content(new)
+
+
+class _Builder:
+    """The JSON of one table while updates are applied to it."""
+
+    def __init__(self, base: Mapping[str, Any] | None, now_ms: int) -> None:
+        node = {} if base is None else dict(base)
+        self._node, self._is_new = node, base is None
+        self.version = _DEFAULT_FORMAT if base is None else required_int(node, "format-version", "")
+        if self.version > NEWEST_FORMAT or node.get("encryption-keys"):
+            raise UnsupportedTableError(
+                "changes of encrypted tables"
+                if node.get("encryption-keys")
+                else f"changes of format version {self.version}"
+            )
+        self._base_updated_ms = as_int(node.get("last-updated-ms", 0), "last-updated-ms")
+        self._now_ms = max(now_ms, self._base_updated_ms)
+        self._schemas = _listed(node, "schemas")
+        if not self._schemas and node.get("schema") is not None:
+            self._schemas = [{"schema-id": 0, **as_object(node["schema"], "schema")}]
+        self._schema_id = as_int(node.get("current-schema-id", 0), "current-schema-id")
+        self._specs = _listed(node, "partition-specs")
+        if not self._specs and node.get("partition-spec") is not None:
+            self._specs = [{"spec-id": 0, "fields": _with_ids(node["partition-spec"])}]
+        self._spec_id = as_int(node.get("default-spec-id", 0), "default-spec-id")
+        self._orders = _listed(node, "sort-orders") or [{"order-id": 0, "fields": []}]
+        self._order_id = as_int(node.get("default-sort-order-id", 0), "default-sort-order-id")
+        self._properties = dict(as_object(node.get("properties") or {}, "properties"))
+        self._snapshots = _listed(node, "snapshots")
+        self._known = {each["snapshot-id"]: each for each in self._snapshots}
+        current = node.get("current-snapshot-id")
+        self._refs = dict(as_object(node.get("refs") or {}, "refs"))
+        if current in self._known and MAIN not in self._refs:
+            self._refs[MAIN] = {"snapshot-id": current, "type": "branch"}
+        self._log = _listed(node, "snapshot-log")
+        self._statistics = _listed(node, "statistics")
+        self._partition_statistics = _listed(node, "partition-statistics")
+        self._added: dict[str, int] = {}
+        self._added_snapshots: dict[int, Snapshot] = {}
+        self._passed: set[int] = set()
+        self._has_removed = self._main_changed = False
+
+    # ------------------------------------------------------------------ updates
+
+    def apply(self, update: u.Update) -> None:
+        match update:
+            case u.AssignUuid(uuid):
+                known = self._node.get("table-uuid")
+                if known is not None and known.lower() != uuid.lower():
+                    raise ProgrammingError(f"the table has the uuid {known}; it cannot change")
+                self._node["table-uuid"] = uuid
+            case u.UpgradeFormatVersion(version):
+                self._upgrade(version)
+            case u.AddSchema(schema):
+                self._add_schema(schema)
+            case u.SetCurrentSchema(schema_id):
+                self._schema_id = self._one_of("schema", self._schemas, "schema-id", schema_id)
+            case u.AddPartitionSpec(spec):
+                self._add_spec(spec)
+            case u.SetDefaultSpec(spec_id):
+                self._spec_id = self._one_of("spec", self._specs, "spec-id", spec_id)
+            case u.AddSortOrder(order):
+                self._add_order(order)
+            case u.SetDefaultSortOrder(order_id):
+                self._order_id = self._one_of("order", self._orders, "order-id", order_id)
+            case u.SetLocation(location):
+                self._node["location"] = location.rstrip("/") or location
+            case u.SetProperties(properties):
+                reserved = RESERVED_PROPERTIES.intersection(properties)
+                if reserved:
+                    raise ProgrammingError(f"property {min(reserved)} is not one that can be set")
+                self._properties.update(properties)
+            case u.RemoveProperties(names):
+                for name in names:
+                    self._properties.pop(name, None)
+            case u.RemovePartitionSpecs(spec_ids):
+                self._specs = self._without(self._specs, "spec-id", spec_ids, self._spec_id)
+            case u.RemoveSchemas(schema_ids):
+                self._schemas = self._without(
+                    self._schemas, "schema-id", schema_ids, self._schema_id
+                )
+            case _:
+                self._apply_to_snapshots(update)
+
+    def _apply_to_snapshots(self, update: u.Update) -> None:
+        match update:
+            case u.AddSnapshot(snapshot):
+                self._add_snapshot(snapshot)
+            case u.SetSnapshotRef(name, ref):
+                self._set_ref(name, ref)
+            case u.RemoveSnapshotRef(name):
+                self._refs.pop(name, None)
+            case u.RemoveSnapshots(snapshot_ids):
+                self._remove_snapshots(set(snapshot_ids))
+            case u.SetStatistics(file):
+                self._statistics = [*_not_of(self._statistics, {file["snapshot-id"]}), dict(file)]
+            case u.RemoveStatistics(snapshot_id):
+                self._statistics = _not_of(self._statistics, {snapshot_id})
+            case u.SetPartitionStatistics(file):
+                others = _not_of(self._partition_statistics, {file["snapshot-id"]})
+                self._partition_statistics = [*others, dict(file)]
+            case u.RemovePartitionStatistics(snapshot_id):
+                self._partition_statistics = _not_of(self._partition_statistics, {snapshot_id})
+            case _:
+                raise TypeError(f"{update!r} is no update of table metadata")
+
+    def _upgrade(self, version: int) -> None:
+        if not 1 <= version <= NEWEST_FORMAT:
+            raise ProgrammingError(
+                f"format version {version} is not one of 1 to {NEWEST_FORMAT}, which icesql writes"
+            )
+        if not self._is_new and version < self.version:
+            raise ProgrammingError(
+                f"the table has format version {self.version}; it cannot go back to {version}"
+            )
+        if not self._is_new and version >= 3 > self.version:
+            self._node["next-row-id"] = 0
+        self.version = version
+
+    def _add_schema(self, schema: Schema) -> None:
+        check_schema(schema, self.version)
+        for each in self._schemas:
+            known = parse_schema(each)
+            if known.fields == schema.fields and set(known.identifier_field_ids) == set(
+                schema.identifier_field_ids
+            ):
+                self._added["schema"] = known.schema_id
+                return
+        schema_id = max((each.get("schema-id", 0) for each in self._schemas), default=-1) + 1
+        self._added["schema"] = schema_id
+        self._schemas.append({**schema_json(schema), "schema-id": schema_id})
+        highest = max(schema.field_by_id, default=0)
+        self._node["last-column-id"] = max(self._node.get("last-column-id", 0), highest)
+
+    def _add_spec(self, spec: PartitionSpec) -> None:
+        for each in self._specs:
+            known = parse_spec(each)
+            if _compatible(known, spec):
+                self._added["spec"] = known.spec_id
+                return
+        spec_id = max((each["spec-id"] for each in self._specs), default=-1) + 1
+        self._added["spec"] = spec_id
+        self._specs.append({**spec_json(spec), "spec-id": spec_id})
+
+    def _add_order(self, order: SortOrder) -> None:
+        if not order.fields:
+            self._added["order"] = 0
+            if not any(each["order-id"] == 0 for each in self._orders):
+                self._orders.insert(0, {"order-id": 0, "fields": []})
+            return
+        for known in parse_sort_orders(self._orders).values():
+            if known.fields == order.fields:
+                self._added["order"] = known.order_id
+                return
+        order_id = max(each["order-id"] for each in self._orders) + 1
+        self._added["order"] = order_id
+        self._orders.append({**sort_order_json(order), "order-id": order_id})
+
+    def _one_of(self, what: str, listed: Sequence[Document], key: str, given: int) -> int:
+        wanted = self._added.get(what) if given == u.LAST_ADDED else given
+        if wanted is None or not any(each.get(key, 0) == wanted for each in listed):
+            raise ProgrammingError(f"the table has no {what} {given}")
+        return wanted
+
+    def _without(
+        self, listed: list[Document], key: str, ids: Sequence[int], kept: int
+    ) -> list[Document]:
+        if kept in ids:
+            raise ProgrammingError(f"{key} {kept} is in use and cannot be removed")
+        return [each for each in listed if each.get(key, 0) not in ids]
+
+    # ------------------------------------------------------------------ snapshots
+
+    def _add_snapshot(self, snapshot: Snapshot) -> None:
+        if snapshot.snapshot_id in self._known:
+            raise CommitConflictError(f"the table has a snapshot {snapshot.snapshot_id} already")
+        last = self._node.get("last-sequence-number", 0)
+        if (
+            self.version > 1
+            and snapshot.sequence_number <= last
+            and snapshot.parent_snapshot_id is not None
+        ):
+            raise CommitConflictError(
+                f"sequence number {snapshot.sequence_number} is not above {last}, the table's last"
+            )
+        if self.version >= 3:
+            following = self._node.get("next-row-id", 0)
+            if snapshot.first_row_id is None or snapshot.added_rows is None:
+                raise ProgrammingError("a snapshot of format version 3 has row ids")
+            if snapshot.first_row_id < following:
+                raise CommitConflictError(
+                    f"row ids from {snapshot.first_row_id} on are taken up to {following}"
+                )
+            self._node["next-row-id"] = following + snapshot.added_rows
+        if self.version > 1:
+            self._node["last-sequence-number"] = max(last, snapshot.sequence_number)
+        made = snapshot_json(snapshot)
+        self._snapshots.append(made)
+        self._known[snapshot.snapshot_id] = made
+        self._added_snapshots[snapshot.snapshot_id] = snapshot
+
+    def _set_ref(self, name: str, ref: SnapshotRef) -> None:
+        if ref.snapshot_id == u.LAST_ADDED and self._added_snapshots:
+            ref = SnapshotRef(
+                [*self._added_snapshots][-1],
+                ref.kind,
+                ref.max_ref_age_ms,
+                ref.min_snapshots_to_keep,
+                ref.max_snapshot_age_ms,
+            )
+        if ref.snapshot_id not in self._known:
+            raise CommitConflictError(
+                f"cannot set {ref.kind} {name!r}: the table has no snapshot {ref.snapshot_id}"
+            )
+        if name == MAIN and ref.kind != "branch":
+            raise ProgrammingError("main is a branch and cannot be a tag")
+        known = self._refs.get(name)
+        self._refs[name] = ref_json(ref)
+        if name != MAIN or (known is not None and known["snapshot-id"] == ref.snapshot_id):
+            return
+        if known is not None and known["snapshot-id"] in self._added_snapshots:
+            self._passed.add(known["snapshot-id"])
+        added = self._added_snapshots.get(ref.snapshot_id)
+        when = self._now_ms if added is None else added.timestamp_ms
+        self._log = [*self._log, {"timestamp-ms": when, "snapshot-id": ref.snapshot_id}]
+        self._main_changed = True
+
+    def _remove_snapshots(self, ids: set[int]) -> None:
+        if not ids & self._known.keys():
+            return
+        self._snapshots = _not_of(self._snapshots, ids)
+        self._known = {key: each for key, each in self._known.items() if key not in ids}
+        self._refs = {k: each for k, each in self._refs.items() if each["snapshot-id"] not in ids}
+        self._statistics = _not_of(self._statistics, ids)
+        self._partition_statistics = _not_of(self._partition_statistics, ids)
+        self._has_removed = True
+
+    # ------------------------------------------------------------------ result
+
+    def finished(self, base_location: str | None) -> Document:
+        """The whole document, known keys in the order in which Java writes them."""
+        node, version = self._node, self.version
+        current = self._refs.get(MAIN, {}).get("snapshot-id")
+        if self._main_changed or self._has_removed:
+            self._log = next_snapshot_log(
+                self._log,
+                snapshots=self._known.keys(),
+                passed=self._passed - {current},
+                removed=self._has_removed,
+                current=current,
+                now_ms=self._now_ms,
+            )
+        for key in ("table-uuid", "location"):
+            if node.get(key) is None:
+                raise ProgrammingError(f"table metadata needs a {key}")
+        schema, spec = self._current_schema(), self._default_spec()
+        self._check_types(schema)
+        given = {
+            each["field-id"]
+            for one in map(spec_json, self._parsed_specs())
+            for each in one["fields"]
+        }
+        made: Document = {
+            **node,
+            "format-version": version,
+            "last-sequence-number": node.get("last-sequence-number", 0),
+            "last-updated-ms": self._now_ms,
+            "last-column-id": as_int(node.get("last-column-id", 0), "last-column-id", 32),
+            "current-schema-id": self._schema_id,
+            "schemas": self._schemas,
+            "default-spec-id": self._spec_id,
+            "partition-specs": self._specs,
+            "last-partition-id": max(node.get("last-partition-id", 0), FIRST_FIELD_ID - 1, *given),
+            "default-sort-order-id": self._order_id,
+            "sort-orders": self._orders,
+            "properties": self._properties,
+            "current-snapshot-id": (None if version >= 3 else -1) if current is None else current,
+            "refs": self._refs,
+            "snapshots": self._snapshots,
+            "statistics": self._statistics,
+            "partition-statistics": self._partition_statistics,
+            "snapshot-log": self._log,
+            "metadata-log": next_metadata_log(
+                _listed(node, "metadata-log"),
+                self._properties,
+                base_location,
+                self._base_updated_ms,
+            ),
+        }
+        for key in ("schema", "partition-spec", "next-row-id"):
+            made.pop(key, None)
+        if version == 1:
+            del made["last-sequence-number"]
+            made["schema"] = schema
+            made["partition-spec"] = spec_fields_json(spec.fields)
+        if version >= 3:
+            made["next-row-id"] = node.get("next-row-id", 0)
+        return {key: made[key] for key in (*_ORDER, *made) if key in made}
+
+    def _current_schema(self) -> Document:
+        for each in self._schemas:
+            if each.get("schema-id", 0) == self._schema_id:
+                return each
+        raise ProgrammingError(f"table metadata needs its current schema {self._schema_id}")
+
+    def _default_spec(self) -> PartitionSpec:
+        for each in self._parsed_specs():
+            if each.spec_id == self._spec_id:
+                return each
+        raise ProgrammingError(f"table metadata needs its default spec {self._spec_id}")
+
+    def _parsed_specs(self) -> list[PartitionSpec]:
+        return [parse_spec(each) for each in self._specs]
+
+    def _check_types(self, schema: Document) -> None:
+        if self._is_new or "schema" in self._added:
+            needed = least_format(parse_schema(schema))
+            if needed > self.version:
+                check_schema(parse_schema(schema), self.version)
+
+
+def _listed(node: Mapping[str, Any], key: str) -> list[Document]:
+    return [as_object(each, key) for each in as_list(node.get(key) or [], key)]
+
+
+def _with_ids(fields: Any) -> list[Document]:
+    listed = [as_object(each, "partition-spec") for each in as_list(fields, "partition-spec")]
+    return [{"field-id": FIRST_FIELD_ID + n, **each} for n, each in enumerate(listed)]
+
+
+def _not_of(listed: Sequence[Document], ids: set[int]) -> list[Document]:
+    return [each for each in listed if each.get("snapshot-id") not in ids]
+
+
+def _compatible(one: PartitionSpec, other: PartitionSpec) -> bool:
+    """Whether two specs have the same fields in the same order, whatever ids these have."""
+
+    def fields(spec: PartitionSpec) -> list[tuple[tuple[int, ...], str, str]]:
+        return [(each.source_ids, each.name, each.transform.lower()) for each in spec.fields]
+
+    return fields(one) == fields(other)

@@ -1,0 +1,150 @@
+"""Parts of table metadata as JSON: schemas, partition specs, sort orders, snapshots, refs.
+
+Source: Iceberg spec, "Appendix C"; Java ``SchemaParser``, ``SnapshotParser``.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from icesql.iceberg import types as t
+from icesql.iceberg.metadata.snapshot import Snapshot, SnapshotRef
+from icesql.iceberg.metadata.sort_order import SortField, SortOrder
+from icesql.iceberg.partitioning import PartitionField, PartitionSpec
+from icesql.iceberg.schema import Schema
+from icesql.iceberg.single_value_json import single_value_json
+
+
+def metadata_bytes(document: Mapping[str, Any], *, gzipped: bool = False) -> bytes:
+    """A metadata file of this JSON: UTF-8, no white space, integers of any size exact."""
+    try:
+        text = json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        data = text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair, which only an escape can hold
+        data = json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
+    return gzip.compress(data) if gzipped else data
+
+
+def schema_json(schema: Schema) -> dict[str, Any]:
+    """A schema with its id; ``identifier-field-ids`` only where there are any."""
+    node: dict[str, Any] = {"type": "struct", "schema-id": schema.schema_id}
+    if schema.identifier_field_ids:
+        node["identifier-field-ids"] = sorted(schema.identifier_field_ids)
+    return node | {"fields": [_field(each) for each in schema.fields]}
+
+
+def type_json(type: t.IcebergType) -> Any:
+    """A type, with the documentation and the defaults of the fields in it."""
+    match type:
+        case t.StructType(fields):
+            return {"type": "struct", "fields": [_field(each) for each in fields]}
+        case t.ListType():
+            return {
+                "type": "list",
+                "element-id": type.element_id,
+                "element": type_json(type.element),
+                "element-required": type.element_required,
+            }
+        case t.MapType():
+            return {
+                "type": "map",
+                "key-id": type.key_id,
+                "key": type_json(type.key),
+                "value-id": type.value_id,
+                "value": type_json(type.value),
+                "value-required": type.value_required,
+            }
+        case _:
+            return str(type)
+
+
+def _field(field: t.NestedField) -> dict[str, Any]:
+    node = {
+        "id": field.field_id,
+        "name": field.name,
+        "required": field.required,
+        "type": type_json(field.type),
+    }
+    if field.doc is not None:
+        node["doc"] = field.doc
+    if field.initial_default is not t.MISSING and field.initial_default is not None:
+        node["initial-default"] = single_value_json(field.type, field.initial_default)
+    if field.write_default is not t.MISSING and field.write_default is not None:
+        node["write-default"] = single_value_json(field.type, field.write_default)
+    return node
+
+
+def spec_json(spec: PartitionSpec) -> dict[str, Any]:
+    """A partition spec with its id."""
+    return {"spec-id": spec.spec_id, "fields": spec_fields_json(spec.fields)}
+
+
+def spec_fields_json(fields: Sequence[PartitionField]) -> list[dict[str, Any]]:
+    """The fields of a spec alone, as v1 metadata and the headers of manifests have them."""
+    return [
+        {
+            "name": each.name,
+            "transform": each.transform,
+            **_sources(each.source_ids),
+            "field-id": each.field_id,
+        }
+        for each in fields
+    ]
+
+
+def sort_order_json(order: SortOrder) -> dict[str, Any]:
+    """A sort order with its id."""
+    return {"order-id": order.order_id, "fields": [_sort_field(each) for each in order.fields]}
+
+
+def _sort_field(field: SortField) -> dict[str, Any]:
+    return {
+        "transform": field.transform,
+        **_sources(field.source_ids),
+        "direction": field.direction,
+        "null-order": field.null_order,
+    }
+
+
+def _sources(source_ids: Sequence[int]) -> dict[str, Any]:
+    # Transforms of one argument keep the old key, which every reader knows.
+    return {"source-id": source_ids[0]} if len(source_ids) == 1 else {"source-ids": [*source_ids]}
+
+
+def snapshot_json(snapshot: Snapshot) -> dict[str, Any]:
+    """A snapshot; only what is set, and the operation as the first key of its summary."""
+    node: dict[str, Any] = {}
+    if snapshot.sequence_number:
+        node["sequence-number"] = snapshot.sequence_number
+    node["snapshot-id"] = snapshot.snapshot_id
+    if snapshot.parent_snapshot_id is not None:
+        node["parent-snapshot-id"] = snapshot.parent_snapshot_id
+    node["timestamp-ms"] = snapshot.timestamp_ms
+    if snapshot.operation is not None:
+        node["summary"] = {"operation": snapshot.operation, **snapshot.summary}
+    if snapshot.manifest_list is not None:
+        node["manifest-list"] = snapshot.manifest_list
+    if snapshot.schema_id is not None:
+        node["schema-id"] = snapshot.schema_id
+    if snapshot.first_row_id is not None:
+        node["first-row-id"] = snapshot.first_row_id
+    if snapshot.added_rows is not None:
+        node["added-rows"] = snapshot.added_rows
+    if snapshot.key_id is not None:
+        node["key-id"] = snapshot.key_id
+    return node
+
+
+def ref_json(ref: SnapshotRef) -> dict[str, Any]:
+    """A branch or tag with those of its ages and counts that are set."""
+    node: dict[str, Any] = {"snapshot-id": ref.snapshot_id, "type": ref.kind}
+    if ref.max_ref_age_ms is not None:
+        node["max-ref-age-ms"] = ref.max_ref_age_ms
+    if ref.min_snapshots_to_keep is not None:
+        node["min-snapshots-to-keep"] = ref.min_snapshots_to_keep
+    if ref.max_snapshot_age_ms is not None:
+        node["max-snapshot-age-ms"] = ref.max_snapshot_age_ms
+    return node
