@@ -253,9 +253,10 @@ def _show(cursor: Cursor, options: argparse.Namespace, target: Target) -> None:
         gc.enable()
         count = target.take(cursor)
     if options.verbose:
-        from icesql.repl.render import row_line, scan_lines
+        from icesql.repl.render import row_line
+        from icesql.scan.report_text import scan_line
 
         if count is not None:
             say(row_line(count, cursor.elapsed))
-        for line in scan_lines(cursor.scan_reports):
-            say(line)
+        for report in cursor.scan_reports:
+            say(scan_line(report))

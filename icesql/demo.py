@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import icesql
 from icesql.errors import ProgrammingError
-from icesql.repl.render import Style, bytes_text, write_rows
+from icesql.repl.render import Style, write_rows
 from icesql.repl.terminal import Output, Writer
+from icesql.scan.report_text import bytes_text
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from icesql.query.pushdown.same import MarkSame
     from icesql.scan.plan import ScanPlan
     from icesql.scan.report import ScanReport
+    from icesql.scan.table_scan import TableScan
     from icesql.sql.statement import Copy, Explain, Query, Statement
 
 _CACHE_BYTES = 128 << 20
@@ -51,12 +52,16 @@ Parameters = Sequence[Any] | Mapping[str, Any] | None
 
 
 class Outcome(Struct, frozen=True):
-    """Outcome of one statement: result (if it has rows), scan reports, notes."""
+    """Outcome of one statement: result (if it has rows), scan reports, notes.
+
+    ``scans`` are the tables that it read, each at its snapshot.
+    """
 
     result: Result | None
     reports: tuple[ScanReport, ...] = ()
     notes: tuple[str, ...] = ()
     bound: BoundQuery | None = None
+    scans: tuple[TableScan, ...] = ()
 
 
 class Session:
@@ -154,9 +159,11 @@ class Session:
         if isinstance(statement, RowCount):
             from icesql.query.metadata_answers import answer_row_count
 
-            counted = answer_row_count(statement, self.names, query)
-            if counted is not None:
-                return Outcome(StaticResult([("count_star()", "bigint")], [(counted,)]))
+            answer = answer_row_count(statement, self.names, query)
+            if answer is not None:
+                scan, counted = answer
+                result = StaticResult([("count_star()", "bigint")], [(counted,)])
+                return Outcome(result, scans=(scan,))
             (statement,) = self._parse(statement.text)
         from icesql.sql import statement as kinds
 
@@ -253,7 +260,8 @@ class Session:
         answer = answer_from_metadata(bound, query) if bound.spark is None else None
         if answer is not None:
             columns = [(name, "bigint") for name in answer.names]
-            return Outcome(StaticResult(columns, [answer.row]), (), bound.notes, bound)
+            answered = StaticResult(columns, [answer.row])
+            return Outcome(answered, (), bound.notes, bound, bound.scans)
         from icesql.scan.limits import check_limits
         from icesql.scan.planner import plan
 
@@ -283,7 +291,7 @@ class Session:
             from icesql.engine.counted import CountedResult
 
             result = CountedResult(result, plans[0].counted)
-        return Outcome(result, tuple(each.report for each in plans), notes, bound)
+        return Outcome(result, tuple(each.report for each in plans), notes, bound, bound.scans)
 
     def _copy(self, statement: Copy, query: QueryContext) -> Outcome:
         from icesql.engine.writing import write
@@ -299,7 +307,8 @@ class Session:
             finally:
                 result.close()
         notes = (*outcome.notes, *result.notes)
-        return Outcome(StaticResult([("Count", "bigint")], [(count,)]), outcome.reports, notes)
+        counted = StaticResult([("Count", "bigint")], [(count,)])
+        return Outcome(counted, outcome.reports, notes, scans=outcome.scans)
 
     def _mark(self, query: QueryContext) -> MarkSame | None:
         """What compares a statement with the engine's own reading; see ``query.pushdown.same``."""
@@ -338,9 +347,9 @@ class Session:
             measured = measure(engine, bound, plans, query, bind_seconds)
         if statement.format == "engine":
             result = engine_plan(self.engines.named(choice.name), bound, plans, query)
-            return Outcome(result, tuple(each.report for each in plans), notes)
+            return Outcome(result, tuple(each.report for each in plans), notes, scans=bound.scans)
         result = explain(bound, plans, query, statement.format, choice, measured)
-        return Outcome(result, tuple(each.report for each in plans), notes)
+        return Outcome(result, tuple(each.report for each in plans), notes, scans=bound.scans)
 
     def close(self) -> None:
         """End open results, engines and catalogs, without waiting. Harmless when repeated."""

@@ -138,12 +138,12 @@ class Connection:
             return column_names(table, self._session.names)
 
     def commit(self) -> None:
-        """Does nothing: icesql reads, and every read is of a committed snapshot."""
+        """Does nothing: every statement is done for good when it ends."""
         self._session.check_open()
 
     def rollback(self) -> None:
-        """Not supported: icesql has no transactions."""
-        raise NotSupportedError("rollback() is not supported: icesql only reads")
+        """Does nothing, as connection pools expect: no transaction is ever open."""
+        self._session.check_open()
 
     def cancel(self) -> None:
         """Stop every statement of this connection, from any thread."""

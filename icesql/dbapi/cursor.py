@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from icesql.context import QueryContext
+from icesql.dbapi.arrow_rows import ArrowRows
+from icesql.dbapi.query_log import log_scans
 from icesql.dbapi.script import Script
 from icesql.errors import (
     InterfaceError,
@@ -22,11 +24,9 @@ from icesql.errors import (
 from icesql.storage.credentials import redact_urls
 
 if TYPE_CHECKING:
-    import pandas
-    import pyarrow as pa
-
     from icesql.context import Progress
     from icesql.dbapi.connection import Connection
+    from icesql.dbapi.table_snapshot import TableSnapshot
     from icesql.engine.protocol import Result, Sink
     from icesql.engine.result_schema import ResultType
     from icesql.file_format import FileFormat
@@ -38,10 +38,12 @@ Row = tuple[Any, ...]
 ColumnDescription = tuple[str, str, None, None, int | None, int | None, bool | None]
 
 
-class Cursor:
+class Cursor(ArrowRows):
     """PEP 249 cursor. Rows are tuples of Python values; see the README for what each type becomes.
 
-    A result is read once, either through ``fetch*`` or through ``arrow``, ``arrow_reader``, ``df``.
+    A result is read once: through ``fetch*``, or through ``arrow``, ``arrow_reader``,
+    ``fetch_record_batches``, ``df``, ``pl`` or whatever takes the Arrow PyCapsule interface, such
+    as ``pyarrow.table(cursor)`` and ``polars.DataFrame(cursor)``.
     Several threads may fetch: each row comes to one of them. ``cancel`` and ``close`` may come from
     any thread; whoever waits for rows gets QueryCancelledError or InterfaceError. What a result
     holds ends with its last row, with an error, and with the cursor.
@@ -59,6 +61,7 @@ class Cursor:
         self._process = os.getpid()
         self._closed = False
         self._sql = ""
+        self._query_id: str | None = None
         self._cancel = threading.Event()
         self._started = self._ended = 0.0
         # One statement at a time; nobody who fetches, cancels or closes waits for it.
@@ -101,8 +104,10 @@ class Cursor:
         """Run the next statement of a script."""
         self._release()
         self._cancel, self._started, self._sql = threading.Event(), started, script.sql
+        self._query_id = os.urandom(16).hex()
         with self._at_work():
             outcome = script.run(self._cancel, self.progress)
+        log_scans(self._query_id, outcome, time.perf_counter() - started)
         self._outcome, self._result = outcome, outcome.result
         if outcome.result is not None:
             self._ready = outcome.result.ready
@@ -145,39 +150,6 @@ class Cursor:
         with self._at_work():
             return self._rows().fetch(count)
 
-    # ------------------------------------------------------------------ Arrow
-
-    def arrow(self) -> pa.Table:
-        """All rows as an Arrow table."""
-        with self._at_work():
-            return self._rows().arrow_reader().read_all()
-
-    def arrow_reader(self) -> pa.RecordBatchReader:
-        """All rows as a stream of record batches; memory stays bounded.
-
-        The stream outlives this cursor and its connection, unless they are closed.
-        """
-        with self._at_work():
-            return self._rows().arrow_reader()
-
-    def df(self) -> pandas.DataFrame:
-        """All rows as a pandas DataFrame.
-
-        Sums of integers are int64 where they fit. Raises MissingExtraError without pandas,
-        DataError for values that pandas has none for.
-        """
-        try:
-            import pandas  # noqa: F401 - to report early that it is missing
-        except ImportError as error:
-            from icesql.errors import MissingExtraError
-
-            raise MissingExtraError("pandas", extra="pandas") from error
-        from icesql.dbapi.frames import data_frame
-
-        with self._at_work():
-            result = self._rows()
-            return data_frame(result.arrow_reader().read_all(), result.columns)
-
     # ------------------------------------------------------------------ facts
 
     @property
@@ -219,6 +191,25 @@ class Cursor:
         result = self._result
         count = result.row_count if result is not None else None
         return -1 if count is None else count
+
+    @property
+    def query_id(self) -> str | None:
+        """The id of the last statement in the log of icesql: 32 hexadecimal digits, fresh for each.
+
+        None before the first one.
+        """
+        return self._query_id
+
+    @property
+    def snapshots(self) -> dict[str, tuple[TableSnapshot, ...]]:
+        """Which snapshots the statement read, by the name of the table.
+
+        A table has several where the statement travels in time. With these ids in ``VERSION AS
+        OF`` the statement gives the same rows again.
+        """
+        from icesql.dbapi.table_snapshot import snapshots_of
+
+        return {} if self._outcome is None else snapshots_of(self._outcome.scans)
 
     @property
     def scan_reports(self) -> list[ScanReport]:
@@ -308,8 +299,14 @@ class Cursor:
             result.abandon()
 
     def __repr__(self) -> str:
-        state = "closed" if self.closed else "no result" if self._result is None else "a result"
-        return f"<icesql.Cursor: {state}>"
+        if self.closed:
+            return "<icesql.Cursor: closed>"
+        result = self._result
+        if result is None:
+            return "<icesql.Cursor: no result>"
+        columns = ", ".join(f"{each.name} {each.type.name}" for each in result.columns[:8])
+        more = ", …" if len(result.columns) > 8 else ""
+        return f"<icesql.Cursor: a result ({columns}{more})>"
 
     def __enter__(self) -> Cursor:
         return self

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from icesql.errors import DataError
 
 if TYPE_CHECKING:
     import pandas
+    import polars
     import pyarrow as pa
 
     from icesql.engine.result_schema import ResultColumn, ResultType
@@ -51,3 +53,30 @@ def data_frame(table: pa.Table, columns: Sequence[ResultColumn]) -> pandas.DataF
 
 def _has_union(declared: ResultType) -> bool:
     return declared.kind == "union" or any(_has_union(child) for _, child in declared.children)
+
+
+def polars_frame(
+    module: ModuleType, table: pa.Table, columns: Sequence[ResultColumn]
+) -> polars.DataFrame:
+    """The rows of ``table``, whose columns are ``columns``, as Polars (``module``) has them.
+
+    A hugeint (the sum of integers) is Int64 where all values fit, else Decimal(38, 0).
+    Raises DataError for values that Polars has none for.
+    """
+    import pyarrow as pa
+
+    for place, column in enumerate(columns):
+        if column.type.kind == "hugeint":
+            try:
+                made = table.column(place).cast(pa.int64())
+            except pa.ArrowInvalid:
+                continue
+            table = table.set_column(place, column.name, made)
+    try:
+        frame: polars.DataFrame = module.from_arrow(table)
+    except Exception as error:  # Polars has errors of several trees
+        raise DataError(
+            f"a value has no equal in Polars ({error}); CAST it to VARCHAR or read it through "
+            "arrow()"
+        ) from error
+    return frame

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from icesql.catalog.search_path import SearchPath
     from icesql.context import QueryContext
     from icesql.query.bound import BoundQuery
+    from icesql.scan.table_scan import TableScan
     from icesql.sql.parser.row_count import RowCount
     from icesql.sql.user_text import UserText
 
@@ -59,8 +60,12 @@ def with_counts(bound: BoundQuery) -> BoundQuery:
     return replace(bound, scans=(scan,))
 
 
-def answer_row_count(statement: RowCount, names: SearchPath, query: QueryContext) -> int | None:
-    """How many rows the table has; None where the files have to be read, or no table has the name.
+def answer_row_count(
+    statement: RowCount, names: SearchPath, query: QueryContext
+) -> tuple[TableScan, int] | None:
+    """The scan of the table and how many rows it has.
+
+    None where the files have to be read, and where no table has the name.
 
     Raises what else ``names.load`` and planning raise.
     """
@@ -76,7 +81,9 @@ def answer_row_count(statement: RowCount, names: SearchPath, query: QueryContext
         return None  # the parser knows where in the SQL it is
     selected = select_snapshot(table, None, query)
     schema = selected.schema
-    return count_rows(TableScan(table, selected.snapshot, schema, schema, ref=selected.ref), query)
+    scan = TableScan(table, selected.snapshot, schema, schema, ref=selected.ref)
+    count = count_rows(scan, query)
+    return None if count is None else (scan, count)
 
 
 def _counts(bound: BoundQuery) -> tuple[str, ...] | None:

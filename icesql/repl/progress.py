@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import TextIO
 
 from icesql.context import Progress
-from icesql.repl.render import bytes_text
 from icesql.repl.terminal import spelled_out, styled
+from icesql.scan.report_text import bytes_text
 
 _QUIET_SECONDS = 0.5  # an answer that comes at once needs no progress line
 _BETWEEN_SECONDS = 0.1

@@ -12,15 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct
 
 from icesql.interval import Interval
 from icesql.repl.terminal import Writer, styled
-
-if TYPE_CHECKING:
-    from icesql.scan.report import ScanReport
 
 Row = Sequence[Any]
 
@@ -284,16 +281,6 @@ LAYOUTS: Final[Mapping[str, Callable[[Writer, Sequence[str], Iterable[Row], Styl
 # ------------------------------------------------------------------ lines beside a result
 
 
-def bytes_text(count: int) -> str:
-    """A size with a binary unit and three figures, such as ``1.53 MB``."""
-    size = float(count)
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1024:
-            return f"{size:.0f} B" if unit == "B" else f"{size:.3g} {unit}"
-        size /= 1024
-    return f"{size:.3g} TB"
-
-
 def row_line(count: int, seconds: float | None) -> str:
     """How many rows there were and, if wanted, how long they took."""
     rows = "1 row" if count == 1 else f"{count:,} rows"
@@ -303,26 +290,3 @@ def row_line(count: int, seconds: float | None) -> str:
 def seconds_text(seconds: float) -> str:
     """A duration as people say it: ``12 ms``, ``1.25 s``."""
     return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.2f} s"
-
-
-def scan_lines(reports: Iterable[ScanReport]) -> list[str]:
-    """What each scan kept of what there was, one line a scan.
-
-    Files are those of the manifests that were read; bytes are those of the columns needed.
-    """
-    lines = []
-    for report in reports:
-        manifests = report.scanned_data_manifests + report.scanned_delete_manifests
-        all_manifests = report.total_data_manifests + report.total_delete_manifests
-        files = report.distinct_data_files
-        parts = [
-            f"{report.table_name}: manifests {manifests}/{all_manifests}",
-            f"files {files}/{files + report.skipped_data_files}",
-            bytes_text(report.projected_bytes),
-        ]
-        if report.distinct_delete_files:
-            parts.insert(2, f"delete files {report.distinct_delete_files}")
-        if report.limit_reached:
-            parts.append("stopped by LIMIT")
-        lines.append(" · ".join(parts))
-    return lines

@@ -27,9 +27,10 @@ from icesql.repl.commands import (
 )
 from icesql.repl.completer import Names, SqlCompleter
 from icesql.repl.progress import ProgressLine
-from icesql.repl.render import Style, row_line, scan_lines
+from icesql.repl.render import Style, row_line
 from icesql.repl.results import TEXT_FORMATS, format_for, save, show
 from icesql.repl.terminal import Output, one_line, spelled_out
+from icesql.scan.report_text import scan_line
 from icesql.storage.credentials import redact_urls
 
 if TYPE_CHECKING:
@@ -158,8 +159,8 @@ class Shell:
             clear()
             self._say(f"written to {one_line(path)}")
         self._say(row_line(count, cursor.elapsed if self._timing else None))
-        for line in scan_lines(cursor.scan_reports):
-            self._say(line)
+        for report in cursor.scan_reports:
+            self._say(scan_line(report))
 
     def _save(self, cursor: Cursor, path: str) -> int:
         from icesql.storage.output_file import OutputFile

@@ -58,10 +58,15 @@ def test_type_constructors_make_values() -> None:
 # ------------------------------------------------------------------ connection
 
 
-def test_commit_does_nothing_and_rollback_is_not_supported(connection: Any) -> None:
+def test_commit_and_rollback_are_harmless(connection: Any) -> None:
+    cursor = connection.execute(QUERY)
     connection.commit()
-    with pytest.raises(icesql.NotSupportedError):
-        connection.rollback()
+    connection.rollback()
+    assert cursor.fetchall()
+    connection.close()
+    for call in (connection.commit, connection.rollback):
+        with pytest.raises(icesql.InterfaceError):
+            call()
 
 
 def test_exceptions_are_attributes_of_the_connection(connection: Any) -> None:

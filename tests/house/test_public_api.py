@@ -41,7 +41,13 @@ def _surface() -> Iterator[str]:
 
 
 def _members(owner: str, value: type) -> Iterator[str]:
-    for name, member in sorted(vars(value).items()):
+    inherited = {
+        name: member
+        for base in reversed(value.__mro__)
+        if base.__module__.startswith("icesql.")
+        for name, member in vars(base).items()
+    }
+    for name, member in sorted(inherited.items()):
         if name.startswith("_"):
             continue
         if isinstance(member, property):

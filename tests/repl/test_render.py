@@ -14,13 +14,13 @@ from icesql.engine.values import Timestamp
 from icesql.repl.render import (
     ROWS_MEASURED,
     Style,
-    bytes_text,
     display_width,
     json_of,
     row_line,
     text_of,
     write_rows,
 )
+from icesql.scan.report_text import bytes_text
 
 
 def written(

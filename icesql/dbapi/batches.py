@@ -1,0 +1,29 @@
+"""A stream of record batches, cut anew into batches of one size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+
+def in_batches_of(rows: int, reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    """The rows of ``reader`` in batches of ``rows``, the last one shorter; at most one is held."""
+    return pa.RecordBatchReader.from_batches(reader.schema, _cut(rows, reader))
+
+
+def _cut(rows: int, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    waiting: list[pa.RecordBatch] = []
+    count = 0
+    with reader:
+        for batch in reader:
+            while count + batch.num_rows >= rows:
+                taken = rows - count
+                waiting.append(batch.slice(0, taken))
+                yield pa.concat_batches(waiting)
+                batch, waiting, count = batch.slice(taken), [], 0
+            if batch.num_rows:
+                waiting.append(batch)
+                count += batch.num_rows
+        if waiting:
+            yield pa.concat_batches(waiting)

@@ -1,0 +1,50 @@
+"""TableSnapshot: which state of a table a statement read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from icesql.scan.table_scan import TableScan
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class TableSnapshot(Struct, frozen=True):
+    """``id`` is None for a table that has no snapshot yet.
+
+    ``ref`` is the branch or tag that led there, None for an id or a time. ``committed_at`` is in
+    UTC, None without a snapshot and for times that datetime cannot hold.
+    """
+
+    id: int | None
+    ref: str | None
+    committed_at: datetime | None
+
+
+def snapshots_of(scans: Iterable[TableScan]) -> dict[str, tuple[TableSnapshot, ...]]:
+    """The snapshots of each table by its name, in the order of the statement, each once."""
+    found: dict[str, tuple[TableSnapshot, ...]] = {}
+    for scan in scans:
+        if scan.rows is not None:  # of a statement such as SHOW, not of a table
+            continue
+        snapshot = scan.snapshot
+        if snapshot is None:
+            read = TableSnapshot(None, scan.ref, None)
+        else:
+            read = TableSnapshot(snapshot.snapshot_id, scan.ref, _instant(snapshot.timestamp_ms))
+        known = found.get(scan.table.name, ())
+        if read not in known:
+            found[scan.table.name] = (*known, read)
+    return found
+
+
+def _instant(milliseconds: int) -> datetime | None:
+    try:
+        return _EPOCH + timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return None

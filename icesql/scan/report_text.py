@@ -1,0 +1,38 @@
+"""What a scan kept of what there was, in one line for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from icesql.scan.report import ScanReport
+
+
+def scan_line(report: ScanReport) -> str:
+    """Manifests and files read, each of all; files are those of the manifests that were read.
+
+    Bytes are those of the columns needed.
+    """
+    manifests = report.scanned_data_manifests + report.scanned_delete_manifests
+    all_manifests = report.total_data_manifests + report.total_delete_manifests
+    files = report.distinct_data_files
+    parts = [
+        f"{report.table_name}: manifests {manifests}/{all_manifests}",
+        f"files {files}/{files + report.skipped_data_files}",
+        bytes_text(report.projected_bytes),
+    ]
+    if report.distinct_delete_files:
+        parts.insert(2, f"delete files {report.distinct_delete_files}")
+    if report.limit_reached:
+        parts.append("stopped by LIMIT")
+    return " · ".join(parts)
+
+
+def bytes_text(count: int) -> str:
+    """A size with a binary unit and three figures, such as ``1.53 MB``."""
+    size = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1024:
+            return f"{size:.0f} B" if unit == "B" else f"{size:.3g} {unit}"
+        size /= 1024
+    return f"{size:.3g} TB"
