@@ -8,22 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from icesql.errors import CommitConflictError, ProgrammingError, UnsupportedTableError
+from icesql.errors import ProgrammingError, UnsupportedTableError
 from icesql.iceberg.metadata.changes import updates as u
-from icesql.iceberg.metadata.changes.logs import next_metadata_log, next_snapshot_log
+from icesql.iceberg.metadata.changes.logs import next_metadata_log
+from icesql.iceberg.metadata.changes.snapshots import Document, SnapshotChanges, listed
 from icesql.iceberg.metadata.json_fields import as_int, as_list, as_object, required_int
 from icesql.iceberg.metadata.json_writer import (
-    ref_json,
     schema_json,
-    snapshot_json,
     sort_order_json,
     spec_fields_json,
     spec_json,
 )
 from icesql.iceberg.metadata.schema_json import parse_schema
-from icesql.iceberg.metadata.snapshot import Snapshot, SnapshotRef
 from icesql.iceberg.metadata.sort_order import SortOrder, parse_sort_orders
-from icesql.iceberg.metadata.table_metadata import MAIN, NEWEST_FORMAT
+from icesql.iceberg.metadata.table_metadata import NEWEST_FORMAT
 from icesql.iceberg.partitioning import FIRST_FIELD_ID, PartitionSpec, parse_spec
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.schema_rules import check_schema, least_format
@@ -46,8 +44,6 @@ _ORDER: Final = (
 )  # fmt: skip
 # What differs between two versions of which nothing was changed.
 _OF_EACH_VERSION: Final = ("last-updated-ms", "metadata-log")
-
-Document = dict[str, Any]
 
 
 def apply_updates(
@@ -98,30 +94,19 @@ class _Builder:
             )
         self._base_updated_ms = as_int(node.get("last-updated-ms", 0), "last-updated-ms")
         self._now_ms = max(now_ms, self._base_updated_ms)
-        self._schemas = _listed(node, "schemas")
+        self._schemas = listed(node, "schemas")
         if not self._schemas and node.get("schema") is not None:
             self._schemas = [{"schema-id": 0, **as_object(node["schema"], "schema")}]
         self._schema_id = as_int(node.get("current-schema-id", 0), "current-schema-id")
-        self._specs = _listed(node, "partition-specs")
+        self._specs = listed(node, "partition-specs")
         if not self._specs and node.get("partition-spec") is not None:
             self._specs = [{"spec-id": 0, "fields": _with_ids(node["partition-spec"])}]
         self._spec_id = as_int(node.get("default-spec-id", 0), "default-spec-id")
-        self._orders = _listed(node, "sort-orders") or [{"order-id": 0, "fields": []}]
+        self._orders = listed(node, "sort-orders") or [{"order-id": 0, "fields": []}]
         self._order_id = as_int(node.get("default-sort-order-id", 0), "default-sort-order-id")
         self._properties = dict(as_object(node.get("properties") or {}, "properties"))
-        self._snapshots = _listed(node, "snapshots")
-        self._known = {each["snapshot-id"]: each for each in self._snapshots}
-        current = node.get("current-snapshot-id")
-        self._refs = dict(as_object(node.get("refs") or {}, "refs"))
-        if current in self._known and MAIN not in self._refs:
-            self._refs[MAIN] = {"snapshot-id": current, "type": "branch"}
-        self._log = _listed(node, "snapshot-log")
-        self._statistics = _listed(node, "statistics")
-        self._partition_statistics = _listed(node, "partition-statistics")
+        self._snapshots = SnapshotChanges(node, self._now_ms)
         self._added: dict[str, int] = {}
-        self._added_snapshots: dict[int, Snapshot] = {}
-        self._passed: set[int] = set()
-        self._has_removed = self._main_changed = False
 
     # ------------------------------------------------------------------ updates
 
@@ -163,29 +148,7 @@ class _Builder:
                     self._schemas, "schema-id", schema_ids, self._schema_id
                 )
             case _:
-                self._apply_to_snapshots(update)
-
-    def _apply_to_snapshots(self, update: u.Update) -> None:
-        match update:
-            case u.AddSnapshot(snapshot):
-                self._add_snapshot(snapshot)
-            case u.SetSnapshotRef(name, ref):
-                self._set_ref(name, ref)
-            case u.RemoveSnapshotRef(name):
-                self._refs.pop(name, None)
-            case u.RemoveSnapshots(snapshot_ids):
-                self._remove_snapshots(set(snapshot_ids))
-            case u.SetStatistics(file):
-                self._statistics = [*_not_of(self._statistics, {file["snapshot-id"]}), dict(file)]
-            case u.RemoveStatistics(snapshot_id):
-                self._statistics = _not_of(self._statistics, {snapshot_id})
-            case u.SetPartitionStatistics(file):
-                others = _not_of(self._partition_statistics, {file["snapshot-id"]})
-                self._partition_statistics = [*others, dict(file)]
-            case u.RemovePartitionStatistics(snapshot_id):
-                self._partition_statistics = _not_of(self._partition_statistics, {snapshot_id})
-            case _:
-                raise TypeError(f"{update!r} is no update of table metadata")
+                self._snapshots.apply(update, self.version)
 
     def _upgrade(self, version: int) -> None:
         if not 1 <= version <= NEWEST_FORMAT:
@@ -197,7 +160,7 @@ class _Builder:
                 f"the table has format version {self.version}; it cannot go back to {version}"
             )
         if not self._is_new and version >= 3 > self.version:
-            self._node["next-row-id"] = 0
+            self._snapshots.next_row_id = 0
         self.version = version
 
     def _add_schema(self, schema: Schema) -> None:
@@ -252,87 +215,11 @@ class _Builder:
             raise ProgrammingError(f"{key} {kept} is in use and cannot be removed")
         return [each for each in listed if each.get(key, 0) not in ids]
 
-    # ------------------------------------------------------------------ snapshots
-
-    def _add_snapshot(self, snapshot: Snapshot) -> None:
-        if snapshot.snapshot_id in self._known:
-            raise CommitConflictError(f"the table has a snapshot {snapshot.snapshot_id} already")
-        last = self._node.get("last-sequence-number", 0)
-        if (
-            self.version > 1
-            and snapshot.sequence_number <= last
-            and snapshot.parent_snapshot_id is not None
-        ):
-            raise CommitConflictError(
-                f"sequence number {snapshot.sequence_number} is not above {last}, the table's last"
-            )
-        if self.version >= 3:
-            following = self._node.get("next-row-id", 0)
-            if snapshot.first_row_id is None or snapshot.added_rows is None:
-                raise ProgrammingError("a snapshot of format version 3 has row ids")
-            if snapshot.first_row_id < following:
-                raise CommitConflictError(
-                    f"row ids from {snapshot.first_row_id} on are taken up to {following}"
-                )
-            self._node["next-row-id"] = following + snapshot.added_rows
-        if self.version > 1:
-            self._node["last-sequence-number"] = max(last, snapshot.sequence_number)
-        made = snapshot_json(snapshot)
-        self._snapshots.append(made)
-        self._known[snapshot.snapshot_id] = made
-        self._added_snapshots[snapshot.snapshot_id] = snapshot
-
-    def _set_ref(self, name: str, ref: SnapshotRef) -> None:
-        if ref.snapshot_id == u.LAST_ADDED and self._added_snapshots:
-            ref = SnapshotRef(
-                [*self._added_snapshots][-1],
-                ref.kind,
-                ref.max_ref_age_ms,
-                ref.min_snapshots_to_keep,
-                ref.max_snapshot_age_ms,
-            )
-        if ref.snapshot_id not in self._known:
-            raise CommitConflictError(
-                f"cannot set {ref.kind} {name!r}: the table has no snapshot {ref.snapshot_id}"
-            )
-        if name == MAIN and ref.kind != "branch":
-            raise ProgrammingError("main is a branch and cannot be a tag")
-        known = self._refs.get(name)
-        self._refs[name] = ref_json(ref)
-        if name != MAIN or (known is not None and known["snapshot-id"] == ref.snapshot_id):
-            return
-        if known is not None and known["snapshot-id"] in self._added_snapshots:
-            self._passed.add(known["snapshot-id"])
-        added = self._added_snapshots.get(ref.snapshot_id)
-        when = self._now_ms if added is None else added.timestamp_ms
-        self._log = [*self._log, {"timestamp-ms": when, "snapshot-id": ref.snapshot_id}]
-        self._main_changed = True
-
-    def _remove_snapshots(self, ids: set[int]) -> None:
-        if not ids & self._known.keys():
-            return
-        self._snapshots = _not_of(self._snapshots, ids)
-        self._known = {key: each for key, each in self._known.items() if key not in ids}
-        self._refs = {k: each for k, each in self._refs.items() if each["snapshot-id"] not in ids}
-        self._statistics = _not_of(self._statistics, ids)
-        self._partition_statistics = _not_of(self._partition_statistics, ids)
-        self._has_removed = True
-
     # ------------------------------------------------------------------ result
 
     def finished(self, base_location: str | None) -> Document:
         """The whole document, known keys in the order in which Java writes them."""
         node, version = self._node, self.version
-        current = self._refs.get(MAIN, {}).get("snapshot-id")
-        if self._main_changed or self._has_removed:
-            self._log = next_snapshot_log(
-                self._log,
-                snapshots=self._known.keys(),
-                passed=self._passed - {current},
-                removed=self._has_removed,
-                current=current,
-                now_ms=self._now_ms,
-            )
         for key in ("table-uuid", "location"):
             if node.get(key) is None:
                 raise ProgrammingError(f"table metadata needs a {key}")
@@ -346,7 +233,7 @@ class _Builder:
         made: Document = {
             **node,
             "format-version": version,
-            "last-sequence-number": node.get("last-sequence-number", 0),
+            "last-sequence-number": self._snapshots.last_sequence_number,
             "last-updated-ms": self._now_ms,
             "last-column-id": as_int(node.get("last-column-id", 0), "last-column-id", 32),
             "current-schema-id": self._schema_id,
@@ -357,14 +244,9 @@ class _Builder:
             "default-sort-order-id": self._order_id,
             "sort-orders": self._orders,
             "properties": self._properties,
-            "current-snapshot-id": (None if version >= 3 else -1) if current is None else current,
-            "refs": self._refs,
-            "snapshots": self._snapshots,
-            "statistics": self._statistics,
-            "partition-statistics": self._partition_statistics,
-            "snapshot-log": self._log,
+            **self._snapshots.finished(version),
             "metadata-log": next_metadata_log(
-                _listed(node, "metadata-log"),
+                listed(node, "metadata-log"),
                 self._properties,
                 base_location,
                 self._base_updated_ms,
@@ -377,7 +259,7 @@ class _Builder:
             made["schema"] = schema
             made["partition-spec"] = spec_fields_json(spec.fields)
         if version >= 3:
-            made["next-row-id"] = node.get("next-row-id", 0)
+            made["next-row-id"] = self._snapshots.next_row_id
         return {key: made[key] for key in (*_ORDER, *made) if key in made}
 
     def _current_schema(self) -> Document:
@@ -402,17 +284,9 @@ class _Builder:
                 check_schema(parse_schema(schema), self.version)
 
 
-def _listed(node: Mapping[str, Any], key: str) -> list[Document]:
-    return [as_object(each, key) for each in as_list(node.get(key) or [], key)]
-
-
 def _with_ids(fields: Any) -> list[Document]:
     listed = [as_object(each, "partition-spec") for each in as_list(fields, "partition-spec")]
     return [{"field-id": FIRST_FIELD_ID + n, **each} for n, each in enumerate(listed)]
-
-
-def _not_of(listed: Sequence[Document], ids: set[int]) -> list[Document]:
-    return [each for each in listed if each.get("snapshot-id") not in ids]
 
 
 def _compatible(one: PartitionSpec, other: PartitionSpec) -> bool:

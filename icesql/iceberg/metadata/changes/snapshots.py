@@ -1,0 +1,141 @@
+"""The snapshots, refs and statistics of a table while updates are applied to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from icesql.errors import CommitConflictError, ProgrammingError
+from icesql.iceberg.metadata.changes import updates as u
+from icesql.iceberg.metadata.changes.logs import next_snapshot_log
+from icesql.iceberg.metadata.json_fields import as_list, as_object
+from icesql.iceberg.metadata.json_writer import ref_json, snapshot_json
+from icesql.iceberg.metadata.snapshot import Snapshot, SnapshotRef
+from icesql.iceberg.metadata.table_metadata import MAIN
+
+Document = dict[str, Any]
+
+
+def listed(node: Mapping[str, Any], key: str) -> list[Document]:
+    """The objects of an array, none when the key is absent or null. Raises Malformed."""
+    return [as_object(each, key) for each in as_list(node.get(key) or [], key)]
+
+
+class SnapshotChanges:
+    """What the JSON of a table says about its snapshots, changed by updates."""
+
+    def __init__(self, node: Mapping[str, Any], now_ms: int) -> None:
+        self._now_ms = now_ms
+        self.last_sequence_number: int = node.get("last-sequence-number", 0)
+        self.next_row_id: int = node.get("next-row-id") or 0
+        self._snapshots = listed(node, "snapshots")
+        self._known = {each["snapshot-id"]: each for each in self._snapshots}
+        current = node.get("current-snapshot-id")
+        self._refs = dict(as_object(node.get("refs") or {}, "refs"))
+        if current in self._known and MAIN not in self._refs:
+            self._refs[MAIN] = {"snapshot-id": current, "type": "branch"}
+        self._log = listed(node, "snapshot-log")
+        self._statistics = listed(node, "statistics")
+        self._partition_statistics = listed(node, "partition-statistics")
+        self._added: dict[int, Snapshot] = {}
+        self._passed: set[int] = set()
+        self._has_removed = self._main_changed = False
+
+    def apply(self, update: u.Update, version: int) -> None:
+        """Apply one update to a table of a format version."""
+        match update:
+            case u.AddSnapshot(snapshot):
+                self._add(snapshot, version)
+            case u.SetSnapshotRef(name, ref):
+                self._set_ref(name, ref)
+            case u.RemoveSnapshotRef(name):
+                self._refs.pop(name, None)
+            case u.RemoveSnapshots(snapshot_ids):
+                self._remove(set(snapshot_ids))
+            case u.SetStatistics(file):
+                self._statistics = [*_not_of(self._statistics, {file["snapshot-id"]}), dict(file)]
+            case u.RemoveStatistics(snapshot_id):
+                self._statistics = _not_of(self._statistics, {snapshot_id})
+            case u.SetPartitionStatistics(file):
+                others = _not_of(self._partition_statistics, {file["snapshot-id"]})
+                self._partition_statistics = [*others, dict(file)]
+            case u.RemovePartitionStatistics(snapshot_id):
+                self._partition_statistics = _not_of(self._partition_statistics, {snapshot_id})
+            case _:
+                raise TypeError(f"{update!r} is no update of table metadata")
+
+    def finished(self, version: int) -> Document:
+        """The fields of the document that this is about, but for the sequence number."""
+        current = self._refs.get(MAIN, {}).get("snapshot-id")
+        if self._main_changed or self._has_removed:
+            self._log = next_snapshot_log(
+                self._log,
+                snapshots=self._known.keys(),
+                passed=self._passed - {current},
+                removed=self._has_removed,
+                current=current,
+                now_ms=self._now_ms,
+            )
+        return {
+            "current-snapshot-id": (None if version >= 3 else -1) if current is None else current,
+            "refs": self._refs,
+            "snapshots": self._snapshots,
+            "statistics": self._statistics,
+            "partition-statistics": self._partition_statistics,
+            "snapshot-log": self._log,
+        }
+
+    def _add(self, snapshot: Snapshot, version: int) -> None:
+        if snapshot.snapshot_id in self._known:
+            raise CommitConflictError(f"the table has a snapshot {snapshot.snapshot_id} already")
+        last = self.last_sequence_number
+        has_parent = snapshot.parent_snapshot_id is not None
+        if version > 1 and snapshot.sequence_number <= last and has_parent:
+            raise CommitConflictError(
+                f"sequence number {snapshot.sequence_number} is not above {last}, the table's last"
+            )
+        if version >= 3:
+            if snapshot.first_row_id is None or snapshot.added_rows is None:
+                raise ProgrammingError("a snapshot of format version 3 has row ids")
+            if snapshot.first_row_id < self.next_row_id:
+                raise CommitConflictError(
+                    f"row ids from {snapshot.first_row_id} on are taken up to {self.next_row_id}"
+                )
+            self.next_row_id = snapshot.first_row_id + snapshot.added_rows
+        self.last_sequence_number = max(last, snapshot.sequence_number)
+        made = snapshot_json(snapshot)
+        self._snapshots.append(made)
+        self._known[snapshot.snapshot_id] = made
+        self._added[snapshot.snapshot_id] = snapshot
+
+    def _set_ref(self, name: str, ref: SnapshotRef) -> None:
+        if ref.snapshot_id not in self._known:
+            raise CommitConflictError(
+                f"cannot set {ref.kind} {name!r}: the table has no snapshot {ref.snapshot_id}"
+            )
+        if name == MAIN and ref.kind != "branch":
+            raise ProgrammingError("main is a branch and cannot be a tag")
+        known = self._refs.get(name)
+        self._refs[name] = ref_json(ref)
+        if name != MAIN or (known is not None and known["snapshot-id"] == ref.snapshot_id):
+            return
+        if known is not None and known["snapshot-id"] in self._added:
+            self._passed.add(known["snapshot-id"])
+        added = self._added.get(ref.snapshot_id)
+        when = self._now_ms if added is None else added.timestamp_ms
+        self._log = [*self._log, {"timestamp-ms": when, "snapshot-id": ref.snapshot_id}]
+        self._main_changed = True
+
+    def _remove(self, ids: set[int]) -> None:
+        if not ids & self._known.keys():
+            return
+        self._snapshots = _not_of(self._snapshots, ids)
+        self._known = {key: each for key, each in self._known.items() if key not in ids}
+        self._refs = {k: each for k, each in self._refs.items() if each["snapshot-id"] not in ids}
+        self._statistics = _not_of(self._statistics, ids)
+        self._partition_statistics = _not_of(self._partition_statistics, ids)
+        self._has_removed = True
+
+
+def _not_of(those: Sequence[Document], ids: set[int]) -> list[Document]:
+    return [each for each in those if each.get("snapshot-id") not in ids]
