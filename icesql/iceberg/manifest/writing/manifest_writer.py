@@ -1,0 +1,177 @@
+"""Write a manifest: the bytes of its file, and what a manifest list says about it.
+
+Source: Iceberg spec, "Manifests"; Java ``ManifestWriter``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from icesql.iceberg import types as t
+from icesql.iceberg.decimals import unscaled
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.iceberg.manifest.entries import ADDED, DELETED, EXISTING
+from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
+from icesql.iceberg.manifest.partition_values import UNSTORED
+from icesql.iceberg.manifest.writing.avro_schemas import decimal_bytes, entry_schema
+from icesql.iceberg.manifest.writing.container import avro_bytes
+from icesql.iceberg.manifest.writing.entry import ManifestEntry
+from icesql.iceberg.manifest.writing.field_summaries import field_summaries
+from icesql.iceberg.metadata.json_writer import schema_json, spec_fields_json
+from icesql.iceberg.partitioning import PartitionSpec, partition_types
+from icesql.iceberg.schema import Schema
+
+# A number that the commit gives to a manifest when it knows it.
+UNASSIGNED: Final = -1
+# What Java writes as the length of a block in v1, which no reader uses.
+_BLOCK_SIZE: Final = 64 << 20
+
+
+class ManifestForm(Struct, frozen=True):
+    """What all manifests of one spec and content in a commit have in common.
+
+    ``schema`` has the source columns of ``spec``; ``codec`` is Avro's name for the compression.
+    """
+
+    format_version: int
+    spec: PartitionSpec
+    schema: Schema
+    content: ManifestContent = ManifestContent.DATA
+    codec: str = "deflate"
+
+
+def write_manifest(
+    entries: Sequence[ManifestEntry], form: ManifestForm, *, path: str, snapshot_id: int
+) -> tuple[bytes, ManifestFile]:
+    """A manifest of at least one entry for ``path``, which snapshot ``snapshot_id`` adds.
+
+    Its sequence numbers are UNASSIGNED; the lowest is, too, unless a live entry says its own.
+    """
+    version, spec = form.format_version, form.spec
+    types = partition_types(spec, form.schema)
+    fields = entry_schema(version, spec, types)
+    names = [each["name"] for each in _partition_fields(fields)]
+    convert = [_stored(type) for type in types]
+    header = {
+        "schema": _text(schema_json(form.schema)),
+        "partition-spec": _text(spec_fields_json(spec.fields)),
+        "partition-spec-id": str(spec.spec_id),
+        "format-version": str(version),
+    }
+    if version > 1:
+        header["content"] = form.content.name.lower()
+    records = (_record(each, version, names, convert) for each in entries)
+    data = avro_bytes(fields, records, header, form.codec)
+    return data, _described(entries, form, types, path, len(data), snapshot_id)
+
+
+def _described(
+    entries: Sequence[ManifestEntry],
+    form: ManifestForm,
+    types: Sequence[t.IcebergType],
+    path: str,
+    length: int,
+    snapshot_id: int,
+) -> ManifestFile:
+    files, rows = [0, 0, 0], [0, 0, 0]
+    for each in entries:
+        files[each.status] += 1
+        rows[each.status] += each.file.record_count
+    told = [each.sequence_number for each in entries if each.is_live]
+    explicit = [number for number in told if number is not None]
+    return ManifestFile(
+        path,
+        manifest_length=length,
+        partition_spec_id=form.spec.spec_id,
+        content=form.content,
+        sequence_number=UNASSIGNED,
+        min_sequence_number=min(explicit, default=UNASSIGNED),
+        added_snapshot_id=snapshot_id,
+        added_files_count=files[ADDED],
+        existing_files_count=files[EXISTING],
+        deleted_files_count=files[DELETED],
+        added_rows_count=rows[ADDED],
+        existing_rows_count=rows[EXISTING],
+        deleted_rows_count=rows[DELETED],
+        partitions=field_summaries((each.file.partition for each in entries), types),
+    )
+
+
+def _partition_fields(schema: Any) -> list[Any]:
+    data_file = next(each for each in schema["fields"] if each["name"] == "data_file")
+    partition = next(each for each in data_file["type"]["fields"] if each["name"] == "partition")
+    fields: list[Any] = partition["type"]["fields"]
+    return fields
+
+
+def _text(node: Any) -> str:
+    return json.dumps(node, separators=(",", ":"))
+
+
+# ------------------------------------------------------------------ records
+
+Convert = Callable[[Any], Any]
+
+
+def _stored(type: t.IcebergType) -> Convert:
+    """What turns a partition value into what Avro stores."""
+    if isinstance(type, t.DecimalType):
+        size, scale = decimal_bytes(type.precision), type.scale
+        return lambda value: unscaled(value, scale).to_bytes(size, "big", signed=True)
+    return lambda value: value
+
+
+def _record(
+    entry: ManifestEntry, version: int, names: Sequence[str], convert: Sequence[Convert]
+) -> dict[str, Any]:
+    record: dict[str, Any] = {"status": entry.status, "snapshot_id": entry.snapshot_id}
+    if version > 1:
+        record["sequence_number"] = entry.sequence_number
+        record["file_sequence_number"] = entry.file_sequence_number
+    file = entry.file
+    partition = {
+        name: None if value is None or value is UNSTORED else to_avro(value)
+        for name, to_avro, value in zip(names, convert, file.partition, strict=True)
+    }
+    is_data = file.content is FileContent.DATA
+    record["data_file"] = {
+        "content": int(file.content),
+        "file_path": file.path,
+        "file_format": file.file_format,
+        "partition": partition,
+        "record_count": file.record_count,
+        "file_size_in_bytes": file.file_size_in_bytes,
+        "block_size_in_bytes": _BLOCK_SIZE,
+        **_metrics(file),
+        "key_metadata": file.key_metadata,
+        "split_offsets": None if file.split_offsets is None else [*file.split_offsets],
+        "equality_ids": None if file.equality_ids is None else [*file.equality_ids],
+        "sort_order_id": file.sort_order_id if is_data else None,
+        # A new file counts its rows from where the commit places it.
+        "first_row_id": file.first_row_id if is_data and entry.status != ADDED else None,
+        "referenced_data_file": file.referenced_data_file,
+        "content_offset": file.content_offset,
+        "content_size_in_bytes": file.content_size_in_bytes,
+    }
+    return record
+
+
+def _metrics(file: DataFile) -> dict[str, Any]:
+    return {
+        "column_sizes": _pairs(file.column_sizes),
+        "value_counts": _pairs(file.value_counts),
+        "null_value_counts": _pairs(file.null_value_counts),
+        "nan_value_counts": _pairs(file.nan_value_counts),
+        "lower_bounds": _pairs(file.lower_bounds),
+        "upper_bounds": _pairs(file.upper_bounds),
+    }
+
+
+def _pairs(values: Mapping[int, Any] | None) -> list[dict[str, Any]] | None:
+    if values is None:
+        return None
+    return [{"key": key, "value": value} for key, value in values.items()]
