@@ -125,6 +125,7 @@ class Settings(Struct, frozen=True):
     delete_memory_limit: int = 1 << 30
     spark_threshold: int = 32 << 30
     prune: bool = True
+    run_time_filters: bool = True
     verify: str = "normal"
     cache: bool = True
     cache_directory: str | None = None
@@ -237,6 +238,7 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "delete_memory_limit": parse_bytes,
     "spark_threshold": parse_bytes,
     "prune": _parse_flag,
+    "run_time_filters": _parse_flag,
     "verify": _one_of("normal", "full"),
     "cache": _parse_flag,
     "cache_directory": _optional(str),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from icesql.context import QueryContext
     from icesql.engine.engines import EngineChoice
     from icesql.engine.protocol import Engine, PlannedResult
-    from icesql.query.bound import BoundQuery, PushedConjunct
+    from icesql.query.bound import BoundQuery, KeyEdge, PushedConjunct
     from icesql.scan.plan import ScanPlan
     from icesql.scan.table_scan import TableScan
 
@@ -90,13 +90,14 @@ def explain(
     query: QueryContext,
     output_format: str,
     engine: EngineChoice,
+    keys: Sequence[KeyEdge] = (),
     measured: Measured | None = None,
 ) -> StaticResult:
     """The rows of EXPLAIN: lines of "text", or one document of type "json".
 
     See ``describe``. Secrets in addresses are masked.
     """
-    described = describe(bound, plans, query, engine=engine, measured=measured)
+    described = describe(bound, plans, query, engine=engine, keys=keys, measured=measured)
     if output_format == "json":
         document = json.dumps(described, indent=2, ensure_ascii=False)
         return StaticResult([("plan", "json")], [(redact_urls(document),)])
@@ -133,11 +134,13 @@ def describe(
     query: QueryContext,
     *,
     engine: EngineChoice,
+    keys: Sequence[KeyEdge] = (),
     measured: Measured | None = None,
 ) -> dict[str, Any]:
     """The facts that EXPLAIN prints, as JSON values, with those that EXPLAIN ANALYZE ``measured``.
 
     ``plans`` are the plans of the scans of ``bound``, in order, made with ``explain`` set.
+    ``keys`` are the run-time filters, which are known where the query was ``measured``.
     ``scans`` are in order; ``conditions`` are those that belong to no single scan.
     """
     others = [
@@ -147,7 +150,9 @@ def describe(
     ]
     described: dict[str, Any] = {
         "scans": [
-            _described_scan(index, plan, bound, query, engine) for index, plan in enumerate(plans)
+            _described_scan(index, plan, bound, query, engine)
+            | {"run_time_filters": _run_time_filters(index, keys, plans, measured is not None)}
+            for index, plan in enumerate(plans)
         ],
         "conditions": others,
         "verify": query.settings.verify,
@@ -207,6 +212,24 @@ def _described_scan(
     }
 
 
+def _run_time_filters(
+    index: int, keys: Sequence[KeyEdge], plans: Sequence[ScanPlan], known: bool
+) -> list[dict[str, Any]]:
+    """The filters of a scan that come from reading another scan first."""
+    return [
+        {
+            "column": edge.target_name,
+            "source": edge.source,
+            "source_table": plans[edge.source].scan.table.name,
+            "source_column": edge.source_name,
+            "condition": edge.text,
+            "known": known,
+        }
+        for edge in keys
+        if edge.target == index
+    ]
+
+
 def _condition(pushed: PushedConjunct, scan: TableScan) -> dict[str, Any]:
     predicate = pushed.predicate
     text = None if predicate is None else render_predicate(predicate, scan.schema)
@@ -245,6 +268,10 @@ def _scan_lines(scan: Mapping[str, Any]) -> Iterator[str]:
     yield f"  filter: {scan['filter']}"
     for condition in scan["conditions"]:
         yield f"    {_condition_line(condition)}"
+    for each in scan["run_time_filters"]:
+        known = "part of the filter" if each["known"] else "known when run"
+        keys = f"scan {each['source']}: {each['source_table']}.{each['source_column']}"
+        yield f"  run-time filter: {known}: {each['column']} has to be among {keys}"
     if scan["limit"] is not None:
         stopped = " (planning stopped early)" if scan["limit_reached"] else ""
         yield f"  limit: {scan['limit']} rows{stopped}"

@@ -273,6 +273,10 @@ class Session:
             from icesql.read.verification import verify
 
             notes += verify(plans, query)
+        if bound.edges:
+            from icesql.engine.run_time.narrowing import expected, narrowed
+
+            plans = [*narrowed(expected(bound, plans), plans, query)]
         choice = _choice(bound, plans, query)
         if choice.name == "spark" and statement.spark is not None and bound.spark is None:
             from icesql.query.bind import bind
@@ -317,6 +321,7 @@ class Session:
         return lambda tree, text, start: self.engines.mark_same(tree, text, start, query)
 
     def _explain(self, statement: Explain, query: QueryContext) -> Outcome:
+        from icesql.engine.run_time.narrowing import expected, narrowed
         from icesql.explain import engine_plan, explain, measure
         from icesql.query.bind import bind
         from icesql.query.metadata_answers import with_counts
@@ -342,13 +347,15 @@ class Session:
             if statement.analyze or statement.format == "engine":
                 raise
             notes += (f"not allowed to run: {error}",)
+        keys = expected(bound, plans)
         if statement.analyze:
+            plans = [*narrowed(keys, plans, query)]
             engine = self.engines.named(choice.name)
             measured = measure(engine, bound, plans, query, bind_seconds)
         if statement.format == "engine":
             result = engine_plan(self.engines.named(choice.name), bound, plans, query)
             return Outcome(result, tuple(each.report for each in plans), notes, scans=bound.scans)
-        result = explain(bound, plans, query, statement.format, choice, measured)
+        result = explain(bound, plans, query, statement.format, choice, keys, measured)
         return Outcome(result, tuple(each.report for each in plans), notes, scans=bound.scans)
 
     def close(self) -> None:

@@ -147,7 +147,7 @@ def test_a_query_without_tables_says_so() -> None:
 
 def test_json_says_the_same_as_an_object(explained: Explained) -> None:
     bound, plans = explained("SELECT amount FROM sales WHERE amount < 3")
-    result = explain(bound, plans, QueryContext(), "json", LOCAL, MEASURED)
+    result = explain(bound, plans, QueryContext(), "json", LOCAL, measured=MEASURED)
     ((text,),) = result.fetch(None)
     found = json.loads(text)
     expected = described(bound, plans, MEASURED)

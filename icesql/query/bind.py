@@ -24,11 +24,15 @@ from icesql.scan.table_scan import TableScan
 from icesql.sql.positions import unsupported
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sqlglot import exp
 
     from icesql.catalog.search_path import SearchPath
     from icesql.catalog.table import Table
     from icesql.context import QueryContext
+    from icesql.query.bound import KeyEdge
+    from icesql.query.names import SelectScope
     from icesql.query.snapshot_selection import SelectedSnapshot
     from icesql.sql.change_range import ChangeRange
     from icesql.sql.statement import Query, TableReference
@@ -100,8 +104,9 @@ def bind(
         tree, scopes, tuple(scans), query, marked=marked, spark=conditions, told=told
     )
     projected = bind_columns(tree, scopes, filtered, edits)
+    edges = _edges(scopes, filtered, query, None if mark is None else marked)
     if spark is not None:
-        projected = spark.checked(projected)
+        projected, edges = spark.checked(projected), ()
     if statement.about == "DESCRIBE":
         projected = tuple(replace(scan, limit=0) for scan in projected)
     return BoundQuery(
@@ -117,7 +122,23 @@ def bind(
         user_text=statement.user_text and statement.user_text.with_edits(edits).named(),
         about=statement.about,
         only_text=statement.only_text,
+        edges=edges,
     )
+
+
+def _edges(
+    scopes: Sequence[SelectScope],
+    scans: Sequence[TableScan],
+    query: QueryContext,
+    marked: bool | None,
+) -> tuple[KeyEdge, ...]:
+    """Between which scans keys may become filters. ``marked`` is None where every part may be."""
+    settings = query.settings
+    if len(scans) < 2 or marked is False or not (settings.prune and settings.run_time_filters):
+        return ()
+    from icesql.query.run_time.edges import key_edges
+
+    return key_edges(scopes, scans, marked=bool(marked))
 
 
 def _changes(

@@ -56,6 +56,23 @@ class FileScan(Struct, frozen=True):
     folders: frozenset[str]
 
 
+class KeyEdge(Struct, frozen=True):
+    """A column of the scan ``target`` whose values have to be among those of one of ``source``.
+
+    Rows of ``target`` with any other value, or NULL, change no answer. Columns are top-level ones,
+    by their ids and names, of types whose equal values are equal in bounds; ``text`` is the
+    condition.
+    """
+
+    source: int
+    source_id: int
+    source_name: str
+    target: int
+    target_id: int
+    target_name: str
+    text: str
+
+
 class BoundQuery(Struct, frozen=True):
     """A query tree over ``"__scan_<i>"`` tables and one TableScan for each of them, in order.
 
@@ -68,6 +85,7 @@ class BoundQuery(Struct, frozen=True):
     it in the tree's place; None for other spellings.
     ``about`` is SUMMARIZE or DESCRIBE where the result is about the rows; DESCRIBE reads nothing.
     ``only_text`` is what only ``user_text`` can run, "" for nothing.
+    ``edges`` say which scan's keys limit which other scan.
     ``notes`` say how travelled tables were resolved.
     """
 
@@ -85,3 +103,4 @@ class BoundQuery(Struct, frozen=True):
     # What an engine noted of this query, which is asked again and again; None for all others.
     found_before: dict[Any, Any] | None = None
     only_text: str = ""
+    edges: tuple[KeyEdge, ...] = ()

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from sqlglot import exp
 
 from icesql.errors import AmbiguousColumnError
+from icesql.iceberg import types as t
 from icesql.iceberg.metadata_columns import METADATA_COLUMNS
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import NestedField
@@ -28,6 +29,7 @@ class FromItem(Struct, eq=False):
     ``scan`` is the index of an Iceberg scan, ``query`` the SELECT or set operation of a derived
     table or CTE. ``join`` is the join that brings it in, None for the first item.
     ``plain`` is False inside parentheses, pivots and samples, where nothing may be pushed.
+    ``plain_columns`` are those of a scan that have no children, so that no dot follows them.
     ``filter_join`` is the SEMI or ANTI join on whose right side the item is, maybe in parentheses.
     """
 
@@ -39,6 +41,7 @@ class FromItem(Struct, eq=False):
     columns: frozenset[str] | None = None
     plain: bool = True
     filter_join: exp.Join | None = None
+    plain_columns: frozenset[str] = frozenset()
 
     @property
     def is_filter_only(self) -> bool:
@@ -120,6 +123,7 @@ def meaning_of(column: exp.Column, scope: SelectScope) -> Meaning:
     """What a column of ``scope`` refers to; no items when nothing that is known has it."""
     parts = tuple(part.name for part in column.parts)
     certain = True
+    child_of_none: Meaning | None = None
     for each in scope.around():
         visible = each.items
         if each is scope and any(item.is_filter_only for item in visible):
@@ -141,9 +145,13 @@ def meaning_of(column: exp.Column, scope: SelectScope) -> Meaning:
         # refuses; an unknown item matters to names of the SELECTs around this one alone.
         found = [item for item in visible if item.has(parts[0])]
         if found:
-            return Meaning(tuple(found), parts, certain)
+            meaning = Meaning(tuple(found), parts, certain)
+            if len(parts) == 1 or not all(parts[0].lower() in i.plain_columns for i in found):
+                return meaning
+            # A table of that name around this SELECT is meant, if there is one.
+            child_of_none = child_of_none or meaning
         certain = certain and all(item.columns is not None for item in visible)
-    return Meaning((), parts, certain)
+    return child_of_none or Meaning((), parts, certain)
 
 
 def _joins_around(column: exp.Column) -> list[exp.Join]:
@@ -255,15 +263,22 @@ class _Builder(Struct):
             case exp.Table():
                 index = scan_index(node)
                 columns: frozenset[str] | None = None
-                query = None
+                query, primitive = None, frozenset[str]()
                 if index is not None:
-                    columns = frozenset(each.name.lower() for each in self.schemas[index].fields)
+                    fields = self.schemas[index].fields
+                    columns = frozenset(each.name.lower() for each in fields)
+                    primitive = frozenset(
+                        each.name.lower() for each in fields if _is_primitive(each.type)
+                    )
                 else:
                     query = _cte(node)
                     columns = self.outputs.get(id(query)) if query is not None else None
                 if renamed or node.args.get("pivots"):
                     columns = None
-                yield FromItem(name, node, join, index, query, columns, plain and not renamed)
+                plain = plain and not renamed
+                yield FromItem(
+                    name, node, join, index, query, columns, plain, plain_columns=primitive
+                )
             case exp.Subquery() if isinstance(node.this, exp.Select | exp.SetOperation):
                 columns = None if changed or renamed else self.outputs.get(id(node.this))
                 modified = any(node.args.get(each) for each in node.arg_types if each not in _BARE)
@@ -299,6 +314,10 @@ class _Builder(Struct):
 
 
 _BARE = ("this", "alias")
+
+
+def _is_primitive(kind: t.IcebergType) -> bool:
+    return isinstance(kind, t.PrimitiveType) and not isinstance(kind, t.VariantType | t.UnknownType)
 
 
 def _filter_join(item: exp.Expr) -> exp.Join | None:

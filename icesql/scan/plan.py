@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
@@ -64,8 +64,10 @@ class ScanPlan(Struct, frozen=True, dict=True):
     ``files`` are whole files in the order of the manifests. ``skipped`` is empty unless the scan is
     one to explain. ``counted`` is what ``files_counted`` files that are not read add to each output
     of the query, () if there are none. ``metadata`` has the rows of a metadata table, which has no
-    files. ``changes`` say what to compare; ``files`` are then all that are read for it. ``tasks``,
-    ``report`` and ``projected_bytes`` are worked out on first use.
+    files. ``rows_read`` is the Arrow table of all rows, columns named ``c<field id>``, where they
+    were read to learn the keys that limit another scan. ``changes`` say what to compare; ``files``
+    are then all that are read for it. ``tasks``, ``report`` and ``projected_bytes`` are worked out
+    on first use.
     """
 
     scan: TableScan
@@ -80,6 +82,7 @@ class ScanPlan(Struct, frozen=True, dict=True):
     counted: tuple[int, ...] = ()
     files_counted: int = 0
     metadata: MetadataRows | None = None
+    rows_read: Any = None
     changes: ChangePlan | None = None
 
     @cached_property

@@ -158,6 +158,8 @@ class LocalResult:
         self._run(lambda: self._bind(folders, groups))
 
     def _groups(self, plan: ScanPlan, *, arrow_only: bool) -> tuple[FileGroup, ...]:
+        if plan.rows_read is not None:
+            return ()
         if not arrow_only:
             return group_files(plan.files, plan.context, self._query.settings, stores=True)
         reason = "DuckDB could not read the files"
@@ -173,6 +175,7 @@ class LocalResult:
         for index, (plan, own) in enumerate(zip(self._plans, groups, strict=True)):
             confirmed = builder.confirm(plan.context, own)
             used.extend(group.name for group in confirmed for _ in group.tasks)
+            used.extend(grouping.ARROW for _ in plan.files if plan.rows_read is not None)
             found = builder.of_plan(index, plan, own, confirmed)
             for name, source in found.registered.items():
                 with_relations()

@@ -107,7 +107,7 @@ def may_be_pushed(tree: exp.Expr, scopes: Sequence[SelectScope]) -> bool:
         or asks_for_extremes(tree)
         or any(
             scope.select.args.get("where") is not None
-            or any(join.args.get("on") is not None for join in _joins(scope))
+            or any(join.args.get("on") or join.args.get("using") for join in _joins(scope))
             for scope in scopes
         )
     )

@@ -31,6 +31,7 @@ _DESCRIPTIONS: Final = {
     "delete_memory_limit": "memory for delete files in bytes",
     "spark_threshold": "bytes to read above which engine = auto uses Spark",
     "prune": "off: read every file, to check that pruning loses no row",
+    "run_time_filters": "off: the keys of a small table limit no other table of the query",
     "verify": "how thoroughly files are checked: normal or full",
     "cache": "off: keep nothing of object stores on disk when a connection ends",
     "cache_directory": "where files of object stores are kept",

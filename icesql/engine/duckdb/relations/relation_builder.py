@@ -172,6 +172,8 @@ class RelationBuilder:
         """The rows of a plan: of a table, a metadata table, or changes."""
         if plan.metadata is not None:
             return self.metadata(index, plan.metadata, plan.context)
+        if plan.rows_read is not None:
+            return stream_relation(plan.scan.projection, f"__stream_{index}", plan.rows_read)
         if plan.changes is not None:
             return self.changes(index, plan, plan.changes, groups)
         return self.relation(index, plan.context, confirmed, plan.scan.limit)

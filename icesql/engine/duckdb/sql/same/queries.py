@@ -19,6 +19,7 @@ from icesql.engine.duckdb.sql.same.expressions import (
     flat_conjunction,
 )
 from icesql.engine.duckdb.sql.same.gathered import chain_of, without_gathered
+from icesql.engine.duckdb.sql.same.subqueries import same_around_subquery
 from icesql.query.names import nested_queries
 from icesql.query.pushdown.same import mark_same
 from icesql.sql.positions import first_offset
@@ -261,7 +262,9 @@ class _Marker:
                 if conjunction(inner) or chain_of(inner):
                     stack.append((inner, found["children"][0]))
                     continue
-            if self._same(node, found):
+            if same_around_subquery(node, found, self._same):
+                mark_same(node)
+            elif self._same(node, found):
                 mark_same(node)
                 while isinstance(node, exp.Not | exp.Paren):
                     node = node.this

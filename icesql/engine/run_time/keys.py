@@ -1,0 +1,73 @@
+"""The rows of a small scan, and the filter that its keys are for another scan."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icesql.engine.duckdb.arrow_stream import TaskStream
+from icesql.iceberg import types as t
+from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, Leaf, Operation, Predicate, Term
+from icesql.iceberg.schema import Schema
+from icesql.read.deletes.delete_relations import DeleteRelations
+
+if TYPE_CHECKING:
+    from icesql.context import QueryContext
+    from icesql.query.bound import KeyEdge
+    from icesql.scan.plan import ScanPlan
+
+# More keys than this are a range: a longer list takes more to look through than it leaves out.
+MOST_KEYS: Final = 1_000
+_INTEGERS: Final[dict[type[t.IcebergType], int]] = {t.IntegerType: 32, t.LongType: 64}
+
+
+def read_rows(plan: ScanPlan, query: QueryContext) -> pa.Table:
+    """The live rows that satisfy the scan's filter; columns are called ``c<field id>``.
+
+    Raises CorruptFileError, StorageError and QueryCancelledError.
+    """
+    relations = None
+    if plan.has_deletes:
+        relations = DeleteRelations(plan.context, plan.files, query)
+    threads = query.settings.threads or os.cpu_count() or 1
+    stream = TaskStream(plan.files, plan.context, query, relations=relations, threads=threads)
+    try:
+        return stream.table()
+    finally:
+        stream.stop()
+
+
+def keys_filter(edge: KeyEdge, rows: pa.Table, schema: Schema) -> Predicate | None:
+    """What the target's column is, given the keys among ``rows``; None if they say nothing.
+
+    ``schema`` is that of the target. A NULL key equals nothing.
+    """
+    column = pc.drop_null(pc.unique(rows[f"c{edge.source_id}"].combine_chunks()))
+    kind = schema.field_by_id[edge.target_id].type
+    term = Term(edge.target_id, edge.target_name)
+    keys = [each for each in _values(column) if _fits(each, kind)]
+    if not keys:
+        return ALWAYS_FALSE
+    if len(keys) == 1:
+        return Leaf(Operation.EQ, term, keys[0])
+    if len(keys) <= MOST_KEYS:
+        return Leaf(Operation.IN, term, frozenset(keys))
+    low, high = Leaf(Operation.GT_EQ, term, min(keys)), Leaf(Operation.LT_EQ, term, max(keys))
+    return low & high
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """The values in the internal form of ``iceberg.types``."""
+    if pa.types.is_date32(column.type):
+        column = column.view(pa.int32())
+    elif pa.types.is_temporal(column.type):
+        column = column.view(pa.int64())
+    return list(column.to_pylist())
+
+
+def _fits(value: Any, kind: t.IcebergType) -> bool:
+    bits = _INTEGERS.get(type(kind))
+    return bits is None or -(1 << (bits - 1)) <= value < 1 << (bits - 1)

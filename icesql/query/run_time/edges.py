@@ -1,0 +1,256 @@
+"""Which column of a scan has to be among the values of a column of another scan.
+
+``fact JOIN dim ON fact.k = dim.k``, ``k IN (SELECT k FROM dim …)``, ``k = (SELECT …)`` and
+``EXISTS (SELECT 1 FROM dim WHERE dim.k = fact.k)``: rows of ``fact`` whose key ``dim`` does not
+have are left out by the query in any case. An edge is found only where leaving them out of the scan
+already cannot change the answer: where push-down may filter the scan, so never on the side that an
+outer join preserves, and never for NOT IN and anti joins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from sqlglot import exp
+
+from icesql.iceberg import types as t
+from icesql.query.bound import KeyEdge
+from icesql.query.names import FromItem, SelectScope, find_column, meaning_of
+from icesql.query.pushdown.column_access import resolver
+from icesql.query.pushdown.joins import OuterJoins
+from icesql.query.pushdown.plain_select import has_only
+from icesql.query.pushdown.push_down import conjuncts
+from icesql.query.pushdown.same import is_same
+from icesql.query.short_sql import short_sql
+
+if TYPE_CHECKING:
+    from icesql.iceberg.types import NestedField
+    from icesql.scan.table_scan import TableScan
+
+# Types whose equal values are equal in SQL and in bounds: no NaN, no zeros of two signs.
+_COMPARABLE: Final = (
+    t.IntegerType, t.LongType, t.DateType, t.TimeType, t.TimestampType, t.TimestamptzType,
+    t.TimestampNanoType, t.TimestamptzNanoType, t.DecimalType, t.StringType,
+)  # fmt: skip
+_WHOLE: Final = (t.IntegerType, t.LongType)
+# EXISTS of these is true if a row comes out of FROM and WHERE; without GROUP BY an aggregate
+# always gives one.
+_EXISTS_PARTS: Final = frozenset(
+    {"kind", "hint", "expressions", "operation_modifiers", "from_", "where", "joins", "distinct"}
+)
+_MOST_EDGES: Final = 200
+
+Targets = Sequence[tuple[FromItem, bool]]
+
+
+def key_edges(
+    scopes: Sequence[SelectScope], scans: Sequence[TableScan], *, marked: bool
+) -> tuple[KeyEdge, ...]:
+    """The edges of a query; ``scopes`` and ``marked`` as for ``push_down``."""
+    finder = _Finder(scans, {id(scope.select): scope for scope in scopes}, marked)
+    found: dict[KeyEdge, None] = {}
+    for scope in scopes:
+        for edge in finder.edges(scope):
+            found.setdefault(edge)
+            if len(found) == _MOST_EDGES:
+                return tuple(found)
+    return tuple(found)
+
+
+class _Place(Struct, frozen=True):
+    """A top-level column of a scan."""
+
+    scan: int
+    column: t.NestedField
+
+
+class _Finder(Struct):
+    scans: Sequence[TableScan]
+    scope_of: dict[int, SelectScope]
+    marked: bool
+
+    def edges(self, scope: SelectScope) -> Iterator[KeyEdge]:
+        """The edges that the conditions of one SELECT give."""
+        outer = OuterJoins(scope)
+        if outer.opaque or not self._is_read_alike(scope.select):
+            return
+        where = scope.select.args.get("where")
+        for each in conjuncts(where.this) if where is not None else ():
+            yield from self._of_condition(each, scope, outer.seen_by_where())
+        for join in scope.select.args.get("joins") or ():
+            if join.kind == "ANTI" or join.method:
+                continue
+            on = join.args.get("on")
+            targets = outer.seen_by_on(join)
+            for each in conjuncts(on) if on is not None else ():
+                yield from self._of_condition(each, scope, targets)
+            for name in join.args.get("using") or ():
+                yield from self._of_using(name.name, scope, join, targets)
+
+    def _is_read_alike(self, node: exp.Expr) -> bool:
+        return not self.marked or is_same(node)
+
+    def _of_condition(
+        self, node: exp.Expr, scope: SelectScope, targets: Targets
+    ) -> Iterator[KeyEdge]:
+        if not self._is_read_alike(node):
+            return
+        match node:
+            case exp.EQ(this=left, expression=right):
+                for one, other in ((left, right), (right, left)):
+                    target = self._target(one, scope, targets)
+                    if target is None:
+                        continue
+                    if isinstance(other, exp.Subquery):
+                        yield from self._from_query(target, other, node)
+                    else:
+                        yield from self._edge(target, self._source(other, scope), node)
+            case exp.In() if node.args.get("query") is not None:
+                target = self._target(node.this, scope, targets)
+                if target is not None:
+                    yield from self._from_query(target, node.args["query"], node)
+            case exp.Exists():
+                yield from self._of_exists(node, scope, targets)
+
+    def _of_using(
+        self, name: str, scope: SelectScope, join: exp.Join, targets: Targets
+    ) -> Iterator[KeyEdge]:
+        """The columns that USING compares, where one table before the join has the name."""
+        named = [item for item in scope.items if item.has(name) and not item.is_filter_only]
+        right = [item for item in scope.items if item.join is join]
+        before = scope.items[: scope.items.index(right[0])] if len(right) == 1 else []
+        left = [item for item in before if item in named]
+        # A table whose columns are unknown might have the name too.
+        if len(left) != 1 or any(item.columns is None for item in (*before, *right)):
+            return
+        for one, other in ((left[0], right[0]), (right[0], left[0])):
+            if any(item is one for item, _ in targets) and one.scan is not None:
+                target = self._place(one, name, join)
+                text = f"USING ({name})"
+                yield from self._edge(target, self._place(other, name, join), text)
+
+    def _of_exists(
+        self, node: exp.Exists, scope: SelectScope, targets: Targets
+    ) -> Iterator[KeyEdge]:
+        query = node.this.unnest() if isinstance(node.this, exp.Subquery) else node.this
+        inner = self.scope_of.get(id(query))
+        if inner is None or not has_only(inner.select, _EXISTS_PARTS):
+            return
+        if not self._is_read_alike(inner.select) or OuterJoins(inner).opaque:
+            return
+        kinds = (exp.AggFunc, exp.Window, exp.UDTF, exp.Anonymous, exp.Query)
+        if any(each.find(*kinds) is not None for each in inner.select.expressions):
+            return
+        where = inner.select.args.get("where")
+        for each in conjuncts(where.this) if where is not None else ():
+            if not isinstance(each, exp.EQ) or not self._is_read_alike(each):
+                continue
+            for one, other in ((each.this, each.expression), (each.expression, each.this)):
+                target = self._target(one, inner, targets)
+                if target is not None:
+                    yield from self._edge(target, self._source(other, inner), each)
+
+    # -------------------------------------------------------------- the two ends
+
+    def _target(self, node: exp.Expr, scope: SelectScope, targets: Targets) -> _Place | None:
+        """The column of a scan that may be filtered."""
+        place = self._column(node, scope)
+        if place is None:
+            return None
+        return place if any(item.scan == place.scan for item, _ in targets) else None
+
+    def _source(self, node: exp.Expr, scope: SelectScope) -> _Place | None:
+        """The column of a scan that has all values of an expression, NULL apart."""
+        if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
+            return None
+        meaning = meaning_of(node, scope)
+        if len(meaning.items) != 1 or len(meaning.path) != 1 or not meaning.certain:
+            return None
+        return self._place(meaning.items[0], meaning.path[0], node)
+
+    def _column(self, node: exp.Expr, scope: SelectScope) -> _Place | None:
+        if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
+            return None
+        meaning = meaning_of(node, scope)
+        if len(meaning.items) != 1 or len(meaning.path) != 1 or not meaning.certain:
+            return None
+        item = meaning.items[0]
+        if item.scan is None:
+            return None
+        column = resolver(scope, item, self.scans[item.scan].schema)(node)
+        return None if column is None else _Place(item.scan, column)
+
+    def _place(self, item: FromItem, name: str, node: exp.Expr) -> _Place | None:
+        if item.scan is not None:
+            column = find_column(self.scans[item.scan].schema, name, node)
+            return None if column is None else _Place(item.scan, column)
+        inner = None if item.query is None else self.scope_of.get(id(item.query))
+        if inner is None or not item.plain or not self._is_read_alike(inner.select):
+            return None
+        return self._output(inner, name)
+
+    def _output(self, inner: SelectScope, name: str) -> _Place | None:
+        """The column of a scan that has all values of a column which a SELECT gives."""
+        named, stars = [], 0
+        for node in inner.select.expressions:
+            if isinstance(node, exp.Star):
+                stars += 1
+            elif node.alias_or_name.lower() == name.lower():
+                named.append(node)
+        if len(named) + stars != 1:
+            return None
+        if named:
+            return self._source(self._value(named[0]), inner)
+        (star,) = [each for each in inner.select.expressions if isinstance(each, exp.Star)]
+        if any(star.args.values()) or not self._is_read_alike(star):
+            return None
+        return self._source(exp.column(name, quoted=True), inner)
+
+    def _value(self, node: exp.Expr) -> exp.Expr:
+        inner: exp.Expr = node.this if isinstance(node, exp.Alias) else node
+        return inner if self._is_read_alike(inner) else exp.Null()
+
+    def _from_query(self, target: _Place, node: exp.Expr, condition: exp.Expr) -> Iterator[KeyEdge]:
+        """The values that a subquery of one column gives."""
+        query = node.unnest() if isinstance(node, exp.Subquery) else node
+        inner = self.scope_of.get(id(query))
+        if inner is None or len(inner.select.expressions) != 1:
+            return
+        if not self._is_read_alike(inner.select):
+            return
+        (output,) = inner.select.expressions
+        if not isinstance(output, exp.Star):
+            yield from self._edge(target, self._source(self._value(output), inner), condition)
+
+    def _edge(
+        self, target: _Place | None, source: _Place | None, condition: exp.Expr | str
+    ) -> Iterator[KeyEdge]:
+        if target is None or source is None or target.scan == source.scan:
+            return
+        if not _agree(target.column, source.column):
+            return
+        if any(not _is_of_table(self.scans[each.scan]) for each in (target, source)):
+            return
+        text = condition if isinstance(condition, str) else short_sql(condition)
+        yield KeyEdge(
+            source=source.scan,
+            source_id=source.column.field_id,
+            source_name=source.column.name,
+            target=target.scan,
+            target_id=target.column.field_id,
+            target_name=target.column.name,
+            text=text,
+        )
+
+
+def _agree(one: NestedField, other: NestedField) -> bool:
+    """Whether SQL compares two columns without converting values."""
+    if isinstance(one.type, _WHOLE) and isinstance(other.type, _WHOLE):
+        return True
+    return one.type == other.type and isinstance(one.type, _COMPARABLE)
+
+
+def _is_of_table(scan: TableScan) -> bool:
+    return scan.metadata_table is None and scan.changes is None and scan.rows is None

@@ -1,0 +1,265 @@
+"""The keys of a small table limit which files of a large one a query reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import icesql
+from tests.writer.table import TableWriter
+
+FACT = [
+    {"id": 1, "name": "k", "required": False, "type": "long"},
+    {"id": 2, "name": "day", "required": False, "type": "date"},
+    {"id": 3, "name": "name", "required": False, "type": "string"},
+    {"id": 4, "name": "f", "required": False, "type": "double"},
+    {"id": 5, "name": "mixed", "required": False, "type": "int"},
+]
+DIM = [
+    {"id": 1, "name": "k", "required": False, "type": "int"},
+    {"id": 2, "name": "day", "required": False, "type": "date"},
+    {"id": 3, "name": "name", "required": False, "type": "string"},
+    {"id": 4, "name": "f", "required": False, "type": "double"},
+    {"id": 5, "name": "kind", "required": False, "type": "string"},
+    {"id": 6, "name": "region", "required": False, "type": "int"},
+]
+REGION = [
+    {"id": 1, "name": "region", "required": False, "type": "int"},
+    {"id": 2, "name": "title", "required": False, "type": "string"},
+]
+DAY = date(2026, 1, 1)
+FILES, ROWS = 20, 50
+
+
+def _fact(number: int) -> dict[str, Any]:
+    return {
+        "k": None if number % 97 == 5 else number,
+        "day": DAY + timedelta(days=number // ROWS),
+        "name": f"n{number:05d}",
+        "f": float("nan") if number % 100 == 7 else number / 2,
+        "mixed": number * 7919 % (FILES * ROWS),
+    }
+
+
+def _dim(number: int) -> dict[str, Any]:
+    return {
+        "k": None if number == 3 else number * ROWS + 1,
+        "day": DAY + timedelta(days=number),
+        "name": f"n{number * ROWS:05d}",
+        "f": float("nan") if number == 4 else number / 2,
+        "kind": "ab"[number % 2] if number > 1 else "one",
+        "region": number // 5,
+    }
+
+
+@pytest.fixture(scope="module")
+def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[icesql.Connection]:
+    """``fact``: 20 files of 50 rows in order of ``k``, ``day`` and ``name``, one of them with a
+    deleted row; ``dim`` with a row for every file and ``region`` with one for five of them."""
+    folder = tmp_path_factory.mktemp("run_time")
+    fact, dim, region, parts = (
+        TableWriter(folder / "fact", FACT),
+        TableWriter(folder / "dim", DIM),
+        TableWriter(folder / "region", REGION),
+        TableWriter(
+            folder / "parts",
+            FACT,
+            spec=[{"source-id": 1, "field-id": 1000, "name": "b", "transform": "bucket[16]"}],
+        ),
+    )
+    files = [
+        fact.data_file([_fact(each) for each in range(n * ROWS, (n + 1) * ROWS)])
+        for n in range(FILES)
+    ]
+    fact.commit(files)
+    fact.commit([fact.position_deletes([(files[2], 1)])])
+    dim.commit([dim.data_file([_dim(each) for each in range(FILES)])])
+    region.commit([region.data_file([{"region": n, "title": f"r{n}"} for n in range(4)])])
+    from icesql.iceberg.transforms import Bucket
+    from icesql.iceberg.types import LONG
+
+    buckets: dict[int, list[dict[str, Any]]] = {}
+    for number in range(400):
+        buckets.setdefault(Bucket(16).apply(number, LONG), []).append(_fact(number) | {"k": number})
+    parts.commit([parts.data_file(rows, partition=(key,)) for key, rows in buckets.items()])
+    with icesql.connect() as opened:
+        for name, table in [("fact", fact), ("dim", dim), ("region", region), ("parts", parts)]:
+            opened.register_table(name, table.metadata_path)
+        yield opened
+
+
+def _run(connection: icesql.Connection, sql: str) -> tuple[list[Any], dict[str, int]]:
+    """The rows, and the files read by table, after a look that pruning changes nothing."""
+    connection.execute("SET prune = off")
+    expected = connection.execute(sql).fetchall()
+    connection.execute("SET prune = on")
+    cursor = connection.execute(sql)
+    rows = cursor.fetchall()
+    assert sorted(map(repr, rows)) == sorted(map(repr, expected)), sql
+    files: dict[str, int] = {}
+    for report in cursor.scan_reports:
+        files[report.table_name] = files.get(report.table_name, 0) + report.result_data_files
+    return rows, files
+
+
+ONE = "dim.kind = 'one'"
+NARROWED = [
+    (f"SELECT fact.k, dim.day FROM fact JOIN dim ON fact.k = dim.k WHERE {ONE}", 2),
+    (f"SELECT fact.k, dim.day FROM dim JOIN fact ON fact.k = dim.k WHERE {ONE}", 2),
+    (f"SELECT count(*) FROM fact, dim WHERE dim.k = fact.k AND {ONE}", 2),
+    (f"SELECT count(*) FROM fact JOIN dim USING (k) WHERE {ONE}", 2),
+    (f"SELECT count(*) FROM fact JOIN dim ON fact.day = dim.day AND {ONE}", 2),
+    (f"SELECT count(*) FROM fact JOIN dim ON fact.name = dim.name AND {ONE}", 2),
+    (f"SELECT dim.k, fact.k FROM dim LEFT JOIN fact ON fact.k = dim.k WHERE {ONE}", 2),
+    (f"SELECT count(*) FROM fact SEMI JOIN dim ON fact.k = dim.k AND {ONE}", 2),
+    ("SELECT k FROM fact WHERE k IN (SELECT k FROM dim WHERE kind = 'one')", 2),
+    ("SELECT k FROM fact WHERE k IN (SELECT DISTINCT k FROM dim WHERE kind = 'one' ORDER BY k)", 2),
+    ("SELECT k FROM fact WHERE k IN (SELECT d.k FROM dim d JOIN region r USING (region) "
+     "WHERE kind = 'one')", 2),
+    ("SELECT k FROM fact WHERE EXISTS (SELECT 1 FROM dim WHERE dim.k = fact.k AND kind = 'one')", 2),
+    ("SELECT k FROM fact f WHERE EXISTS (SELECT * FROM dim d WHERE f.day = d.day AND d.kind = 'one')", 2),
+    ("SELECT k FROM fact WHERE day = (SELECT day FROM dim WHERE dim.name = 'n00250')", 1),
+    ("SELECT k FROM fact WHERE (SELECT day FROM dim WHERE dim.name = 'n00250') = day", 1),
+    ("SELECT k FROM fact JOIN (SELECT k AS x, kind FROM dim) d ON d.x = k WHERE d.kind = 'one'", 2),
+    ("WITH d AS (SELECT * FROM dim WHERE kind = 'one') SELECT count(*) FROM fact JOIN d USING (k)", 2),
+    ("WITH d AS (SELECT k FROM dim WHERE kind = 'one' GROUP BY k HAVING count(*) > 0) "
+     "SELECT count(*) FROM fact JOIN d ON fact.k = d.k", 2),
+    ("SELECT count(*) FROM fact JOIN dim ON fact.k = dim.k JOIN region ON dim.region = "
+     "region.region WHERE region.title = 'r1'", 5),
+    ("SELECT count(*) FROM fact JOIN dim ON fact.k = dim.k WHERE dim.kind = 'none of them'", 0),
+    ("SELECT max(fact.k) FROM fact JOIN dim ON fact.k = dim.k WHERE kind = 'one' "
+     "GROUP BY fact.day", 2),
+    ("SELECT f.k FROM fact f JOIN dim d ON f.k = d.k FULL JOIN region r ON r.region = 77 "
+     "WHERE d.kind = 'one'", 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sql", "files"), NARROWED)
+def test_the_keys_of_a_small_table_choose_files(
+    connection: icesql.Connection, sql: str, files: int
+) -> None:
+    assert _run(connection, sql)[1]["fact"] == files
+
+
+def test_keys_choose_among_buckets(connection: icesql.Connection) -> None:
+    sql = "SELECT count(*) FROM parts JOIN dim USING (k) WHERE kind = 'one'"
+    assert _run(connection, sql)[1]["parts"] <= 2
+
+
+ALL_FILES = [
+    # What an outer join preserves, and what has no match.
+    f"SELECT fact.k, dim.k FROM fact LEFT JOIN dim ON fact.k = dim.k AND {ONE}",
+    f"SELECT fact.k, dim.k FROM fact FULL JOIN dim ON fact.k = dim.k AND {ONE}",
+    f"SELECT fact.k, dim.k FROM dim RIGHT JOIN fact ON fact.k = dim.k AND {ONE}",
+    f"SELECT count(*) FROM fact ANTI JOIN dim ON fact.k = dim.k AND {ONE}",
+    "SELECT k FROM fact WHERE k NOT IN (SELECT k FROM dim WHERE kind = 'one')",
+    "SELECT k FROM fact WHERE NOT k IN (SELECT k FROM dim WHERE kind = 'one')",
+    "SELECT k FROM fact WHERE NOT EXISTS (SELECT 1 FROM dim WHERE dim.k = fact.k AND kind = 'one')",
+    "SELECT k FROM fact WHERE k IN (SELECT k FROM dim WHERE kind = 'one') OR k = 900",
+    "SELECT k FROM fact WHERE k <> (SELECT k FROM dim WHERE kind = 'one' AND k > 1)",
+    "SELECT fact.k FROM fact JOIN dim ON fact.k IS NOT DISTINCT FROM dim.k WHERE kind = 'one'",
+    "SELECT count(*) FROM fact JOIN dim ON fact.k = dim.k + 1 WHERE kind = 'one'",
+    # An aggregate without rows is a row.
+    "SELECT k FROM fact WHERE EXISTS (SELECT count(*) FROM dim WHERE dim.k = fact.k AND kind = 'one')",
+    "SELECT k FROM fact WHERE k = (SELECT k + 1 FROM dim WHERE kind = 'one' AND k < 9)",
+    "SELECT k FROM fact WHERE k IN (SELECT k FROM dim WHERE kind = 'one' UNION SELECT 701)",
+    # NaN equals NaN, and no bound says where it is.
+    "SELECT fact.k FROM fact JOIN dim ON fact.f = dim.f WHERE dim.name = 'n00200'",
+    # Keys that are everywhere.
+    f"SELECT count(*) FROM fact JOIN dim ON fact.mixed = dim.k WHERE {ONE}",
+    f"SELECT count(*) FROM fact JOIN dim ON fact.name COLLATE NOCASE = dim.name WHERE {ONE}",
+    f"SELECT count(*) FROM fact ASOF JOIN dim ON fact.k >= dim.k WHERE {ONE}",
+]
+
+
+@pytest.mark.parametrize("sql", ALL_FILES)
+def test_other_forms_read_every_file(connection: icesql.Connection, sql: str) -> None:
+    assert _run(connection, sql)[1]["fact"] == FILES
+
+
+LOSES_NOTHING = [
+    f"SELECT r.title, f.k FROM region r LEFT JOIN dim ON dim.region = r.region "
+    f"LEFT JOIN fact f ON f.k = dim.k AND {ONE}",
+    "SELECT r.title, f.k FROM region r LEFT JOIN dim ON dim.region = r.region AND kind = 'one' "
+    "LEFT JOIN fact f ON f.k = dim.k WHERE dim.k IS NULL",
+    "SELECT f.k FROM fact f JOIN dim d ON f.k = d.k RIGHT JOIN region r ON r.region = d.region "
+    "WHERE d.kind IS NULL OR d.kind = 'one'",
+    "SELECT (SELECT count(*) FROM fact f WHERE f.day = d.day) FROM dim d WHERE kind = 'one'",
+    "SELECT (SELECT count(*) FROM fact f WHERE f.day = d.day) FROM dim d",
+    "SELECT k FROM dim d WHERE NOT EXISTS (FROM fact f WHERE f.k = d.k) AND kind = 'one'",
+    "SELECT k FROM dim d WHERE k NOT IN (SELECT k FROM fact f WHERE f.day = d.day AND k > 0)",
+    "SELECT a.k, b.k FROM fact a JOIN dim ON a.k = dim.k JOIN fact b ON b.k = a.k WHERE kind = 'one'",
+    "WITH f AS (SELECT * FROM fact) SELECT count(*) FROM f a JOIN dim ON a.k = dim.k, f b "
+    "WHERE dim.kind = 'one'",
+    "WITH RECURSIVE r AS (SELECT k FROM dim WHERE kind = 'one' UNION SELECT f.k + 50 FROM fact f "
+    "JOIN r ON f.k = r.k) SELECT * FROM r",
+    "SELECT f.k FROM fact f JOIN (SELECT k FROM dim LIMIT 1) d ON f.k = d.k",
+    "SELECT f.k, d.n FROM fact f JOIN LATERAL (SELECT count(*) AS n FROM dim WHERE dim.k = f.k) d "
+    "ON true WHERE f.k < 99",
+    "SELECT f.k FROM fact f JOIN dim AS d(a, b) ON f.k = d.a",
+    "SELECT k, count(*) FROM fact NATURAL JOIN dim GROUP BY ALL",
+    "SELECT f.k FROM fact f JOIN dim d ON f.k = d.k AND random() < 2 WHERE d.kind = 'one'",
+    "SELECT count(*) FROM fact f JOIN dim d ON f.k = d.k JOIN dim e ON f.k = e.k AND d.kind = 'one'",
+    "SELECT count(*) FROM fact AT (VERSION => 1000) f JOIN dim d ON f.k = d.k WHERE d.kind = 'one'",
+    "SELECT dim.k, fact.k FROM fact RIGHT JOIN dim ON fact.k = dim.k",
+    "DESCRIBE SELECT * FROM fact JOIN dim USING (k) WHERE kind = 'one'",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("sql", LOSES_NOTHING)
+def test_no_form_loses_a_row(connection: icesql.Connection, sql: str) -> None:
+    _run(connection, sql)
+
+
+def test_they_can_be_switched_off(connection: icesql.Connection) -> None:
+    connection.execute("SET run_time_filters = off")
+    try:
+        assert _run(connection, NARROWED[0][0])[1]["fact"] == FILES
+    finally:
+        connection.execute("RESET run_time_filters")
+
+
+def test_the_small_table_is_read_once(connection: icesql.Connection, tmp_path: Path) -> None:
+    """Its file is gone when the query itself begins to read."""
+    import shutil
+
+    from icesql.engine.run_time import narrowing
+
+    folder = tmp_path / "d"
+    dim = TableWriter(folder, DIM)
+    dim.commit([dim.data_file([_dim(each) for each in range(FILES)])])
+    connection.register_table("once", dim.metadata_path)
+    found = []
+    real = narrowing.narrowed
+
+    def narrowed(*given: Any) -> Any:
+        found.append(real(*given))
+        shutil.rmtree(folder)
+        return found[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(narrowing, "narrowed", narrowed)
+        rows = connection.execute(
+            "SELECT count(*) FROM fact JOIN once ON fact.k = once.k WHERE once.kind = 'one'"
+        ).fetchall()
+    assert rows == [(2,)]
+    assert [plan.rows_read is not None for plan in found[0]] == [False, True]
+
+
+def test_explain_tells_of_them(connection: icesql.Connection) -> None:
+    sql = (
+        "SELECT count(*) FROM fact JOIN dim ON fact.k = dim.k "
+        "JOIN region r ON dim.region = r.region WHERE title = 'r1'"
+    )
+    text = "\n".join(line for (line,) in connection.execute(f"EXPLAIN {sql}").fetchall())
+    assert "run-time filter: known when run: k has to be among scan 1: dim.k" in text
+    assert "run-time filter: known when run: region has to be among scan 2: region.region" in text
+    assert "data files: 20 kept, 0 skipped" in text
+    text = "\n".join(line for (line,) in connection.execute(f"EXPLAIN ANALYZE {sql}").fetchall())
+    assert "run-time filter: part of the filter: k has to be among scan 1: dim.k" in text
+    assert "filter: k IN (251, 301, 351, 401, 451)" in text
+    assert "data files: 5 kept, 15 skipped" in text
