@@ -273,10 +273,7 @@ class Session:
             from icesql.read.verification import verify
 
             notes += verify(plans, query)
-        if bound.edges:
-            from icesql.engine.run_time.narrowing import expected, narrowed
-
-            plans = [*narrowed(expected(bound, plans), plans, query)]
+        plans = _narrowed(bound, plans, query)
         choice = _choice(bound, plans, query)
         if choice.name == "spark" and statement.spark is not None and bound.spark is None:
             from icesql.query.bind import bind
@@ -365,6 +362,15 @@ class Session:
             return
         self.engines.close()
         self.names.close()
+
+
+def _narrowed(bound: BoundQuery, plans: list[ScanPlan], query: QueryContext) -> list[ScanPlan]:
+    """The plans after what is small was read and its keys limit the others."""
+    if not bound.edges:
+        return plans
+    from icesql.engine.run_time.narrowing import expected, narrowed
+
+    return [*narrowed(expected(bound, plans), plans, query)]
 
 
 def _choice(bound: BoundQuery, plans: Sequence[ScanPlan], query: QueryContext) -> EngineChoice:
