@@ -1,0 +1,255 @@
+"""Store assignment: rows as they were computed become rows of the table, or an error.
+
+A value is stored if the column can hold it exactly. Numbers out of range and fractions in whole
+numbers are errors and never change silently; a decimal or a double becomes the nearest float, a
+double a decimal only if it is the double that this decimal reads as. Texts become dates, times and
+UUIDs, never numbers. Times with and without zone become each other in the session's time zone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import Struct
+
+from icesql.errors import DataError, IntegrityError, TypeMismatchError
+from icesql.iceberg import types as t
+from icesql.iceberg.schema import Schema
+from icesql.write.casts import cast_values, plain_array
+from icesql.write.constant import constant_array
+from icesql.write.parquet_schema import parquet_schema, stored_fields, written_type
+
+
+class Misfit(Exception):
+    """A value of a column that cannot be stored: where, in rows of the array, and why."""
+
+    def __init__(self, row: int, reason: str, *, null: bool = False) -> None:
+        super().__init__(reason)
+        self.row, self.reason, self.null = row, reason, null
+
+
+class Assignment(Struct, frozen=True):
+    """How batches become rows of a table; picklable.
+
+    ``sources`` has for each column of ``schema`` the position of its values in a batch, None where
+    the statement names no such column: it gets its default for writing, or NULL.
+    """
+
+    schema: Schema
+    sources: tuple[int | None, ...]
+    zone: str = "UTC"
+
+    def check(self, given: pa.Schema) -> None:
+        """Raise TypeMismatchError for the first column whose type cannot be stored at all."""
+        for field, source in zip(self.schema.fields, self.sources, strict=True):
+            if source is None or not stored_fields((field,)):
+                continue
+            empty = pa.nulls(0, given.field(source).type)
+            self._column(field, empty, 0)
+
+    def convert(self, batch: pa.RecordBatch, first_row: int = 0) -> pa.RecordBatch:
+        """The rows of ``batch`` in the table's Parquet schema; ``first_row`` counts from 0.
+
+        Raises DataError and TypeMismatchError naming column and row, IntegrityError for NULL in a
+        required column.
+        """
+        made = []
+        for field, source in zip(self.schema.fields, self.sources, strict=True):
+            if not stored_fields((field,)):
+                self._check_unknown(field, batch, source, first_row)
+                continue
+            if source is None:
+                made.append(self._default(field, batch.num_rows))
+            else:
+                made.append(self._column(field, batch.column(source), first_row))
+        target = parquet_schema(self.schema)
+        if not made:
+            raise TypeMismatchError("the table has no column that files hold")
+        return pa.RecordBatch.from_arrays(made, schema=target)
+
+    def _check_unknown(
+        self, field: t.NestedField, batch: pa.RecordBatch, source: int | None, first_row: int
+    ) -> None:
+        values = None if source is None else batch.column(source)
+        if values is not None and values.null_count < len(values):
+            row = pc.index(values.is_valid(), True).as_py()
+            raise _error(field, first_row, Misfit(row, "the column's type unknown has only NULL"))
+
+    def _default(self, field: t.NestedField, count: int) -> pa.Array:
+        value = None if field.write_default is t.MISSING else field.write_default
+        if value is None and field.required and count:
+            raise IntegrityError(
+                f'column "{field.name}" is required and the statement gives it no value'
+            )
+        (stored,) = stored_fields((field,))
+        return constant_array(value, stored.type, count)
+
+    def _column(self, field: t.NestedField, values: pa.Array, first_row: int) -> pa.Array:
+        (stored,) = stored_fields((field,))
+        try:
+            return stored_array(stored, values, self.zone)
+        except Misfit as misfit:
+            raise _error(field, first_row, misfit) from misfit.__cause__
+
+
+def _error(field: t.NestedField, first_row: int, misfit: Misfit) -> DataError | IntegrityError:
+    row = f"row {first_row + misfit.row + 1:,}"
+    if misfit.null:
+        return IntegrityError(f'NULL in required column "{field.name}", {row}{misfit.reason}')
+    if misfit.row < 0:
+        return TypeMismatchError(f'column "{field.name}" ({field.type}): {misfit.reason}')
+    return DataError(f'column "{field.name}" ({field.type}), {row}: {misfit.reason}')
+
+
+def stored_array(field: t.NestedField, values: pa.Array, zone: str = "UTC") -> pa.Array:
+    """``values`` in the type of a stored field at any depth. Raises Misfit."""
+    values = plain_array(values)
+    target = written_type(field.type)
+    if pa.types.is_null(values.type):
+        made = pa.nulls(len(values), target)
+    else:
+        match field.type:
+            case t.StructType(fields):
+                made = _struct(fields, target, values, zone)
+            case t.ListType():
+                made = _list(field.type, target, values, zone)
+            case t.MapType():
+                made = _map(field.type, target, values, zone)
+            case _:
+                made = _primitive(field.type, target, values, zone)
+    if field.required and made.null_count:
+        row = pc.index(made.is_null(), True).as_py()
+        raise Misfit(row, "", null=True)
+    return made
+
+
+def _primitive(type: t.IcebergType, target: pa.DataType, values: pa.Array, zone: str) -> pa.Array:
+    if values.type == target:
+        return values
+    try:
+        return cast_values(type, target, values, zone)
+    except TypeMismatchError as error:
+        raise Misfit(-1, str(error)) from error
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, DataError) as error:
+        row = _first_bad(type, target, values, zone)
+        value = values[row]
+        shown = value.as_py() if _has_python_value(value) else value
+        text = f"{shown!r:.80}" if isinstance(shown, str | bytes) else f"{shown!s:.80}"
+        raise Misfit(row, f"{text} does not fit") from error
+
+
+def _has_python_value(value: pa.Scalar) -> bool:
+    try:
+        value.as_py()
+    except (ValueError, OverflowError):
+        return False
+    return True
+
+
+def _first_bad(type: t.IcebergType, target: pa.DataType, values: pa.Array, zone: str) -> int:
+    """The row of the first value that cannot be cast, by halves."""
+    start, length = 0, len(values)
+    while length > 1:
+        half = length // 2
+        try:
+            cast_values(type, target, values.slice(start, half), zone)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, DataError):
+            length = half
+        else:
+            start, length = start + half, length - half
+    return start
+
+
+def _struct(
+    fields: Sequence[t.NestedField], target: pa.DataType, values: pa.Array, zone: str
+) -> pa.Array:
+    if not pa.types.is_struct(values.type):
+        raise Misfit(-1, f"a value of type {values.type} is no struct")
+    given = [values.type.field(index).name for index in range(values.type.num_fields)]
+    places = _places(given, [each.name for each in fields])
+    made = []
+    present = values.is_valid()
+    for field, place in zip(fields, places, strict=True):
+        if place is None:
+            inner = pa.nulls(len(values), written_type(field.type))
+            if field.required and pc.any(present).as_py():
+                raise Misfit(pc.index(present, True).as_py(), f" (field {field.name})", null=True)
+        else:
+            # With the NULLs of the struct itself, in which a required field may have none.
+            inner = _within(field, pc.struct_field(values, [place]), present, zone)
+        made.append(inner)
+    fields_of = [target.field(index) for index in range(target.num_fields)]
+    return pa.StructArray.from_arrays(made, fields=fields_of, mask=values.is_null())
+
+
+def _within(field: t.NestedField, values: pa.Array, present: pa.Array, zone: str) -> pa.Array:
+    """The values of a field of a struct; NULL where the struct is NULL counts as no NULL."""
+    optional = t.NestedField(field.field_id, field.name, field.type)
+    made = stored_array(optional, values, zone)
+    if field.required and made.null_count:
+        missing = pc.and_(made.is_null(), present)
+        if pc.any(missing).as_py():
+            row = pc.index(missing, True).as_py()
+            raise Misfit(row, f" (field {field.name})", null=True)
+    return made
+
+
+def _places(given: Sequence[str], wanted: Sequence[str]) -> list[int | None]:
+    """Where the values of each field stand: by name, where none has a name by place."""
+    lower = [name.lower() for name in given]
+    unnamed = all(name == "" or name == f"v{place}" for place, name in enumerate(given)) or all(
+        name in ("", f"_{place}", f"col{place + 1}") for place, name in enumerate(given)
+    )
+    if unnamed and len(given) == len(wanted):
+        return [*range(len(given))]
+    known = {name.lower() for name in wanted}
+    strange = [name for name in given if name.lower() not in known]
+    if strange:
+        raise Misfit(-1, f"the struct has no field {strange[0]!r}; it has {', '.join(wanted)}")
+    return [lower.index(name.lower()) if name.lower() in lower else None for name in wanted]
+
+
+def _list(type: t.ListType, target: pa.DataType, values: pa.Array, zone: str) -> pa.Array:
+    kind = values.type
+    if pa.types.is_fixed_size_list(kind) or pa.types.is_list_view(kind):
+        values = values.cast(pa.list_(kind.value_type))
+    elif not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
+        raise Misfit(-1, f"a value of type {kind} is no list")
+    lengths = pc.fill_null(pc.list_value_length(values), 0)
+    try:
+        elements = stored_array(type.element_field, values.flatten(), zone)
+    except Misfit as misfit:
+        raise _of_row(misfit, lengths) from misfit
+    return pa.ListArray.from_arrays(_offsets(lengths), elements, type=target, mask=values.is_null())
+
+
+def _map(type: t.MapType, target: pa.DataType, values: pa.Array, zone: str) -> pa.Array:
+    if not pa.types.is_map(values.type):
+        raise Misfit(-1, f"a value of type {values.type} is no map")
+    pairs = values.cast(pa.list_(pa.struct([values.type.key_field, values.type.item_field])))
+    lengths = pc.fill_null(pc.list_value_length(pairs), 0)
+    flat = pairs.flatten()
+    try:
+        keys = stored_array(type.key_field, pc.struct_field(flat, [0]), zone)
+        items = stored_array(type.value_field, pc.struct_field(flat, [1]), zone)
+    except Misfit as misfit:
+        raise _of_row(misfit, lengths) from misfit
+    return pa.MapArray.from_arrays(
+        _offsets(lengths), keys, items, type=target, mask=values.is_null()
+    )
+
+
+def _offsets(lengths: pa.Array) -> pa.Array:
+    total = pc.cumulative_sum(lengths.cast(pa.int32()))
+    return pa.concat_arrays([pa.array([0], pa.int32()), total])
+
+
+def _of_row(misfit: Misfit, lengths: pa.Array) -> Misfit:
+    """The misfit of an element as that of the row whose list or map has it."""
+    if misfit.row < 0:
+        return misfit
+    ends = pc.cumulative_sum(lengths.cast(pa.int64()))
+    row = pc.index(pc.greater(ends, misfit.row), True).as_py()
+    return Misfit(row, misfit.reason, null=misfit.null)

@@ -1,0 +1,171 @@
+"""Casts of store assignment for values without children."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icesql.errors import DataError, TypeMismatchError
+from icesql.iceberg import types as t
+
+_ZONED = (t.TimestamptzType, t.TimestamptzNanoType)
+_UNZONED = (t.TimestampType, t.TimestampNanoType)
+
+
+def plain_array(values: pa.Array) -> pa.Array:
+    """``values`` without dictionary, run lengths, views and extension types."""
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+        if isinstance(values, pa.ChunkedArray):  # what Arrow leaves as several
+            values = pa.concat_arrays(values.chunks)
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        return plain_array(values.dictionary_decode())
+    if pa.types.is_run_end_encoded(kind):
+        return plain_array(pc.run_end_decode(values))
+    if isinstance(kind, pa.ExtensionType | pa.BaseExtensionType) and kind != pa.uuid():
+        return plain_array(values.storage)
+    if pa.types.is_large_string(kind) or kind == pa.string_view():
+        return values.cast(pa.string())
+    if pa.types.is_large_binary(kind) or kind == pa.binary_view():
+        return values.cast(pa.binary())
+    return values
+
+
+def cast_values(type: t.IcebergType, target: pa.DataType, values: pa.Array, zone: str) -> pa.Array:
+    """``values`` as ``target``, the Arrow type of ``type``.
+
+    Raises TypeMismatchError where no value of the given type can be stored, else pyarrow's errors
+    or DataError for a value that cannot.
+    """
+    kind = values.type
+    match type:
+        case t.BooleanType() if pa.types.is_boolean(kind):
+            return values
+        case t.IntegerType() | t.LongType() if _is_number(kind):
+            return values.cast(target)
+        case t.FloatType() | t.DoubleType() if _is_number(kind):
+            return _floats(target, values)
+        case t.DecimalType() if _is_number(kind):
+            return _decimals(target, values)
+        case t.StringType() if pa.types.is_string(kind):
+            return values
+        case t.StringType() if kind == pa.uuid():
+            return _uuid_texts(values)
+        case t.BinaryType() if _is_bytes(kind):
+            return values.cast(target)
+        case t.FixedType() if _is_bytes(kind):
+            return values.cast(pa.binary()).cast(target)
+        case t.UUIDType() if pa.types.is_fixed_size_binary(kind) and kind.byte_width == 16:
+            return values.cast(target)
+        case t.UUIDType() if pa.types.is_string(kind):
+            return _uuids(values)
+        case t.DateType() if pa.types.is_date(kind):
+            return values.cast(target)
+        case t.DateType() if _is_unzoned(kind):
+            return _dates(values)
+        case t.DateType() if pa.types.is_string(kind):
+            return values.cast(target)
+        case t.TimeType() if pa.types.is_string(kind):
+            instants = pc.binary_join_element_wise("1970-01-01", values, " ")
+            return instants.cast(pa.timestamp(target.unit)).cast(target)
+        case t.TimeType() if pa.types.is_time(kind):
+            return values.cast(target)
+        case _ if isinstance(type, _ZONED + _UNZONED):
+            return _timestamps(type, target, values, zone)
+        case _:
+            raise _no_cast(kind)
+
+
+def _no_cast(kind: pa.DataType) -> TypeMismatchError:
+    return TypeMismatchError(f"a value of type {kind} cannot be stored in it; CAST it")
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    )
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind))
+
+
+def _is_unzoned(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind) and kind.tz is None)
+
+
+def _dates(values: pa.Array) -> pa.Array:
+    made = values.cast(pa.date32(), safe=False)
+    if not pc.all(pc.fill_null(pc.equal(made.cast(values.type), values), True)).as_py():
+        raise DataError("a time of day")
+    return made
+
+
+def _floats(target: pa.DataType, values: pa.Array) -> pa.Array:
+    kind = values.type
+    if pa.types.is_floating(kind):
+        made = values.cast(target, safe=False)
+        if pc.any(pc.and_(pc.is_inf(made), pc.invert(pc.is_inf(values)))).as_py():
+            raise DataError("a number is too large")
+        return made
+    # Whole numbers and decimals become the nearest one there is.
+    return values.cast(pa.float64(), safe=False).cast(target, safe=False)
+
+
+def _decimals(target: pa.DataType, values: pa.Array) -> pa.Array:
+    if not pa.types.is_floating(values.type):
+        if pa.types.is_integer(values.type):
+            # Arrow wants room for every number of the type, not only for those that are there.
+            return values.cast(pa.decimal256(76, target.scale)).cast(target)
+        return values.cast(target)
+    made = values.cast(target)
+    same = pc.equal(made.cast(pa.float64(), safe=False), values.cast(pa.float64()))
+    if not pc.all(pc.fill_null(same, True)).as_py():
+        raise DataError("a number has more digits than the column")
+    return made
+
+
+def _uuids(values: pa.Array) -> pa.Array:
+    import uuid
+
+    try:
+        made = [None if each is None else uuid.UUID(each).bytes for each in values.to_pylist()]
+    except ValueError as error:
+        raise DataError(str(error)) from error
+    return pa.array(made, pa.binary(16)).cast(pa.uuid())
+
+
+def _uuid_texts(values: pa.Array) -> pa.Array:
+    return pa.array([None if each is None else str(each) for each in values.to_pylist()])
+
+
+def _timestamps(type: t.IcebergType, target: pa.DataType, values: pa.Array, zone: str) -> pa.Array:
+    kind = values.type
+    zoned = isinstance(type, _ZONED)
+    if pa.types.is_string(kind):
+        return _from_text(target, values, zone, zoned=zoned)
+    if pa.types.is_date(kind):
+        values = values.cast(pa.timestamp(target.unit))
+    elif not pa.types.is_timestamp(kind):
+        raise _no_cast(kind)
+    if values.type.tz is None and zoned:
+        return _in_zone(values, zone).cast(target)
+    if values.type.tz is not None and not zoned:
+        return pc.local_timestamp(values.cast(pa.timestamp(values.type.unit, zone))).cast(target)
+    return values.cast(target)
+
+
+def _in_zone(values: pa.Array, zone: str) -> pa.Array:
+    """Wall clock times as instants: of two the earlier, of none the next there is."""
+    return pc.assume_timezone(values, zone, ambiguous="earliest", nonexistent="latest")
+
+
+def _from_text(target: pa.DataType, values: pa.Array, zone: str, *, zoned: bool) -> pa.Array:
+    if not zoned:
+        return values.cast(target)
+    try:
+        # Each text with its own offset.
+        return values.cast(target)
+    except pa.ArrowInvalid:
+        return _in_zone(values.cast(pa.timestamp(target.unit)), zone).cast(target)

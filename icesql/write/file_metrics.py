@@ -1,0 +1,172 @@
+"""The metrics of a data file, from its Parquet footer and what was counted while writing.
+
+Source: Iceberg's ParquetMetrics; spec, "Data File Fields".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import Struct
+
+from icesql.iceberg import types as t
+from icesql.iceberg.bound_values import encode_bound, lower_text, upper_bytes, upper_text
+from icesql.iceberg.bucket_hash import minimal_twos_complement
+from icesql.iceberg.schema import Schema
+from icesql.write.metrics_config import NONE, MetricsMode
+
+
+class FileMetrics(Struct, frozen=True):
+    """Metrics by field id, as a DataFile has them; offsets of the row groups."""
+
+    column_sizes: Mapping[int, int]
+    value_counts: Mapping[int, int]
+    null_value_counts: Mapping[int, int]
+    nan_value_counts: Mapping[int, int]
+    lower_bounds: Mapping[int, bytes]
+    upper_bounds: Mapping[int, bytes]
+    split_offsets: tuple[int, ...]
+
+
+class FloatColumn(Struct, frozen=True):
+    """A float or double that is not inside a list or map: its id, and its place in a table."""
+
+    field_id: int
+    path: tuple[int, ...]
+
+
+def float_columns(fields: Sequence[t.NestedField]) -> tuple[FloatColumn, ...]:
+    """Where NaN has to be counted among stored fields: Parquet does not say how many there are."""
+    return tuple(_floats(fields, ()))
+
+
+def _floats(fields: Sequence[t.NestedField], path: tuple[int, ...]) -> Iterable[FloatColumn]:
+    for place, each in enumerate(fields):
+        match each.type:
+            case t.FloatType() | t.DoubleType():
+                yield FloatColumn(each.field_id, (*path, place))
+            case t.StructType(inner):
+                yield from _floats(inner, (*path, place))
+
+
+def count_nans(table: pa.Table, columns: Sequence[FloatColumn]) -> dict[int, int]:
+    """How many NaN each of the columns has in ``table``; NULL is none."""
+    counts = {}
+    for each in columns:
+        values = table.column(each.path[0])
+        for place in each.path[1:]:
+            values = pc.struct_field(values, [place])
+        counts[each.field_id] = pc.sum(pc.is_nan(values)).as_py() or 0
+    return counts
+
+
+def file_metrics(
+    footer: Any,
+    leaf_ids: Sequence[int],
+    schema: Schema,
+    modes: Mapping[int, MetricsMode],
+    nans: Sequence[Mapping[int, int]],
+) -> FileMetrics:
+    """The metrics that a ``pyarrow.parquet.FileMetaData`` gives.
+
+    ``leaf_ids`` are the ids of its columns in order, ``nans`` how many NaN each row group has.
+    Counts and bounds are of columns that are not inside a list or map, and where a row group says
+    nothing of a column there are none of it.
+    """
+    sizes, values, nulls, nan_counts = dict[int, int](), dict[int, int](), dict[int, int](), {}
+    lower, upper = dict[int, bytes](), dict[int, bytes]()
+    groups = [footer.row_group(index) for index in range(footer.num_row_groups)]
+    for place, field_id in enumerate(leaf_ids):
+        mode = modes.get(field_id, NONE)
+        if not mode.counts:
+            continue
+        chunks = [group.column(place) for group in groups]
+        sizes[field_id] = sum(chunk.total_compressed_size for chunk in chunks)
+        if schema.inside_repeated(field_id):
+            continue
+        statistics = [chunk.statistics for chunk in chunks]
+        if any(each is None or not each.has_null_count for each in statistics):
+            continue
+        values[field_id] = sum(chunk.num_values for chunk in chunks)
+        nulls[field_id] = sum(each.null_count for each in statistics)
+        own_nans = [counts.get(field_id, 0) for counts in nans]
+        if field_id in (nans[0] if nans else ()):
+            nan_counts[field_id] = sum(own_nans)
+        if mode.has_bounds:
+            found = _extremes(chunks, own_nans)
+            if found is not None:
+                _put_bounds(field_id, schema.type_of(field_id), found, mode, lower, upper)
+    offsets = tuple(_start(group.column(0)) for group in groups if group.num_columns)
+    return FileMetrics(sizes, values, nulls, nan_counts, lower, upper, offsets)
+
+
+def _start(chunk: Any) -> int:
+    first = chunk.data_page_offset
+    dictionary = chunk.dictionary_page_offset
+    return int(min(first, dictionary) if dictionary else first)
+
+
+def _extremes(chunks: Sequence[Any], nans: Sequence[int]) -> tuple[Any, Any] | None:
+    """The least and greatest raw value of a column; None if that is unknown or there is none."""
+    least: list[Any] = []
+    greatest: list[Any] = []
+    for chunk, nan_count in zip(chunks, nans, strict=True):
+        statistics = chunk.statistics
+        if statistics.has_min_max:
+            least.append(_comparable(chunk, statistics.min_raw))
+            greatest.append(_comparable(chunk, statistics.max_raw))
+        elif statistics.null_count + nan_count < chunk.num_values:
+            return None  # values too long for the footer
+    if not least:
+        return None
+    low, high = min(least), max(greatest)
+    if isinstance(low, float) and (math.isnan(low) or math.isnan(high)):
+        return None
+    # The two zeros compare equal: below all is the negative one, above all the positive.
+    if isinstance(low, float):
+        low = -0.0 if low == 0 else low
+        high = 0.0 if high == 0 else high
+    return low, high
+
+
+def _comparable(chunk: Any, raw: Any) -> Any:
+    """A raw value in the order of its type: decimals of fixed length are signed numbers."""
+    is_decimal = chunk.statistics.logical_type.type == "DECIMAL"
+    return int.from_bytes(raw, "big", signed=True) if is_decimal and isinstance(raw, bytes) else raw
+
+
+def _put_bounds(
+    field_id: int,
+    type: t.IcebergType,
+    extremes: tuple[Any, Any],
+    mode: MetricsMode,
+    lower: dict[int, bytes],
+    upper: dict[int, bytes],
+) -> None:
+    low, high = extremes
+    length = mode.length
+    match type:
+        case t.StringType():
+            try:
+                first, last = low.decode("utf-8"), high.decode("utf-8")
+            except UnicodeDecodeError:
+                return
+            lower[field_id] = (first if length is None else lower_text(first, length)).encode()
+            cut = last if length is None else upper_text(last, length)
+            if cut is not None:
+                upper[field_id] = cut.encode()
+        case t.BinaryType():
+            lower[field_id] = low if length is None else low[:length]
+            above = high if length is None else upper_bytes(high, length)
+            if above is not None:
+                upper[field_id] = above
+        case t.DecimalType():
+            lower[field_id] = minimal_twos_complement(int(low))
+            upper[field_id] = minimal_twos_complement(int(high))
+        case _:
+            lower[field_id] = encode_bound(type, low)
+            upper[field_id] = encode_bound(type, high)

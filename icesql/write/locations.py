@@ -1,0 +1,117 @@
+"""Where new data files go: partition folders, or folders by hash for object stores.
+
+Source: Iceberg's LocationProviders and PartitionSpec.partitionToPath.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import quote_plus
+
+from msgspec import Struct
+
+from icesql.iceberg import types as t
+from icesql.iceberg.metadata.table_metadata import TableMetadata
+from icesql.iceberg.partitioning import PartitionSpec
+from icesql.iceberg.schema import Schema
+from icesql.iceberg.transforms import parse_transform
+
+_HASH_BITS: Final = 20
+
+
+class DataLocations(Struct, frozen=True):
+    """The paths of a table's new files, in the table's own spelling; picklable.
+
+    ``context`` is the name of the database and table that stands in paths by hash when data lies
+    outside of the table's folder.
+    """
+
+    folder: str
+    by_hash: bool = False
+    partition_folders: bool = True
+    context: str = ""
+
+    def path(self, name: str, partition: str = "") -> str:
+        """The path of the file ``name`` of a partition's path, "" without partitions.
+
+        >>> DataLocations("s3://b/t/data").path("f.parquet", "p=1")
+        's3://b/t/data/p=1/f.parquet'
+        >>> DataLocations("d", by_hash=True).path("a")
+        'd/0101/0110/1001/10110010/a'
+        """
+        inner = f"{partition}/{name}" if partition else name
+        if not self.by_hash:
+            return f"{self.folder}/{inner}"
+        if not self.partition_folders:
+            inner = name
+        bits = _hash_folders(inner)
+        if self.context:
+            return f"{self.folder}/{bits}/{self.context}/{inner}"
+        return f"{self.folder}/{bits}{'/' if self.partition_folders else '-'}{inner}"
+
+
+def data_locations(metadata: TableMetadata) -> DataLocations:
+    """Where the table's properties let new data files go."""
+    properties = metadata.properties
+    by_hash = _is_true(properties, "write.object-storage.enabled", default=False)
+    own = f"{metadata.location}/data"
+    folder = properties.get("write.data.path")
+    if folder is None and by_hash:
+        folder = properties.get("write.object-storage.path")
+    if folder is None:
+        folder = properties.get("write.folder-storage.path", own)
+    folder = folder.rstrip("/") or "/"
+    inside = (folder + "/").startswith(metadata.location + "/")
+    context = "" if inside else _last_two(metadata.location)
+    return DataLocations(
+        folder,
+        by_hash,
+        _is_true(properties, "write.object-storage.partitioned-paths", default=True),
+        context if by_hash else "",
+    )
+
+
+def _is_true(properties: Mapping[str, str], key: str, *, default: bool) -> bool:
+    text = properties.get(key)
+    return default if text is None else text.strip().lower() == "true"
+
+
+def _last_two(location: str) -> str:
+    """The folder of the database and that of the table, as far as there are two."""
+    names = [each for each in location.split("/") if each]
+    return "/".join(names[-2:])
+
+
+def _hash_folders(name: str) -> str:
+    """The low 20 bits of the name's hash as four folders.
+
+    >>> _hash_folders("b"), _hash_folders("test.parquet")
+    ('1110/0111/1110/00000011', '0110/1010/0011/11101000')
+    """
+    from mmh3 import hash as murmur3_x86_32
+
+    value = murmur3_x86_32(name.encode("utf-8"), signed=False)
+    bits = f"{value & ((1 << _HASH_BITS) - 1):0{_HASH_BITS}b}"
+    return "/".join((bits[:4], bits[4:8], bits[8:12], bits[12:]))
+
+
+def partition_path(
+    spec: PartitionSpec, schema: Schema, types: tuple[t.IcebergType, ...], values: tuple[Any, ...]
+) -> str:
+    """``name=value`` for each field of a partition tuple, "" without fields.
+
+    ``types`` are those of the partition values. Names and values are encoded as forms are, so that
+    ``data#1=val#1`` becomes ``data%231=val%231`` and NULL is ``null``.
+    """
+    parts = []
+    for each, type, value in zip(spec.fields, types, values, strict=True):
+        source = schema.field_by_id.get(each.source_id)
+        text = parse_transform(each.transform).human(value, type if source is None else source.type)
+        parts.append(f"{_encoded(each.name)}={_encoded(text)}")
+    return "/".join(parts)
+
+
+def _encoded(text: str) -> str:
+    """As Java's URLEncoder has it."""
+    return quote_plus(text, safe="*-._").replace("~", "%7E")

@@ -1,0 +1,105 @@
+"""Which metrics of which column a data file is described by: the modes of the table's properties.
+
+Source: Iceberg's MetricsConfig; the properties ``write.metadata.metrics.*``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from icesql.iceberg import types as t
+from icesql.iceberg.schema import Schema
+
+_DEFAULT: Final = "write.metadata.metrics.default"
+_COLUMN: Final = "write.metadata.metrics.column."
+_MOST_INFERRED: Final = "write.metadata.metrics.max-inferred-column-defaults"
+_FIELDS: Final = 100
+_TRUNCATE: Final = re.compile(r"truncate\(\s*(\d+)\s*\)")
+
+
+class MetricsMode(Struct, frozen=True):
+    """What is kept of a column: sizes and counts, and bounds of at most ``length``.
+
+    ``length`` is None for bounds in full, 0 for none. It counts code points or bytes, and concerns
+    text and binary alone.
+    """
+
+    counts: bool = True
+    length: int | None = 16
+
+    @property
+    def has_bounds(self) -> bool:
+        """Whether there are bounds."""
+        return self.length != 0
+
+
+NONE: Final = MetricsMode(counts=False, length=0)
+COUNTS: Final = MetricsMode(length=0)
+FULL: Final = MetricsMode(length=None)
+DEFAULT: Final = MetricsMode()
+
+
+def parse_mode(text: str) -> MetricsMode | None:
+    """The mode that ``text`` spells, in any case; None for what is none.
+
+    >>> parse_mode("Truncate(5)"), parse_mode("truncate(0)"), parse_mode("half")
+    (MetricsMode(counts=True, length=5), None, None)
+    """
+    plain = text.strip().lower()
+    known = {"none": NONE, "counts": COUNTS, "full": FULL}.get(plain)
+    found = _TRUNCATE.fullmatch(plain)
+    if known is not None or found is None:
+        return known
+    return MetricsMode(length=int(found[1])) if int(found[1]) > 0 else None
+
+
+def metrics_modes(
+    schema: Schema, properties: Mapping[str, str], sorted_ids: Iterable[int] = ()
+) -> dict[int, MetricsMode]:
+    """The mode of every field at any depth by its id.
+
+    ``sorted_ids`` are the columns of the sort order whose transforms keep the order: they have
+    bounds unless a property of the column says otherwise. A mode that cannot be read counts as not
+    given, as Java has it.
+    """
+    given = properties.get(_DEFAULT)
+    default = DEFAULT if given is None else parse_mode(given) or DEFAULT
+    modes = dict.fromkeys(schema.field_by_id, default)
+    most = _most_inferred(properties)
+    if given is None and len(schema.field_by_id) > most:
+        inferred = set(_first_primitives(schema.fields, most))
+        modes = {each: default if each in inferred else NONE for each in modes}
+    for each in sorted_ids:
+        if each in modes and not modes[each].has_bounds:
+            modes[each] = DEFAULT
+    for field_id, name in schema.name_by_id.items():
+        own = properties.get(_COLUMN + name)
+        mode = None if own is None else parse_mode(own)
+        if mode is not None:
+            modes[field_id] = mode
+    return modes
+
+
+def _most_inferred(properties: Mapping[str, str]) -> int:
+    text = properties.get(_MOST_INFERRED, "")
+    return int(text) if text.strip().isdigit() else _FIELDS
+
+
+def _first_primitives(fields: tuple[t.NestedField, ...], most: int) -> Iterator[int]:
+    """The ids of the first primitive fields, level by level."""
+    level, found = list(fields), 0
+    while level:
+        below: list[t.NestedField] = []
+        for each in level:
+            inner = t.children(each.type)
+            below += inner
+            if not inner:
+                if found == most:
+                    return
+                found += 1
+                yield each.field_id
+        level = below

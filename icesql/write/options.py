@@ -1,0 +1,140 @@
+"""How data files are written: the table's properties, read once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from icesql.errors import UnsupportedTableError
+from icesql.iceberg.metadata.table_metadata import TableMetadata
+
+_CODECS: Final = {
+    "zstd": "zstd", "gzip": "gzip", "snappy": "snappy", "lz4": "lz4", "lz4_raw": "lz4",
+    "brotli": "brotli", "uncompressed": "none", "none": "none",
+}  # fmt: skip
+_PARQUET: Final = "write.parquet."
+_BLOOM: Final = _PARQUET + "bloom-filter-enabled.column."
+_BLOOM_FPP: Final = _PARQUET + "bloom-filter-fpp.column."
+_MB: Final = 1 << 20
+
+
+class BloomFilter(Struct, frozen=True):
+    """A column whose files have a Bloom filter, by its full name."""
+
+    column: str
+    false_positives: float = 0.01
+
+
+class WriteOptions(Struct, frozen=True):
+    """Sizes are bytes. ``codec`` is pyarrow's name, ``level`` None its default."""
+
+    codec: str = "gzip"
+    level: int | None = None
+    target_file_size: int = 512 * _MB
+    row_group_size: int = 128 * _MB
+    page_size: int = _MB
+    page_rows: int = 20_000
+    dictionary_size: int = 2 * _MB
+    bloom_filters: tuple[BloomFilter, ...] = ()
+    without_dictionary: tuple[str, ...] = ()
+    without_statistics: tuple[str, ...] = ()
+
+
+def write_options(properties: Mapping[str, str], *, deletes: bool = False) -> WriteOptions:
+    """The options of data files, or of position delete files.
+
+    Raises UnsupportedTableError naming a property whose value cannot be used.
+    """
+    form = properties.get("write.format.default", "parquet")
+    if deletes:
+        form = properties.get("write.delete.format.default", form)
+    if form.lower() != "parquet":
+        raise UnsupportedTableError(f"writing {form} files (write.format.default): Parquet only")
+    prefix = _PARQUET
+    given = {key.removeprefix(prefix): value for key, value in properties.items()}
+    if deletes:
+        prefix = "write.delete.parquet."
+        given |= {
+            key.removeprefix(prefix): value
+            for key, value in properties.items()
+            if key.startswith(prefix)
+        }
+    codec = given.get("compression-codec", "gzip").lower()
+    if codec not in _CODECS:
+        raise UnsupportedTableError(f"the codec {codec} (write.parquet.compression-codec)")
+    target = "write.delete.target-file-size-bytes" if deletes else "write.target-file-size-bytes"
+    return WriteOptions(
+        codec=_CODECS[codec],
+        level=_level(given, _CODECS[codec]),
+        target_file_size=_positive(properties, target, 64 * _MB if deletes else 512 * _MB),
+        row_group_size=_positive(given, "row-group-size-bytes", 128 * _MB),
+        page_size=_positive(given, "page-size-bytes", _MB),
+        page_rows=_positive(given, "page-row-limit", 20_000),
+        dictionary_size=_positive(given, "dict-size-bytes", 2 * _MB),
+        bloom_filters=_bloom_filters(properties),
+        without_dictionary=_switched_off(properties, "dict-encoding-enabled.column."),
+        without_statistics=_switched_off(properties, "stats-enabled.column."),
+    )
+
+
+def check_table(metadata: TableMetadata) -> None:
+    """Raise UnsupportedTableError for a table to which nothing may be written."""
+    if metadata.encryption_keys or metadata.properties.get("encryption.key-id"):
+        raise UnsupportedTableError("writing to an encrypted table")
+    provider = metadata.properties.get("write.location-provider.impl")
+    if provider:
+        raise UnsupportedTableError(
+            f"writing where the Java class {provider} says (write.location-provider.impl)"
+        )
+
+
+def _positive(properties: Mapping[str, str], key: str, default: int) -> int:
+    text = properties.get(key)
+    if text is None:
+        return default
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value <= 0:
+        raise UnsupportedTableError(f"the table property {key} = {text!r}: not a positive number")
+    return value
+
+
+def _level(given: Mapping[str, str], codec: str) -> int | None:
+    text = given.get("compression-level")
+    if text is None or codec not in ("zstd", "gzip", "brotli"):
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise UnsupportedTableError(
+            f"the table property write.parquet.compression-level = {text!r}: not a number"
+        ) from None
+
+
+def _bloom_filters(properties: Mapping[str, str]) -> tuple[BloomFilter, ...]:
+    found = []
+    for key, value in properties.items():
+        if key.startswith(_BLOOM) and value.lower() == "true":
+            name = key.removeprefix(_BLOOM)
+            text = properties.get(_BLOOM_FPP + name, "0.01")
+            try:
+                share = float(text)
+            except ValueError:
+                share = 0.0
+            if not 0 < share < 1:
+                raise UnsupportedTableError(f"the table property {_BLOOM_FPP}{name} = {text!r}")
+            found.append(BloomFilter(name, share))
+    return tuple(found)
+
+
+def _switched_off(properties: Mapping[str, str], part: str) -> tuple[str, ...]:
+    prefix = _PARQUET + part
+    return tuple(
+        key.removeprefix(prefix)
+        for key, value in properties.items()
+        if key.startswith(prefix) and value.lower() == "false"
+    )

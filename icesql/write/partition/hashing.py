@@ -1,0 +1,101 @@
+"""The 32-bit hash of bucket partitions over whole Arrow arrays: that of ``iceberg.bucket_hash``."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Numbers = npt.NDArray[Any]
+
+_C1: Final = np.uint32(0xCC9E2D51)
+_C2: Final = np.uint32(0x1B873593)
+_ADDED: Final = np.uint32(0xE6546B64)
+# Texts beyond this are hashed one by one: each four bytes of the longest are a round for all.
+_LONGEST: Final = 256
+
+
+def hash_longs(values: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
+    """The hash of each number as eight bytes, lowest first."""
+    words = np.ascontiguousarray(values).view(np.uint64)
+    state = np.zeros(len(words), np.uint32)
+    for word in (words & np.uint64(0xFFFFFFFF), words >> np.uint64(32)):
+        state = _mixed(state, word.astype(np.uint32))
+    return _finished(state, np.full(len(words), 8, np.uint32))
+
+
+def hash_bytes(array: pa.Array) -> npt.NDArray[np.uint32]:
+    """The hash of each value of a binary or string array; anything in the place of NULL."""
+    plain = array.cast(pa.large_binary()) if array.type != pa.large_binary() else array
+    count = len(plain)
+    _, offset_buffer, data_buffer = plain.buffers()
+    if count == 0 or data_buffer is None:
+        return _finished(np.zeros(count, np.uint32), np.zeros(count, np.uint32))
+    offsets = np.frombuffer(offset_buffer, np.int64)[plain.offset : plain.offset + count + 1]
+    starts, lengths = offsets[:-1], np.diff(offsets)
+    # Four bytes more, so that the last word of the last value can be read whole.
+    data = np.frombuffer(data_buffer, np.uint8)[: offsets[-1]]
+    data = np.concatenate([data, np.zeros(4, np.uint8)])
+    longest = int(lengths.max())
+    if longest > _LONGEST:
+        return _one_by_one(plain)
+    state = np.zeros(count, np.uint32)
+    for block in range(longest // 4):
+        whole = lengths >= 4 * (block + 1)
+        at = starts[whole] + 4 * block
+        state[whole] = _mixed(state[whole], _words(data, at))
+    rest = lengths % 4
+    tail = _words(data, starts + (lengths - rest)) & _tail_mask(rest)
+    state = np.where(rest > 0, state ^ _scrambled(tail), state)
+    return _finished(state, lengths.astype(np.uint32))
+
+
+def _one_by_one(array: pa.Array) -> npt.NDArray[np.uint32]:
+    from mmh3 import hash as murmur3_x86_32
+
+    hashes = [murmur3_x86_32(each or b"", signed=False) for each in array.to_pylist()]
+    return np.array(hashes, np.uint32)
+
+
+def _words(data: Numbers, at: Numbers) -> Numbers:
+    """Four bytes from each place, lowest first."""
+    word = data[at].astype(np.uint32)
+    for byte in range(1, 4):
+        word |= data[at + byte].astype(np.uint32) << np.uint32(8 * byte)
+    return word
+
+
+def _tail_mask(rest: Numbers) -> Numbers:
+    return ((np.uint64(1) << (rest.astype(np.uint64) * np.uint64(8))) - np.uint64(1)).astype(
+        np.uint32
+    )
+
+
+def _rotated(value: Numbers, by: int) -> Numbers:
+    return (value << np.uint32(by)) | (value >> np.uint32(32 - by))
+
+
+def _scrambled(word: Numbers) -> Numbers:
+    return _rotated(word * _C1, 15) * _C2
+
+
+def _mixed(state: Numbers, word: Numbers) -> Numbers:
+    return _rotated(state ^ _scrambled(word), 13) * np.uint32(5) + _ADDED
+
+
+def _finished(state: Numbers, lengths: Numbers) -> Numbers:
+    mixed: Numbers = state ^ lengths
+    mixed = (mixed ^ (mixed >> np.uint32(16))) * np.uint32(0x85EBCA6B)
+    mixed = (mixed ^ (mixed >> np.uint32(13))) * np.uint32(0xC2B2AE35)
+    finished: Numbers = mixed ^ (mixed >> np.uint32(16))
+    return finished
+
+
+def buckets(hashes: npt.NDArray[np.uint32], count: int, nulls: pa.Array) -> pa.Array:
+    """The bucket of each hash, NULL where ``nulls`` (booleans) says so."""
+    numbers = (hashes & np.uint32(0x7FFFFFFF)) % np.uint32(count)
+    made = pa.array(numbers.astype(np.int32))
+    return pc.if_else(nulls, pa.scalar(None, pa.int32()), made)

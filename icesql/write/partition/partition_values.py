@@ -1,0 +1,158 @@
+"""Partition values of whole Arrow columns: the transforms of ``iceberg.transforms``, vectorised.
+
+Values come in the internal form of ``iceberg.types`` as Arrow has it: dates as int32, times and
+timestamps as int64, UUIDs as bytes, everything else as it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icesql.errors import DataError, UnsupportedTableError
+from icesql.iceberg import types as t
+from icesql.iceberg.bounds import MICROS_PER_DAY, NANOS_PER_DAY
+from icesql.iceberg.calendar import NANO_TIMESTAMPS
+from icesql.iceberg.transforms import (
+    Bucket,
+    Identity,
+    TimeTransform,
+    Transform,
+    Truncate,
+    Void,
+)
+from icesql.write.partition.hashing import buckets, hash_bytes, hash_longs
+
+Numbers = npt.NDArray[Any]
+
+_EIGHT_BYTES: Final = (
+    t.IntegerType,
+    t.LongType,
+    t.DateType,
+    t.TimeType,
+    t.TimestampType,
+    t.TimestamptzType,
+    t.TimestampNanoType,
+    t.TimestamptzNanoType,
+)
+
+
+def internal_array(array: pa.Array, type: t.IcebergType) -> pa.Array:
+    """A column of the table's Arrow type in the internal form."""
+    match type:
+        case t.DateType():
+            return array.cast(pa.int32())
+        case (
+            t.TimeType()
+            | t.TimestampType()
+            | t.TimestamptzType()
+            | t.TimestampNanoType()
+            | t.TimestamptzNanoType()
+        ):
+            return array.cast(pa.int64())
+        case t.UUIDType() if isinstance(array, pa.ExtensionArray):
+            return array.storage
+        case _:
+            return array
+
+
+def partition_array(transform: Transform, type: t.IcebergType, values: pa.Array) -> pa.Array:
+    """The partition value of each of ``values``, which are in internal form; NULL stays NULL.
+
+    Raises DataError for a number so small that its truncation has none of the column's type,
+    UnsupportedTableError for a transform that is not known.
+    """
+    if not transform.accepts(type):
+        raise UnsupportedTableError(f"partitioning by {transform} of a column of type {type}")
+    match transform:
+        case Identity():
+            return values
+        case Void():
+            return pa.nulls(len(values), values.type)
+        case TimeTransform():
+            return _time_units(transform.unit, type, values)
+        case Bucket():
+            return _buckets(transform, type, values)
+        case Truncate():
+            return _truncated(transform, type, values)
+        case _:
+            raise UnsupportedTableError(f"writing to a table partitioned by {transform}")
+
+
+def _numbers(values: pa.Array) -> Numbers:
+    """The numbers of an array, 0 for NULL."""
+    filled = pc.fill_null(values, 0) if values.null_count else values
+    return np.asarray(filled.to_numpy(zero_copy_only=False))
+
+
+def _with_nulls(numbers: Numbers, type: pa.DataType, values: pa.Array) -> pa.Array:
+    if not values.null_count:
+        return pa.array(numbers, type)
+    return pa.array(numbers, type, mask=np.asarray(values.is_null().to_numpy(zero_copy_only=False)))
+
+
+def _time_units(unit: str, type: t.IcebergType, values: pa.Array) -> pa.Array:
+    numbers = _numbers(values).astype(np.int64)
+    if not isinstance(type, t.DateType):
+        per_day = NANOS_PER_DAY if isinstance(type, NANO_TIMESTAMPS) else MICROS_PER_DAY
+        numbers = np.floor_divide(numbers, per_day // 24 if unit == "hour" else per_day)
+    if unit in ("month", "year"):
+        days = numbers.astype("datetime64[D]")
+        numbers = days.astype("datetime64[M]" if unit == "month" else "datetime64[Y]").astype(
+            np.int64
+        )
+    return _with_nulls(numbers.astype(np.int32), pa.int32(), values)
+
+
+def _buckets(transform: Bucket, type: t.IcebergType, values: pa.Array) -> pa.Array:
+    if isinstance(type, _EIGHT_BYTES):
+        numbers = _numbers(values).astype(np.int64)
+        if isinstance(type, NANO_TIMESTAMPS):
+            numbers = np.floor_divide(numbers, 1000)
+        return buckets(hash_longs(numbers), transform.buckets, values.is_null())
+    if isinstance(type, t.DecimalType):
+        return _of_each(transform, type, values, pa.int32())
+    if isinstance(type, t.UUIDType | t.FixedType):
+        values = values.cast(pa.binary())
+    return buckets(hash_bytes(values), transform.buckets, values.is_null())
+
+
+def _truncated(transform: Truncate, type: t.IcebergType, values: pa.Array) -> pa.Array:
+    match type:
+        case t.IntegerType() | t.LongType():
+            numbers = _numbers(values)
+            rest = np.mod(numbers.astype(np.int64), transform.width)
+            least = np.iinfo(numbers.dtype).min
+            small = numbers < least + rest
+            if small.any():
+                value = int(numbers[small][0])
+                raise DataError(
+                    f"{value} has no value under the partition transform {transform}: it would be "
+                    f"smaller than any {type}"
+                )
+            return _with_nulls((numbers - rest).astype(numbers.dtype), values.type, values)
+        case t.DecimalType():
+            return _of_each(transform, type, values, values.type)
+        case t.StringType():
+            return pc.utf8_slice_codeunits(values, 0, transform.width)
+        case _:
+            return pc.binary_slice(values, 0, transform.width)
+
+
+def _of_each(
+    transform: Transform, type: t.IcebergType, values: pa.Array, result: pa.DataType
+) -> pa.Array:
+    """By the transform itself, once for each distinct value."""
+    encoded = values.dictionary_encode()
+    try:
+        made = [transform.apply(each, type) for each in encoded.dictionary.to_pylist()]
+        return pa.array(made, result).take(encoded.indices)
+    except pa.ArrowInvalid as error:
+        raise DataError(
+            f"a value has none under the partition transform {transform}: it would have more "
+            f"digits than {type}"
+        ) from error

@@ -1,0 +1,83 @@
+"""Rows in the order of a table's sort order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import Struct
+
+from icesql.iceberg import types as t
+from icesql.iceberg.metadata.sort_order import SortOrder
+from icesql.iceberg.schema import Schema
+from icesql.iceberg.transforms import UnknownTransform, parse_transform
+from icesql.write.partition.partition_values import internal_array, partition_array
+from icesql.write.partition.source_column import source_column
+
+
+class SortKey(Struct, frozen=True):
+    """One key: which column, how it is transformed, and its directions."""
+
+    source_id: int
+    transform: str
+    descending: bool
+    nulls_first: bool
+
+
+def sort_keys(order: SortOrder, schema: Schema) -> tuple[SortKey, ...] | None:
+    """The keys of an order; None for one that icesql cannot sort by."""
+    keys = []
+    for each in order.fields:
+        source = schema.field_by_id.get(each.source_ids[0])
+        transform = parse_transform(each.transform)
+        if len(each.source_ids) != 1 or source is None or isinstance(transform, UnknownTransform):
+            return None
+        if not transform.accepts(source.type) or schema.inside_repeated(source.field_id):
+            return None
+        nulls_first = each.null_order == "nulls-first"
+        keys.append(SortKey(source.field_id, each.transform, each.direction == "desc", nulls_first))
+    return tuple(keys)
+
+
+def sorted_rows(table: pa.Table, schema: Schema, keys: Sequence[SortKey]) -> pa.Table:
+    """``table`` in the order of ``keys``; equal rows stay as they are.
+
+    -0.0 comes before 0.0, NaN after every number, NULL where the key says.
+    """
+    columns: list[Any] = []
+    directions = []
+    for number, key in enumerate(keys):
+        values = key_values(source_column(table, schema, key.source_id), schema, key)
+        columns += [values.is_null(), values]
+        directions.append((f"n{number}", "descending" if key.nulls_first else "ascending"))
+        directions.append((f"v{number}", "descending" if key.descending else "ascending"))
+    names = [name for name, _ in directions]
+    order = pc.sort_indices(pa.table(columns, names=names), sort_keys=directions)
+    return table.take(order)
+
+
+def key_values(values: pa.Array, schema: Schema, key: SortKey) -> pa.Array:
+    """What the rows are compared by, in an order that Arrow has."""
+    type = schema.type_of(key.source_id)
+    transform = parse_transform(key.transform)
+    made = partition_array(transform, type, internal_array(values, type))
+    if pa.types.is_boolean(made.type):
+        return made.cast(pa.int8())
+    if pa.types.is_fixed_size_binary(made.type):
+        return made.cast(pa.binary())
+    return _ordered(made) if t.is_floating(transform.result_type(type)) else made
+
+
+def _ordered(values: pa.Array) -> pa.Array:
+    """Whole numbers in the order that the standard gives floats."""
+    doubles = values.cast(pa.float64())
+    filled = pc.fill_null(doubles, 0.0)
+    numbers: npt.NDArray[np.float64] = filled.to_numpy(zero_copy_only=False).copy()
+    numbers[np.isnan(numbers)] = np.nan  # one NaN, and that a positive one
+    bits = numbers.view(np.int64)
+    flipped = np.where(bits < 0, bits ^ np.int64(0x7FFFFFFFFFFFFFFF), bits)
+    return pa.array(flipped, mask=np.asarray(doubles.is_null().to_numpy(zero_copy_only=False)))

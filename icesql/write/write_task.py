@@ -1,0 +1,250 @@
+"""Write one stream of rows into data files: the same here and in a worker on another machine."""
+
+from __future__ import annotations
+
+import os
+import threading
+import uuid
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+from msgspec import Struct
+
+from icesql.context import Progress, QueryContext
+from icesql.errors import UnsupportedTableError
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.iceberg.metadata.table_metadata import TableMetadata
+from icesql.iceberg.partitioning import PartitionSpec, partition_types
+from icesql.iceberg.schema import Schema
+from icesql.iceberg.transforms import parse_transform
+from icesql.storage.new_file import check_writable
+from icesql.storage.open import Storage
+from icesql.write.assignment import Assignment
+from icesql.write.lanes import Lanes, Rows
+from icesql.write.locations import DataLocations, data_locations, partition_path
+from icesql.write.metrics_config import MetricsMode, metrics_modes
+from icesql.write.options import WriteOptions, check_table, write_options
+from icesql.write.parquet_file import FileShape, RollingFiles, WrittenFile
+from icesql.write.partition.clustering import Clusters
+from icesql.write.partition.sorting import SortKey, sort_keys, sorted_rows
+
+# Rows that are handed to a writing thread at once, and what waits for all partitions together.
+_PIECE_BYTES: Final = 64 << 20
+_CLUSTER_BYTES: Final = 256 << 20
+_SMALLEST_BUDGET: Final = 1 << 20
+_MOST_LANES: Final = 4
+_ROWS_AT_ONCE: Final = 1 << 17
+
+
+class WriteTask(Struct, frozen=True):
+    """Everything that writing rows of a table needs; picklable.
+
+    ``number`` is that of this task among those of one statement, ``operation`` a name that no
+    other statement has: together they make the names of files unique. ``sort_order_id`` is 0 where
+    rows are not sorted.
+    """
+
+    assignment: Assignment
+    spec: PartitionSpec
+    locations: DataLocations
+    modes: dict[int, MetricsMode]
+    options: WriteOptions
+    storage: Storage
+    operation: str
+    number: int = 0
+    sort_keys: tuple[SortKey, ...] = ()
+    sort_order_id: int = 0
+
+    @property
+    def schema(self) -> Schema:
+        """The table's schema."""
+        return self.assignment.schema
+
+
+class WriteResult(Struct, frozen=True):
+    """The files of one task: their rows and bytes in all."""
+
+    files: tuple[DataFile, ...] = ()
+    rows: int = 0
+    bytes: int = 0
+    spilled_bytes: int = 0
+
+
+def write_task_for(
+    metadata: TableMetadata,
+    storage: Storage,
+    sources: tuple[int | None, ...],
+    *,
+    zone: str = "UTC",
+    spec: PartitionSpec | None = None,
+    number: int = 0,
+) -> WriteTask:
+    """The task that writes rows by a table's current schema, spec, order and properties.
+
+    ``sources`` are the positions of the columns in the batches; see ``Assignment``. Raises
+    UnsupportedTableError for a table or type that icesql cannot write.
+    """
+    check_table(metadata)
+    check_writable(storage)
+    spec = metadata.spec if spec is None else spec
+    schema = metadata.schema
+    _check_spec(spec, schema)
+    order = metadata.sort_orders.get(metadata.default_sort_order_id)
+    keys = () if order is None else sort_keys(order, schema) or ()
+    kept = [key.source_id for key in keys if parse_transform(key.transform).preserves_order]
+    return WriteTask(
+        Assignment(schema, sources, zone),
+        spec,
+        data_locations(metadata),
+        metrics_modes(schema, metadata.properties, kept),
+        write_options(metadata.properties),
+        storage,
+        str(uuid.uuid4()),
+        number,
+        keys,
+        metadata.default_sort_order_id if keys else 0,
+    )
+
+
+def _check_spec(spec: PartitionSpec, schema: Schema) -> None:
+    for each in spec.fields:
+        source = schema.field_by_id.get(each.source_id)
+        transform = parse_transform(each.transform)
+        if len(each.source_ids) != 1 or source is None:
+            raise UnsupportedTableError(f"writing to a table partitioned by {each.name}")
+        if not transform.accepts(source.type):
+            raise UnsupportedTableError(
+                f"writing to a table partitioned by {each.transform} of {source.name}"
+            )
+
+
+def write_task(
+    task: WriteTask,
+    batches: Iterable[pa.RecordBatch],
+    query: QueryContext | None = None,
+    schema: pa.Schema | None = None,
+) -> WriteResult:
+    """Write all rows of ``batches`` and describe the files that came of them.
+
+    ``schema`` is theirs, checked before a row is read. Memory is bounded whatever the number of
+    rows and partitions. If anything fails, no file is left. Raises what ``Assignment.convert``
+    does, OperationalError for a file that cannot be written and QueryCancelledError.
+    """
+    return _Writing(task, query or QueryContext()).run(batches, schema)
+
+
+class _Writing:
+    def __init__(self, task: WriteTask, query: QueryContext) -> None:
+        self._task, self._query = task, query
+        self._shape = FileShape.of(task.schema, task.modes, task.options)
+        self._types = partition_types(task.spec, task.schema)
+        # Partition tuples by number; () is that of a table without partitions.
+        self._tuples: list[tuple[Any, ...]] = []
+        self._lock, self._count = threading.Lock(), 0
+        lanes = min(query.settings.threads or os.cpu_count() or 1, _MOST_LANES)
+        budget = max(query.settings.memory_limit // 8, _SMALLEST_BUDGET)
+        self._piece_bytes = min(_PIECE_BYTES, max(budget // lanes, _SMALLEST_BUDGET))
+        self._budget = min(_CLUSTER_BYTES, budget)
+        self._lanes = Lanes(lanes, self._files_of, query)
+        self._read = 0
+
+    def run(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema | None) -> WriteResult:
+        try:
+            if schema is not None:
+                self._task.assignment.check(schema)
+            spilled = self._write(self._converted(batches))
+            written = self._lanes.finish()
+        except BaseException:
+            self._lanes.abandon()
+            raise
+        files = tuple(self._data_file(number, each) for number, each in written)
+        return WriteResult(
+            files, self._read, sum(each.file_size_in_bytes for each in files), spilled
+        )
+
+    def _converted(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for start in range(0, batch.num_rows, _ROWS_AT_ONCE):
+                self._query.check()
+                part = batch.slice(start, _ROWS_AT_ONCE)
+                yield self._task.assignment.convert(part, self._read)
+                self._read += part.num_rows
+                self._query.report(Progress("writing rows", self._read))
+
+    def _write(self, batches: Iterator[pa.RecordBatch]) -> int:
+        """Hand the rows to the lanes; how many bytes had to wait on disk."""
+        task = self._task
+        if not task.spec.fields and not task.sort_keys:
+            self._tuples.append(())
+            for table in _gathered(batches, self._piece_bytes):
+                self._lanes.put(Rows(0, table))
+            return 0
+        clusters = Clusters(
+            task.spec, task.schema, self._budget, self._query.settings.temp_directory
+        )
+        try:
+            for batch in batches:
+                clusters.add(batch)
+            # Sorted rows are those of one file, so they come in larger pieces.
+            size = self._budget if task.sort_keys else self._piece_bytes
+            for piece in clusters.pieces(size):
+                if not self._tuples or self._tuples[-1] != piece.values:
+                    self._tuples.append(piece.values)
+                rows = piece.rows
+                if task.sort_keys:
+                    rows = sorted_rows(rows, task.schema, task.sort_keys)
+                alone = bool(task.sort_keys)
+                self._lanes.put(Rows(len(self._tuples) - 1, rows, alone))
+            return clusters.spilled_bytes
+        finally:
+            clusters.close()
+
+    def _files_of(self, partition: int) -> RollingFiles:
+        task, values = self._task, self._tuples[partition]
+        folder = partition_path(task.spec, task.schema, self._types, values)
+        return RollingFiles(
+            task.storage, self._shape, lambda: task.locations.path(self._name(), folder)
+        )
+
+    def _name(self) -> str:
+        with self._lock:
+            self._count += 1
+            count = self._count
+        return f"{self._task.number:05d}-0-{self._task.operation}-{count:05d}.parquet"
+
+    def _data_file(self, partition: int, file: WrittenFile) -> DataFile:
+        metrics = file.metrics
+        return DataFile(
+            FileContent.DATA,
+            file.path,
+            "PARQUET",
+            self._task.spec.spec_id,
+            self._tuples[partition],
+            file.rows,
+            file.size,
+            column_sizes=metrics.column_sizes,
+            value_counts=metrics.value_counts,
+            null_value_counts=metrics.null_value_counts,
+            nan_value_counts=metrics.nan_value_counts,
+            lower_bounds=metrics.lower_bounds,
+            upper_bounds=metrics.upper_bounds,
+            split_offsets=metrics.split_offsets,
+            sort_order_id=self._task.sort_order_id,
+        )
+
+
+def _gathered(batches: Iterator[pa.RecordBatch], most_bytes: int) -> Iterator[pa.Table]:
+    """The batches in tables of about ``most_bytes``."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        held.append(batch)
+        size += batch.nbytes
+        if size >= most_bytes:
+            yield pa.Table.from_batches(held)
+            held, size = [], 0
+    if held:
+        yield pa.Table.from_batches(held)

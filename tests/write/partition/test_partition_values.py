@@ -1,0 +1,105 @@
+"""Vectorised transforms give what ``iceberg.transforms`` gives for each value alone."""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from mmh3 import hash as murmur3
+
+from icesql.errors import DataError, UnsupportedTableError
+from icesql.iceberg import types as t
+from icesql.iceberg.transforms import parse_transform
+from icesql.read.columns.arrow_schema import arrow_type
+from icesql.write.partition.hashing import hash_bytes, hash_longs
+from icesql.write.partition.partition_values import internal_array, partition_array
+
+DECIMAL, WIDE, FIXED = t.DecimalType(9, 2), t.DecimalType(38, 3), t.FixedType(5)
+DAY = 86_400_000_000
+VALUES: dict[t.IcebergType, list[Any]] = {
+    t.INTEGER: [0, 1, -1, 34, -7, 2**31 - 1, -(2**31) + 60, 100],
+    t.LONG: [0, -1, 34, 2**63 - 1, -(2**63) + 60, 10**12],
+    t.DATE: [0, -1, 17501, -719162, 2932896, 31, -365],
+    t.TIME: [0, 1, DAY - 1],
+    t.TIMESTAMP: [0, -1, DAY - 1, -DAY, 1510871468 * 10**6, -(10**15), 253402300799999999],
+    t.TIMESTAMPTZ: [0, -1, -DAY - 1, 1510871468 * 10**6],
+    t.TIMESTAMP_NS: [0, -1, -999, -1000, 1510871468 * 10**9, 2**62],
+    t.TIMESTAMPTZ_NS: [0, -1, 1510871468000000001],
+    t.STRING: ["", "a", "iceberg", "日本語日本", "😀😀😀", "x" * 37, "ab", "abc", "abcd"],
+    t.BINARY: [b"", b"\x00\x01\x02\x03", b"\xff" * 9, b"abc"],
+    t.UUID: [bytes(range(16)), b"\xff" * 16],
+    FIXED: [b"abcde", b"\x00" * 5],
+    DECIMAL: [Decimal("14.20"), Decimal("-0.05"), Decimal("0.00"), Decimal("9999999.99")],
+    WIDE: [Decimal("-12345678901234567890123456789012345.678"), Decimal("0.001")],
+    t.BOOLEAN: [True, False],
+    t.FLOAT: [1.5, -0.0],
+    t.DOUBLE: [1.5, 0.1],
+}
+TRANSFORMS = (
+    "identity", "void", "year", "month", "day", "hour", "bucket[16]", "bucket[1]", "bucket[97]",
+    "truncate[1]", "truncate[3]", "truncate[50]",
+)  # fmt: skip
+CASES = [
+    (transform, type)
+    for transform in TRANSFORMS
+    for type in VALUES
+    if parse_transform(transform).accepts(type)
+]
+
+
+def internal(values: list[Any], type: t.IcebergType) -> pa.Array:
+    """Values in internal form, through the Arrow type of the table's columns."""
+    kind = arrow_type(type)
+    if isinstance(type, t.UUIDType):
+        return pa.array(values, pa.binary(16))
+    base = {t.DateType: pa.int32(), t.IntegerType: pa.int32()}.get(
+        type.__class__,
+        pa.int64() if pa.types.is_temporal(kind) else kind,
+    )
+    return internal_array(pa.array(values, base).cast(kind), type)
+
+
+@pytest.mark.parametrize(("transform", "type"), CASES, ids=str)
+def test_as_for_one_value(transform: str, type: t.IcebergType) -> None:
+    known = parse_transform(transform)
+    values = [None, *VALUES[type], None]
+    found = partition_array(known, type, internal(values, type)).to_pylist()
+    assert found == [known.apply(each, type) for each in values]
+    sliced = internal(values, type).slice(1, 1)
+    assert partition_array(known, type, sliced).to_pylist() == [known.apply(values[1], type)]
+    assert len(partition_array(known, type, sliced.slice(0, 0))) == 0
+
+
+def test_the_hash_is_murmur3() -> None:
+    draw = random.Random(7)
+    texts = [draw.randbytes(draw.randrange(0, 70)) for _ in range(500)]
+    texts += [None, b"", b"x" * 300] * 2
+    expected = [murmur3(each or b"", signed=False) for each in texts]
+    assert hash_bytes(pa.array(texts, pa.binary())).tolist() == expected
+    short = pa.array(texts[:400], pa.binary()).slice(17)
+    assert hash_bytes(short).tolist() == expected[17:400]
+    numbers = [draw.randrange(-(2**63), 2**63) for _ in range(500)]
+    as_bytes = [each.to_bytes(8, "little", signed=True) for each in numbers]
+    import numpy as np
+
+    found = hash_longs(np.array(numbers, np.int64)).tolist()
+    assert found == [murmur3(each, signed=False) for each in as_bytes]
+
+
+def test_a_truncation_below_the_type_is_refused() -> None:
+    with pytest.raises(DataError, match="-2147483648 has no value"):
+        partition_array(
+            parse_transform("truncate[100]"), t.INTEGER, pa.array([1, -(2**31)], pa.int32())
+        )
+    least = pa.array([Decimal("-99")], pa.decimal128(2, 0))
+    with pytest.raises(DataError, match="digits"):
+        partition_array(parse_transform("truncate[7]"), t.DecimalType(2, 0), least)
+
+
+def test_what_is_not_known_is_refused() -> None:
+    for transform, type in (("zorder", t.LONG), ("bucket[4]", t.DOUBLE), ("hour", t.DATE)):
+        with pytest.raises(UnsupportedTableError):
+            partition_array(parse_transform(transform), type, pa.array([1]))
