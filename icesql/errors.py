@@ -42,6 +42,8 @@ class Error(Exception):
     # Where in the SQL an engine found it, and how many characters at the end say what to do.
     sql_offset: int | None = None
     hint_length = 0
+    # In the text of which view it is, "" for the statement's own; None: no view was looked at.
+    view: str | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Errors cross process walls (Spark workers); the constructors of the subclasses take

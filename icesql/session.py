@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from msgspec import Struct
@@ -41,7 +41,15 @@ if TYPE_CHECKING:
     from icesql.scan.plan import ScanPlan
     from icesql.scan.report import ScanReport
     from icesql.scan.table_scan import TableScan
-    from icesql.sql.statement import Copy, Explain, Query, Statement
+    from icesql.sql.statement import (
+        Copy,
+        Created,
+        CreateTable,
+        Explain,
+        Query,
+        Shown,
+        Statement,
+    )
 
 _CACHE_BYTES = 128 << 20
 # Spellings in which the text itself is what the local engine reads.
@@ -87,6 +95,10 @@ class Session:
         self.engines = Engines(spark)
         self._texts = Texts()
         self._closed, self._process = False, os.getpid()
+
+    def forget_texts(self) -> None:
+        """Names may mean something else from now on."""
+        self._texts = Texts()
 
     def check_open(self) -> None:
         """Raises InterfaceError once the session is closed, and in a process that was forked."""
@@ -156,6 +168,8 @@ class Session:
 
     def _execute(self, statement: Readable, query: QueryContext) -> Outcome:
         self._blocks.choose(query.settings)
+        if isinstance(statement, RowCount) and self.names.temporary:
+            (statement,) = self._parse(statement.text)
         if isinstance(statement, RowCount):
             from icesql.query.metadata_answers import answer_row_count
 
@@ -171,13 +185,15 @@ class Session:
             case Asked():
                 return self._asked(statement, query)
             case kinds.Query():
-                return self._query(statement, query)
+                return self.run(statement, query)
             case kinds.Explain():
                 return self._explain(statement, query)
             case kinds.Copy():
-                return self._copy(statement, query)
+                return _copy(statement, self, query)
+            case kinds.CreateView() | kinds.CreateTable() | kinds.Drop():
+                return _created(statement, self, query)
             case kinds.SetSetting(name, value):
-                self._set(name, value)
+                _set(self, name, value)
                 return Outcome(None)
             case kinds.ResetSetting(None):
                 # Locked settings keep their defaults.
@@ -198,11 +214,11 @@ class Session:
             case kinds.Deallocate(name):
                 gone = [name] if name is not None else list(self._prepared)
                 for each in gone:
-                    self._text_of(each)
+                    _text_of(each, self._prepared)
                     del self._prepared[each]
                 return Outcome(None)
             case kinds.Execute(name, values):
-                text = self._text_of(name)
+                text = _text_of(name, self._prepared)
                 with placing(text):
                     (prepared,) = self._parse(text, values or None)
                     return self._execute(prepared, query)
@@ -210,27 +226,8 @@ class Session:
                 self.names.place = query.wait_for(lambda: self.names.find_place(parts))
                 return Outcome(None)
             case _:
-                from icesql.query.show import show
-
-                columns, rows, notes = query.wait_for(lambda: show(statement, self.names, query))
-                return Outcome(StaticResult(columns, rows), notes=notes)
-
-    def _text_of(self, name: str) -> str:
-        """The text of a prepared statement. Raises ProgrammingError for a name without one."""
-        if name not in self._prepared:
-            near = similar_names(name, self._prepared)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise ProgrammingError(f'no statement is prepared as "{name}"{hint}')
-        return self._prepared[name]
-
-    def _set(self, name: str, value: str) -> None:
-        self.names.access.check_setting(name)
-        changed = self.settings.with_text(name, value)
-        if changed.temp_directory != self.settings.temp_directory:
-            check_folder("temp_directory", changed.temp_directory)
-        if changed.cache_directory not in (None, self.settings.cache_directory):
-            check_folder("cache_directory", changed.cache_directory)
-        self.settings = changed
+                told, notes = _shown(statement, self, query)
+                return Outcome(told, notes=notes)
 
     def _asked(self, asked: Asked, query: QueryContext) -> Outcome:
         """Run a query whose text may have come before."""
@@ -241,18 +238,33 @@ class Session:
                 return self._run(kept.statement, found, query)
         if statement is None:
             statement = cast("Query", self._parse(asked.sql, asked.parameters)[0])
-        bound = self._bound(statement, query)
-        self._texts.keep(asked, statement, bound, query)
-        return self._run(statement, bound, query)
+        expanded, bound = self.bound(statement, query)
+        if expanded is statement:
+            self._texts.keep(asked, statement, bound, query)
+        return self._placed(expanded, bound, query)
 
-    def _query(self, statement: Query, query: QueryContext) -> Outcome:
-        return self._run(statement, self._bound(statement, query), query)
+    def run(self, statement: Query, query: QueryContext) -> Outcome:
+        """Bind a query and run it."""
+        return self._placed(*self.bound(statement, query), query)
 
-    def _bound(self, statement: Query, query: QueryContext) -> BoundQuery:
+    def _placed(self, statement: Query, bound: BoundQuery, query: QueryContext) -> Outcome:
+        """Run a bound query; errors are at places of the texts that they are of."""
+        with nullcontext() if statement.sources is None else statement.sources.placing():
+            return self._run(statement, bound, query)
+
+    def bound(
+        self, statement: Query, query: QueryContext, *, told: bool = False
+    ) -> tuple[Query, BoundQuery]:
+        """The statement with the views that it reads in it, and bound. Runs nothing."""
         from icesql.query.bind import bind
 
+        if self.names.temporary or any(each.shown is not None for each in statement.references):
+            statement = _with_temporary(statement, self, query, told=told)
         on_spark = _is_for_spark(statement, query)
-        return bind(statement, self.names, query, self._mark(query), on_spark=on_spark, told=False)
+        mark = self._mark(query)
+        with nullcontext() if statement.sources is None else statement.sources.placing():
+            bound = bind(statement, self.names, query, mark, on_spark=on_spark, told=told)
+        return statement, bound
 
     def _run(self, statement: Query, bound: BoundQuery, query: QueryContext) -> Outcome:
         from icesql.query.metadata_answers import answer_from_metadata, with_counts
@@ -294,23 +306,6 @@ class Session:
             result = CountedResult(result, plans[0].counted)
         return Outcome(result, tuple(each.report for each in plans), notes, bound, bound.scans)
 
-    def _copy(self, statement: Copy, query: QueryContext) -> Outcome:
-        from icesql.engine.writing import write
-        from icesql.storage.output_file import OutputFile
-
-        allowed = self.names.access.copy_to
-        with OutputFile(statement.path, overwrite=statement.overwrite, allowed=allowed) as file:
-            outcome = self._query(statement.query, query)
-            result = outcome.result
-            assert result is not None
-            try:
-                count = write(result, self.engines, statement.format, file, query)
-            finally:
-                result.close()
-        notes = (*outcome.notes, *result.notes)
-        counted = StaticResult([("Count", "bigint")], [(count,)])
-        return Outcome(counted, outcome.reports, notes, scans=outcome.scans)
-
     def _mark(self, query: QueryContext) -> MarkSame | None:
         """What compares a statement with the engine's own reading; see ``query.pushdown.same``."""
         if not self._is_engines_dialect:
@@ -326,14 +321,13 @@ class Session:
         from icesql.scan.planner import plan
 
         started = time.perf_counter()
-        on_spark = _is_for_spark(statement.query, query)
-        bound = bind(statement.query, self.names, query, self._mark(query), on_spark=on_spark)
+        explained, bound = self.bound(statement.query, query, told=True)
         bound = bound if bound.spark is not None else with_counts(bound)
         bind_seconds = time.perf_counter() - started
         plans = [plan(replace(scan, explain=True), query) for scan in bound.scans]
         choice, measured = _choice(bound, plans, query), None
-        if choice.name == "spark" and statement.query.spark is not None and bound.spark is None:
-            bound = bind(statement.query, self.names, query, on_spark=True)
+        if choice.name == "spark" and explained.spark is not None and bound.spark is None:
+            bound = bind(explained, self.names, query, on_spark=True)
             plans = [plan(replace(scan, explain=True), query) for scan in bound.scans]
         elif bound.spark is not None:
             choice = replace(choice, name="spark")
@@ -371,6 +365,128 @@ def _narrowed(bound: BoundQuery, plans: list[ScanPlan], query: QueryContext) -> 
     from icesql.engine.run_time.narrowing import expected, narrowed
 
     return [*narrowed(expected(bound, plans), plans, query)]
+
+
+def _set(session: Session, name: str, value: str) -> None:
+    session.names.access.check_setting(name)
+    changed = session.settings.with_text(name, value)
+    if changed.temp_directory != session.settings.temp_directory:
+        check_folder("temp_directory", changed.temp_directory)
+    if changed.cache_directory not in (None, session.settings.cache_directory):
+        check_folder("cache_directory", changed.cache_directory)
+    session.settings = changed
+
+
+def _text_of(name: str, prepared: Mapping[str, str]) -> str:
+    """The text of a prepared statement. Raises ProgrammingError for a name without one."""
+    if name not in prepared:
+        near = similar_names(name, prepared)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ProgrammingError(f'no statement is prepared as "{name}"{hint}')
+    return prepared[name]
+
+
+def _copy(statement: Copy, session: Session, query: QueryContext) -> Outcome:
+    from icesql.engine.writing import write
+    from icesql.storage.output_file import OutputFile
+
+    allowed = session.names.access.copy_to
+    with OutputFile(statement.path, overwrite=statement.overwrite, allowed=allowed) as file:
+        outcome = session.run(statement.query, query)
+        result = outcome.result
+        assert result is not None
+        try:
+            count = write(result, session.engines, statement.format, file, query)
+        finally:
+            result.close()
+    notes = (*outcome.notes, *result.notes)
+    counted = StaticResult([("Count", "bigint")], [(count,)])
+    return Outcome(counted, outcome.reports, notes, scans=outcome.scans)
+
+
+def _created(statement: Created, session: Session, query: QueryContext) -> Outcome:
+    """CREATE or DROP of a temporary view or table."""
+    from icesql.query.views.create import create
+    from icesql.query.views.temporary import TemporaryTable
+
+    def describe(read: Query) -> list[str]:
+        bound = session.bound(read, query)[1]
+        if bound.spark is not None or bound.about:
+            return []
+        result = session.run(replace(read, about="DESCRIBE"), query).result
+        assert result is not None
+        return [str(row[0]) for row in result.fetch(None)]
+
+    def materialize(table: CreateTable) -> TemporaryTable:
+        from icesql.engine.temporary import keep_rows
+
+        result, limit = session.run(table.query, query).result, query.settings.memory_limit
+        assert result is not None
+        columns, data = keep_rows(
+            result,
+            table.columns,
+            lambda size: session.names.temporary.check_room(size, limit, table.name),
+        )
+        return TemporaryTable(table.name, columns, data, data.nbytes)
+
+    count = create(statement, session.names, session.dialect, describe, materialize)
+    session.forget_texts()
+    if count is None:
+        return Outcome(None)
+    return Outcome(StaticResult([("Count", "bigint")], [(count,)]))
+
+
+def _with_temporary(
+    statement: Query, session: Session, query: QueryContext, *, told: bool
+) -> Query:
+    """The statement with what the session made, and what only an engine can tell, in its text."""
+    from icesql.query.views.create import named, with_temporary
+    from icesql.query.views.temporary import TemporaryTable
+    from icesql.sql import statement as kinds
+
+    def rows(shown: Shown | Query) -> TemporaryTable | None:
+        from icesql.engine.temporary import keep_rows
+
+        if isinstance(shown, kinds.Query):
+            # EXPLAIN tells of the columns, and computes none of their values.
+            asked = replace(shown, about="DESCRIBE") if told else shown
+            result = session.run(asked, query).result
+            assert result is not None
+        elif named(shown, session.names) is not None:
+            result, _ = _shown(shown, session, query)
+        else:
+            return None
+        columns, data = keep_rows(result, (), lambda size: None)
+        return TemporaryTable("", columns, data, data.nbytes)
+
+    files = session.names.access.files is not False
+    return with_temporary(statement, session.names, session.dialect, rows, files=files)
+
+
+def _shown(
+    statement: Statement, session: Session, query: QueryContext
+) -> tuple[Result, tuple[str, ...]]:
+    """The rows and notes that answer a SHOW or DESCRIBE."""
+    from icesql.query.show import show
+    from icesql.sql.statement import Describe, ShowOfTable
+
+    if session.names.temporary and isinstance(statement, Describe | ShowOfTable):
+        from icesql.query.views.create import named, whole
+        from icesql.query.views.shown import shown
+        from icesql.query.views.temporary import TemporaryTable
+
+        made = named(statement, session.names)
+        if isinstance(made, TemporaryTable):
+            known = [(name, engine or kind) for name, kind, engine in made.columns]
+            return StaticResult(*shown(statement, made, known)), ()
+        if made is not None:
+            asked = replace(whole(made.name, session.dialect), about="DESCRIBE")
+            result = session.run(asked, query).result
+            assert result is not None
+            found = [(str(row[0]), str(row[1])) for row in result.fetch(None)]
+            return StaticResult(*shown(statement, made, found)), ()
+    columns, rows, notes = query.wait_for(lambda: show(statement, session.names, query))
+    return StaticResult(columns, rows), notes
 
 
 def _choice(bound: BoundQuery, plans: Sequence[ScanPlan], query: QueryContext) -> EngineChoice:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from icesql.access import Access
 from icesql.catalog.configuration import kind_of
@@ -22,6 +22,22 @@ if TYPE_CHECKING:
     from icesql.catalog.table import Catalog, Table
     from icesql.context import QueryContext
     from icesql.storage.cache import BoundedCache
+
+
+class PlaceOfView(Protocol):
+    """Where the names in a view are looked up; see ``sql.statement.Place``."""
+
+    @property
+    def catalog(self) -> str | None:
+        """The name of a catalog, None for the connection's own."""
+
+    @property
+    def namespace(self) -> tuple[str, ...]:
+        """The namespace of names that have none."""
+
+    @property
+    def stored(self) -> bool:
+        """Whether the view is one of a catalog."""
 
 
 class SearchPath:
@@ -48,6 +64,8 @@ class SearchPath:
         self.defaults = Settings()
         # The constants of SET VARIABLE, by their names in lower case.
         self.variables: dict[str, Any] = {}
+        # The temporary views and tables of the session; None before the first one.
+        self.temporary: Any = None
         self._open_catalog, self._opened = open_catalog, False
         self._catalog: Catalog | None = None
         self._closed = False
@@ -85,22 +103,30 @@ class SearchPath:
         """Let ``name`` mean the table at ``path``, before any catalog's table."""
         self._registered[name] = os.fspath(path)
 
-    def open_table(self, parts: Sequence[str], path: str | None = None) -> Table:
-        """The table of a name, or of a path, freshly loaded.
+    def open_table(
+        self, parts: Sequence[str], path: str | None = None, place: PlaceOfView | None = None
+    ) -> Table:
+        """The table of a name, or of a path, freshly loaded; ``place`` is that of a view.
 
         Raises TableNotFoundError with the nearest names, AccessDeniedError, CatalogError.
         """
-        table = self._table(tuple(parts), path)
+        table = self._table(tuple(parts), path, place)
         if table.storage.properties:
             # Vended credentials may be another table's tomorrow: the last of each name are kept.
             self._properties[table.name] = table.storage.properties
         return table
 
-    def load(self, parts: Sequence[str], path: str | None, query: QueryContext) -> Table:
+    def load(
+        self,
+        parts: Sequence[str],
+        path: str | None,
+        query: QueryContext,
+        place: PlaceOfView | None = None,
+    ) -> Table:
         """As ``open_table``; what may wait for another machine is left when ``query`` ends."""
-        if self.is_near(parts, path):
+        if place is None and self.is_near(parts, path):
             return self.open_table(parts, path)
-        return query.wait_for(lambda: self.open_table(parts, path))
+        return query.wait_for(lambda: self.open_table(parts, path, place))
 
     def is_near(self, parts: Sequence[str], path: str | None = None) -> bool:
         """Whether opening the table reads only files of this machine."""
@@ -204,7 +230,7 @@ class SearchPath:
         with self._lock:
             self._catalog, self._opened = None, True
 
-    def _table(self, parts: tuple[str, ...], path: str | None) -> Table:
+    def _table(self, parts: tuple[str, ...], path: str | None, view: PlaceOfView | None) -> Table:
         from icesql.catalog.open import denied_path, open_table
 
         confine = self.access.confine
@@ -220,7 +246,7 @@ class SearchPath:
                 within=None if allowed is True else allowed,
                 confine=confine,
             )
-        registered = self._registered_path(parts)
+        registered = None if view is not None and view.stored else self._registered_path(parts)
         if registered is not None:
             return open_table(
                 registered,
@@ -229,7 +255,8 @@ class SearchPath:
                 cache=self._cache,
                 confine=confine,
             )
-        return self._catalog_table(parts)
+        place = self.place if view is None else (view.catalog, view.namespace)
+        return self._catalog_table(parts, place)
 
     def _registered_path(self, parts: Sequence[str]) -> str | None:
         if len(parts) != 1:
@@ -239,10 +266,12 @@ class SearchPath:
         lower = {name.lower(): path for name, path in self._registered.items()}
         return lower.get(parts[0].lower())
 
-    def _catalog_table(self, parts: tuple[str, ...]) -> Table:
+    def _catalog_table(
+        self, parts: tuple[str, ...], place: tuple[str | None, tuple[str, ...]]
+    ) -> Table:
         catalog = self.catalog
         name = ".".join(parts)
-        used, namespace = self.place
+        used, namespace = place
         missing: dict[tuple[str, ...], TableNotFoundError] = {}
         if used is not None and (current := self._others.named(used)) is not None:
             for candidate in dict.fromkeys([(*namespace, *parts), parts]):

@@ -66,9 +66,7 @@ def bind(
         spark = bind_text(statement, query)
     elif statement.refused is not None:
         raise statement.refused
-    if statement.only_text and query.settings.engine != "local":
-        what = f"{statement.only_text} where engine = '{query.settings.engine}'"
-        raise unsupported(what, None, "it runs with engine = 'local'")
+    _check_engine(statement, query)
     tree = statement.tree.copy()
     # A wrong time is an error before any catalog is asked.
     references = translated_travels(statement, query.settings.timezone)
@@ -91,7 +89,8 @@ def bind(
     _name_columns(tree, statement, query)
     if statement.translated and spark is None:
         schemas = [scan.schema for scan in scans]
-        translate(tree, schemas, statement.translated, query.settings.timezone)
+        zone, made = query.settings.timezone, statement.temporary
+        translate(tree, schemas, statement.translated, zone, made)
     edits = stop_clock(tree, query)
     if statement.user_text is not None:
         edits += put_session_values(tree, names, query)
@@ -123,6 +122,8 @@ def bind(
         about=statement.about,
         only_text=statement.only_text,
         edges=edges,
+        temporary=statement.temporary,
+        sources=statement.sources,
     )
 
 
@@ -139,6 +140,14 @@ def _edges(
     from icesql.query.run_time.edges import key_edges
 
     return key_edges(scopes, scans, marked=bool(marked))
+
+
+def _check_engine(statement: Query, query: QueryContext) -> None:
+    """Refuse what another engine than the local one may have to run."""
+    only = statement.only_text or ("a temporary table" if statement.temporary else "")
+    if only and query.settings.engine != "local":
+        what = f"{only} where engine = '{query.settings.engine}'"
+        raise unsupported(what, None, "it runs with engine = 'local'")
 
 
 def _changes(
@@ -213,7 +222,7 @@ def open_tables(
         if reference.shown is not None:
             tables.append(None)
             continue
-        key = (reference.parts, reference.path, reference.metadata_table)
+        key = (reference.parts, reference.path, reference.metadata_table, reference.place)
         found = by_reference.get(key)
         if found is None:
             with found_at(reference.offset):

@@ -11,6 +11,7 @@ from icesql.iceberg.expressions.predicate import Predicate
 if TYPE_CHECKING:
     from sqlglot import exp
 
+    from icesql.errors import Error
     from icesql.query.spark_text import BoundSparkText
     from icesql.scan.table_scan import TableScan
     from icesql.sql.statement import TableReference
@@ -85,7 +86,8 @@ class BoundQuery(Struct, frozen=True):
     it in the tree's place; None for other spellings.
     ``about`` is SUMMARIZE or DESCRIBE where the result is about the rows; DESCRIBE reads nothing.
     ``only_text`` is what only ``user_text`` can run, "" for nothing.
-    ``edges`` say which scan's keys limit which other scan.
+    ``edges`` say which scan's keys limit which other scan. ``temporary`` are the tables
+    ``"__temp_<i>"``, and ``sources`` the texts that its places are of; see ``sql.statement.Query``.
     ``notes`` say how travelled tables were resolved.
     """
 
@@ -104,3 +106,11 @@ class BoundQuery(Struct, frozen=True):
     found_before: dict[Any, Any] | None = None
     only_text: str = ""
     edges: tuple[KeyEdge, ...] = ()
+    temporary: tuple[Any, ...] = ()
+    sources: Any = None
+
+    def placed(self, error: Error) -> Error:
+        """The error at its place in the text that it is of, where that is known."""
+        if self.sources is not None:
+            self.sources.place(error)
+        return error

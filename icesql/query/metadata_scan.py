@@ -46,14 +46,14 @@ class Found(Struct, frozen=True):
 def load(reference: TableReference, names: SearchPath, query: QueryContext) -> Found:
     """What a reference means. Raises what ``names.load`` raises."""
     if reference.metadata_table is not None:
-        table = names.load(reference.parts, reference.path, query)
+        table = names.load(reference.parts, reference.path, query, reference.place)
         return Found(table, reference.metadata_table)
     try:
-        return Found(names.load(reference.parts, reference.path, query))
+        return Found(names.load(reference.parts, reference.path, query, reference.place))
     except TableNotFoundError as error:
         for owner, name, travel in _meanings(reference.parts):
             try:
-                return Found(names.load(owner, None, query), name, travel)
+                return Found(names.load(owner, None, query, reference.place), name, travel)
             except TableNotFoundError as missing:
                 # What is wrong is the table's name, where that can be told.
                 raise (missing if missing.similar else error) from None

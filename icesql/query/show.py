@@ -31,6 +31,8 @@ def show(
         case kinds.ShowTables(namespace, like):
             rows = _tables(names, namespace, like)
             return [("table", "varchar")], rows, _why_empty(rows, names, like)
+        case kinds.ShowViews(namespace, like):
+            return [("view", "varchar"), ("temporary", "boolean")], _views(names, like), ()
         case kinds.ShowCatalogs(like):
             return [("catalog", "varchar"), ("type", "varchar")], _catalogs(names, like), ()
         case kinds.ShowNamespaces(parent, like):
@@ -100,6 +102,7 @@ def _catalogs(names: SearchPath, like: str | None) -> Rows:
 
 def _tables(names: SearchPath, namespace: tuple[str, ...] | None, like: str | None) -> Rows:
     catalog = names.catalog
+    made = [] if namespace is not None or not names.temporary else names.temporary.all
     if namespace is None:
         used, inside = names.place
         namespace = inside if used is None else (used, *inside)
@@ -112,7 +115,13 @@ def _tables(names: SearchPath, namespace: tuple[str, ...] | None, like: str | No
         ]
     else:
         found = names.table_names()
+    found = [*(each.name for each in made), *found]
     return [(name,) for name in found if _like(name.rpartition(".")[2], like)]
+
+
+def _views(names: SearchPath, like: str | None) -> Rows:
+    made = names.temporary.all if names.temporary else []
+    return [(each.name, True) for each in made if each.kind == "view" and _like(each.name, like)]
 
 
 def _namespaces(names: SearchPath, parent: tuple[str, ...] | None, like: str | None) -> Rows:

@@ -62,11 +62,12 @@ REFUSED_STATEMENTS: Final[dict[str, str]] = {
 
 # What stands in the place of something that CREATE makes, by the word for it.
 CREATED: Final = {
-    "VIEW": "write WITH v AS (SELECT …) before the query that reads it",
+    "GLOBAL": "write CREATE TEMP VIEW v AS SELECT …, which lives as long as the connection",
+    "VIEW": "write CREATE TEMP VIEW v AS SELECT …, which lives as long as the connection",
     "MACRO": "write its expression where it is called; SET VARIABLE keeps a constant",
     "FUNCTION": "write its expression where it is called; SET VARIABLE keeps a constant",
-    "TEMP": "write WITH t AS MATERIALIZED (SELECT …) before the query that reads it",
-    "TEMPORARY": "write WITH t AS MATERIALIZED (SELECT …) before the query that reads it",
+    "TEMP": "write CREATE TEMP TABLE t AS SELECT …, which lives as long as the connection",
+    "TEMPORARY": "write CREATE TEMP TABLE t AS SELECT …, which lives as long as the connection",
 }
 
 _SELECT_PARTS: Final = frozenset(
@@ -130,7 +131,8 @@ CALL_BY_TEXT: Final = frozenset(
 _INSIDE: Final = "put the clause after the Iceberg table itself"
 
 # What the tables of a tree are called once they were taken out.
-_RESERVED: Final = ("__scan_", "__file_", "__sh")
+_VIEW: Final = "__view_"
+_RESERVED: Final = ("__scan_", "__file_", "__sh", "__temp_", _VIEW)
 
 _REFUSED_NODES: Final[dict[type[exp.Expr], str]] = {
     exp.Command: "this statement",
@@ -162,13 +164,19 @@ def has_only_text(tree: exp.Expr) -> str:
 
 
 def check_tree(
-    tree: exp.Expr, *, files: bool = False, functions: bool = True, own: bool = False
+    tree: exp.Expr,
+    *,
+    files: bool = False,
+    functions: bool = True,
+    own: bool = False,
+    views: bool = False,
 ) -> None:
     """Refuse what icesql does not run. Raises UnsupportedSqlError, SqlSyntaxError.
 
     ``own``: whether the text is in DuckDB's spelling, in which samples and PIVOT are run.
     ``files``: whether FROM may contain functions that read files. ``functions``: whether to check
-    what is called; else ``check_functions`` is to do so.
+    what is called; else ``check_functions`` is to do so. ``views``: whether views were put into
+    the text, under names that no user may give.
     """
     if not isinstance(tree, exp.Query):
         raise unsupported(_statement_name(tree), tree)
@@ -192,6 +200,8 @@ def check_tree(
             case exp.Lateral() if functions:
                 _check_lateral(node)
             case exp.CTE():
+                if views and node.alias.startswith(_VIEW):
+                    continue
                 if node.alias.lower().startswith(_RESERVED):
                     raise unsupported(f'the name "{node.alias}"', node, "it is reserved")
             case exp.Func() if functions:

@@ -24,6 +24,7 @@ from icesql.sql.statement import (
     ShowRefs,
     ShowSnapshots,
     ShowTables,
+    ShowViews,
     Statement,
     TableReference,
     Use,
@@ -149,8 +150,9 @@ class _Reader:
                 return ShowRefs(self.table("SHOW REFS"))
             case "":
                 raise syntax_error("nothing follows SHOW", at, SHOWN)
-            case "VIEWS" as word:
-                raise unsupported(f"SHOW {word}", self._tokens[0].start)
+            case "VIEWS":
+                namespace = self.name() if self.skip("FROM", "IN") else None
+                return self._ended(ShowViews(namespace, self.like()))
             case word:
                 return read_show(self, word, at)
 

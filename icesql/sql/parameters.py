@@ -41,6 +41,11 @@ class Parameters:
         self._label: int | str = 0
         self._used: set[int | str] = set()
 
+    @property
+    def given(self) -> Any:
+        """The values as they were given."""
+        return self._values
+
     def bind(self, tree: exp.Expr, edits: list[Edit]) -> exp.Expr:
         """``tree`` with every parameter replaced by its value, in the order of the text.
 

@@ -12,7 +12,14 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError
 from sqlglot.tokens import Token, TokenType
 
-from icesql.errors import Error, SqlSyntaxError, UnsupportedSqlError, placing, position
+from icesql.errors import (
+    Error,
+    ProgrammingError,
+    SqlSyntaxError,
+    UnsupportedSqlError,
+    placing,
+    position,
+)
 from icesql.sql.acceptance import (
     COMMAND_WORDS,
     COPY_HINT,
@@ -116,6 +123,35 @@ def _parse_all(
     return statements
 
 
+def parse_expanded(
+    sql: str,
+    *,
+    dialect: str | None,
+    given: tuple[Any, int],
+    shown: Mapping[int, Shown | Query],
+    files: bool,
+) -> Query:
+    """The query of a text into which views were put, as ``Query`` of the text before that has it.
+
+    ``shown`` are the statements in its FROM by the places of their names. Raises what ``parse``
+    raises, without line and column.
+    """
+    reader = reading(dialect)
+    check_brackets(sql, duckdb=isinstance(reader, Icesql))
+    lists, tokens = _tokens(sql, reader)
+    values = Parameters(given[0])
+    values.place = given[1]
+    name = (dialect or "").lower()
+    seconds, spark = name in _NUMBERS_ARE_SECONDS, name in _SPARK
+    made = _Parse(sql, reader, values, seconds, lists, files, spark, promised_name(dialect))
+    return made.expanded(tokens, shown)
+
+
+def first_tokens(sql: str, dialect: str | None) -> list[Token]:
+    """The first two tokens of a query."""
+    return tokenize(sql, reading(dialect))[:2]
+
+
 def _check_encodable(sql: str) -> None:
     """Halves of characters come from bytes that were read in a wrong encoding."""
     if sql.isascii():
@@ -184,7 +220,34 @@ class _Parse:
         self._translated = dialect if dialect in TRANSLATED else ""
         self._seconds, self._lists, self._files = seconds, lists, files
         # The statements that stand in FROM, by their places.
-        self._shown: Mapping[int, Shown] = {}
+        self._shown: Mapping[int, Shown | Query] = {}
+        # Whether views were put into the text.
+        self._views = False
+
+    def expanded(self, tokens: Sequence[Token], shown: Mapping[int, Shown | Query]) -> Query:
+        """The query of a text that holds the texts of views."""
+        self._shown, self._views = shown, True
+        return with_room(lambda: self._plain_query(tokens))
+
+    # What reads the queries in CREATE; see ``created.create.Readers``.
+
+    def query(self, tokens: Sequence[Token]) -> Query:
+        """See ``Readers``."""
+        return self._any_query(tokens)
+
+    def without_parameters(self, tokens: Sequence[Token]) -> Query:
+        """See ``Readers``."""
+        same = copy(self)
+        same._values = Parameters(None)
+        return same._any_query(tokens)
+
+    def columns(self, sql: str) -> Query:
+        """See ``Readers``."""
+        lists, tokens = _tokens(sql, Icesql())
+        same = copy(self)
+        same._sql, same._lists, same._reader = sql, lists, Icesql()
+        same._spark, same._translated, same._values = False, "", Parameters(None)
+        return same._query(tokens)
 
     def statement(self, tokens: Sequence[Token]) -> Statement:
         first = tokens[0].text.upper()
@@ -198,6 +261,11 @@ class _Parse:
             if isinstance(read, ShowSession) and self._spark:
                 return replace(read, name=read.name or SPARK_TABLE)
             return read
+        if first in ("CREATE", "DROP") and not quoted:
+            from icesql.sql.created.create import is_temporary, read_created
+
+            if is_temporary(tokens):
+                return read_created(tokens, self._sql, self)
         if first in REFUSED_STATEMENTS and not quoted:
             words = [token.text.upper() for token in tokens[1:5]] if first == "CREATE" else []
             made = [hint for word, hint in CREATED.items() if word in words]
@@ -234,7 +302,7 @@ class _Parse:
         return replace(query, spark=unsupported(f"{word} on the Spark engine", first, hint))
 
     def _query(self, tokens: Sequence[Token]) -> Query:
-        found = statements_in_from(tokens, lambda part: self.statement(part))
+        found = statements_in_from(tokens, self._in_from)
         if not found:
             return self._plain_query(tokens)
         same = copy(self)
@@ -245,9 +313,24 @@ class _Parse:
         same._lists = replace(self._lists, text=text)
         return same._plain_query(without(tokens, found))
 
+    def _in_from(self, tokens: Sequence[Token]) -> Statement:
+        """A statement in FROM; the parameters of a query in it would be counted too early."""
+        words = [token.text.upper() for token in tokens[:2]]
+        if words[0] != "SUMMARIZE" and words[1] not in QUERY_WORDS:
+            return self.statement(tokens)
+        same = copy(self)
+        same._values = Parameters(None)
+        try:
+            return same.statement(tokens)
+        except Error as error:
+            if type(error) is ProgrammingError:
+                word = tokens[0].text.upper()
+                raise unsupported(f"a parameter in {word} in FROM", tokens[0], str(error)) from None
+            raise
+
     def _plain_query(self, tokens: Sequence[Token]) -> Query:
         # Places in the text are those of ``tokens``; sqlglot reads those of ``forms``.
-        own = isinstance(self._reader, Icesql)
+        own, given = isinstance(self._reader, Icesql), (self._values.given, self._values.place)
         read = select_from_values(before_ending(tokens)) if own else tokens
         forms = read_forms(read) if own else None
         check_tokens(read if forms is None else forms.tokens)
@@ -264,10 +347,10 @@ class _Parse:
         tree = as_selects(tree) if own else tree
         # Spark's functions are not those of the local engine, and which engine it is comes later.
         by_own_functions = not self._spark and not self._translated
-        check_tree(tree, files=self._files, functions=by_own_functions, own=own)
+        check_tree(tree, files=self._files, functions=by_own_functions, own=own, views=self._views)
         check_depth(tree)
         if self._spark:
-            return self._spark_query(tree, tokens)
+            return replace(self._spark_query(tree, tokens), given=given, start=tokens[0].start)
         first, last = tokens[0].start, tokens[-1].end
         edits = [
             Edit(start, self._lists.ends[start], LIST, self._sql[start : self._lists.ends[start]])
@@ -294,6 +377,7 @@ class _Parse:
             user_text=words,
             translated=self._translated,
             only_text=has_only_text(tree) if own else "",
+            given=given,
         )
 
     def _spark_query(self, tree: exp.Expr, tokens: Sequence[Token]) -> Query:
@@ -323,7 +407,7 @@ class _Parse:
             tree, _ = self._tree(list(tokens), None)
             if isinstance(tree, exp.Values):
                 tree = exp.select("*").from_(tree, copy=False)
-            check_tree(tree, files=self._files, functions=False)
+            check_tree(tree, files=self._files, functions=False, views=self._views)
             clauses = travels(tree)
             given = self._values.reader()
             tree = self._values.bind(tree, [])

@@ -13,7 +13,7 @@ from icesql.sql.acceptance import function_name
 from icesql.sql.change_range import ChangeRange, read_changes
 from icesql.sql.positions import offset_of, syntax_error, unsupported
 from icesql.sql.shown.in_from import PREFIX
-from icesql.sql.statement import INFORMATION_SCHEMA, ShowInformation, Shown, TableReference
+from icesql.sql.statement import INFORMATION_SCHEMA, Query, ShowInformation, Shown, TableReference
 from icesql.sql.time_travel import TimeTravel, read_travel
 from icesql.sql.user_text import CUT, NAME, TABLE, Edit, quoted
 
@@ -36,7 +36,11 @@ class _Qualified(Struct, frozen=True):
 
 
 def take_references(
-    tree: exp.Expr, edits: list[Edit], shown: Mapping[int, Shown] | None = None, *, seconds: bool
+    tree: exp.Expr,
+    edits: list[Edit],
+    shown: Mapping[int, Shown | Query] | None = None,
+    *,
+    seconds: bool,
 ) -> tuple[TableReference, ...]:
     """Rewrite ``tree`` in place and return its references, in the order of the text.
 
@@ -71,10 +75,22 @@ def take_references(
         if told is not None and (travel is not None or changes is not None):
             raise unsupported("time travel on this table", table, "put it into the statement")
         metadata = alias if path is not None and alias != "iceberg_scan" else None
+        start, stop = _span(table)
         references.append(
-            TableReference(index, parts, path, travel, offset_of(table), metadata, changes, told)
+            TableReference(
+                index,
+                parts,
+                path,
+                travel,
+                offset_of(table),
+                metadata,
+                changes,
+                told,
+                stop,
+                "" if table.alias else alias,
+            )
         )
-        _edit_table(table, index, alias, edits)
+        _edit_table(table, (start, stop), index, alias, edits)
         if len(parts) > 1 and not table.alias:
             owner = table.find_ancestor(exp.Select)
             lowered = tuple(part.lower() for part in parts)
@@ -85,7 +101,9 @@ def take_references(
     return tuple(references)
 
 
-def _shown(table: exp.Table, parts: tuple[str, ...], shown: Mapping[int, Shown]) -> Shown | None:
+def _shown(
+    table: exp.Table, parts: tuple[str, ...], shown: Mapping[int, Shown | Query]
+) -> Shown | Query | None:
     """The statement, or the table of information_schema, whose rows stand for a name."""
     if isinstance(table.this, exp.Func):
         return None
@@ -186,14 +204,23 @@ def _scan_path(table: exp.Table, function: str) -> tuple[str, TimeTravel | None]
     return str(path.this), travel
 
 
-def _edit_table(table: exp.Table, index: int, alias: str, edits: list[Edit]) -> None:
-    """Its name, or the call that stands for it, and its clause of time travel."""
+def _span(table: exp.Table) -> tuple[int | None, int | None]:
+    """The place of its name, or of the call that stands for it."""
     if isinstance(table.this, exp.Func):
-        start, stop = table.this.meta.get("start"), table.this.meta.get("stop")
-    else:
-        start = table.parts[0].meta.get("start")
-        last = table.parts[-1].meta.get("end")
-        stop = None if last is None else last + 1
+        return table.this.meta.get("start"), table.this.meta.get("stop")
+    last = table.parts[-1].meta.get("end")
+    return table.parts[0].meta.get("start"), None if last is None else last + 1
+
+
+def _edit_table(
+    table: exp.Table,
+    span: tuple[int | None, int | None],
+    index: int,
+    alias: str,
+    edits: list[Edit],
+) -> None:
+    """Its name, or the call that stands for it, and its clause of time travel."""
+    start, stop = span
     if start is not None and stop is not None:
         after = "" if table.alias else f" AS {quoted(alias)}"
         edits.append(Edit(start, stop, TABLE, f"__scan_{index}", after=after))

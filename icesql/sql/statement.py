@@ -18,6 +18,18 @@ if TYPE_CHECKING:
     from icesql.sql.spark_text.spark_text import SparkText
 
 
+class Place(Struct, frozen=True):
+    """Where the names in a view are looked up, as they were when it was made.
+
+    ``catalog`` is None for the connection's own. ``stored``: the view is one of a catalog, which
+    sees nothing that belongs to this session.
+    """
+
+    catalog: str | None
+    namespace: tuple[str, ...]
+    stored: bool = False
+
+
 class TableReference(Struct, frozen=True):
     """One place where a statement names an Iceberg table; ``"__scan_<index>"`` in its tree.
 
@@ -25,8 +37,9 @@ class TableReference(Struct, frozen=True):
     ``iceberg_scan('path')`` and its like alone, whose ``parts`` is the last piece of the path.
     ``metadata_table`` is set for ``iceberg_snapshots('path')`` and ``iceberg_metadata('path')``.
     ``changes`` asks for what commits did to rows instead of rows. ``shown`` is the statement whose
-    rows stand here instead of a table's, ``FROM (SHOW TABLES)``. ``offset`` is where it stands in
-    the SQL, for errors.
+    rows stand here instead of a table's, ``FROM (SHOW TABLES)``. ``offset`` and ``end`` are where
+    its name stands in the SQL, ``given_alias`` is what it is called there where the SQL has no
+    alias. ``place`` is where the names of a view are looked up; None: where USE has led.
     """
 
     index: int
@@ -36,7 +49,10 @@ class TableReference(Struct, frozen=True):
     offset: int | None = None
     metadata_table: str | None = None
     changes: ChangeRange | None = None
-    shown: Shown | None = None
+    shown: Shown | Query | None = None
+    end: int | None = None
+    given_alias: str = ""
+    place: Place | None = None
 
     @property
     def name(self) -> str:
@@ -73,6 +89,9 @@ class Query(Struct, frozen=True):
     whose functions and operators the tree holds until binding puts them into DuckDB's, "" for none.
     ``only_text`` is what only the text can run: TABLESAMPLE or PIVOT, "" for neither.
     ``about`` is SUMMARIZE or DESCRIBE where the result is about the rows, "" where it is the rows.
+    ``given`` are the parameters of all of the SQL, and how many of them come before this query's.
+    ``temporary`` are the tables of the session that stand at ``"__temp_<i>"``. ``sources`` says
+    which text each place is of where views are part of ``text``; None where it is all the user's.
     """
 
     tree: exp.Expression
@@ -87,6 +106,9 @@ class Query(Struct, frozen=True):
     translated: str = ""
     about: str = ""
     only_text: str = ""
+    given: tuple[Any, int] = (None, 0)
+    temporary: tuple[Any, ...] = ()
+    sources: Any = None
 
 
 class Explain(Struct, frozen=True):
@@ -147,6 +169,42 @@ class SetVariable(Struct, frozen=True):
 
     name: str
     value: exp.Expression | None
+
+
+class CreateView(Struct, frozen=True):
+    """CREATE [OR REPLACE] TEMP VIEW [IF NOT EXISTS] name [(columns)] AS query."""
+
+    name: str
+    query: Query
+    columns: tuple[str, ...] = ()
+    replace: bool = False
+    if_missing: bool = False
+
+
+class CreateTable(Struct, frozen=True):
+    """CREATE [OR REPLACE] TEMP TABLE [IF NOT EXISTS] name AS query, or with columns and no rows."""
+
+    name: str
+    query: Query
+    columns: tuple[str, ...] = ()
+    replace: bool = False
+    if_missing: bool = False
+
+
+class Drop(Struct, frozen=True):
+    """DROP VIEW or TABLE [IF EXISTS] name; ``kind`` is the word. ``offset`` is that of the name."""
+
+    kind: str
+    name: str
+    if_exists: bool = False
+    offset: int | None = None
+
+
+class ShowViews(Struct, frozen=True):
+    """SHOW VIEWS [FROM namespace] [LIKE pattern]; None is the current namespace."""
+
+    namespace: tuple[str, ...] | None = None
+    like: str | None = None
 
 
 class ShowTables(Struct, frozen=True):
@@ -229,6 +287,7 @@ class Use(Struct, frozen=True):
 
 Shown = (
     ShowTables
+    | ShowViews
     | ShowCatalogs
     | ShowNamespaces
     | ShowSnapshots
@@ -240,7 +299,17 @@ Shown = (
 )
 
 Prepared = Prepare | Execute | Deallocate
+Created = CreateView | CreateTable | Drop
 
 Statement = (
-    Query | Copy | Explain | SetSetting | ResetSetting | SetVariable | Shown | Use | Prepared
+    Query
+    | Copy
+    | Explain
+    | SetSetting
+    | ResetSetting
+    | SetVariable
+    | Shown
+    | Use
+    | Prepared
+    | Created
 )

@@ -200,5 +200,6 @@ def test_completions_say_whether_a_name_may_come() -> None:
     assert words == (
         "ALL", "BRANCHES", "CATALOGS", "COLUMNS", "CREATE", "DATABASES", "FUNCTIONS", "HISTORY",
         "NAMESPACES", "PARTITIONS", "REFS", "SCHEMAS", "SNAPSHOTS", "TABLES", "TAGS", "TBLPROPERTIES",
+        "VIEWS",
     )  # fmt: skip
     assert not name

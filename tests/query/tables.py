@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from icesql.access import Access
-from icesql.catalog.search_path import SearchPath
+from icesql.catalog.search_path import PlaceOfView, SearchPath
 from icesql.catalog.table import Table
 from icesql.errors import TableNotFoundError
 from icesql.storage.cache import BoundedCache
@@ -18,7 +18,9 @@ class Tables(SearchPath):
         super().__init__(lambda _: None, BoundedCache(1), Access())
         self.tables = tables
 
-    def open_table(self, parts: Sequence[str], path: str | None = None) -> Table:
+    def open_table(
+        self, parts: Sequence[str], path: str | None = None, place: PlaceOfView | None = None
+    ) -> Table:
         name = ".".join(parts)
         if name not in self.tables:
             raise TableNotFoundError(name)

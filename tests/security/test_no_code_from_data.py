@@ -310,6 +310,7 @@ PARSERS = {
     "finer_types.py: _parsed: parse_one": "texts of the file, whose gaps take expressions",
     "types.py: duckdb_type: build": "the name of a type; names of fields in it are quoted",
     "casts.py: _plain: build": "the name of a type, made by types.py",
+    "types.py: of_engine: build": "a type as DuckDB itself writes it; the result is looked up, not run",
 }
 _TEMPLATES = "a template of spelled(): its gaps take expressions, the rest are words of the file"
 BUILT = {
@@ -359,6 +360,7 @@ BUILT = {
     "relation.py: PlainFiles._reference": "a default as a literal, types",
     "relation.py: PlainFiles.select": "quoted names",
     "relation.py: file_relation": "functions and options of fixed lists, values of literals alone",
+    "relation.py: temporary_sql": "quoted names, and types as DuckDB itself writes them",
     "relation.py: union_all": "subqueries made here",
     "relation_builder.py: RelationBuilder.rows": "numbers of rows",
     "result_schema.py: declared_expression": "columns c0, c1 … and types",

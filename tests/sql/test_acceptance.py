@@ -165,10 +165,11 @@ def test_what_is_harmless_is_accepted(sql: str) -> None:
 @pytest.mark.parametrize(
     ("sql", "hint"),
     [
-        ("CREATE TEMP VIEW v AS SELECT 1", "WITH v AS"),
-        ("CREATE OR REPLACE TEMPORARY VIEW v AS SELECT 1", "WITH v AS"),
+        ("CREATE VIEW v AS SELECT 1", "CREATE TEMP VIEW"),
+        ("CREATE OR REPLACE VIEW v AS SELECT 1", "CREATE TEMP VIEW"),
+        ("CREATE GLOBAL TEMPORARY VIEW v AS SELECT 1", "CREATE TEMP VIEW"),
         ("CREATE MACRO f(x) AS x + 1", "SET VARIABLE"),
-        ("CREATE TEMP TABLE t AS SELECT 1", "AS MATERIALIZED"),
+        ("CREATE LOCAL TEMP TABLE t AS SELECT 1", "CREATE TEMP TABLE"),
         ("CREATE TABLE t (a int)", "never changes"),
     ],
 )

@@ -173,7 +173,7 @@ def test_explain_holds_the_query(sql: str, analyze: bool, form: str) -> None:
         ("SHOW", "expected TABLES"),
         ("SHOW TBLES", 'unexpected "TBLES"'),
         ("SHOW CREATE t", 'unexpected "CREATE"'),
-        ("SHOW VIEWS", "SHOW VIEWS"),
+        ("SHOW VIEWS x", "the end of the statement"),
         ("SHOW COLUMNS", "nothing follows SHOW COLUMNS"),
         ("SHOW COLUMNS FROM t LIKE x", "a text"),
         ("SHOW COLUMNS FROM a, b", "one table"),

@@ -32,11 +32,8 @@ from icesql.sql.parse import parse
         ("DESCRIBE NAMESPACE demo",
          "not supported: DESCRIBE NAMESPACE (line 1, column 10); "
          "SHOW TABLES FROM demo lists its tables"),
-        ("SELECT * FROM (SUMMARIZE t)",
-         "not supported: SUMMARIZE as a table (line 1, column 16); "
-         "run SUMMARIZE as a statement of its own"),
-        ("SELECT * FROM t JOIN (DESCRIBE SELECT 1) ON true",
-         "not supported: DESCRIBE of a query as a table (line 1, column 23); run it by itself"),
+        ("SELECT * FROM t JOIN (SHOW CREATE VIEW) ON true",
+         "syntax error at line 1, column 39: nothing follows SHOW CREATE VIEW; expected a table"),
         ("SELECT * FROM (SHOW TBLES)",
          'syntax error at line 1, column 21: unexpected "TBLES" after SHOW; did you mean TABLES?'),
         ("FROM (SHOW TABLES) VERSION AS OF 1",

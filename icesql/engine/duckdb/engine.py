@@ -24,7 +24,7 @@ from icesql.engine.duckdb.relations import grouping
 from icesql.engine.duckdb.relations.footer import FooterCache
 from icesql.engine.duckdb.relations.grouping import FileGroup, group_files
 from icesql.engine.duckdb.relations.opened_files import OpenedFiles
-from icesql.engine.duckdb.relations.relation import file_relation
+from icesql.engine.duckdb.relations.relation import file_relation, register_tables
 from icesql.engine.duckdb.relations.relation_builder import RelationBuilder
 from icesql.engine.duckdb.same_reading import EngineReading
 from icesql.engine.duckdb.sql.bind_sql import bind_sql
@@ -129,7 +129,7 @@ class LocalResult:
         self._instance: Instance | None = None
         self._sql, self._given, self._parameters = "", "", dict[str, Any]()
         self._composed: Composed | None = None
-        self._engine_types: list[Any] = []
+        self.engine_types: list[Any] = []
         self.groups: tuple[str, ...] = ()
         self.notes: tuple[str, ...] = ()
         self.columns: tuple[ResultColumn, ...] = ()
@@ -168,7 +168,7 @@ class LocalResult:
     def _bind(self, folders: set[str], groups: Sequence[tuple[FileGroup, ...]]) -> None:
         self._instance, cursor = self._pool.cursor(folders, self._query.settings)
         self._open.begin(self._instance, cursor)
-        sources: dict[str, str] = {}
+        sources = register_tables(cursor, self._bound.temporary)
         used: list[str] = []
         opened = OpenedFiles(self._query, self._open.begin_files)
         builder = RelationBuilder(cursor, self._footers, self._query, self._open.streams, opened)
@@ -188,7 +188,7 @@ class LocalResult:
             self._parameters.update(found.parameters)
         self.groups = tuple(used)
         bound = self._bound_sql(cursor, sources)
-        self._engine_types = list(bound.types)
+        self.engine_types = list(bound.types)
         self.columns = tuple(
             ResultColumn(true_name(name), declare(engine_type))
             for name, engine_type in zip(bound.columns, bound.types, strict=True)
@@ -226,8 +226,8 @@ class LocalResult:
 
         try:
             return self._worker.call(function, self._query)
-        except Error:
-            raise
+        except Error as error:
+            raise self._bound.placed(error) from error.__cause__
         except (duckdb.Error, UnicodeDecodeError, OSError) as error:
             self._fail(error)
         except RuntimeError as error:
@@ -243,7 +243,7 @@ class LocalResult:
         if is_fatal(error) and self._instance is not None:
             self._pool.discard(self._instance)
         place = None if self._composed is None else self._composed.place_in(self._given)
-        raise translate(error, _locations(self._plans), place) from error
+        raise self._bound.placed(translate(error, _locations(self._plans), place)) from error
 
     def _first(self, function: Any, again: Callable[[], bool] = lambda: True) -> Any:
         """``function()``; if DuckDB cannot read a file, run the query again with ``read/``.
@@ -356,7 +356,7 @@ class LocalResult:
     def _copy(self, form: FileFormat, sink: Sink) -> int:
         assert self._instance is not None
         self._open.sink = sink
-        columns = columns_to_write(self.columns, self._engine_types)
+        columns = columns_to_write(self.columns, self.engine_types)
         query = self._select(self._declared())
         with self._instance.outputs.path_of(sink) as path:
             self._given = copy_statement(query, columns, form, path)
@@ -374,7 +374,7 @@ class LocalResult:
     def _declared(self) -> list[str]:
         return [
             declared_expression(f"q.c{index}", engine_type)
-            for index, engine_type in enumerate(self._engine_types)
+            for index, engine_type in enumerate(self.engine_types)
         ]
 
     def _select(self, expressions: Sequence[str]) -> str:
@@ -406,7 +406,7 @@ class LocalResult:
         """Nothing more is wanted of DuckDB. Also from a finalizer: it waits for nothing."""
         self._worker.close()
         # At exit nothing of DuckDB's may be left.
-        self._engine_types = []
+        self.engine_types = []
 
 
 def _locations(plans: Sequence[ScanPlan]) -> list[str]:

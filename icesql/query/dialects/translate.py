@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from msgspec.structs import replace
 from sqlglot import exp
@@ -15,11 +15,22 @@ from icesql.sql.positions import unsupported
 from icesql.sql.statement import Query, TableReference
 from icesql.sql.time_travel import AtTime, Before
 
+if TYPE_CHECKING:
+    from icesql.query.views.temporary import TemporaryTable
+
 SPARK: Final = "spark"
 
 
-def translate(tree: exp.Expr, schemas: Sequence[Schema], dialect: str, timezone: str) -> None:
+def translate(
+    tree: exp.Expr,
+    schemas: Sequence[Schema],
+    dialect: str,
+    timezone: str,
+    temporary: Sequence[TemporaryTable] = (),
+) -> None:
     """Rewrite a tree of ``dialect`` in place; ``schemas`` are those of its ``"__scan_<i>"``.
+
+    ``temporary`` are its ``"__temp_<i>"``.
 
     Raises UnsupportedSqlError at the place of what has no row in the table of its dialect.
     """
@@ -29,8 +40,14 @@ def translate(tree: exp.Expr, schemas: Sequence[Schema], dialect: str, timezone:
         by_vendor(tree, schemas, dialect)
         return
     from icesql.query.dialects.spark.queries import Queries
+    from icesql.query.dialects.spark.types import of_engine
 
-    Queries(schemas, timezone).translate(tree)
+    queries = Queries(schemas, timezone)
+    for index, table in enumerate(temporary):
+        queries.ctes[f"__temp_{index}"] = tuple(
+            (name, of_engine(engine)) for name, _, engine in table.columns
+        )
+    queries.translate(tree)
     tree.meta[TRANSLATED] = True
 
 

@@ -17,7 +17,7 @@ from icesql.query.shown.information import COLUMNS, information
 from icesql.query.shown.rows import Columns
 from icesql.scan.table_scan import TableScan
 from icesql.sql.positions import unsupported
-from icesql.sql.statement import Describe, ShowInformation, ShowOfTable, ShowSession
+from icesql.sql.statement import Describe, Query, ShowInformation, ShowOfTable, ShowSession
 from icesql.storage.open import Storage
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def shown_scan(reference: TableReference, names: SearchPath, query: QueryContext
     from icesql.query.show import show
 
     assert statement is not None
+    assert not isinstance(statement, Query)
     with found_at(reference.offset):
         columns, found, _ = query.wait_for(lambda: show(statement, names, query))
     return _scan(_words(statement), columns, lambda *_: found)

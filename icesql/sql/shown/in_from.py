@@ -1,4 +1,4 @@
-"""SHOW and DESCRIBE in the place of a table: ``SELECT … FROM (SHOW SNAPSHOTS FROM t)``.
+"""SHOW, DESCRIBE and SUMMARIZE in the place of a table: ``SELECT … FROM (SHOW REFS FROM t)``.
 
 Each becomes one name of the same place, so that every other word keeps its own.
 """
@@ -12,12 +12,12 @@ from msgspec import Struct
 from sqlglot.tokens import Token, TokenType
 
 from icesql.sql.positions import unsupported
-from icesql.sql.statement import Shown, Statement
+from icesql.sql.statement import Query, Shown, Statement
 
 # What the statement is called in the text and the tree. Names of users cannot begin so.
 PREFIX: Final = "__sh"
 _QUOTED: Final = (TokenType.STRING, TokenType.IDENTIFIER)
-_WORDS: Final = ("SHOW", "DESCRIBE", "DESC")
+_WORDS: Final = ("SHOW", "DESCRIBE", "DESC", "SUMMARIZE")
 _BEFORE: Final = ("FROM", "JOIN", ",", "(")
 
 
@@ -27,7 +27,7 @@ class InFrom(Struct, frozen=True):
     opening: Token
     closing: Token
     name: str
-    statement: Shown
+    statement: Shown | Query
 
     def put(self, sql: str) -> str:
         """``sql`` with the name and blanks in its place."""
@@ -50,7 +50,8 @@ def statements_in_from(
     for first, last in _places(tokens):
         inner = tokens[first + 1 : last]
         statement = read(inner)
-        if not isinstance(statement, Shown):
+        is_about = isinstance(statement, Query) and bool(statement.about)
+        if not isinstance(statement, Shown | Query) or is_about != isinstance(statement, Query):
             word = inner[0].text.upper()
             raise unsupported(f"{word} of a query as a table", inner[0], "run it by itself")
         name = f"{PREFIX}{len(found)}"

@@ -17,20 +17,38 @@ from icesql.sql.positions import unsupported
 WORDS: Final = ("PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER")
 # What may follow the statement, which sqlglot does not read; no table that it names is bound.
 _ENDINGS: Final = ("ORDER", "ORDER BY", "LIMIT", "OFFSET")
+_QUOTED: Final = (TokenType.STRING, TokenType.IDENTIFIER)
 _LISTED: Final = "list the values: PIVOT t ON y IN ('a', 'b') USING sum(x)"
 
 
 def before_ending(tokens: Sequence[Token]) -> Sequence[Token]:
-    """The tokens of a statement that begins with PIVOT, without its ORDER BY and LIMIT."""
-    if tokens[0].text.upper() not in WORDS or tokens[0].token_type == TokenType.IDENTIFIER:
+    """The tokens of a statement that is a PIVOT, maybe after WITH, without ORDER BY and LIMIT."""
+    begin = _main_word(tokens)
+    first = tokens[begin]
+    if first.text.upper() not in WORDS or first.token_type == TokenType.IDENTIFIER:
         return tokens
     depth = 0
     for index, token in enumerate(tokens):
         depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
-        ends = depth == 0 and index > 1 and token.text.upper() in _ENDINGS
+        ends = depth == 0 and index > begin + 1 and token.text.upper() in _ENDINGS
         if ends and token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER):
             return tokens[:index]
     return tokens
+
+
+def _main_word(tokens: Sequence[Token]) -> int:
+    """The index of the first word of a statement behind its WITH queries."""
+    if tokens[0].text.upper() != "WITH" or tokens[0].token_type == TokenType.IDENTIFIER:
+        return 0
+    depth = 0
+    for index, token in enumerate(tokens):
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        if depth or index == 0 or tokens[index - 1].token_type != TokenType.R_PAREN:
+            continue
+        word = "" if token.token_type in _QUOTED else token.text.upper()
+        if word not in ("AS", ",", "USING", ")", "") and token.token_type != TokenType.COMMA:
+            return index
+    return 0
 
 
 def as_selects(tree: exp.Expr) -> exp.Expr:

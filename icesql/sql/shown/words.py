@@ -14,8 +14,9 @@ from icesql.sql.positions import syntax_error
 from icesql.sql.statement import ShowOfTable, ShowSession, Statement, TableReference
 
 SHOWN: Final = (
-    "TABLES", "NAMESPACES", "CATALOGS", "SNAPSHOTS", "REFS", "BRANCHES", "TAGS", "COLUMNS",
-    "PARTITIONS", "HISTORY", "CREATE TABLE", "TBLPROPERTIES", "FUNCTIONS", "ALL", "a setting",
+    "TABLES", "VIEWS", "NAMESPACES", "CATALOGS", "SNAPSHOTS", "REFS", "BRANCHES", "TAGS", "COLUMNS",
+    "PARTITIONS", "HISTORY", "CREATE TABLE", "CREATE VIEW", "TBLPROPERTIES", "FUNCTIONS", "ALL",
+    "a setting",
 )  # fmt: skip
 _OF_A_TABLE: Final = ("BRANCHES", "TAGS", "PARTITIONS", "HISTORY")
 
@@ -53,6 +54,8 @@ def read_show(reader: Reader, word: str, at: int) -> Statement:
             return _columns(reader)
         case "CREATE" if reader.skip("TABLE"):
             return ShowOfTable("CREATE TABLE", reader.table("SHOW CREATE TABLE"))
+        case "CREATE" if reader.skip("VIEW"):
+            return ShowOfTable("CREATE VIEW", reader.table("SHOW CREATE VIEW"))
         case "TBLPROPERTIES":
             return _properties(reader)
         case "USER" | "SYSTEM" if reader.skip("FUNCTIONS"):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 
+from icesql.engine.duckdb.described import with_relations
 from icesql.engine.duckdb.relations.opened_files import OpenedFiles, locations
 from icesql.engine.duckdb.types import duckdb_type, literal, quoted
 from icesql.iceberg import metadata_columns
@@ -185,6 +186,34 @@ def file_relation(scan: FileScan) -> Relation:
         f"SELECT * FROM {scan.function}(${parameter}{options})",
         {parameter: [escape_glob(location) for location in scan.locations]},
     )
+
+
+# What DuckDB reads back from Arrow as it wrote it.
+_KEPT: Final = frozenset(
+    {"BOOLEAN", "INTEGER", "BIGINT", "FLOAT", "DOUBLE", "VARCHAR", "BLOB", "DATE", "TIMESTAMP"}
+    | {"TIMESTAMP WITH TIME ZONE", "TIME"}
+)
+
+
+def register_tables(cursor: Any, tables: Sequence[Any]) -> dict[str, str]:
+    """Let a cursor know temporary tables; the SQL of each by its name in trees."""
+    sources = {}
+    for index, table in enumerate(tables):
+        with_relations()
+        cursor.register(f"__rows_{index}", table.data)
+        sources[f"__temp_{index}"] = temporary_sql(f"__rows_{index}", table.columns)
+    return sources
+
+
+def temporary_sql(name: str, columns: Sequence[tuple[str, str, str]]) -> str:
+    """The rows that are registered as ``name``, in the types that the engine had given them."""
+    chosen = ", ".join(
+        quoted(column)
+        if not kind or kind in _KEPT
+        else f"CAST({quoted(column)} AS {kind}) AS {quoted(column)}"
+        for column, _, kind in columns
+    )
+    return f"SELECT {chosen} FROM {quoted(name)}"
 
 
 def _default(column: t.NestedField) -> str:

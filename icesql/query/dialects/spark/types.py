@@ -174,6 +174,15 @@ def of_cast(to: exp.DataType) -> SparkType | None:
             return None if to.expressions else _NAMED.get(to.this)
 
 
+def of_engine(kind: str) -> SparkType:
+    """A type that DuckDB names."""
+    if not kind:
+        return UNKNOWN
+    if kind == "TIMESTAMP":
+        return of_iceberg(t.TIMESTAMP)
+    return of_cast(exp.DataType.build(kind, dialect="duckdb")) or UNKNOWN
+
+
 def _struct_of_cast(to: exp.DataType) -> SparkType | None:
     names, parts = [], []
     for each in to.expressions:

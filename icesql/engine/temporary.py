@@ -1,0 +1,71 @@
+"""The rows of a result kept in memory as a temporary table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from icesql.errors import ProgrammingError
+
+if TYPE_CHECKING:
+    from icesql.engine.protocol import Result
+
+# The type of a column of nothing but NULL, and what DuckDB makes of it in a table.
+_NULL, _INTEGER = '"NULL"', "INTEGER"
+
+
+def keep_rows(
+    result: Result, columns: Sequence[str], check: Callable[[int], None]
+) -> tuple[tuple[tuple[str, str, str], ...], Any]:
+    """Columns (name, type as told, type of the engine) of a result, and its Arrow table.
+
+    ``columns`` are names for the first of them; names that come twice get a number as DuckDB
+    gives them. ``check`` is told how many bytes there are by then, and raises where they are too
+    many. The result is closed.
+    """
+    import pyarrow as pa
+
+    try:
+        if len(columns) > len(result.columns):
+            raise ProgrammingError(
+                f"{len(columns)} columns are named; the query has {len(result.columns)}"
+            )
+        # Gone with the last row.
+        kinds = dict(enumerate(map(str, getattr(result, "engine_types", ()))))
+        reader = result.arrow_reader()
+        batches, size = [], 0
+        for batch in reader:
+            size += batch.nbytes
+            check(size)
+            batches.append(batch)
+        schema = reader.schema
+        told = [
+            (
+                columns[index] if index < len(columns) else column.name,
+                column.type.kind,
+                _INTEGER if kinds.get(index) == _NULL else kinds.get(index, ""),
+            )
+            for index, column in enumerate(result.columns)
+        ]
+    finally:
+        result.close()
+    names = _apart([name for name, _, _ in told])
+    table = pa.Table.from_batches(batches, schema).rename_columns(names)
+    described = tuple(
+        (name, kind, engine) for name, (_, kind, engine) in zip(names, told, strict=True)
+    )
+    return described, table
+
+
+def _apart(names: Sequence[str]) -> list[str]:
+    """Names that differ without regard to case."""
+    seen: set[str] = set()
+    found = []
+    for name in names:
+        made, number = name, 0
+        while made.lower() in seen:
+            number += 1
+            made = f"{name}_{number}"
+        seen.add(made.lower())
+        found.append(made)
+    return found

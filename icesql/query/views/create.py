@@ -1,0 +1,165 @@
+"""CREATE and DROP of temporary views and tables, and what the names of a statement mean by them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from icesql.errors import ProgrammingError, found_at
+from icesql.query.views.expansion import Find, expand, quoted_name
+from icesql.query.views.tables import with_tables
+from icesql.query.views.temporary import Temporary, TemporaryTable, View
+from icesql.sql.parse import parse_expanded
+from icesql.sql.statement import (
+    Created,
+    CreateTable,
+    CreateView,
+    Describe,
+    Drop,
+    Place,
+    Query,
+    ShowOfTable,
+)
+
+if TYPE_CHECKING:
+    from icesql.catalog.search_path import SearchPath
+    from icesql.sql.statement import Shown, Statement, TableReference
+
+# The columns of a query, by names.
+ColumnsOf = Callable[[Query], list[str]]
+# The rows of a query as a table of this name and these columns, beside the one it replaces.
+Materialize = Callable[[CreateTable], TemporaryTable]
+
+
+def create(
+    statement: Created,
+    names: SearchPath,
+    dialect: str | None,
+    columns_of: ColumnsOf,
+    materialize: Materialize,
+) -> int | None:
+    """Make or drop what the statement says; how many rows a table has, None for the others.
+
+    Raises ProgrammingError where a name is taken or missing, and for a view that reads itself.
+    """
+    if names.temporary is None:
+        names.temporary = Temporary()
+    made: Temporary = names.temporary
+    if isinstance(statement, Drop):
+        made.drop(statement)
+        return None
+    kind = "view" if isinstance(statement, CreateView) else "table"
+    is_new = made.check(
+        statement.name, kind, replace=statement.replace, if_missing=statement.if_missing
+    )
+    if not is_new:
+        return None if kind == "view" else 0
+    if isinstance(statement, CreateTable):
+        table = materialize(statement)
+        made.keep(table)
+        return int(table.data.num_rows)
+    _check_columns(statement, columns_of(statement.query))
+    used, namespace = names.place
+    # Its parameters and the statement around it are not kept with it.
+    query = replace(statement.query, given=(None, 0))
+    view = View(statement.name, query, statement.columns, Place(used, namespace), dialect)
+    find = _views(names)
+
+    def with_itself(reference: TableReference, place: Place | None) -> View | None:
+        found = find(reference, place)
+        itself = len(reference.parts) == 1 and reference.parts[0].lower() == view.name.lower()
+        return view if itself or (found and found.name.lower() == view.name.lower()) else found
+
+    expand(query, _inside(view, with_itself), dialect, files=True)
+    made.keep(view)
+    return None
+
+
+def _inside(view: View, find: Find) -> Find:
+    """``find`` that refuses a view which is found inside of itself."""
+
+    def found(reference: TableReference, place: Place | None) -> View | None:
+        other = find(reference, place)
+        if other is view:
+            raise ProgrammingError(
+                f'the view "{view.name}" would read itself; write the namespace of the table: '
+                f"namespace.{reference.parts[-1]}"
+            )
+        return other
+
+    return found
+
+
+def _check_columns(statement: CreateView, found: list[str]) -> None:
+    if len(statement.columns) > len(found):
+        raise ProgrammingError(
+            f'the view "{statement.name}" names {len(statement.columns)} columns; '
+            f"its query has {len(found)}"
+        )
+
+
+def _views(names: SearchPath) -> Find:
+    made: Temporary | None = names.temporary
+
+    def find(reference: TableReference, place: Place | None) -> View | None:
+        if made is None or (place is not None and place.stored):
+            return None
+        found = made.find(reference.parts)
+        return found if isinstance(found, View) else None
+
+    return find
+
+
+def with_temporary(
+    query: Query,
+    names: SearchPath,
+    dialect: str | None,
+    rows: Callable[[Shown | Query], TemporaryTable | None],
+    *,
+    files: bool,
+) -> Query:
+    """The query with what its session has made in the places of its names.
+
+    ``rows`` are those of a statement in FROM, None of one that is answered without an engine.
+    """
+    made: Temporary | None = names.temporary
+    expanded = expand(query, _views(names), dialect, files=files) if made else query
+
+    def find(reference: TableReference) -> TemporaryTable | None:
+        if reference.shown is not None:
+            with found_at(reference.offset):
+                return rows(reference.shown)
+        return _table(reference, made) if made else None
+
+    return with_tables(expanded, find)
+
+
+def whole(name: str, dialect: str | None) -> Query:
+    """A query of all that a temporary view has."""
+    return parse_expanded(
+        f"SELECT * FROM {quoted_name(name, dialect)}",
+        dialect=dialect,
+        given=(None, 0),
+        shown={},
+        files=False,
+    )
+
+
+def named(statement: Statement, names: SearchPath) -> View | TemporaryTable | None:
+    """The temporary view or table that a DESCRIBE or SHOW is about; None for all others."""
+    made: Temporary | None = names.temporary
+    if not made or not isinstance(statement, Describe | ShowOfTable):
+        return None
+    reference = statement.reference
+    return None if reference.path is not None else made.find(reference.parts)
+
+
+def _table(reference: TableReference, made: Temporary) -> TemporaryTable | None:
+    if reference.path is not None:
+        return None
+    if reference.place is not None and reference.place.stored:
+        return None
+    found = made.find(reference.parts)
+    return found if isinstance(found, TemporaryTable) else None

@@ -1,0 +1,69 @@
+"""Of which text each part of a statement is, once views were put into it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from msgspec import Struct
+
+from icesql.errors import Error, position
+
+
+class Piece(Struct, frozen=True):
+    """Characters of a statement from ``begin`` on, and where they stand in their source.
+
+    ``source`` is the index of a view, -1 for the user's SQL. ``length`` is 0 for words that stand
+    for others.
+    """
+
+    begin: int
+    source: int
+    start: int
+    length: int
+
+
+class Sources(Struct, frozen=True):
+    """The pieces of a statement in order; names and texts of its views."""
+
+    pieces: tuple[Piece, ...]
+    views: tuple[tuple[str, str], ...]
+
+    def find(self, offset: int) -> tuple[int, int]:
+        """The source of a place and the place in it."""
+        index = bisect_right(self.pieces, offset, key=lambda piece: piece.begin) - 1
+        piece = self.pieces[max(index, 0)]
+        return piece.source, piece.start + min(max(offset - piece.begin, 0), piece.length)
+
+    @contextmanager
+    def placing(self) -> Iterator[None]:
+        """Errors inside of the block get their places in the text that they are of."""
+        try:
+            yield
+        except Error as error:
+            self.place(error)
+            raise
+
+    def place(self, error: Error) -> None:
+        """Move the place of an error from the statement into the text it is of."""
+        if error.view is not None:
+            return
+        error.view = ""
+        told = error.__dict__
+        if told.get("position") is not None:
+            return
+        name = "offset" if told.get("offset") is not None else "sql_offset"
+        offset = told.get(name)
+        if offset is None:
+            return
+        source, place = self.find(offset)
+        if source < 0:
+            setattr(error, name, place)
+            return
+        label, text = self.views[source]
+        setattr(error, name, None)
+        line, column = position(text, place)
+        error.view = label
+        message = f'in view "{label}" (line {line}, column {column}): {error}'
+        error.args = (message,)

@@ -1,0 +1,69 @@
+"""Temporary tables that a statement names: each becomes ``"__temp_<i>"`` instead of a scan."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from msgspec.structs import replace
+from sqlglot import exp
+
+from icesql.query.views.temporary import TemporaryTable
+from icesql.sql.positions import unsupported
+from icesql.sql.statement import Query, TableReference
+from icesql.sql.user_text import TABLE, Edit
+
+_SCAN: Final = re.compile(r"__scan_(\d+)")
+_HINT: Final = "SET engine = local"
+
+
+def with_tables(query: Query, find: Callable[[TableReference], TemporaryTable | None]) -> Query:
+    """The query with its temporary tables taken out of its references; the same without any.
+
+    Raises UnsupportedSqlError for time travel on one.
+    """
+    found = {
+        reference.index: table
+        for reference in query.references
+        if (table := find(reference)) is not None
+    }
+    if not found:
+        return query
+    names: dict[str, str] = {}
+    left: list[TableReference] = []
+    for reference in query.references:
+        old = f"__scan_{reference.index}"
+        if reference.index in found:
+            if reference.travel is not None or reference.changes is not None:
+                what = f"time travel on the temporary table {reference.name}"
+                raise unsupported(what, reference.offset, "it has no snapshots")
+            names[old] = f"__temp_{list(found).index(reference.index)}"
+        else:
+            names[old] = f"__scan_{len(left)}"
+            left.append(replace(reference, index=len(left)))
+    tree = query.tree.copy()
+    for node in tree.find_all(exp.Table):
+        if isinstance(node.this, exp.Identifier) and node.name in names:
+            node.set("this", exp.to_identifier(names[node.name], quoted=True))
+    text = query.user_text
+    if text is not None:
+        text = replace(text, edits=tuple(_renamed(edit, names) for edit in text.edits))
+    spark = query.spark
+    if spark is not None:
+        first = next(each for each in query.references if each.index in found)
+        spark = unsupported("a temporary table on the Spark engine", first.offset, _HINT)
+    return replace(
+        query,
+        tree=tree,
+        references=tuple(left),
+        user_text=text,
+        spark=spark,
+        temporary=tuple(found.values()),
+    )
+
+
+def _renamed(edit: Edit, names: dict[str, str]) -> Edit:
+    if edit.kind != TABLE or _SCAN.fullmatch(edit.text) is None:
+        return edit
+    return replace(edit, text=names[edit.text])

@@ -1,0 +1,115 @@
+"""The views and tables that a session has made for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from icesql.errors import OperationalError, ProgrammingError, similar_names
+from icesql.sql.statement import Drop, Place, Query
+
+SCHEMA = "temp"
+
+
+class View(Struct, frozen=True):
+    """A view by its name and query; ``place`` is where the names in it are looked up.
+
+    ``columns`` are the names that its first columns have instead of the query's. ``dialect`` is
+    the spelling of the query, None for the session's.
+    """
+
+    name: str
+    query: Query
+    columns: tuple[str, ...]
+    place: Place
+    dialect: str | None = None
+
+    kind = "view"
+
+
+class TemporaryTable(Struct, frozen=True):
+    """A table in memory: ``data`` is an Arrow table of ``size`` bytes.
+
+    ``columns`` are names, types as DESCRIBE tells them, and the engine's types.
+    """
+
+    name: str
+    columns: tuple[tuple[str, str, str], ...]
+    data: Any
+    size: int
+
+    kind = "table"
+
+
+class Temporary:
+    """Views and tables by name, in one space as in DuckDB; case is ignored."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, View | TemporaryTable] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._made)
+
+    @property
+    def all(self) -> list[View | TemporaryTable]:
+        """All of them, in the order of their names."""
+        return [each for _, each in sorted(self._made.items())]
+
+    def find(self, parts: Sequence[str]) -> View | TemporaryTable | None:
+        """What ``v`` or ``temp.v`` names."""
+        if len(parts) == 2 and parts[0].lower() == SCHEMA:
+            parts = parts[1:]
+        return self._made.get(parts[0].lower()) if len(parts) == 1 else None
+
+    def check(self, name: str, kind: str, *, replace: bool, if_missing: bool) -> bool:
+        """Whether something of the name is to be made; False where it is there already.
+
+        Raises ProgrammingError where the name is taken.
+        """
+        found = self._made.get(name.lower())
+        if found is None:
+            return True
+        if found.kind != kind:
+            raise ProgrammingError(f'"{name}" is a temporary {found.kind}; drop it first')
+        if not replace and not if_missing:
+            hint = f"CREATE OR REPLACE TEMP {kind.upper()} replaces it"
+            raise ProgrammingError(f'the temporary {kind} "{name}" exists; {hint}')
+        return replace
+
+    def keep(self, made: View | TemporaryTable) -> None:
+        """Keep what was made, in the place of what had its name."""
+        self._made[made.name.lower()] = made
+
+    def drop(self, statement: Drop) -> None:
+        """Raises ProgrammingError where there is nothing of that name and kind."""
+        kind, name = statement.kind.lower(), statement.name
+        found = self._made.get(name.lower())
+        if found is None:
+            if statement.if_exists:
+                return
+            near = similar_names(name, [each.name for each in self.all])
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise ProgrammingError(f'no temporary {kind} "{name}"{hint}')
+        if found.kind != kind:
+            raise ProgrammingError(
+                f'"{name}" is a temporary {found.kind}; DROP {found.kind.upper()} {name} drops it'
+            )
+        del self._made[name.lower()]
+
+    def check_room(self, size: int, limit: int, without: str) -> None:
+        """Raise OperationalError where ``size`` more bytes are more than all tables may have.
+
+        ``without`` is the name of the table that goes for it.
+        """
+        held = sum(
+            each.size
+            for name, each in self._made.items()
+            if isinstance(each, TemporaryTable) and name != without.lower()
+        )
+        if held + size > limit:
+            raise OperationalError(
+                f"the temporary tables would hold {held + size:,} bytes, more than memory_limit "
+                f"({limit:,}); drop one, keep fewer rows, or SET memory_limit"
+            )

@@ -1,0 +1,307 @@
+"""Temporary views and tables: what they are called, what they see, and where their errors are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+import icesql
+from icesql.errors import (
+    ColumnNotFoundError,
+    DataError,
+    Error,
+    OperationalError,
+    ProgrammingError,
+    SqlSyntaxError,
+    TableNotFoundError,
+    UnsupportedSqlError,
+)
+
+
+def rows(connection: Any, *statements: str) -> list[Any]:
+    """The rows of the last of some statements."""
+    for sql in statements[:-1]:
+        connection.execute(sql)
+    return list(connection.execute(statements[-1]).fetchall())
+
+
+# Each script as DuckDB itself runs it, o being a view of the orders here and a table there.
+SCRIPTS = [
+    "CREATE TEMP VIEW v AS SELECT id, amount FROM o WHERE id > 1; SELECT * FROM v ORDER BY id",
+    "CREATE TEMP VIEW v(a) AS SELECT id, amount FROM o; SELECT a, amount FROM v ORDER BY ALL",
+    "CREATE TEMP VIEW v AS FROM o; CREATE TEMP VIEW w AS FROM v WHERE id = 2; SELECT x.id FROM w x",
+    "CREATE TEMP VIEW v AS SELECT 1 AS a; WITH v AS (SELECT 2 AS a) SELECT a FROM v",
+    # A view sees no WITH query of the statement that reads it, and no column beside it.
+    "CREATE TEMP VIEW v AS SELECT max(id) AS m FROM o; "
+    "WITH o AS (SELECT 77 AS id) SELECT v.m, o.id FROM v, o",
+    "CREATE TEMP VIEW v AS SELECT id FROM o; SELECT v.id FROM v JOIN v AS w USING (id) ORDER BY 1",
+    "CREATE TEMP VIEW v AS SELECT id FROM o; "
+    "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 3) "
+    "SELECT count(*) FROM r, v",
+    "CREATE TEMP VIEW v AS SELECT id FROM o; (SELECT min(id) FROM v) UNION ALL SELECT 7 ORDER BY 1",
+    "CREATE TEMP VIEW v AS WITH q AS (SELECT id FROM o) SELECT id + 1 AS i FROM q; "
+    "FROM v SELECT sum(i)",
+    "CREATE TEMP VIEW v AS SELECT id FROM o ORDER BY id DESC LIMIT 1; SELECT (SELECT id FROM v)",
+    "CREATE TEMP VIEW v AS SELECT id -- the key\n FROM o -- all\n; SELECT count(*) FROM v",
+    "CREATE TEMP VIEW v AS SELECT id FROM o; SELECT id FROM o WHERE id IN (FROM v) ORDER BY 1",
+    "CREATE TEMP VIEW v AS SELECT id FROM o; CREATE OR REPLACE TEMP VIEW v AS SELECT 5; FROM v",
+    "CREATE TEMP VIEW v AS SELECT 1; CREATE TEMP VIEW IF NOT EXISTS v AS SELECT 2; FROM v",
+    "CREATE TEMP VIEW v AS SELECT 'it''s' AS \"a b\"; SELECT v.\"a b\", temp.v.\"a b\" FROM temp.v",
+    "CREATE TEMP VIEW v AS VALUES (1, 'a'), (2, 'b'); FROM v",
+    "CREATE TEMP VIEW v AS SELECT id % 2 AS k, id FROM o; "
+    "PIVOT v ON k IN (0, 1) USING count(*) GROUP BY id ORDER BY id",
+    "CREATE TEMP VIEW v AS SELECT id FROM o; SUMMARIZE v",
+    "CREATE TEMP VIEW v AS SELECT id FROM o; SELECT column_name, max FROM (SUMMARIZE v)",
+    "SELECT column_name, null_percentage FROM (SUMMARIZE o) WHERE column_name = 'id'",
+    "SELECT column_name, column_type FROM (DESCRIBE SELECT 1 AS a, 'x' AS b) AS d",
+    "CREATE TEMP TABLE t AS SELECT id, amount FROM o; SELECT * FROM t ORDER BY id",
+    "CREATE TEMP TABLE t(a) AS SELECT id, amount FROM o; SELECT a, amount FROM t ORDER BY a",
+    "CREATE TEMP TABLE t AS SELECT id AS a, id AS A FROM o; SELECT * FROM t ORDER BY ALL",
+    "CREATE TEMP TABLE t (a INTEGER NOT NULL, b STRUCT(x INT, y VARCHAR[])); SELECT * FROM t",
+    "CREATE TEMP TABLE t (a DECIMAL(10, 2), b TIMESTAMP WITH TIME ZONE); DESCRIBE SELECT * FROM t",
+    "CREATE TEMP TABLE t AS SELECT 1 AS a; CREATE OR REPLACE TEMP TABLE t AS SELECT 2 AS b; FROM t",
+    "CREATE TEMP TABLE t AS SELECT 1 AS id; CREATE TEMP VIEW v AS FROM t JOIN o USING (id); "
+    "SELECT id, amount FROM v",
+    "CREATE TEMP TABLE t AS SELECT 1::HUGEINT AS h, 2::TINYINT AS i, INTERVAL 3 MONTH AS m, "
+    "'{}'::JSON AS j, 1::UBIGINT AS u, 'x'::ENUM('x', 'y') AS e, '101'::BIT AS b; "
+    "SELECT typeof(h), typeof(i), typeof(m), typeof(j), typeof(u), typeof(e), typeof(b) FROM t",
+    "CREATE TEMP TABLE t AS SELECT 1 AS a; DROP TABLE t; DROP TABLE IF EXISTS t; SELECT 3",
+]  # fmt: skip
+
+
+HELD = "SELECT id, amount FROM shop.orders"
+
+
+@pytest.fixture(scope="module")
+def held(warehouse: Path) -> list[Any]:
+    """The rows of ``o``."""
+    with icesql.connect(warehouse=warehouse) as connection:
+        return list(connection.execute(HELD).fetchall())
+
+
+@pytest.mark.parametrize("made", ["TABLE", "VIEW"])
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_script_gives_what_duckdb_gives(
+    connection: Any, held: list[Any], script: str, made: str
+) -> None:
+    with duckdb.connect() as other:
+        other.execute("CREATE TABLE o (id BIGINT, amount DECIMAL(10, 2))")
+        other.executemany("INSERT INTO o VALUES (?, ?)", held)
+        for statement in script.split("; "):
+            expected = other.execute(statement).fetchall()
+    connection.execute(f"CREATE TEMP {made} o AS {HELD}")
+    assert rows(connection, *script.split("; ")) == expected
+
+
+def test_conditions_on_a_view_choose_the_files_of_its_tables(connection: Any) -> None:
+    wanted = "shop.orders WHERE region = 'north' AND id = 1"
+    plain = connection.execute(f"EXPLAIN SELECT id FROM {wanted}").fetchall()
+    told = rows(
+        connection,
+        "CREATE TEMP VIEW a AS SELECT id, region AS r FROM shop.orders",
+        "CREATE TEMP VIEW b AS SELECT * FROM a WHERE r = 'north'",
+        "EXPLAIN SELECT id FROM b WHERE id = 1",
+    )
+    files = [line for (line,) in told if "files" in line]
+    assert files == [line for (line,) in plain if "files" in line]
+    assert files
+
+
+def test_names_in_a_view_are_those_of_when_it_was_made(connection: Any) -> None:
+    found = rows(
+        connection,
+        "USE shop",
+        "CREATE TEMP VIEW v AS SELECT count(*) AS n FROM orders",
+        "CREATE TEMP VIEW w AS SELECT n FROM v",
+        "SELECT n FROM w",
+    )
+    # As USE with the catalog's name leads out of the namespace, where none is called like it.
+    connection._session.names.place = (None, ())
+    assert found == rows(connection, "SELECT n FROM w")
+    assert found == rows(connection, "SELECT count(*) FROM shop.orders")
+    with pytest.raises(TableNotFoundError):
+        connection.execute("SELECT count(*) FROM orders")
+
+
+def test_a_temporary_name_goes_before_a_table_and_behind_a_with_query(connection: Any) -> None:
+    count = "SELECT count(*) FROM orders"
+    connection.execute("USE shop")
+    before = rows(connection, count)
+    assert rows(connection, count) == before
+    connection.execute("CREATE TEMP TABLE Orders AS SELECT 1 AS a")
+    assert rows(connection, count) == [(1,)]
+    assert rows(connection, "SELECT count(*) FROM shop.orders") == before
+    assert rows(connection, "WITH orders AS (FROM range(5)) " + count) == [(5,)]
+    connection.execute("DROP TABLE ORDERS")
+    assert rows(connection, count) == before
+
+
+def test_parameters_keep_their_places(connection: Any) -> None:
+    connection.execute("CREATE TEMP VIEW v AS SELECT id, region FROM shop.orders")
+    query = "WITH q AS (SELECT ? AS a) SELECT a, id FROM q, v WHERE id = ? AND id IN (?, ?)"
+    assert connection.execute(query, ["x", 2, 2, 3]).fetchall() == [("x", 2)]
+    query = "SELECT $b AS b, count(*) FROM v WHERE id = $a OR id = $a"
+    assert connection.execute(query, {"a": 2, "b": 5}).fetchall() == [(5, 1)]
+    connection.execute("PREPARE p AS SELECT id FROM v WHERE id > ? AND id < ? + 2")
+    assert rows(connection, "EXECUTE p(1, 1)") == [(2,)]
+    kept = connection.execute("CREATE TEMP TABLE t AS SELECT ? AS x", [3])
+    assert (kept.fetchall(), rows(connection, "FROM t")) == ([(1,)], [(3,)])
+    with pytest.raises(UnsupportedSqlError, match="a parameter in a view"):
+        connection.execute("CREATE TEMP VIEW w AS SELECT ? AS x", [3])
+
+
+def test_statements_of_a_script_see_what_is_made_before_them(connection: Any) -> None:
+    script = (
+        "CREATE TEMP VIEW v AS SELECT 1 AS a;\nSELECT * FROM v;\n"
+        "CREATE OR REPLACE TEMP VIEW v AS SELECT 2 AS a; SELECT * FROM v;\nSELECT b\n  FROM v"
+    )
+    outcomes = connection.execute_script(script)
+    found = [next(outcomes) for _ in range(4)]
+    assert (found[1].fetchall(), found[3].fetchall()) == ([(1,)], [(2,)])
+    with pytest.raises(ColumnNotFoundError) as caught:
+        next(outcomes)
+    assert caught.value.position == (4, 8)
+
+
+@pytest.mark.parametrize(
+    ("view", "query", "kind", "message"),
+    [
+        ("SELECT\n 1 AS a,\n  nope(2) AS b", None, Error, "nope"),
+        (
+            "SELECT id,\n  CAST(region AS INTEGER) AS r FROM shop.orders",
+            "SELECT\nr FROM v",
+            DataError,
+            'in view "v" (line 2, column 3): Could not convert string',
+        ),
+        ("SELECT id FROM shop.orders", "SELECT\n upper(id, 1) FROM v", Error, "line 2, column 2"),
+        ("SELECT id FROM shop.orders", "SELECT\n  id FROM v,\n nothing", Error, "line 3, column 2"),
+        ("SELECT id FROM shop.orders", "SELECT id FROM v WHERE (", SqlSyntaxError, "column 25"),
+    ],
+)
+def test_an_error_is_placed_in_the_text_that_it_is_of(
+    connection: Any, view: str, query: str | None, kind: type[Error], message: str
+) -> None:
+    statements = [f"CREATE TEMP VIEW v AS {view}", *([query] if query else [])]
+    with pytest.raises(kind) as caught:
+        rows(connection, *statements)
+    assert message in str(caught.value)
+    assert bool(caught.value.view) == ("in view" in message)
+
+
+def test_what_a_view_reads_may_be_gone_when_it_is_read(connection: Any) -> None:
+    connection.execute("CREATE TEMP TABLE t AS SELECT 1 AS a")
+    connection.execute("CREATE TEMP VIEW v AS SELECT a\nFROM t")
+    connection.execute("DROP TABLE t")
+    with pytest.raises(TableNotFoundError, match=r'in view "v" \(line 2, column 6\): table "t"'):
+        connection.execute("SELECT * FROM v")
+
+
+@pytest.mark.parametrize(
+    ("statements", "kind", "message"),
+    [
+        (["CREATE TEMP VIEW v AS SELECT 1"] * 2, ProgrammingError, "exists; CREATE OR REPLACE"),
+        (["CREATE TEMP VIEW v AS FROM v"], TableNotFoundError, '"v" not found'),
+        (["CREATE TEMP VIEW v AS SELECT 1", "CREATE TEMP VIEW w AS FROM v",
+          "CREATE OR REPLACE TEMP VIEW v AS FROM w"], ProgrammingError, "would read itself"),
+        (["USE shop", "CREATE TEMP VIEW orders AS FROM orders"], ProgrammingError, "read itself"),
+        (["CREATE TEMP VIEW v(a, b) AS SELECT 1"], ProgrammingError, "names 2 columns"),
+        (["CREATE TEMP TABLE v(a, b) AS SELECT 1"], ProgrammingError, "2 columns are named"),
+        (["CREATE TEMP VIEW v AS SELECT 1", "CREATE OR REPLACE TEMP TABLE v AS SELECT 1"],
+         ProgrammingError, "is a temporary view; drop it first"),
+        (["CREATE TEMP VIEW v AS SELECT 1", "DROP TABLE IF EXISTS v"],
+         ProgrammingError, "DROP VIEW v drops it"),
+        (["DROP VIEW v"], ProgrammingError, 'no temporary view "v"'),
+        (["CREATE TEMP VIEW orders AS SELECT 1", "DROP VIEW order"],
+         ProgrammingError, "did you mean orders"),
+        (["CREATE TEMP VIEW shop.v AS SELECT 1"], UnsupportedSqlError, "CREATE TEMP VIEW v"),
+        (["CREATE TEMP VIEW v USING parquet"], UnsupportedSqlError, "USING of a temporary view"),
+        (["CREATE TEMP VIEW v AS"], SqlSyntaxError, "nothing follows AS"),
+        (["CREATE TEMP TABLE t (a)"], SqlSyntaxError, "has no type"),
+        (["CREATE TEMP TABLE t (a nothing)"], Error, "nothing"),
+        (["CREATE TEMP TABLE t (a INT DEFAULT 3)"], UnsupportedSqlError, "a rule for a column"),
+        (["CREATE TEMP VIEW v AS SELECT id FROM shop.orders",
+          "SELECT * FROM v FOR VERSION AS OF 1"], UnsupportedSqlError, "time travel on the view v"),
+        (["CREATE TEMP TABLE t AS SELECT 1", "SELECT * FROM t FOR VERSION AS OF 1"],
+         UnsupportedSqlError, "time travel on the temporary table t"),
+        (["CREATE TEMP TABLE t AS SELECT 1", "SET engine = 'spark'", "SELECT * FROM t"],
+         UnsupportedSqlError, "a temporary table where engine = 'spark'"),
+        (['SELECT 1 AS a; WITH "__view_0" AS (SELECT 1) SELECT 1'], UnsupportedSqlError, "reserved"),
+        (["SELECT * FROM (SUMMARIZE SELECT ?)"], UnsupportedSqlError, "a parameter in SUMMARIZE"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_made_or_read_is_told(
+    connection: Any, statements: list[str], kind: type[Error], message: str
+) -> None:
+    with pytest.raises(kind) as caught:
+        [list(connection.execute_script(each)) for each in statements]
+    assert message in str(caught.value)
+
+
+def test_deep_and_many_views_are_refused(connection: Any) -> None:
+    connection.execute("CREATE TEMP VIEW v0 AS SELECT 1 AS a")
+    # Their checks are what takes time, and are not what is tried here.
+    made = connection._session.names.temporary
+    for number in range(1, 200):
+        below = made.find(["v0"])
+        query = connection._session.read(f"FROM v{number - 1}")[0].statement
+        made.keep(type(below)(f"v{number}", query, (), below.place))
+    assert rows(connection, "SELECT a FROM v60") == [(1,)]
+    with pytest.raises(ProgrammingError, match="nested more than 64 deep"):
+        connection.execute("SELECT a FROM v199")
+    twice = connection._session.read("SELECT 1 FROM w0, w0 AS o")[0].statement
+    made.keep(type(below)("w0", connection._session.read("FROM v0")[0].statement, (), below.place))
+    for number in range(1, 20):
+        twice = connection._session.read(f"FROM w{number - 1} UNION ALL FROM w{number - 1}")
+        made.keep(type(below)(f"w{number}", twice[0].statement, (), below.place))
+    with pytest.raises(ProgrammingError, match="more than 500 views"):
+        connection.execute("SELECT count(*) FROM w19")
+
+
+def test_tables_are_held_within_the_memory_limit(connection: Any) -> None:
+    connection.execute("SET memory_limit = '64MB'")
+    with pytest.raises(OperationalError, match="more than memory_limit"):
+        connection.execute("CREATE TEMP TABLE t AS SELECT range AS a FROM range(20000000)")
+    made = "CREATE OR REPLACE TEMP TABLE t AS SELECT range AS a FROM range(5000000)"
+    for _ in range(3):
+        assert rows(connection, made) == [(5000000,)]
+    assert rows(connection, "SELECT count(*) FROM t WHERE a % 1000 = 1") == [(5000,)]
+    with pytest.raises(OperationalError, match="the temporary tables would hold"):
+        connection.execute("CREATE TEMP TABLE u AS SELECT range AS a FROM range(5000000)")
+
+
+def test_show_and_describe_know_them(connection: Any) -> None:
+    connection.execute("CREATE TEMP VIEW v(a) AS SELECT id, region FROM shop.orders")
+    connection.execute("CREATE TEMP TABLE t AS SELECT 1 AS x")
+    listed = [name for (name,) in rows(connection, "SHOW TABLES")]
+    assert listed[:2] == ["t", "v"]
+    assert rows(connection, "SHOW VIEWS") == [("v", True)]
+    assert rows(connection, "SHOW VIEWS LIKE 'w%'") == []
+    told = [("a", "BIGINT", True, None, None, None), ("region", "VARCHAR", True, None, None, None)]
+    assert rows(connection, "DESCRIBE v") == told
+    assert rows(connection, "SELECT * FROM (DESCRIBE v), (SHOW VIEWS)") == [
+        (*row, "v", True) for row in told
+    ]
+    assert rows(connection, "DESCRIBE t") == [("x", "INTEGER", True, None, None, None)]
+    assert rows(connection, "SHOW COLUMNS FROM v LIKE 'R%'") == [("region", "VARCHAR", None, None)]
+    ((text,),) = rows(connection, "SHOW CREATE VIEW v")
+    connection.execute("DROP VIEW v")
+    connection.execute(text)
+    assert rows(connection, "DESCRIBE v") == told
+    with pytest.raises(UnsupportedSqlError, match="SHOW HISTORY of the temporary view v"):
+        connection.execute("SHOW HISTORY v")
+
+
+@pytest.mark.parametrize("dialect", ["spark", "trino", "snowflake"])
+def test_they_are_made_in_every_dialect(warehouse: Path, dialect: str) -> None:
+    with icesql.connect(warehouse=warehouse, dialect=dialect) as connection:
+        connection.execute("CREATE OR REPLACE TEMPORARY VIEW v AS SELECT id AS a FROM shop.orders")
+        found = rows(
+            connection, "WITH q AS (SELECT 1 AS b) SELECT max(v.a) FROM v, q WHERE v.a > 1"
+        )
+        assert found == rows(connection, "SELECT max(id) FROM shop.orders")
+        connection.execute("CREATE TEMPORARY TABLE t AS SELECT a FROM v WHERE a < 3")
+        assert rows(connection, "SELECT count(*) FROM t AS x JOIN v ON x.a = v.a") == [(2,)]
+        assert rows(connection, "DESCRIBE v") == [("a", "BIGINT", True, None, None, None)]
