@@ -62,7 +62,7 @@ class KeyEdge(Struct, frozen=True):
 
     Rows of ``target`` with any other value, or NULL, change no answer. Columns are top-level ones,
     by their ids and names, of types whose equal values are equal in bounds; ``text`` is the
-    condition.
+    condition. ``only`` is "max" or "min" where that one value of the source is meant.
     """
 
     source: int
@@ -72,6 +72,7 @@ class KeyEdge(Struct, frozen=True):
     target_id: int
     target_name: str
     text: str
+    only: str = ""
 
 
 class BoundQuery(Struct, frozen=True):

@@ -45,7 +45,11 @@ def keys_filter(edge: KeyEdge, rows: pa.Table, schema: Schema) -> Predicate | No
 
     ``schema`` is that of the target. A NULL key equals nothing.
     """
-    column = pc.drop_null(pc.unique(rows[f"c{edge.source_id}"].combine_chunks()))
+    column = rows[f"c{edge.source_id}"]
+    if edge.only:
+        found = pc.min_max(column)[edge.only]
+        column = pa.chunked_array([pa.array([found], column.type)])
+    column = pc.drop_null(pc.unique(column.combine_chunks()))
     kind = schema.field_by_id[edge.target_id].type
     term = Term(edge.target_id, edge.target_name)
     keys = [each for each in _values(column) if _fits(each, kind)]

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _MOST_ROWS: Final = 1_000_000
 _MOST_ROWS_UNFILTERED: Final = 100_000
 _MOST_BYTES: Final = 16 << 20
+# Of the few files that hold a greatest value, one column is read.
+_MOST_ROWS_OF_EXTREMES: Final = 4_000_000
 # A scan of so many files, or so many times the rows, is worth a look at another one first.
 _FEWEST_FILES: Final = 3
 _TIMES: Final = 4
@@ -93,6 +95,8 @@ def _is_small(plan: ScanPlan, rows: int) -> bool:
     from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 
     most = _MOST_ROWS_UNFILTERED if scan.row_filter is ALWAYS_TRUE else _MOST_ROWS
+    if scan.extremes and len(scan.projection.fields) == 1:
+        most = _MOST_ROWS_OF_EXTREMES
     size = plan.projected_bytes + plan.counts.total_delete_file_size_in_bytes
     is_known = all(task.data_file.record_count >= 0 for task in plan.files)
     return is_known and rows <= most and size <= _MOST_BYTES

@@ -48,31 +48,46 @@ def with_extremes(
     marked: bool,
     spark: SparkConditions | None,
 ) -> tuple[TableScan, ...]:
-    """The scans, where the tree is one SELECT over one of them with what it wants of it.
+    """The scans, where a SELECT over one of them says what it wants of it.
 
-    ``marked`` and ``spark`` as for ``push_down``.
+    Counts are known of the whole query alone. ``marked`` and ``spark`` as for ``push_down``.
     """
-    scope = next((scope for scope in scopes if scope.select is tree), None)
-    if scope is None or len(scans) != 1 or len(scope.items) != 1:
-        return scans
-    item = scope.items[0]
-    if item.scan != 0 or not item.plain or scans[0].metadata_table or scans[0].changes:
-        return scans
+    found = list(scans)
+    for scope in scopes:
+        whole = scope.select is tree and len(scans) == 1
+        index = scope.items[0].scan if len(scope.items) == 1 else None
+        if index is not None:
+            found[index] = _wanted(scope, found[index], query, marked, spark, whole=whole)
+    return tuple(found)
+
+
+def _wanted(
+    scope: SelectScope,
+    scan: TableScan,
+    query: QueryContext,
+    marked: bool,
+    spark: SparkConditions | None,
+    *,
+    whole: bool,
+) -> TableScan:
+    """The scan of a SELECT with what is wanted of it."""
+    item, schema = scope.items[0], scan.schema
+    if not item.plain or scan.metadata_table or scan.changes:
+        return scan
     if marked and not _is_all_same(scope.select):
-        return scans
-    schema = scans[0].schema
+        return scan
     counts: tuple[Counted | None, ...] = ()
     wanted = _top(scope, schema)
     if not wanted:
         wanted, counts = _aggregates(scope, schema)
-    if not wanted and not counts:
-        return scans
+    if (not wanted and not counts) or (counts and not whole):
+        return scan
     where, left_out = scope.select.args.get("where"), ALWAYS_FALSE
     if where is not None:
         resolve = resolver(scope, item, schema)
         known = spark is None or spark.reason(where.this, resolve) is None
         left_out = complement(where.this, resolve, query, marked=marked) if known else ALWAYS_TRUE
-    return (replace(scans[0], extremes=wanted, counts=counts, left_out=left_out),)
+    return replace(scan, extremes=wanted, counts=counts, left_out=left_out)
 
 
 def _is_all_same(select: exp.Select) -> bool:

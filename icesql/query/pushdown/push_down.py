@@ -80,7 +80,7 @@ def push_down(
         named = with_names(row_filter, scan.schema)
         filtered.append(replace(scan, row_filter=named, limit=limits.get(index)))
     kept = tuple(filtered)
-    if asks_for_extremes(tree):
+    if any(asks_for_extremes(scope.select) for scope in scopes):
         from icesql.query.pushdown.extremes import with_extremes
 
         kept = with_extremes(tree, scopes, kept, query, marked=marked, spark=spark)
@@ -102,14 +102,11 @@ def asks_for_extremes(tree: exp.Expr) -> bool:
 
 def may_be_pushed(tree: exp.Expr, scopes: Sequence[SelectScope]) -> bool:
     """Whether a query has a condition or a limit that ``push_down`` looks at."""
-    return (
-        tree.args.get("limit") is not None
-        or asks_for_extremes(tree)
-        or any(
-            scope.select.args.get("where") is not None
-            or any(join.args.get("on") or join.args.get("using") for join in _joins(scope))
-            for scope in scopes
-        )
+    return tree.args.get("limit") is not None or any(
+        asks_for_extremes(scope.select)
+        or scope.select.args.get("where") is not None
+        or any(join.args.get("on") or join.args.get("using") for join in _joins(scope))
+        for scope in scopes
     )
 
 

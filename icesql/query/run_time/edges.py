@@ -40,6 +40,7 @@ _WHOLE: Final = (t.IntegerType, t.LongType)
 _EXISTS_PARTS: Final = frozenset(
     {"kind", "hint", "expressions", "operation_modifiers", "from_", "where", "joins", "distinct"}
 )
+_ONE_VALUE_PARTS: Final = frozenset({"kind", "hint", "expressions", "operation_modifiers", "from_"})
 _MOST_EDGES: Final = 200
 
 Targets = Sequence[tuple[FromItem, bool]]
@@ -163,6 +164,9 @@ class _Finder(Struct):
 
     def _source(self, node: exp.Expr, scope: SelectScope) -> _Place | None:
         """The column of a scan that has all values of an expression, NULL apart."""
+        if isinstance(node, exp.Max | exp.Min) and not node.expressions:
+            # One of the values of the column, whichever.
+            return self._source(node.this, scope)
         if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
             return None
         meaning = meaning_of(node, scope)
@@ -221,11 +225,21 @@ class _Finder(Struct):
         if not self._is_read_alike(inner.select):
             return
         (output,) = inner.select.expressions
-        if not isinstance(output, exp.Star):
-            yield from self._edge(target, self._source(self._value(output), inner), condition)
+        if isinstance(output, exp.Star):
+            return
+        value, only = self._value(output), ""
+        # Which of the values it is, a WHERE might decide.
+        whole = has_only(inner.select, _ONE_VALUE_PARTS) and len(inner.items) == 1
+        if isinstance(value, exp.Max | exp.Min) and whole:
+            only = "max" if isinstance(value, exp.Max) else "min"
+        yield from self._edge(target, self._source(value, inner), condition, only)
 
     def _edge(
-        self, target: _Place | None, source: _Place | None, condition: exp.Expr | str
+        self,
+        target: _Place | None,
+        source: _Place | None,
+        condition: exp.Expr | str,
+        only: str = "",
     ) -> Iterator[KeyEdge]:
         if target is None or source is None or target.scan == source.scan:
             return
@@ -242,6 +256,7 @@ class _Finder(Struct):
             target_id=target.column.field_id,
             target_name=target.column.name,
             text=text,
+            only=only,
         )
 
 

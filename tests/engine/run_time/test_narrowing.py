@@ -133,6 +133,16 @@ NARROWED = [
     ("SELECT count(*) FROM fact JOIN dim ON fact.k = dim.k WHERE dim.kind = 'none of them'", 0),
     ("SELECT max(fact.k) FROM fact JOIN dim ON fact.k = dim.k WHERE kind = 'one' "
      "GROUP BY fact.day", 2),
+    ("SELECT k FROM fact WHERE day = (SELECT max(day) FROM fact)", 2),
+    ("SELECT k FROM fact WHERE k = (SELECT min(k) FROM fact) + 0 OR day = DATE '2026-01-01'", 21),
+    ("SELECT k FROM fact WHERE day = (SELECT min(day) AS d FROM fact)", 2),
+    ("SELECT k FROM fact WHERE name = (SELECT max(name) FROM fact WHERE k < 160)", 6),
+    ("SELECT k FROM fact WHERE k = (SELECT max(k) FROM fact WHERE sqrt(k) < 11.3)", 40),
+    ("SELECT k FROM fact WHERE k IN (SELECT k FROM fact ORDER BY k DESC LIMIT 3)", 2),
+    ("SELECT k FROM (SELECT * FROM fact ORDER BY k DESC LIMIT 3) WHERE k > 5", 1),
+    ("SELECT (SELECT max(k) FROM fact), (SELECT min(k) FROM fact)", 2),
+    ("SELECT max(k) FROM fact UNION ALL SELECT min(k) FROM fact", 2),
+    ("WITH m AS (SELECT max(day) AS d FROM fact) SELECT k FROM fact JOIN m ON day = d", 2),
     ("SELECT f.k FROM fact f JOIN dim d ON f.k = d.k FULL JOIN region r ON r.region = 77 "
      "WHERE d.kind = 'one'", 2),
 ]  # fmt: skip
