@@ -205,6 +205,7 @@ def _described_scan(
             "dvs": report.dvs,
         },
         "limit_reached": plan.limit_reached,
+        "planned_by": None if plan.planned_by is None else f"the catalog ({plan.planned_by})",
         "tasks": len(plan.tasks),
         "residuals": list(residuals),
         "groups": [{"label": each.label, "files": len(each.tasks)} for each in groups],
@@ -281,7 +282,10 @@ def _scan_lines(scan: Mapping[str, Any]) -> Iterator[str]:
         yield "  rows: from metadata alone, except those of position_deletes"
         return
     yield f"  columns: {columns} ({scan['bytes']:,} bytes to read)"
-    yield f"  manifests: {_counts(scan['data_manifests'])}"
+    if scan["planned_by"] is not None:
+        yield f"  planned by: {scan['planned_by']}"
+    else:
+        yield f"  manifests: {_counts(scan['data_manifests'])}"
     if scan["delete_manifests"]["total"]:
         yield f"  delete manifests: {_counts(scan['delete_manifests'])}"
     yield from _skipped_lines(scan["skipped"], "manifest")
@@ -289,7 +293,11 @@ def _scan_lines(scan: Mapping[str, Any]) -> Iterator[str]:
     counted = scan["counted"]["files"]
     from_metadata = f", {counted:,} counted from metadata" if counted else ""
     skipped = files["skipped"] - counted
-    yield f"  data files: {files['kept']:,} kept, {skipped:,} skipped{from_metadata}"
+    if scan["planned_by"] is not None:
+        # What the catalog skipped is not told.
+        yield f"  data files: {files['kept']:,} to read"
+    else:
+        yield f"  data files: {files['kept']:,} kept, {skipped:,} skipped{from_metadata}"
     yield from _skipped_lines(scan["skipped"], "file")
     deletes = scan["delete_files"]
     if deletes["kept"] or deletes["skipped"]:

@@ -8,6 +8,8 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from icesql.catalog.current_metadata import read_metadata
+from icesql.context import QueryContext
+from icesql.iceberg.manifest.content_file import ScanTasks
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.storage.cache import BoundedCache
 from icesql.storage.open import Storage
@@ -24,12 +26,38 @@ class Reports(Protocol):
         """Send one, in the background; never raises."""
 
 
+class CatalogPlan(Struct, frozen=True):
+    """What a catalog answered that was asked to plan a scan.
+
+    ``answers`` hold the tasks, each with the delete files that its own tasks refer to by number.
+    ``storage`` opens the files, where the catalog gave credentials for this plan; None for the
+    table's own. ``told`` says for people how the plan came.
+    """
+
+    answers: tuple[ScanTasks, ...]
+    storage: Storage | None
+    told: str
+
+
+class Planning(Protocol):
+    """A catalog that plans the scans of a table itself."""
+
+    def plan(
+        self, asked: Mapping[str, Any], rows_wanted: int | None, query: QueryContext
+    ) -> CatalogPlan:
+        """The tasks for a PlanTableScanRequest; of them as many as have so many rows, if any do.
+
+        Raises CatalogError and QueryCancelledError.
+        """
+
+
 class Table(Struct, frozen=True):
     """One table as it was when its metadata was read; load it again to see later commits.
 
     ``identifier`` is namespace and name, or the one name a path was given. ``storage`` opens the
     paths that the metadata names, moved or not. ``reports`` takes what scans read, where the
-    catalog wants to know.
+    catalog wants to know. ``planning`` plans the scans of the table in place of icesql, where the
+    catalog demands that or the user asks for it.
     """
 
     identifier: Identifier
@@ -37,6 +65,7 @@ class Table(Struct, frozen=True):
     metadata_location: str
     storage: Storage
     reports: Reports | None = None
+    planning: Planning | None = None
 
     @property
     def name(self) -> str:

@@ -29,7 +29,7 @@ from icesql.iceberg.metadata_columns import METADATA_COLUMNS
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import NestedField, PrimitiveType, walk
 from icesql.scan.incremental import APPEND, REPLACE, added_files, operation_of
-from icesql.scan.planner import scan_context
+from icesql.scan.plan import scan_context
 from icesql.scan.table_scan import TableScan
 from icesql.scan.tasks.packing import Packing, pack_files
 from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, without_metrics

@@ -91,6 +91,10 @@ def added_files(table: Table, snapshot: Snapshot, query: QueryContext) -> tuple[
     position in it can be remembered. Raises CorruptFileError, also for a snapshot that says it
     added more than its manifests name, StorageError, and UnsupportedTableError for encrypted files.
     """
+    if table.planning is not None:
+        raise UnsupportedTableError(
+            "incremental reads where the catalog plans the scans", table=table.name
+        )
     reader = ManifestReader(table.storage, query, table.name)
     stored_id = _in_manifests(snapshot.snapshot_id)
     own = [

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
 from icesql.config import Settings
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.manifest.entries import ManifestEntries
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import PrimitiveType, walk
@@ -66,8 +67,8 @@ class ScanPlan(Struct, frozen=True, dict=True):
     of the query, () if there are none. ``metadata`` has the rows of a metadata table, which has no
     files. ``rows_read`` is the Arrow table of all rows, columns named ``c<field id>``, where they
     were read to learn the keys that limit another scan. ``changes`` say what to compare; ``files``
-    are then all that are read for it. ``tasks``, ``report`` and ``projected_bytes`` are worked out
-    on first use.
+    are then all that are read for it. ``planned_by`` says how the catalog planned the scan, None
+    where icesql did. ``tasks``, ``report`` and ``projected_bytes`` are worked out on first use.
     """
 
     scan: TableScan
@@ -84,6 +85,7 @@ class ScanPlan(Struct, frozen=True, dict=True):
     metadata: MetadataRows | None = None
     rows_read: Any = None
     changes: ChangePlan | None = None
+    planned_by: str | None = None
 
     @cached_property
     def packing(self) -> Packing:
@@ -134,6 +136,8 @@ class ScanPlan(Struct, frozen=True, dict=True):
             return sum(task.data_file.file_size_in_bytes for task in self.files)
         if len(leaves) == len(projected_leaves(self.scan.schema)):
             return self.counts.total_file_size_in_bytes
+        if self.planned_by is not None:
+            return sum(_stored_bytes(task.data_file, leaves) for task in self.files)
         return sum(each.stored_bytes(leaves) for each in self.survivors)
 
     @cached_property
@@ -165,9 +169,31 @@ class ScanPlan(Struct, frozen=True, dict=True):
         return len(known)
 
 
+def _stored_bytes(file: DataFile, field_ids: Sequence[int]) -> int:
+    sizes = file.column_sizes
+    if sizes is None:
+        return file.file_size_in_bytes
+    return sum(sizes.get(each, 0) for each in field_ids)
+
+
 def projected_leaves(projection: Schema) -> tuple[int, ...]:
     """Ids of the stored columns below the projected ones; metadata columns are not stored."""
     from icesql.iceberg.metadata_columns import METADATA_IDS
 
     stored = tuple(column for column in projection.fields if column.field_id not in METADATA_IDS)
     return tuple(each.field_id for each in walk(stored) if isinstance(each.type, PrimitiveType))
+
+
+def scan_context(scan: TableScan) -> ScanContext:
+    """What all tasks of ``scan`` share."""
+    metadata = scan.table.metadata
+    return ScanContext(
+        table=scan.table.name,
+        schema=scan.schema,
+        projection=scan.projection,
+        file_schema=metadata.file_schema,
+        specs=metadata.specs,
+        storage=scan.table.storage,
+        format_version=metadata.format_version,
+        name_mapping=metadata.name_mapping,
+    )

@@ -22,11 +22,11 @@ from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.types import IcebergType
 from icesql.scan.manifest_reader import ManifestReader, WantedOf
-from icesql.scan.plan import ScanPlan, SkipRecord, Survivors
+from icesql.scan.plan import ScanPlan, SkipRecord, Survivors, scan_context
 from icesql.scan.report import ScanCounts
 from icesql.scan.spec_scan import SpecScan
 from icesql.scan.table_scan import TableScan
-from icesql.scan.tasks.task import FileScanTask, ScanContext, content_bytes
+from icesql.scan.tasks.task import FileScanTask, content_bytes
 
 # What pruning and deletes need is imported where a scan first needs it: most have neither.
 if TYPE_CHECKING:
@@ -46,12 +46,17 @@ def plan(scan: TableScan, query: QueryContext) -> ScanPlan:
 
     Files are in the order of the snapshot's manifests. Only metadata is read: a manifest whose
     partition summaries rule it out is not opened, and delete manifests only once a data file is
-    left. The setting ``prune`` off keeps every live file. Raises UnsupportedTableError for
-    encrypted tables, CorruptFileError, StorageError, and QueryCancelledError between manifests.
+    left. The setting ``prune`` off keeps every live file. Where the catalog plans the scans of the
+    table, it is asked instead. Raises UnsupportedTableError for encrypted tables,
+    CorruptFileError, StorageError, and QueryCancelledError between manifests.
     """
     started = time.perf_counter()
     if scan.metadata_table is not None:
         return _plan_metadata(scan, query, started)
+    if scan.table.planning is not None:
+        from icesql.scan.by_catalog.plan import plan_by_catalog
+
+        return plan_by_catalog(scan, scan.table.planning, _trusted(scan), query)
     if scan.changes is not None:
         return _plan_changes(scan, scan.changes, query, started)
     walk = _Walk(scan, query)
@@ -109,21 +114,6 @@ def _plan_changes(
         counts=ScanCounts(result_data_files=len(files)),
         planning_seconds=time.perf_counter() - started,
         changes=found,
-    )
-
-
-def scan_context(scan: TableScan) -> ScanContext:
-    """What all tasks of ``scan`` share."""
-    metadata = scan.table.metadata
-    return ScanContext(
-        table=scan.table.name,
-        schema=scan.schema,
-        projection=scan.projection,
-        file_schema=metadata.file_schema,
-        specs=metadata.specs,
-        storage=scan.table.storage,
-        format_version=metadata.format_version,
-        name_mapping=metadata.name_mapping,
     )
 
 

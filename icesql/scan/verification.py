@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from icesql.context import QueryContext
-from icesql.errors import CorruptFileError
+from icesql.errors import CorruptFileError, UnsupportedTableError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.iceberg.manifest.data_file import FileContent
 from icesql.iceberg.manifest.entries import ADDED, DELETED, EXISTING, ManifestEntries
@@ -30,6 +30,10 @@ def verify_snapshot(scan: TableScan, query: QueryContext) -> int:
     snapshot = scan.snapshot
     if snapshot is None:
         return 0
+    if scan.table.planning is not None:
+        raise UnsupportedTableError(
+            "verify = full where the catalog plans the scans", table=scan.table.name
+        )
     storage = scan.table.storage
     reader = ManifestReader(storage, query, scan.table.name)
     manifests = reader.manifests_of(snapshot)

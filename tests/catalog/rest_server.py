@@ -29,6 +29,8 @@ class Server:
         self.reporting = 204
         self.reports: list[tuple[str, dict[str, Any]]] = []
         self.redirects: dict[str, tuple[int, str]] = {}
+        # What came with the requests that are being answered.
+        self.bodies: dict[int, bytes] = {}
         server = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -87,6 +89,7 @@ class Server:
         parts = [unquote(each) for each in url.path.split("/")[2:]]
         if self.config["overrides"].get("prefix"):
             assert parts.pop(0) == self.config["overrides"]["prefix"]
+        self.bodies[id(request)] = body
         self.catalog(request, parts, parse_qs(url.query), headers)
 
     def catalog(

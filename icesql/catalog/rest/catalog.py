@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -18,7 +19,7 @@ from icesql.catalog.identifiers import (
     near_tables,
     not_found,
 )
-from icesql.catalog.rest.answers import Refusal
+from icesql.catalog.rest.answers import Answer, Refusal
 from icesql.catalog.rest.auth import auth_of
 from icesql.catalog.rest.client import RestClient
 from icesql.catalog.rest.configured import Configured, configured
@@ -256,8 +257,9 @@ class RestCatalog:
             self.properties,
             self.cache,
             self.confine,
-            Renewal(self, identifier, location),
+            partial(Renewal, self, identifier, location),
             self._reports_of(identifier),
+            self,
         )
 
     def _fetched(self, identifier: Identifier, mode: str) -> LoadedTable:
@@ -276,15 +278,18 @@ class RestCatalog:
             self._kept.put((*identifier, mode), (tag, loaded, until), len(answer.body))
         return loaded
 
-    def credentials(self, identifier: Sequence[str], location: str) -> Mapping[str, str]:
-        """The storage properties of a table at ``location``, with what the catalog vends now."""
+    def credentials(
+        self, identifier: Sequence[str], location: str, plan_id: str | None = None
+    ) -> Mapping[str, str]:
+        """The storage properties of a table at ``location``, with what the catalog vends now.
+
+        ``plan_id`` is that of the scan whose files are read, where the catalog planned it.
+        """
         wanted = tuple(identifier)
         self._kept.clear()  # a table that did not change would come with its old credentials
         if self.has_endpoint(_CREDENTIALS):
-            headers = self._delegating()
-            answer = self._client.request(
-                "GET", *self._path_of(wanted), "credentials", headers=headers
-            )
+            query = None if plan_id is None else {"planId": plan_id}
+            answer = self.ask("GET", wanted, "credentials", query=query)
             vended: Vended = self._client.decoded(answer.body, Vended)
             loaded = LoadedTable(msgspec.Raw(b""), storage_credentials=vended.storage_credentials)
         else:
@@ -313,8 +318,17 @@ class RestCatalog:
                 raise TableNotFoundError(".".join(wanted)) from error
             raise
 
+    def ask(self, method: str, identifier: Identifier, *below: str, **options: Any) -> Answer:
+        """The answer to a request about a table. Raises CatalogError."""
+        options.setdefault("headers", self._delegating())
+        return self._client.request(method, *self._path_of(identifier), *below, **options)
+
+    def decoded(self, body: bytes, kind: Any) -> Any:
+        """A body as JSON of a type. Raises CatalogError."""
+        return self._client.decoded(body, kind)
+
     def _post_report(self, identifier: Identifier, report: Mapping[str, Any]) -> None:
-        self._client.request("POST", *self._path_of(identifier), "metrics", body=report)
+        self.ask("POST", identifier, "metrics", body=report)
 
     def _reports_of(self, identifier: Identifier) -> TableReports | None:
         switch = str(self.properties.get("rest-metrics-reporting-enabled") or "true").lower()

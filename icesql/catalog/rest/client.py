@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 # A catalog that is being replaced answers so for a second or two.
 _TRANSIENT: Final = frozenset({429, 500, 502, 503, 504})
 _MOST_TRIES: Final = 4
+_READS: Final = ("GET", "HEAD")
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _MOST_REDIRECTS: Final = 3
 _FIRST_WAIT: Final = 0.2  # seconds, doubled by each try
@@ -70,10 +71,12 @@ class RestClient:
         query: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
         body: Any = None,
+        again: bool = False,
     ) -> Answer:
         """The answer to one request; each part of ``path`` is one segment, whatever is in it.
 
-        Reads are tried again while the catalog is overloaded. Raises CatalogError.
+        Reads, and with ``again`` others, are tried again while the catalog is overloaded. Raises
+        CatalogError.
         """
         if any(part in (".", "..") for part in path):
             # As a segment it would mean another place, whatever it is encoded as.
@@ -85,7 +88,7 @@ class RestClient:
         if data is not None:
             sent["Content-Type"] = "application/json"
         with without_secrets({**self.properties, **self._auth.secrets}):
-            return self._tried(Request(method, url, sent, data))
+            return self._tried(Request(method, url, sent, data), again or method in _READS)
 
     def json(self, method: str, *path: str, **options: Any) -> Any:
         """As ``request``, with its body decoded."""
@@ -104,14 +107,14 @@ class RestClient:
 
     # ------------------------------------------------------------------ tries
 
-    def _tried(self, request: Request) -> Answer:
-        safe = request.method in ("GET", "HEAD")
+    def _tried(self, request: Request, safe: bool) -> Answer:
         renewed, redirects, number = False, 0, 1
+        is_read = request.method in _READS
         while True:
             signed = self._auth.headers(self, request)
             answer = self.send(replace(request, headers=signed))
             place = answer.headers.get("location")
-            if answer.status in _REDIRECTS and place and safe and redirects < _MOST_REDIRECTS:
+            if answer.status in _REDIRECTS and place and is_read and redirects < _MOST_REDIRECTS:
                 redirects += 1
                 url = redirected(self.name, request.url, place, self.properties)
                 request = replace(request, url=url)

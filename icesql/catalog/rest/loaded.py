@@ -9,13 +9,19 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from icesql.catalog.rest.planning import PLAN, Asked, RestPlanning
 from icesql.catalog.rest.storage_properties import (
     StorageCredential,
     are_vended,
     storage_properties,
 )
 from icesql.catalog.table import Reports, Table, confining_roots
-from icesql.errors import AccessDeniedError, CorruptFileError, UnsupportedTableError
+from icesql.errors import (
+    AccessDeniedError,
+    CatalogError,
+    CorruptFileError,
+    UnsupportedTableError,
+)
 from icesql.iceberg.metadata.table_metadata import parse_metadata
 from icesql.storage.cache import BoundedCache
 from icesql.storage.credentials import redact_urls
@@ -70,7 +76,8 @@ class Owner(Struct, frozen=True):
     """What a table takes of its catalog.
 
     ``given`` are the user's properties, ``properties`` those with the server's configuration;
-    ``renewal`` gives the storage properties anew, ``reports`` takes scan reports.
+    ``renewal`` gives what gives the storage properties anew, of the table or of the plan of that
+    id; ``reports`` takes scan reports, ``catalog`` plans scans.
     """
 
     name: str
@@ -78,17 +85,18 @@ class Owner(Struct, frozen=True):
     properties: Mapping[str, Any]
     cache: BoundedCache | None
     confine: bool | Roots
-    renewal: Callable[[], Mapping[str, str]]
-    reports: Reports | None = None
+    renewal: Callable[[str | None], Callable[[], Mapping[str, str]]]
+    reports: Reports | None
+    catalog: Asked
 
 
 def table_of(identifier: Sequence[str], loaded: LoadedTable, owner: Owner) -> Table:
     """The table of an answer, with the storage properties that came along.
 
     Raises CorruptFileError for metadata that does not parse; UnsupportedTableError where the
-    catalog restricts what may be read, or demands to plan the scans itself; AccessDeniedError
-    for a table on this machine, where tables are confined to their own folders: the folder is
-    the server's word.
+    catalog restricts what may be read; CatalogError where it demands to plan the scans, but
+    cannot; AccessDeniedError for a table on this machine, where tables are confined to their own
+    folders: the folder is the server's word.
     """
     name = ".".join(identifier)
     path = loaded.metadata_location or f"metadata sent for {name}"
@@ -96,9 +104,6 @@ def table_of(identifier: Sequence[str], loaded: LoadedTable, owner: Owner) -> Ta
         raise UnsupportedTableError(
             "read restrictions of the catalog (row filters or masks)", table=name
         )
-    planning = str((loaded.config or {}).get("scan-planning-mode") or "client").lower()
-    if planning in ("server", "catalog"):
-        raise UnsupportedTableError("planning of scans by the catalog itself", table=name)
     if not bytes(loaded.metadata):
         raise CorruptFileError(path, "no metadata")
     metadata = parse_metadata(bytes(loaded.metadata), redact_urls(path))
@@ -111,14 +116,46 @@ def table_of(identifier: Sequence[str], loaded: LoadedTable, owner: Owner) -> Ta
             argument="confine",
         )
     roots = confining_roots(owner.confine, place)
+    storage = _storage(loaded, owner, metadata.location, roots, None)
+    if not _is_planned_there(loaded, owner, name):
+        return Table(tuple(identifier), metadata, path, storage, owner.reports)
+
+    def storage_of(credentials: list[StorageCredential], plan_id: str | None) -> Storage:
+        sent = LoadedTable(loaded.metadata, config=loaded.config, storage_credentials=credentials)
+        return _storage(sent, owner, metadata.location, roots, plan_id)
+
+    planning = RestPlanning(owner.catalog, tuple(identifier), storage_of)
+    # The catalog has planned the scans itself: it needs no report of them.
+    return Table(tuple(identifier), metadata, path, storage, None, planning)
+
+
+def _is_planned_there(loaded: LoadedTable, owner: Owner, name: str) -> bool:
+    """Whether the catalog plans the scans; what it says of the table counts before the user."""
+    key = "scan-planning-mode"
+    mode = str((loaded.config or {}).get(key) or owner.properties.get(key) or "client").lower()
+    if mode not in ("client", "server", "catalog"):
+        raise CatalogError(f"catalog {owner.name}: {key} is {mode[:60]!r}, not client or server")
+    if mode == "client":
+        return False
+    if owner.catalog.has_endpoint(PLAN) is False:
+        raise CatalogError(
+            f"catalog {owner.name}: it is to plan the scans of {name} itself, but its endpoints "
+            "do not include planTableScan"
+        )
+    return True
+
+
+def _storage(
+    loaded: LoadedTable, owner: Owner, location: str, roots: Roots | None, plan_id: str | None
+) -> Storage:
     reroot = None
-    if is_local(metadata.location):
-        reroot = Reroot(metadata.location, metadata.location, confine=roots)
-    found = properties_of(loaded, owner, metadata.location)
+    if is_local(location):
+        reroot = Reroot(location, location, confine=roots)
+    found = properties_of(loaded, owner, location)
     switch = str(owner.properties.get(_RENEWAL) or "true").lower()
-    lease = Lease(found, owner.renewal) if are_vended(found) and switch != "false" else None
-    storage = Storage(found, reroot, cache=owner.cache, confine=roots, lease=lease)
-    return Table(tuple(identifier), metadata, path, storage, owner.reports)
+    is_lent = are_vended(found) and switch != "false"
+    lease = Lease(found, owner.renewal(plan_id)) if is_lent else None
+    return Storage(found, reroot, cache=owner.cache, confine=roots, lease=lease)
 
 
 def properties_of(loaded: LoadedTable, owner: Owner, location: str) -> dict[str, str]:

@@ -12,8 +12,10 @@ class Vendor(Protocol):
     name: str
     given: Mapping[str, Any]
 
-    def credentials(self, identifier: Sequence[str], location: str) -> Mapping[str, str]:
-        """The storage properties of a table now."""
+    def credentials(
+        self, identifier: Sequence[str], location: str, plan_id: str | None = None
+    ) -> Mapping[str, str]:
+        """The storage properties of a table now, or of the files of a plan of the catalog's."""
 
 
 class Renewal:
@@ -22,11 +24,17 @@ class Renewal:
     So what the user shows the catalog goes to the workers that have to show it.
     """
 
-    def __init__(self, catalog: Vendor, identifier: tuple[str, ...], location: str) -> None:
+    def __init__(
+        self,
+        catalog: Vendor,
+        identifier: tuple[str, ...],
+        location: str,
+        plan_id: str | None = None,
+    ) -> None:
         self._catalog: Vendor | None = catalog
         self._kind: Any = type(catalog)
         self._name, self._given = catalog.name, catalog.given
-        self._identifier, self._location = identifier, location
+        self._identifier, self._location, self._plan_id = identifier, location, plan_id
 
     def __repr__(self) -> str:
         return f"Renewal({self._name!r}, {self._identifier!r})"
@@ -39,4 +47,4 @@ class Renewal:
         catalog = self._catalog
         if catalog is None:
             catalog = self._catalog = self._kind(self._name, self._given)
-        return catalog.credentials(self._identifier, self._location)
+        return catalog.credentials(self._identifier, self._location, self._plan_id)

@@ -29,6 +29,7 @@ from icesql.read.columns.arrow_schema import arrow_type
 from icesql.read.columns.partition_constants import partition_constants
 from icesql.read.columns.projection import column_reader
 from icesql.read.deletes.key_index import KeyIndex, build_key_index
+from icesql.read.deletes.pairing import Chain, chains
 from icesql.read.formats.decode_errors import converting
 from icesql.read.formats.open import open_reader
 from icesql.scan.tasks.task import FileScanTask, ScanContext, distinct_deletes
@@ -102,11 +103,12 @@ def leaf_column(schema: Schema, field_id: int) -> KeyColumn:
 
 
 class EqualityGroup(Struct, frozen=True):
-    """All equality deletes of a scan with one id set and one scope.
+    """All equality deletes of a scan with one id set and one scope, or of one ``chain``.
 
     With ``partitions`` (scope: the delete file's own spec and partition) relations carry the
     column ``partition``, an ordinal that ``partition_of`` gives for a data file; without
-    (global scope) they do not.
+    (global scope) they do not. With a ``chain`` that says what applies to what, numbers of its
+    stand in place of sequence numbers.
     """
 
     columns: tuple[KeyColumn, ...]
@@ -114,6 +116,7 @@ class EqualityGroup(Struct, frozen=True):
     partitions: Mapping[PartitionKey, int] | None
     context: ScanContext
     query: QueryContext
+    chain: Chain | None = None
     _state: _GroupState = field(default_factory=lambda: _GroupState())
 
     @property
@@ -144,6 +147,14 @@ class EqualityGroup(Struct, frozen=True):
         if self.partitions is None:
             return None
         return self.partitions.get(partition_key(file))
+
+    def delete_number(self, file: DataFile) -> int:
+        """The sequence number of a delete file of the group."""
+        return file.sequence_number if self.chain is None else self.chain.delete_numbers[file.path]
+
+    def data_number(self, file: DataFile) -> int:
+        """That of a data file, whose rows are deleted by greater ones."""
+        return file.sequence_number if self.chain is None else self.chain.of_data(file.path)
 
     def applies_to(self, task: FileScanTask) -> bool:
         """Whether the planner attached a delete file of the group to the task."""
@@ -193,11 +204,11 @@ class EqualityGroup(Struct, frozen=True):
         def keys() -> Iterator[tuple[Sequence[pa.Array], int]]:
             for file in self.files:
                 for batch in self._file_batches(file):
-                    yield batch.columns[:-1], file.sequence_number
+                    yield batch.columns[:-1], self.delete_number(file)
 
         return build_key_index(
             types,
-            [file.sequence_number for file in self.files],
+            [self.delete_number(file) for file in self.files],
             keys,
             expected=self.row_count,
             memory_limit=settings.delete_memory_limit,
@@ -205,7 +216,7 @@ class EqualityGroup(Struct, frozen=True):
         )
 
     def _file_batches(self, file: DataFile) -> Iterator[pa.RecordBatch]:
-        location = self.context.storage.location(file.path)
+        location, number = self.context.storage.location(file.path), self.delete_number(file)
         constants = partition_constants(file, self.context, location)
         opened = open_reader(file, self.context)
         try:
@@ -243,7 +254,7 @@ class EqualityGroup(Struct, frozen=True):
                 if self.partitions is not None:
                     ordinal = self.partition_of(file)
                     arrays.append(pa.array(np.full(batch.count, ordinal, np.int32)))
-                arrays.append(pa.array(np.full(batch.count, file.sequence_number, np.int64)))
+                arrays.append(pa.array(np.full(batch.count, number, np.int64)))
                 yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
         finally:
             opened.close()
@@ -262,7 +273,7 @@ class EqualityGroup(Struct, frozen=True):
             if ordinal is None:
                 return None
             arrays.append(pa.array(np.full(count, ordinal, np.int32)))
-        found = self.index().sequence_numbers(arrays) > task.sequence_number
+        found = self.index().sequence_numbers(arrays) > self.data_number(task.data_file)
         return found if found.any() else None
 
 
@@ -279,6 +290,7 @@ def equality_groups(
     context: ScanContext, tasks: Iterable[FileScanTask], query: QueryContext
 ) -> tuple[EqualityGroup, ...]:
     """The groups of all equality delete files attached to the tasks, each file in one group."""
+    tasks = tuple(tasks)
     files: dict[str, DataFile] = {}
     for delete in distinct_deletes(tasks):
         if delete.content is FileContent.EQUALITY_DELETES:
@@ -294,8 +306,14 @@ def equality_groups(
             raise CorruptFileError(
                 context.storage.location(file.path), f"unknown partition spec {file.spec_id}"
             )
-        key = (tuple(sorted(set(file.equality_ids))), spec.is_unpartitioned)
-        members.setdefault(key, []).append(file)
+        is_global = spec.is_unpartitioned or context.paired
+        members.setdefault((tuple(sorted(set(file.equality_ids))), is_global), []).append(file)
+    if context.paired:
+        return tuple(
+            _group(ids, True, list(chain.deletes), context, query, chain)
+            for (ids, _), found in sorted(members.items(), key=lambda item: item[0])
+            for chain in chains(found, tasks)
+        )
     return tuple(
         _group(ids, is_global, found, context, query)
         for (ids, is_global), found in sorted(members.items(), key=lambda item: item[0])
@@ -308,6 +326,7 @@ def _group(
     files: list[DataFile],
     context: ScanContext,
     query: QueryContext,
+    chain: Chain | None = None,
 ) -> EqualityGroup:
     partitions: dict[PartitionKey, int] | None = None
     if not is_global:
@@ -315,4 +334,4 @@ def _group(
         for file in files:
             partitions.setdefault(partition_key(file), len(partitions))
     columns = key_columns(context.file_schema, ids, files[0].path)
-    return EqualityGroup(columns, tuple(files), partitions, context, query)
+    return EqualityGroup(columns, tuple(files), partitions, context, query, chain)

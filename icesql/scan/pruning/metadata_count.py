@@ -17,14 +17,16 @@ from icesql.scan.table_scan import TableScan
 def count_rows(scan: TableScan, query: QueryContext) -> int | None:
     """The number of rows of ``scan``; None if the files have to be read.
 
-    None with a row filter, which is weaker than the WHERE it came from; with a limit; with live
-    delete files; and when a file's row count is not known. The row counts of the manifest list
-    are taken where it has them and its files are younger than v1, else those of the files.
-    Raises what planning raises.
+    None with a row filter, which is weaker than the WHERE it came from; with a limit; where the
+    catalog plans the scans; with live delete files; and when a file's row count is not known. The
+    row counts of the manifest list are taken where it has them and its files are younger than v1,
+    else those of the files. Raises what planning raises.
     """
     if scan.row_filter is ALWAYS_FALSE or scan.snapshot is None:
         return 0
     if scan.row_filter is not ALWAYS_TRUE or scan.limit is not None:
+        return None
+    if scan.table.planning is not None:
         return None
     reader = ManifestReader(scan.table.storage, query, scan.table.name)
     manifests = [each for each in reader.manifests_of(scan.snapshot) if each.has_live_files]

@@ -22,6 +22,8 @@ class ScanContext(Struct, frozen=True):
     ``schema`` is the table schema the scan reads by; ``projection`` the columns that come out,
     in order (top-level columns of ``schema``, and metadata columns by their reserved ids).
     ``file_schema`` also holds columns that ``schema`` dropped, for equality deletes on them.
+    With ``paired`` the deletes of a task are all that apply to its file and sequence numbers are
+    unknown: the catalog planned the scan.
     """
 
     table: str
@@ -32,6 +34,7 @@ class ScanContext(Struct, frozen=True):
     storage: Storage
     format_version: int = 2
     name_mapping: NameMapping | None = None
+    paired: bool = False
 
 
 def usable_offsets(data_file: DataFile) -> Sequence[int] | None:

@@ -79,9 +79,10 @@ class _Keys:
         self._columns = [quoted(column.name) for column in group.columns]
         if not group.is_global:
             self._columns.append("partition")
-        numbers = [file.sequence_number for file in group.files]
+        numbers = [group.delete_number(file) for file in group.files]
         # Deletes that are newer than all data need no comparing.
-        self._compared = max(task.sequence_number for task in tasks) >= min(numbers)
+        self._of_data = [group.data_number(task.data_file) for task in tasks]
+        self._compared = max(self._of_data) >= min(numbers)
         self._numbers = len(set(numbers))
         self.parameters: dict[str, Any] = {}
         self.registered: dict[str, Any] = {}
@@ -104,8 +105,7 @@ class _Keys:
             ordinals = [group.partition_of(task.data_file) for task in self._tasks]
             conditions.append(f"{alias}.partition = {facts.expression(ordinals)}")
         if self._compared:
-            numbers = [task.sequence_number for task in self._tasks]
-            conditions.append(f"{alias}.sequence_number > {facts.expression(numbers)}")
+            conditions.append(f"{alias}.sequence_number > {facts.expression(self._of_data)}")
         return f" ANTI JOIN ({source}) AS {alias} ON {' AND '.join(conditions)}"
 
     def _streamed(self) -> str:
@@ -122,7 +122,7 @@ class _Keys:
             ordinals = [group.partition_of(file) for file in ordered]
             selected.append(f"{facts.expression(ordinals)} AS partition")
         if self._compared:
-            numbers = [file.sequence_number for file in ordered]
+            numbers = [group.delete_number(file) for file in ordered]
             selected.append(f"{facts.expression(numbers)} AS sequence_number")
         storage = group.context.storage
         parameter = f"{self._name}_files"
@@ -132,7 +132,7 @@ class _Keys:
         return f"SELECT {', '.join(selected)} FROM {function} AS k{facts.join}"
 
     def _place(self, file: DataFile) -> tuple[int, int]:
-        return self._group.partition_of(file) or 0, file.sequence_number
+        return self._group.partition_of(file) or 0, self._group.delete_number(file)
 
 
 def by_sequence_number(tasks: Sequence[FileScanTask]) -> list[FileScanTask]:

@@ -1,0 +1,245 @@
+"""Predicates as JSON, the form in which REST catalogs take and give them.
+
+Source: Iceberg's OpenAPI specification, "Predicate"; Java ``ExpressionParser``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final, cast
+
+from icesql.iceberg import types as t
+from icesql.iceberg.expressions.predicate import (
+    ALWAYS_FALSE,
+    ALWAYS_TRUE,
+    And,
+    Leaf,
+    Operation,
+    Or,
+    Predicate,
+    Term,
+    negated,
+)
+from icesql.iceberg.metadata.json_fields import Malformed, as_list, as_object, as_text
+from icesql.iceberg.schema import Schema
+from icesql.iceberg.single_value import parse_single_value
+
+_SPELLINGS: Final = {
+    Operation.IS_NULL: "is-null",
+    Operation.NOT_NULL: "not-null",
+    Operation.IS_NAN: "is-nan",
+    Operation.NOT_NAN: "not-nan",
+    Operation.LT: "lt",
+    Operation.LT_EQ: "lt-eq",
+    Operation.GT: "gt",
+    Operation.GT_EQ: "gt-eq",
+    Operation.EQ: "eq",
+    Operation.NOT_EQ: "not-eq",
+    Operation.IN: "in",
+    Operation.NOT_IN: "not-in",
+    Operation.STARTS_WITH: "starts-with",
+    Operation.NOT_STARTS_WITH: "not-starts-with",
+}
+_OPERATIONS: Final = {spelling: operation for operation, spelling in _SPELLINGS.items()}
+_UNARY: Final = (Operation.IS_NULL, Operation.NOT_NULL, Operation.IS_NAN, Operation.NOT_NAN)
+_SETS: Final = (Operation.IN, Operation.NOT_IN)
+_EPOCH: Final = datetime(1970, 1, 1)
+_EPOCH_DAY: Final = _EPOCH.toordinal()
+
+
+class _NoForm(Exception):
+    """A value that JSON, or Java's reading of it, has no form for."""
+
+
+def predicate_json(predicate: Predicate, schema: Schema) -> Any:
+    """``predicate`` or a weaker one as JSON; ``True`` where nothing of it can be told.
+
+    Weaker where a leaf has no form that every server reads alike: transforms, bytes, columns in
+    lists and maps or with dots in their names, years that four digits do not hold. Servers order
+    -0.0 before 0.0, which are one number here, so zeros are asked for as ranges.
+    """
+    match predicate:
+        case And(left, right):
+            return _both(predicate_json(left, schema), predicate_json(right, schema))
+        case Or(left, right):
+            return _either(predicate_json(left, schema), predicate_json(right, schema))
+        case Leaf():
+            try:
+                return _leaf_json(predicate, schema)
+            except _NoForm:
+                return True
+        case _:
+            return predicate is not ALWAYS_FALSE
+
+
+def parse_predicate(json: Any, schema: Schema) -> Predicate:
+    """The predicate of a JSON value, or a stronger one: its leaves are false for NULL.
+
+    Raises Malformed for what is none, or names a column or a value that ``schema`` does not have.
+    """
+    if isinstance(json, bool):
+        return ALWAYS_TRUE if json else ALWAYS_FALSE
+    node = as_object(json, "an expression")
+    kind = as_text(node.get("type"), "the type of an expression").lower().replace("_", "-")
+    match kind:
+        case "true" | "false":
+            return ALWAYS_TRUE if kind == "true" else ALWAYS_FALSE
+        case "literal" if isinstance(node.get("value"), bool):
+            return ALWAYS_TRUE if node["value"] else ALWAYS_FALSE
+        case "not":
+            return negated(parse_predicate(node.get("child"), schema))
+        case "and" | "or":
+            left = parse_predicate(node.get("left"), schema)
+            right = parse_predicate(node.get("right"), schema)
+            return left & right if kind == "and" else left | right
+    operation = _OPERATIONS.get(kind)
+    if operation is None:
+        raise Malformed(f"{kind[:60]!r} is no expression that is known")
+    return _parse_leaf(operation, node, schema)
+
+
+# ---------------------------------------------------------------------- to JSON
+
+
+def _both(left: Any, right: Any) -> Any:
+    if left is True or right is False:
+        return right
+    if right is True or left is False:
+        return left
+    return {"type": "and", "left": left, "right": right}
+
+
+def _either(left: Any, right: Any) -> Any:
+    if left is True or right is False:
+        return left
+    if right is True or left is False:
+        return right
+    return {"type": "or", "left": left, "right": right}
+
+
+def _leaf_json(leaf: Leaf, schema: Schema) -> Any:
+    field_id = leaf.term.field_id
+    field = schema.field_by_id.get(field_id)
+    if field is None or leaf.term.transform != "identity" or schema.inside_repeated(field_id):
+        raise _NoForm
+    if any("." in each.name for each in (field, *schema.ancestors(field_id))):
+        raise _NoForm
+    term, operation, type = schema.name_by_id[field_id], leaf.operation, field.type
+    if operation in _UNARY:
+        if "nan" in _SPELLINGS[operation] and not t.is_floating(type):
+            raise _NoForm
+        return {"type": _SPELLINGS[operation], "term": term}
+    if operation in _SETS:
+        if t.is_floating(type) and 0.0 in leaf.literal:
+            raise _NoForm
+        values = sorted((value_json(type, each) for each in leaf.literal), key=repr)
+        return {"type": _SPELLINGS[operation], "term": term, "values": values}
+
+    def one(operation: Operation, value: Any) -> Any:
+        spelled = value_json(type, value)
+        return {"type": _SPELLINGS[operation], "term": term, "value": spelled}
+
+    if isinstance(type, t.UUIDType) and operation not in (Operation.EQ, Operation.NOT_EQ):
+        raise _NoForm  # servers differ in the order of these
+    if t.is_floating(type) and leaf.literal == 0:
+        match operation:
+            case Operation.EQ:
+                return _both(one(Operation.GT_EQ, -0.0), one(Operation.LT_EQ, 0.0))
+            case Operation.GT_EQ | Operation.LT:
+                return one(operation, -0.0)
+            case Operation.LT_EQ | Operation.GT:
+                return one(operation, 0.0)
+            case _:
+                raise _NoForm
+    return one(operation, leaf.literal)
+
+
+def value_json(type: t.IcebergType, value: Any) -> Any:
+    """A value in the internal form of a primitive type as a JSON single value."""
+    match type:
+        case t.BooleanType():
+            return value
+        case t.IntegerType() | t.LongType():
+            if not -(1 << 63) <= value < 1 << 63:
+                raise _NoForm
+            return value
+        case t.FloatType() | t.DoubleType():
+            if not math.isfinite(value):
+                raise _NoForm
+            return float(value)
+        case t.DecimalType(scale=scale):
+            return f"{Decimal(value):.{scale}f}"
+        case t.StringType():
+            try:
+                cast("str", value).encode()
+            except (UnicodeEncodeError, AttributeError) as error:
+                raise _NoForm from error
+            return value
+        case t.UUIDType():
+            text = bytes(value).hex()
+            return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+        case t.DateType():
+            return _day(value)
+        case t.TimeType():
+            return _instant(value * 1000, 6)[11:]
+        case t.TimestampType():
+            return _instant(value * 1000, 6)
+        case t.TimestamptzType():
+            return _instant(value * 1000, 6) + "+00:00"
+        case t.TimestampNanoType():
+            return _instant(value, 9)
+        case t.TimestamptzNanoType():
+            return _instant(value, 9) + "+00:00"
+        case _:
+            raise _NoForm
+
+
+def _day(days: int) -> str:
+    try:
+        found = date.fromordinal(days + _EPOCH_DAY)
+    except (ValueError, OverflowError) as error:
+        raise _NoForm from error
+    return found.isoformat()
+
+
+def _instant(nanos: int, digits: int) -> str:
+    seconds, rest = divmod(nanos, 1_000_000_000)
+    try:
+        whole = _EPOCH + timedelta(seconds=seconds)
+    except (ValueError, OverflowError) as error:
+        raise _NoForm from error
+    return f"{whole.isoformat()}.{rest:09d}"[: 20 + digits]
+
+
+# ---------------------------------------------------------------------- from JSON
+
+
+def _parse_leaf(operation: Operation, node: Mapping[str, Any], schema: Schema) -> Predicate:
+    named = node.get("term")
+    if isinstance(named, Mapping) and named.get("type") == "reference":
+        named = named.get("term")
+    if not isinstance(named, str):
+        raise Malformed("an expression over a transform or over nothing")
+    ids = [each for each, name in schema.name_by_id.items() if name == named]
+    if len(ids) != 1:
+        raise Malformed(f"an expression over the column {named[:100]!r}")
+    (field_id,) = ids
+    term, type = Term(field_id, named), schema.field_by_id[field_id].type
+    if operation in _UNARY:
+        return Leaf(operation, term)
+    if operation in _SETS:
+        values = as_list(node.get("values"), "the values of an expression")
+        return Leaf(operation, term, frozenset(_literal(type, each) for each in values))
+    return Leaf(operation, term, _literal(type, node.get("value")))
+
+
+def _literal(type: t.IcebergType, json: Any) -> Any:
+    if isinstance(json, Mapping) and json.get("type") == "literal":
+        json = json.get("value")
+    value = parse_single_value(type, json) if isinstance(type, t.PrimitiveType) else None
+    if value is None:
+        raise Malformed(f"an expression compares a column of type {type} with {str(json)[:60]!r}")
+    return value

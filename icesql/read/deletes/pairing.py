@@ -1,0 +1,72 @@
+"""Which equality deletes apply to which files, where the plan says so and no sequence number does.
+
+A catalog that plans a scan names the delete files of every data file and sends no sequence
+numbers. Numbers of icesql's own take their place: delete files are put into chains, in each of
+which every file applies wherever the ones before it do, and are numbered along the chain. So
+streams of upserts, where each delete applies to all older data, stay one chain, and any other
+pairing is right as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.scan.tasks.task import FileScanTask
+
+# Greater than the number of any delete file: no delete of the chain applies.
+NO_DELETES: Final = 1 << 62
+
+
+class Chain(Struct, frozen=True):
+    """Delete files and their numbers, from 1 on by path; and those of data files by path.
+
+    A delete applies to a data file whose number is smaller.
+    """
+
+    deletes: tuple[DataFile, ...]
+    delete_numbers: Mapping[str, int]
+    data_numbers: Mapping[str, int]
+
+    def of_data(self, path: str) -> int:
+        """The number of a data file."""
+        return self.data_numbers.get(path, NO_DELETES)
+
+
+def chains(deletes: Sequence[DataFile], tasks: Iterable[FileScanTask]) -> list[Chain]:
+    """The chains of ``deletes`` by the tasks that name them; each delete file is in one."""
+    members: dict[str, set[str]] = {each.path: set() for each in deletes}
+    for task in tasks:
+        for delete in task.deletes:
+            if delete.content is FileContent.EQUALITY_DELETES and delete.path in members:
+                members[delete.path].add(task.data_file.path)
+    ordered = sorted(deletes, key=lambda each: len(members[each.path]))
+    found: list[list[DataFile]] = []
+    for delete in ordered:
+        # The longest chain first: that of the stream that the table mostly is.
+        for chain in sorted(found, key=len, reverse=True):
+            if members[chain[-1].path] <= members[delete.path]:
+                chain.append(delete)
+                break
+        else:
+            found.append([delete])
+    return [_chain(each, members) for each in found]
+
+
+def _chain(deletes: Sequence[DataFile], members: Mapping[str, set[str]]) -> Chain:
+    delete_numbers: dict[str, int] = {}
+    data_numbers: dict[str, int] = {}
+    number = 0
+    previous: set[str] | None = None
+    for delete in deletes:
+        of_delete = members[delete.path]
+        if of_delete != previous:
+            number += 1
+            for path in of_delete:
+                data_numbers.setdefault(path, number - 1)
+            previous = of_delete
+        delete_numbers[delete.path] = number
+    return Chain(tuple(deletes), delete_numbers, data_numbers)

@@ -1,0 +1,272 @@
+"""Plan a scan by asking the catalog, and take its answer for a stranger's word.
+
+The catalog says which deletes apply to which file, and sends no sequence numbers; so nothing here
+or later compares any (``ScanContext.paired``).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from icesql.catalog.table import CatalogPlan, Planning
+from icesql.context import QueryContext
+from icesql.errors import CorruptFileError, UnsupportedTableError
+from icesql.iceberg.expressions.json_form import parse_predicate, predicate_json
+from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE, Predicate
+from icesql.iceberg.manifest.content_file import ContentFile, FileTask, ScanTasks, data_file
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.iceberg.metadata.json_fields import Malformed, load_json
+from icesql.iceberg.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, METADATA_IDS, SNAPSHOT_ID
+from icesql.scan.by_catalog.implied import Implication
+from icesql.scan.plan import ScanPlan, scan_context
+from icesql.scan.report import ScanCounts
+from icesql.scan.spec_scan import SpecScan
+from icesql.scan.table_scan import TableScan
+from icesql.scan.tasks.task import FileScanTask, content_bytes
+from icesql.storage.reroot import is_local
+
+# What a catalog does not send of a file.
+_UNKNOWN: Final = (LAST_UPDATED_SEQUENCE_NUMBER, SNAPSHOT_ID)
+
+
+def plan_by_catalog(
+    scan: TableScan, planning: Planning, row_filter: Predicate, query: QueryContext
+) -> ScanPlan:
+    """The files of ``scan`` as its catalog gives them, with their deletes.
+
+    ``row_filter`` is what may prune, implied by that of the scan. Raises CatalogError for an
+    answer that contradicts itself or the table's metadata; UnsupportedTableError for metadata
+    columns that the answer has no values for, for changes, for encrypted files, and where the
+    catalog leaves out rows that were asked for.
+    """
+    started = time.perf_counter()
+    name = scan.table.name
+    if scan.changes is not None:
+        raise UnsupportedTableError("changes of rows where the catalog plans the scans", table=name)
+    for column in scan.projection.fields:
+        if column.field_id in {each.field_id for each in _UNKNOWN}:
+            raise UnsupportedTableError(
+                f"the column {column.name} where the catalog plans the scans", table=name
+            )
+    counts = ScanCounts()
+    files: tuple[FileScanTask, ...] = ()
+    told = "nothing was asked"
+    if scan.snapshot is not None and row_filter is not ALWAYS_FALSE and scan.limit != 0:
+        asked = _asked(scan, row_filter, query)
+        answer = planning.plan(asked, _rows_wanted(scan, query), query)
+        told = answer.told
+        if answer.storage is not None:
+            scan = replace(scan, table=replace(scan.table, storage=answer.storage))
+        files = _Tasks(scan, row_filter, asked.get("filter", True), counts, query).of(answer)
+    wanted = _rows_wanted(scan, query)
+    enough = None if wanted is None else _with_rows(files, wanted)
+    return ScanPlan(
+        scan=scan,
+        context=replace(scan_context(scan), paired=True),
+        files=files if enough is None else enough,
+        settings=query.settings,
+        counts=counts,
+        planning_seconds=time.perf_counter() - started,
+        limit_reached=enough is not None,
+        planned_by=told,
+    )
+
+
+def _asked(scan: TableScan, row_filter: Predicate, query: QueryContext) -> dict[str, Any]:
+    """The request: one snapshot, by name what is read of it, and a filter that it may prune by."""
+    assert scan.snapshot is not None
+    metadata = scan.table.metadata
+    asked: dict[str, Any] = {
+        "snapshot-id": scan.snapshot.snapshot_id,
+        "use-snapshot-schema": scan.schema.schema_id != metadata.current_schema_id,
+        "case-sensitive": True,
+        "select": [
+            column.name for column in scan.projection.fields if column.field_id not in METADATA_IDS
+        ],
+    }
+    if not query.settings.prune:
+        return asked
+    told = predicate_json(row_filter, scan.schema)
+    if told is not True:
+        asked["filter"] = told
+    # No min-rows-requested: Iceberg's own server takes a file for a row, deleted or not.
+    return asked
+
+
+def _rows_wanted(scan: TableScan, query: QueryContext) -> int | None:
+    """How many rows suffice, where every row of a file is known to count."""
+    if scan.row_filter is not ALWAYS_TRUE or not query.settings.prune:
+        return None
+    return scan.limit
+
+
+def _with_rows(files: tuple[FileScanTask, ...], wanted: int) -> tuple[FileScanTask, ...] | None:
+    """The first files that have so many rows without looking at deletes, None if all are needed."""
+    chosen = []
+    for task in files:
+        if not task.deletes:
+            chosen.append(task)
+            wanted -= max(task.data_file.record_count, 0)
+            if wanted <= 0:
+                return tuple(chosen)
+    return None
+
+
+class _Tasks:
+    """Tasks out of the answers of a catalog."""
+
+    def __init__(
+        self,
+        scan: TableScan,
+        row_filter: Predicate,
+        asked: Any,
+        counts: ScanCounts,
+        query: QueryContext,
+    ) -> None:
+        self._scan, self._counts, self._query = scan, counts, query
+        self._filter = row_filter if query.settings.prune else ALWAYS_TRUE
+        # What the catalog was told is implied by the filter, too, in the words it knows.
+        self._known = self._filter & parse_predicate(asked, scan.schema)
+        self._specs: dict[int, SpecScan] = {}
+        self._seen: set[str] = set()
+        self._deletes: dict[tuple[str, int | None], DataFile] = {}
+        self._residuals: dict[tuple[bytes, int], bool] = {}
+        self._implication = Implication()
+        self._is_remote = not is_local(scan.table.metadata.location)
+
+    def of(self, plan: CatalogPlan) -> tuple[FileScanTask, ...]:
+        """The tasks of all answers, in their order."""
+        found = [task for each in plan.answers for task in self._of_answer(each)]
+        distinct = self._deletes.values()
+        counts = self._counts
+        counts.result_data_files = len(found)
+        counts.equality_delete_files = sum(
+            each.content is FileContent.EQUALITY_DELETES for each in distinct
+        )
+        counts.dvs = sum(each.is_deletion_vector for each in distinct)
+        counts.positional_delete_files = len(distinct) - counts.equality_delete_files - counts.dvs
+        counts.indexed_delete_files = len(distinct)
+        return tuple(found)
+
+    def _of_answer(self, answer: ScanTasks) -> list[FileScanTask]:
+        self._query.check()
+        deletes = [self._delete(each) for each in answer.delete_files or ()]
+        found = []
+        for task in answer.file_scan_tasks or ():
+            made = self._task(task, deletes)
+            if made is not None:
+                found.append(made)
+        return found
+
+    def _task(self, sent: FileTask, deletes: Sequence[DataFile]) -> FileScanTask | None:
+        file, spec = self._file(sent.data_file)
+        if file.content is not FileContent.DATA:
+            raise self._contradiction(f"the file {file.path} to read is one of deletes")
+        if file.path in self._seen:
+            raise self._contradiction(f"the file {file.path} is to be read twice")
+        self._seen.add(file.path)
+        residual = spec.residuals.residual(file.partition)
+        self._check_residual(bytes(sent.residual_filter), residual, file)
+        if residual is ALWAYS_FALSE:
+            self._counts.skipped_data_files += 1
+            return None
+        attached: list[DataFile] = []
+        for number in dict.fromkeys(sent.delete_file_references or ()):
+            if not 0 <= number < len(deletes):
+                raise self._contradiction(
+                    f"the file {file.path} refers to delete file {number} of {len(deletes)}"
+                )
+            self._check_vector(deletes[number], attached, file)
+            attached.append(deletes[number])
+        counts = self._counts
+        counts.result_delete_files += len(attached)
+        counts.total_delete_file_size_in_bytes += content_bytes(attached)
+        counts.total_file_size_in_bytes += file.file_size_in_bytes
+        return FileScanTask(file, 0, file.file_size_in_bytes, tuple(attached), residual)
+
+    # ------------------------------------------------------------------ files
+
+    def _file(self, sent: ContentFile) -> tuple[DataFile, SpecScan]:
+        spec = self._spec(sent.spec_id)
+        if spec is None:
+            raise self._contradiction(
+                f"the file {sent.file_path} has spec {sent.spec_id}, which the table has not"
+            )
+        if sent.key_metadata is not None:
+            raise UnsupportedTableError(
+                "encryption (a file is encrypted)", table=self._scan.table.name, path=sent.file_path
+            )
+        if self._is_remote and is_local(sent.file_path):
+            raise self._contradiction(
+                f"the file {sent.file_path} is on this machine, the table is not"
+            )
+        try:
+            return data_file(sent, spec.spec, spec.types), spec
+        except Malformed as error:
+            raise self._contradiction(f"the file {sent.file_path}: {error}") from error
+
+    def _spec(self, spec_id: int) -> SpecScan | None:
+        found = self._specs.get(spec_id)
+        if found is None:
+            metadata = self._scan.table.metadata
+            spec = metadata.specs.get(spec_id)
+            if spec is None:
+                return None
+            found = SpecScan(spec, self._filter, self._scan.schema, metadata)
+            self._specs[spec_id] = found
+        return found
+
+    def _delete(self, sent: ContentFile) -> DataFile:
+        """A delete file, the same object however many answers name it."""
+        key = sent.file_path, sent.content_offset
+        found = self._deletes.get(key)
+        if found is None:
+            found = self._deletes[key] = self._file(sent)[0]
+            if found.content is FileContent.DATA:
+                raise self._contradiction(f"the delete file {found.path} is one of data")
+        return found
+
+    def _check_vector(self, delete: DataFile, before: Sequence[DataFile], file: DataFile) -> None:
+        """A deletion vector is of the one file that it names, and a file has one."""
+        if not delete.is_deletion_vector:
+            return
+        key_of = self._scan.table.storage.same_file_key
+        named = delete.referenced_data_file
+        if named != file.path and (named is None or key_of(named) != key_of(file.path)):
+            raise self._contradiction(
+                f"the file {file.path} refers to the deletion vector of {named} in {delete.path}"
+            )
+        if any(each.is_deletion_vector for each in before):
+            raise self._contradiction(f"the file {file.path} has two deletion vectors")
+
+    # ------------------------------------------------------------------ residuals
+
+    def _check_residual(self, sent: bytes, own: Predicate, file: DataFile) -> None:
+        """The residual that is read by is icesql's own; the catalog's may ask no more than it.
+
+        One that asks more hides rows that the query wants: a rule that icesql cannot apply.
+        """
+        if not sent:
+            return
+        key = sent, id(own)
+        implied = self._residuals.get(key)
+        if implied is None:
+            try:
+                residual = parse_predicate(load_json(sent), self._scan.schema)
+                implied = self._implication.holds(self._known & own, residual)
+            except (Malformed, RecursionError):
+                implied = False
+            self._residuals[key] = implied
+        if not implied:
+            raise UnsupportedTableError(
+                "rows left out by a filter of the catalog's own (residual-filter in its plan)",
+                table=self._scan.table.name,
+                path=file.path,
+            )
+
+    def _contradiction(self, problem: str) -> CorruptFileError:
+        return CorruptFileError(f"the catalog's plan for {self._scan.table.name}", problem)

@@ -1,0 +1,169 @@
+"""The REST catalog of the tests, which plans scans: at once, later, in pages, or wrongly."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from icesql.catalog.table import Table, table_from_metadata
+from icesql.context import QueryContext
+from icesql.iceberg.expressions.json_form import parse_predicate, value_json
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.iceberg.schema import Schema
+from icesql.iceberg.types import BinaryType, FixedType
+from icesql.scan.planner import plan
+from icesql.scan.spec_scan import SpecScan
+from icesql.scan.table_scan import TableScan
+from tests.catalog.rest_server import Server
+
+_CONTENTS = {
+    FileContent.DATA: "data",
+    FileContent.POSITION_DELETES: "position-deletes",
+    FileContent.EQUALITY_DELETES: "equality-deletes",
+}
+
+
+class PlanningServer(Server):
+    """Plans are what icesql's own planner finds, in the JSON of Java's ``ContentFileParser``.
+
+    A plan is ready when it was asked for ``later`` times; each answer has ``page`` tasks and
+    ``fan`` names of the next ones. ``change`` may put an answer wrong. ``planned`` are the
+    requests, ``cancelled`` the plans that were given up.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.config["overrides"]["scan-planning-mode"] = "server"
+        self.later = 0
+        self.page: int | None = None
+        self.fan = 1
+        self.change: Callable[[dict[str, Any]], Any] = lambda answer: None
+        self.planned: list[dict[str, Any]] = []
+        self.cancelled: list[str] = []
+        self.asked_tasks: list[str] = []
+        self._left: dict[str, int] = {}
+        self._answers: dict[str, dict[str, Any]] = {}
+        self._tasks: dict[str, dict[str, Any]] = {}
+
+    def catalog(
+        self, request: Any, parts: list[str], query: dict[str, Any], headers: dict[str, str]
+    ) -> None:
+        match request.command, parts:
+            case "POST", ["namespaces", namespace, "tables", name, "plan"]:
+                asked = json.loads(self.bodies[id(request)])
+                self.planned.append(asked)
+                found = self.tables[(*namespace.split("\x1f"), name)]
+                plan_id = f"plan {len(self.planned)}/%"
+                answer = self._planned(found, asked, plan_id)
+                self._answers[plan_id], self._left[plan_id] = answer, self.later
+                if self.later:
+                    answer = {"status": "submitted", "plan-id": plan_id}
+                self._answer(request, answer)
+            case "GET", ["namespaces", _, "tables", _, "plan", plan_id]:
+                self._left[plan_id] -= 1
+                answer = {"status": "submitted"}
+                if self._left[plan_id] <= 0:
+                    answer = self._answers[plan_id]
+                self._answer(request, answer)
+            case "DELETE", ["namespaces", _, "tables", _, "plan", plan_id]:
+                self.cancelled.append(plan_id)
+                self.send(request, 204, None)
+            case "POST", ["namespaces", _, "tables", _, "tasks"]:
+                task = json.loads(self.bodies[id(request)])["plan-task"]
+                self.asked_tasks.append(task)
+                self._answer(request, self._tasks[task])
+            case _:
+                super().catalog(request, parts, query, headers)
+
+    def _answer(self, request: Any, answer: dict[str, Any]) -> None:
+        changed = json.loads(json.dumps(answer))
+        changed = self.change(changed) or changed
+        self.send(request, 200, changed)
+
+    def _planned(
+        self, found: dict[str, Any], asked: dict[str, Any], plan_id: str
+    ) -> dict[str, Any]:
+        table = table_from_metadata(("planned",), found["metadata-location"])
+        metadata = table.metadata
+        snapshot = metadata.snapshots[asked["snapshot-id"]]
+        is_own = asked["use-snapshot-schema"]
+        schema = metadata.schema_of(snapshot) if is_own else metadata.schema
+        predicate = ALWAYS_TRUE
+        if "filter" in asked:
+            predicate = parse_predicate(asked["filter"], schema)
+        chosen = [schema.find_column(name, case_sensitive=True) for name in asked["select"]]
+        projection = Schema(tuple(each for each in chosen if each is not None))
+        assert len(projection.fields) == len(chosen)
+        scan = TableScan(table, snapshot, schema, projection, predicate)
+        tasks = [(task.data_file, task.deletes) for task in plan(scan, QueryContext()).files]
+        size = self.page or max(len(tasks), 1)
+        pages = [tasks[start : start + size] for start in range(0, len(tasks), size)] or [[]]
+        names = [f"{plan_id} task {number}" for number in range(len(pages))]
+        answers = []
+        for number, page in enumerate(pages):
+            answer = _scan_tasks(table, page, asked.get("filter"))
+            # A tree in which each answer names the next ones.
+            following = names[number * self.fan + 1 : (number + 1) * self.fan + 1]
+            if following:
+                answer["plan-tasks"] = following
+            answers.append(answer)
+        self._tasks.update(zip(names, answers, strict=True))
+        return {"status": "completed", "plan-id": plan_id, **answers[0]}
+
+
+def _scan_tasks(table: Table, tasks: list[Any], asked: Any) -> dict[str, Any]:
+    deletes: list[DataFile] = []
+    sent = []
+    for file, of_file in tasks:
+        numbers = []
+        for delete in of_file:
+            if not any(delete is each for each in deletes):
+                deletes.append(delete)
+            numbers.append(next(n for n, each in enumerate(deletes) if each is delete))
+        told: dict[str, Any] = {"data-file": content_file(table, file)}
+        if numbers:
+            told["delete-file-references"] = numbers
+        if asked is not None:
+            told["residual-filter"] = asked
+        sent.append(told)
+    answer: dict[str, Any] = {"file-scan-tasks": sent}
+    if deletes:
+        answer["delete-files"] = [content_file(table, each) for each in deletes]
+    return answer
+
+
+def content_file(table: Table, file: DataFile) -> dict[str, Any]:
+    """A file as Java writes it, without sequence numbers."""
+    metadata = table.metadata
+    spec = SpecScan(metadata.specs[file.spec_id], ALWAYS_TRUE, metadata.schema, metadata)
+    values = [
+        None if value is None else partition_json(type, value)
+        for type, value in zip(spec.types, file.partition, strict=True)
+    ]
+    told: dict[str, Any] = {
+        "spec-id": file.spec_id,
+        "content": _CONTENTS[file.content],
+        "file-path": file.path,
+        "file-format": file.file_format.lower(),
+        "partition": values,
+        "file-size-in-bytes": file.file_size_in_bytes,
+        "record-count": file.record_count,
+    }
+    others: Mapping[str, Any] = {
+        "split-offsets": file.split_offsets,
+        "equality-ids": file.equality_ids,
+        "sort-order-id": file.sort_order_id,
+        "first-row-id": file.first_row_id,
+        "referenced-data-file": file.referenced_data_file,
+        "content-offset": file.content_offset,
+        "content-size-in-bytes": file.content_size_in_bytes,
+    }
+    return {**told, **{key: value for key, value in others.items() if value is not None}}
+
+
+def partition_json(type: Any, value: Any) -> Any:
+    """A partition value; bytes are in hexadecimal."""
+    is_bytes = isinstance(type, BinaryType | FixedType)
+    return value.hex() if is_bytes else value_json(type, value)
