@@ -26,6 +26,12 @@ settings.load_profile("icesql")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+ON_SPARK = (
+    "tests/spark/",
+    "tests/datasource/",
+    "tests/security/test_no_code_on_spark.py",
+    "tests/security/test_spark_tells_no_secrets.py",
+)
 NO_CORPUS = "ICESQL_CORPUS is not set: the tables that other systems wrote are not here"
 
 
@@ -35,6 +41,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="rewrite golden files with what came out; people read the diff",
     )
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With ``-n``, one process runs all tests of a file, and one of them all that need Spark."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            # Two JVMs on a small machine would only wait for each other.
+            return "spark" if file.startswith(ON_SPARK) else file
+
+    return ByFile(config, log)
 
 
 def pytest_report_header() -> str:

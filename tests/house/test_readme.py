@@ -185,7 +185,7 @@ def test_every_setting_is_described() -> None:
 
 def test_the_test_command_is_there_for_a_machine_to_read() -> None:
     lines = README.read_text(encoding="utf-8").splitlines()
-    assert "pip install '.[test,spark]' && pytest" in lines
+    assert "pip install '.[test,spark]' && pytest -n auto" in lines
 
 
 def test_the_picture_has_every_import_between_its_boxes_and_no_other() -> None:
