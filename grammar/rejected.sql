@@ -38,8 +38,8 @@ SELECT * FROM t FOR TIMESTAMP ALL;
 SELECT * FROM t FOR TIMESTAMP BETWEEN '2026-01-01' AND '2026-01-02';
 -- refused: ambiguous timestamp 499162860
 SELECT * FROM t TIMESTAMP AS OF 499162860;
--- refused: a subquery cannot say
-SELECT * FROM t TIMESTAMP AS OF (SELECT max(ts) FROM u);
+-- refused: a parameter in a query that chooses a snapshot
+SELECT * FROM t TIMESTAMP AS OF (SELECT max(ts) FROM u WHERE a = ?);
 -- refused: is a name; a time to travel to is a constant
 SELECT * FROM t TIMESTAMP AS OF ts;
 -- refused: two time-travel clauses
@@ -52,14 +52,14 @@ SELECT * FROM range(3) VERSION AS OF 3;
 SELECT * FROM t FOR VERSION BEFORE -1;
 -- refused: BEFORE (STATEMENT => …)
 SELECT * FROM t BEFORE (STATEMENT => 'x');
--- refused: CHANGES (INFORMATION => APPEND_ONLY)
-SELECT * FROM t CHANGES (INFORMATION => APPEND_ONLY) AT (VERSION => 1);
+-- refused: CHANGES (INFORMATION => ALL)
+SELECT * FROM t CHANGES (INFORMATION => ALL) AT (VERSION => 1);
 -- refused: AT (STATEMENT => …)
 SELECT * FROM t CHANGES (INFORMATION => DEFAULT) AT (STATEMENT => 'x');
 -- refused: an optimizer hint
-SELECT * FROM t /*+ OPTIONS('branch'='b1') */;
--- refused: expected
-SELECT * FROM t WITH ('snapshot-id' = '1');
+SELECT * FROM t /*+ BROADCAST(t) */;
+-- refused: the option streaming of a table
+SELECT * FROM t WITH ('streaming' = 'true');
 
 -- refused: a file as a table
 SELECT * FROM 'data.parquet';

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any, Final
 
@@ -81,6 +81,16 @@ def _time_zone(text: str) -> str:
         raise ValueError(f"{text!r} is not a time zone name such as Europe/Berlin") from error
 
 
+def _instant(text: str) -> str:
+    """A time with its zone as ISO has it; of other words for times only SQL makes one."""
+    found = re.fullmatch(r"(?i)(.+?)(?:\s*(?:UTC|Z))", str(text).strip())
+    moment = datetime.fromisoformat(found[1] if found else str(text).strip())
+    if moment.tzinfo is None and not found:
+        raise ValueError(f"{text!r} names no zone; write it like '2026-01-31 12:00:00 UTC'")
+    moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    return f"{moment.replace(tzinfo=None).isoformat(' ')} UTC"
+
+
 def _temp_directory() -> str:
     # What `tempfile.gettempdir` finds in all but odd cases, without its slow import.
     for name in ("TMPDIR", "TEMP", "TMP"):
@@ -134,6 +144,15 @@ class Settings(Struct, frozen=True):
     max_scan_files: int | None = None
     max_scan_bytes: int | None = None
     require_partition_filter: bool = False
+    snapshot_time: str | None = None
+
+    @property
+    def snapshot_micros(self) -> int | None:
+        """``snapshot_time`` in microseconds since 1970 in UTC."""
+        if self.snapshot_time is None:
+            return None
+        moment = datetime.fromisoformat(self.snapshot_time.removesuffix(" UTC"))
+        return (moment - datetime(1970, 1, 1)) // timedelta(microseconds=1)
 
     def with_text(self, name: str, text: str) -> Settings:
         """A copy with one setting read from text.
@@ -247,5 +266,6 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "max_scan_files": _optional(_positive),
     "max_scan_bytes": _optional(parse_bytes),
     "require_partition_filter": _parse_flag,
+    "snapshot_time": _optional(_instant),
 }
 assert set(_PARSERS) == set(Settings.__struct_fields__)

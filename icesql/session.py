@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         CreateTable,
         Explain,
         Query,
+        SetSnapshotTime,
         Shown,
         Statement,
     )
@@ -203,6 +204,8 @@ class Session:
                 self.names.access.check_setting(name)
                 self.settings = self.settings.with_default(name, self.names.defaults)
                 return Outcome(None)
+            case kinds.SetSnapshotTime():
+                return _pin(statement, self, query)
             case kinds.SetVariable(name, value):
                 self.names.variables.pop(name, None)
                 if value is not None:
@@ -226,7 +229,7 @@ class Session:
                 self.names.place = query.wait_for(lambda: self.names.find_place(parts))
                 return Outcome(None)
             case _:
-                told, notes = _shown(statement, self, query)
+                told, notes = _shown(_answered(statement, self, query), self, query)
                 return Outcome(told, notes=notes)
 
     def _asked(self, asked: Asked, query: QueryContext) -> Outcome:
@@ -260,6 +263,7 @@ class Session:
 
         if self.names.temporary or any(each.shown is not None for each in statement.references):
             statement = _with_temporary(statement, self, query, told=told)
+        statement = _answered(statement, self, query)
         on_spark = _is_for_spark(statement, query)
         mark = self._mark(query)
         with nullcontext() if statement.sources is None else statement.sources.placing():
@@ -365,6 +369,38 @@ def _narrowed(bound: BoundQuery, plans: list[ScanPlan], query: QueryContext) -> 
     from icesql.engine.run_time.narrowing import expected, narrowed
 
     return [*narrowed(expected(bound, plans), plans, query)]
+
+
+def _answered(statement: Statement, session: Session, query: QueryContext) -> Any:
+    """The statement with the versions that queries in it tell."""
+    from icesql.sql.statement import asks_versions
+
+    if not asks_versions(statement):
+        return statement
+    from icesql.query.travel.asked_versions import with_answers
+
+    def two_rows(sql: str) -> list[tuple[Any, ...]]:
+        with placing(sql):
+            (asked,) = session.read(sql)
+            result = session.execute(asked, query).result
+        assert result is not None
+        try:
+            return result.fetch(2)
+        finally:
+            result.close()
+
+    return with_answers(statement, two_rows, query)
+
+
+def _pin(statement: SetSnapshotTime, session: Session, query: QueryContext) -> Outcome:
+    """SET SNAPSHOT TIME: the time is told now, not anew by each query."""
+    from icesql.query.snapshot_selection import pinned_time
+
+    session.names.access.check_setting("snapshot_time")
+    text = pinned_time(_answered(statement, session, query).time, query)
+    session.settings = session.settings.with_text("snapshot_time", text)
+    note = f"SNAPSHOT TIME {text}: tables are read as they were then, until RESET SNAPSHOT TIME"
+    return Outcome(None, notes=(note,))
 
 
 def _set(session: Session, name: str, value: str) -> None:

@@ -19,9 +19,15 @@ from icesql.query.nested_names import name_nested_queries
 from icesql.query.pushdown.listed_values import type_lists
 from icesql.query.pushdown.push_down import may_be_pushed, push_down
 from icesql.query.pushdown.same import MarkSame
-from icesql.query.snapshot_selection import at_instant, select_snapshot, snapshot_text
+from icesql.query.snapshot_selection import (
+    at_instant,
+    by_schema,
+    select_snapshot,
+    snapshot_text,
+)
 from icesql.scan.table_scan import TableScan
 from icesql.sql.positions import unsupported
+from icesql.sql.time_travel import AsOf, BranchAt, VersionText
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -153,7 +159,7 @@ def _check_engine(statement: Query, query: QueryContext) -> None:
 def _changes(
     table: Table, changes: ChangeRange, query: QueryContext
 ) -> tuple[TableScan, SelectedSnapshot]:
-    from icesql.query.change_scan import change_scan
+    from icesql.query.travel.change_scan import change_scan
 
     return change_scan(table, changes, query)
 
@@ -174,10 +180,13 @@ def _scan(
     table = found.table
     travel = _one_travel(reference, written, found.travel)
     with found_at(reference.offset):
+        if reference.schema and (reference.changes is not None or found.metadata_table is not None):
+            what = f"WITH {reference.schema.upper()} SCHEMA on this table"
+            raise unsupported(what, reference.offset, "it has columns of its own")
         if reference.changes is not None:
             scan, selected = _changes(table, reference.changes, query)
         else:
-            selected = select_snapshot(table, travel, query)
+            selected = by_schema(table, select_snapshot(table, travel, query), reference.schema)
             scan = TableScan(
                 table=table,
                 snapshot=selected.snapshot,
@@ -193,7 +202,9 @@ def _scan(
 def _one_travel(
     reference: TableReference, written: TimeTravel | None, named: TimeTravel | None
 ) -> TimeTravel | None:
-    """The time of a reference, by its clause or by its name."""
+    """The time of a reference, by its clause or by its name, which may be a branch at a time."""
+    if isinstance(named, VersionText) and isinstance(written, AsOf) and not reference.changes:
+        return BranchAt(named.text, written)
     if named is not None and (written is not None or reference.changes is not None):
         raise unsupported("two versions of one table", reference.offset, "give one of them")
     return written or named

@@ -21,6 +21,7 @@ from icesql.scan.metadata_tables.schemas import (
 )
 from icesql.scan.table_scan import TableScan
 from icesql.sql.positions import unsupported
+from icesql.sql.table_name import name_parts
 from icesql.sql.time_travel import AsOf, SnapshotId, TimeTravel, VersionText
 
 if TYPE_CHECKING:
@@ -51,13 +52,14 @@ def load(reference: TableReference, names: SearchPath, query: QueryContext) -> F
     try:
         return Found(names.load(reference.parts, reference.path, query, reference.place))
     except TableNotFoundError as error:
+        told = error
         for owner, name, travel in _meanings(reference.parts):
             try:
                 return Found(names.load(owner, None, query, reference.place), name, travel)
             except TableNotFoundError as missing:
                 # What is wrong is the table's name, where that can be told.
-                raise (missing if missing.similar else error) from None
-        raise
+                told = missing if missing.similar and told is error else told
+        raise told from None
 
 
 _Meaning = tuple[tuple[str, ...], str | None, TimeTravel | None]
@@ -67,15 +69,27 @@ def _meanings(parts: tuple[str, ...]) -> Iterator[_Meaning]:
     """What else a name may mean: the table, and its metadata table or a snapshot of it."""
     split = _split(parts)
     if split is not None and split[1].lower() in SUFFIXES:
-        yield split[0], split[1].lower(), None
+        owner, name = split[0], split[1].lower()
+        yield owner, name, None
+        for before, travel in _travelled(owner):  # "t@812$files"
+            yield before, name, travel
         return
+    for owner, travel in _travelled(parts):
+        yield owner, None, travel
+    if len(parts) == 1 and "." in parts[0]:  # a whole name in quotes, as BigQuery has it
+        whole = name_parts(parts[0])
+        yield whole, None, None
+        yield from _meanings(whole)
+
+
+def _travelled(parts: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], TimeTravel]]:
     before, at, ref = parts[-1].rpartition("@")
     if at and before and ref:
-        yield (*parts[:-1], before), None, VersionText(ref)
+        yield (*parts[:-1], before), VersionText(ref, may_be_time=True)
         return
     found = re.fullmatch(_SELECTOR, parts[-1]) if len(parts) > 1 else None
     if found is not None:
-        yield parts[:-1], None, _selected(found)
+        yield parts[:-1], _selected(found)
 
 
 def _selected(found: re.Match[str]) -> TimeTravel:

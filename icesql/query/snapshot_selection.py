@@ -7,14 +7,24 @@ snapshots never qualify. Source: semantics of Iceberg's TableScan and Spark's VE
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from icesql.config import time_zone
 from icesql.errors import InternalError, SnapshotNotFoundError, similar_names
-from icesql.sql.time_travel import AsOf, AtTime, Back, Before, SnapshotId, VersionText
+from icesql.sql.time_travel import (
+    AsOf,
+    AtTime,
+    Back,
+    Before,
+    BranchAt,
+    SnapshotId,
+    VersionText,
+)
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Table
@@ -50,6 +60,8 @@ def select_snapshot(
     """
     metadata = table.metadata
     match travel:
+        case None if query.settings.snapshot_time is not None and metadata.snapshots:
+            return _pinned(table, query)
         case None:
             current = metadata.current_snapshot
             return SelectedSnapshot(current, metadata.schema, MAIN if current else None, None)
@@ -58,8 +70,8 @@ def select_snapshot(
             if snapshot is None:
                 raise _not_found(table, f"snapshot {snapshot_id}", str(snapshot_id), query)
             return _by_snapshot(table, snapshot, None, query)
-        case VersionText(text=text):
-            return _by_version(table, text, query)
+        case VersionText(text=text, may_be_time=may_be_time):
+            return _by_version(table, text, query, may_be_time=may_be_time)
         case AsOf(epoch_us=epoch_us, text=text):
             return _by_instant(table, epoch_us, text, query)
         case AtTime():
@@ -68,8 +80,27 @@ def select_snapshot(
             return _before(table, travel, query)
         case Back():
             return _back(table, travel, query)
+        case BranchAt():
+            return _branch_at(table, travel, query)
         case _:
             raise InternalError(f"time travel of an unknown kind: {travel!r}")
+
+
+def _pinned(table: Table, query: QueryContext) -> SelectedSnapshot:
+    """The snapshot at the time that SET SNAPSHOT TIME gave the session."""
+    micros, shown = query.settings.snapshot_micros, f"SNAPSHOT TIME {query.settings.snapshot_time}"
+    assert micros is not None
+    found = _by_instant(table, micros, shown, query)
+    return replace(found, note=f"{found.note}; {shown}, until RESET SNAPSHOT TIME")
+
+
+def by_schema(table: Table, selected: SelectedSnapshot, wanted: str) -> SelectedSnapshot:
+    """The same with the columns of the snapshot ("snapshot") or the table's ("current")."""
+    if wanted == "current":
+        return replace(selected, schema=table.metadata.schema)
+    if wanted == "snapshot" and selected.snapshot is not None:
+        return replace(selected, schema=table.metadata.schema_of(selected.snapshot))
+    return selected
 
 
 def _before(table: Table, travel: Before, query: QueryContext) -> SelectedSnapshot:
@@ -104,13 +135,46 @@ def _earlier(
     return _by_snapshot(table, found, None, query)
 
 
+def _branch_at(table: Table, travel: BranchAt, query: QueryContext) -> SelectedSnapshot:
+    """The last commit of a branch at or before a time."""
+    from icesql.scan.incremental import ancestors
+    from icesql.sql.positions import unsupported
+
+    at = at_instant(travel.time, query)
+    assert isinstance(at, AsOf)
+    if travel.branch == MAIN:
+        return _by_instant(table, at.epoch_us, at.text, query)
+    head = _by_version(table, travel.branch, query).snapshot
+    ref = table.metadata.refs.get(travel.branch)
+    if ref is not None and ref.kind != "branch":
+        hint = f"use VERSION AS OF '{travel.branch}'"
+        raise unsupported(f'the tag "{travel.branch}" at a time', None, hint)
+    for snapshot in reversed(ancestors(table, head)):
+        if snapshot.timestamp_ms * 1000 <= at.epoch_us:
+            return _by_snapshot(table, snapshot, travel.branch, query)
+    shown = instant_text(at.epoch_us // 1000, query)
+    what = f'snapshot of branch "{travel.branch}" as of {at.text} ({shown})'
+    raise _not_found(table, what, "", query)
+
+
 def at_instant(travel: TimeTravel | None, query: QueryContext) -> TimeTravel | None:
     """``travel`` with its time, if it has one, folded to an instant. Raises SqlSyntaxError."""
     if isinstance(travel, AtTime):
         from icesql.query.constants.instant import fold_instant
 
         return AsOf(fold_instant(travel, query), travel.text)
+    if isinstance(travel, BranchAt):
+        return replace(travel, time=at_instant(travel.time, query))
     return travel
+
+
+def pinned_time(travel: TimeTravel, query: QueryContext) -> str:
+    """A time to travel to as the setting ``snapshot_time`` has it. Raises SqlSyntaxError."""
+    found = at_instant(travel, query)
+    if not isinstance(found, AsOf):
+        raise InternalError(f"no time: {travel!r}")
+    moment = datetime(1970, 1, 1) + timedelta(microseconds=found.epoch_us)
+    return f"{moment.isoformat(' ')} UTC"
 
 
 def snapshot_text(snapshot: Snapshot, ref: str | None, query: QueryContext) -> str:
@@ -130,7 +194,9 @@ def instant_text(timestamp_ms: int, query: QueryContext) -> str:
     return f"{local:%Y-%m-%d %H:%M:%S}{fraction} {zone}"
 
 
-def _by_version(table: Table, text: str, query: QueryContext) -> SelectedSnapshot:
+def _by_version(
+    table: Table, text: str, query: QueryContext, *, may_be_time: bool = False
+) -> SelectedSnapshot:
     metadata = table.metadata
     if text.isascii() and text.removeprefix("-").isdigit():
         snapshot = metadata.snapshot(int(text))
@@ -143,6 +209,17 @@ def _by_version(table: Table, text: str, query: QueryContext) -> SelectedSnapsho
             current = metadata.current_snapshot
             note = _note(table, current, MAIN, query) if current else None
             return SelectedSnapshot(current, metadata.schema, MAIN, note)
+        if back := re.fullmatch(r"(.+)~(\d*)", text):
+            named = MAIN if back[1].upper() == "HEAD" else back[1]
+            return _back(table, Back(int(back[2] or 1), named), query)
+        if may_be_time:
+            from icesql.query.constants.digits import time_of_digits
+
+            at = time_of_digits(text, query)
+            if at is not None:
+                return _by_instant(table, at, text, query)
+        if text.upper() == "HEAD":
+            return _by_version(table, MAIN, query)
         what = f'snapshot or ref "{text}"' if text.isdigit() else f'branch or tag "{text}"'
         raise _not_found(table, what, text, query)
     snapshot = metadata.snapshot(ref.snapshot_id)

@@ -59,7 +59,7 @@ class Shell:
         self._path: str | None = None
         self._names = Names(connection)
         self._session: PromptSession[str] = PromptSession(
-            message=_PROMPT,
+            message=self._prompt,
             multiline=True,
             prompt_continuation=lambda width, line, soft: _CONTINUATION,
             history=_history(),
@@ -71,6 +71,11 @@ class Shell:
             enable_history_search=True,
             **(session_options or {}),
         )
+
+    def _prompt(self) -> str:
+        """The prompt, which says if tables are read as they were at a time."""
+        time = self._connection.settings.snapshot_time
+        return _PROMPT if time is None else f"icesql @ {time}> "
 
     def run(self) -> int:
         """Read and run statements until ``\\q`` or Ctrl-D."""

@@ -116,6 +116,8 @@ _JOIN_WORDS: Final = frozenset(
     {"", "INNER", "OUTER", "LEFT", "RIGHT", "FULL", "CROSS", "SEMI", "ANTI", "ASOF", "NATURAL"}
 )
 
+# BigQuery's functions of times, which a clause of time travel folds and no engine is asked for.
+_FOLDED = ("timestamp_seconds", "timestamp_millis", "timestamp_micros")
 # Table functions that the engine knows under another name or not at all; the others stand in
 # grammar/engine_functions.txt.
 _TABLE_FUNCTIONS: Final = frozenset(
@@ -254,6 +256,8 @@ def _check_call(node: exp.Func, *, own: bool = False) -> None:
     if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):
         if own and node.name.lower() == "getvariable":
             _check_variable(node)
+            return
+        if node.name.lower() in _FOLDED and node.find_ancestor(exp.Version) is not None:
             return
         _check_function(node.name, node)
         if node.name.lower() in CALL_BY_TEXT:

@@ -24,6 +24,7 @@ class ChangeRange(Struct, frozen=True):
 
     ``keys`` are names of columns that tell a row's versions by. ``offset`` is where the clause
     begins in the SQL, for errors. ``direct``: the two states are compared, whatever lies between.
+    ``appends_only``: commits that do anything else than append are left out.
     """
 
     start: TimeTravel | None
@@ -34,11 +35,12 @@ class ChangeRange(Struct, frozen=True):
     compute_updates: bool = False
     keys: tuple[str, ...] = ()
     direct: bool = False
+    appends_only: bool = False
     offset: int | None = None
 
 
 def read_changes(clause: exp.Expr, *, seconds: bool) -> ChangeRange:
-    """The value of a clause as ``sql/parser/changes.py`` makes it, parameters bound.
+    """The value of a clause as ``sql/parser/travel/changes.py`` makes it, parameters bound.
 
     Raises SqlSyntaxError, UnsupportedSqlError.
     """
@@ -78,5 +80,6 @@ def read_changes(clause: exp.Expr, *, seconds: bool) -> ChangeRange:
         deduplication=_DEDUPLICATION[mode],
         compute_updates=updates == "true",
         keys=tuple(clause.meta["keys"]),
+        appends_only="appends" in options,
         offset=offset,
     )

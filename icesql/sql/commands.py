@@ -17,6 +17,7 @@ from icesql.sql.statement import (
     Query,
     ResetSetting,
     SetSetting,
+    SetSnapshotTime,
     SetVariable,
     ShowCatalogs,
     ShowNamespaces,
@@ -76,7 +77,7 @@ def read_command(tokens: Sequence[Token], sql: str, read_query: ReadQuery) -> St
             reader.end()
             return variable
         case "RESET":
-            name = reader.setting_name()
+            name = "snapshot_time" if reader.snapshot_time() else reader.setting_name()
             reader.end()
             return ResetSetting(None if name.upper() == "ALL" else name)
         case "USE":
@@ -173,7 +174,28 @@ class _Reader:
                 raise unsupported(f"DESCRIBE {word}", self._here(), hint)
         return Describe(self.table("DESCRIBE"))
 
-    def set(self) -> SetSetting | SetVariable:
+    def snapshot_time(self) -> bool:
+        """Step over SNAPSHOT TIME, if they come next."""
+        found = self._peek().upper() == "SNAPSHOT" and self._peek(1).upper() == "TIME"
+        self._index += 2 if found else 0
+        return found
+
+    def _time_of_snapshots(self) -> SetSnapshotTime | ResetSetting:
+        """The time after ``SET SNAPSHOT TIME =``; DEFAULT is none."""
+        rest = self.rest
+        if not rest:
+            raise syntax_error("nothing follows SET SNAPSHOT TIME =", self._here(), ("a time",))
+        if len(rest) == 1 and rest[0].text.upper() in ("DEFAULT", "NONE", "NULL"):
+            return ResetSetting("snapshot_time")
+        at = self._tokens[1].start  # no text stands there
+        words = ("t", "TIMESTAMP", "AS", "OF")
+        clause = [Token(TokenType.VAR, word, 1, 1, at, at) for word in words]
+        query = self.table_query("SET SNAPSHOT TIME", given=[*clause, *rest])
+        travel = query.references[0].travel
+        assert travel is not None
+        return SetSnapshotTime(travel)
+
+    def set(self) -> SetSetting | SetSnapshotTime | ResetSetting | SetVariable:
         self.skip("SESSION")
         if self.is_word("VARIABLE") and self._peek(1) not in ("=", "TO"):
             return self._variable()
@@ -181,9 +203,11 @@ class _Reader:
             self._index += 2
             self.skip("=", "TO")
             return SetSetting("timezone", self._value("SET TIME ZONE"))
-        name = self.setting_name()
+        name = "SNAPSHOT TIME" if self.snapshot_time() else self.setting_name()
         if not self.skip("=", "TO", ":="):
             raise syntax_error(f"nothing is given to {name}", self._here(), ("=", "TO"))
+        if name.lower() in ("snapshot time", "snapshot_time", "snapshot-time"):
+            return self._time_of_snapshots()
         return SetSetting(name, self._value(f"SET {name} ="))
 
     def _variable(self) -> SetVariable:
@@ -290,9 +314,9 @@ class _Reader:
             raise syntax_error(f"{what} takes one table", reference.offset, ("a table",))
         return reference
 
-    def table_query(self, what: str, stop: int | None = None) -> Query:
+    def table_query(self, what: str, stop: int | None = None, given: Sequence[Token] = ()) -> Query:
         """``SELECT * FROM`` the one table that the tokens name. Raises SqlSyntaxError."""
-        rest = self._tokens[self._index : stop]
+        rest = given or self._tokens[self._index : stop]
         if not rest:
             raise syntax_error(f"nothing follows {what}", self._here(), ("a table",))
         at = rest[0].start

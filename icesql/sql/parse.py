@@ -58,7 +58,7 @@ from icesql.sql.parser.own_calls import TRANSLATED, mark_calls, unmark_calls
 from icesql.sql.parser.own_functions import hide_calls, show_calls
 from icesql.sql.parser.places import place_nodes
 from icesql.sql.parser.token_rewriting import rewrite_tokens
-from icesql.sql.parser.travel import cut_travels
+from icesql.sql.parser.travel.clauses import cut_travels
 from icesql.sql.parser.words import check_comments, check_tokens
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.references import take_references
@@ -107,6 +107,9 @@ def _parse_all(
     _check_encodable(sql)
     check_brackets(sql, duckdb=isinstance(reader, Icesql))
     lists, tokens = _tokens(sql, reader)
+    if "`" in sql or "/*+" in sql:
+        sql = _respelt(sql, tokens)
+        lists, tokens = _tokens(sql, reader)
     check_comments(tokens, sql)
     values = Parameters(parameters)
     seconds = (dialect or "").lower() in _NUMBERS_ARE_SECONDS
@@ -139,6 +142,9 @@ def parse_expanded(
     reader = reading(dialect)
     check_brackets(sql, duckdb=isinstance(reader, Icesql))
     lists, tokens = _tokens(sql, reader)
+    if "`" in sql or "/*+" in sql:
+        sql = _respelt(sql, tokens)
+        lists, tokens = _tokens(sql, reader)
     values = Parameters(given[0])
     values.place = given[1]
     name = (dialect or "").lower()
@@ -150,6 +156,14 @@ def parse_expanded(
 def first_tokens(sql: str, dialect: str | None) -> list[Token]:
     """The first two tokens of a query."""
     return tokenize(sql, reading(dialect))[:2]
+
+
+def _respelt(sql: str, tokens: Sequence[Token]) -> str:
+    """The text with other systems' quotes and hints in words of the same length."""
+    from icesql.sql.parser.backticks import double_quoted
+    from icesql.sql.parser.travel.options import with_options
+
+    return double_quoted(with_options(sql, tokens), tokens)
 
 
 def _check_encodable(sql: str) -> None:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from msgspec import Struct
 from sqlglot import exp
 
 from icesql.errors import AmbiguousTableError, similar_names
 from icesql.sql.acceptance import function_name
-from icesql.sql.change_range import ChangeRange, read_changes
 from icesql.sql.positions import offset_of, syntax_error, unsupported
 from icesql.sql.shown.in_from import PREFIX
 from icesql.sql.statement import INFORMATION_SCHEMA, Query, ShowInformation, Shown, TableReference
 from icesql.sql.time_travel import TimeTravel, read_travel
 from icesql.sql.user_text import CUT, NAME, TABLE, Edit, quoted
+
+if TYPE_CHECKING:
+    from icesql.sql.change_range import ChangeRange
 
 _LAST: Final = 1 << 60
 # Options of DuckDB's iceberg_scan that choose a snapshot.
@@ -88,6 +90,7 @@ def take_references(
                 told,
                 stop,
                 "" if table.alias else alias,
+                schema=_schema(table),
             )
         )
         _edit_table(table, (start, stop), index, alias, edits)
@@ -168,9 +171,19 @@ def _travel(table: exp.Table, seconds: bool) -> tuple[TimeTravel | None, ChangeR
     clause = version or when
     if clause is None:
         return None, None
+    if clause.args.get("this") == "SCHEMA":
+        return None, None
     if clause.args.get("this") == "CHANGES":
+        from icesql.sql.change_range import read_changes
+
         return None, read_changes(clause, seconds=seconds)
     return read_travel(clause, seconds=seconds), None
+
+
+def _schema(table: exp.Table) -> str:
+    """What WITH SNAPSHOT SCHEMA or WITH CURRENT SCHEMA asks for."""
+    clause = table.args.get("version")
+    return str(clause.meta.get("schema", "")) if clause is not None else ""
 
 
 def _scan_path(table: exp.Table, function: str) -> tuple[str, TimeTravel | None]:

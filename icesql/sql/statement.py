@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from icesql.file_format import FileFormat
-from icesql.sql.change_range import ChangeRange
-from icesql.sql.time_travel import TimeTravel
+from icesql.sql.time_travel import Before, ByQuery, TimeTravel
 from icesql.sql.user_text import UserText
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
     from icesql.errors import Error
+    from icesql.sql.change_range import ChangeRange
     from icesql.sql.spark_text.spark_text import SparkText
 
 
@@ -40,6 +40,7 @@ class TableReference(Struct, frozen=True):
     rows stand here instead of a table's, ``FROM (SHOW TABLES)``. ``offset`` and ``end`` are where
     its name stands in the SQL, ``given_alias`` is what it is called there where the SQL has no
     alias. ``place`` is where the names of a view are looked up; None: where USE has led.
+    ``schema`` is "snapshot" or "current" where a clause says by which columns it is read, "" else.
     """
 
     index: int
@@ -53,6 +54,7 @@ class TableReference(Struct, frozen=True):
     end: int | None = None
     given_alias: str = ""
     place: Place | None = None
+    schema: str = ""
 
     @property
     def name(self) -> str:
@@ -142,6 +144,12 @@ class ResetSetting(Struct, frozen=True):
     """RESET name; None for RESET ALL."""
 
     name: str | None
+
+
+class SetSnapshotTime(Struct, frozen=True):
+    """SET SNAPSHOT TIME = time: every table is read as it was then, unless a query says when."""
+
+    time: TimeTravel
 
 
 class Prepare(Struct, frozen=True):
@@ -307,9 +315,36 @@ Statement = (
     | Explain
     | SetSetting
     | ResetSetting
+    | SetSnapshotTime
     | SetVariable
     | Shown
     | Use
     | Prepared
     | Created
 )
+
+
+def asks_versions(statement: object) -> bool:
+    """Whether a query tells a version of the statement, and has to be asked before it is bound."""
+    if isinstance(statement, Query):
+        return any(has_query(each) for each in statement.references)
+    if isinstance(statement, SetSnapshotTime):
+        return query_of(statement.time) is not None
+    reference = getattr(statement, "reference", None)
+    return isinstance(reference, TableReference) and has_query(reference)
+
+
+def has_query(reference: TableReference) -> bool:
+    """Whether a query tells a version of the reference."""
+    changes = reference.changes
+    travels = (reference.travel,) if changes is None else (changes.start, changes.end)
+    if any(query_of(each) is not None for each in travels):
+        return True
+    inner = getattr(reference.shown, "reference", None)
+    return inner is not None and has_query(inner)
+
+
+def query_of(travel: TimeTravel | None) -> ByQuery | None:
+    """The query that tells a version."""
+    told = travel.travel if isinstance(travel, Before) else travel
+    return told if isinstance(told, ByQuery) else None

@@ -1,7 +1,8 @@
-"""Which snapshot a reference asks for: a travel clause becomes one of four values."""
+"""Which snapshot a reference asks for: a travel clause becomes one of these values."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -19,9 +20,14 @@ class SnapshotId(Struct, frozen=True):
 
 
 class VersionText(Struct, frozen=True):
-    """A branch or tag name; a text of digits is a snapshot id first and a ref name second."""
+    """A branch or tag name; a text of digits is a snapshot id first and a ref name second.
+
+    ``may_be_time``: other digits are a time, as Delta (``t@yyyyMMddHHmmssSSS``) and BigQuery
+    (``t@milliseconds``) have it.
+    """
 
     text: str
+    may_be_time: bool = False
 
 
 class AsOf(Struct, frozen=True):
@@ -50,7 +56,28 @@ class AtTime(Struct, frozen=True):
 class Before(Struct, frozen=True):
     """The snapshot that was current just before a time, or before a snapshot was made."""
 
-    travel: SnapshotId | VersionText | AsOf | AtTime
+    travel: SnapshotId | VersionText | AsOf | AtTime | ByQuery
+
+
+class BranchAt(Struct, frozen=True):
+    """The snapshot that was the head of a branch at a time."""
+
+    branch: str
+    time: AsOf | AtTime
+
+
+class ByQuery(Struct, frozen=True):
+    """What the one value of a query says, which is asked before the statement is bound.
+
+    ``sql`` has blanks before the query, so that it stands at its place; ``text`` is the query
+    alone. ``kind`` is what the value is: "VERSION", "TIMESTAMP" or "TEXT" for either.
+    """
+
+    sql: str
+    text: str
+    kind: str = "TEXT"
+    numbers_are_seconds: bool = False
+    offset: int | None = None
 
 
 class Back(Struct, frozen=True):
@@ -60,11 +87,20 @@ class Back(Struct, frozen=True):
     ref: str | None = None
 
 
-TimeTravel = SnapshotId | VersionText | AsOf | AtTime | Before | Back
+TimeTravel = SnapshotId | VersionText | AsOf | AtTime | BranchAt | ByQuery | Before | Back
 
 # Java's ids have 63 bits, those of other writers up to 128.
 _LONGEST_ID: Final = 40
 _REF_KINDS: Final = frozenset({"BRANCH", "TAG", "VERSION_TAG", "VERSION_REF"})
+# A text that begins as a date, or tells a time from now, is no name of a branch.
+_TIME: Final = re.compile(
+    r"(?i)\s*(?:\d{4}-\d{1,2}-\d{1,2}|now\s*$|today|yesterday|-\s*\d|\d+\s*\w+\s+ago)"
+)
+
+
+def is_time(text: str) -> bool:
+    """Whether a text that may be a version or a time is a time."""
+    return _TIME.match(text) is not None
 
 
 def read_travel(clause: exp.Expr, *, seconds: bool) -> TimeTravel:
@@ -76,15 +112,29 @@ def read_travel(clause: exp.Expr, *, seconds: bool) -> TimeTravel:
     kind = str(clause.args["this"] if clause.key == "version" else clause.args["kind"]).upper()
     value = clause.args["expression"]
     offset = clause.meta.get("start")
+    if kind == "BRANCH AT":
+        return _branch_at(clause, seconds=seconds)
     if kind.endswith(" BEFORE"):
         from sqlglot import exp
 
         at = exp.Version(this=kind.removesuffix(" BEFORE"), kind="AS OF", expression=value)
         at.meta.update(clause.meta)
         travel = read_travel(at, seconds=seconds)
-        if isinstance(travel, Before | Back):
+        if isinstance(travel, Before | Back | BranchAt):
             raise unsupported(f"BEFORE {_shown(value)}", offset, "count one commit more")
         return Before(travel)
+    if query := value.meta.get("query"):
+        if kind == "OFFSET":
+            raise unsupported("a query after OFFSET", offset, "use TIMESTAMP => (SELECT …)")
+        wanted = kind if kind in ("TIMESTAMP", "TEXT") else "VERSION"
+        placed, text = query
+        return ByQuery(placed, text, wanted, seconds, offset)
+    if kind == "TEXT":
+        kind = _kind_of(value)
+    if kind == "MILLISECONDS":
+        return AsOf(int(value.name) * 1000, value.name)
+    if kind == "AT SIGN":
+        return VersionText(value.name, may_be_time=True)
     if kind == "OFFSET":
         return AtTime(_after_now(value), f"now and {_shown(value)} s", seconds, offset)
     if kind == "TIMESTAMP":
@@ -93,6 +143,38 @@ def read_travel(clause: exp.Expr, *, seconds: bool) -> TimeTravel:
             written = value.sql(dialect="duckdb")
         return AtTime(value, written, seconds, offset)
     return _version(value, kind, offset)
+
+
+def _branch_at(clause: exp.Expr, *, seconds: bool) -> BranchAt:
+    """``AT BRANCH b AS OF 'time'``."""
+    from sqlglot import exp
+
+    offset = clause.meta.get("start")
+    name, value = clause.args["expression"].expressions
+    branch = _version(name, "BRANCH", offset)
+    at = exp.Version(this="TIMESTAMP", kind="AS OF", expression=value)
+    at.meta.update(clause.meta)
+    time = read_travel(at, seconds=seconds)
+    if not isinstance(branch, VersionText) or not isinstance(time, AtTime):
+        raise unsupported("a query for a branch at a time", offset, "write a constant time")
+    return BranchAt(branch.text, time)
+
+
+def _kind_of(value: exp.Expr) -> str:
+    """Whether a value without a word before it is a version or a time."""
+    from sqlglot import exp
+
+    match value:
+        case exp.Literal() if value.is_string:
+            return "TIMESTAMP" if is_time(value.name) else "VERSION"
+        case exp.Literal() | exp.Column() | exp.Identifier():
+            return "VERSION"
+        case exp.Neg(this=exp.Literal()):
+            return "VERSION"
+        case exp.Cast(to=to) if to.is_type(*exp.DataType.INTEGER_TYPES, *exp.DataType.TEXT_TYPES):
+            return "VERSION"
+        case _:
+            return "TIMESTAMP"
 
 
 def _after_now(seconds: exp.Expr) -> exp.Expr:

@@ -12,7 +12,7 @@ from sqlglot.tokens import Token, TokenType
 
 from icesql.errors import SqlSyntaxError, UnsupportedSqlError, similar_names
 from icesql.sql.acceptance import COMMAND_WORDS, QUERY_WORDS, REFUSED_STATEMENTS, TABLE_WORDS
-from icesql.sql.parser.travel import MISPLACED, is_mark
+from icesql.sql.parser.travel.clauses import MISPLACED, is_mark
 from icesql.sql.positions import syntax_error, unsupported
 
 _QUOTED: Final = (TokenType.STRING, TokenType.IDENTIFIER)

@@ -20,8 +20,8 @@ from icesql.sql.parse import parse
         ("SELECT * FROM t FOR SYSTEM TIME '2026-01-01'",
          "syntax error at line 1, column 33: a time-travel clause without AS OF: "
          "FOR SYSTEM TIME '2026-01-01'; expected AS OF"),
-        ("SELECT * FROM t SNAPSHOT AS OF 3",
-         'syntax error at line 1, column 17: "SNAPSHOT AS OF" is no clause of time travel; '
+        ("SELECT * FROM t STATE AS OF 3",
+         'syntax error at line 1, column 17: "STATE AS OF" is no clause of time travel; '
          "expected FOR VERSION AS OF or FOR TIMESTAMP AS OF"),
         ("DESCRIBE demo.trips city",
          'syntax error at line 1, column 21: unexpected "city": DESCRIBE takes one table and no '

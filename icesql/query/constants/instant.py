@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from icesql.context import QueryContext
     from icesql.sql.time_travel import AtTime
 
+# Oracle's names of the clock, which are no calls.
+_CLOCKS: Final = ("systimestamp", "sysdate")
 _EPOCH: Final = datetime(1970, 1, 1)
 _MICROSECOND: Final = timedelta(microseconds=1)
 # An aware datetime is an instant, a naive one a wall clock, a date midnight of it.
@@ -57,7 +59,7 @@ def fold_instant(travel: AtTime, query: QueryContext) -> int:
                 )
             value = _from_microseconds(value * SECOND)
         if isinstance(value, str):
-            value = relative_time(value, query.now, folder.zone) or read_time(value)
+            value = relative_time(value, query.now, folder.zone) or _read_time(value)
         if isinstance(value, Interval):
             raise NotConstant(f"{node.sql()} is an interval, not a point in time")
         instant = folder.instant(value)
@@ -70,6 +72,16 @@ def fold_instant(travel: AtTime, query: QueryContext) -> int:
         problem = f"{node.sql()} lies outside the years 1 to 9999"
         raise SqlSyntaxError(problem, offset=travel.offset) from error
     return (instant.replace(tzinfo=None) - _EPOCH) // _MICROSECOND
+
+
+def _read_time(text: str) -> datetime | date:
+    if text.isdigit():
+        from icesql.query.constants.digits import clock_of_digits
+
+        clock = clock_of_digits(text)
+        if clock is not None:
+            return clock
+    return read_time(text)
 
 
 class _Folder:
@@ -132,6 +144,8 @@ class _Folder:
                 return interval_of(self._number(node.this), "day")
             case exp.Anonymous():
                 return self._function(node)
+            case exp.Column() if node.sql().lower() in _CLOCKS:
+                return self._query.now
             case exp.Column() | exp.Identifier():
                 raise NotConstant(
                     f"{node.sql()} is a name; a time to travel to is a constant such as "

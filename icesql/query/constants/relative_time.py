@@ -10,7 +10,8 @@ from icesql.query.constants.constant import DAY, Interval, NotConstant
 from icesql.query.constants.time_units import interval_of_text, shift
 
 _DAY: Final = r"(?i)\s*(today|yesterday)(?:\s+(?:at\s+)?(\d{1,2}):(\d{2})(?::(\d{2}))?)?\s*"
-_AGO: Final = r"(?i)\s*(?P<span>.+?)\s+ago\s*"
+# '2 days ago', and '-48h' as CockroachDB has it.
+_AGO: Final = r"(?i)\s*(?:(?P<span>.+?)\s+ago|-\s*(?P<back>\d+\s*[a-z]+))\s*"
 _EPOCH: Final = datetime(1970, 1, 1)
 
 
@@ -33,7 +34,7 @@ def relative_time(text: str, now: datetime, zone: tzinfo) -> datetime | date | N
         except ValueError as error:
             raise NotConstant(f"'{text}' is not a time: {error}") from None
     if found := re.fullmatch(_AGO, text):
-        span = interval_of_text(found["span"])
+        span = interval_of_text(found["span"] or found["back"])
         back = Interval(-span.months, -span.days, 0)
         # Hours and less are time that passed, whatever clocks did; days go by the calendar.
         earlier = (now - timedelta(microseconds=span.micros)).astimezone(zone).replace(tzinfo=None)

@@ -23,7 +23,7 @@ from icesql.query.shown.create_table import (
     transform_text,
 )
 from icesql.query.shown.rows import Columns, Rows
-from icesql.query.snapshot_selection import select_snapshot
+from icesql.query.snapshot_selection import by_schema, select_snapshot
 from icesql.scan.metadata_tables import history_rows
 from icesql.scan.metadata_tables.rows import metadata_rows
 from icesql.scan.metadata_tables.schemas import metadata_schema
@@ -103,6 +103,7 @@ def described(
         if found.metadata_table is not None:
             return metadata_schema(found.metadata_table, metadata), None
         selected = select_snapshot(found.table, reference.travel or found.travel, query)
+        selected = by_schema(found.table, selected, reference.schema)
     return selected.schema, metadata.spec
 
 
@@ -229,7 +230,8 @@ _EXTENDED: Columns = (("col_name", "varchar"), ("data_type", "varchar"), ("comme
 def _extended(table: Table, reference: TableReference, query: QueryContext) -> Rows:
     metadata = table.metadata
     with found_at(reference.offset):
-        schema = select_snapshot(table, reference.travel, query).schema
+        selected = select_snapshot(table, reference.travel, query)
+        schema = by_schema(table, selected, reference.schema).schema
     rows: Rows = [(each.name, spark_type(each.type).lower(), each.doc) for each in schema.fields]
     if metadata.spec.fields:
         rows += [("", "", ""), ("# Partitioning", "", "")]

@@ -68,6 +68,8 @@ def read_show(reader: Reader, word: str, at: int) -> Statement:
             shown = ShowSession("ALL", reader.like())
         case "TIME" if reader.skip("ZONE"):
             shown = ShowSession("SETTING", name="timezone")
+        case "SNAPSHOT" if reader.skip("TIME"):
+            shown = ShowSession("SETTING", name="snapshot_time")
         case _:
             shown = ShowSession("SETTING", name=_setting(word, reader, at))
     reader.end()

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from icesql.errors import ColumnNotFoundError, SnapshotNotFoundError, similar_names
 from icesql.query.snapshot_selection import SelectedSnapshot, at_instant, select_snapshot
 from icesql.scan.changes import ChangeScan, Commit, change_schema
-from icesql.scan.incremental import ancestors, snapshots_after
+from icesql.scan.incremental import APPEND, ancestors, snapshots_after
 from icesql.scan.table_scan import TableScan
 from icesql.sql.positions import unsupported
 from icesql.sql.time_travel import AsOf, AtTime, TimeTravel
@@ -42,7 +42,8 @@ def change_scan(
             before = table.metadata.snapshot(history[0].parent_snapshot_id)
         made = []
         for each in history:
-            made.append(Commit(before, each))
+            if not wanted.appends_only or (each.operation or "").lower() == APPEND:
+                made.append(Commit(before, each))
             before = each
         commits = tuple(made)
     changes = ChangeScan(

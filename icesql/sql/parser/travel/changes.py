@@ -5,7 +5,7 @@
         [KEYED BY (column, …)]
         [WITH (deduplicationMode = none | dropCarryovers | netChanges, computeUpdates = true)]
 
-    CHANGES (INFORMATION => DEFAULT) AT (kind => value) [END (kind => value)]
+    CHANGES (INFORMATION => DEFAULT | APPEND_ONLY) AT (kind => value) [END (kind => value)]
 
     table_changes('table', first [, last])
 
@@ -26,6 +26,10 @@ from icesql.sql.change_range import OPTIONS
 from icesql.sql.positions import syntax_error, unsupported
 
 _KINDS: Final = ("VERSION", "TIMESTAMP")
+_INFORMATION: Final[dict[str, dict[str, str]]] = {
+    "DEFAULT": {"deduplicationmode": "netChanges"},
+    "APPEND_ONLY": {"appends": "true"},
+}
 _MOMENTS: Final = ("TIMESTAMP", "OFFSET", "VERSION")
 # A text that begins as a date is no name of a branch.
 _TIME: Final = re.compile(r"\s*\d{4}-\d{1,2}-\d{1,2}")
@@ -56,7 +60,7 @@ class ChangesReader:
         start, start_value = self._end("FROM")
         end, end_value = self._end("TO") if self._text(self._index) == "TO" else ({}, exp.Null())
         keys = self._keys()
-        clause = _clause((start, start_value), (end, end_value), keys, self._options())
+        clause = change_clause((start, start_value), (end, end_value), keys, self._options())
         return clause, self._index
 
     def call(self, index: int) -> tuple[exp.Version, int] | None:
@@ -73,7 +77,7 @@ class ChangesReader:
         self._take(")")
         last = ends[1] if len(ends) > 1 else ({}, exp.Null())
         ends[0][0]["included"] = True
-        return _clause(ends[0], last, [], {}), self._index
+        return change_clause(ends[0], last, [], {}), self._index
 
     def _argument(self) -> _End:
         """A version as a number, else a time in a text, as Databricks has them, or a ref."""
@@ -95,15 +99,15 @@ class ChangesReader:
         self._index += 1
         self._take("=>")
         wanted = self._text(self._index)
-        if wanted != "DEFAULT":
+        if wanted not in _INFORMATION:
             start = self._offset(index)
-            hint = "INFORMATION => DEFAULT gives the net changes; filter by _change_type"
+            hint = "use DEFAULT for the net changes, APPEND_ONLY for what was appended"
             raise unsupported(f"CHANGES (INFORMATION => {wanted})", start, hint)
         self._index += 1
         self._take(")")
         first = self._moment("AT")
         last = self._moment("END") if self._text(self._index) == "END" else ({}, exp.Null())
-        return _clause(first, last, [], {"deduplicationmode": "netChanges"}), self._index
+        return change_clause(first, last, [], _INFORMATION[wanted]), self._index
 
     def _moment(self, word: str) -> _End:
         """``AT (kind => value)``."""
@@ -212,7 +216,8 @@ class ChangesReader:
         return int(self._tokens[-1].end) + 1
 
 
-def _clause(start: _End, end: _End, keys: list[str], options: dict[str, str]) -> exp.Version:
+def change_clause(start: _End, end: _End, keys: list[str], options: dict[str, str]) -> exp.Version:
+    """The clause for a range of commits; ``start`` and ``end`` say what is known of its ends."""
     clause = exp.Version(
         this="CHANGES", kind="CHANGES", expression=exp.Tuple(expressions=[start[1], end[1]])
     )

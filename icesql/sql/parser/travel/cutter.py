@@ -1,0 +1,332 @@
+"""Cuts the clauses of time travel out of the tokens of one statement; see ``clauses``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from sqlglot import exp
+from sqlglot.tokens import Token, TokenType
+
+from icesql.sql.parser.travel.clauses import MARK, STARTS, TWO, ReadValue
+from icesql.sql.parser.travel.phrases import (
+    AT_KINDS,
+    BEFORE_KINDS,
+    BEFORE_TEXT,
+    BRANCH_KINDS,
+    CHANGES_HINT,
+    NO_KIND,
+    OTHER_RANGES,
+    PHRASES,
+    REFUSED,
+    Phrase,
+)
+from icesql.sql.parser.words import ENDS_CLAUSE
+from icesql.sql.positions import syntax_error, unsupported
+
+# Token types that are no name, and after which no table ends.
+_NO_NAME: Final = ENDS_CLAUSE | {
+    TokenType.DOT, TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.DISTINCT,
+    TokenType.ALL, TokenType.CASE, TokenType.WHEN, TokenType.ELSE, TokenType.AND, TokenType.OR,
+    TokenType.NOT, TokenType.EQ, TokenType.LT, TokenType.GT, TokenType.PLUS, TokenType.DASH,
+    TokenType.STAR, TokenType.SLASH, TokenType.NUMBER, TokenType.USING, TokenType.COLON,
+    TokenType.WITH, TokenType.IN, TokenType.LIKE, TokenType.BETWEEN, TokenType.IS,
+}  # fmt: skip
+
+
+class Cutter:
+    """``run`` leaves what remains in ``kept``, and the clauses by their marks in ``clauses``."""
+
+    def __init__(self, tokens: Sequence[Token], sql: str, read_value: ReadValue) -> None:
+        self._tokens, self._sql, self._read_value = tokens, sql, read_value
+        self.kept: list[Token] = []
+        self.clauses: dict[str, exp.Version] = {}
+        self._next_alias: str | None = None
+
+    def run(self) -> None:
+        """Go through all tokens once. Raises SqlSyntaxError, UnsupportedSqlError."""
+        index = 0
+        while index < len(self._tokens):
+            end = self._clause(index) if self.kept and self._is_word(index) else index
+            if end == index and self._is_word(index):
+                end = self._call_for_table(index)
+            if end == index:
+                self.kept.append(self._tokens[index])
+                index += 1
+            else:
+                index = end
+
+    # ------------------------------------------------------------ one clause
+
+    def _clause(self, index: int) -> int:
+        """Where a clause that begins at ``index`` ends, and ``index`` if none does."""
+        word = self._text(index)
+        if word not in STARTS or not self._ends_table(self.kept[-1]):
+            return index
+        match word:
+            case "CHANGES":
+                return self._changes(index)
+            case "@":
+                return self._at_sign(index)
+            case "WITH":
+                return self._with(index)
+            case "AT" | "BEFORE" | "END" if self._text(index + 1) == "(":
+                return self._call(index, word)
+        for words, hint in REFUSED:
+            if self._matches(index, words):
+                raise unsupported(" ".join(words), self._tokens[index], hint)
+        for phrase in PHRASES:
+            if self._matches(index, phrase.words):
+                return self._phrase(index, phrase)
+        for phrase in BEFORE_TEXT:
+            if self._matches(index, phrase.words) and self._is_text(index + len(phrase.words)):
+                return self._phrase(index, phrase)
+        return index
+
+    def _changes(self, index: int) -> int:
+        """``CHANGES FROM VERSION a TO VERSION b``."""
+        from icesql.sql.parser.travel.changes import ChangesReader
+
+        found = ChangesReader(self._tokens, self._sql, self._value).read(index)
+        if found is None:
+            return index
+        clause, end = found
+        self._keep_clause(clause, index, index, end, end)
+        return end
+
+    def _with(self, index: int) -> int:
+        """``WITH ('branch' = 'audit')``, ``WITH SNAPSHOT SCHEMA``."""
+        schema = self._schema(index)
+        if schema:
+            clause = exp.Version(this="SCHEMA", kind="AS OF", expression=exp.Null())
+            clause.meta["schema"] = schema
+            self._keep_clause(clause, index, index, index + 3, index + 3)
+            return index + 3
+        if self._text(index + 1) != "(":
+            return index
+        from icesql.sql.parser.travel.options import read_options
+
+        found = read_options(self._tokens, index + 1)
+        if found is None:
+            return index
+        option, end = found
+        value = self._tokens.index(option.token)
+        return self._keep(index, option.kind, option.value, value, value + 1, end)
+
+    def _call_for_table(self, index: int) -> int:
+        """A call such as ``table_changes('table', first [, last])`` in FROM; see ``calls``."""
+        after_from = self.kept and self.kept[-1].text.upper() in ("FROM", "JOIN", ",")
+        if self._text(index) not in STARTS or not after_from:
+            return index
+        from icesql.sql.parser.travel.calls import CallReader
+
+        found = CallReader(self._tokens, self._sql, self._value).read(index)
+        if found is None:
+            return index
+        token = self._tokens[index]
+        last = token if found.clause is not None else self._tokens[found.end - 1]
+        for place, part in enumerate(found.parts):
+            if place:
+                self.kept.append(_token_like(token, TokenType.DOT, "."))
+            # Without a clause the name stands in the text for all of the call.
+            end = last.end if place == len(found.parts) - 1 else token.end
+            kind = TokenType.IDENTIFIER
+            self.kept.append(Token(kind, part, token.line, token.col, token.start, end, []))
+        if found.clause is not None:
+            start = found.clause_from
+            self._keep_clause(found.clause, start, start + 1, found.end - 1, found.end)
+        return found.end
+
+    def _call(self, index: int, word: str) -> int:
+        """``AT (kind => value)``."""
+        kind = self._text(index + 2)
+        if self._type(index + 3) != TokenType.FARROW:
+            return index
+        start = self._tokens[index].start
+        kinds = {"AT": AT_KINDS, "BEFORE": BEFORE_KINDS}.get(word, {})
+        if kind not in kinds:
+            raise unsupported(
+                f"{word} ({kind} => …)", start, NO_KIND.format(word="AT" if word == "END" else word)
+            )
+        value, end = self._value(index + 4)
+        if value is None:
+            raise syntax_error(f"nothing follows {word} ({kind} =>", self._offset(index + 4))
+        if self._type(end) != TokenType.R_PAREN:
+            raise syntax_error(f"unterminated {word} (", self._offset(end), (")",))
+        return self._keep(index, kinds[kind], value, index + 4, end, end + 1)
+
+    def _phrase(self, index: int, phrase: Phrase) -> int:
+        words, kind = phrase.words, phrase.kind
+        start, first = self._tokens[index].start, index + len(words)
+        if phrase.needs_as_of:
+            if not self._matches(first, ("AS", "OF")):
+                found = self._text(first)
+                if found == "BEFORE" and words[0] == "FOR":
+                    return self._before(index, first + 1, kind)
+                if found in ("IN", "") or (found == ")" and len(words) == 2):
+                    return index  # [expression FOR version IN a_list]
+                self._refuse_range(" ".join(words), kind, found, start, first)
+            first += 2
+        value, end = self._value(first)
+        if value is None:
+            wanted = "a time" if kind == "TIMESTAMP" else "a snapshot id, a branch or a tag"
+            raise syntax_error(
+                f"nothing follows {' '.join(words)}{' AS OF' if phrase.needs_as_of else ''}",
+                self._offset(first),
+                (wanted,),
+            )
+        if kind in BRANCH_KINDS and self._matches(end, ("AS", "OF")):
+            return self._branch_at(index, value, end + 2)
+        return self._keep(index, kind, value, first, end, end)
+
+    def _branch_at(self, index: int, branch: exp.Expr, first: int) -> int:
+        """``AT BRANCH b AS OF 'time'``."""
+        first += self._text(first) == "TIMESTAMP" and self._is_text(first + 1)
+        value, end = self._value(first)
+        if value is None:
+            raise syntax_error("nothing follows AS OF", self._offset(first), ("a time",))
+        both = exp.Tuple(expressions=[branch, value])
+        return self._keep(index, "BRANCH AT", both, first, end, end)
+
+    def _before(self, index: int, first: int, kind: str) -> int:
+        """``FOR VERSION BEFORE value``."""
+        value, end = self._value(first)
+        if value is None:
+            raise syntax_error("nothing follows BEFORE", self._offset(first), ("a value",))
+        return self._keep(index, BEFORE_KINDS[kind], value, first, end, end)
+
+    def _at_sign(self, index: int) -> int:
+        """``t@ref``, ``t@branch(ref)``, ``t@tag(ref)``: written without a space."""
+        tokens = self._tokens
+        before, first = tokens[index - 1], index + 1
+        touches = first < len(tokens) and tokens[index].start == before.end + 1
+        if not touches or tokens[first].start != tokens[index].end + 1:
+            return index
+        kind, name, end = "AT SIGN", first, first + 1
+        if self._text(first) in ("BRANCH", "TAG") and self._text(first + 1) == "(":
+            kind, name = self._text(first), first + 2
+            if self._text(first + 3) == "=":  # t@branch('name' = 'audit')
+                name = first + 4
+            end = name + 2
+            if self._text(name + 1) != ")":
+                return index
+        number = kind == "AT SIGN" and self._type(name) == TokenType.NUMBER
+        if name >= len(tokens) or not (number or _is_name(tokens[name]) or self._is_text(name)):
+            return index
+        value = exp.Literal.string(tokens[name].text)
+        return self._keep(index, kind, value, name, name + 1, end)
+
+    def _is_text(self, index: int) -> bool:
+        return self._type(index) is TokenType.STRING
+
+    def _refuse_range(self, words: str, kind: str, found: str, start: int, first: int) -> None:
+        if found in OTHER_RANGES:
+            raise unsupported(f"{words} {found}", start, CHANGES_HINT[kind])
+        end = self._tokens[first].end + 1 if first < len(self._tokens) else self._offset(first)
+        written = self._sql[start:end].rstrip()
+        problem = f"a time-travel clause without AS OF: {written}"
+        raise syntax_error(problem, self._offset(first), ("AS OF",))
+
+    def _value(self, first: int) -> tuple[exp.Expr | None, int]:
+        if first >= len(self._tokens) or self._type(first) in ENDS_CLAUSE:
+            return None, first
+        if self._type(first) == TokenType.L_PAREN:
+            from icesql.sql.parser.travel.queries import query_at
+
+            query = query_at(self._tokens, self._sql, first)
+            if query is not None:
+                return query
+        value, count = self._read_value(self._tokens[first:])
+        return value, first + count
+
+    def _schema(self, index: int) -> str:
+        """Which schema ``WITH SNAPSHOT SCHEMA`` asks for; "" for other words."""
+        word = self._text(index + 1)
+        named = word in ("SNAPSHOT", "CURRENT") and self._text(index + 2) == "SCHEMA"
+        return word.lower() if named and self._text(index) == "WITH" else ""
+
+    def _keep(self, index: int, kind: str, value: exp.Expr, first: int, last: int, end: int) -> int:
+        """Mark the table of a clause that reaches from ``index`` to ``end``, and past what says
+        by which schema it is read; returns where that ends."""
+        clause = exp.Version(this=kind, kind="AS OF", expression=value)
+        clause.meta["schema"] = schema = self._schema(end)
+        end += 3 if schema else 0
+        self._keep_clause(clause, index, first, last, end)
+        return end
+
+    def _keep_clause(
+        self, clause: exp.Version, index: int, first: int, last: int, end: int
+    ) -> None:
+        tokens = self._tokens
+        start, stop = tokens[index].start, tokens[end - 1].end + 1
+        text = self._sql[tokens[first].start : tokens[last - 1].end + 1].strip()
+        clause.meta.update(start=start, end=stop, text=text)
+        clause.meta["has_parameter"] = bool(clause.find(exp.Placeholder, exp.Parameter))
+        mark = f"{MARK}{len(self.clauses)}\0"
+        self.clauses[mark] = clause
+        self._mark(mark, start)
+
+    def _mark(self, mark: str, start: int) -> None:
+        place = len(self.kept) - 1
+        if self.kept[place].token_type == TokenType.R_PAREN:
+            place = self._before_parentheses(place)
+        name = self.kept[place]
+        if place < 0 or not _is_name(name):
+            # Parentheses that nothing names: the clause becomes their alias, to be refused.
+            self.kept.append(_token_like(self.kept[-1], TokenType.VAR, mark))
+            return
+        if MARK in name.text:
+            raise unsupported(TWO, start)
+        if name.text.upper() == "CHANGES":
+            raise unsupported("CHANGES (…)", name)
+        self.kept[place] = _token_like(
+            name,
+            name.token_type if name.token_type == TokenType.IDENTIFIER else TokenType.VAR,
+            name.text + mark,
+        )
+
+    def _before_parentheses(self, place: int) -> int:
+        depth = 0
+        while place >= 0:
+            kind = self.kept[place].token_type
+            depth += (kind == TokenType.R_PAREN) - (kind == TokenType.L_PAREN)
+            place -= 1
+            if depth == 0:
+                break
+        return place
+
+    # ------------------------------------------------------------ tokens
+
+    def _ends_table(self, token: Token) -> bool:
+        return token.token_type == TokenType.R_PAREN or _is_name(token)
+
+    def _is_word(self, index: int) -> bool:
+        return self._type(index) not in (TokenType.STRING, TokenType.IDENTIFIER)
+
+    def _matches(self, index: int, words: Sequence[str]) -> bool:
+        return all(
+            self._text(index + step) == word and self._is_word(index + step)
+            for step, word in enumerate(words)
+        )
+
+    def _text(self, index: int) -> str:
+        return self._tokens[index].text.upper() if index < len(self._tokens) else ""
+
+    def _type(self, index: int) -> TokenType | None:
+        return self._tokens[index].token_type if index < len(self._tokens) else None
+
+    def _offset(self, index: int) -> int:
+        if index < len(self._tokens):
+            return int(self._tokens[index].start)
+        return int(self._tokens[-1].end) + 1
+
+
+def _is_name(token: Token) -> bool:
+    kind = token.token_type
+    if kind in (TokenType.VAR, TokenType.IDENTIFIER):
+        return True
+    return kind not in _NO_NAME and token.text.replace("_", "a").isalnum()
+
+
+def _token_like(token: Token, kind: TokenType, text: str) -> Token:
+    return Token(kind, text, token.line, token.col, token.start, token.end, [])

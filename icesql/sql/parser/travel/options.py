@@ -1,0 +1,108 @@
+"""Options of a table: Spark's ``t WITH ('branch' = 'audit')``, Flink's ``t /*+ OPTIONS(…) */``.
+
+Flink's hint is written as Spark's clause of the same length before the text is read further.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+from sqlglot import exp
+from sqlglot.tokens import Token, TokenType
+
+from icesql.sql.positions import syntax_error, unsupported
+
+# The kind of clause that each option is.
+_KINDS: Final = {
+    "snapshot-id": "VERSION",
+    "as-of-timestamp": "MILLISECONDS",
+    "branch": "BRANCH",
+    "tag": "TAG",
+    "versionasof": "VERSION",
+    "timestampasof": "TIMESTAMP",
+}
+_RANGES: Final = re.compile(r"(?:start|end)-(?:snapshot-id|snapshot-timestamp|timestamp|tag)")
+_RANGE_HINT: Final = "use CHANGES FROM VERSION a TO VERSION b for what commits added"
+_HINT: Final = re.compile(r"/\*\+\s*OPTIONS\s*\([^()]*\)\s*\*/", re.IGNORECASE)
+_VALUES: Final = (TokenType.STRING, TokenType.NUMBER)
+
+
+class TableOption(Struct, frozen=True):
+    """What an option asks for, and the token of its value."""
+
+    kind: str
+    value: exp.Expr
+    token: Token
+
+
+def with_options(sql: str, tokens: Sequence[Token]) -> str:
+    """``sql`` with WITH clauses in the place of Flink's hints; places stay what they are."""
+    if "/*+" not in sql:
+        return sql
+    last = 0
+    for start, end in [*((each.start, each.end + 1) for each in tokens), (len(sql), len(sql))]:
+        gap = _HINT.search(sql, last, start)
+        if gap is not None and sql[last : gap.start()].strip() == "":
+            inner = sql[gap.start() + 3 : gap.end() - 2]
+            opened = inner.index("(")
+            clause = "WITH".ljust(opened + 3) + inner[opened:] + "  "
+            sql = sql[: gap.start()] + clause + sql[gap.end() :]
+        last = end
+    return sql
+
+
+def read_options(tokens: Sequence[Token], index: int) -> tuple[TableOption, int] | None:
+    """The one option that chooses a snapshot in ``( 'key' = 'value' )`` at ``index``, and its end.
+
+    None where no options stand. Raises UnsupportedSqlError for other options, SqlSyntaxError.
+    """
+    place = index + 1
+    if place >= len(tokens) or _equals(tokens, place) is None:
+        return None
+    found: TableOption | None = None
+    while True:
+        equals = _equals(tokens, place)
+        value = tokens[equals + 1] if equals is not None and equals + 1 < len(tokens) else None
+        if equals is None or value is None or value.token_type not in _VALUES:
+            at = tokens[min(place, len(tokens) - 1)]
+            raise syntax_error("an option is 'name' = 'value'", at)
+        option = _option("".join(each.text for each in tokens[place:equals]), tokens[place], value)
+        if found is not None:
+            raise unsupported("two versions of one table", tokens[place], "give one of them")
+        found, place = option, equals + 2
+        after = tokens[place].text if place < len(tokens) else ""
+        if after == ")":
+            return found, place + 1
+        if after != ",":
+            at = tokens[place] if place < len(tokens) else tokens[-1]
+            raise syntax_error("unterminated options of a table", at, (",", ")"))
+        place += 1
+
+
+def _equals(tokens: Sequence[Token], start: int) -> int | None:
+    """Where the ``=`` after a name of an option stands: a text, or words with dashes."""
+    for index in range(start, min(start + 6, len(tokens))):
+        token = tokens[index]
+        if token.token_type == TokenType.EQ:
+            return index if index > start else None
+        plain = token.text in ("-", ".") or token.text.replace("_", "a").isalnum()
+        if token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER) and not plain:
+            return None
+    return None
+
+
+def _option(name: str, token: Token, value: Token) -> TableOption:
+    key = name.lower()
+    kind = _KINDS.get(key)
+    if kind is None:
+        known = "snapshot-id, as-of-timestamp (milliseconds), branch and tag choose a snapshot"
+        hint = _RANGE_HINT if _RANGES.fullmatch(key) or key == "streaming" else known
+        raise unsupported(f"the option {name} of a table", token, hint)
+    is_number = kind == "MILLISECONDS" or (kind == "VERSION" and value.text.isdigit())
+    if kind == "MILLISECONDS" and not value.text.isdigit():
+        raise syntax_error(f"{name} counts milliseconds since 1970", value, ("a number",))
+    literal = exp.Literal.number if is_number else exp.Literal.string
+    return TableOption(kind, literal(value.text), value)

@@ -1,0 +1,180 @@
+"""Versions that a query tells, columns by another schema, and a session that is at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import icesql
+from tests.writer.table import TableWriter
+
+FIELDS = [
+    {"id": 1, "name": "id", "required": False, "type": "long"},
+    {"id": 2, "name": "v", "required": False, "type": "string"},
+]
+RENAMED = [FIELDS[0], {**FIELDS[1], "name": "word"}]
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[tuple[Any, TableWriter]]:
+    """Three commits of a row each, the second at 1 second; the column v is word since the third."""
+    writer = TableWriter(tmp_path / "db" / "t", FIELDS)
+    for number in range(3):
+        if number == 2:
+            writer.set_fields(RENAMED)
+        writer.clock = 1_700_000_000_000 + number * 100_000
+        name = writer.schema["fields"][1]["name"]
+        writer.commit([writer.data_file([{"id": number, name: "x"}])])
+    writer.tag("second", writer.snapshots[1]["snapshot-id"])
+    writer.tag("side", writer.snapshots[0]["snapshot-id"], kind="branch")
+    with icesql.connect(warehouse=str(tmp_path)) as connection:
+        yield connection, writer
+
+
+def ids(connection: Any, source: str) -> list[int]:
+    return [row[0] for row in connection.execute(f"SELECT id FROM {source} ORDER BY 1").fetchall()]
+
+
+@pytest.mark.parametrize(
+    ("clause", "expected"),
+    [
+        ("VERSION AS OF (SELECT min(snapshot_id) FROM db.t.snapshots)", [0]),
+        ("FOR VERSION AS OF (SELECT name FROM db.t.refs WHERE type = 'TAG')", [0, 1]),
+        ("TIMESTAMP AS OF (SELECT min(committed_at) FROM db.t.snapshots)", [0]),
+        ("TIMESTAMP AS OF (SELECT '2100-01-01')", [0, 1, 2]),
+        ("TIMESTAMP AS OF (SELECT DATE '2100-01-01')", [0, 1, 2]),
+        ("FOR VERSION BEFORE (SELECT max(snapshot_id) FROM db.t.snapshots)", [0, 1]),
+        ("AT (VERSION => (SELECT snapshot_id FROM db.t.history LIMIT 1)) AS x", [0]),
+        ("AT (TIMESTAMP => (FROM db.t.snapshots SELECT max(committed_at)))", [0, 1, 2]),
+        # A query may itself be of another version.
+        ("VERSION AS OF (SELECT 1000 + max(id) FROM db.t VERSION AS OF (SELECT 'second'))", [0, 1]),
+        ("CHANGES FROM VERSION (SELECT 1000) TO VERSION (SELECT 'second')", [1]),
+    ],
+)  # fmt: skip
+def test_a_query_tells_the_version(made: Any, clause: str, expected: list[int]) -> None:
+    assert ids(made[0], f"db.t {clause}") == expected
+
+
+def test_what_a_query_told_is_asked_again(made: Any) -> None:
+    connection, writer = made
+    sql = "SELECT count(*) FROM db.t VERSION AS OF (SELECT max(snapshot_id) FROM db.t.snapshots)"
+    for expected in (3, 4, 5):
+        for _ in range(3):
+            assert connection.execute(sql).fetchall() == [(expected,)]
+        assert connection.execute(sql).notes[0].startswith("db.t → snapshot 100")
+        writer.commit([writer.data_file([{"id": 9, "word": "y"}])])
+    assert "snapshot: 1005" in str(connection.execute(f"EXPLAIN {sql}").fetchall())
+    named = "DESCRIBE db.t VERSION AS OF (SELECT 'second')"
+    assert [row[0] for row in connection.execute(named).fetchall()] == ["id", "v"]
+
+
+@pytest.mark.parametrize(
+    ("clause", "told"),
+    [
+        ("VERSION AS OF (SELECT snapshot_id FROM db.t.snapshots)", "gives several rows"),
+        ("VERSION AS OF (SELECT 1 WHERE false)", "gives no row"),
+        ("VERSION AS OF (SELECT 1, 2)", "gives 2 columns"),
+        ("VERSION AS OF (SELECT NULL::bigint)", "gives NULL, and has to give a snapshot id"),
+        ("VERSION AS OF (SELECT now())", "TIMESTAMP AS OF takes a time"),
+        ("TIMESTAMP AS OF (SELECT 1.5::double)", "and has to give a time"),
+        ("TIMESTAMP AS OF (SELECT 17)", "ambiguous timestamp"),
+        ("VERSION AS OF (SELECT 17)", "snapshot 17 not found"),
+        ("VERSION AS OF (SELECT nothing FROM db.t)", "line 2, column 33"),
+        ("VERSION AS OF (SELECT 1", "unterminated"),
+    ],
+)
+def test_a_query_that_tells_no_version_is_an_error(made: Any, clause: str, told: str) -> None:
+    with pytest.raises(icesql.Error, match=told):
+        made[0].execute(f"SELECT *\nFROM db.t {clause}")
+
+
+def columns(connection: Any, source: str) -> list[str]:
+    return [each[0] for each in connection.execute(f"SELECT * FROM {source}").description]
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("db.t", "word"),
+        ("db.t VERSION AS OF 'second'", "v"),
+        ("db.t VERSION AS OF 'second' WITH CURRENT SCHEMA", "word"),
+        ("db.t VERSION AS OF 'second' WITH SNAPSHOT SCHEMA AS x", "v"),
+        ("db.t VERSION AS OF 'side'", "word"),
+        ("db.t AT (VERSION => 'side') WITH SNAPSHOT SCHEMA", "v"),
+        ("db.t WITH SNAPSHOT SCHEMA", "word"),
+        ("db.t.branch_side WITH SNAPSHOT SCHEMA", "v"),
+        ("db.t@second WITH CURRENT SCHEMA", "word"),
+        ("db.t WITH ('tag' = 'second') WITH CURRENT SCHEMA", "word"),
+    ],
+)
+def test_columns_are_those_of_the_schema_that_is_asked_for(
+    made: Any, source: str, name: str
+) -> None:
+    connection = made[0]
+    assert columns(connection, source) == ["id", name]
+    rows = connection.execute(f"SELECT {name} FROM {source} WHERE {name} = 'x'").fetchall()
+    assert rows
+    assert set(rows) == {("x",)}
+
+
+def test_a_metadata_table_has_columns_of_its_own(made: Any) -> None:
+    with pytest.raises(icesql.Error, match="WITH CURRENT SCHEMA on this table"):
+        made[0].execute("SELECT * FROM db.t.files VERSION AS OF 'second' WITH CURRENT SCHEMA")
+
+
+def test_a_session_is_at_a_time_and_says_so(made: Any) -> None:
+    connection = made[0]
+    told = "SNAPSHOT TIME 2023-11-14 22:15:02 UTC"
+    for time in ("'2023-11-14 22:15:02'", "(SELECT max(committed_at) FROM db.t@second.snapshots)"):
+        if "SELECT" in time:
+            time = "TIMESTAMP '2023-11-15 00:15:02+02:00'"
+        assert told in connection.execute(f"SET SNAPSHOT TIME = {time}").notes[0]
+        for sql in ("SELECT count(*) FROM db.t", "SELECT count(*) FROM db.t WHERE id < 7"):
+            cursor = connection.execute(sql)
+            assert cursor.fetchall() == [(2,)]
+            assert cursor.notes == [
+                "db.t → snapshot 1001 committed 2023-11-14 22:15:01 UTC; "
+                f"{told}, until RESET SNAPSHOT TIME"
+            ]
+        assert columns(connection, "db.t") == ["id", "v"]
+        assert ids(connection, "db.t VERSION AS OF 'side'") == [0]
+        assert ids(connection, "db.t VERSION AS OF -1") == [0]
+        assert told in connection.execute("EXPLAIN SELECT * FROM db.t").notes[0]
+        assert connection.execute("SHOW snapshot time").fetchall() == [(told[14:],)]
+        connection.execute("RESET SNAPSHOT TIME")
+        assert ids(connection, "db.t") == [0, 1, 2]
+        assert connection.execute("SELECT count(*) FROM db.t").notes == []
+    connection.execute("SET snapshot_time = '2000-01-01'")
+    with pytest.raises(icesql.SnapshotNotFoundError, match="SNAPSHOT TIME 2000-01-01"):
+        connection.execute("SELECT * FROM db.t")
+    connection.execute("SET SNAPSHOT TIME = DEFAULT")
+    assert connection.settings.snapshot_time is None
+
+
+def test_an_owner_pins_the_time(made: Any, tmp_path: Path) -> None:
+    given = {"snapshot_time": "2023-11-14 22:15:02 UTC"}
+    with icesql.connect(warehouse=str(tmp_path), settings=given, locked=True) as connection:
+        assert ids(connection, "db.t") == [0, 1]
+        for statement in ("SET SNAPSHOT TIME = now()", "RESET SNAPSHOT TIME"):
+            with pytest.raises(icesql.Error, match="cannot be changed by SQL"):
+                connection.execute(statement)
+    with pytest.raises(icesql.ProgrammingError, match="names no zone"):
+        icesql.connect(settings={"snapshot_time": "2023-11-14 22:15:02"})
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("SET SNAPSHOT TIME", "nothing is given to SNAPSHOT TIME"),
+        ("SET SNAPSHOT TIME =", "nothing follows"),
+        ("SET SNAPSHOT TIME = 'the other day'", "not a time"),
+        ("SET SNAPSHOT TIME = now() x", 'unexpected "x"'),
+        ("SET SNAPSHOT TIME = 17", "ambiguous"),
+    ],
+)
+def test_a_time_that_is_none_is_an_error(made: Any, statement: str, told: str) -> None:
+    with pytest.raises(icesql.Error, match=told):
+        made[0].execute(statement)
