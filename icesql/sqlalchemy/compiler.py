@@ -1,0 +1,148 @@
+"""SQLAlchemy's statements in icesql's default spelling, which is DuckDB's."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlalchemy.sql import compiler, elements
+
+from icesql.sqlalchemy.time_travel import TravelledTable
+
+# What DuckDB reserves beyond the words that SQLAlchemy quotes for every database.
+_RESERVED: Final = frozenset(
+    [
+        "anti",
+        "array",
+        "as",
+        "asc_p",
+        "asof",
+        "at",
+        "attach",
+        "by",
+        "describe",
+        "desc_p",
+        "glob",
+        "isnull",
+        "lambda",
+        "lateral",
+        "map",
+        "notnull",
+        "pivot",
+        "pivot_longer",
+        "pivot_wider",
+        "positional",
+        "qualify",
+        "returning",
+        "sample",
+        "semi",
+        "show",
+        "struct",
+        "summarize",
+        "tablesample",
+        "try_cast",
+        "unpivot",
+        "variadic",
+        "window",
+    ]
+)
+
+
+class IcesqlCompiler(compiler.SQLCompiler):
+    """Queries."""
+
+    def limit_clause(self, select: Any, **kw: Any) -> str:
+        """LIMIT and OFFSET, each where it is asked for."""
+        text = ""
+        if select._limit_clause is not None:
+            text += "\n LIMIT " + self.process(select._limit_clause, **kw)
+        if select._offset_clause is not None:
+            text += "\n OFFSET " + self.process(select._offset_clause, **kw)
+        return text
+
+    def visit_travelled_table(self, travelled: TravelledTable, **kw: Any) -> str:
+        """``table AS alias``, and in FROM the version or the time after it."""
+        text: str = self.visit_alias(travelled, **kw)  # type: ignore[no-untyped-call]
+        if not kw.get("asfrom"):
+            return text
+        if travelled.instant is not None:
+            return f"{text} TIMESTAMP AS OF {_literal(travelled.instant)}"
+        version = travelled.version
+        return f"{text} VERSION AS OF {version if isinstance(version, int) else _literal(version)}"
+
+    def visit_empty_set_expr(self, element_types: Any, **kw: Any) -> str:
+        """What ``IN ()`` compares with: no row."""
+        columns = ", ".join("NULL" for _ in element_types or [None])
+        return f"SELECT {columns} WHERE 1 != 1"
+
+    def visit_regexp_match_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
+        """A regular expression that matches somewhere."""
+        return self._matches(binary, **kw)
+
+    def visit_not_regexp_match_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
+        """One that matches nowhere."""
+        return f"NOT {self._matches(binary, **kw)}"
+
+    def _matches(self, binary: elements.BinaryExpression[Any], **kw: Any) -> str:
+        parts = [self.process(binary.left, **kw), self.process(binary.right, **kw)]
+        flags = binary.modifiers["flags"] if binary.modifiers else None
+        if flags is not None:
+            parts.append(self.render_literal_value(flags, elements.literal("").type))
+        return f"regexp_matches({', '.join(parts)})"
+
+
+class IcesqlTypeCompiler(compiler.GenericTypeCompiler):
+    """Types in CAST and in CREATE TABLE."""
+
+    def visit_TIMESTAMP(self, type_: Any, **kw: Any) -> str:
+        """With a zone or without."""
+        return "TIMESTAMPTZ" if type_.timezone else "TIMESTAMP"
+
+    def visit_DATETIME(self, type_: Any, **kw: Any) -> str:
+        """As a TIMESTAMP."""
+        return self.visit_TIMESTAMP(type_, **kw)
+
+    def visit_UUID(self, type_: Any, **kw: Any) -> str:
+        """Iceberg's uuid."""
+        return "UUID"
+
+    def visit_BLOB(self, type_: Any, **kw: Any) -> str:
+        """Iceberg's binary."""
+        return "BLOB"
+
+    def visit_DOUBLE(self, type_: Any, **kw: Any) -> str:
+        """Without the precision that some databases take."""
+        return "DOUBLE"
+
+    def visit_FLOAT(self, type_: Any, **kw: Any) -> str:
+        """SQLAlchemy's Float is Python's, of 64 bits."""
+        return "DOUBLE" if type_.precision is None or type_.precision > 24 else "REAL"
+
+    def visit_ARRAY(self, type_: Any, **kw: Any) -> str:
+        """A list, of as many dimensions as are named."""
+        return self.process(type_.item_type, **kw) + "[]" * (type_.dimensions or 1)
+
+    def visit_unicode(self, type_: Any, **kw: Any) -> str:
+        """As text of any length."""
+        return "VARCHAR"
+
+    def visit_uuid(self, type_: Any, **kw: Any) -> str:
+        """Iceberg's uuid, or text where that is wanted."""
+        return "UUID" if type_.native_uuid else "VARCHAR"
+
+    def visit_JSON(self, type_: Any, **kw: Any) -> str:
+        """As text: Iceberg has no JSON."""
+        return "VARCHAR"
+
+
+class IcesqlIdentifierPreparer(compiler.IdentifierPreparer):
+    """Names in double quotes; a schema of several parts is quoted part by part."""
+
+    reserved_words = compiler.IdentifierPreparer.reserved_words | _RESERVED
+
+    def quote_schema(self, schema: str) -> str:
+        """``catalog.namespace`` with each part quoted where it has to be."""
+        return ".".join(self.quote(part) for part in schema.split("."))
+
+
+def _literal(text: object) -> str:
+    return "'" + str(text).replace("'", "''") + "'"

@@ -1,0 +1,260 @@
+"""The dialect: URLs, reflection, and what the database can do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+from sqlalchemy import exc
+from sqlalchemy.engine import URL, Connection, RowMapping, default
+
+import icesql
+from icesql.sqlalchemy.compiler import (
+    IcesqlCompiler,
+    IcesqlIdentifierPreparer,
+    IcesqlTypeCompiler,
+)
+from icesql.sqlalchemy.types import type_of
+
+# Arguments of `connect` that a URL may name; whatever else it names is a property of the catalog.
+_ARGUMENTS = (
+    "uri", "warehouse", "dialect", "timezone", "engine", "master", "remote", "locked",
+    "tables_by_path", "catalogs", "files", "copy_to", "confine", "read_only", "service",
+)  # fmt: skip
+_BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+_FLAGS = frozenset({"read_only", "service"})
+_FLAG_OR_PLACES = frozenset({"locked", "tables_by_path", "files", "copy_to", "confine"})
+
+
+class IcesqlDialect(default.DefaultDialect):
+    """``icesql://catalog/namespace``, ``icesql:///warehouse`` and ``icesql://?uri=…``."""
+
+    name = "icesql"
+    driver = "icesql"
+    default_paramstyle = "qmark"
+    statement_compiler = IcesqlCompiler
+    type_compiler_cls = IcesqlTypeCompiler
+    preparer = IcesqlIdentifierPreparer
+    supports_statement_cache = True
+    supports_native_boolean = True
+    supports_native_decimal = True
+    supports_native_uuid = True
+    supports_sane_rowcount = True
+    supports_sane_multi_rowcount = False
+    supports_multivalues_insert = True
+    supports_empty_insert = False
+    supports_default_values = False
+    supports_sequences = False
+    supports_comments = True
+    supports_is_distinct_from = True
+    supports_constraint_comments = False
+    postfetch_lastrowid = False
+    insert_returning = update_returning = delete_returning = False
+    max_identifier_length = 255
+    tuple_in_values = True
+
+    @classmethod
+    def import_dbapi(cls) -> ModuleType:
+        """The driver."""
+        return icesql
+
+    def create_connect_args(self, url: URL) -> tuple[Sequence[Any], dict[str, Any]]:
+        """What ``icesql.connect`` is called with for a URL.
+
+        The host is the name of a configured catalog and the path then its namespace; without a
+        host the path is the folder of a warehouse. Raises ArgumentError for what fits neither.
+        """
+        arguments: dict[str, Any] = {}
+        properties: dict[str, str] = {}
+        for name, value in url.query.items():
+            if not isinstance(value, str):
+                raise exc.ArgumentError(f"{name} comes more than once in the URL")
+            if name in _ARGUMENTS:
+                arguments[name] = _argument(name, value)
+            elif name != "namespace":
+                properties[name] = value
+        if url.host:
+            arguments["catalog"] = url.host if url.port is None else f"{url.host}:{url.port}"
+        elif url.database:
+            if "warehouse" in arguments:
+                raise exc.ArgumentError("the URL names a warehouse in its path and in its query")
+            arguments["warehouse"] = url.database
+        if properties:
+            arguments["properties"] = properties
+        return (), arguments
+
+    def on_connect_url(self, url: URL) -> Any:
+        """USE of the namespace that a URL names, on each new connection."""
+        place = url.query.get("namespace") or (url.database if url.host else None)
+        if not place:
+            return None
+        parts = ".".join(f'"{part}"' for part in str(place).replace('"', '""').split("."))
+
+        def use(connection: icesql.Connection) -> None:
+            connection.execute(f"USE {parts}").close()
+
+        return use
+
+    def _get_server_version_info(self, connection: Connection) -> tuple[int, ...]:
+        return tuple(int(part) for part in icesql.__version__.split(".")[:3] if part.isdigit())
+
+    def _get_default_schema_name(self, connection: Connection) -> str | None:  # type: ignore[override]
+        name: str | None = connection.exec_driver_sql("SELECT current_schema()").scalar()
+        return name
+
+    def get_isolation_level_values(self, dbapi_connection: Any) -> Sequence[Any]:
+        """Every statement reads one snapshot and is done when it ends."""
+        return ["AUTOCOMMIT"]
+
+    def get_isolation_level(self, dbapi_connection: Any) -> Any:
+        """See ``get_isolation_level_values``."""
+        return "AUTOCOMMIT"
+
+    def set_isolation_level(self, dbapi_connection: Any, level: Any) -> None:
+        """There is one."""
+
+    def get_default_isolation_level(self, dbapi_conn: Any) -> Any:
+        """See ``get_isolation_level_values``."""
+        return "AUTOCOMMIT"
+
+    def is_disconnect(self, e: Any, connection: Any, cursor: Any) -> bool:
+        """A connection that was closed, or made before a fork, is not used again."""
+        return isinstance(e, icesql.InterfaceError) and "connection" in str(e)
+
+    # ------------------------------------------------------------------ reflection
+
+    def get_schema_names(self, connection: Connection, **kw: Any) -> list[str]:
+        """The namespaces of the catalog, inner ones with dots."""
+        return [row[0] for row in connection.exec_driver_sql("SHOW SCHEMAS")]
+
+    def get_table_names(
+        self, connection: Connection, schema: str | None = None, **kw: Any
+    ) -> list[str]:
+        """The tables directly in a namespace; those of the current one without it."""
+        schema = schema or self.default_schema_name
+        sql = "SHOW TABLES"
+        if schema is not None:
+            sql += " FROM " + self.identifier_preparer.quote_schema(schema)
+        return [_last(row[0], schema) for row in connection.exec_driver_sql(sql)]
+
+    def get_view_names(
+        self, connection: Connection, schema: str | None = None, **kw: Any
+    ) -> list[str]:
+        """The views of a namespace."""
+        schema = schema or self.default_schema_name
+        sql = "SELECT table_schema, table_name FROM information_schema.views"
+        try:
+            rows = connection.exec_driver_sql(sql).all()
+        except exc.DBAPIError as error:
+            if isinstance(error.orig, icesql.NotSupportedError | icesql.ProgrammingError):
+                return []
+            raise
+        return [name for place, name in rows if schema is None or place == schema]
+
+    def has_table(
+        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
+    ) -> bool:
+        """Whether there is a table or a view of that name."""
+        try:
+            self._described(connection, table_name, schema)
+        except exc.NoSuchTableError:
+            return False
+        return True
+
+    def get_columns(
+        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
+    ) -> list[Any]:
+        """Name, type, nullability and comment of each column. Raises NoSuchTableError."""
+        return [
+            {
+                "name": row["column"],
+                "type": type_of(row["type"]),
+                "nullable": bool(row["nullable"]),
+                "default": None,
+                "comment": row["comment"],
+                "autoincrement": False,
+            }
+            for row in self._described(connection, table_name, schema)
+        ]
+
+    def get_table_comment(
+        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
+    ) -> Any:
+        """The property ``comment`` of the table. Raises NoSuchTableError."""
+        self._described(connection, table_name, schema)
+        name = self._name(table_name, schema)
+        rows = connection.exec_driver_sql(f"SHOW TBLPROPERTIES {name}")
+        return {"text": dict(tuple(row) for row in rows).get("comment")}
+
+    def _described(
+        self, connection: Connection, table_name: str, schema: str | None
+    ) -> Sequence[RowMapping]:
+        name = self._name(table_name, schema)
+        try:
+            return connection.exec_driver_sql(f"DESCRIBE {name}").mappings().all()
+        except exc.DBAPIError as error:
+            if isinstance(error.orig, icesql.TableNotFoundError):
+                raise exc.NoSuchTableError(table_name) from error
+            raise
+
+    def _name(self, table_name: str, schema: str | None) -> str:
+        quoted = self.identifier_preparer.quote(table_name)
+        schema = schema or self.default_schema_name
+        if schema is None:
+            return quoted
+        return f"{self.identifier_preparer.quote_schema(schema)}.{quoted}"
+
+    # Iceberg keeps none of these.
+
+    def get_pk_constraint(self, *_: Any, **kw: Any) -> Any:
+        """None."""
+        return {"constrained_columns": [], "name": None}
+
+    def get_foreign_keys(self, *_: Any, **kw: Any) -> Any:
+        """None."""
+        return []
+
+    def get_indexes(self, *_: Any, **kw: Any) -> Any:
+        """None."""
+        return []
+
+    def get_unique_constraints(self, *_: Any, **kw: Any) -> Any:
+        """None."""
+        return []
+
+    def get_check_constraints(self, *_: Any, **kw: Any) -> Any:
+        """None."""
+        return []
+
+    def get_temp_table_names(self, *_: Any, **kw: Any) -> Any:
+        """None that are seen by name."""
+        return []
+
+    def get_sequence_names(self, *_: Any, **kw: Any) -> Any:
+        """None."""
+        return []
+
+
+def _argument(name: str, value: str) -> Any:
+    """An argument of ``connect`` from its text. Raises ArgumentError."""
+    flag = _BOOLEANS.get(value.lower())
+    if name in _FLAGS:
+        if flag is None:
+            raise exc.ArgumentError(f"{name} in the URL is {value!r}; write true or false")
+        return flag
+    if name in _FLAG_OR_PLACES and flag is not None:
+        return flag
+    if name in _FLAG_OR_PLACES or name == "catalogs":
+        return value.split(",")
+    return value
+
+
+def _last(name: str, schema: str | None) -> str:
+    """The name of a table without its namespace."""
+    if schema is not None:
+        for length in (len(schema.split(".")), 1):
+            parts = name.split(".", length)
+            if len(parts) > length:
+                return parts[-1]
+    return name.rsplit(".", 1)[-1]

@@ -1,0 +1,57 @@
+"""Iceberg's types as SQLAlchemy's, from the text in which DESCRIBE writes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from sqlalchemy import types
+
+_SIMPLE: Final[Mapping[str, Callable[[], types.TypeEngine[Any]]]] = {
+    "boolean": types.BOOLEAN,
+    "int": types.INTEGER,
+    "long": types.BIGINT,
+    "float": types.REAL,
+    "double": types.DOUBLE,
+    "string": types.VARCHAR,
+    "uuid": types.UUID,
+    "binary": types.BLOB,
+    "date": types.DATE,
+    "time": types.TIME,
+    "timestamp": types.TIMESTAMP,
+    "timestamp_ns": types.TIMESTAMP,
+    "timestamptz": lambda: types.TIMESTAMP(timezone=True),
+    "timestamptz_ns": lambda: types.TIMESTAMP(timezone=True),
+}
+_DECIMAL: Final = re.compile(r"decimal\((\d+), ?(\d+)\)")
+
+
+class IcebergType(types.UserDefinedType[Any]):
+    """A type that SQLAlchemy has none for, such as a struct or a map; ``text`` is Iceberg's own."""
+
+    cache_ok = True
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def get_col_spec(self, **_: Any) -> str:
+        """The type as icesql writes it."""
+        return self.text
+
+
+def type_of(text: str) -> types.TypeEngine[Any]:
+    """The type of a column whose type DESCRIBE writes as ``text``."""
+    if (simple := _SIMPLE.get(text)) is not None:
+        return simple()
+    if (decimal := _DECIMAL.fullmatch(text)) is not None:
+        return types.DECIMAL(int(decimal[1]), int(decimal[2]))
+    if text.startswith("fixed["):
+        return types.BLOB()
+    if text.startswith("list<") and text.endswith(">"):
+        inner = type_of(text[5:-1])
+        # SQLAlchemy has one type for an array of any depth.
+        if isinstance(inner, types.ARRAY):
+            return types.ARRAY(inner.item_type, dimensions=(inner.dimensions or 1) + 1)
+        return types.ARRAY(inner, dimensions=1)
+    return IcebergType(text)

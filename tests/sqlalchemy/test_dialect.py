@@ -1,0 +1,258 @@
+"""SQLAlchemy reads Iceberg tables: URLs, reflection, statements, tables as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pandas
+import pytest
+from sqlalchemy import (
+    ARRAY,
+    Engine,
+    MetaData,
+    Table,
+    bindparam,
+    cast,
+    create_engine,
+    exc,
+    func,
+    inspect,
+    literal,
+    select,
+    text,
+    types,
+)
+from sqlalchemy.dialects import registry
+from sqlalchemy.engine import make_url
+
+import icesql
+from icesql.sqlalchemy.dialect import IcesqlDialect
+from icesql.sqlalchemy.time_travel import as_of, with_version
+from icesql.sqlalchemy.types import IcebergType, type_of
+
+# What the entry point of an installation does.
+registry.register("icesql", "icesql.sqlalchemy.dialect", "IcesqlDialect")
+
+
+@pytest.fixture
+def engine(warehouse: Path) -> Iterator[Engine]:
+    made = create_engine(f"icesql:///{warehouse}")
+    yield made
+    made.dispose()
+
+
+@pytest.fixture
+def orders(engine: Engine) -> Table:
+    return Table("orders", MetaData(), schema="shop", autoload_with=engine)
+
+
+@pytest.mark.parametrize(
+    ("url", "arguments"),
+    [
+        ("icesql:///folder", {"warehouse": "folder"}),
+        ("icesql:////srv/lake", {"warehouse": "/srv/lake"}),
+        ("icesql://prod", {"catalog": "prod"}),
+        ("icesql://prod/sales.eu", {"catalog": "prod"}),
+        (
+            "icesql://?uri=https://c.example/api&warehouse=w&token=a%26b",
+            {"uri": "https://c.example/api", "warehouse": "w", "properties": {"token": "a&b"}},
+        ),
+        (
+            "icesql:///w?read_only=true&locked=timezone,engine&files=false&service=no",
+            {
+                "warehouse": "w",
+                "read_only": True,
+                "locked": ["timezone", "engine"],
+                "files": False,
+                "service": False,
+            },
+        ),
+        ("icesql://", {}),
+    ],
+)
+def test_a_url_says_what_to_connect_to(url: str, arguments: dict[str, Any]) -> None:
+    assert IcesqlDialect().create_connect_args(make_url(url)) == ((), arguments)
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("icesql:///w?read_only=maybe", "write true or false"),
+        ("icesql:///w?warehouse=v", "a warehouse in its path and in its query"),
+        ("icesql:///w?token=1&token=2", "more than once"),
+    ],
+)
+def test_a_url_that_cannot_be_meant_is_refused(url: str, message: str) -> None:
+    with pytest.raises(exc.ArgumentError, match=message):
+        IcesqlDialect().create_connect_args(make_url(url))
+
+
+def test_a_namespace_of_the_url_is_the_current_one(warehouse: Path) -> None:
+    engine = create_engine(f"icesql:///{warehouse}?namespace=shop")
+    with engine.connect() as connection:
+        assert connection.dialect.default_schema_name == "shop"
+        assert connection.execute(text("SELECT count(*) FROM customers")).scalar() == 4
+    assert inspect(engine).has_table("customers")
+    engine.dispose()
+
+
+def test_schemas_tables_and_columns_are_reflected(engine: Engine) -> None:
+    inspector = inspect(engine)
+    assert inspector.get_schema_names() == ["shop"]
+    assert inspector.get_table_names("shop") == ["customers", "orders", "types"]
+    assert inspector.get_view_names("shop") == []
+    assert inspector.has_table("orders", schema="shop")
+    assert not inspector.has_table("nothing", schema="shop")
+    columns = {column["name"]: column for column in inspector.get_columns("orders", "shop")}
+    assert not columns["id"]["nullable"]
+    assert isinstance(columns["id"]["type"], types.BIGINT)
+    amount: Any = columns["amount"]["type"]
+    assert (amount.precision, amount.scale) == (10, 2)
+    ordered: Any = columns["ordered_at"]["type"]
+    assert ordered.timezone
+    assert inspector.get_pk_constraint("orders", "shop")["constrained_columns"] == []
+    assert inspector.get_foreign_keys("orders", "shop") == []
+    assert inspector.get_indexes("orders", "shop") == []
+    assert inspector.get_table_comment("orders", "shop") == {"text": None}
+    with pytest.raises(exc.NoSuchTableError):
+        inspector.get_columns("nothing", "shop")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("int", types.INTEGER),
+        ("fixed[16]", types.BLOB),
+        ("timestamptz_ns", types.TIMESTAMP),
+        ("struct<a: int>", IcebergType),
+        ("map<string, int>", IcebergType),
+        ("variant", IcebergType),
+    ],
+)
+def test_each_type_has_one(text: str, expected: type[Any]) -> None:
+    assert isinstance(type_of(text), expected)
+
+
+def test_lists_of_lists_are_one_array() -> None:
+    made = type_of("list<list<decimal(9, 2)>>")
+    assert isinstance(made, ARRAY)
+    assert made.dimensions == 2
+    assert isinstance(made.item_type, types.DECIMAL)
+
+
+def test_statements_run_with_parameters(engine: Engine, orders: Table) -> None:
+    query = (
+        select(orders.c.region, func.count().label("n"), func.sum(orders.c.amount))
+        .where(orders.c.id.in_([0, 2, 3]), orders.c.ordered_on == date(2026, 1, 1))
+        .group_by(orders.c.region)
+        .order_by(orders.c.region)
+    )
+    with engine.connect() as connection:
+        rows = connection.execute(query).all()
+    assert [tuple(row) for row in rows] == [("eu", 2, Decimal("3.00")), (None, 1, Decimal("2.00"))]
+
+
+def test_limits_and_offsets_of_every_kind(engine: Engine, orders: Table) -> None:
+    ordered = select(orders.c.id).order_by(orders.c.id)
+    with engine.connect() as connection:
+        ids = connection.scalars(ordered).all()
+        assert connection.scalars(ordered.limit(3)).all() == ids[:3]
+        assert connection.scalars(ordered.offset(55)).all() == ids[55:]
+        assert connection.scalars(ordered.limit(2).offset(3)).all() == ids[3:5]
+        assert connection.scalars(ordered.limit(0)).all() == []
+
+
+def test_what_is_spelled_otherwise_elsewhere(engine: Engine, orders: Table) -> None:
+    region, identity = orders.c.region, orders.c.id
+    with engine.connect() as connection:
+
+        def count(*conditions: Any) -> Any:
+            return connection.scalar(select(func.count()).select_from(orders).where(*conditions))
+
+        assert count(identity.in_([])) == 0
+        assert count(~identity.in_([])) == count()
+        assert count(region.ilike("EU")) == count(region == "eu")
+        assert count(region.regexp_match("^e")) == count(region == "eu")
+        assert count(~region.regexp_match("^E", flags="i")) == count(region == "us")
+        assert count(region.is_distinct_from(None)) == count(region.is_not(None))
+        assert count(identity % 2 == 1) + count(identity % 2 == 0) == count()
+        assert count(region.concat("x") == "eux") == count(region == "eu")
+        assert count(cast(identity, types.String) == "6") == 1
+        assert count(identity == bindparam("wanted", 6)) == 1
+
+
+def test_values_come_back_as_what_they_were(engine: Engine) -> None:
+    instant = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
+    with engine.connect() as connection:
+        row = connection.execute(
+            select(
+                literal(instant, types.TIMESTAMP(timezone=True)),
+                literal(Decimal("1.50")),
+                literal(True),
+                literal(b"\x00\xff"),
+                cast(literal("9"), types.Float),
+            )
+        ).one()
+    assert tuple(row) == (instant, Decimal("1.50"), True, b"\x00\xff", 9.0)
+
+
+def test_a_table_as_it_was(engine: Engine, orders: Table) -> None:
+    opening = with_version(orders, "opening", name="was")
+    now = select(func.count()).select_from(orders)
+    with engine.connect() as connection:
+        was = connection.scalar(select(func.count()).select_from(opening))
+        assert connection.scalar(now) > was > 0
+        added = (
+            select(orders.c.id)
+            .outerjoin(opening, orders.c.id == opening.c.id)
+            .where(opening.c.id.is_(None))
+        )
+        ids = set(connection.scalars(select(orders.c.id)))
+        ids_then = set(connection.scalars(select(opening.c.id)))
+        assert set(connection.scalars(added)) == ids - ids_then
+        snapshot, committed = connection.execute(
+            text("SELECT snapshot_id, committed_at FROM shop.orders.snapshots ORDER BY 2 LIMIT 1")
+        ).one()
+        for first in (with_version(orders, snapshot), as_of(orders, committed)):
+            assert connection.scalar(select(func.count()).select_from(first)) == was
+
+
+def test_versions_of_one_table_are_no_one_statement(engine: Engine, orders: Table) -> None:
+    with engine.connect() as connection:
+        counts = [
+            connection.scalar(select(func.count()).select_from(with_version(orders, version)))
+            for version in ("opening", "main", "opening")
+        ]
+    assert counts[0] == counts[2] < counts[1]
+
+
+def test_a_version_is_a_text_and_no_sql(engine: Engine, orders: Table) -> None:
+    with engine.connect() as connection, pytest.raises(exc.DBAPIError, match="not found in table"):
+        connection.execute(select(with_version(orders, "x' OR 'a' = 'a")))
+
+
+def test_errors_are_of_the_driver(engine: Engine) -> None:
+    with engine.connect() as connection, pytest.raises(exc.ProgrammingError) as raised:
+        connection.execute(text("SELECT nothing FROM shop.orders"))
+    assert isinstance(raised.value.orig, icesql.ColumnNotFoundError)
+
+
+def test_transactions_of_a_pool_are_harmless(engine: Engine, orders: Table) -> None:
+    for _ in range(3):
+        with engine.begin() as connection:
+            assert connection.scalar(select(func.max(orders.c.id))) is not None
+    with engine.connect() as connection:
+        connection.execute(select(orders.c.id).limit(1))
+        connection.rollback()
+
+
+@pytest.mark.filterwarnings("error")
+def test_pandas_reads_through_it(engine: Engine) -> None:
+    frame = pandas.read_sql("SELECT id, region FROM shop.orders ORDER BY id LIMIT 2", engine)
+    assert list(frame.columns) == ["id", "region"]
+    with engine.connect() as connection:
+        assert len(pandas.read_sql_table("customers", connection, schema="shop")) == 4
