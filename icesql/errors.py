@@ -10,7 +10,8 @@
         ├── NotSupportedError   UnsupportedSqlError · UnsupportedTableError
         ├── DataError           TypeMismatchError · CorruptFileError
         ├── OperationalError    CatalogError · StorageError · ScanLimitError · QueryCancelledError
-        │                       CommitConflictError · MissingExtraError
+        │                       CommitConflictError · CommitStateUnknownError
+        │                       MissingExtraError
         ├── IntegrityError
         └── InternalError
 
@@ -384,7 +385,11 @@ class QueryCancelledError(OperationalError):
 
 
 class CommitConflictError(OperationalError):
-    """Another writer committed first."""
+    """Another writer committed first; the table is as that writer left it."""
+
+
+class CommitStateUnknownError(OperationalError):
+    """A commit was sent and nobody knows whether it was applied; none of its files is deleted."""
 
 
 class MissingExtraError(OperationalError):

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from icesql.catalog.current_metadata import (
-    find_current_metadata,
-    hadoop_version,
-    is_metadata_name,
-)
+from icesql.catalog.current_metadata import find_current_metadata, is_metadata_name
 from icesql.catalog.identifiers import matching, not_found
 from icesql.catalog.table import Identifier, Table, table_from_metadata
-from icesql.errors import (
-    CatalogError,
-    CommitConflictError,
-    NotSupportedError,
-)
+from icesql.errors import CatalogError, NotSupportedError
 from icesql.storage.cache import BoundedCache
 from icesql.storage.open import Storage, storage_error
+from icesql.storage.reroot import is_local, local_spellings
 from icesql.storage.roots import Roots
+
+if TYPE_CHECKING:
+    from icesql.catalog.writes.change import Place, Swap, TableChange
 
 _DATABASE: Final = ".db"
 
@@ -89,50 +85,89 @@ class DirectoryCatalog:
             wanted, location, properties=self.properties, cache=self.cache, confine=self.confine
         )
 
-    def commit(self, identifier: Sequence[str], *, expected: str | None, new: str) -> str:
-        """As ``Catalog.commit``, for the Hadoop layout: ``new`` becomes v<N+1>.metadata.json.
+    # ------------------------------------------------------------------ changes
 
-        ``new`` is a complete metadata file under another name in the table's metadata folder; it
-        is renamed, which fails if another writer has taken the version. NotSupportedError for a
-        table whose metadata files a catalog named: only that catalog may commit to it.
+    def swap(
+        self, identifier: Sequence[str], base_location: str | None, change: TableChange
+    ) -> Swap:
+        """As ``Catalog.swap``, for the Hadoop layout: the next version is v<N+1>.metadata.json.
+
+        NotSupportedError for a table whose metadata files a catalog named: only that catalog may
+        commit to it; and where the file system has no hard links.
         """
-        folder = os.path.dirname(os.path.abspath(new))
-        if os.path.basename(folder) != "metadata":
-            raise CatalogError(f"{new} is not in the metadata folder of {'.'.join(identifier)}")
-        current = find_current_metadata(folder, Storage()) if expected is not None else None
-        if expected is not None and current != expected:
-            raise CommitConflictError(
-                f"the table {'.'.join(identifier)} is no longer at {expected}; "
-                "load it again and retry"
-            )
-        version = hadoop_version(os.path.basename(expected)) if expected is not None else 0
-        if version is None:
-            raise NotSupportedError(
-                f"not supported: commits to {'.'.join(identifier)} through a warehouse folder; "
-                "its files are named by another catalog, commit through that one"
-            )
-        gzip = ".gz" if new.endswith((".gz.metadata.json", ".metadata.json.gz")) else ""
-        # Both spellings of a version count as taken.
-        final = os.path.join(folder, f"v{version + 1}{gzip}.metadata.json")
-        for other in ("", ".gz"):
-            if os.path.exists(os.path.join(folder, f"v{version + 1}{other}.metadata.json")):
-                raise CommitConflictError(f"{final} was committed meanwhile")
-        try:
-            os.link(new, final)  # unlike rename, this never replaces
-            os.unlink(new)
-        except FileExistsError as error:
-            raise CommitConflictError(f"{final} was committed meanwhile") from error
-        except OSError as error:
-            raise storage_error(final, error) from error
-        _write_hint(folder, version + 1)
-        return final
+        from icesql.catalog.writes import directory
 
-    def drop(self, identifier: Sequence[str]) -> None:
-        """NotSupportedError: here the table is its files, and icesql deletes no data."""
+        folder = self._resolve(tuple(identifier)) or self._folder_of(identifier)
+        return directory.swap(identifier, folder, base_location, change)
+
+    def place_new(self, identifier: Sequence[str], change: TableChange) -> Place:
+        """As ``Catalog.place_new``: always the folder that its name says."""
+        from icesql.catalog.writes.change import Place
+        from icesql.catalog.writes.new_places import asked_location, check_empty
+
+        folder, name = self._folder_of(identifier), ".".join(identifier)
+        asked = asked_location(change)
+        if asked is not None and _real(asked) != _real(folder):
+            raise NotSupportedError(
+                f"not supported: another LOCATION than {folder} for {name}; a table of a warehouse "
+                "folder is found by its folder"
+            )
+        storage = Storage(self.properties, cache=self.cache)
+        check_empty(folder, storage, name)
+        return Place(folder, storage)
+
+    def drop(self, identifier: Sequence[str], *, purge: bool = False) -> None:
+        """As ``Catalog.drop``; NotSupportedError without ``purge``: the table is its files."""
+        from icesql.catalog.writes.directory import remove_table
+
+        name = ".".join(identifier)
+        if not purge:
+            raise NotSupportedError(
+                f"not supported: dropping {name} from a warehouse folder would delete "
+                "its files; say so with PURGE, or remove the folder yourself"
+            )
+        folder = self._resolve(tuple(identifier))
+        if folder is None or not _is_table(folder):
+            raise not_found(tuple(identifier), self.tables(), f"warehouse {self.folder}")
+        remove_table(folder)
+
+    def rename(self, identifier: Sequence[str], new: Sequence[str]) -> None:
+        """NotSupportedError: the name of such a table is where its files lie."""
         raise NotSupportedError(
-            f"not supported: dropping {'.'.join(identifier)} from a warehouse folder would delete "
-            "its files; remove the folder yourself"
+            f"not supported: renaming {'.'.join(identifier)} in a warehouse folder, where the "
+            "name of a table is its folder, which its metadata records"
         )
+
+    def create_namespace(self, namespace: Sequence[str]) -> None:
+        """As ``Catalog.create_namespace``: a folder."""
+        from icesql.catalog.writes import directory
+
+        directory.create_namespace(self._folder_of(namespace), tuple(namespace))
+
+    def drop_namespace(self, namespace: Sequence[str]) -> None:
+        """As ``Catalog.drop_namespace``."""
+        from icesql.catalog.writes import directory
+
+        folder = self._resolve(tuple(namespace)) if namespace else None
+        if folder is None or _is_table(folder):
+            raise CatalogError(f"namespace {'.'.join(namespace)} not found")
+        directory.drop_namespace(folder, tuple(namespace))
+
+    def _folder_of(self, identifier: Sequence[str]) -> str:
+        """Where a table or namespace of that name belongs, be it there or not."""
+        from icesql.catalog.writes.directory import check_parts
+
+        check_parts(identifier)
+        folder = os.path.abspath(self.folder)
+        for part in identifier[:-1]:
+            found = os.path.join(folder, part)
+            with_suffix = found + _DATABASE
+            folder = (
+                found if os.path.isdir(found) or not os.path.isdir(with_suffix) else with_suffix
+            )
+            if _is_table(folder):
+                raise CatalogError(f"{part} is a table; there are no tables in it")
+        return os.path.join(folder, identifier[-1])
 
     def close(self) -> None:
         """Nothing stays open."""
@@ -204,12 +239,5 @@ def _is_table(folder: str) -> bool:
         raise storage_error(os.path.join(folder, "metadata"), error) from error
 
 
-def _write_hint(folder: str, version: int) -> None:
-    """Best effort, as in Java: readers probe upwards from a hint that lags."""
-    temporary = os.path.join(folder, f"{os.urandom(8).hex()}-version-hint.temp")
-    try:
-        with open(temporary, "w", encoding="ascii") as file:
-            file.write(str(version))
-        os.replace(temporary, os.path.join(folder, "version-hint.text"))
-    except OSError:
-        return
+def _real(location: str) -> str:
+    return os.path.realpath(local_spellings(location)[0]) if is_local(location) else location

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog as ForeignCatalog
     from pyiceberg.table import Table as ForeignTable
 
+    from icesql.catalog.writes.change import Place, Swap, TableChange
+
 _NO_SUCH_TABLE: Final = ("NoSuchTableError", "NoSuchNamespaceError", "NoSuchIdentifierError")
 
 
@@ -202,11 +204,29 @@ class PyIcebergCatalog:
                 table = self._foreign.load_table(found)
         return self._table(wanted, table)
 
-    def commit(self, identifier: Sequence[str], *, expected: str | None, new: str) -> str:
-        """NotSupportedError: such catalogs take updates and requirements, not metadata files."""
+    def swap(
+        self, identifier: Sequence[str], base_location: str | None, change: TableChange
+    ) -> Swap:
+        """NotSupportedError: icesql only reads the tables of such catalogs."""
         raise NotSupportedError(f"not supported: commits to {'.'.join(identifier)} in {self.name}")
 
-    def drop(self, identifier: Sequence[str]) -> None:
+    def place_new(self, identifier: Sequence[str], change: TableChange) -> Place:
+        """NotSupportedError: icesql only reads the tables of such catalogs."""
+        raise NotSupportedError(f"not supported: new tables in catalog {self.name}")
+
+    def rename(self, identifier: Sequence[str], new: Sequence[str]) -> None:
+        """NotSupportedError: icesql only reads the tables of such catalogs."""
+        raise NotSupportedError(f"not supported: renaming tables of catalog {self.name}")
+
+    def create_namespace(self, namespace: Sequence[str]) -> None:
+        """NotSupportedError: icesql only reads the tables of such catalogs."""
+        raise NotSupportedError(f"not supported: new namespaces in catalog {self.name}")
+
+    def drop_namespace(self, namespace: Sequence[str]) -> None:
+        """NotSupportedError: icesql only reads the tables of such catalogs."""
+        raise NotSupportedError(f"not supported: dropping namespaces of catalog {self.name}")
+
+    def drop(self, identifier: Sequence[str], *, purge: bool = False) -> None:
         """As ``Catalog.drop``."""
         try:
             with self._calling():

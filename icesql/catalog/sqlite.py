@@ -7,21 +7,24 @@ import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
 
 from icesql.catalog.identifiers import matching, not_found
 from icesql.catalog.table import Identifier, Table, table_from_metadata
 from icesql.errors import (
     CatalogError,
-    CommitConflictError,
     StorageError,
     UnsupportedTableError,
 )
 from icesql.storage.cache import BoundedCache
-from icesql.storage.open import storage_error
+from icesql.storage.open import Storage, storage_error
 from icesql.storage.reroot import Reroot, components, is_local, local_spellings, split_path
 from icesql.storage.roots import Roots
+
+if TYPE_CHECKING:
+    from icesql.catalog.writes.change import Place, Swap, TableChange
+    from icesql.catalog.writes.sqlite import JdbcCatalog
 
 _HEADER: Final = b"SQLite format 3\0"
 _SUFFIXES: Final = (".db", ".sqlite", ".sqlite3")
@@ -75,8 +78,8 @@ def _holds_catalog(path: str) -> bool:
 class SqliteCatalog:
     """One catalog of a SQLite file that PyIceberg, Java or icesql wrote.
 
-    The file is opened for each call and read-only but for ``commit`` and ``drop``, so it may be
-    written by others meanwhile. A file with several catalogs needs ``name``. A metadata file that
+    The file is opened for each call, and read-only but for changes, so it may be written by
+    others meanwhile. A file with several catalogs needs ``name``. A metadata file that
     is not where the catalog says, because both were moved, is looked for around the file.
     Names match exactly, else case-insensitively if the match is unique.
     Source: JdbcUtil in Iceberg's Java sources, schema versions V0 and V1.
@@ -160,51 +163,73 @@ class SqliteCatalog:
             confine=self.confine,
         )
 
-    def commit(self, identifier: Sequence[str], *, expected: str | None, new: str) -> str:
-        """As ``Catalog.commit``: one UPDATE that names the expected location."""
-        *above, table = identifier
-        place = (self._catalog, ".".join(above), table)
-        with _opened(self.file, write=True) as database:
-            if expected is None:
-                kind = (", iceberg_type", ", 'TABLE'") if self._typed else ("", "")
-                try:
-                    database.execute(
-                        "INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, "
-                        f"metadata_location, previous_metadata_location{kind[0]}) "
-                        f"VALUES (?, ?, ?, ?, NULL{kind[1]})",
-                        (*place, new),
-                    )
-                except sqlite3.IntegrityError as error:
-                    raise CommitConflictError(
-                        f"the table {'.'.join(identifier)} was created meanwhile"
-                    ) from error
-            else:
-                changed = database.execute(
-                    "UPDATE iceberg_tables SET metadata_location = ?, "
-                    "previous_metadata_location = ? WHERE catalog_name = ? AND "
-                    "table_namespace = ? AND table_name = ? AND metadata_location = ?",
-                    (new, expected, *place, expected),
-                ).rowcount
-                if changed != 1:
-                    raise CommitConflictError(
-                        f"the table {'.'.join(identifier)} is no longer at {expected}; "
-                        "load it again and retry"
-                    )
-            database.commit()
-        return new
+    # ------------------------------------------------------------------ changes
 
-    def drop(self, identifier: Sequence[str]) -> None:
+    def swap(
+        self, identifier: Sequence[str], base_location: str | None, change: TableChange
+    ) -> Swap:
+        """As ``Catalog.swap``: one UPDATE in a transaction that has no other writer."""
+        return self._jdbc().swap(identifier, base_location, change)
+
+    def place_new(self, identifier: Sequence[str], change: TableChange) -> Place:
+        """As ``Catalog.place_new``: below its namespace's location, the warehouse, or the file."""
+        from icesql.catalog.writes.change import Place
+        from icesql.catalog.writes.new_places import asked_location, check_empty, default_location
+
+        wanted, name = tuple(identifier), ".".join(identifier)
+        with _opened(self.file) as database:
+            if self._row(database, wanted) is not None:
+                raise CatalogError(f"there is a table or view {name} already")
+        if wanted[:-1] and wanted[:-1] not in self.namespaces():
+            raise CatalogError(
+                f"namespace {'.'.join(wanted[:-1])} not found in catalog {self.name}; "
+                "make it with CREATE SCHEMA"
+            )
+        location = asked_location(change)
+        if location is None:
+            given = (
+                self._jdbc().namespace_property(wanted[:-1], "location")
+                if self._has_namespaces and wanted[:-1]
+                else None
+            )
+            folder = os.path.dirname(os.path.abspath(self.file))
+            warehouse = self.properties.get("warehouse") or folder
+            location = (
+                default_location(given, wanted[-1:])
+                if given
+                else default_location(warehouse, wanted)
+            )
+        storage = Storage(self.properties, cache=self.cache)
+        check_empty(location, storage, name)
+        return Place(location, storage)
+
+    def drop(self, identifier: Sequence[str], *, purge: bool = False) -> None:
         """As ``Catalog.drop``."""
-        *above, table = identifier
-        with _opened(self.file, write=True) as database:
-            gone = database.execute(
-                "DELETE FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ? "
-                f"AND table_name = ? {self._only_tables()}",
-                (self._catalog, ".".join(above), table),
-            ).rowcount
-            if gone != 1:
-                raise not_found(identifier, self._tables(database), f"catalog {self.name}")
-            database.commit()
+        if tuple(identifier) not in self.tables():
+            raise not_found(tuple(identifier), self.tables(), f"catalog {self.name}")
+        self._jdbc().drop(identifier)
+
+    def rename(self, identifier: Sequence[str], new: Sequence[str]) -> None:
+        """As ``Catalog.rename``."""
+        if tuple(identifier) not in self.tables():
+            raise not_found(tuple(identifier), self.tables(), f"catalog {self.name}")
+        self._jdbc().rename(identifier, new)
+
+    def create_namespace(self, namespace: Sequence[str]) -> None:
+        """As ``Catalog.create_namespace``: a row."""
+        self._jdbc().create_namespace(tuple(namespace))
+        self._has_namespaces = True
+
+    def drop_namespace(self, namespace: Sequence[str]) -> None:
+        """As ``Catalog.drop_namespace``."""
+        if tuple(namespace) not in self.namespaces():
+            raise CatalogError(f"namespace {'.'.join(namespace)} not found")
+        self._jdbc().drop_namespace(tuple(namespace))
+
+    def _jdbc(self) -> JdbcCatalog:
+        from icesql.catalog.writes.sqlite import JdbcCatalog
+
+        return JdbcCatalog(self.file, self._catalog, self._typed, self._find)
 
     def close(self) -> None:
         """Nothing stays open."""
@@ -276,8 +301,8 @@ class SqliteCatalog:
 
 
 @contextmanager
-def _opened(file: str, *, write: bool = False) -> Iterator[sqlite3.Connection]:
-    uri = f"file:{quote(file)}?mode={'rw' if write else 'ro'}"
+def _opened(file: str) -> Iterator[sqlite3.Connection]:
+    uri = f"file:{quote(file)}?mode=ro"
     try:
         with closing(sqlite3.connect(uri, uri=True, timeout=10)) as database:
             yield database

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
@@ -15,6 +15,9 @@ from icesql.storage.cache import BoundedCache
 from icesql.storage.open import Storage
 from icesql.storage.reroot import Reroot, denied, is_local
 from icesql.storage.roots import Roots
+
+if TYPE_CHECKING:
+    from icesql.catalog.writes.change import Place, Swap, TableChange
 
 Identifier = tuple[str, ...]
 
@@ -74,7 +77,7 @@ class Table(Struct, frozen=True):
 
 
 class Catalog(Protocol):
-    """Five verbs on named tables; every failure is a CatalogError unless said otherwise.
+    """Named tables; every failure is a CatalogError unless said otherwise.
 
     Nothing is remembered between calls: ``load`` sees what is committed at that moment.
     """
@@ -96,15 +99,45 @@ class Catalog(Protocol):
     def load(self, identifier: Sequence[str]) -> Table:
         """The current table; TableNotFoundError with the nearest names when there is none."""
 
-    def commit(self, identifier: Sequence[str], *, expected: str | None, new: str) -> str:
-        """Make metadata file ``new`` current if ``expected`` still is; the location that became so.
+    def swap(
+        self, identifier: Sequence[str], base_location: str | None, change: TableChange
+    ) -> Swap:
+        """Apply ``change`` if the table's metadata still is ``base_location``, in one step.
 
-        ``expected`` None creates the table. CommitConflictError when another writer was first,
-        NotSupportedError where the kind of catalog has no such step.
+        ``base_location`` is ``Table.metadata_location`` of what the change was made from; None
+        creates the table, and is a Conflict where there is one. Every failure before anything was
+        sent, or that refuses the change for good, is an error.
+
+        Raises CatalogError, StorageError, NotSupportedError where tables of this kind of catalog
+        are only read.
         """
 
-    def drop(self, identifier: Sequence[str]) -> None:
-        """Take the table out of the catalog; its files stay."""
+    def place_new(self, identifier: Sequence[str], change: TableChange) -> Place:
+        """Where the files of a table go that ``change`` will create.
+
+        The change says the location if the user does. Raises CatalogError where the namespace is
+        missing, the table exists, or files of others are there.
+        """
+
+    def drop(self, identifier: Sequence[str], *, purge: bool = False) -> None:
+        """Take the table out of the catalog; its files stay.
+
+        With ``purge`` a catalog that deletes files itself does so; others leave them to the
+        caller. Raises TableNotFoundError.
+        """
+
+    def rename(self, identifier: Sequence[str], new: Sequence[str]) -> None:
+        """Give a table another name, in another namespace if need be.
+
+        Raises TableNotFoundError, CatalogError where a table of the new name exists,
+        NotSupportedError.
+        """
+
+    def create_namespace(self, namespace: Sequence[str]) -> None:
+        """Make a namespace. Raises CatalogError where it exists."""
+
+    def drop_namespace(self, namespace: Sequence[str]) -> None:
+        """Remove an empty namespace. Raises CatalogError where it is missing or not empty."""
 
     def close(self) -> None:
         """Let go of connections; the catalog is not used afterwards."""

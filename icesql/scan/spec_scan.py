@@ -24,7 +24,7 @@ class SpecScan:
         self, spec: PartitionSpec, row_filter: Predicate, schema: Schema, metadata: TableMetadata
     ) -> None:
         self.spec = spec
-        self.partition_schema = _source_schema(spec, schema, metadata)
+        self.partition_schema = source_schema(spec, schema, metadata)
         self.types = partition_types(spec, self.partition_schema)
         self.types_by_id: Mapping[int, IcebergType] = {
             each.field_id: value_type
@@ -42,7 +42,7 @@ def _projected(row_filter: Predicate, spec: PartitionSpec, schema: Schema) -> Pr
     return inclusive(row_filter, spec, schema)
 
 
-def _source_schema(spec: PartitionSpec, schema: Schema, metadata: TableMetadata) -> Schema:
+def source_schema(spec: PartitionSpec, schema: Schema, metadata: TableMetadata) -> Schema:
     """The source fields of a spec, flat: those of the scan's schema before any other's."""
     sources: dict[int, NestedField] = {}
     older = (metadata.schemas[schema_id] for schema_id in sorted(metadata.schemas, reverse=True))

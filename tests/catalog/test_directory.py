@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from icesql.catalog.directory import DirectoryCatalog
-from icesql.errors import CommitConflictError, NotSupportedError, TableNotFoundError
+from icesql.errors import NotSupportedError, TableNotFoundError
 
 
 @pytest.fixture
@@ -104,51 +103,6 @@ def test_a_load_sees_the_commit_that_was_made_meanwhile(
 def test_folders_that_link_in_a_circle_are_walked_once(catalog: DirectoryCatalog) -> None:
     os.symlink(catalog.folder, f"{catalog.folder}/sales/back", target_is_directory=True)
     assert len(catalog.tables()) == 6
-
-
-def test_a_commit_becomes_the_next_version(catalog: DirectoryCatalog, tables: ModuleType) -> None:
-    before = catalog.load(("top",)).metadata_location
-    new = tables.write(Path(catalog.folder) / "top/metadata/temporary.metadata.json")
-    made = catalog.commit(("top",), expected=before, new=new)
-    assert made == f"{catalog.folder}/top/metadata/v2.metadata.json"
-    assert catalog.load(("top",)).metadata_location == made
-    assert not os.path.exists(new)
-    assert (Path(catalog.folder) / "top/metadata/version-hint.text").read_text() == "2"
-
-
-def test_the_second_of_two_commits_loses_and_changes_nothing(
-    catalog: DirectoryCatalog, tables: ModuleType
-) -> None:
-    folder = Path(catalog.folder) / "top/metadata"
-    before = catalog.load(("top",)).metadata_location
-    ours = tables.write(folder / "ours.metadata.json", **{"last-updated-ms": 1})
-    theirs = tables.write(folder / "theirs.metadata.json", **{"last-updated-ms": 2})
-    won = catalog.commit(("top",), expected=before, new=theirs)
-    with pytest.raises(CommitConflictError):
-        catalog.commit(("top",), expected=before, new=ours)
-    assert catalog.load(("top",)).metadata.last_updated_ms == 2
-    assert catalog.load(("top",)).metadata_location == won
-
-
-def test_a_table_is_created_once(catalog: DirectoryCatalog, tables: ModuleType) -> None:
-    folder = Path(catalog.folder) / "sales/new/metadata"
-    new = tables.write(folder / "a.metadata.json")
-    assert catalog.commit(("sales", "new"), expected=None, new=new).endswith("/v1.metadata.json")
-    with pytest.raises(CommitConflictError):
-        catalog.commit(
-            ("sales", "new"), expected=None, new=tables.write(folder / "b.metadata.json")
-        )
-
-
-def test_files_of_another_catalog_are_not_committed_to(
-    catalog: DirectoryCatalog, tables: ModuleType
-) -> None:
-    folder = Path(catalog.folder) / "foreign/metadata"
-    before = tables.write(folder / "00000-0a0a0a0a-0000-4000-8000-000000000001.metadata.json")
-    new = tables.write(Path(catalog.folder) / "elsewhere/metadata/new.metadata.json")
-    shutil.move(new, folder / "new.tmp")
-    with pytest.raises(NotSupportedError, match="another catalog"):
-        catalog.commit(("foreign",), expected=before, new=str(folder / "new.tmp"))
 
 
 def test_dropping_is_refused_because_the_files_are_the_table(catalog: DirectoryCatalog) -> None:

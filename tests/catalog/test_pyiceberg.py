@@ -11,7 +11,9 @@ import pytest
 from icesql.catalog.open import open_catalog
 from icesql.catalog.pyiceberg import PyIcebergCatalog
 from icesql.catalog.sqlite import SqliteCatalog
+from icesql.catalog.writes.change import TableChange
 from icesql.errors import CatalogError, NotSupportedError, StorageError, TableNotFoundError
+from icesql.storage.open import Storage
 
 
 @pytest.fixture
@@ -116,8 +118,9 @@ def test_unknown_tables_bring_the_nearest_names(foreign: PyIcebergCatalog) -> No
 
 
 def test_commits_are_refused(foreign: PyIcebergCatalog) -> None:
+    change = TableChange((), (), Storage(), 0)
     with pytest.raises(NotSupportedError, match="commits"):
-        foreign.commit(("shop", "orders"), expected="a", new="b")
+        foreign.swap(("shop", "orders"), "a", change)
 
 
 def test_metadata_that_only_the_catalog_may_read_is_taken_from_its_answer(

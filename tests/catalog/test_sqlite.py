@@ -14,7 +14,6 @@ import pytest
 from icesql.catalog.sqlite import SqliteCatalog, catalog_files, sqlite_file
 from icesql.errors import (
     CatalogError,
-    CommitConflictError,
     StorageError,
     TableNotFoundError,
     UnsupportedTableError,
@@ -147,36 +146,6 @@ def test_metadata_of_another_table_never_stands_in(tmp_path: Path, tables: Modul
     )
     with pytest.raises(StorageError, match="/gone/n/t/metadata"):
         catalog.load(("n", "t"))
-
-
-def test_a_commit_needs_the_location_it_was_made_from(
-    own: SqliteCatalog, tables: ModuleType
-) -> None:
-    from pyiceberg.catalog.sql import SqlCatalog
-
-    theirs = SqlCatalog("shop", uri=f"sqlite:///{own.file}")
-    before = theirs.load_table("shop.orders").metadata_location
-    new = tables.write(Path(own.file).parent / "o/metadata/00009-x.metadata.json")
-    assert own.commit(("shop", "orders"), expected=before, new=new) == new
-    assert own.load(("shop", "orders")).metadata_location == new
-    assert theirs.load_table("shop.orders").metadata_location == new
-    with pytest.raises(CommitConflictError, match="no longer at"):
-        own.commit(("shop", "orders"), expected=before, new="/other")
-    assert own.load(("shop", "orders")).metadata_location == new
-    theirs.close()
-
-
-def test_a_table_is_created_once_and_dropped_once(own: SqliteCatalog, tables: ModuleType) -> None:
-    location = tables.write(Path(own.file).parent / "n/metadata/v1.metadata.json")
-    own.commit(("shop", "fresh"), expected=None, new=location)
-    assert own.load(("shop", "fresh")).metadata_location == location
-    with pytest.raises(CommitConflictError, match="created meanwhile"):
-        own.commit(("shop", "fresh"), expected=None, new=location)
-    own.drop(("shop", "fresh"))
-    assert ("shop", "fresh") not in own.tables()
-    with pytest.raises(TableNotFoundError):
-        own.drop(("shop", "fresh"))
-    assert Path(location).is_file()
 
 
 def test_reading_does_not_write_the_file(own: SqliteCatalog) -> None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 import msgspec
@@ -44,6 +44,9 @@ from icesql.errors import (
 from icesql.storage.cache import BoundedCache
 from icesql.storage.credentials import redact
 from icesql.storage.roots import Roots
+
+if TYPE_CHECKING:
+    from icesql.catalog.writes.change import Place, Swap, TableChange
 
 _SEPARATOR: Final = "\x1f"
 _DELEGATION: Final = "X-Iceberg-Access-Delegation"
@@ -303,16 +306,36 @@ class RestCatalog:
     def _path_of(self, identifier: Identifier) -> tuple[str, ...]:
         return self._path("namespaces", self._joined(identifier[:-1]), "tables", identifier[-1])
 
-    def commit(self, identifier: Sequence[str], *, expected: str | None, new: str) -> str:
-        """NotSupportedError: such catalogs take updates and requirements, not metadata files."""
+    def swap(
+        self, identifier: Sequence[str], base_location: str | None, change: TableChange
+    ) -> Swap:
+        """NotSupportedError: icesql only reads the tables of such catalogs."""
         raise NotSupportedError(f"not supported: commits to {'.'.join(identifier)} in {self.name}")
 
-    def drop(self, identifier: Sequence[str]) -> None:
+    def place_new(self, identifier: Sequence[str], change: TableChange) -> Place:
+        """NotSupportedError: icesql only reads the tables of such catalogs."""
+        raise NotSupportedError(f"not supported: new tables in catalog {self.name}")
+
+    def rename(self, identifier: Sequence[str], new: Sequence[str]) -> None:
+        """NotSupportedError: icesql only reads the tables of such catalogs."""
+        raise NotSupportedError(f"not supported: renaming tables of catalog {self.name}")
+
+    def create_namespace(self, namespace: Sequence[str]) -> None:
+        """NotSupportedError: icesql only reads the tables of such catalogs."""
+        raise NotSupportedError(f"not supported: new namespaces in catalog {self.name}")
+
+    def drop_namespace(self, namespace: Sequence[str]) -> None:
+        """NotSupportedError: icesql only reads the tables of such catalogs."""
+        raise NotSupportedError(f"not supported: dropping namespaces of catalog {self.name}")
+
+    def drop(self, identifier: Sequence[str], *, purge: bool = False) -> None:
         """As ``Catalog.drop``."""
         wanted = tuple(identifier)
         path = self._path_of(wanted)
         try:
-            self._client.request("DELETE", *path, query={"purgeRequested": "false"})
+            self._client.request(
+                "DELETE", *path, query={"purgeRequested": "true" if purge else "false"}
+            )
         except Refusal as error:
             if error.status == 404:
                 raise TableNotFoundError(".".join(wanted)) from error

@@ -199,12 +199,20 @@ def parse_metadata(data: bytes, path: str) -> TableMetadata:
     table metadata, UnsupportedTableError for versions and types that icesql does not read.
     """
     try:
-        return _parse(as_object(load_json(_plain(data, path)), "metadata"), path)
+        return _parse(metadata_document(data, path), path)
+    except Malformed as error:
+        raise CorruptFileError(path, str(error)) from error
+    except UnsupportedTableError as error:
+        raise UnsupportedTableError(error.feature, path=path) from error
+
+
+def metadata_document(data: bytes, path: str) -> dict[str, Any]:
+    """The JSON of a metadata file as it is, unzipped if need be. Raises CorruptFileError."""
+    try:
+        return as_object(load_json(_plain(data, path)), "metadata")
     except Malformed as error:
         offset = getattr(error, "offset", None)
         raise CorruptFileError(path, str(error), offset=offset) from error
-    except UnsupportedTableError as error:
-        raise UnsupportedTableError(error.feature, path=path) from error
 
 
 def _plain(data: bytes, path: str) -> bytes:

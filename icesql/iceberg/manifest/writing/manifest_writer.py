@@ -22,7 +22,7 @@ from icesql.iceberg.manifest.writing.container import avro_bytes
 from icesql.iceberg.manifest.writing.entry import ManifestEntry
 from icesql.iceberg.manifest.writing.field_summaries import field_summaries
 from icesql.iceberg.metadata.json_writer import schema_json, spec_fields_json
-from icesql.iceberg.partitioning import PartitionSpec, partition_types
+from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.schema import Schema
 
 # A number that the commit gives to a manifest when it knows it.
@@ -34,12 +34,14 @@ _BLOCK_SIZE: Final = 64 << 20
 class ManifestForm(Struct, frozen=True):
     """What all manifests of one spec and content in a commit have in common.
 
-    ``schema`` has the source columns of ``spec``; ``codec`` is Avro's name for the compression.
+    ``schema`` is the table's, ``types`` has the type of each partition field of ``spec``, whose
+    column may be gone from it; ``codec`` is Avro's name for the compression.
     """
 
     format_version: int
     spec: PartitionSpec
     schema: Schema
+    types: tuple[t.IcebergType, ...]
     content: ManifestContent = ManifestContent.DATA
     codec: str = "deflate"
 
@@ -52,7 +54,7 @@ def write_manifest(
     Its sequence numbers are UNASSIGNED; the lowest is, too, unless a live entry says its own.
     """
     version, spec = form.format_version, form.spec
-    types = partition_types(spec, form.schema)
+    types = form.types
     fields = entry_schema(version, spec, types)
     names = [each["name"] for each in _partition_fields(fields)]
     convert = [_stored(type) for type in types]

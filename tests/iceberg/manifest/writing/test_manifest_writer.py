@@ -62,7 +62,7 @@ def data_file(number=1, partition=(1,), spec_id=0, **others):
 
 
 def form(version=2, spec=BUCKET, content=ManifestContent.DATA):
-    return ManifestForm(version, spec, SCHEMA, content)
+    return ManifestForm(version, spec, SCHEMA, partition_types(spec, SCHEMA), content)
 
 
 def read(data, manifest, spec=BUCKET):

@@ -1,0 +1,49 @@
+"""Locations of new tables, where nothing of another table lies."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from icesql.catalog.writes.change import TableChange
+from icesql.errors import CatalogError, StorageError
+from icesql.iceberg.metadata.changes.updates import SetLocation
+from icesql.storage.open import Storage
+from icesql.storage.reroot import is_local, local_spellings
+
+
+def asked_location(change: TableChange) -> str | None:
+    """The location that a change sets, None where it leaves that to the catalog."""
+    found = [each.location for each in change.updates if isinstance(each, SetLocation)]
+    return found[-1].rstrip("/") or found[-1] if found else None
+
+
+def default_location(warehouse: str, identifier: Sequence[str]) -> str:
+    """``<warehouse>/<namespace…>/<table>``. Raises CatalogError for a name that leads elsewhere."""
+    for part in identifier:
+        if part in ("", ".", "..") or "/" in part or "\0" in part:
+            raise CatalogError(f'"{part}" cannot be part of a path; name a LOCATION for the table')
+    return "/".join((warehouse.rstrip("/"), *identifier))
+
+
+def check_empty(location: str, storage: Storage, name: str) -> None:
+    """Raise CatalogError where files lie at a location: two tables in one folder destroy another.
+
+    Removing the orphans of one would remove the files of the other.
+    """
+    if is_local(location):
+        folder = local_spellings(location)[0]
+        try:
+            taken = os.path.lexists(folder) and (not os.path.isdir(folder) or os.listdir(folder))
+        except OSError:
+            taken = False
+    else:
+        try:
+            taken = storage.list_folder(f"{location}/metadata")
+        except StorageError:
+            taken = False
+    if taken:
+        raise CatalogError(
+            f"cannot create {name}: there are files at {location} already; "
+            "name another LOCATION, or remove them"
+        )

@@ -1,0 +1,260 @@
+"""Commits to the JDBC catalog in a SQLite file: one UPDATE that names what it replaces.
+
+Source: Iceberg Java ``JdbcTableOperations`` and ``JdbcUtil``, schema versions V0 and V1.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from typing import Final
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from icesql.catalog.table import Identifier
+from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown
+from icesql.errors import CatalogError, TableNotFoundError
+from icesql.iceberg.metadata.file_names import is_gzipped, metadata_folder, next_metadata_name
+from icesql.storage.new_file import remove_file
+
+# How long a writer waits for another one to be done, in seconds.
+_BUSY_SECONDS: Final = 10.0
+_ONLY_TABLES: Final = "AND (iceberg_type = 'TABLE' OR iceberg_type IS NULL)"
+
+
+class JdbcCatalog(Struct, frozen=True):
+    """A catalog of a SQLite file; ``typed`` is schema V1, which tells tables from views.
+
+    ``find`` gives where the metadata file that a row names lies now.
+    """
+
+    file: str
+    name: str
+    typed: bool
+    find: Callable[[str], str]
+
+    @property
+    def only_tables(self) -> str:
+        """The condition by which rows of views are left out."""
+        return _ONLY_TABLES if self.typed else ""
+
+    # ------------------------------------------------------------------ tables
+
+    def swap(
+        self, identifier: Sequence[str], base_location: str | None, change: TableChange
+    ) -> Swap:
+        """As ``Catalog.swap``."""
+        document = change.document(base_location)
+        properties = document["properties"]
+        gzipped = is_gzipped(properties)
+        name = next_metadata_name(base_location, str(uuid.uuid4()), gzipped=gzipped)
+        location = f"{metadata_folder(document['location'], properties)}/{name}"
+        change.write(document, location, gzipped=gzipped)
+        try:
+            found = self._set_location(identifier, base_location, location)
+        except BaseException:
+            remove_file(change.storage, location)
+            raise
+        if isinstance(found, Conflict):
+            remove_file(change.storage, location)
+        return found
+
+    def _set_location(self, identifier: Sequence[str], base: str | None, new: str) -> Swap:
+        try:
+            with _writing(self.file) as database:
+                found = (
+                    self._insert(database, identifier, new)
+                    if base is None
+                    else self._update(database, identifier, base, new)
+                )
+                if found is not None:
+                    return found
+                return _committed(database, new)
+        except sqlite3.OperationalError as error:
+            if "locked" in str(error) or "busy" in str(error):
+                return Conflict(f"the catalog {self.file} is locked by another writer")
+            raise CatalogError(f"SQLite catalog {self.file}: {error}") from error
+        except sqlite3.Error as error:
+            raise CatalogError(f"SQLite catalog {self.file}: {error}") from error
+
+    def _insert(
+        self, database: sqlite3.Connection, identifier: Sequence[str], new: str
+    ) -> Conflict | None:
+        kind = (", iceberg_type", ", 'TABLE'") if self.typed else ("", "")
+        try:
+            database.execute(
+                "INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, "
+                f"metadata_location, previous_metadata_location{kind[0]}) "
+                f"VALUES (?, ?, ?, ?, NULL{kind[1]})",
+                (*self._key(identifier), new),
+            )
+        except sqlite3.IntegrityError:
+            return Conflict(f"the table {'.'.join(identifier)} was created meanwhile")
+        return None
+
+    def _update(
+        self, database: sqlite3.Connection, identifier: Sequence[str], base: str, new: str
+    ) -> Conflict | None:
+        """Compare and set inside one transaction, in which no other writer is."""
+        name = ".".join(identifier)
+        row = database.execute(
+            "SELECT metadata_location FROM iceberg_tables WHERE catalog_name = ? AND "
+            f"table_namespace = ? AND table_name = ? {self.only_tables}",
+            self._key(identifier),
+        ).fetchone()
+        if row is None:
+            return Conflict(f"the table {name} is gone")
+        written = str(row[0])
+        # The base is where the file was found, which may be another spelling of the row's text.
+        if base != written and self.find(written) != base:
+            return Conflict(f"the table {name} is no longer at {base}")
+        changed = database.execute(
+            "UPDATE iceberg_tables SET metadata_location = ?, previous_metadata_location = ? "
+            "WHERE catalog_name = ? AND table_namespace = ? AND table_name = ? "
+            f"AND metadata_location = ? {self.only_tables}",
+            (new, written, *self._key(identifier), written),
+        ).rowcount
+        return None if changed == 1 else Conflict(f"the table {name} is no longer at {base}")
+
+    def _key(self, identifier: Sequence[str]) -> tuple[str, str, str]:
+        return self.name, ".".join(identifier[:-1]), identifier[-1]
+
+    def drop(self, identifier: Sequence[str]) -> None:
+        """Remove the row of a table. Raises TableNotFoundError, CatalogError."""
+        with self._changing() as database:
+            gone = database.execute(
+                "DELETE FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ? "
+                f"AND table_name = ? {self.only_tables}",
+                self._key(identifier),
+            ).rowcount
+            if gone != 1:
+                raise TableNotFoundError(".".join(identifier))
+
+    def rename(self, identifier: Sequence[str], new: Sequence[str]) -> None:
+        """Change the names in the row of a table. Raises TableNotFoundError, CatalogError."""
+        with self._changing() as database:
+            try:
+                changed = database.execute(
+                    "UPDATE iceberg_tables SET table_namespace = ?, table_name = ? "
+                    "WHERE catalog_name = ? AND table_namespace = ? AND table_name = ? "
+                    + self.only_tables,
+                    (".".join(new[:-1]), new[-1], *self._key(identifier)),
+                ).rowcount
+            except sqlite3.IntegrityError as error:
+                raise CatalogError(f"there is a table or view {'.'.join(new)} already") from error
+            if changed != 1:
+                raise TableNotFoundError(".".join(identifier))
+
+    # ------------------------------------------------------------------ namespaces
+
+    def create_namespace(self, namespace: Identifier) -> None:
+        """Add the row by which a namespace without tables exists. Raises CatalogError."""
+        text = ".".join(namespace)
+        with self._changing() as database:
+            database.execute(
+                "CREATE TABLE IF NOT EXISTS iceberg_namespace_properties ("
+                "catalog_name VARCHAR(255) NOT NULL, namespace VARCHAR(255) NOT NULL, "
+                "property_key VARCHAR(255) NOT NULL, property_value VARCHAR(1000), "
+                "PRIMARY KEY (catalog_name, namespace, property_key))"
+            )
+            if self._holds(database, text):
+                raise CatalogError(f"namespace {text} exists already")
+            database.execute(
+                "INSERT INTO iceberg_namespace_properties VALUES (?, ?, 'exists', 'true')",
+                (self.name, text),
+            )
+
+    def drop_namespace(self, namespace: Identifier) -> None:
+        """Remove the rows of a namespace in which nothing is. Raises CatalogError."""
+        text = ".".join(namespace)
+        with self._changing() as database:
+            if not self._holds(database, text):
+                raise CatalogError(f"namespace {text} not found")
+            inside = "substr(namespace, 1, ?) = ?", (len(text) + 1, f"{text}.")
+            tables = database.execute(
+                "SELECT 1 FROM iceberg_tables WHERE catalog_name = ? AND "
+                "(table_namespace = ? OR substr(table_namespace, 1, ?) = ?)",
+                (self.name, text, len(text) + 1, f"{text}."),
+            ).fetchone()
+            others = database.execute(
+                "SELECT 1 FROM iceberg_namespace_properties WHERE catalog_name = ? AND "
+                + inside[0],
+                (self.name, *inside[1]),
+            ).fetchone()
+            if tables or others:
+                raise CatalogError(f"namespace {text} is not empty")
+            database.execute(
+                "DELETE FROM iceberg_namespace_properties WHERE catalog_name = ? AND namespace = ?",
+                (self.name, text),
+            )
+
+    def namespace_property(self, namespace: Identifier, key: str) -> str | None:
+        """A property of a namespace, None where it is not set."""
+        with _reading(self.file) as database:
+            row = database.execute(
+                "SELECT property_value FROM iceberg_namespace_properties WHERE catalog_name = ? "
+                "AND namespace = ? AND property_key = ?",
+                (self.name, ".".join(namespace), key),
+            ).fetchone()
+        return None if row is None or row[0] is None else str(row[0])
+
+    def _holds(self, database: sqlite3.Connection, text: str) -> bool:
+        for table, column in (
+            ("iceberg_namespace_properties", "namespace"),
+            ("iceberg_tables", "table_namespace"),
+        ):
+            found = database.execute(
+                f"SELECT 1 FROM {table} WHERE catalog_name = ? AND {column} = ?", (self.name, text)
+            ).fetchone()
+            if found:
+                return True
+        return False
+
+    @contextmanager
+    def _changing(self) -> Iterator[sqlite3.Connection]:
+        try:
+            with _writing(self.file) as database:
+                yield database
+                database.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise CatalogError(f"SQLite catalog {self.file}: {error}") from error
+
+
+def _committed(database: sqlite3.Connection, new: str) -> Swap:
+    """The end of the transaction of a swap."""
+    try:
+        database.execute("COMMIT")
+    except sqlite3.OperationalError as error:
+        text = str(error)
+        with suppress(sqlite3.Error):
+            database.execute("ROLLBACK")
+        if "locked" in text or "busy" in text:
+            # A COMMIT that readers kept out was not applied.
+            return Conflict(f"the catalog is locked: {text}")
+        # The disk failed in the middle of it.
+        return Unknown(text, new)
+    return Done(new)
+
+
+@contextmanager
+def _writing(file: str) -> Iterator[sqlite3.Connection]:
+    """A transaction that is the only writer's from its first statement on."""
+    uri = f"file:{quote(file)}?mode=rw"
+    with closing(
+        sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
+    ) as database:
+        database.execute("BEGIN IMMEDIATE")
+        yield database
+
+
+@contextmanager
+def _reading(file: str) -> Iterator[sqlite3.Connection]:
+    uri = f"file:{quote(file)}?mode=ro"
+    try:
+        with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)) as database:
+            yield database
+    except sqlite3.Error as error:
+        raise CatalogError(f"SQLite catalog {file}: {error}") from error

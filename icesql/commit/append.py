@@ -1,0 +1,53 @@
+"""Append data files to a branch of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from icesql.catalog.table import Catalog, Table
+from icesql.commit.attempts import commit
+from icesql.commit.files import FileChanges
+from icesql.commit.result import CommitResult
+from icesql.commit.snapshot_operation import SnapshotOperation
+from icesql.context import QueryContext
+from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.metadata.table_metadata import MAIN
+
+NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+def commit_append(
+    catalog: Catalog,
+    table: Table,
+    files: Sequence[DataFile],
+    *,
+    branch: str = MAIN,
+    summary: Mapping[str, str] = NOTHING,
+    query: QueryContext | None = None,
+) -> CommitResult:
+    """Add data files as one snapshot of a branch; without files nothing is committed.
+
+    A branch that does not exist is made. The files belong to the commit: they are deleted when it
+    fails. Appends never conflict with other commits: they are tried again from what those left.
+    ``summary`` are further keys of the snapshot's summary.
+
+    Raises CommitConflictError when all attempts lost, CommitStateUnknownError when nobody can
+    know whether it was applied (the files stay then).
+    """
+    changes = FileChanges("append", tuple(files), branch=branch, summary=dict(summary))
+    return commit_files(catalog, table, changes, query)
+
+
+def commit_files(
+    catalog: Catalog, table: Table, changes: FileChanges, query: QueryContext | None
+) -> CommitResult:
+    """Commit changes of files that conflict with nothing but the removal of the same files."""
+    if changes.is_empty:
+        return CommitResult(table)
+    context = query or QueryContext()
+    operation = SnapshotOperation(table, changes, context)
+    after = commit(catalog, table, operation, context)
+    told = {"operation": changes.operation, **operation.summary}
+    return CommitResult(after, operation.snapshot_id, told)

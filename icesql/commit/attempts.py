@@ -1,0 +1,165 @@
+"""Try a change of a table until it is applied, is known not to be, or nobody can know.
+
+Source: Java ``SnapshotProducer.commit`` and ``BaseMetastoreTableOperations.checkCommitStatus``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from icesql.catalog.table import Catalog, Table
+from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown
+from icesql.commit.retries import RetryPolicy
+from icesql.context import QueryContext
+from icesql.errors import CommitConflictError, CommitStateUnknownError, Error
+from icesql.iceberg.metadata.changes.requirements import requirements_for
+from icesql.iceberg.metadata.changes.updates import Update
+from icesql.storage.new_file import check_writable
+
+_STATUS_CHECKS: Final = 3
+_STATUS_WAIT_SECONDS: Final = 1.0
+_STEP_SECONDS: Final = 0.05
+
+
+class Operation(Protocol):
+    """A change that can be made from any base; its files survive the attempts."""
+
+    @property
+    def snapshot_id(self) -> int | None:
+        """The snapshot that it makes, the same in every attempt; None if it makes none."""
+
+    def updates(self, base: Table, attempt: int, now_ms: int) -> Sequence[Update]:
+        """The updates that make the change of ``base``; none where there is nothing to do.
+
+        Called for each attempt, from 1. Raises CommitConflictError where the change may not be
+        made any more of what others did.
+        """
+
+    def succeeded(self, table: Table) -> None:
+        """The change is applied; ``table`` is what there is after it."""
+
+    def failed(self) -> None:
+        """The change is certainly not applied and will not be tried again."""
+
+
+def now_ms() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def commit(catalog: Catalog, table: Table, operation: Operation, query: QueryContext) -> Table:
+    """Apply ``operation`` to a table, again from what others left if they were first.
+
+    Gives the table after it. Raises CommitConflictError when it was not applied, its files being
+    deleted; CommitStateUnknownError when nobody can know, none of them being.
+    """
+    check_writable(table.storage)
+    try:
+        return _tried(catalog, table, operation, query)
+    except CommitStateUnknownError:
+        raise
+    except BaseException:
+        # A bug or Ctrl-C, too: whatever happens once a swap is sent is a CommitStateUnknownError.
+        operation.failed()
+        raise
+
+
+def _tried(catalog: Catalog, table: Table, operation: Operation, query: QueryContext) -> Table:
+    policy = RetryPolicy.of(table.metadata.properties)
+    until = time.monotonic() + policy.total_ms / 1000
+    base, attempt = table, 0
+    while True:
+        attempt += 1
+        query.check()
+        moment = max(now_ms(), base.metadata.last_updated_ms)
+        updates = tuple(operation.updates(base, attempt, moment))
+        if not updates:
+            return base
+        needed = requirements_for(base.metadata, updates)
+        change = TableChange(updates, needed, base.storage, moment)
+        outcome = _swapped(catalog, base, change)
+        if isinstance(outcome, Unknown):
+            outcome = _looked_up(catalog, base, operation, outcome)
+        if isinstance(outcome, Done):
+            return _finished(catalog, base, operation)
+        if attempt > policy.retries or time.monotonic() > until:
+            raise CommitConflictError(
+                f"cannot commit to {table.name} after {attempt} attempt{'s' * (attempt > 1)}: "
+                f"{outcome.reason}; run the statement again, or raise commit.retry.num-retries"
+            )
+        _wait(policy.wait_seconds(attempt), query)
+        base = _refreshed(catalog, table)
+        if _has_snapshot(base, operation):
+            return _finished(catalog, base, operation)  # an attempt that was thought lost
+
+
+def _swapped(catalog: Catalog, base: Table, change: TableChange) -> Done | Conflict | Unknown:
+    try:
+        return catalog.swap(base.identifier, base.metadata_location, change)
+    except CommitConflictError as error:
+        return Conflict(str(error))
+    except Error:
+        raise
+    except BaseException as error:
+        # A bug, or Ctrl-C: it may have been sent.
+        raise _unknown(base, f"it was interrupted ({type(error).__name__})") from error
+
+
+def _looked_up(catalog: Catalog, base: Table, operation: Operation, outcome: Unknown) -> Swap:
+    """Whether a commit of unknown outcome can be seen in the table."""
+    for number in range(_STATUS_CHECKS):
+        if number:
+            time.sleep(_STATUS_WAIT_SECONDS)
+        try:
+            found = catalog.load(base.identifier)
+        except Error:
+            continue
+        metadata = found.metadata
+        named = [found.metadata_location, *(each.metadata_file for each in metadata.metadata_log)]
+        if outcome.location in named or _has_snapshot(found, operation):
+            return Done(found.metadata_location)
+    # It may be under way still: that it is not seen says nothing.
+    raise _unknown(base, outcome.reason)
+
+
+def _unknown(base: Table, reason: str) -> CommitStateUnknownError:
+    return CommitStateUnknownError(
+        f"the commit to {base.name} was sent and its outcome is unknown: {reason}; none of its "
+        f"files was deleted; look at the latest snapshots (SELECT * FROM {base.name}.snapshots) "
+        "before running the statement again"
+    )
+
+
+def _finished(catalog: Catalog, base: Table, operation: Operation) -> Table:
+    try:
+        table = catalog.load(base.identifier)
+        operation.succeeded(table)
+    except BaseException as error:
+        raise CommitStateUnknownError(
+            f"the commit to {base.name} was applied, but the table could not be looked at after "
+            f"it: {error}"
+        ) from error
+    return table
+
+
+def _refreshed(catalog: Catalog, table: Table) -> Table:
+    found = catalog.load(table.identifier)
+    if (found.metadata.table_uuid or "").lower() != (table.metadata.table_uuid or "").lower():
+        raise CommitConflictError(
+            f"the table {table.name} was replaced by another one of its name meanwhile"
+        )
+    return found
+
+
+def _has_snapshot(table: Table, operation: Operation) -> bool:
+    wanted = operation.snapshot_id
+    return wanted is not None and table.metadata.snapshot(wanted) is not None
+
+
+def _wait(seconds: float, query: QueryContext) -> None:
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        query.check()
+        time.sleep(min(left, _STEP_SECONDS))

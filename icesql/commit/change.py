@@ -1,0 +1,57 @@
+"""Changes of a table that touch no rows: schema, partitioning, properties, branches and tags."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from icesql.catalog.table import Catalog, Table
+from icesql.commit.attempts import commit
+from icesql.commit.result import CommitResult
+from icesql.context import QueryContext
+from icesql.iceberg.metadata.changes.apply import apply_updates, is_changed
+from icesql.iceberg.metadata.changes.updates import Update
+from icesql.iceberg.metadata.table_metadata import TableMetadata, metadata_document
+from icesql.storage import sizes
+
+MakeUpdates = Callable[[TableMetadata], Sequence[Update]]
+
+
+def change_table(
+    catalog: Catalog, table: Table, make_updates: MakeUpdates, *, query: QueryContext | None = None
+) -> CommitResult:
+    """Apply what ``make_updates`` makes of the table's metadata, in one commit.
+
+    It is called again with what other writers left, whenever they were first, so it looks at
+    nothing but the metadata that it is given; it may raise to refuse the change. Without updates
+    nothing is committed. Raises as ``commit_append`` does.
+    """
+    after = commit(catalog, table, _MetadataChange(make_updates), query or QueryContext())
+    return CommitResult(after)
+
+
+class _MetadataChange:
+    """An operation without files."""
+
+    snapshot_id = None
+
+    def __init__(self, make_updates: MakeUpdates) -> None:
+        self._make = make_updates
+
+    def updates(self, base: Table, attempt: int, now_ms: int) -> Sequence[Update]:
+        updates = tuple(self._make(base.metadata))
+        return updates if updates and not _changes_nothing(base, updates, now_ms) else ()
+
+    def succeeded(self, table: Table) -> None:
+        """Nothing was written beside the metadata."""
+
+    def failed(self) -> None:
+        """Nothing was written beside the metadata."""
+
+
+def _changes_nothing(base: Table, updates: Sequence[Update], now_ms: int) -> bool:
+    """Whether the table is the same after updates, where that can be seen from here."""
+    if not base.storage.exists(base.metadata_location):
+        return False
+    data = base.storage.read(base.metadata_location, most=sizes.METADATA)
+    document = metadata_document(data, base.metadata_location)
+    return not is_changed(document, apply_updates(document, updates, now_ms=now_ms))

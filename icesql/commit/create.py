@@ -1,0 +1,155 @@
+"""Create a table: staged, so that its data can be written before anybody sees it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from icesql.catalog.table import Catalog, Table
+from icesql.catalog.writes.change import Conflict, Done, TableChange, Unknown
+from icesql.commit.append import NOTHING
+from icesql.commit.attempts import now_ms
+from icesql.commit.files import FileChanges
+from icesql.commit.result import CommitResult
+from icesql.commit.retries import RetryPolicy
+from icesql.commit.snapshot_operation import SnapshotOperation
+from icesql.context import QueryContext
+from icesql.errors import CommitConflictError, CommitStateUnknownError, Error, ProgrammingError
+from icesql.iceberg.fresh_ids import with_fresh_ids
+from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.metadata.changes import updates as u
+from icesql.iceberg.metadata.changes.apply import RESERVED_PROPERTIES, apply_updates
+from icesql.iceberg.metadata.changes.requirements import AssertCreate
+from icesql.iceberg.metadata.json_writer import metadata_bytes
+from icesql.iceberg.metadata.table_metadata import NEWEST_FORMAT, parse_metadata
+from icesql.iceberg.new_spec import PartitionRequest, SortRequest, new_sort_order, new_spec
+from icesql.iceberg.schema import Schema
+from icesql.storage.open import Storage
+
+_FORMAT: Final = "format-version"
+_CODEC: Final = "write.parquet.compression-codec"
+
+
+class StagedTable(Struct, frozen=True):
+    """A table that is not there yet; ``table`` is what it will be, to write files for."""
+
+    table: Table
+    updates: tuple[u.Update, ...]
+
+
+def stage_table(
+    catalog: Catalog,
+    identifier: Sequence[str],
+    schema: Schema,
+    *,
+    partitioning: Sequence[PartitionRequest] = (),
+    ordering: Sequence[SortRequest] = (),
+    properties: Mapping[str, str] = NOTHING,
+    location: str | None = None,
+) -> StagedTable:
+    """What ``create_table`` will make; nothing is written, or seen by others, before.
+
+    The ids of ``schema`` only tell its fields apart (and name identifier fields): the table gets
+    fresh ones. The property ``format-version``, 1 to 3, is 2 by default. Raises CatalogError where
+    the namespace is missing or the table exists, ProgrammingError, TypeMismatchError and
+    ColumnNotFoundError for what no table can have.
+    """
+    version = _version(properties)
+    own = {key: text for key, text in properties.items() if key != _FORMAT}
+    reserved = RESERVED_PROPERTIES.intersection(own)
+    if reserved:
+        raise ProgrammingError(f"property {min(reserved)} is not one that can be set")
+    RetryPolicy.of(own)
+    fresh = with_fresh_ids(schema)
+    made: tuple[u.Update, ...] = (
+        u.AssignUuid(str(uuid.uuid4())),
+        u.UpgradeFormatVersion(version),
+        u.AddSchema(fresh),
+        u.SetCurrentSchema(),
+        u.AddPartitionSpec(new_spec(fresh, partitioning)),
+        u.SetDefaultSpec(),
+        u.AddSortOrder(new_sort_order(fresh, ordering)),
+        u.SetDefaultSortOrder(),
+        u.SetProperties({_CODEC: "zstd", **own}),
+    )
+    asked = made if location is None else (*made, u.SetLocation(location))
+    # A table that cannot be is told before anybody is asked.
+    apply_updates(None, (*made, u.SetLocation(location or "x")), now_ms=0)
+    place = catalog.place_new(identifier, _change(asked, Storage()))
+    updates = (*made, u.SetLocation(place.location))
+    return StagedTable(_staged(identifier, updates, place.storage), updates)
+
+
+def create_table(
+    catalog: Catalog,
+    staged: StagedTable,
+    files: Sequence[DataFile] = (),
+    *,
+    summary: Mapping[str, str] = NOTHING,
+    query: QueryContext | None = None,
+) -> CommitResult:
+    """Create a staged table, with its first snapshot if there are ``files``, in one step.
+
+    Raises CommitConflictError where a table of its name was created meanwhile; ``files`` are
+    deleted then, as for any failure whose outcome is known.
+    """
+    table, context = staged.table, query or QueryContext()
+    operation = None
+    updates = staged.updates
+    if files:
+        changes = FileChanges("append", tuple(files), summary=dict(summary))
+        operation = SnapshotOperation(table, changes, context)
+    try:
+        if operation is not None:
+            updates = (*updates, *operation.updates(table, 1, now_ms()))
+        outcome = catalog.swap(table.identifier, None, _change(updates, table.storage))
+        if isinstance(outcome, Conflict):
+            raise CommitConflictError(f"cannot create {table.name}: {outcome.reason}")
+    except Error:
+        if operation is not None:
+            operation.failed()
+        raise
+    except BaseException as error:
+        raise _unknown(table, f"it was interrupted ({type(error).__name__})") from error
+    if isinstance(outcome, Unknown) and not _is_created(catalog, table):
+        raise _unknown(table, outcome.reason)
+    assert isinstance(outcome, Done | Unknown)
+    made = catalog.load(table.identifier)
+    if operation is None:
+        return CommitResult(made)
+    return CommitResult(made, operation.snapshot_id, {"operation": "append", **operation.summary})
+
+
+def _is_created(catalog: Catalog, table: Table) -> bool:
+    try:
+        found = catalog.load(table.identifier)
+    except Error:
+        return False
+    return found.metadata.table_uuid == table.metadata.table_uuid
+
+
+def _unknown(table: Table, reason: str) -> CommitStateUnknownError:
+    return CommitStateUnknownError(
+        f"the creation of {table.name} was sent and its outcome is unknown: {reason}; none of its "
+        "files was deleted; look whether the table is there before running the statement again"
+    )
+
+
+def _change(updates: Sequence[u.Update], storage: Storage) -> TableChange:
+    return TableChange(tuple(updates), (AssertCreate(),), storage, now_ms())
+
+
+def _staged(identifier: Sequence[str], updates: Sequence[u.Update], storage: Storage) -> Table:
+    document = apply_updates(None, updates, now_ms=now_ms())
+    metadata = parse_metadata(metadata_bytes(document), ".".join(identifier))
+    return Table(tuple(identifier), metadata, "", storage)
+
+
+def _version(properties: Mapping[str, str]) -> int:
+    text = properties.get(_FORMAT, "2")
+    if text not in {str(each) for each in range(1, NEWEST_FORMAT + 1)}:
+        raise ProgrammingError(f"{_FORMAT} is {text!r}; it can be 1, 2 or 3")
+    return int(text)

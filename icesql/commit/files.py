@@ -1,0 +1,64 @@
+"""What a commit does to the files of a branch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+
+from msgspec import Struct, field
+
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.iceberg.metadata.table_metadata import MAIN
+
+
+class FileChanges(Struct, frozen=True, dict=True):
+    """Files to add to a branch and to remove from it, data and deletes alike.
+
+    ``operation`` is the name that consumers act on: append, overwrite, delete or replace.
+    ``sequence_number`` is the data sequence number that rewritten data keeps, None for new rows.
+    """
+
+    operation: str
+    added: tuple[DataFile, ...] = ()
+    removed: tuple[DataFile, ...] = ()
+    branch: str = MAIN
+    summary: Mapping[str, str] = field(default_factory=dict)
+    sequence_number: int | None = None
+
+    @cached_property
+    def added_data(self) -> tuple[DataFile, ...]:
+        """The data files to add, each path once."""
+        return _once(each for each in self.added if each.content is FileContent.DATA)
+
+    @cached_property
+    def added_deletes(self) -> tuple[DataFile, ...]:
+        """The delete files and vectors to add."""
+        return _once(each for each in self.added if each.content is not FileContent.DATA)
+
+    @cached_property
+    def removed_keys(self) -> frozenset[FileKey]:
+        """What tells the files to remove from all others."""
+        return frozenset(map(file_key, self.removed))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is added or removed."""
+        return not self.added and not self.removed
+
+
+# The path; of a deletion vector also its place in the Puffin.
+FileKey = tuple[str, int | None, int | None]
+
+
+def file_key(file: DataFile) -> FileKey:
+    """What tells a file from all others of a table."""
+    if file.is_deletion_vector:
+        return file.path, file.content_offset, file.content_size_in_bytes
+    return file.path, None, None
+
+
+def _once(files: Iterable[DataFile]) -> tuple[DataFile, ...]:
+    found: dict[FileKey, DataFile] = {}
+    for each in files:
+        found.setdefault(file_key(each), each)
+    return tuple(found.values())

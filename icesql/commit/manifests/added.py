@@ -1,0 +1,47 @@
+"""Manifests of the files that a commit adds; written once for all its attempts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from icesql.commit.files import FileChanges
+from icesql.commit.manifests.held import HeldManifest, held
+from icesql.commit.manifests.store import ManifestStore
+from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.manifest.manifest import ManifestContent
+from icesql.iceberg.manifest.writing.entry import added_entry
+
+
+class AddedManifests:
+    """The new manifests of data and of deletes, by spec.
+
+    Snapshot id and names stay the same over the attempts, and sequence numbers are inherited, so
+    a retry writes nothing again unless format or schema of the table changed.
+    """
+
+    def __init__(self, changes: FileChanges) -> None:
+        self._changes = changes
+        self._made: dict[tuple[object, ...], list[HeldManifest]] = {}
+
+    def of(self, store: ManifestStore, content: ManifestContent) -> list[HeldManifest]:
+        """The new manifests of one content, of the highest spec first."""
+        metadata = store.metadata
+        key = content, metadata.format_version, metadata.current_schema_id
+        if key not in self._made:
+            is_data = content is ManifestContent.DATA
+            files = self._changes.added_data if is_data else self._changes.added_deletes
+            self._made[key] = self._written(store, files, content)
+        return self._made[key]
+
+    def _written(
+        self, store: ManifestStore, files: Sequence[DataFile], content: ManifestContent
+    ) -> list[HeldManifest]:
+        by_spec: dict[int, list[DataFile]] = {}
+        for each in files:
+            by_spec.setdefault(each.spec_id, []).append(each)
+        found = []
+        number = self._changes.sequence_number if content is ManifestContent.DATA else None
+        for spec_id in sorted(by_spec, reverse=True):
+            entries = [added_entry(each, store.snapshot_id, number) for each in by_spec[spec_id]]
+            found += held([*store.write_rolled(entries, store.form(spec_id, content))])
+        return found

@@ -1,0 +1,127 @@
+"""Old manifests without the files that a commit removes.
+
+Source: Java ``ManifestFilterManager``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from icesql.commit.files import FileKey, file_key
+from icesql.commit.manifests.held import HeldManifest
+from icesql.commit.manifests.store import ManifestStore
+from icesql.iceberg.bounds import decode_bound
+from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.manifest.entries import DELETED
+from icesql.iceberg.manifest.manifest import FieldSummary, ManifestFile
+from icesql.iceberg.manifest.writing.entry import deleted_entry, existing_entry
+from icesql.iceberg.types import IcebergType
+
+# Whether an entry goes, whatever its key.
+AlsoRemoved = Callable[[DataFile], bool]
+
+
+class Filtered(Struct, frozen=True):
+    """An old manifest and what takes its place; ``removed`` are the files that it loses."""
+
+    manifest: HeldManifest
+    removed: tuple[DataFile, ...] = ()
+
+
+class ManifestFilter:
+    """Removes files from manifests, remembering over the attempts what came of each.
+
+    A manifest is opened only if its summaries allow one of the files in it, and rewritten only if
+    one is. ``also`` removes others by what they are, in manifests that ``may_hold_others`` says.
+    """
+
+    def __init__(
+        self,
+        removed: Sequence[DataFile],
+        *,
+        also: AlsoRemoved | None = None,
+    ) -> None:
+        self._keys: frozenset[FileKey] = frozenset(map(file_key, removed))
+        self._partitions: dict[int, set[tuple[Any, ...]]] = {}
+        for each in removed:
+            self._partitions.setdefault(each.spec_id, set()).add(each.partition)
+        self._also = also
+        self._known: dict[ManifestFile, Filtered] = {}
+
+    def apply(
+        self,
+        store: ManifestStore,
+        manifests: Sequence[ManifestFile],
+        also_open: Callable[[ManifestFile], bool] = lambda manifest: False,
+    ) -> list[Filtered]:
+        """What becomes of each manifest, in the same order."""
+        unknown = [
+            each
+            for each in manifests
+            if each not in self._known and (self._may_hold(store, each) or also_open(each))
+        ]
+        for manifest, entries in store.read(unknown):
+            gone: list[DataFile] = []
+            made = []
+            for index, status in enumerate(entries.status):
+                if status == DELETED:
+                    continue  # a removal of an older snapshot is told by that snapshot's manifest
+                file = entries.data_file(index)
+                if file_key(file) in self._keys or (self._also is not None and self._also(file)):
+                    gone.append(file)
+                    made.append(deleted_entry(file, store.snapshot_id))
+                else:
+                    made.append(existing_entry(file, manifest.added_snapshot_id or 0))
+            if not gone:
+                self._known[manifest] = Filtered(HeldManifest(manifest))
+                continue
+            form = store.form(manifest.partition_spec_id, manifest.content)
+            written = HeldManifest(store.write(made, form), tuple(made))
+            self._known[manifest] = Filtered(written, tuple(gone))
+        return [self._known.get(each) or Filtered(HeldManifest(each)) for each in manifests]
+
+    def forget(self) -> None:
+        """Filter anew: what is removed, or how manifests are written, has changed."""
+        self._known.clear()
+
+    def _may_hold(self, store: ManifestStore, manifest: ManifestFile) -> bool:
+        wanted = self._partitions.get(manifest.partition_spec_id)
+        if not wanted or not manifest.has_live_files:
+            return False
+        _, types = store.spec(manifest.partition_spec_id)
+        return may_hold(manifest.partitions, types, wanted)
+
+
+def may_hold(
+    summaries: Sequence[FieldSummary] | None,
+    types: Sequence[IcebergType],
+    partitions: Collection[tuple[Any, ...]],
+) -> bool:
+    """Whether a manifest with these summaries may have a file of one of the partitions."""
+    if summaries is None or len(summaries) != len(types):
+        return True
+    tests = [_may_be(summary, type) for summary, type in zip(summaries, types, strict=True)]
+    return any(
+        all(test(value) for test, value in zip(tests, partition, strict=True))
+        for partition in partitions
+    )
+
+
+def _may_be(summary: FieldSummary, type: IcebergType) -> Callable[[Any], bool]:
+    lower = None if summary.lower_bound is None else decode_bound(type, summary.lower_bound)
+    upper = None if summary.upper_bound is None else decode_bound(type, summary.upper_bound)
+
+    def may_be(value: Any) -> bool:
+        if value is None:
+            return summary.contains_null
+        if lower is None or upper is None or value.__class__ not in (lower.__class__, int):
+            return True  # values of a kind that the bounds do not tell about
+        try:
+            return bool(value != value or lower <= value <= upper)
+        except TypeError:
+            return True
+
+    return may_be

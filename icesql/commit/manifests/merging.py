@@ -1,0 +1,88 @@
+"""Small manifests become larger ones.
+
+Source: Java ``ManifestMergeManager`` and ``BinPacking.packEnd``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from icesql.commit.manifests.held import HeldManifest
+from icesql.commit.manifests.store import ManifestStore
+from icesql.iceberg.manifest.entries import DELETED
+from icesql.iceberg.manifest.writing.entry import ManifestEntry, existing_entry
+
+
+class ManifestMerge:
+    """Merges the manifests of one content, remembering over the attempts what was merged."""
+
+    def __init__(self) -> None:
+        self._merged: dict[tuple[str, ...], HeldManifest] = {}
+
+    def apply(self, store: ManifestStore, manifests: Sequence[HeldManifest]) -> list[HeldManifest]:
+        """The manifests in bins of the target size, by spec, the highest first.
+
+        The bin with the newest manifest is merged only from ``least_to_merge`` members on, so that
+        most commits rewrite nothing.
+        """
+        if not store.settings.merges or not manifests:
+            return [*manifests]
+        by_spec: dict[int, list[HeldManifest]] = {}
+        for each in manifests:
+            by_spec.setdefault(each.manifest.partition_spec_id, []).append(each)
+        newest = manifests[0]
+        found: list[HeldManifest] = []
+        for spec_id in sorted(by_spec, reverse=True):
+            for members in packed_from_end(by_spec[spec_id], store.settings.target_bytes):
+                is_newest = any(each is newest for each in members)
+                few = is_newest and len(members) < store.settings.least_to_merge
+                if len(members) == 1 or few:
+                    found += members
+                else:
+                    found.append(self._merge(store, members))
+        return found
+
+    def forget(self) -> None:
+        """Merge anew: how manifests are written has changed."""
+        self._merged.clear()
+
+    def _merge(self, store: ManifestStore, members: Sequence[HeldManifest]) -> HeldManifest:
+        key = tuple(each.manifest.manifest_path for each in members)
+        if key not in self._merged:
+            entries: list[ManifestEntry] = []
+            for each in members:
+                entries += self._entries(store, each)
+            first = members[0].manifest
+            form = store.form(first.partition_spec_id, first.content)
+            self._merged[key] = HeldManifest(store.write(entries, form), tuple(entries))
+        return self._merged[key]
+
+    def _entries(self, store: ManifestStore, member: HeldManifest) -> list[ManifestEntry]:
+        if member.entries is not None:
+            return [*member.entries]
+        ((manifest, entries),) = store.read([member.manifest])
+        found = []
+        for index, status in enumerate(entries.status):
+            if status == DELETED:
+                continue
+            file = entries.data_file(index)
+            found.append(existing_entry(file, manifest.added_snapshot_id or 0))
+        return found
+
+
+def packed_from_end(manifests: Sequence[HeldManifest], target: int) -> list[list[HeldManifest]]:
+    """Bins of at most ``target`` bytes, filled from the end of the list, in the list's order.
+
+    The first bin is the one that may have room left.
+    """
+    bins: list[list[HeldManifest]] = []
+    size = 0
+    for each in reversed(manifests):
+        length = each.manifest.manifest_length or 0
+        if bins and size + length <= target:
+            bins[-1].append(each)
+            size += length
+        else:
+            bins.append([each])
+            size = length
+    return [one[::-1] for one in reversed(bins)]

@@ -1,0 +1,154 @@
+"""Read the manifests of a table, and write new ones for one snapshot."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
+
+from msgspec.structs import replace
+
+from icesql.catalog.table import Table
+from icesql.commit.manifests.settings import ManifestSettings
+from icesql.commit.own_files import OwnFiles
+from icesql.context import QueryContext
+from icesql.errors import CommitConflictError
+from icesql.iceberg.manifest.entries import ADDED, DELETED, EXISTING, ManifestEntries
+from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
+from icesql.iceberg.manifest.writing.entry import ManifestEntry
+from icesql.iceberg.manifest.writing.list_writer import ListHeader, write_manifest_list
+from icesql.iceberg.manifest.writing.manifest_writer import ManifestForm, write_manifest
+from icesql.iceberg.metadata.file_names import metadata_folder
+from icesql.iceberg.metadata.snapshot import Snapshot
+from icesql.iceberg.metadata.table_metadata import TableMetadata
+from icesql.iceberg.partitioning import PartitionSpec, partition_types
+from icesql.iceberg.types import IcebergType
+from icesql.scan.manifest_reader import ManifestReader
+from icesql.scan.spec_scan import source_schema
+
+# Java looks at the length of a manifest this often, in entries.
+_CHECKED_EVERY = 250
+# What an entry takes in a manifest, compressed, before the first one was written.
+_GUESSED_BYTES = 150
+
+
+class ManifestStore:
+    """The manifests of a table as of ``table``; new ones belong to snapshot ``snapshot_id``.
+
+    One store serves all attempts of a commit: names are never used twice.
+    """
+
+    def __init__(self, table: Table, snapshot_id: int, own: OwnFiles, query: QueryContext) -> None:
+        self.snapshot_id, self._own = snapshot_id, own
+        self._reader = ManifestReader(table.storage, query, table.name)
+        self._unique, self._numbers = str(uuid.uuid4()), count()
+        self._bytes_per_entry: float = _GUESSED_BYTES
+        self.rebase(table.metadata)
+
+    def rebase(self, metadata: TableMetadata) -> None:
+        """Read and write by other metadata of the table from now on."""
+        self.metadata = metadata
+        self.settings = ManifestSettings.of(metadata.properties)
+        self._folder = metadata_folder(metadata.location, metadata.properties)
+        self._specs: dict[int, tuple[PartitionSpec, tuple[IcebergType, ...]]] = {}
+
+    # ------------------------------------------------------------------ reading
+
+    def manifests_of(self, snapshot: Snapshot | None) -> tuple[ManifestFile, ...]:
+        """The manifests of a snapshot in the order of its list, with all counts known."""
+        if snapshot is None:
+            return ()
+        found = self._reader.manifests_of(snapshot)
+        return tuple(self._counted(each) for each in found)
+
+    def read(
+        self, manifests: Sequence[ManifestFile]
+    ) -> Iterator[tuple[ManifestFile, ManifestEntries]]:
+        """Each manifest with its entries, inherited values filled in."""
+        return self._reader.entries_of(manifests, self.spec_of)
+
+    def spec_of(self, manifest: ManifestFile) -> tuple[PartitionSpec, Sequence[IcebergType]]:
+        """The spec of a manifest and the types of its partition values."""
+        return self.spec(manifest.partition_spec_id)
+
+    def spec(self, spec_id: int) -> tuple[PartitionSpec, tuple[IcebergType, ...]]:
+        """A spec and the types of its partition values, also of columns that are gone.
+
+        Raises CommitConflictError where the table has no such spec any more.
+        """
+        if spec_id not in self._specs:
+            spec = self.metadata.specs.get(spec_id)
+            if spec is None:
+                raise CommitConflictError(f"the table has no partition spec {spec_id} any more")
+            sources = source_schema(spec, self.metadata.schema, self.metadata)
+            self._specs[spec_id] = spec, partition_types(spec, sources)
+        return self._specs[spec_id]
+
+    def _counted(self, manifest: ManifestFile) -> ManifestFile:
+        """With counts where a list of format version 1 has none."""
+        counts = (
+            manifest.entries_count,
+            manifest.added_rows_count,
+            manifest.existing_rows_count,
+            manifest.deleted_rows_count,
+            manifest.manifest_length,
+        )
+        if None not in counts:
+            return manifest
+        ((_, entries),) = self.read([manifest])
+        files, rows = [0, 0, 0], [0, 0, 0]
+        for status, record_count in zip(entries.status, entries.record_count, strict=True):
+            files[status] += 1
+            rows[status] += record_count
+        length = manifest.manifest_length
+        return replace(
+            manifest,
+            manifest_length=self._own.storage.size(manifest.manifest_path)
+            if length is None
+            else length,
+            added_files_count=files[ADDED],
+            existing_files_count=files[EXISTING],
+            deleted_files_count=files[DELETED],
+            added_rows_count=rows[ADDED],
+            existing_rows_count=rows[EXISTING],
+            deleted_rows_count=rows[DELETED],
+        )
+
+    # ------------------------------------------------------------------ writing
+
+    def form(self, spec_id: int, content: ManifestContent) -> ManifestForm:
+        """What the new manifests of a spec and content have in common."""
+        spec, types = self.spec(spec_id)
+        metadata = self.metadata
+        return ManifestForm(
+            metadata.format_version, spec, metadata.schema, types, content, self.settings.codec
+        )
+
+    def write(self, entries: Sequence[ManifestEntry], form: ManifestForm) -> ManifestFile:
+        """One manifest of these entries."""
+        path = f"{self._folder}/{self._unique}-m{next(self._numbers)}.avro"
+        data, made = write_manifest(entries, form, path=path, snapshot_id=self.snapshot_id)
+        self._own.write(path, data)
+        self._bytes_per_entry = max(len(data) / len(entries), 1)
+        return made
+
+    def write_rolled(
+        self, entries: Sequence[ManifestEntry], form: ManifestForm
+    ) -> Iterator[tuple[ManifestFile, Sequence[ManifestEntry]]]:
+        """As many manifests as their target size asks for, with the entries of each."""
+        start = 0
+        while start < len(entries):
+            fitting = int(self.settings.target_bytes / self._bytes_per_entry)
+            end = start + max(fitting // _CHECKED_EVERY * _CHECKED_EVERY, _CHECKED_EVERY)
+            part = entries[start:end]
+            yield self.write(part, form), part
+            start = end
+
+    def write_list(
+        self, manifests: Iterable[ManifestFile], attempt: int, header: ListHeader
+    ) -> tuple[str, tuple[ManifestFile, ...], int]:
+        """The path of a manifest list, what it lists, and how many row ids it gives away."""
+        path = f"{self._folder}/snap-{self.snapshot_id}-{attempt}-{self._unique}.avro"
+        data, listed, rows = write_manifest_list([*manifests], header)
+        self._own.write(path, data)
+        return path, listed, rows

@@ -1,0 +1,29 @@
+"""The files that one commit writes over all its attempts, and which of them are still needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from icesql.storage.new_file import NewFile, remove_file
+from icesql.storage.open import Storage
+
+
+class OwnFiles:
+    """Manifests and lists under new names; what no attempt that counts uses is deleted."""
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+        self._written: set[str] = set()
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write a file of the table. Raises OperationalError."""
+        # Noted before it is there: a write that fails half-way may leave something.
+        self._written.add(path)
+        with NewFile(self.storage, path) as file:
+            file.write(data)
+
+    def keep_only(self, used: Iterable[str]) -> None:
+        """Delete what was written and is not among ``used``; what fails stays as an orphan."""
+        for path in self._written.difference(used):
+            remove_file(self.storage, path)
+        self._written.clear()

@@ -1,0 +1,283 @@
+"""A new snapshot of a branch: manifests, their list, the summary, and the updates that add it.
+
+Source: Java ``SnapshotProducer`` and ``MergingSnapshotProducer``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from icesql.catalog.table import Table
+from icesql.commit.files import FileChanges, file_key
+from icesql.commit.manifests.added import AddedManifests
+from icesql.commit.manifests.filtering import Filtered, ManifestFilter
+from icesql.commit.manifests.held import HeldManifest
+from icesql.commit.manifests.merging import ManifestMerge
+from icesql.commit.manifests.store import ManifestStore
+from icesql.commit.own_files import OwnFiles
+from icesql.commit.snapshot_ids import new_snapshot_id
+from icesql.commit.summary import SummaryCounts, totals
+from icesql.context import QueryContext
+from icesql.errors import CommitConflictError, UnsupportedTableError
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
+from icesql.iceberg.manifest.writing.list_writer import ListHeader
+from icesql.iceberg.manifest.writing.manifest_writer import UNASSIGNED
+from icesql.iceberg.metadata.changes.updates import AddSnapshot, SetSnapshotRef, Update
+from icesql.iceberg.metadata.snapshot import Snapshot, SnapshotRef
+from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
+from icesql.storage.new_file import remove_file
+from icesql.write.locations import partition_path
+
+ENGINE: Final = "icesql"
+
+# What others did since the change was planned, checked against the head that it goes on.
+Validate = Callable[[Table, Snapshot | None, QueryContext], None]
+
+
+class SnapshotOperation:
+    """Adds and removes the files of ``changes``; an ``Operation`` of ``commit.attempts``.
+
+    The files that a commit was given belong to it: a failed one deletes those to add.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        changes: FileChanges,
+        query: QueryContext,
+        *,
+        validate: Validate | None = None,
+        staged: bool = False,
+    ) -> None:
+        self._changes, self._query, self._validate = changes, query, validate
+        self._staged = staged
+        self._own = OwnFiles(table.storage)
+        self._id = new_snapshot_id(table.metadata.snapshots)
+        self._store = ManifestStore(table, self._id, self._own, query)
+        self._added = AddedManifests(changes)
+        self._data = ManifestFilter([f for f in changes.removed if f.content is FileContent.DATA])
+        self._gone = {each.path for each in changes.removed if each.content is FileContent.DATA}
+        self._oldest_data = 0
+        self._deletes = ManifestFilter(
+            [each for each in changes.removed if each.content is not FileContent.DATA],
+            also=self._applies_to_nothing,
+        )
+        self._filtered_for: tuple[object, ...] | None = None
+        self._merge_data, self._merge_deletes = ManifestMerge(), ManifestMerge()
+        self.summary: dict[str, str] = {}
+
+    @property
+    def snapshot_id(self) -> int:
+        """The same in every attempt."""
+        return self._id
+
+    # ------------------------------------------------------------------ attempts
+
+    def updates(self, base: Table, attempt: int, now_ms: int) -> Sequence[Update]:
+        """As ``Operation.updates``."""
+        metadata = base.metadata
+        self._check(metadata)
+        head, parent = branch_head(metadata, self._changes.branch)
+        if self._validate is not None:
+            self._validate(base, parent, self._query)
+        self._store.rebase(metadata)
+        manifests, replaced, duplicates = self._manifests(metadata, parent)
+        version = metadata.format_version
+        number = metadata.last_sequence_number + 1 if version > 1 else 0
+        first_row_id = (metadata.next_row_id or 0) if version > 2 else None
+        header = ListHeader(
+            version, self._id, None if parent is None else parent.snapshot_id, number, first_row_id
+        )
+        path, listed, rows = self._store.write_list(manifests, attempt, header)
+        self.summary = self._summarized(metadata, head, listed, replaced, duplicates)
+        snapshot = Snapshot(
+            self._id,
+            header.parent_snapshot_id,
+            number,
+            now_ms,
+            path,
+            operation=self._changes.operation,
+            summary=self.summary,
+            schema_id=metadata.current_schema_id,
+            first_row_id=first_row_id,
+            added_rows=rows if version > 2 else None,
+        )
+        if self._staged:
+            return (AddSnapshot(snapshot),)
+        return AddSnapshot(snapshot), SetSnapshotRef(
+            self._changes.branch, moved_ref(metadata, self._changes.branch, self._id)
+        )
+
+    def succeeded(self, table: Table) -> None:
+        """Delete what lost attempts wrote, where the snapshot can be seen."""
+        snapshot = table.metadata.snapshot(self._id)
+        if snapshot is None or snapshot.manifest_list is None:
+            return
+        self._store.rebase(table.metadata)
+        used = [each.manifest_path for each in self._store.manifests_of(snapshot)]
+        self._own.keep_only([snapshot.manifest_list, *used])
+
+    def failed(self) -> None:
+        """Delete everything that this commit wrote, and the files that it was to add."""
+        self._own.keep_only(())
+        for path in {each.path for each in self._changes.added}:
+            remove_file(self._own.storage, path)
+
+    # ------------------------------------------------------------------ manifests
+
+    def _check(self, metadata: TableMetadata) -> None:
+        """Raise for a table that the files do not fit any more."""
+        version, changes = metadata.format_version, self._changes
+        if metadata.encryption_keys or metadata.properties.get("encryption.key-id"):
+            raise UnsupportedTableError("writing encrypted tables")
+        if changes.added_deletes and version < 2:
+            raise UnsupportedTableError("deleting single rows in format version 1")
+        for each in changes.added_deletes:
+            is_vector = each.is_deletion_vector
+            if each.content is FileContent.POSITION_DELETES and is_vector != (version > 2):
+                raise CommitConflictError(
+                    f"the table has format version {version} now, in which position deletes are "
+                    f"{'vectors' if version > 2 else 'files'}; run the statement again"
+                )
+
+    def _manifests(
+        self, metadata: TableMetadata, parent: Snapshot | None
+    ) -> tuple[list[ManifestFile], int, int]:
+        """The manifests to list, how many old ones they take the place of, repeated removals."""
+        store, old = self._store, self._store.manifests_of(parent)
+        written_as = metadata.format_version, metadata.current_schema_id
+        if written_as != self._filtered_for:
+            for each in (self._data, self._deletes, self._merge_data, self._merge_deletes):
+                each.forget()
+            self._filtered_for = written_as
+        data = self._data.apply(store, _of(old, ManifestContent.DATA))
+        self._drop_deletes_older_than(data, metadata)
+        deletes = self._deletes.apply(
+            store, _of(old, ManifestContent.DELETES), self._may_hold_useless
+        )
+        duplicates = self._check_removed([*data, *deletes])
+        self._removed = [file for each in (*data, *deletes) for file in each.removed]
+        kept = []
+        for content, filtered, merge in (
+            (ManifestContent.DATA, data, self._merge_data),
+            (ManifestContent.DELETES, deletes, self._merge_deletes),
+        ):
+            live = [each.manifest for each in filtered if self._stays(each.manifest)]
+            kept += merge.apply(store, [*self._added.of(store, content), *live])
+        listed = [each.manifest for each in kept]
+        paths = {each.manifest_path for each in listed}
+        return (
+            listed,
+            sum(each.manifest_path not in paths and _is_live(each) for each in old),
+            duplicates,
+        )
+
+    def _stays(self, held: HeldManifest) -> bool:
+        return held.has_live_files or held.manifest.added_snapshot_id == self._id
+
+    def _drop_deletes_older_than(self, data: Iterable[Filtered], metadata: TableMetadata) -> None:
+        """Find the age from which on deletes still apply to something."""
+        numbers = [metadata.last_sequence_number]
+        for each in data:
+            manifest = each.manifest.manifest
+            number = manifest.min_sequence_number
+            if number != UNASSIGNED and self._stays(each.manifest) and each.manifest.has_live_files:
+                numbers.append(number)
+        oldest = min(numbers)
+        if oldest != self._oldest_data:
+            self._oldest_data = oldest
+            self._deletes.forget()
+
+    def _may_hold_useless(self, manifest: ManifestFile) -> bool:
+        if not manifest.has_live_files:
+            return False
+        return bool(self._gone) or 0 < manifest.min_sequence_number < self._oldest_data
+
+    def _applies_to_nothing(self, file: DataFile) -> bool:
+        """Deletes of data that is gone: older than all of it, or of a file that goes now."""
+        if file.is_deletion_vector and file.referenced_data_file in self._gone:
+            return True
+        return 0 < file.sequence_number < self._oldest_data
+
+    def _check_removed(self, filtered: Sequence[Filtered]) -> int:
+        """How often a file was removed again. Raises where one is not there any more."""
+        found: dict[object, int] = {}
+        for each in filtered:
+            for file in each.removed:
+                key = file_key(file)
+                found[key] = found.get(key, 0) + 1
+        missing = self._changes.removed_keys - found.keys()
+        if missing:
+            raise CommitConflictError(
+                f"the file {min(missing)[0]} is no longer part of the table: another commit "
+                "rewrote or deleted it; run the statement again"
+            )
+        return sum(found.values()) - len(found)
+
+    # ------------------------------------------------------------------ summary
+
+    def _summarized(
+        self,
+        metadata: TableMetadata,
+        head: Snapshot | None,
+        listed: Sequence[ManifestFile],
+        replaced: int,
+        duplicates: int,
+    ) -> dict[str, str]:
+        counts = SummaryCounts(self._store.settings.partition_limit)
+        for each in (*self._changes.added_data, *self._changes.added_deletes):
+            counts.add(each, self._path(each))
+        for each in {file_key(one): one for one in self._removed}.values():
+            counts.remove(each, self._path(each))
+        counts.add_duplicates(duplicates)
+        counted = counts.written()
+        created = sum(each.added_snapshot_id == self._id for each in listed)
+        from icesql import __version__
+
+        return {
+            **self._changes.summary,
+            **counted,
+            **totals(None if head is None else head.summary, counted),
+            "manifests-created": str(created),
+            "manifests-kept": str(len(listed) - created),
+            "manifests-replaced": str(replaced),
+            "engine-name": ENGINE,
+            "engine-version": __version__,
+        }
+
+    def _path(self, file: DataFile) -> str:
+        spec, types = self._store.spec(file.spec_id)
+        return partition_path(spec, self._store.metadata.file_schema, types, file.partition)
+
+
+def branch_head(metadata: TableMetadata, branch: str) -> tuple[Snapshot | None, Snapshot | None]:
+    """The head of a branch, and what a new snapshot of it goes on.
+
+    They differ for a new branch, which goes on main and begins its totals at zero. Raises
+    CommitConflictError where ``branch`` is a tag.
+    """
+    ref = metadata.refs.get(branch)
+    if ref is not None and ref.kind == "tag":
+        raise CommitConflictError(f"{branch!r} is a tag; only a branch takes new snapshots")
+    if ref is not None:
+        head = metadata.snapshots[ref.snapshot_id]
+        return head, head
+    return None, metadata.current_snapshot if branch != MAIN else None
+
+
+def moved_ref(metadata: TableMetadata, branch: str, snapshot_id: int) -> SnapshotRef:
+    """A branch at another snapshot, with the retention that it has."""
+    from msgspec.structs import replace
+
+    known = metadata.refs.get(branch)
+    return SnapshotRef(snapshot_id) if known is None else replace(known, snapshot_id=snapshot_id)
+
+
+def _of(manifests: Iterable[ManifestFile], content: ManifestContent) -> list[ManifestFile]:
+    return [each for each in manifests if each.content is content]
+
+
+def _is_live(manifest: ManifestFile) -> bool:
+    return manifest.has_live_files

@@ -1,0 +1,110 @@
+"""The summary of a snapshot: what it added and removed, and the totals after it.
+
+Source: Java ``SnapshotSummary`` and ``SnapshotProducer.updateTotal``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
+
+_TOTALS: Final = {
+    "total-records": ("added-records", "deleted-records"),
+    "total-files-size": ("added-files-size", "removed-files-size"),
+    "total-data-files": ("added-data-files", "deleted-data-files"),
+    "total-delete-files": ("added-delete-files", "removed-delete-files"),
+    "total-position-deletes": ("added-position-deletes", "removed-position-deletes"),
+    "total-equality-deletes": ("added-equality-deletes", "removed-equality-deletes"),
+}
+_PARTITION_PREFIX: Final = "partitions."
+
+
+class SummaryCounts:
+    """Counts of the files that a snapshot adds and removes.
+
+    ``partition_limit`` is how many partitions may have counts of their own.
+    """
+
+    def __init__(self, partition_limit: int = 0) -> None:
+        self._limit = partition_limit
+        self._counts: dict[str, int] = {}
+        self._partitions: dict[str, dict[str, int]] = {}
+
+    def add(self, file: DataFile, partition: str) -> None:
+        """Count a file that is added; ``partition`` is its path."""
+        self._count(file, partition, "added")
+
+    def remove(self, file: DataFile, partition: str) -> None:
+        """Count a file that is removed."""
+        self._count(file, partition, "removed")
+
+    def add_duplicates(self, count: int) -> None:
+        """Count files that were removed and stood in the table more than once."""
+        _plus(self._counts, "deleted-duplicate-files", count)
+
+    def _count(self, file: DataFile, partition: str, verb: str) -> None:
+        of_partition = self._partitions.setdefault(partition, {})
+        for counts in (self._counts, of_partition):
+            for key, number in _counted(file, verb):
+                _plus(counts, key, number)
+
+    def written(self) -> dict[str, str]:
+        """The keys of what was counted; those of zeros are left out."""
+        found = {key: str(number) for key, number in self._counts.items() if number > 0}
+        found["changed-partition-count"] = str(len(self._partitions))
+        if 0 < len(self._partitions) <= self._limit:
+            found["partition-summaries-included"] = "true"
+            for path, counts in self._partitions.items():
+                if path:
+                    told = ",".join(f"{key}={number}" for key, number in counts.items() if number)
+                    found[_PARTITION_PREFIX + path] = told
+        return found
+
+
+def totals(previous: Mapping[str, str] | None, counted: Mapping[str, str]) -> dict[str, str]:
+    """The totals after a snapshot; ``previous`` is the summary of the branch's head.
+
+    None begins at zero. A total that the head does not say, or that would be below zero, is not
+    known any more and left out.
+    """
+    found = {}
+    for total, (plus, minus) in _TOTALS.items():
+        before = _number(previous.get(total)) if previous is not None else 0
+        if before is None:
+            continue
+        after = before + int(counted.get(plus, 0)) - int(counted.get(minus, 0))
+        if after >= 0:
+            found[total] = str(after)
+    return found
+
+
+def _number(text: str | None) -> int | None:
+    try:
+        return None if text is None else int(text)
+    except ValueError:
+        return None
+
+
+def _plus(counts: dict[str, int], key: str, number: int) -> None:
+    counts[key] = counts.get(key, 0) + number
+
+
+def _counted(file: DataFile, verb: str) -> list[tuple[str, int]]:
+    rows = file.record_count
+    if file.content is FileContent.DATA:
+        gone = "deleted" if verb == "removed" else verb
+        return [
+            (f"{gone}-data-files", 1),
+            (f"{gone}-records", rows),
+            (f"{verb}-files-size", file.file_size_in_bytes),
+        ]
+    size = file.file_size_in_bytes
+    if file.is_deletion_vector and file.content_size_in_bytes is not None:
+        size = file.content_size_in_bytes  # the Puffin has others, too
+    found = [(f"{verb}-delete-files", 1), (f"{verb}-files-size", size)]
+    if file.content is FileContent.EQUALITY_DELETES:
+        return [*found, (f"{verb}-equality-delete-files", 1), (f"{verb}-equality-deletes", rows)]
+    kind = f"{verb}-dvs" if file.is_deletion_vector else f"{verb}-position-delete-files"
+    return [*found, (kind, 1), (f"{verb}-position-deletes", rows)]

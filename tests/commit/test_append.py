@@ -1,0 +1,364 @@
+"""Appends: what other readers see, conflicts, retries, and what is left behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from icesql.catalog.writes.change import Conflict, Done, Unknown
+from icesql.commit.append import commit_append
+from icesql.errors import CatalogError, CommitConflictError, CommitStateUnknownError
+from tests.commit.tables import (
+    CATALOGS,
+    create,
+    fake,
+    files_on_disk,
+    head,
+    live,
+    manifests,
+    sqlite,
+    told,
+    written,
+)  # fmt: skip
+
+
+@pytest.fixture(params=CATALOGS)
+def catalog(request, tmp_path: Path):
+    return CATALOGS[request.param](tmp_path)
+
+
+class Odd:
+    """A catalog whose swaps end as told, each outcome once; then as they do."""
+
+    def __init__(self, catalog, *outcomes):
+        self.catalog, self.outcomes, self.swaps = catalog, list(outcomes), 0
+
+    def __getattr__(self, name):
+        return getattr(self.catalog, name)
+
+    def swap(self, identifier, base, change):
+        self.swaps += 1
+        outcome = self.outcomes.pop(0) if self.outcomes else None
+        if outcome is None:
+            return self.catalog.swap(identifier, base, change)
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome(identifier, base, change) if callable(outcome) else outcome
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_rows_that_were_appended_are_read(catalog, version) -> None:
+    import icesql
+
+    table = create(catalog, version=version, partitioned=True)
+    first = [
+        written(table, "a", [(1, "x"), (2, "x")], ("x",)),
+        written(table, "b", [(3, None)], (None,)),
+    ]
+    one = commit_append(catalog, table, first, summary={"who": "me"})
+    two = commit_append(catalog, one.table, [written(table, "c", [(4, "y")], ("y",))])
+    assert two.snapshot_id == two.table.metadata.current_snapshot_id
+    assert two.metadata_location == catalog.load(("ns", "t")).metadata_location
+    assert one.summary["operation"] == "append"
+    assert one.summary["who"] == "me"
+    assert two.summary["total-records"] == "4"
+    with icesql.connect(tables_by_path=True) as connection:
+        found = connection.execute(
+            f"SELECT id, p FROM iceberg_scan('{two.metadata_location}') ORDER BY id"
+        ).fetchall()
+        assert found == [(1, "x"), (2, "x"), (3, None), (4, "y")]
+        pruned = connection.execute(
+            f"SELECT id FROM iceberg_scan('{two.metadata_location}') WHERE p = 'y'"
+        ).fetchall()
+        assert pruned == [(4,)]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_pyiceberg_reads_what_was_appended(tmp_path, version) -> None:
+    from pyiceberg.table import StaticTable
+
+    catalog = sqlite(tmp_path)
+    table = create(catalog, version=version, partitioned=True)
+    table = commit_append(catalog, table, [written(table, "a", [(1, "x")], ("x",))]).table
+    table = commit_append(catalog, table, [written(table, "b", [(2, None)], (None,))]).table
+    theirs = StaticTable.from_metadata(table.metadata_location)
+    assert sorted(theirs.scan().to_arrow()["id"].to_pylist()) == [1, 2]
+    assert theirs.scan("p = 'x'").to_arrow()["id"].to_pylist() == [1]
+    assert len(theirs.history()) == 2
+
+
+def test_a_catalog_of_pyiceberg_goes_on_after_our_commit(tmp_path) -> None:
+    import pyarrow as pa
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    catalog = sqlite(tmp_path)
+    table = create(catalog)
+    table = commit_append(catalog, table, [written(table, "a", [(1, "x")])]).table
+    theirs = SqlCatalog("c", uri=f"sqlite:///{tmp_path}/c.db", warehouse=str(tmp_path / "wh"))
+    foreign = theirs.load_table("ns.t")
+    foreign.append(pa.table({"id": pa.array([2], pa.int64()), "p": ["y"]}))
+    theirs.close()
+    table = catalog.load(("ns", "t"))
+    after = commit_append(catalog, table, [written(table, "c", [(3, "z")])])
+    assert after.summary["total-records"] == "3"
+    assert len(live(after.table)) == 3
+
+
+def test_no_files_are_no_commit(catalog) -> None:
+    table = create(catalog)
+    done = commit_append(catalog, table, [])
+    assert (done.snapshot_id, done.table) == (None, table)
+
+
+def test_the_metadata_of_a_commit_follows_its_base(catalog) -> None:
+    table = create(catalog)
+    after = commit_append(catalog, table, [fake("a")]).table
+    (entry,) = after.metadata.metadata_log
+    assert entry.metadata_file.endswith(table.metadata_location.rpartition("/")[2])
+    assert entry.timestamp_ms == table.metadata.last_updated_ms
+    snapshot = head(after)
+    assert snapshot.sequence_number == 1
+    assert snapshot.manifest_list.rpartition("/")[2].startswith(f"snap-{snapshot.snapshot_id}-1-")
+    assert 0 < snapshot.snapshot_id < 1 << 63
+
+
+def test_a_writer_that_was_second_goes_on_what_the_first_left(catalog) -> None:
+    table = create(catalog)
+    stale = catalog.load(("ns", "t"))
+    first = commit_append(catalog, table, [fake("a")])
+    second = commit_append(catalog, stale, [fake("b", rows=5)])
+    after = second.table
+    assert live(after) == {"a", "b"}
+    assert [len(each) for each in told(after)] == [1, 1]
+    assert head(after).parent_snapshot_id == first.snapshot_id
+    assert head(after).sequence_number == 2
+    assert after.metadata.snapshots[second.snapshot_id].summary["total-records"] == "6"
+    assert f"snap-{second.snapshot_id}-2-" in head(after).manifest_list
+    assert len(files_on_disk(after, "snap-*.avro")) == 2, "the list of the lost attempt is gone"
+    assert len(files_on_disk(after, "*-m*.avro")) == 2, "the manifest was used again"
+
+
+def test_all_attempts_may_lose(catalog) -> None:
+    table = create(catalog, **{"commit.retry.num-retries": "2"})
+    file = written(table, "a", [(1, "x")])
+    odd = Odd(catalog, *[Conflict("another was first")] * 5)
+    with pytest.raises(CommitConflictError, match="after 3 attempts: another was first"):
+        commit_append(odd, table, [file])
+    assert odd.swaps == 3
+    assert files_on_disk(table, "*.avro") == set()
+    assert not Path(file.path).exists(), "the files of a failed commit are deleted"
+    assert catalog.load(("ns", "t")).metadata_location == table.metadata_location
+
+
+def test_an_unknown_outcome_deletes_nothing(catalog, monkeypatch) -> None:
+    monkeypatch.setattr("icesql.commit.attempts._STATUS_WAIT_SECONDS", 0.0)
+    table = create(catalog)
+    file = written(table, "a", [(1, "x")])
+    with pytest.raises(CommitStateUnknownError, match="outcome is unknown: it hung up"):
+        commit_append(Odd(catalog, Unknown("it hung up")), table, [file])
+    assert Path(file.path).exists()
+    assert len(files_on_disk(table, "*.avro")) == 2
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("bug"), MemoryError()])
+def test_what_interrupts_a_swap_leaves_its_outcome_unknown(catalog, error) -> None:
+    table = create(catalog)
+    file = written(table, "a", [(1, "x")])
+    with pytest.raises(CommitStateUnknownError, match="interrupted"):
+        commit_append(Odd(catalog, error), table, [file])
+    assert Path(file.path).exists()
+
+
+def test_a_swap_that_was_applied_and_not_answered_is_found(catalog, monkeypatch) -> None:
+    monkeypatch.setattr("icesql.commit.attempts._STATUS_WAIT_SECONDS", 0.0)
+
+    def lost_answer(identifier, base, change):
+        assert isinstance(catalog.swap(identifier, base, change), Done)
+        return Unknown("no answer came")
+
+    table = create(catalog)
+    done = commit_append(Odd(catalog, lost_answer), table, [fake("a")])
+    assert live(done.table) == {"a"}
+    assert len(done.table.metadata.snapshots) == 1
+
+
+def test_a_conflict_of_a_commit_that_was_applied_is_no_second_commit(catalog) -> None:
+    """As of a proxy that sends a request twice: the second answer is a conflict with the first."""
+
+    def sent_twice(identifier, base, change):
+        assert isinstance(catalog.swap(identifier, base, change), Done)
+        return Conflict("the table is no longer there")
+
+    table = create(catalog)
+    done = commit_append(Odd(catalog, sent_twice), table, [fake("a")])
+    assert len(done.table.metadata.snapshots) == 1
+    assert len(files_on_disk(done.table, "*.avro")) == 2
+
+
+def test_an_error_before_the_swap_leaves_nothing(catalog) -> None:
+    table = create(catalog)
+    file = written(table, "a", [(1, "x")])
+    with pytest.raises(CatalogError):
+        commit_append(Odd(catalog, CatalogError("no")), table, [file])
+    assert files_on_disk(table, "*.avro") == set()
+    assert not Path(file.path).exists()
+
+
+def test_another_table_of_the_name_is_not_written_to(tmp_path) -> None:
+    catalog = sqlite(tmp_path)
+    table = create(catalog)
+    catalog.drop(("ns", "t"))
+    catalog.rename(create(catalog, name="u").identifier, ("ns", "t"))
+    with pytest.raises(CommitConflictError, match="replaced by another"):
+        commit_append(catalog, table, [fake("a")])
+
+
+def test_a_branch_is_made_and_begins_its_totals_at_zero(catalog) -> None:
+    table = create(catalog)
+    main = commit_append(catalog, table, [fake("a", rows=3)])
+    done = commit_append(catalog, main.table, [fake("b", rows=2)], branch="audit")
+    after = done.table
+    assert after.metadata.current_snapshot_id == main.snapshot_id
+    assert live(after, head(after, "audit")) == {"a", "b"}
+    assert live(after) == {"a"}
+    assert head(after, "audit").parent_snapshot_id == main.snapshot_id
+    assert done.summary["total-records"] == "2", "as Java counts"
+    again = commit_append(catalog, after, [fake("c", rows=2)], branch="audit")
+    assert again.summary["total-records"] == "4"
+    assert head(again.table, "audit").sequence_number == 3
+
+
+def test_a_tag_takes_no_rows(catalog) -> None:
+    from icesql.commit.change import change_table
+    from icesql.iceberg.metadata.changes.updates import SetSnapshotRef
+    from icesql.iceberg.metadata.snapshot import SnapshotRef
+
+    table = create(catalog)
+    done = commit_append(catalog, table, [fake("a")])
+    tagged = change_table(
+        catalog,
+        done.table,
+        lambda base: [SetSnapshotRef("v1", SnapshotRef(done.snapshot_id, "tag"))],
+    )
+    with pytest.raises(CommitConflictError, match="'v1' is a tag"):
+        commit_append(catalog, tagged.table, [fake("b")], branch="v1")
+
+
+def test_one_path_is_added_once(catalog) -> None:
+    table = create(catalog)
+    done = commit_append(catalog, table, [fake("a"), fake("a"), fake("a")])
+    assert done.summary["added-data-files"] == "1"
+    assert told(done.table) == [[("a", 1, 1)]]
+
+
+def test_manifests_are_merged_when_they_are_many(catalog) -> None:
+    table = create(catalog, **{"commit.manifest.min-count-to-merge": "4"})
+    for name in "abc":
+        table = commit_append(catalog, table, [fake(name)]).table
+    assert len(manifests(table)) == 3
+    done = commit_append(catalog, table, [fake("d")])
+    assert told(done.table) == [[("d", 1, 4), ("c", 0, 3), ("b", 0, 2), ("a", 0, 1)]]
+    counts = [done.summary[f"manifests-{each}"] for each in ("created", "kept", "replaced")]
+    assert counts == ["1", "0", "3"]
+    assert manifests(done.table)[0].min_sequence_number == 1
+    adders = [each.snapshot_id for each in done.table.metadata.snapshots.values()]
+    (found,) = __import__("tests.commit.tables", fromlist=["entries"]).entries(done.table)
+    assert found.snapshot_id == adders[::-1], "each entry keeps the snapshot that added it"
+
+
+def test_a_merge_that_lost_leaves_no_manifest_behind(catalog) -> None:
+    table = create(catalog, **{"commit.manifest.min-count-to-merge": "2"})
+    table = commit_append(catalog, table, [fake("a")]).table
+    stale = catalog.load(("ns", "t"))
+    commit_append(catalog, table, [fake("b")])
+    done = commit_append(catalog, stale, [fake("c")])
+    assert live(done.table) == {"a", "b", "c"}
+    used = {
+        each.manifest_path.rpartition("/")[2]
+        for snapshot in done.table.metadata.snapshots.values()
+        for each in manifests(done.table, snapshot)
+    }
+    assert files_on_disk(done.table, "*-m*.avro") == used
+
+
+def test_nothing_is_merged_where_the_property_says_so(catalog) -> None:
+    off = {"commit.manifest.min-count-to-merge": "2", "commit.manifest-merge.enabled": "false"}
+    table = create(catalog, **off)
+    for name in "abc":
+        table = commit_append(catalog, table, [fake(name)]).table
+    assert len(manifests(table)) == 3
+
+
+def test_manifests_of_ten_bytes_are_never_merged(catalog) -> None:
+    small = {"commit.manifest.min-count-to-merge": "1", "commit.manifest.target-size-bytes": "10"}
+    table = create(catalog, **small)
+    for name in "ab":
+        table = commit_append(catalog, table, [fake(name)]).table
+    assert len(manifests(table)) == 2
+
+
+def test_row_ids_go_on_from_the_table(catalog) -> None:
+    table = create(catalog, version=3)
+    one = commit_append(catalog, table, [fake("a", rows=125)])
+    assert (head(one.table).first_row_id, head(one.table).added_rows) == (0, 125)
+    two = commit_append(catalog, one.table, [fake("b", rows=100)], branch="audit")
+    assert [each.first_row_id for each in manifests(two.table, head(two.table, "audit"))] == [
+        125,
+        0,
+    ]
+    three = commit_append(catalog, two.table, [fake("c", rows=90)])
+    assert [each.first_row_id for each in manifests(three.table)] == [225, 0]
+    assert three.table.metadata.next_row_id == 315
+
+
+def test_row_ids_of_a_conflict_are_those_of_the_second_attempt(catalog) -> None:
+    table = create(catalog, version=3)
+    stale = catalog.load(("ns", "t"))
+    commit_append(catalog, table, [fake("a", rows=125)])
+    done = commit_append(catalog, stale, [fake("b", rows=90)])
+    assert head(done.table).first_row_id == 125
+    assert [each.first_row_id for each in manifests(done.table)] == [125, 0]
+
+
+def test_old_manifests_get_row_ids_with_the_first_commit_after_an_upgrade(catalog) -> None:
+    from icesql.commit.change import change_table
+    from icesql.iceberg.metadata.changes.updates import UpgradeFormatVersion
+
+    table = commit_append(catalog, create(catalog), [fake("a", rows=7)]).table
+    third = change_table(catalog, table, lambda base: [UpgradeFormatVersion(3)]).table
+    assert third.metadata.next_row_id == 0
+    done = commit_append(catalog, third, [fake("b", rows=5)])
+    assert [each.first_row_id for each in manifests(done.table)] == [0, 5]
+    assert done.table.metadata.next_row_id == 12
+
+
+def test_partition_counts_are_told_where_they_are_few(catalog) -> None:
+    table = create(catalog, partitioned=True, **{"write.summary.partition-limit": "2"})
+    files = [
+        fake("a", partition=("x y",)),
+        fake("b", partition=("x y",)),
+        fake("c", partition=(None,)),
+    ]
+    done = commit_append(catalog, table, files)
+    assert done.summary["changed-partition-count"] == "2"
+    assert done.summary["partition-summaries-included"] == "true"
+    assert done.summary["partitions.p=x+y"] == (
+        "added-data-files=2,added-records=2,added-files-size=20"
+    )
+    assert done.summary["partitions.p=null"].startswith("added-data-files=1")
+
+
+def test_a_moved_copy_of_a_table_is_not_written_to(tmp_path) -> None:
+    import shutil
+
+    from icesql.catalog.open import open_table
+    from icesql.errors import UnsupportedTableError
+
+    catalog = CATALOGS["directory"](tmp_path)
+    table = create(catalog)
+    shutil.copytree(tmp_path / "wh/ns/t", tmp_path / "copy")
+    moved = open_table(tmp_path / "copy")
+    with pytest.raises(UnsupportedTableError, match="writing to a table that lies in"):
+        commit_append(catalog, moved, [fake("a")])
+    assert catalog.load(("ns", "t")).metadata_location == table.metadata_location
