@@ -6,6 +6,7 @@ Source: Java ``SnapshotProducer`` and ``MergingSnapshotProducer``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import Final
 
 from icesql.catalog.table import Table
@@ -234,8 +235,6 @@ class SnapshotOperation:
         counts.add_duplicates(duplicates)
         counted = counts.written()
         created = sum(each.added_snapshot_id == self._id for each in listed)
-        from icesql import __version__
-
         return {
             **self._changes.summary,
             **counted,
@@ -244,7 +243,7 @@ class SnapshotOperation:
             "manifests-kept": str(len(listed) - created),
             "manifests-replaced": str(replaced),
             "engine-name": ENGINE,
-            "engine-version": __version__,
+            "engine-version": _version(),
         }
 
     def _path(self, file: DataFile) -> str:
@@ -273,6 +272,16 @@ def moved_ref(metadata: TableMetadata, branch: str, snapshot_id: int) -> Snapsho
 
     known = metadata.refs.get(branch)
     return SnapshotRef(snapshot_id) if known is None else replace(known, snapshot_id=snapshot_id)
+
+
+@cache
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(ENGINE)
+    except PackageNotFoundError:  # run from a folder of sources
+        return "0"
 
 
 def _of(manifests: Iterable[ManifestFile], content: ManifestContent) -> list[ManifestFile]:

@@ -270,8 +270,10 @@ CODE = {
     ),
 }
 SINKS = {
-    "sqlite.py: SqliteCatalog.commit: execute": "one of two fixed lists of columns; values bound",
-    "sqlite.py: SqliteCatalog.drop: execute": "a fixed condition; values bound",
+    "sqlite.py: JdbcCatalog._insert: execute": "one of two fixed lists of columns; values bound",
+    "sqlite.py: JdbcCatalog._update: execute": "a fixed condition; values bound",
+    "sqlite.py: JdbcCatalog.drop: execute": "a fixed condition; values bound",
+    "sqlite.py: JdbcCatalog.rename: execute": "a fixed condition; values bound",
     "sqlite.py: SqliteCatalog._catalogs: execute": "put together of two fixed texts",
     "sqlite.py: SqliteCatalog._namespace_texts: execute": "put together of two fixed texts",
     "sqlite.py: SqliteCatalog._tables: execute": "a fixed condition; values bound",
@@ -315,8 +317,10 @@ PARSERS = {
 _TEMPLATES = "a template of spelled(): its gaps take expressions, the rest are words of the file"
 BUILT = {
     "described.py: _by_statement": "what bind_sql checked, after a word",
-    "sqlite.py: SqliteCatalog.commit": "one of two fixed lists of columns; values bound",
-    "sqlite.py: SqliteCatalog.drop": "a fixed condition; values bound",
+    "sqlite.py: JdbcCatalog._insert": "one of two fixed lists of columns; values bound",
+    "sqlite.py: JdbcCatalog._update": "a fixed condition; values bound",
+    "sqlite.py: JdbcCatalog.drop": "a fixed condition; values bound",
+    "sqlite.py: JdbcCatalog.rename": "a fixed condition; values bound",
     "sqlite.py: SqliteCatalog._tables": "a fixed condition; values bound",
     "sqlite.py: SqliteCatalog._row": "one of two fixed columns; values bound",
     "sqlite.py: _columns": "names of the catalog's own tables that stand in the calls",

@@ -173,7 +173,6 @@ class JdbcCatalog(Struct, frozen=True):
         with self._changing() as database:
             if not self._holds(database, text):
                 raise CatalogError(f"namespace {text} not found")
-            inside = "substr(namespace, 1, ?) = ?", (len(text) + 1, f"{text}.")
             tables = database.execute(
                 "SELECT 1 FROM iceberg_tables WHERE catalog_name = ? AND "
                 "(table_namespace = ? OR substr(table_namespace, 1, ?) = ?)",
@@ -181,8 +180,8 @@ class JdbcCatalog(Struct, frozen=True):
             ).fetchone()
             others = database.execute(
                 "SELECT 1 FROM iceberg_namespace_properties WHERE catalog_name = ? AND "
-                + inside[0],
-                (self.name, *inside[1]),
+                "substr(namespace, 1, ?) = ?",
+                (self.name, len(text) + 1, f"{text}."),
             ).fetchone()
             if tables or others:
                 raise CatalogError(f"namespace {text} is not empty")
@@ -202,16 +201,13 @@ class JdbcCatalog(Struct, frozen=True):
         return None if row is None or row[0] is None else str(row[0])
 
     def _holds(self, database: sqlite3.Connection, text: str) -> bool:
-        for table, column in (
-            ("iceberg_namespace_properties", "namespace"),
-            ("iceberg_tables", "table_namespace"),
-        ):
-            found = database.execute(
-                f"SELECT 1 FROM {table} WHERE catalog_name = ? AND {column} = ?", (self.name, text)
-            ).fetchone()
-            if found:
-                return True
-        return False
+        found = database.execute(
+            "SELECT 1 FROM iceberg_namespace_properties WHERE catalog_name = :name "
+            "AND namespace = :text UNION ALL SELECT 1 FROM iceberg_tables "
+            "WHERE catalog_name = :name AND table_namespace = :text",
+            {"name": self.name, "text": text},
+        ).fetchone()
+        return found is not None
 
     @contextmanager
     def _changing(self) -> Iterator[sqlite3.Connection]:
