@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote
 
 import msgspec
 from msgspec.structs import replace
 
 from icesql.catalog.identifiers import (
-    MOST_NAMES,
-    all_namespaces,
     matching,
     near_tables,
     not_found,
 )
 from icesql.catalog.rest.answers import Answer, Refusal
-from icesql.catalog.rest.auth import auth_of
-from icesql.catalog.rest.client import RestClient
-from icesql.catalog.rest.configured import Configured, configured
 from icesql.catalog.rest.loaded import (
     LoadedTable,
     Owner,
@@ -31,6 +25,7 @@ from icesql.catalog.rest.loaded import (
     properties_of,
     table_of,
 )
+from icesql.catalog.rest.names import RestNames
 from icesql.catalog.rest.renewal import Renewal
 from icesql.catalog.rest.reports import ScanReports, TableReports
 from icesql.catalog.rest.snapshots import ReferencedFirst
@@ -42,25 +37,20 @@ from icesql.errors import (
     UnsupportedTableError,
 )
 from icesql.storage.cache import BoundedCache
-from icesql.storage.credentials import redact
 from icesql.storage.roots import Roots
 
 if TYPE_CHECKING:
     from icesql.catalog.writes.change import Place, Swap, TableChange
 
-_SEPARATOR: Final = "\x1f"
 _DELEGATION: Final = "X-Iceberg-Access-Delegation"
-_MOST_PAGES: Final = 100_000
 _KEPT_BYTES: Final = 64 << 20
-# A server that sets one of these is asked as it says from then on.
-_OF_AUTH: Final = ("token", "credential", "scope", "oauth2-server-uri")
 _TABLE: Final = "/v1/{prefix}/namespaces/{namespace}/tables/{table}"
 _REPORT: Final = f"POST {_TABLE}/metrics"
 _VIEW: Final = "HEAD /v1/{prefix}/namespaces/{namespace}/views/{view}"
 _CREDENTIALS: Final = f"GET {_TABLE}/credentials"
 
 
-class RestCatalog:
+class RestCatalog(RestNames):
     """A catalog behind HTTP.
 
     ``properties`` are the user's; those that the server's configuration adds or overrides are
@@ -78,133 +68,14 @@ class RestCatalog:
         cache: BoundedCache | None = None,
         confine: bool | Roots = False,
     ) -> None:
-        self.name, self.cache, self.confine = name, cache, confine
-        self.given: Mapping[str, Any] = dict(properties)
-        uri = str(properties["uri"]).rstrip("/")
-        self._client = RestClient(name, uri, self.given, auth_of(name, uri, properties))
-        self._config: Configured | None = None
+        super().__init__(name, properties)
+        self.cache, self.confine = cache, confine
         # What came with an ETag, by identifier and mode.
         self._kept = BoundedCache(_KEPT_BYTES)
         self._reports = ScanReports(self._post_report)
 
     def __repr__(self) -> str:
         return f"RestCatalog({self.name!r})"
-
-    # ------------------------------------------------------------------ configuration
-
-    @property
-    def properties(self) -> Mapping[str, Any]:
-        """The server's defaults, the user's properties on them, the server's overrides on both.
-
-        Raises CatalogError when the server does not answer.
-        """
-        return self._configured().properties
-
-    def has_endpoint(self, endpoint: str) -> bool | None:
-        """Whether the server says that it has "METHOD /v1/…"; None when it lists nothing."""
-        return self._configured().has(endpoint)
-
-    def _configured(self) -> Configured:
-        if self._config is None:
-            warehouse = self.given.get("warehouse")
-            query = {"warehouse": str(warehouse)} if warehouse else None
-            try:
-                answer = self._client.json("GET", "v1", "config", query=query)
-            except Refusal as error:
-                if error.status != 404:
-                    raise
-                place = redact(self._client.uri, self.given)
-                raise CatalogError(
-                    f"{error}; is {place} the address of an Iceberg REST catalog?"
-                ) from None
-            config = configured(self.name, self.given, answer)
-            merged = config.properties
-            uri = str(merged["uri"]).rstrip("/")
-            if uri != self._client.uri or any(
-                merged.get(key) != self.given.get(key) for key in _OF_AUTH
-            ):
-                self._client.close()
-                self._client = RestClient(self.name, uri, merged, auth_of(self.name, uri, merged))
-            else:
-                self._client.properties = merged
-            self._config = config
-        return self._config
-
-    def _path(self, *parts: str) -> tuple[str, ...]:
-        prefix = str(self.properties.get("prefix") or "").strip("/")
-        return ("v1", *(filter(None, prefix.split("/"))), *parts)
-
-    def _joined(self, namespace: Sequence[str]) -> str:
-        separator = unquote(str(self.properties.get("namespace-separator") or _SEPARATOR))
-        return separator.join(namespace)
-
-    # ------------------------------------------------------------------ names
-
-    def namespaces(self) -> list[Identifier]:
-        """As ``Catalog.namespaces``."""
-        return all_namespaces(self._namespaces_in, f"catalog {self.name}")
-
-    def first_namespaces(self) -> list[Identifier]:
-        """The namespaces of the first level: one question, to see whether it answers."""
-        return self._namespaces_in(())
-
-    def tables(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
-        """As ``Catalog.tables``."""
-        if namespace is None:
-            return [table for each in self.namespaces() for table in self.tables(each)]
-        if not namespace:
-            return []
-        path = self._path("namespaces", self._joined(namespace), "tables")
-        found = []
-        for each in self._listed(path, "identifiers"):
-            told = each if isinstance(each, dict) else {}
-            found.append((*self._names(told.get("namespace")), *self._names([told.get("name")])))
-        return sorted(found)
-
-    def _names(self, parts: Any) -> tuple[str, ...]:
-        if not isinstance(parts, list) or not all(isinstance(each, str) for each in parts):
-            raise CatalogError(
-                f"catalog {self.name}: its answer is not what a catalog sends: a name is a list "
-                "of texts"
-            )
-        return tuple(parts)
-
-    def _namespaces_in(self, above: Identifier) -> list[Identifier]:
-        query = {"parent": self._joined(above)} if above else {}
-        path = self._path("namespaces")
-        try:
-            return [self._names(each) for each in self._listed(path, "namespaces", query)]
-        except Refusal:
-            if above:  # some catalogs have one level and say so by refusing
-                return []
-            raise
-
-    def _listed(
-        self, path: tuple[str, ...], key: str, query: Mapping[str, str] | None = None
-    ) -> Iterator[Any]:
-        """The items of a list that comes in pages."""
-        asked = dict(query or {})
-        if size := self.properties.get("rest-page-size"):
-            asked |= {"pageSize": str(size), "pageToken": ""}
-        seen: set[str] = set()
-        count = 0
-        for _ in range(_MOST_PAGES):
-            page = self._client.json("GET", *path, query=asked or None)
-            items = page.get(key) if isinstance(page, dict) else None
-            if not isinstance(items, list):
-                raise CatalogError(
-                    f"catalog {self.name}: its answer is not what a catalog sends: no {key}"
-                )
-            yield from items
-            token = page.get("next-page-token")
-            if not token:
-                return
-            count += len(items)
-            if not isinstance(token, str) or token in seen or count > MOST_NAMES:
-                break
-            seen.add(token)
-            asked["pageToken"] = token
-        raise CatalogError(f"catalog {self.name}: its list of {key} does not end")
 
     # ------------------------------------------------------------------ tables
 

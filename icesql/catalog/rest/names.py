@@ -1,0 +1,151 @@
+"""The names in a REST catalog: what its server says about itself, namespaces, tables in pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import unquote
+
+from icesql.catalog.identifiers import MOST_NAMES, Identifier, all_namespaces
+from icesql.catalog.rest.answers import Refusal
+from icesql.catalog.rest.auth import auth_of
+from icesql.catalog.rest.client import RestClient
+from icesql.catalog.rest.configured import Configured, configured
+from icesql.errors import CatalogError
+from icesql.storage.credentials import redact
+
+_SEPARATOR: Final = "\x1f"
+_MOST_PAGES: Final = 100_000
+# A server that sets one of these is asked as it says from then on.
+_OF_AUTH: Final = ("token", "credential", "scope", "oauth2-server-uri")
+
+
+class RestNames:
+    """The part of a REST catalog that knows its server and lists what is there.
+
+    ``given`` are the user's properties; those that the server's configuration adds or overrides
+    are fetched with the first request.
+    """
+
+    def __init__(self, name: str, properties: Mapping[str, Any]) -> None:
+        self.name = name
+        self.given: Mapping[str, Any] = dict(properties)
+        uri = str(properties["uri"]).rstrip("/")
+        self._client = RestClient(name, uri, self.given, auth_of(name, uri, properties))
+        self._config: Configured | None = None
+
+    # ------------------------------------------------------------------ configuration
+
+    @property
+    def properties(self) -> Mapping[str, Any]:
+        """The server's defaults, the user's properties on them, the server's overrides on both.
+
+        Raises CatalogError when the server does not answer.
+        """
+        return self._configured().properties
+
+    def has_endpoint(self, endpoint: str) -> bool | None:
+        """Whether the server says that it has "METHOD /v1/…"; None when it lists nothing."""
+        return self._configured().has(endpoint)
+
+    def _configured(self) -> Configured:
+        if self._config is None:
+            warehouse = self.given.get("warehouse")
+            query = {"warehouse": str(warehouse)} if warehouse else None
+            try:
+                answer = self._client.json("GET", "v1", "config", query=query)
+            except Refusal as error:
+                if error.status != 404:
+                    raise
+                place = redact(self._client.uri, self.given)
+                raise CatalogError(
+                    f"{error}; is {place} the address of an Iceberg REST catalog?"
+                ) from None
+            config = configured(self.name, self.given, answer)
+            merged = config.properties
+            uri = str(merged["uri"]).rstrip("/")
+            if uri != self._client.uri or any(
+                merged.get(key) != self.given.get(key) for key in _OF_AUTH
+            ):
+                self._client.close()
+                self._client = RestClient(self.name, uri, merged, auth_of(self.name, uri, merged))
+            else:
+                self._client.properties = merged
+            self._config = config
+        return self._config
+
+    def _path(self, *parts: str) -> tuple[str, ...]:
+        prefix = str(self.properties.get("prefix") or "").strip("/")
+        return ("v1", *(filter(None, prefix.split("/"))), *parts)
+
+    def _joined(self, namespace: Sequence[str]) -> str:
+        separator = unquote(str(self.properties.get("namespace-separator") or _SEPARATOR))
+        return separator.join(namespace)
+
+    # ------------------------------------------------------------------ names
+
+    def namespaces(self) -> list[Identifier]:
+        """As ``Catalog.namespaces``."""
+        return all_namespaces(self._namespaces_in, f"catalog {self.name}")
+
+    def first_namespaces(self) -> list[Identifier]:
+        """The namespaces of the first level: one question, to see whether it answers."""
+        return self._namespaces_in(())
+
+    def tables(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
+        """As ``Catalog.tables``."""
+        if namespace is None:
+            return [table for each in self.namespaces() for table in self.tables(each)]
+        if not namespace:
+            return []
+        path = self._path("namespaces", self._joined(namespace), "tables")
+        found = []
+        for each in self._listed(path, "identifiers"):
+            told = each if isinstance(each, dict) else {}
+            found.append((*self._names(told.get("namespace")), *self._names([told.get("name")])))
+        return sorted(found)
+
+    def _names(self, parts: Any) -> tuple[str, ...]:
+        if not isinstance(parts, list) or not all(isinstance(each, str) for each in parts):
+            raise CatalogError(
+                f"catalog {self.name}: its answer is not what a catalog sends: a name is a list "
+                "of texts"
+            )
+        return tuple(parts)
+
+    def _namespaces_in(self, above: Identifier) -> list[Identifier]:
+        query = {"parent": self._joined(above)} if above else {}
+        path = self._path("namespaces")
+        try:
+            return [self._names(each) for each in self._listed(path, "namespaces", query)]
+        except Refusal:
+            if above:  # some catalogs have one level and say so by refusing
+                return []
+            raise
+
+    def _listed(
+        self, path: tuple[str, ...], key: str, query: Mapping[str, str] | None = None
+    ) -> Iterator[Any]:
+        """The items of a list that comes in pages."""
+        asked = dict(query or {})
+        if size := self.properties.get("rest-page-size"):
+            asked |= {"pageSize": str(size), "pageToken": ""}
+        seen: set[str] = set()
+        count = 0
+        for _ in range(_MOST_PAGES):
+            page = self._client.json("GET", *path, query=asked or None)
+            items = page.get(key) if isinstance(page, dict) else None
+            if not isinstance(items, list):
+                raise CatalogError(
+                    f"catalog {self.name}: its answer is not what a catalog sends: no {key}"
+                )
+            yield from items
+            token = page.get("next-page-token")
+            if not token:
+                return
+            count += len(items)
+            if not isinstance(token, str) or token in seen or count > MOST_NAMES:
+                break
+            seen.add(token)
+            asked["pageToken"] = token
+        raise CatalogError(f"catalog {self.name}: its list of {key} does not end")
