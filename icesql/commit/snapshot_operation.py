@@ -35,6 +35,8 @@ ENGINE: Final = "icesql"
 
 # What others did since the change was planned, checked against the head that it goes on.
 Validate = Callable[[Table, Snapshot | None, QueryContext], None]
+# What is to be changed of the head that a change goes on, where that is found out anew each time.
+Plan = Callable[[Table, Snapshot | None], FileChanges]
 
 
 class SnapshotOperation:
@@ -50,29 +52,39 @@ class SnapshotOperation:
         query: QueryContext,
         *,
         validate: Validate | None = None,
+        plan: Plan | None = None,
         staged: bool = False,
     ) -> None:
-        self._changes, self._query, self._validate = changes, query, validate
+        self._query, self._validate, self._plan = query, validate, plan
         self._staged = staged
         self._own = OwnFiles(table.storage)
         self._id = new_snapshot_id(table.metadata.snapshots)
         self._store = ManifestStore(table, self._id, self._own, query)
         self._added = AddedManifests(changes)
-        self._data = ManifestFilter([f for f in changes.removed if f.content is FileContent.DATA])
-        self._gone = {each.path for each in changes.removed if each.content is FileContent.DATA}
         self._oldest_data = 0
-        self._deletes = ManifestFilter(
-            [each for each in changes.removed if each.content is not FileContent.DATA],
-            also=self._applies_to_nothing,
-        )
+        self._take(changes)
         self._filtered_for: tuple[object, ...] | None = None
         self._merge_data, self._merge_deletes = ManifestMerge(), ManifestMerge()
         self.summary: dict[str, str] = {}
+
+    def _take(self, changes: FileChanges) -> None:
+        """Remove the files of these changes; those to add are the same in all attempts."""
+        self._changes = changes
+        data = [each for each in changes.removed if each.content is FileContent.DATA]
+        deletes = [each for each in changes.removed if each.content is not FileContent.DATA]
+        self._gone = {each.path for each in data}
+        self._data = ManifestFilter(data)
+        self._deletes = ManifestFilter(deletes, also=self._applies_to_nothing)
 
     @property
     def snapshot_id(self) -> int:
         """The same in every attempt."""
         return self._id
+
+    @property
+    def name(self) -> str:
+        """The operation as the snapshot tells it."""
+        return self._changes.operation
 
     # ------------------------------------------------------------------ attempts
 
@@ -83,6 +95,10 @@ class SnapshotOperation:
         head, parent = branch_head(metadata, self._changes.branch)
         if self._validate is not None:
             self._validate(base, parent, self._query)
+        if self._plan is not None:
+            self._take(self._plan(base, parent))
+            if self._changes.is_empty:
+                return ()
         self._store.rebase(metadata)
         manifests, replaced, duplicates = self._manifests(metadata, parent)
         version = metadata.format_version

@@ -1,0 +1,152 @@
+"""Delete whole files by a predicate, without reading one: their metadata says that all rows match.
+
+Source: Java ``StreamingDelete`` and ``ManifestFilterManager``; icesql also looks for new rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from icesql.catalog.table import Catalog, Table
+from icesql.commit.append import NOTHING
+from icesql.commit.attempts import commit
+from icesql.commit.files import FileChanges
+from icesql.commit.result import CommitResult
+from icesql.commit.rows import overwrite_operation
+from icesql.commit.snapshot_operation import SnapshotOperation
+from icesql.commit.validation.checks import validate
+from icesql.commit.validation.history import History
+from icesql.commit.validation.validation import Isolation, Validation
+from icesql.context import QueryContext
+from icesql.errors import CommitConflictError
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
+from icesql.iceberg.expressions.projection import strict
+from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.manifest.entries import ManifestEntries
+from icesql.iceberg.manifest.manifest import ManifestContent
+from icesql.iceberg.metadata.snapshot import Snapshot
+from icesql.iceberg.metadata.table_metadata import MAIN
+from icesql.scan.manifest_reader import ManifestReader
+from icesql.scan.pruning.manifest_evaluator import manifest_may_match
+from icesql.scan.pruning.metrics_evaluator import metrics_mask
+from icesql.scan.pruning.partition_evaluator import partition_mask
+from icesql.scan.pruning.strict_evaluator import strict_mask
+from icesql.scan.spec_scan import SpecScan
+
+
+class MatchedFiles(Struct, frozen=True):
+    """Live data files of which every row satisfies a predicate, and those of which some may."""
+
+    whole: tuple[DataFile, ...] = ()
+    partly: tuple[str, ...] = ()
+
+
+def matched_files(
+    table: Table, snapshot: Snapshot | None, predicate: Predicate, query: QueryContext
+) -> MatchedFiles:
+    """The data files of a snapshot that a predicate concerns, by partition and metrics alone.
+
+    Rows that are deleted already count as rows. ``predicate`` is exactly what rows have to
+    satisfy, by SQL's rules for NULL; it names fields of the current schema.
+    """
+    if snapshot is None:
+        return MatchedFiles()
+    history = History(table, None, None, predicate, query)
+    reader = ManifestReader(table.storage, query, table.name)
+    manifests = [
+        each
+        for each in reader.manifests_of(snapshot)
+        if each.content is ManifestContent.DATA and each.has_live_files
+    ]
+    kept = [
+        each
+        for each in manifests
+        if manifest_may_match(each, history.spec(each).predicate, history.spec(each).types_by_id)
+    ]
+    whole: list[DataFile] = []
+    partly: list[str] = []
+    for manifest, entries in reader.entries_of(
+        kept, lambda each: (history.spec(each).spec, history.spec(each).types)
+    ):
+        spec = history.spec(manifest)
+        concerned = _concerned(table, entries, predicate, spec)
+        sure = _surely(table, entries, predicate, spec, concerned)
+        whole += [entries.data_file(index) for index in concerned if index in sure]
+        partly += [entries.path[index] for index in concerned if index not in sure]
+    return MatchedFiles(tuple(whole), tuple(partly))
+
+
+def _concerned(
+    table: Table, entries: ManifestEntries, predicate: Predicate, spec: SpecScan
+) -> list[int]:
+    live = [index for index, alive in enumerate(entries.live) if alive]
+    if predicate is ALWAYS_TRUE:
+        return live
+    in_partition = partition_mask(entries, spec.predicate, spec.spec, live)
+    kept = [index for index in live if in_partition[index]]
+    matching = metrics_mask(entries, predicate, table.metadata.schema, kept)
+    return [index for index in kept if matching[index]]
+
+
+def _surely(
+    table: Table,
+    entries: ManifestEntries,
+    predicate: Predicate,
+    spec: SpecScan,
+    concerned: Sequence[int],
+) -> set[int]:
+    if predicate is ALWAYS_TRUE:
+        return {*concerned}
+    schema = table.metadata.schema
+    projected = strict(predicate, spec.spec, schema)
+    by_partition = partition_mask(entries, projected, spec.spec, concerned)
+    left = [index for index in concerned if not by_partition[index]]
+    by_metrics = strict_mask(entries, predicate, schema, left)
+    return {index for index in concerned if by_partition[index] or by_metrics[index]}
+
+
+def commit_delete_where(
+    catalog: Catalog,
+    table: Table,
+    predicate: Predicate,
+    *,
+    added: Sequence[DataFile] = (),
+    start_id: int | None,
+    isolation: Isolation = "serializable",
+    branch: str = MAIN,
+    summary: Mapping[str, str] = NOTHING,
+    query: QueryContext | None = None,
+) -> CommitResult:
+    """Remove all files of which every row satisfies ``predicate``, and add others.
+
+    A DELETE by metadata; with ``added``, INSERT OVERWRITE by a filter. The files are found again
+    at each attempt, so those that a compaction wrote meanwhile go, too. Conflicts: a file of which
+    only some rows may match (to be rewritten row by row), and, serializable, rows that came since
+    snapshot ``start_id``. Where nothing is removed or added nothing is committed.
+    """
+    context = query or QueryContext()
+    wanted = Validation(start_id, predicate, no_added_data=isolation == "serializable")
+
+    def check(base: Table, head: Snapshot | None, query: QueryContext) -> None:
+        validate(wanted, base, head, query)
+
+    def plan(base: Table, head: Snapshot | None) -> FileChanges:
+        found = matched_files(base, head, predicate, context)
+        if found.partly:
+            raise CommitConflictError(
+                f"only some rows of {found.partly[0]} match, which cannot be deleted as a whole; "
+                "run the statement again"
+            )
+        operation = overwrite_operation(added, found.whole)
+        return replace(changes, removed=found.whole, operation=operation)
+
+    changes = FileChanges("delete", (*added,), branch=branch, summary=dict(summary))
+    operation = SnapshotOperation(table, changes, context, validate=check, plan=plan)
+    after = commit(catalog, table, operation, context)
+    if not operation.summary:
+        return CommitResult(table)
+    told = {"operation": operation.name, **operation.summary}
+    return CommitResult(after, operation.snapshot_id, told)

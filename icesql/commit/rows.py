@@ -1,0 +1,201 @@
+"""Commits that change rows: files replaced, rows deleted, partitions overwritten.
+
+Source: Java ``OverwriteFiles``, ``RowDelta``, ``ReplacePartitions``, ``RewriteFiles``; what each
+checks is what Spark's writers ask for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from icesql.catalog.table import Catalog, Table
+from icesql.commit.append import NOTHING
+from icesql.commit.attempts import commit
+from icesql.commit.files import FileChanges
+from icesql.commit.result import CommitResult
+from icesql.commit.snapshot_operation import SnapshotOperation
+from icesql.commit.validation.checks import validate
+from icesql.commit.validation.validation import Isolation, Validation
+from icesql.context import QueryContext
+from icesql.errors import ProgrammingError
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.iceberg.metadata.snapshot import Snapshot
+from icesql.iceberg.metadata.table_metadata import MAIN
+
+
+def commit_overwrite(
+    catalog: Catalog,
+    table: Table,
+    *,
+    added: Sequence[DataFile] = (),
+    removed: Sequence[DataFile] = (),
+    start_id: int | None,
+    row_filter: Predicate = ALWAYS_TRUE,
+    isolation: Isolation = "serializable",
+    branch: str = MAIN,
+    summary: Mapping[str, str] = NOTHING,
+    query: QueryContext | None = None,
+) -> CommitResult:
+    """Replace files by files: a copy-on-write DELETE, UPDATE or MERGE.
+
+    ``removed`` are data files as the scan of snapshot ``start_id`` gave them, and the deletion
+    vectors of these; ``row_filter`` is what was pushed into that scan. Conflicts: a removed file
+    that is gone, or of which rows were deleted; serializable, also new rows that may match.
+    Without files nothing is committed. Raises as ``commit_append`` does.
+    """
+    wanted = Validation(
+        start_id,
+        row_filter,
+        no_added_data=isolation == "serializable",
+        undeleted=_data(removed),
+    )
+    changes = FileChanges(
+        overwrite_operation(added, removed), (*added,), (*removed,), branch, dict(summary)
+    )
+    return _commit(catalog, table, changes, wanted, query)
+
+
+def commit_row_delta(
+    catalog: Catalog,
+    table: Table,
+    *,
+    added: Sequence[DataFile] = (),
+    deletes: Sequence[DataFile] = (),
+    removed: Sequence[DataFile] = (),
+    referenced: Sequence[str] = (),
+    start_id: int | None,
+    command: Literal["delete", "update", "merge"],
+    row_filter: Predicate = ALWAYS_TRUE,
+    isolation: Isolation = "serializable",
+    branch: str = MAIN,
+    summary: Mapping[str, str] = NOTHING,
+    query: QueryContext | None = None,
+) -> CommitResult:
+    """Add delete files or deletion vectors, and rows: a merge-on-read DELETE, UPDATE or MERGE.
+
+    ``removed`` are the vectors and file-scoped position deletes that new ones take the place of
+    (and data files that go as a whole); ``referenced`` the paths of all data files of which rows
+    are deleted. Conflicts: a referenced file that is gone, another vector for it; for UPDATE and
+    MERGE, also new deletes that may match; serializable, also new rows that may match.
+    """
+    is_delete = command == "delete"
+    vectors = [each.referenced_data_file for each in deletes if each.is_deletion_vector]
+    wanted = Validation(
+        start_id,
+        row_filter,
+        no_added_data=isolation == "serializable",
+        no_new_deletes=not is_delete,
+        undeleted=() if is_delete else _data(removed),
+        existing=frozenset(referenced),
+        skip_deletes=is_delete,
+        vectors_of=frozenset(each for each in vectors if each is not None),
+    )
+    both = {each.path for each in _data(removed)} & {*referenced}
+    if both:
+        raise ProgrammingError(f"{min(both)} is removed, and rows of it are deleted, in one commit")
+    operation = row_delta_operation(added, deletes, _data(removed))
+    changes = FileChanges(operation, (*added, *deletes), (*removed,), branch, dict(summary))
+    return _commit(catalog, table, changes, wanted, query)
+
+
+def commit_replace_partitions(
+    catalog: Catalog,
+    table: Table,
+    *,
+    added: Sequence[DataFile],
+    removed: Sequence[DataFile],
+    start_id: int | None,
+    isolation: Isolation | None = None,
+    branch: str = MAIN,
+    summary: Mapping[str, str] = NOTHING,
+    query: QueryContext | None = None,
+) -> CommitResult:
+    """Replace whole partitions by the new files of them: dynamic INSERT OVERWRITE.
+
+    ``removed`` are all live files, data and deletes, of the partitions (spec and tuple) of
+    ``added``. With an isolation level, what came to these partitions since ``start_id`` conflicts;
+    without one only files that are gone do, as in Spark.
+    """
+    partitions = frozenset((each.spec_id, each.partition) for each in added)
+    wanted = Validation(
+        start_id,
+        partitions=partitions,
+        no_added_data=isolation == "serializable",
+        no_deleted_data=isolation is not None,
+        no_new_deletes=isolation is not None,
+    )
+    told = {"replace-partitions": "true", **summary}
+    changes = FileChanges("overwrite", (*added,), (*removed,), branch, told)
+    return _commit(catalog, table, changes, wanted if isolation else None, query)
+
+
+def commit_rewrite(
+    catalog: Catalog,
+    table: Table,
+    *,
+    added: Sequence[DataFile],
+    removed: Sequence[DataFile],
+    start_id: int,
+    keeps_age: bool = True,
+    branch: str = MAIN,
+    summary: Mapping[str, str] = NOTHING,
+    query: QueryContext | None = None,
+) -> CommitResult:
+    """Replace files by others with the same rows: compaction.
+
+    ``removed`` are the data files that were rewritten with their deletes applied, and their
+    deletion vectors. With ``keeps_age`` the new data has the sequence number of snapshot
+    ``start_id``: equality deletes that came since still apply to it, and do not conflict.
+    """
+    start = table.metadata.snapshots[start_id]
+    wanted = Validation(start_id, undeleted=_data(removed), only_positions=keeps_age)
+    number = start.sequence_number if keeps_age and table.metadata.format_version > 1 else None
+    changes = FileChanges("replace", (*added,), (*removed,), branch, dict(summary), number)
+    if sum(f.record_count for f in changes.added_data) > sum(
+        f.record_count for f in _data(removed)
+    ):
+        raise ProgrammingError("a rewrite adds more rows than it removes")
+    return _commit(catalog, table, changes, wanted, query)
+
+
+def _commit(
+    catalog: Catalog,
+    table: Table,
+    changes: FileChanges,
+    wanted: Validation | None,
+    query: QueryContext | None,
+) -> CommitResult:
+    if changes.is_empty:
+        return CommitResult(table)
+    context = query or QueryContext()
+
+    def check(base: Table, head: Snapshot | None, query: QueryContext) -> None:
+        if wanted is not None:
+            validate(wanted, base, head, query)
+
+    operation = SnapshotOperation(table, changes, context, validate=check)
+    after = commit(catalog, table, operation, context)
+    told = {"operation": changes.operation, **operation.summary}
+    return CommitResult(after, operation.snapshot_id, told)
+
+
+def overwrite_operation(added: Sequence[DataFile], removed: Sequence[DataFile]) -> str:
+    """What a commit that removes and adds data files is called."""
+    if not removed:
+        return "append"
+    return "overwrite" if added else "delete"
+
+
+def row_delta_operation(
+    added: Sequence[DataFile], deletes: Sequence[DataFile], removed: Sequence[DataFile]
+) -> str:
+    """What a commit that adds rows and deletes rows is called."""
+    if not deletes and not removed:
+        return "append"
+    return "overwrite" if added else "delete"
+
+
+def _data(files: Sequence[DataFile]) -> tuple[DataFile, ...]:
+    return tuple(each for each in files if each.content is FileContent.DATA)

@@ -1,0 +1,49 @@
+"""What a change relied on when it was planned.
+
+Source: Java ``BaseOverwriteFiles``, ``BaseRowDelta``, ``BaseReplacePartitions``; Spark's
+``SparkWrite`` and ``SparkPositionDeltaWrite``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
+from icesql.iceberg.manifest.data_file import DataFile
+
+Isolation = Literal["serializable", "snapshot"]
+# A spec and a partition tuple of it.
+Partition = tuple[int, tuple[Any, ...]]
+
+
+class Validation(Struct, frozen=True):
+    """What must not have happened to a branch since snapshot ``start_id`` was scanned.
+
+    ``start_id`` None says that the branch was empty then. ``row_filter`` is what was pushed into
+    the scan (fields of the current schema by id); it is implied by what the statement matched, so
+    that files which cannot match do not conflict. ``partitions`` takes its place where whole
+    partitions are replaced.
+
+    - ``no_added_data``: no rows came that the statement would have seen (serializable).
+    - ``no_deleted_data``: no data file went that may match.
+    - ``no_new_deletes``: no delete file came that may match.
+    - ``undeleted``: files that are rewritten, of which no row was deleted; ``only_positions``:
+      equality deletes do not count, for the rewritten rows keep their age.
+    - ``existing``: paths of data files that must still be there; ``skip_deletes``: those that a
+      whole-file delete took may be gone.
+    - ``vectors_of``: data files that get a deletion vector, and may have got no other.
+    """
+
+    start_id: int | None
+    row_filter: Predicate = ALWAYS_TRUE
+    partitions: frozenset[Partition] | None = None
+    no_added_data: bool = False
+    no_deleted_data: bool = False
+    no_new_deletes: bool = False
+    undeleted: tuple[DataFile, ...] = ()
+    only_positions: bool = False
+    existing: frozenset[str] = frozenset()
+    skip_deletes: bool = False
+    vectors_of: frozenset[str] = frozenset()
