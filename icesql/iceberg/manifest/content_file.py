@@ -15,13 +15,16 @@ from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.json_fields import Malformed
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.single_value import parse_single_value
-from icesql.iceberg.types import IcebergType
+from icesql.iceberg.types import IcebergType, is_floating
 
 _CONTENTS: Final = {
     "data": FileContent.DATA,
     "position-deletes": FileContent.POSITION_DELETES,
     "equality-deletes": FileContent.EQUALITY_DELETES,
 }
+
+
+_NO_NUMBERS: Final = ("NaN", "Infinity", "-Infinity")
 
 
 class CountMap(Struct, frozen=True):
@@ -116,7 +119,13 @@ def _partition(
         raise Malformed(
             f"a partition of {len(values)} values, where spec {spec.spec_id} has {len(types)}"
         )
-    return tuple(parse_single_value(type, value) for type, value in zip(types, values, strict=True))
+    return tuple(_value(type, value) for type, value in zip(types, values, strict=True))
+
+
+def _value(type: IcebergType, sent: Any) -> Any:
+    if sent in _NO_NUMBERS and is_floating(type):
+        return float(sent)  # as Java writes them, though it does not read them
+    return parse_single_value(type, sent)
 
 
 def _counts(sent: CountMap | None) -> dict[int, int] | None:
