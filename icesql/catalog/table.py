@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct
 
 from icesql.catalog.current_metadata import read_metadata
-from icesql.context import QueryContext
-from icesql.iceberg.manifest.content_file import ScanTasks
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.storage.cache import BoundedCache
 from icesql.storage.open import Storage
@@ -18,6 +16,8 @@ from icesql.storage.roots import Roots
 
 if TYPE_CHECKING:
     from icesql.catalog.writes.change import Place, Swap, TableChange
+    from icesql.context import QueryContext
+    from icesql.iceberg.manifest.content_file import ScanTasks
 
 Identifier = tuple[str, ...]
 

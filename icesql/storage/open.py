@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from icesql.storage.remote import RemoteFiles
     from icesql.storage.roots import Roots
     from icesql.storage.stores.lease import Lease
+    from icesql.storage.stores.signed import Signer
 
 
 class Storage:
@@ -37,7 +38,8 @@ class Storage:
     ``cache`` is for what outlives a statement, such as decoded manifests; it stays behind when
     the storage is pickled for a worker, as do open connections.
 
-    ``lease`` has the properties in force where a catalog lends credentials for a while.
+    ``lease`` has the properties in force where a catalog lends credentials for a while, ``signer``
+    signs the requests to a store where the catalog does that.
 
     Every failure of a file or store is a StorageError naming the path. What lies outside of
     ``confine`` is an AccessDeniedError, before anything is touched.
@@ -51,9 +53,11 @@ class Storage:
         cache: BoundedCache | None = None,
         confine: Roots | None = None,
         lease: Lease | None = None,
+        signer: Signer | None = None,
     ) -> None:
         self.properties: Mapping[str, str] = dict(properties or {})
-        self.reroot, self.cache, self.confine, self.lease = reroot, cache, confine, lease
+        self.reroot, self.cache, self.confine = reroot, cache, confine
+        self.lease, self.signer = lease, signer
         self._remote: RemoteFiles | None = None
 
     def __repr__(self) -> str:
@@ -261,7 +265,7 @@ class Storage:
             from icesql.storage.remote import RemoteFiles
 
             blocks = None if self.cache is None else self.cache.blocks
-            self._remote = RemoteFiles(self.properties, blocks, self.lease)
+            self._remote = RemoteFiles(self.properties, blocks, self.lease, self.signer)
         return self._remote
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from icesql.storage.stores.cached import Blocks
     from icesql.storage.stores.files import StoredFile
     from icesql.storage.stores.lease import Lease
+    from icesql.storage.stores.signed import Signer
 
 T = TypeVar("T")
 
@@ -42,7 +43,8 @@ class RemoteFiles:
     ``properties`` have the names that Iceberg's FileIO (Java and PyIceberg) gives them; with none
     the store's own default chain (environment, profile, instance role) finds the credentials.
     ``blocks`` is what is kept on disk. With a ``lease`` its properties are used, which change
-    when the credentials in them expire or a store refuses them.
+    when the credentials in them expire or a store refuses them. ``signer`` signs requests to S3
+    where the properties say that the catalog does.
     """
 
     def __init__(
@@ -50,9 +52,11 @@ class RemoteFiles:
         properties: Mapping[str, str],
         blocks: Blocks | None = None,
         lease: Lease | None = None,
+        signer: Signer | None = None,
     ) -> None:
-        self.properties, self.blocks, self.lease = properties, blocks, lease
-        self._opened = _Opened(properties)
+        self.properties, self.blocks = properties, blocks
+        self.lease, self.signer = lease, signer
+        self._opened = _Opened(properties, signer)
         # What a scan has already asked for, by URI and length.
         self._ahead: dict[tuple[str, int], StoredFile] = {}
         self._shelves: dict[tuple[str, str], tuple[Any, Shelf | None]] = {}
@@ -247,7 +251,7 @@ class RemoteFiles:
         if self.lease is not None:
             found = self.lease.current()
             if found is not opened.properties:
-                self._opened = opened = _Opened(found)
+                self._opened = opened = _Opened(found, self.signer)
         return opened
 
     def _allowed(self, uri: str, ask: Callable[[_Opened], T]) -> T:
@@ -271,8 +275,9 @@ class RemoteFiles:
 class _Opened:
     """The clients of one set of properties, by scheme and authority."""
 
-    def __init__(self, properties: Mapping[str, str]) -> None:
+    def __init__(self, properties: Mapping[str, str], signer: Signer | None) -> None:
         self.properties, self.arrow = properties, ArrowFiles(properties)
+        self._signer = signer
         self._clients: dict[tuple[str, str], StoreClient | None] = {}
 
     def client(self, uri: str) -> tuple[StoreClient | None, str]:
@@ -288,7 +293,7 @@ class _Opened:
                 return None, key
             try:
                 with without_secrets(self.properties):
-                    client = shared_client(scheme, authority, self.properties)
+                    client = self._made(scheme, authority)
             except Error:
                 raise
             except Exception as error:  # of obstore's options, and of what finds the region
@@ -299,3 +304,12 @@ class _Opened:
         if client is not None and not client.is_usable:
             return None, key
         return client, key
+
+    def _made(self, scheme: str, authority: str) -> StoreClient | None:
+        if self._signer is not None:
+            from icesql.storage.stores.signed import signed_client
+
+            signed = signed_client(scheme, authority, self.properties, self._signer)
+            if signed is not None:
+                return signed
+        return shared_client(scheme, authority, self.properties)

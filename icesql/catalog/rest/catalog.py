@@ -134,6 +134,7 @@ class RestCatalog(RestNames):
             partial(Renewal, self, identifier, location),
             self._reports_of(identifier),
             self,
+            self._path_of(identifier),
         )
 
     def _fetched(self, identifier: Identifier, mode: str) -> LoadedTable:
@@ -216,10 +217,6 @@ class RestCatalog(RestNames):
         """The answer to a request about a table. Raises CatalogError."""
         options.setdefault("headers", self._delegating())
         return self._client.request(method, *self._path_of(identifier), *below, **options)
-
-    def decoded(self, body: bytes, kind: Any) -> Any:
-        """A body as JSON of a type. Raises CatalogError."""
-        return self._client.decoded(body, kind)
 
     def _post_report(self, identifier: Identifier, report: Mapping[str, Any]) -> None:
         self.ask("POST", identifier, "metrics", body=report)

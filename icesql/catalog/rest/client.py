@@ -83,6 +83,18 @@ class RestClient:
             raise Refusal(f"catalog {self.name}: no name in it is a dot or two", 404)
         url = "/".join((self.uri, *(quote(part, safe="") for part in path)))
         url += f"?{urlencode(query)}" if query else ""
+        return self.request_at(method, url, headers=headers, body=body, again=again)
+
+    def request_at(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        body: Any = None,
+        again: bool = False,
+    ) -> Answer:
+        """As ``request``, to an address that was checked: it gets the proof of who asks."""
         data = None if body is None else msgspec.json.encode(body)
         sent = {**self._headers, **(headers or {})}
         if data is not None:

@@ -8,8 +8,10 @@ from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from icesql.catalog.rest.planning import PLAN, Asked, RestPlanning
+from icesql.catalog.rest.signing import SIGN, RemoteSigner, SigningConfig, signing_address
 from icesql.catalog.rest.storage_properties import (
     StorageCredential,
     are_vended,
@@ -28,6 +30,7 @@ from icesql.storage.credentials import redact_urls
 from icesql.storage.open import Storage
 from icesql.storage.reroot import Reroot, is_local
 from icesql.storage.roots import Roots
+from icesql.storage.stores.client_options import is_signed_elsewhere
 from icesql.storage.stores.lease import MARGIN_SECONDS, Lease, expires_at
 
 # Java's switch for asking the catalog again.
@@ -42,6 +45,7 @@ class LoadedTable(Struct, frozen=True, rename="kebab"):
     config: dict[str, Any] | None = None
     storage_credentials: list[StorageCredential] | None = None
     read_restrictions: Any = None
+    remote_signing_config: SigningConfig | None = None
 
     @property
     def location(self) -> str:
@@ -77,7 +81,8 @@ class Owner(Struct, frozen=True):
 
     ``given`` are the user's properties, ``properties`` those with the server's configuration;
     ``renewal`` gives what gives the storage properties anew, of the table or of the plan of that
-    id; ``reports`` takes scan reports, ``catalog`` plans scans.
+    id; ``reports`` takes scan reports, ``catalog`` plans scans and signs requests; ``path`` is the
+    table's own there.
     """
 
     name: str
@@ -88,6 +93,7 @@ class Owner(Struct, frozen=True):
     renewal: Callable[[str | None], Callable[[], Mapping[str, str]]]
     reports: Reports | None
     catalog: Asked
+    path: tuple[str, ...]
 
 
 def table_of(identifier: Sequence[str], loaded: LoadedTable, owner: Owner) -> Table:
@@ -121,7 +127,7 @@ def table_of(identifier: Sequence[str], loaded: LoadedTable, owner: Owner) -> Ta
         return Table(tuple(identifier), metadata, path, storage, owner.reports)
 
     def storage_of(credentials: list[StorageCredential], plan_id: str | None) -> Storage:
-        sent = LoadedTable(loaded.metadata, config=loaded.config, storage_credentials=credentials)
+        sent = replace(loaded, storage_credentials=credentials)
         return _storage(sent, owner, metadata.location, roots, plan_id)
 
     planning = RestPlanning(owner.catalog, tuple(identifier), storage_of)
@@ -155,7 +161,18 @@ def _storage(
     switch = str(owner.properties.get(_RENEWAL) or "true").lower()
     is_lent = are_vended(found) and switch != "false"
     lease = Lease(found, owner.renewal(plan_id)) if is_lent else None
-    return Storage(found, reroot, cache=owner.cache, confine=roots, lease=lease)
+    signer = _signer(loaded, owner, found)
+    return Storage(found, reroot, cache=owner.cache, confine=roots, lease=lease, signer=signer)
+
+
+def _signer(loaded: LoadedTable, owner: Owner, found: Mapping[str, str]) -> RemoteSigner | None:
+    if not is_signed_elsewhere(found):
+        return None
+    own_path = (*owner.path, "sign") if owner.catalog.has_endpoint(SIGN) else None
+    address = signing_address(
+        owner.name, owner.given, owner.properties, loaded.config or {}, own_path
+    )
+    return RemoteSigner(owner.catalog, address, loaded.remote_signing_config)
 
 
 def properties_of(loaded: LoadedTable, owner: Owner, location: str) -> dict[str, str]:

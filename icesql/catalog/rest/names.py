@@ -48,6 +48,12 @@ class RestNames:
         """Whether the server says that it has "METHOD /v1/…"; None when it lists nothing."""
         return self._configured().has(endpoint)
 
+    @property
+    def client(self) -> RestClient:
+        """What asks the server, as its configuration says. Raises CatalogError."""
+        self._configured()
+        return self._client
+
     def _configured(self) -> Configured:
         if self._config is None:
             warehouse = self.given.get("warehouse")

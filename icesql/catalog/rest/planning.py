@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 from msgspec import Struct
 
 from icesql.catalog.rest.answers import Answer
+from icesql.catalog.rest.client import RestClient
 from icesql.catalog.rest.storage_properties import StorageCredential
 from icesql.catalog.table import CatalogPlan, Identifier
 from icesql.context import Progress, QueryContext
@@ -48,6 +49,7 @@ class Asked(Protocol):
     """What planning needs of its catalog."""
 
     name: str
+    given: Mapping[str, Any]
 
     @property
     def properties(self) -> Mapping[str, Any]:
@@ -59,8 +61,9 @@ class Asked(Protocol):
     def ask(self, method: str, identifier: Identifier, *below: str, **options: Any) -> Answer:
         """The answer to a request about a table."""
 
-    def decoded(self, body: bytes, kind: Any) -> Any:
-        """A body as JSON of a type."""
+    @property
+    def client(self) -> RestClient:
+        """What asks the server."""
 
 
 # Storage from the credentials of a plan, which has an id.
@@ -87,11 +90,11 @@ class RestPlanning:
     def ask(self, kind: Any, method: str, *below: str, **options: Any) -> Any:
         """One answer, decoded, and its body."""
         answer = self._catalog.ask(method, self._identifier, *below, **options)
-        return self._catalog.decoded(answer.body, kind), answer.body
+        return self._catalog.client.decoded(answer.body, kind), answer.body
 
     def decoded(self, body: bytes, kind: Any) -> Any:
         """A body as JSON of a type. Raises CatalogError."""
-        return self._catalog.decoded(body, kind)
+        return self._catalog.client.decoded(body, kind)
 
     def storage(self, credentials: list[StorageCredential], plan_id: str | None) -> Storage:
         """What opens the files of a plan."""

@@ -13,6 +13,7 @@ from icesql.catalog.properties import is_of_catalog, of_storage
 from icesql.catalog.rest.origins import origin
 from icesql.errors import CatalogError
 from icesql.storage.credentials import is_secret, redact
+from icesql.storage.stores.client_options import is_signed_elsewhere
 from icesql.storage.stores.principal import PRINCIPAL
 
 # Where requests go that carry a secret as it is, not a signature; and those secrets.
@@ -57,7 +58,9 @@ def storage_properties(
     if fitting:
         found |= _of_storage(max(fitting, key=lambda each: len(each.prefix)).config)
     _check_addresses(name, given, found)
-    if any(_is_of_user(key) and value != given.get(key) for key, value in found.items()):
+    if is_signed_elsewhere(found) or any(
+        _is_of_user(key) and value != given.get(key) for key, value in found.items()
+    ):
         found[PRINCIPAL] = _principal(given)
     return found
 

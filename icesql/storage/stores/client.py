@@ -34,6 +34,15 @@ class Body(NamedTuple):
     size: int
 
 
+class Received(NamedTuple):
+    """Bytes as they came: the length of the object, and where they begin and end in it."""
+
+    data: memoryview
+    size: int
+    first: int
+    last: int
+
+
 # Connections are worth keeping: a table is loaded anew for each statement.
 _MOST_CLIENTS: Final = 32
 _clients: Final[OrderedDict[tuple[Any, ...], StoreClient]] = OrderedDict()
@@ -61,7 +70,9 @@ def shared_client(scheme: str, authority: str, properties: Mapping[str, str]) ->
         return client
 
 
-class _Failed(Exception):
+class StoreFailed(Exception):
+    """One attempt that failed, and how."""
+
     def __init__(self, failure: Failure) -> None:
         self.failure = failure
         super().__init__(failure.reason)
@@ -100,23 +111,12 @@ class StoreClient:
         Fewer come only where the object ends before. ``check`` is called with the length of the
         object before its body is read, and may raise.
         """
-        ranged: Any = {}
-        if end is not None:
-            ranged["range"] = (start, end)
-        elif start:
-            ranged["range"] = {"offset": start}
 
         def attempt() -> Body:
-            import obstore
-
-            found = obstore.get(self._store, key, options=ranged or None)
-            size = int(found.meta["size"])
-            check(size)
-            first, last = found.range
-            data = memoryview(found.bytes())
+            data, size, first, last = self._get(key, start, end, check)
             expected = (size if end is None else min(end, size)) - start
             if (first, last - first, len(data)) != (start, expected, expected):
-                raise _Failed(wrong_length(expected, len(data)))
+                raise StoreFailed(wrong_length(expected, len(data)))
             return Body(data, size)
 
         return self._tried(uri, "get", attempt, left)
@@ -124,19 +124,8 @@ class StoreClient:
     def size(self, uri: str, key: str) -> int | None:
         """The length of an object, None without one."""
 
-        def attempt() -> int:
-            import obstore
-
-            try:
-                return int(obstore.head(self._store, key)["size"])
-            except FileNotFoundError:
-                raise
-            except Exception:  # of any kind: the GET says what is wrong, in its own exception
-                # A refused HEAD has no body that could say why.
-                return int(obstore.get(self._store, key, options={"range": (0, 1)}).meta["size"])
-
         try:
-            return self._tried(uri, "get", attempt, None)
+            return self._tried(uri, "get", lambda: self._head(key), None)
         except StorageError as error:
             if isinstance(error.__cause__, FileNotFoundError) and "NoSuchBucket" not in str(error):
                 return None
@@ -144,15 +133,43 @@ class StoreClient:
 
     def list_folder(self, uri: str, prefix: str) -> tuple[list[str], bool]:
         """Names of the objects directly in a folder, and whether there is anything below it."""
+        return self._tried(uri, "list", lambda: self._listing(prefix), None)
 
-        def attempt() -> tuple[list[str], bool]:
-            import obstore
+    # ------------------------------------------------------------------ one request
 
-            found = obstore.list_with_delimiter(self._store, prefix or None)
-            names = [each["path"].rpartition("/")[2] for each in found["objects"]]
-            return sorted(names), bool(names or found["common_prefixes"])
+    def _get(self, key: str, start: int, end: int | None, check: Callable[[int], None]) -> Received:
+        import obstore
 
-        return self._tried(uri, "list", attempt, None)
+        ranged: Any = {}
+        if end is not None:
+            ranged["range"] = (start, end)
+        elif start:
+            ranged["range"] = {"offset": start}
+        found = obstore.get(self._store, key, options=ranged or None)
+        size = int(found.meta["size"])
+        check(size)
+        first, last = found.range
+        return Received(memoryview(found.bytes()), size, first, last)
+
+    def _head(self, key: str) -> int:
+        import obstore
+
+        try:
+            return int(obstore.head(self._store, key)["size"])
+        except FileNotFoundError:
+            raise
+        except Exception:  # of any kind: the GET says what is wrong, in its own exception
+            # A refused HEAD has no body that could say why.
+            return int(obstore.get(self._store, key, options={"range": (0, 1)}).meta["size"])
+
+    def _listing(self, prefix: str) -> tuple[list[str], bool]:
+        import obstore
+
+        found = obstore.list_with_delimiter(self._store, prefix or None)
+        names = [each["path"].rpartition("/")[2] for each in found["objects"]]
+        return sorted(names), bool(names or found["common_prefixes"])
+
+    # ------------------------------------------------------------------ attempts
 
     def _tried(
         self, uri: str, action: str, attempt: Callable[[], T], left: threading.Event | None
@@ -166,7 +183,9 @@ class StoreClient:
                 raise
             except Exception as error:  # obstore's own, and Python's where it has one
                 needed = _ACTIONS[action] if uri.startswith("s3") else ""
-                failure = error.failure if isinstance(error, _Failed) else failure_of(error, needed)
+                failure = (
+                    error.failure if isinstance(error, StoreFailed) else failure_of(error, needed)
+                )
                 if not self._may_try_again(failure, attempts, left):
                     self._raise(uri, failure, attempts, error)
             else:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
-_CONNECT_SECONDS: Final = 5.0
-_REQUEST_SECONDS: Final = 30.0
+CONNECT_SECONDS: Final = 5.0
+REQUEST_SECONDS: Final = 30.0
 # Retries are ours: they are counted, have a budget and end when a query does.
 ONE_TRY: Final = {"max_retries": 0, "retry_timeout": timedelta(seconds=60)}
 
@@ -22,10 +22,18 @@ def flag(properties: Mapping[str, str], name: str) -> bool:
     return str(properties.get(name, "")).lower() in ("true", "1")
 
 
+def is_signed_elsewhere(properties: Mapping[str, str]) -> bool:
+    """Whether the catalog is to sign the requests: it says so, and no keys are given."""
+    if first(properties, "s3.access-key-id", "client.access-key-id") is not None:
+        return False
+    wanted = str(properties.get("s3.signer") or "")
+    return flag(properties, "s3.remote-signing-enabled") or wanted == "S3V4RestSigner"
+
+
 def client_options(properties: Mapping[str, str], endpoint: str | None) -> dict[str, Any]:
     """Of obstore's HTTP client; ``endpoint`` None is the store's own, by https."""
-    connect = float(properties.get("s3.connect-timeout") or _CONNECT_SECONDS)
-    request = float(properties.get("s3.request-timeout") or _REQUEST_SECONDS)
+    connect = float(properties.get("s3.connect-timeout") or CONNECT_SECONDS)
+    request = float(properties.get("s3.request-timeout") or REQUEST_SECONDS)
     options: dict[str, Any] = {
         "connect_timeout": timedelta(seconds=connect),
         "timeout": timedelta(seconds=request),

@@ -12,7 +12,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from icesql.errors import NotSupportedError
-from icesql.storage.stores.client_options import ONE_TRY, client_options, first, fixed, flag
+from icesql.storage.stores.client_options import (
+    ONE_TRY,
+    client_options,
+    first,
+    fixed,
+    flag,
+    is_signed_elsewhere,
+)
 from icesql.storage.stores.profiles import profile_credentials
 
 
@@ -88,11 +95,11 @@ def _s3(bucket: str, given: Mapping[str, str]) -> Any | None:
 
 
 def check_signing(given: Mapping[str, str]) -> None:
-    """Raise NotSupportedError where the catalog alone can sign the requests."""
-    key = first(given, "s3.access-key-id", "client.access-key-id")
-    if flag(given, "s3.remote-signing-enabled") and key is None:
+    """Raise NotSupportedError where the catalog alone can sign the requests, and is not there."""
+    if is_signed_elsewhere(given):
         raise NotSupportedError(
-            "not supported: S3 requests signed by the catalog; give keys of your own "
+            "not supported: S3 requests signed by the catalog, of a table that no REST catalog "
+            "gave, or of a key with empty or dotted parts; give keys of your own "
             "(s3.access-key-id, s3.secret-access-key) or let the catalog vend credentials"
         )
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from icesql.storage.credentials import is_secret
+from icesql.storage.stores.client_options import is_signed_elsewhere
 
 # What the client of a store takes from the environment when it is given nothing.
 _ENVIRONMENT: Final = (
@@ -28,12 +29,15 @@ _CHANGING: Final = ("expires", "timeout", "progress")
 def identity(scheme: str, authority: str, properties: Mapping[str, str]) -> tuple[str, ...]:
     """Texts that differ wherever endpoint or principal do; secrets are among them.
 
-    Keys that a catalog lends change with every hour: instead of them counts what the catalog is
-    asked with, for it is asked, and may refuse, each time a table is loaded. Whoever has no more
+    Keys that a catalog lends change with every hour, and those that it signs with are not told:
+    instead of them counts what the catalog is asked with, for it is asked, and may refuse, each
+    time a table is loaded. Whoever has no more
     than the public name of a principal's key does not have its secret, and so another identity.
     """
-    is_lent = any(properties.get(name) for name in _LENT) or any(
-        name.startswith("adls.sas-token") for name in properties
+    is_lent = (
+        is_signed_elsewhere(properties)
+        or any(properties.get(name) for name in _LENT)
+        or any(name.startswith("adls.sas-token") for name in properties)
     )
     asked = {
         name: str(value)

@@ -1,0 +1,155 @@
+"""Remote signing: requests to S3 are signed by the catalog, which keeps the keys to itself.
+
+Source: Iceberg's OpenAPI specification, "signRequest"; Java ``S3V4RestSignerClient``.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from icesql.catalog.rest.client import RestClient
+from icesql.catalog.rest.origins import is_proven, is_same_server, resolved
+from icesql.errors import CatalogError
+from icesql.storage.credentials import redact
+from icesql.storage.stores.signed import Signature
+
+SIGN: Final = "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/sign"
+# Names with and without the store: the second since Iceberg 1.11.
+_URI: Final = ("s3.signer.uri", "signer.uri")
+_ENDPOINT: Final = ("s3.signer.endpoint", "signer.endpoint")
+_DEFAULT: Final = "v1/aws/s3/sign"
+# As Java keeps them: S3 takes a signature for a quarter of an hour.
+_KEPT_SECONDS: Final = 30.0
+_MOST_KEPT: Final = 10_000
+# Readers are many; a catalog is one, and has as many connections.
+_AT_ONCE: Final = 8
+
+
+class SigningConfig(Struct, frozen=True):
+    """What a server wants to see in every request to sign."""
+
+    properties: dict[str, str] | None = None
+    headers: dict[str, list[str]] | None = None
+
+
+class _Signed(Struct, frozen=True):
+    uri: str
+    headers: dict[str, list[str]]
+
+
+class Signing(Protocol):
+    """What signing needs of its catalog, which is opened by ``name`` and ``given``."""
+
+    name: str
+    given: Mapping[str, Any]
+
+    @property
+    def client(self) -> RestClient:
+        """What asks the server."""
+
+
+def signing_address(
+    name: str,
+    given: Mapping[str, Any],
+    properties: Mapping[str, Any],
+    table: Mapping[str, Any],
+    own_path: tuple[str, ...] | None,
+) -> str:
+    """Where requests are signed: as the table says, as the catalog does, else the default.
+
+    ``own_path`` is that of the table's own endpoint, where the server has one. Raises CatalogError
+    where the user's proof of who asks would go to another server.
+    """
+    both = {**properties, **table}
+    base = next((str(both[key]) for key in _URI if both.get(key)), str(properties["uri"]))
+    endpoint = next((str(both[key]) for key in _ENDPOINT if both.get(key)), None)
+    if endpoint is None:
+        endpoint = _DEFAULT
+        if own_path is not None:
+            endpoint = "/".join(quote(part, safe="") for part in own_path)
+    place = resolved(base, endpoint)
+    known = [str(properties["uri"]), *(str(given[key]) for key in _URI if given.get(key))]
+    if is_proven(given) and not is_same_server(place, known):
+        shown = redact(place, {**given, **properties})
+        raise CatalogError(
+            f"catalog {name}: its server wants S3 requests signed by {shown}, which is another "
+            "server; your credentials are not sent there unless you set that address yourself: "
+            f"{_URI[0]}={shown}"
+        )
+    return place
+
+
+class RemoteSigner:
+    """Has requests signed at one address; pickled it opens the catalog for itself.
+
+    Signatures that the server allows to be kept hold for every range of an object.
+    """
+
+    def __init__(self, catalog: Signing, address: str, config: SigningConfig | None) -> None:
+        self._catalog: Signing | None = catalog
+        self._kind: Any = type(catalog)
+        self._name, self._given = catalog.name, catalog.given
+        self._address, self._config = address, config or SigningConfig()
+        self._clear()
+
+    def _clear(self) -> None:
+        self._lock, self._gate = threading.Lock(), threading.BoundedSemaphore(_AT_ONCE)
+        self._kept: OrderedDict[tuple[str, str, str], tuple[float, Signature]] = OrderedDict()
+
+    def __getstate__(self) -> dict[str, Any]:
+        left_here = ("_catalog", "_lock", "_gate", "_kept")
+        return {key: value for key, value in self.__dict__.items() if key not in left_here}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _catalog=None)
+        self._clear()
+
+    def sign(
+        self, method: str, region: str, uri: str, headers: Mapping[str, str], *, anew: bool
+    ) -> Signature:
+        """As ``Signer.sign``."""
+        key = method, region, uri
+        with self._lock:
+            if anew:
+                self._kept.pop(key, None)
+            kept = self._kept.get(key)
+            if kept is not None and time.monotonic() < kept[0]:
+                return kept[1]
+            catalog = self._catalog
+            if catalog is None:
+                catalog = self._catalog = self._kind(self._name, self._given)
+        body = {
+            "method": method,
+            "region": region,
+            "uri": uri,
+            "headers": {name: [value] for name, value in headers.items()},
+            "properties": self._config.properties or {},
+            "provider": "s3",
+        }
+        extra = {name: ", ".join(each) for name, each in (self._config.headers or {}).items()}
+        client = catalog.client
+        with self._gate:
+            answer = client.request_at("POST", self._address, headers=extra, body=body, again=True)
+        signed: _Signed = client.decoded(answer.body, _Signed)
+        told = {
+            name: ", ".join(each)
+            for name, each in signed.headers.items()
+            if name.lower() != "cache-control"
+        }
+        found = Signature(signed.uri, told)
+        if answer.headers.get("cache-control", "").lower() == "private":
+            until = time.monotonic() + _KEPT_SECONDS
+            # A range is no part of what was signed; the one of this request is not to be kept.
+            general = {name: value for name, value in told.items() if name.lower() != "range"}
+            with self._lock:
+                self._kept[key] = until, Signature(signed.uri, general, is_kept=True)
+                if len(self._kept) > _MOST_KEPT:
+                    self._kept.popitem(last=False)
+        return found

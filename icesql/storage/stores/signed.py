@@ -1,0 +1,211 @@
+"""SignedClient: reads of an S3 bucket whose requests the catalog signs, for it has the keys."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Protocol
+from urllib.parse import quote, unquote, urlsplit
+
+from msgspec import Struct
+
+from icesql.errors import CatalogError, NotSupportedError, StorageError
+from icesql.storage.stores.client import Received, StoreClient, StoreFailed
+from icesql.storage.stores.client_options import (
+    CONNECT_SECONDS,
+    REQUEST_SECONDS,
+    first,
+    flag,
+    is_signed_elsewhere,
+)
+from icesql.storage.stores.failures import Failure, failure_of
+
+if TYPE_CHECKING:
+    import urllib3
+
+_S3: Final = ("s3", "s3a", "s3n")
+_MOST_TOLD: Final = 64 << 10  # bytes of an error
+_MOST_CONNECTIONS: Final = 64
+
+
+class Signature(Struct, frozen=True):
+    """An address and headers that a store takes as signed; ``is_kept`` if it was used before."""
+
+    uri: str
+    headers: Mapping[str, str]
+    is_kept: bool = False
+
+
+class Signer(Protocol):
+    """Who has the keys; pickled it signs in a worker, too."""
+
+    def sign(
+        self, method: str, region: str, uri: str, headers: Mapping[str, str], *, anew: bool
+    ) -> Signature:
+        """The request, signed; with ``anew`` none that was kept. Raises CatalogError."""
+
+
+def signed_client(
+    scheme: str, bucket: str, properties: Mapping[str, str], signer: Signer | None
+) -> SignedClient | None:
+    """The client of a bucket whose requests are signed elsewhere; None for all others."""
+    if signer is None or scheme not in _S3 or not is_signed_elsewhere(properties):
+        return None
+    return SignedClient(bucket, properties, signer)
+
+
+class SignedClient(StoreClient):
+    """As ``StoreClient``, with one request to the signer for each that it has not kept."""
+
+    def __init__(self, bucket: str, properties: Mapping[str, str], signer: Signer) -> None:
+        super().__init__(None, properties)
+        self._signer = signer
+        region = first(properties, "s3.region", "client.region") or "us-east-1"
+        self._region, self._base = region, _base(bucket, region, properties)
+        self._pool = _pool(self._base, properties)
+
+    def _get(self, key: str, start: int, end: int | None, check: Callable[[int], None]) -> Received:
+        headers = {"Accept-Encoding": "identity"}
+        if start or end is not None:
+            headers["Range"] = f"bytes={start}-{'' if end is None else end - 1}"
+        response = self._sent("GET", key, headers)
+        try:
+            position, size = _place(response)
+            check(size)
+            expected = (size if end is None else min(end, size)) - start
+            data = memoryview(self._body(response, max(expected, 0) + 1))
+        except BaseException:
+            response.close()
+            raise
+        response.release_conn()
+        return Received(data, size, position, position + len(data))
+
+    def _head(self, key: str) -> int:
+        response = self._sent("HEAD", key, {"Accept-Encoding": "identity"})
+        response.release_conn()
+        return int(response.headers.get("Content-Length") or 0)
+
+    def _listing(self, prefix: str) -> tuple[list[str], bool]:
+        raise NotSupportedError(
+            f"not supported: listing {prefix or 'a bucket'} where the catalog signs S3 requests"
+        )
+
+    def _sent(self, method: str, key: str, headers: Mapping[str, str]) -> Any:
+        """An answer of success, whose body is not read yet."""
+        uri = f"{self._base}/{quote(key, safe='/-_.~')}"
+        anew = False
+        while True:
+            try:
+                signature = self._signer.sign(method, self._region, uri, headers, anew=anew)
+            except CatalogError as error:
+                raise StorageError(uri, f"the request was not signed: {error}") from error
+            if _object(signature.uri) != _object(uri):
+                raise StorageError(uri, "the catalog signed a request to another address")
+            response = self._answer(method, signature.uri, {**signature.headers, **headers})
+            if response.status < 300:
+                return response
+            told = response.read(_MOST_TOLD, decode_content=False).decode("utf-8", "replace")
+            response.close()
+            if response.status == 404 and method == "HEAD":
+                raise FileNotFoundError(uri)
+            if response.status not in (401, 403) or not signature.is_kept:
+                answer = RuntimeError(f"status code: {response.status}: {told}")
+                raise StoreFailed(failure_of(answer, "s3:GetObject"))
+            anew = True
+
+    def _answer(self, method: str, uri: str, headers: Mapping[str, str]) -> Any:
+        from urllib3.exceptions import HTTPError, TimeoutError
+
+        try:
+            return self._pool.request(
+                method, uri, headers=dict(headers), preload_content=False, redirect=False
+            )
+        except TimeoutError as error:
+            raise StoreFailed(Failure("the store did not answer in time", True)) from error
+        except (HTTPError, OSError, ValueError) as error:
+            raise StoreFailed(Failure("the store cannot be reached", True)) from error
+
+    @staticmethod
+    def _body(response: Any, most: int) -> bytes:
+        from urllib3.exceptions import HTTPError, TimeoutError
+
+        try:
+            data: bytes = response.read(most, decode_content=False)
+        except TimeoutError as error:
+            raise StoreFailed(Failure("the store did not answer in time", True)) from error
+        except (HTTPError, OSError) as error:
+            raise StoreFailed(Failure("the answer was cut off", True)) from error
+        return data
+
+
+def _object(uri: str) -> tuple[str, str, str]:
+    """Which object an address means, whatever is signed in its query."""
+    parts = urlsplit(uri)
+    return parts.scheme, parts.netloc, unquote(parts.path)
+
+
+def _place(response: Any) -> tuple[int, int]:
+    """Where the body of an answer begins in its object, and the length of that."""
+    told = str(response.headers.get("Content-Range") or "")
+    try:
+        if response.status == 206:
+            span, _, size = told.removeprefix("bytes ").partition("/")
+            return int(span.partition("-")[0]), int(size)
+        return 0, int(response.headers["Content-Length"])
+    except (KeyError, ValueError) as error:
+        raise StoreFailed(
+            Failure("the store sent other bytes than it was asked for", True)
+        ) from error
+
+
+def _base(bucket: str, region: str, properties: Mapping[str, str]) -> str:
+    """The address of the bucket, without a slash at its end."""
+    endpoint = properties.get("s3.endpoint") or ""
+    if not endpoint and "." in bucket:
+        return f"https://s3.{region}.amazonaws.com/{bucket}"
+    if not endpoint:
+        return f"https://{bucket}.s3.{region}.amazonaws.com"
+    if "://" not in endpoint:
+        endpoint = f"https://{endpoint}"
+    endpoint = endpoint.rstrip("/")
+    if flag(properties, "s3.force-virtual-addressing"):
+        scheme, _, host = endpoint.partition("://")
+        return f"{scheme}://{bucket}.{host}"
+    return f"{endpoint}/{bucket}"
+
+
+_pools: Final[dict[tuple[Any, ...], urllib3.PoolManager]] = {}
+_pools_lock: Final = threading.Lock()
+
+
+def _pool(base: str, properties: Mapping[str, str]) -> urllib3.PoolManager:
+    """Connections of this process, kept beyond one load of a table."""
+    from urllib.request import getproxies, proxy_bypass
+
+    import urllib3
+
+    parts = urlsplit(base)
+    proxy = properties.get("s3.proxy-uri")
+    if proxy is None and not proxy_bypass(parts.netloc):
+        proxy = getproxies().get(parts.scheme)
+    bundle = next(
+        (os.environ[name] for name in ("AWS_CA_BUNDLE", "SSL_CERT_FILE") if os.environ.get(name)),
+        None,
+    )
+    connect = float(properties.get("s3.connect-timeout") or CONNECT_SECONDS)
+    request = float(properties.get("s3.request-timeout") or REQUEST_SECONDS)
+    key = os.getpid(), proxy, bundle, connect, request
+    with _pools_lock:
+        found = _pools.get(key)
+        if found is None:
+            options: dict[str, Any] = {
+                "timeout": urllib3.Timeout(connect=connect, read=request),
+                "retries": False,  # those of StoreClient are counted
+                "maxsize": _MOST_CONNECTIONS,
+            }
+            if bundle is not None:
+                options["ca_certs"] = bundle
+            made = urllib3.ProxyManager(proxy, **options) if proxy else None
+            found = _pools[key] = made or urllib3.PoolManager(**options)
+        return found
