@@ -16,6 +16,7 @@ from msgspec.structs import asdict
 
 from icesql.engine.duckdb.relations.grouping import group_files
 from icesql.engine.static import StaticResult
+from icesql.explained.estimate import estimate
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.expressions.projection import inclusive
 from icesql.iceberg.expressions.render import render_predicate
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from icesql.query.bound import BoundQuery, KeyEdge, PushedConjunct
     from icesql.scan.plan import ScanPlan
     from icesql.scan.table_scan import TableScan
+    from icesql.sql.statement import Explain
 
 MOST_SKIPPED: Final = 20
 MOST_RESIDUALS: Final = 10
@@ -88,21 +90,38 @@ def explain(
     bound: BoundQuery,
     plans: Sequence[ScanPlan],
     query: QueryContext,
-    output_format: str,
+    asked: Explain,
     engine: EngineChoice,
     keys: Sequence[KeyEdge] = (),
     measured: Measured | None = None,
 ) -> StaticResult:
-    """The rows of EXPLAIN: lines of "text", or one document of type "json".
+    """The rows of EXPLAIN: lines, or one document, JSON or a page of HTML.
 
-    See ``describe``. Secrets in addresses are masked.
+    See ``describe``. Secrets in addresses are masked. Raises ProgrammingError for a file that no
+    table of the query has.
     """
+    if asked.file is not None:
+        from icesql.explained.one_file import one_file
+
+        return _lines_of(one_file(asked.file, plans, query))
+    if asked.format == "tree":
+        from icesql.explained.tree import tree
+
+        return _lines_of(tree(bound, plans, query))
     described = describe(bound, plans, query, engine=engine, keys=keys, measured=measured)
-    if output_format == "json":
+    if asked.format == "json":
         document = json.dumps(described, indent=2, ensure_ascii=False)
         return StaticResult([("plan", "json")], [(redact_urls(document),)])
-    lines = [(redact_urls(line),) for line in as_text(described)]
-    return StaticResult([("plan", "varchar")], lines)
+    if asked.format == "html":
+        from icesql.explained.page import page
+
+        document = page(redact_urls(asked.query.text), described, plans, query)
+        return StaticResult([("plan", "html")], [(redact_urls(document),)])
+    return _lines_of(as_text(described))
+
+
+def _lines_of(lines: Sequence[str]) -> StaticResult:
+    return StaticResult([("plan", "varchar")], [(redact_urls(line),) for line in lines])
 
 
 def as_text(described: Mapping[str, Any]) -> list[str]:
@@ -185,6 +204,7 @@ def _described_scan(
         "limit": scan.limit,
         "columns": [column.name for column in scan.projection.fields],
         "bytes": plan.projected_bytes,
+        "estimate": estimate(plan),
         "data_manifests": {
             "total": report.total_data_manifests,
             "kept": report.scanned_data_manifests,
@@ -282,6 +302,8 @@ def _scan_lines(scan: Mapping[str, Any]) -> Iterator[str]:
         yield "  rows: from metadata alone, except those of position_deletes"
         return
     yield f"  columns: {columns} ({scan['bytes']:,} bytes to read)"
+    rows = scan["estimate"]["rows"]
+    yield "  rows: " + ("unknown before reading" if rows is None else f"at most {rows:,}")
     if scan["planned_by"] is not None:
         yield f"  planned by: {scan['planned_by']}"
     else:

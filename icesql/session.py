@@ -36,7 +36,7 @@ from icesql.storage.stores.cached import Blocks
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog
     from icesql.engine.protocol import Result
-    from icesql.query.bound import BoundQuery
+    from icesql.query.bound import BoundQuery, KeyEdge
     from icesql.query.pushdown.same import MarkSame
     from icesql.scan.plan import ScanPlan
     from icesql.scan.report import ScanReport
@@ -289,7 +289,7 @@ class Session:
             from icesql.read.verification import verify
 
             notes += verify(plans, query)
-        plans = _narrowed(bound, plans, query)
+        plans = _narrowed(_keys(bound, plans), plans, query)
         choice = _choice(bound, plans, query)
         if choice.name == "spark" and statement.spark is not None and bound.spark is None:
             from icesql.query.bind import bind
@@ -317,7 +317,6 @@ class Session:
         return lambda tree, text, start: self.engines.mark_same(tree, text, start, query)
 
     def _explain(self, statement: Explain, query: QueryContext) -> Outcome:
-        from icesql.engine.run_time.narrowing import expected, narrowed
         from icesql.explain import engine_plan, explain, measure
         from icesql.query.bind import bind
         from icesql.query.metadata_answers import with_counts
@@ -342,15 +341,15 @@ class Session:
             if statement.analyze or statement.format == "engine":
                 raise
             notes += (f"not allowed to run: {error}",)
-        keys = expected(bound, plans)
+        keys = _keys(bound, plans)
         if statement.analyze:
-            plans = [*narrowed(keys, plans, query)]
+            plans = _narrowed(keys, plans, query)
             engine = self.engines.named(choice.name)
             measured = measure(engine, bound, plans, query, bind_seconds)
         if statement.format == "engine":
             result = engine_plan(self.engines.named(choice.name), bound, plans, query)
             return Outcome(result, tuple(each.report for each in plans), notes, scans=bound.scans)
-        result = explain(bound, plans, query, statement.format, choice, keys, measured)
+        result = explain(bound, plans, query, statement, choice, keys, measured)
         return Outcome(result, tuple(each.report for each in plans), notes, scans=bound.scans)
 
     def close(self) -> None:
@@ -362,13 +361,24 @@ class Session:
         self.names.close()
 
 
-def _narrowed(bound: BoundQuery, plans: list[ScanPlan], query: QueryContext) -> list[ScanPlan]:
-    """The plans after what is small was read and its keys limit the others."""
+def _keys(bound: BoundQuery, plans: list[ScanPlan]) -> tuple[KeyEdge, ...]:
+    """Which scans are read first, for keys that limit others."""
     if not bound.edges:
-        return plans
-    from icesql.engine.run_time.narrowing import expected, narrowed
+        return ()
+    from icesql.engine.run_time.narrowing import expected
 
-    return [*narrowed(expected(bound, plans), plans, query)]
+    return expected(bound, plans)
+
+
+def _narrowed(
+    keys: tuple[KeyEdge, ...], plans: list[ScanPlan], query: QueryContext
+) -> list[ScanPlan]:
+    """The plans after what is small was read and its keys limit the others."""
+    if not keys:
+        return plans
+    from icesql.engine.run_time.narrowing import narrowed
+
+    return [*narrowed(keys, plans, query)]
 
 
 def _answered(statement: Statement, session: Session, query: QueryContext) -> Any:

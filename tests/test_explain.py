@@ -22,7 +22,7 @@ from icesql.query.bound import BoundQuery
 from icesql.scan.plan import ScanPlan
 from icesql.scan.planner import plan
 from icesql.sql.parse import parse
-from icesql.sql.statement import Query
+from icesql.sql.statement import Explain, Query
 from tests.query.tables import Tables
 
 
@@ -146,8 +146,11 @@ def test_a_query_without_tables_says_so() -> None:
 
 
 def test_json_says_the_same_as_an_object(explained: Explained) -> None:
-    bound, plans = explained("SELECT amount FROM sales WHERE amount < 3")
-    result = explain(bound, plans, QueryContext(), "json", LOCAL, measured=MEASURED)
+    sql = "SELECT amount FROM sales WHERE amount < 3"
+    bound, plans = explained(sql)
+    (asked,) = parse(f"EXPLAIN (FORMAT json) {sql}")
+    assert isinstance(asked, Explain)
+    result = explain(bound, plans, QueryContext(), asked, LOCAL, measured=MEASURED)
     ((text,),) = result.fetch(None)
     found = json.loads(text)
     expected = described(bound, plans, MEASURED)

@@ -49,7 +49,7 @@ class TypeObject:
         return self._name
 
 
-STRING: Final = TypeObject("STRING", "varchar", "uuid", "json", "variant")
+STRING: Final = TypeObject("STRING", "varchar", "uuid", "json", "html", "variant")
 BINARY: Final = TypeObject("BINARY", "blob")
 NUMBER: Final = TypeObject(
     "NUMBER", "tinyint", "smallint", "integer", "bigint", "ubigint", "hugeint", "float", "double",

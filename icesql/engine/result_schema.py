@@ -92,6 +92,7 @@ _KINDS: Final[dict[str, str]] = {
     "timestamptz_ns": "timestamptz_ns",
     "varchar": "varchar",
     "json": "varchar",
+    "html": "varchar",
     "enum": "varchar",
     "bit": "varchar",
     "bignum": "varchar",

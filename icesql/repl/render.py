@@ -124,11 +124,11 @@ def write_result(
     rows: Iterable[Row],
     style: Style,
 ) -> int:
-    """As ``write_rows``, of a DB-API ``description``; a JSON document is written as it is.
+    """As ``write_rows``, of a DB-API ``description``; a document is written as it is.
 
-    EXPLAIN (FORMAT json) gives one: a single column of type json.
+    EXPLAIN (FORMAT json) and (FORMAT html) give one: a single column of type json or html.
     """
-    if [column[1] for column in description] == ["json"]:
+    if [column[1] for column in description] in (["json"], ["html"]):
         counted = _Counted(rows)
         for (document,) in counted:
             out.write(f"{document}\n")

@@ -159,8 +159,8 @@ class File:
 
 
 def _is_document(cursor: Cursor) -> bool:
-    """Whether the result is one JSON document, as EXPLAIN (FORMAT json) gives it."""
-    return [column[1] for column in cursor.description or []] == ["json"]
+    """Whether the result is one document, as EXPLAIN (FORMAT json) and (FORMAT html) give it."""
+    return [column[1] for column in cursor.description or []] in (["json"], ["html"])
 
 
 class _OutputSink:

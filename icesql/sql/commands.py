@@ -31,6 +31,7 @@ from icesql.sql.statement import (
     Use,
 )
 
+EXPLAIN_FORMATS = ("text", "json", "tree", "html")
 _EXPLAIN_OPTIONS = ("FORMAT", "ANALYZE", "ENGINE")
 # What a query in parentheses begins with.
 _IN_PARENTHESES = (
@@ -97,10 +98,13 @@ class _Reader:
     # ------------------------------------------------------------ statements
 
     def explain(self) -> Explain:
-        analyze, engine, format_name = False, False, "text"
+        analyze, engine, format_name, file = False, False, "text", None
         while True:
             if self.skip("ANALYZE"):
                 analyze = True
+            elif file is None and self.is_word("FILE"):
+                self.word()
+                file = self._text()
             elif self._peek().upper() == "(" and self._peek(1).upper() not in _IN_PARENTHESES:
                 self.word()
                 while not self.skip(")"):
@@ -120,17 +124,19 @@ class _Reader:
                 raise unsupported(f"EXPLAIN {word}", self._here(), "use EXPLAIN or EXPLAIN ANALYZE")
             else:
                 break
-        if format_name not in ("text", "json"):
-            raise unsupported(
-                f"EXPLAIN (FORMAT {format_name.upper()})", self._tokens[0].start, "use TEXT or JSON"
-            )
+        if format_name not in EXPLAIN_FORMATS:
+            hint = f"use {', '.join(EXPLAIN_FORMATS[:-1]).upper()} or {EXPLAIN_FORMATS[-1].upper()}"
+            what = f"EXPLAIN (FORMAT {format_name.upper()})"
+            raise unsupported(what, self._tokens[0].start, hint)
         rest = self._tokens[self._index :]
         if not rest:
             raise syntax_error("nothing follows EXPLAIN", self._here(), ("a query",))
-        if engine and (analyze or format_name == "json"):
-            start = self._tokens[0].start
-            raise unsupported("EXPLAIN (ENGINE) with other options", start, "use them apart")
-        return Explain(self._read_query(rest), analyze, "engine" if engine else format_name)
+        for option, given in (("(ENGINE)", engine), ("FILE", file is not None)):
+            if given and (analyze or format_name != "text" or (engine and file is not None)):
+                start = self._tokens[0].start
+                raise unsupported(f"EXPLAIN {option} with other options", start, "use them apart")
+        form = "engine" if engine else format_name
+        return Explain(self._read_query(rest), analyze, form, file)
 
     def show(self) -> Statement:
         at = self._here()
@@ -286,15 +292,18 @@ class _Reader:
         after = self._peek(1).upper()
         return token.text.upper() == word and after not in _AFTER_TABLE
 
-    def like(self) -> str | None:
-        """The pattern of LIKE or ILIKE, both in any case; None without one."""
-        if not self.skip("LIKE", "ILIKE"):
-            return None
+    def _text(self) -> str:
         token = self._token()
         if token is None or token.token_type != TokenType.STRING:
             raise self._unexpected(self._peek(), ("a text",))
         self._index += 1
         return token.text
+
+    def like(self) -> str | None:
+        """The pattern of LIKE or ILIKE, both in any case; None without one."""
+        if not self.skip("LIKE", "ILIKE"):
+            return None
+        return self._text()
 
     def _value(self, after: str) -> str:
         rest = self._tokens[self._index :]

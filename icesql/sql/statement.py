@@ -116,12 +116,14 @@ class Query(Struct, frozen=True):
 class Explain(Struct, frozen=True):
     """EXPLAIN [ANALYZE] of a query.
 
-    ``format`` is "text" or "json", or "engine" for the plan of the engine in its own words.
+    ``format`` is "text", "json", "tree" or "html", or "engine" for the plan of the engine in its
+    own words. ``file`` is the path of EXPLAIN FILE, or the end of it.
     """
 
     query: Query
     analyze: bool = False
     format: str = "text"
+    file: str | None = None
 
 
 class Copy(Struct, frozen=True):

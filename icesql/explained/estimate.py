@@ -1,0 +1,52 @@
+"""What a scan would read, before it runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from icesql.iceberg.metadata_columns import METADATA_IDS
+from icesql.iceberg.types import PrimitiveType, walk
+
+if TYPE_CHECKING:
+    from icesql.scan.plan import ScanPlan
+
+
+def estimate(plan: ScanPlan) -> dict[str, Any]:
+    """The rows, files and bytes of a plan, as JSON values.
+
+    ``rows`` are those in the files, before any filter: more do not come out. None where a file
+    does not say how many it has, or metadata has the rows. ``columns`` are the stored bytes of
+    each projected column, None where a manifest does not know them.
+    """
+    counts = [task.data_file.record_count for task in plan.files]
+    known = plan.metadata is None and plan.changes is None and all(each >= 0 for each in counts)
+    return {
+        "rows": sum(counts) if known else None,
+        "files": len(plan.files),
+        "delete_files": plan.report.distinct_delete_files,
+        "bytes": plan.projected_bytes,
+        "delete_bytes": plan.counts.total_delete_file_size_in_bytes,
+        "columns": _columns(plan),
+    }
+
+
+def _columns(plan: ScanPlan) -> dict[str, int | None]:
+    found: dict[str, int | None] = {}
+    for column in plan.scan.projection.fields:
+        if column.field_id in METADATA_IDS or plan.metadata is not None:
+            continue
+        leaves = [each.field_id for each in walk((column,)) if isinstance(each.type, PrimitiveType)]
+        found[column.name] = None if plan.planned_by else _stored(plan, leaves)
+    return found
+
+
+def _stored(plan: ScanPlan, leaves: list[int]) -> int | None:
+    total = 0
+    for each in plan.survivors:
+        sizes = [each.entries.column_size(leaf) for leaf in leaves]
+        for index in each.indexes:
+            known = [size for column in sizes if (size := column[index]) is not None]
+            if not known:
+                return None
+            total += sum(known)
+    return total

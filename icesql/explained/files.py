@@ -1,0 +1,158 @@
+"""Every live data file of a scan's snapshot, and what planning decided about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE, Predicate
+from icesql.iceberg.expressions.render import render_partition_value
+from icesql.iceberg.manifest.entries import ManifestEntries
+from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
+from icesql.iceberg.partitioning import PartitionSpec
+from icesql.iceberg.types import IcebergType
+from icesql.scan.manifest_reader import ManifestReader
+from icesql.scan.spec_scan import SpecScan
+
+if TYPE_CHECKING:
+    from icesql.context import QueryContext
+    from icesql.scan.plan import ScanPlan, SkipRecord
+    from icesql.scan.tasks.task import FileScanTask
+
+NO_PARTITION = "unpartitioned"
+
+
+class Decision(Struct, frozen=True):
+    """Whether a file or manifest is read. ``stage`` is the step that decided, "" if it is kept;
+    ``why`` the condition and the value that it met."""
+
+    kept: bool
+    stage: str = ""
+    why: str = ""
+
+    def __str__(self) -> str:
+        if self.kept:
+            return "kept"
+        word = "counted from metadata" if self.stage == "count" else f"skipped by {self.stage}"
+        return f"{word}: {self.why}" if self.why else word
+
+
+class FileTold(Struct, frozen=True):
+    """One live data file: its place in a manifest, and the task that reads it if it is kept."""
+
+    entries: ManifestEntries
+    index: int
+    partition: str
+    decision: Decision
+    task: FileScanTask | None
+
+    @property
+    def path(self) -> str:
+        """The path as the metadata has it."""
+        return self.entries.path[self.index]
+
+    @property
+    def rows(self) -> int:
+        """Rows in the file; negative where its writer did not say."""
+        return self.entries.record_count[self.index]
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self.entries.file_size_in_bytes[self.index]
+
+    @property
+    def row_groups(self) -> int | None:
+        """How many row groups the manifest knows of."""
+        offsets = self.entries.data_file(self.index).split_offsets
+        return len(offsets) if offsets else None
+
+
+class ManifestTold(Struct, frozen=True):
+    """One data manifest; one that was skipped was not opened, so that its files are not known."""
+
+    manifest: ManifestFile
+    decision: Decision
+    files: tuple[FileTold, ...] = ()
+
+
+def manifests_told(
+    plan: ScanPlan, query: QueryContext, *, open_all: bool = False
+) -> Iterator[ManifestTold]:
+    """The data manifests of a scan with their live files, in the order of the snapshot.
+
+    ``open_all`` opens those that were skipped, too: the same is said of their files. Nothing for
+    metadata tables, changes and tables without a snapshot. Raises what planning raises.
+    """
+    scan = plan.scan
+    if scan.snapshot is None or plan.metadata is not None or plan.changes is not None:
+        return
+    reader = ManifestReader(scan.table.storage, query, scan.table.name)
+    specs: dict[int, SpecScan] = {}
+
+    def spec_of(manifest: ManifestFile) -> tuple[PartitionSpec, Sequence[IcebergType]]:
+        number = manifest.partition_spec_id
+        if number not in specs:
+            metadata = scan.table.metadata
+            specs[number] = SpecScan(metadata.specs[number], ALWAYS_TRUE, scan.schema, metadata)
+        return specs[number].spec, specs[number].types
+
+    skipped = {(each.kind, each.path): each for each in plan.skipped}
+    tasks = {task.data_file.path: task for task in plan.files}
+    data = [
+        each
+        for each in reader.manifests_of(scan.snapshot)
+        if each.content is ManifestContent.DATA and each.has_live_files
+    ]
+    opened = [each for each in data if open_all or ("manifest", each.manifest_path) not in skipped]
+    entries_of = reader.entries_of(opened, spec_of)
+    for manifest in data:
+        record = skipped.get(("manifest", manifest.manifest_path))
+        if record is not None and not open_all:
+            yield ManifestTold(manifest, _decided(record))
+            continue
+        _, entries = next(entries_of)
+        files = tuple(
+            FileTold(
+                entries,
+                index,
+                _partition_text(specs[manifest.partition_spec_id], entries.partition[index]),
+                _decision(plan, record or skipped.get(("file", path)), path in tasks),
+                tasks.get(path),
+            )
+            for index, path in enumerate(entries.path)
+            if entries.live[index]
+        )
+        yield ManifestTold(manifest, Decision(True), files)
+
+
+def _decided(record: SkipRecord) -> Decision:
+    why = f"{record.predicate}; {record.reason}" if record.predicate else record.reason
+    return Decision(False, record.stage, why)
+
+
+def _decision(plan: ScanPlan, record: SkipRecord | None, kept: bool) -> Decision:
+    if kept:
+        return Decision(True)
+    if record is not None:
+        return _decided(record)
+    if plan.planned_by is not None:
+        return Decision(False, "the catalog", "which planned the scan and does not say why")
+    if plan.scan.row_filter is ALWAYS_FALSE:
+        return Decision(False, "filter", "no row can match")
+    return Decision(False, "limit", "other files have rows enough")
+
+
+def _partition_text(spec: SpecScan, values: Sequence[object]) -> str:
+    texts = [
+        f"{field.name}={render_partition_value(field, value, schema=spec.partition_schema)}"
+        for field, value in zip(spec.spec.fields, values, strict=False)
+    ]
+    return ", ".join(texts) or NO_PARTITION
+
+
+def residual_of(file: FileTold) -> Predicate:
+    """What is left of the filter in a file that is kept."""
+    return ALWAYS_TRUE if file.task is None else file.task.residual

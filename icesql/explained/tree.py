@@ -1,0 +1,89 @@
+"""EXPLAIN (FORMAT tree): table, snapshot, manifests, files and row groups, with what is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from icesql.explained.estimate import estimate
+from icesql.explained.files import FileTold, ManifestTold, manifests_told
+from icesql.iceberg.expressions.render import render_predicate
+
+if TYPE_CHECKING:
+    from icesql.context import QueryContext
+    from icesql.query.bound import BoundQuery
+    from icesql.scan.plan import ScanPlan
+
+MOST_MANIFESTS: Final = 50
+MOST_FILES: Final = 20
+
+
+def tree(bound: BoundQuery, plans: Sequence[ScanPlan], query: QueryContext) -> list[str]:
+    """The lines of the tree of each scan; long lists show their first entries."""
+    lines: list[str] = []
+    for plan, resolved in zip(plans, bound.resolved, strict=True):
+        scan = plan.scan
+        name = f".{scan.metadata_table}" if scan.metadata_table else ""
+        lines.append(f"table {scan.table.name}{name}")
+        lines.append(f"   {estimate_text(plan)}")
+        lines.append(f"└─ snapshot {resolved.snapshot or 'none, the table is empty'}")
+        children = [_manifest_lines(each, plan) for each in manifests_told(plan, query)]
+        lines += _below("   ", children, MOST_MANIFESTS, "manifests")
+    return lines or ["no tables are read"]
+
+
+def estimate_text(plan: ScanPlan) -> str:
+    """One line of what a scan would read: rows, files, bytes by column."""
+    found = estimate(plan)
+    if plan.metadata is not None:
+        return "estimate: from metadata alone"
+    rows = "an unknown number of" if found["rows"] is None else f"at most {found['rows']:,}"
+    known = [f"{name} {size:,}" for name, size in found["columns"].items() if size is not None]
+    columns = f" ({', '.join(known)})" if known else ""
+    deletes = f", {plural(found['delete_files'], 'delete file')}" if found["delete_files"] else ""
+    files = plural(found["files"], "file")
+    return f"estimate: {rows} rows, {files}{deletes}, {found['bytes']:,} bytes{columns}"
+
+
+def plural(count: int, noun: str) -> str:
+    """A number of things in words."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _manifest_lines(told: ManifestTold, plan: ScanPlan) -> list[str]:
+    path = told.manifest.manifest_path
+    if not told.decision.kept:
+        count = told.manifest.entries_count
+        files = "" if count is None else f" ({plural(count, 'file')})"
+        return [f"manifest {path}{files} {told.decision}"]
+    kept = sum(each.decision.kept for each in told.files)
+    head = f"manifest {path}: {kept:,} of {len(told.files):,} files kept"
+    # What is read first: it is what one looks for.
+    ordered = sorted(told.files, key=lambda each: not each.decision.kept)
+    children = [[*_file_lines(each, plan)] for each in ordered]
+    return [head, *_below("", children, MOST_FILES, "files")]
+
+
+def _file_lines(file: FileTold, plan: ScanPlan) -> Iterator[str]:
+    rows = f"{file.rows:,} rows" if file.rows >= 0 else "rows unknown"
+    yield f"file {file.path}: {file.partition}, {rows}, {file.size:,} bytes, {file.decision}"
+    if file.task is None:
+        return
+    details = []
+    if file.row_groups:
+        details.append(plural(file.row_groups, "row group"))
+    if file.task.deletes:
+        details.append(plural(len(file.task.deletes), "delete file"))
+    details.append(f"residual {render_predicate(file.task.residual, plan.scan.schema)}")
+    yield f"└─ {', '.join(details)}"
+
+
+def _below(indent: str, children: Sequence[list[str]], most: int, noun: str) -> Iterator[str]:
+    shown = list(children[:most])
+    if len(children) > most:
+        shown.append([f"… and {len(children) - most:,} more {noun}"])
+    for number, lines in enumerate(shown):
+        last = number == len(shown) - 1
+        for place, line in enumerate(lines):
+            branch = ("└─ " if last else "├─ ") if place == 0 else ("   " if last else "│  ")
+            yield f"{indent}{branch}{line}"
