@@ -265,9 +265,12 @@ class Session:
             statement = _with_temporary(statement, self, query, told=told)
         statement = _answered(statement, self, query)
         on_spark = _is_for_spark(statement, query)
+        # What DuckDB computes has to be what the text means.
+        asks = self._is_engines_dialect and query.settings.engine != "spark"
+        ask = self.engines.ask if asks else None
         mark = self._mark(query)
         with nullcontext() if statement.sources is None else statement.sources.placing():
-            bound = bind(statement, self.names, query, mark, on_spark=on_spark, told=told)
+            bound = bind(statement, self.names, query, mark, on_spark=on_spark, told=told, ask=ask)
         return statement, bound
 
     def _run(self, statement: Query, bound: BoundQuery, query: QueryContext) -> Outcome:

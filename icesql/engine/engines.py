@@ -61,6 +61,12 @@ class Engines:
         """See ``LocalEngine.mark_same``: it runs the user's own text, on whatever engine."""
         self.local().mark_same(tree, text, start, query)
 
+    def ask(
+        self, sql: str, values: Sequence[Any], query: QueryContext
+    ) -> list[tuple[Any, ...]] | None:
+        """See ``LocalEngine.ask``."""
+        return self.local().ask(sql, values, query)
+
     def local(self) -> LocalEngine:
         """The local engine, which writes files whatever engine gave the rows."""
         from icesql.engine.duckdb.engine import LocalEngine

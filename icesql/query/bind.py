@@ -18,7 +18,7 @@ from icesql.query.names import select_scopes
 from icesql.query.nested_names import name_nested_queries
 from icesql.query.pushdown.listed_values import type_lists
 from icesql.query.pushdown.push_down import may_be_pushed, push_down
-from icesql.query.pushdown.same import MarkSame
+from icesql.query.pushdown.same import Ask, MarkSame
 from icesql.query.snapshot_selection import (
     at_instant,
     by_schema,
@@ -53,6 +53,7 @@ def bind(
     *,
     on_spark: bool = False,
     told: bool = True,
+    ask: Ask | None = None,
 ) -> BoundQuery:
     """The query over scans; each table that is named is opened once.
 
@@ -60,6 +61,7 @@ def bind(
     None for a text that runs as its tree is written, whose every condition may be pushed.
     ``on_spark`` binds the statement's own text in Spark's spelling, where it has one. ``told``:
     whether EXPLAIN shows what became of the conditions, whose text takes time to write.
+    ``ask`` asks the engine what conditions are pruned by; None where they mean other things to it.
     Raises ColumnNotFoundError, AmbiguousColumnError, SnapshotNotFoundError, UnsupportedSqlError,
     what ``names.load`` raises, and for files what ``bind_files`` raises. Never touches manifests
     or data.
@@ -106,7 +108,7 @@ def bind(
     if mark is not None and marked:
         mark(tree, statement.engine_text, statement.start)
     filtered, pushed = push_down(
-        tree, scopes, tuple(scans), query, marked=marked, spark=conditions, told=told
+        tree, scopes, tuple(scans), query, marked=marked, spark=conditions, told=told, ask=ask
     )
     projected = bind_columns(tree, scopes, filtered, edits)
     edges = _edges(scopes, filtered, query, None if mark is None else marked)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from icesql.scan.changes import ChangeScan
     from icesql.scan.deletes.delete_index import DeleteIndex
     from icesql.scan.pruning import skip_reasons
+    from icesql.scan.pruning.file_conditions import FileCondition
 
 
 # Fewer are decoded whole in the time that an expression for them takes to compile.
@@ -129,6 +130,16 @@ def _trusted(scan: TableScan) -> Predicate:
     return keep_columns(scan.row_filter, mapping.field_ids)
 
 
+def _trusted_conditions(scan: TableScan) -> tuple[FileCondition, ...]:
+    """The file conditions on columns whose metrics are about what is read."""
+    mapping = scan.table.metadata.name_mapping
+    if mapping is None or not scan.file_conditions:
+        return scan.file_conditions
+    return tuple(
+        each for each in scan.file_conditions if mapping.field_ids.issuperset(each.field_ids)
+    )
+
+
 class _Walk:
     """One pass over the manifests of a scan, with what it counts on the way."""
 
@@ -140,6 +151,7 @@ class _Walk:
         self.limit_reached = False
         self._prunes = query.settings.prune
         self._filter = _trusted(scan) if self._prunes else ALWAYS_TRUE
+        self._conditions = _trusted_conditions(scan) if self._prunes else ()
         self._manifests = ManifestReader(scan.table.storage, query, scan.table.name)
         self._specs: dict[int, SpecScan] = {}
         self._delete_manifests: list[ManifestFile] = []
@@ -180,7 +192,10 @@ class _Walk:
 
     def _rows_wanted(self) -> int | None:
         """How many rows suffice, where every row of a file is known to count."""
-        if self.scan.row_filter is not ALWAYS_TRUE or self._delete_manifests or not self._prunes:
+        scan = self.scan
+        if scan.row_filter is not ALWAYS_TRUE or self._delete_manifests or not self._prunes:
+            return None
+        if scan.file_conditions:
             return None
         return self.scan.limit
 
@@ -188,6 +203,8 @@ class _Walk:
         """What the filter asks of each entry, while it asks for little and leaves little over."""
         fields = {each.term.field_id for each in leaves(self._filter)}
         listed = sum(each.entries_count or 0 for each in manifests)
+        if self._conditions:
+            return lambda: None
         if self.scan.explain or listed < _MANY_ENTRIES or not 0 < len(fields) <= _FEW_FIELDS:
             return lambda: None
         wanted = frozenset((name, field_id) for name in _ASKED for field_id in fields)
@@ -274,7 +291,23 @@ class _Walk:
                     )
             chosen.sort()
             kept = chosen
+        if self._conditions and kept:
+            kept = self._passing(entries, kept, spec)
         self.counts.skipped_data_files += len(live) - len(kept)
+        return kept
+
+    def _passing(
+        self, entries: FilterColumns, indexes: Sequence[int], spec: SpecScan
+    ) -> Sequence[int]:
+        """Those of ``indexes`` whose values and bounds may satisfy the file conditions."""
+        from icesql.scan.pruning.file_conditions import passing
+
+        schema, query = self.scan.schema, self.query
+        kept, ruled_out = passing(self._conditions, entries, indexes, spec, schema, query)
+        if self.scan.explain:
+            from icesql.scan.pruning import skip_reasons
+
+            self.skipped += skip_reasons.skipped_by_conditions(entries.whole, ruled_out)
         return kept
 
     def _in_partition(

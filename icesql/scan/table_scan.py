@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from icesql.scan.changes import ChangeScan
     from icesql.scan.pruning.counted import Counted
     from icesql.scan.pruning.extremes import Extreme
+    from icesql.scan.pruning.file_conditions import FileCondition
 
 
 class TableScan(Struct, frozen=True):
@@ -27,6 +28,7 @@ class TableScan(Struct, frozen=True):
     top-level columns of ``schema``, and metadata columns by their reserved ids. ``row_filter``
     names fields of ``schema`` by id and is implied by the WHERE, which is evaluated again over
     the rows.
+    ``file_conditions`` are implied by the WHERE too, and rule out files that ``row_filter`` cannot.
     ``limit`` may be set only if any rows of the scan will do, which an ORDER BY or
     a WHERE of any kind rules out. ``ref`` is the branch or tag that was asked for. With ``explain``
     the plan remembers why each file was skipped. ``metadata_table`` is the name of a metadata
@@ -44,6 +46,7 @@ class TableScan(Struct, frozen=True):
     schema: Schema
     projection: Schema
     row_filter: Predicate = ALWAYS_TRUE
+    file_conditions: tuple[FileCondition, ...] = ()
     limit: int | None = None
     ref: str | None = None
     explain: bool = False

@@ -283,6 +283,8 @@ SINKS = {
     "connection.py: Connection.execute: execute": "the user's own statement, to icesql's parser",
     "script.py: Script.run: execute": "a session of icesql, whose argument is a parsed statement",
     "instance.py: Instance.__init__: execute": "folders as literals",
+    "same_reading.py: EngineReading.ask: execute": "functions that query.pushdown.computed knows "
+    "by name, casts and literals of the user's condition; values of files bound",
     "described.py: describe: sql": "bind_sql",
     "described.py: describe: execute": "bind_sql, after EXPLAIN",
     "described.py: _by_statement: execute": "bind_sql, after DESCRIBE",
@@ -333,6 +335,7 @@ BUILT = {
     "file_facts.py: FileFacts.expression": "numbers and icesql's own aliases",
     "file_facts.py: FileFacts.join": "names of icesql's own relations",
     "instance.py: Instance.__init__": "folders as literals",
+    "reading.py: _type": "DECIMAL and two numbers of digits",
     "messages.py: programming_error": "a message for people",
     "engine.py: _cast": "expressions over columns c0, c1 … and the query itself",
     "statement.py: copy_statement": "columns c0, c1 …, quoted names, checked options as literals",

@@ -81,6 +81,15 @@ class LocalEngine:
         """
         self._reading.mark(tree, text, start, query)
 
+    def ask(
+        self, sql: str, parameters: Sequence[Any], query: QueryContext
+    ) -> list[tuple[Any, ...]] | None:
+        """The rows of a query without tables, for planning; None where the engine raises.
+
+        ``sql`` is made by ``query.pushdown.computed`` alone, of functions that it knows.
+        """
+        return self._reading.ask(sql, parameters, query)
+
     def execute(
         self, bound: BoundQuery, plans: Sequence[ScanPlan], query: QueryContext
     ) -> LocalResult:

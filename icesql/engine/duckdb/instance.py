@@ -193,6 +193,43 @@ class InstancePool:
         finally:
             current.release(cursor)
 
+    @contextmanager
+    def asking(self, settings: Settings) -> Iterator[Any]:
+        """A cursor for a question that reads nothing, on the clock of ``settings``."""
+        import duckdb
+
+        from icesql.engine.duckdb.errors import is_fatal
+
+        with self._lock:
+            if self._closed:
+                raise InterfaceError("the connection is closed")
+            current = self._current
+            if current is None or current.discarded:
+                if self._parser is None or not _same_limits(self._parser.settings, settings):
+                    parser = self._take_parser(settings)
+                    if parser is not None:
+                        parser.close()
+                    self._parser = _Parser(settings)
+                try:
+                    self._parser.root.execute("SET GLOBAL TimeZone = ?", [settings.timezone])
+                    yield self._parser.root
+                except duckdb.Error as error:
+                    if is_fatal(error):
+                        self._parser = None
+                    raise
+                return
+            if not _same_limits(current.settings, settings):
+                current = self._acquire((), settings)
+            cursor = current.cursor()
+        try:
+            yield cursor
+        except duckdb.Error as error:
+            if is_fatal(error):
+                self.discard(current)
+            raise
+        finally:
+            current.release(cursor)
+
     def _take_parser(self, settings: Settings) -> Any:
         parser, self._parser = self._parser, None
         if parser is None:

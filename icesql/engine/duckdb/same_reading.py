@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from icesql.engine.duckdb.instance import InstancePool
 from icesql.engine.duckdb.sql.engine_tree import EngineTree, parse
@@ -34,6 +35,20 @@ class EngineReading:
         found = self._tree(text, query)
         if found is not None:
             mark_tree(tree, found, start)
+
+    def ask(
+        self, sql: str, parameters: Sequence[Any], query: QueryContext
+    ) -> list[tuple[Any, ...]] | None:
+        """The rows of a query without tables, None where the engine raises."""
+        import duckdb
+
+        query.check()
+        try:
+            with self._pool.asking(query.settings) as cursor:
+                rows: list[tuple[Any, ...]] = cursor.execute(sql, list(parameters)).fetchall()
+                return rows
+        except (duckdb.Error, Error):
+            return None
 
     def _tree(self, text: str, query: QueryContext) -> EngineTree | None:
         with self._lock:

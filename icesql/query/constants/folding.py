@@ -53,7 +53,8 @@ def _fold(node: exp.Expr, query: QueryContext) -> Constant | None:
         case exp.Paren():
             return _fold(node.this, query)
         case exp.Null():
-            return Constant(Kind.NULL, None)
+            known: Constant | None = node.meta.get("constant")  # what the engine was asked for
+            return known or Constant(Kind.NULL, None)
         case exp.Boolean():
             return Constant(Kind.BOOLEAN, bool(node.this))
         case exp.Literal():

@@ -248,6 +248,7 @@ def _conditions(
         not asks_for_extremes(tree)
         and not tree.args.get("joins")
         and (scan.extremes, scan.counts, scan.left_out) == ((), (), ALWAYS_TRUE)
+        and not scan.file_conditions
         and len(list(tree.find_all(exp.Query))) == 1
         and all(type(node) in _PLAIN for node in where.walk())
     )

@@ -10,10 +10,10 @@ from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import NestedField, StructType
 from icesql.query.names import FromItem, SelectScope, find_column, meaning_of
 
+Resolve = Callable[[exp.Column], NestedField | None]
 
-def resolver(
-    scope: SelectScope, item: FromItem, schema: Schema
-) -> Callable[[exp.Column], NestedField | None]:
+
+def resolver(scope: SelectScope, item: FromItem, schema: Schema) -> Resolve:
     """Gives the field of ``item``'s schema that a column means; None for columns of others."""
 
     def resolve(column: exp.Column) -> NestedField | None:
@@ -30,9 +30,7 @@ def resolver(
     return resolve
 
 
-def column_of(
-    node: exp.Expr | None, resolve: Callable[[exp.Column], NestedField | None]
-) -> NestedField | None:
+def column_of(node: exp.Expr | None, resolve: Resolve) -> NestedField | None:
     """The field that ``node`` is, through struct access; None for anything else."""
     match node:
         case exp.Paren():

@@ -14,8 +14,9 @@ from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Leaf, Operation, Predicate, Term
 from icesql.query.constants.constant import Kind
 from icesql.query.constants.folding import fold
+from icesql.query.pushdown.column_access import Resolve
 from icesql.query.pushdown.comparison import all_of, any_of, is_pushable_type
-from icesql.query.pushdown.predicate import Resolve, Translator
+from icesql.query.pushdown.predicate import Translator
 from icesql.sql.parser.literal_list import held
 
 if TYPE_CHECKING:

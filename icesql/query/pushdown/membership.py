@@ -80,9 +80,6 @@ def _tuples_in(to: Translator, node: exp.In, lefts: Sequence[exp.Expr]) -> Predi
         if None in kinds or len(kinds) > 1:
             return to.left_to_engine(node, "the list holds more than constants of one type")
     return any_of(
-        all_of(
-            to.comparison(Operation.EQ, left, value, node)
-            for left, value in zip(lefts, row, strict=True)
-        )
+        all_of(to.equal_parts(left, value, node) for left, value in zip(lefts, row, strict=True))
         for row in rows
     )

@@ -8,7 +8,6 @@ under AND and OR alike, so the predicate only ever lets more rows pass than the 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
@@ -26,7 +25,7 @@ from icesql.iceberg.expressions.predicate import (
 from icesql.query.constants.casts import unify
 from icesql.query.constants.constant import Constant, Kind
 from icesql.query.constants.folding import fold
-from icesql.query.pushdown.column_access import column_of, tuple_parts, why_not
+from icesql.query.pushdown.column_access import Resolve, column_of, tuple_parts, why_not
 from icesql.query.pushdown.comparison import (
     FLIPPED,
     NEGATED,
@@ -42,8 +41,6 @@ from icesql.query.short_sql import short_sql
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
-
-Resolve = Callable[[exp.Column], t.NestedField | None]
 
 COMPARISONS: Final[dict[type[exp.Expr], Operation]] = {
     exp.EQ: Operation.EQ,
@@ -185,12 +182,21 @@ class Translator(Struct):
         lefts, rights = tuple_parts(left), tuple_parts(right)
         if lefts and rights and len(lefts) == len(rights) and operation is Operation.EQ:
             return all_of(
-                self.comparison(operation, each, other, node)
+                self.equal_parts(each, other, node)
                 for each, other in zip(lefts, rights, strict=True)
             )
         return self._meet(
             operation, (left, fold(left, self.query)), (right, fold(right, self.query)), node
         )
+
+    def equal_parts(self, left: exp.Expr, right: exp.Expr, node: exp.Expr) -> Predicate:
+        """What follows for parts of two equal rows, in which a NULL equals a NULL."""
+        constant, other = fold(right, self.query), fold(left, self.query)
+        if constant is not None and constant.kind is Kind.NULL:
+            return ALWAYS_TRUE if other is not None else self._null(left, node, negated=False)
+        if other is not None and other.kind is Kind.NULL:
+            return ALWAYS_TRUE if constant is not None else self._null(right, node, negated=False)
+        return self._meet(Operation.EQ, (left, other), (right, constant), node)
 
     def _meet(
         self,

@@ -20,7 +20,7 @@ from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, And, Leaf, Or, Pre
 from icesql.iceberg.schema import Schema
 from icesql.query.bound import PushedConjunct
 from icesql.query.names import FromItem, SelectScope, meaning_of
-from icesql.query.pushdown.column_access import resolver
+from icesql.query.pushdown.column_access import Resolve, resolver
 from icesql.query.pushdown.joins import OuterJoins
 from icesql.query.pushdown.plain_select import has_only, is_row_by_row, whole_number
 from icesql.query.pushdown.same import OTHER_SELECT, is_same
@@ -28,7 +28,9 @@ from icesql.query.short_sql import short_sql
 
 if TYPE_CHECKING:
     from icesql.context import QueryContext
+    from icesql.query.pushdown.same import Ask
     from icesql.query.pushdown.spark_conditions import SparkConditions
+    from icesql.scan.pruning.file_conditions import FileCondition
     from icesql.scan.table_scan import TableScan
 
 # What a SELECT may hold that others filter through: nothing that sees more than one row.
@@ -38,6 +40,7 @@ _PLAIN_PARTS: Final = frozenset(
 _LIMIT_PARTS: Final = frozenset(
     {"kind", "hint", "expressions", "operation_modifiers", "from_", "limit", "offset"}
 )
+ASKED: Final = "asked of the values and bounds of each file"
 # Conditions that EXPLAIN lists.
 _MOST_TOLD: Final = 200
 # The names that a SELECT gives and what they stand for, None where that is not known for certain.
@@ -54,6 +57,7 @@ def push_down(
     marked: bool = False,
     spark: SparkConditions | None = None,
     told: bool = True,
+    ask: Ask | None = None,
 ) -> tuple[tuple[TableScan, ...], tuple[PushedConjunct, ...]]:
     """The scans with row filters and limits, and what became of each condition.
 
@@ -65,7 +69,7 @@ def push_down(
     if not query.settings.prune:
         return scans, ()
     scope_of = {id(scope.select): scope for scope in scopes}
-    pusher = _Pusher(scans, query, scope_of, marked, spark, told)
+    pusher = _Pusher(scans, query, scope_of, marked, spark, told, ask if marked else None)
     pusher.uses = Counter(id(item.query) for scope in scopes for item in scope.items if item.query)
     for scope in reversed(scopes):
         pusher.push(scope)
@@ -78,7 +82,9 @@ def push_down(
 
             row_filter = all_of(parts)
         named = with_names(row_filter, scan.schema)
-        filtered.append(replace(scan, row_filter=named, limit=limits.get(index)))
+        asked = tuple(pusher.conditions.get(index, ()))
+        limit = limits.get(index)
+        filtered.append(replace(scan, row_filter=named, limit=limit, file_conditions=asked))
     kept = tuple(filtered)
     if any(asks_for_extremes(scope.select) for scope in scopes):
         from icesql.query.pushdown.extremes import with_extremes
@@ -117,8 +123,10 @@ class _Pusher(Struct):
     marked: bool = False
     spark: SparkConditions | None = None
     told: bool = True
+    ask: Ask | None = None
     uses: Counter[int] = field(default_factory=Counter)
     filters: dict[int, list[Predicate]] = field(default_factory=dict)
+    conditions: dict[int, list[FileCondition]] = field(default_factory=dict)
     pushed: list[PushedConjunct] = field(default_factory=list)
     inherited: dict[int, list[exp.Expr]] = field(default_factory=dict)
 
@@ -186,6 +194,10 @@ class _Pusher(Struct):
                 continue
             reasons += translation.reasons
             predicate = translation.predicate
+            if self.ask is not None and (predicate is ALWAYS_TRUE or translation.reasons):
+                more, asked = self._second_look(conjunct, resolve, item.scan, nullable=nullable)
+                predicate = predicate & more
+                found = found or (asked and predicate is ALWAYS_TRUE)
             if predicate is ALWAYS_TRUE:
                 continue
             if nullable and evaluate(predicate, lambda _: None):
@@ -203,6 +215,24 @@ class _Pusher(Struct):
             scan = concerned[0] if len(concerned) == 1 else None
             why = "; ".join(dict.fromkeys(reasons)) or "it does not belong to one scan alone"
             self.pushed.append(PushedConjunct(scan, self._text(conjunct), None, why))
+
+    def _second_look(
+        self, conjunct: exp.Expr, resolve: Resolve, scan: int, *, nullable: bool
+    ) -> tuple[Predicate, bool]:
+        """What else follows from a condition, and whether each file is asked about it."""
+        from icesql.query.pushdown.computed.second_look import second_look
+
+        assert self.ask is not None
+        if any(resolve(column) is None for column in conjunct.find_all(exp.Column)):
+            return ALWAYS_TRUE, False  # on other tables, too: nothing follows for this one alone
+        text = self._text(conjunct)
+        looked = second_look(conjunct, text, resolve, self.query, self.ask)
+        if looked.condition is None or nullable:
+            return looked.predicate, False
+        self.conditions.setdefault(scan, []).append(looked.condition)
+        if looked.predicate is ALWAYS_TRUE and len(self.pushed) < _MOST_TOLD:
+            self.pushed.append(PushedConjunct(scan, text, None, ASKED))
+        return looked.predicate, True
 
     # -------------------------------------------------------------- derived tables
 

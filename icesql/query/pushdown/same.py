@@ -8,20 +8,50 @@ prunes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
+    from icesql.context import QueryContext
+    from icesql.query.pushdown.computed.expression import Expression
+
 # Given a tree, the text that the engine reads, and the offset at which the places of the tree find
 # it. A copy of a node keeps its mark.
 MarkSame = Callable[["exp.Expr", str, int], None]
+# Runs SQL without tables on the engine, with parameters; None where it raises.
+Ask = Callable[[str, Sequence[Any], "QueryContext"], "list[tuple[Any, ...]] | None"]
 
 NOT_SAME: Final = "the engine's parser does not read the same condition here"
 OTHER_SELECT: Final = "the engine's parser does not read the same FROM or the same clauses here"
 
 _MARK: Final = "same"
+_READING: Final = "reading"
+
+
+class Reading:
+    """What the engine reads in the place of a condition or column of the tree; made when asked.
+
+    A copy of a node keeps its reading, whose inputs are the columns of the original tree.
+    """
+
+    def __init__(self, make: Callable[[], Expression | None]) -> None:
+        self._make: Callable[[], Expression | None] | None = make
+        self._made: Expression | None = None
+
+    def __deepcopy__(self, memo: Any) -> Reading:
+        return self
+
+    def expression(self) -> Expression | None:
+        """The expression, None where it holds what nobody here knows."""
+        if self._make is not None:
+            try:
+                self._made = self._make()
+            except RecursionError:
+                self._made = None
+            self._make = None
+        return self._made
 
 
 def mark_same(node: exp.Expr) -> None:
@@ -32,3 +62,14 @@ def mark_same(node: exp.Expr) -> None:
 def is_same(node: exp.Expr) -> bool:
     """Whether ``mark_same`` was said of a node or of what it was copied from."""
     return bool(node.meta.get(_MARK))
+
+
+def set_reading(node: exp.Expr, reading: Reading) -> None:
+    """Say what the engine's own parser reads in the place of a condition or of a column."""
+    node.meta[_READING] = reading
+
+
+def reading_of(node: exp.Expr) -> Reading | None:
+    """What ``set_reading`` said of a node, or of what it was copied from."""
+    found: Reading | None = node.meta.get(_READING)
+    return found

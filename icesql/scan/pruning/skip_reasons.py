@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Literal
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Literal
 
 from icesql.iceberg.expressions.predicate import Predicate
 from icesql.iceberg.manifest.entries import ManifestEntries
@@ -14,6 +14,9 @@ from icesql.scan.pruning.manifest_evaluator import explain_manifest
 from icesql.scan.pruning.metrics_evaluator import explain_metrics
 from icesql.scan.pruning.partition_evaluator import explain_partition
 from icesql.scan.spec_scan import SpecScan
+
+if TYPE_CHECKING:
+    from icesql.scan.pruning.file_conditions import FileCondition
 
 Kind = Literal["file", "delete"]
 
@@ -52,3 +55,12 @@ def skipped_by_metrics(
         found = explain_metrics(entries, index, row_filter, schema)
         predicate, reason = found or (str(row_filter), "no row can match")
         yield SkipRecord(kind, entries.path[index], "metrics", predicate, reason)
+
+
+def skipped_by_conditions(
+    entries: ManifestEntries, ruled_out: Mapping[int, FileCondition]
+) -> Iterator[SkipRecord]:
+    """The files in which no row satisfies a condition, by the values or bounds of its columns."""
+    for index, condition in sorted(ruled_out.items()):
+        reason = "no value between the bounds of its columns satisfies it"
+        yield SkipRecord("file", entries.path[index], "condition", condition.sql, reason)

@@ -1,0 +1,216 @@
+"""Expressions of DuckDB's tree as ``query.pushdown.computed`` takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from sqlglot import exp
+
+from icesql.engine.duckdb.sql.same.types import NAMES
+from icesql.query.constants.current_time import is_clock
+from icesql.query.pushdown.computed.expression import MOST_NODES, Expression
+
+Node = Mapping[str, Any]
+
+_COMPARISONS: Final = {
+    "COMPARE_EQUAL": "=",
+    "COMPARE_NOTEQUAL": "<>",
+    "COMPARE_LESSTHAN": "<",
+    "COMPARE_LESSTHANOREQUALTO": "<=",
+    "COMPARE_GREATERTHAN": ">",
+    "COMPARE_GREATERTHANOREQUALTO": ">=",
+    "COMPARE_NOT_DISTINCT_FROM": "is not distinct from",
+    "COMPARE_DISTINCT_FROM": "is distinct from",
+}
+_OPERATORS: Final = {
+    "OPERATOR_NOT": "not",
+    "OPERATOR_IS_NULL": "is null",
+    "OPERATOR_IS_NOT_NULL": "is not null",
+    "OPERATOR_COALESCE": "coalesce",
+    "COMPARE_IN": "in",
+    "CONJUNCTION_AND": "and",
+    "CONJUNCTION_OR": "or",
+    "ARRAY_EXTRACT": "array_extract",
+    "ARRAY_SLICE": "array_slice",
+}
+_LITERALS: Final = {
+    "INTEGER": "INTEGER",
+    "NUMERIC": "NUMERIC",
+    "STRING": "STRING",
+    "BOOLEAN": "BOOLEAN",
+    "NULL_LITERAL": "NULL",
+}
+# DuckDB's own name of each type that it may be called by.
+_TYPES: Final = {each: names[0] for names in reversed(NAMES.values()) for each in names} | {
+    "INTERVAL": "INTERVAL"
+}
+
+
+def convert(node: exp.Expr, found: Node, place: Callable[[int], int]) -> Expression | None:
+    """What DuckDB reads in the place of a condition or column of sqlglot's tree.
+
+    None where it holds what ``query.pushdown.computed`` does not know.
+    """
+    return _Converter(node, place).convert(found)
+
+
+class _Unknown(Exception):
+    """A node that has no expression."""
+
+
+class _Converter:
+    """Converts one expression. ``node`` is sqlglot's, which has the columns by their places."""
+
+    def __init__(self, node: exp.Expr, place: Callable[[int], int]) -> None:
+        self._place, self._left = place, MOST_NODES
+        self._columns: dict[tuple[int, tuple[str, ...]], exp.Expr] = {}
+        self._parameters: dict[str, exp.Expr] = {}
+        for each in node.walk():
+            if "parameter" in each.meta:
+                self._parameters[str(each.meta["parameter"])] = each
+            elif isinstance(each, exp.Column | exp.Dot):
+                path = _path(each)
+                if path is not None and "start" in path[0].meta:
+                    names = tuple(part.name for part in path)
+                    self._columns[int(path[0].meta["start"]), names] = each
+
+    def convert(self, found: Node) -> Expression | None:
+        try:
+            return self._of(found)
+        except _Unknown:
+            return None
+
+    def _of(self, found: Node) -> Expression:
+        self._left -= 1
+        if self._left < 0:
+            raise _Unknown
+        kind = str(found["type"])
+        if kind in _COMPARISONS:
+            return Expression(
+                _COMPARISONS[kind], (self._of(found["left"]), self._of(found["right"]))
+            )
+        if kind in _OPERATORS:
+            return Expression(_OPERATORS[kind], tuple(map(self._of, found["children"])))
+        match kind:
+            case "VALUE_CONSTANT":
+                return _constant(found)
+            case "COLUMN_REF":
+                return self._column(found)
+            case "FUNCTION":
+                return self._function(found)
+            case "OPERATOR_CAST":
+                name = "try_cast" if found.get("try_cast") else "cast"
+                return Expression(name, (self._of(found["child"]),), _type(found["type_expr"]))
+            case "COMPARE_BETWEEN":
+                operands = (found["input"], found["lower"], found["upper"])
+                return Expression("between", tuple(map(self._of, operands)))
+            case "CASE_EXPR":
+                parts = [
+                    self._of(check[part])
+                    for check in found["case_checks"]
+                    for part in ("when_expr", "then_expr")
+                ]
+                return Expression("case", (*parts, self._of(found["else_expr"])))
+            case "VALUE_PARAMETER":
+                return self._parameter(found)
+            case "SUBQUERY":
+                return self._any_of_list(found)
+            case _:
+                raise _Unknown
+
+    def _column(self, found: Node) -> Expression:
+        names = tuple(map(str, found["column_names"]))
+        node = self._columns.get((self._place(int(found["query_location"])), names))
+        if node is not None:
+            return Expression("input", (), node)
+        if len(names) == 1 and is_clock(names[0].lower()):
+            return self._clock(names[0])
+        raise _Unknown
+
+    def _clock(self, name: str) -> Expression:
+        return Expression("clock", (), name.lower())
+
+    def _parameter(self, found: Node) -> Expression:
+        node = self._parameters.get(str(found.get("identifier")))
+        if not isinstance(node, exp.Literal):
+            raise _Unknown
+        text = str(node.this)
+        if node.is_string:
+            return Expression("literal", (), ("STRING", str(node.this)))
+        if not text.isdigit():
+            raise _Unknown
+        return Expression("literal", (), ("INTEGER", text))
+
+    def _function(self, found: Node) -> Expression:
+        name = str(found["function_name"]).lower()
+        if len(found.get("qualified_name", {}).get("path", ())) > 1:
+            raise _Unknown
+        if any(found.get(each) for each in ("distinct", "filter", "export_state")):
+            raise _Unknown
+        if found.get("order_bys", {}).get("orders"):
+            raise _Unknown
+        given = found.get("arguments", ())
+        if any(each.get("name") or each.get("alias") for each in given):
+            raise _Unknown
+        if not given and is_clock(name):
+            return self._clock(name)
+        arguments = tuple(self._of(each["expression"]) for each in given)
+        if name == "if" and len(arguments) == 3:
+            return Expression("case", arguments)
+        return Expression(name, arguments)
+
+    def _any_of_list(self, found: Node) -> Expression:
+        """``x = ANY ([1, 2])``, which DuckDB's parser takes apart."""
+        query = found["subquery"]["node"]
+        selected = query.get("select_list", ())
+        plain = (
+            found.get("subquery_type") == "ANY"
+            and found.get("comparison_type") == "COMPARE_EQUAL"
+            and query["type"] == "SELECT_NODE"
+            and query["from_table"]["type"] == "EMPTY"
+            and len(selected) == 1
+            and not any(query.get(each) for each in ("where_clause", "modifiers", "sample"))
+            and not any(query.get(each) for each in ("group_sets", "having", "qualify"))
+        )
+        if not plain or not found.get("child"):
+            raise _Unknown
+        unnest = self._of(selected[0])
+        if unnest.name != "unnest" or len(unnest.arguments) != 1:
+            raise _Unknown
+        items = unnest.arguments[0]
+        if items.name != "list_value" or not items.is_free:
+            raise _Unknown
+        return Expression("in", (self._of(found["child"]), *items.arguments))
+
+
+def _constant(found: Node) -> Expression:
+    literal = found.get("literal") or {}
+    kind = _LITERALS.get(str(literal.get("kind")))
+    if kind is None:
+        raise _Unknown
+    return Expression("literal", (), (kind, str(literal.get("text", ""))))
+
+
+def _type(found: Node) -> str:
+    name = _TYPES.get(str(found.get("type_name")).upper())
+    if found.get("type") != "TYPE" or name is None:
+        raise _Unknown
+    if len(found.get("qualified_name", {}).get("path", ())) > 1:
+        raise _Unknown
+    sizes = [(each.get("literal") or {}).get("text") for each in found.get("children") or ()]
+    if not sizes:
+        return name
+    if name != "DECIMAL" or not all(str(each).isdigit() for each in sizes):
+        raise _Unknown
+    return f"DECIMAL({', '.join(map(str, sizes))})"
+
+
+def _path(node: exp.Expr) -> list[exp.Expr] | None:
+    """The identifiers of ``a.b.c``."""
+    if isinstance(node, exp.Column):
+        return None if isinstance(node.this, exp.Star) else list(node.parts)
+    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
+        before = _path(node.this)
+        return None if before is None else [*before, node.expression]
+    return None

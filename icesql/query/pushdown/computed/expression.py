@@ -1,0 +1,103 @@
+"""An expression as the engine's own parser reads it, without a word of what else it may be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from msgspec import Struct
+
+# Deeper or wider ones are left to the engine.
+MOST_NODES: Final = 200
+
+COMPARISONS: Final = ("=", "<>", "<", "<=", ">", ">=")
+OPPOSITE: Final = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+FLIPPED: Final = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+
+
+class Expression(Struct, frozen=True):
+    """A node: ``name`` of a function or operator in lower case, and its arguments in order.
+
+    Leaves are ``input`` (``value`` is a column: of the tree first, a field of the scan when it is
+    resolved), ``literal`` (``value`` is a pair of its kind and its text) and ``constant``
+    (``value`` is a Constant that the engine was asked for, its one argument what it was asked).
+    ``cast`` and ``try_cast`` have the name of the type in ``value``. ``case`` has conditions and
+    values in turn and the ELSE last. ``opaque`` stands for what nothing is known of.
+    """
+
+    name: str
+    arguments: tuple[Expression, ...] = ()
+    value: Any = None
+
+    def walk(self) -> Iterator[Expression]:
+        """This node and all below it."""
+        stack = [self]
+        while stack:
+            each = stack.pop()
+            yield each
+            stack.extend(each.arguments)
+
+    @property
+    def inputs(self) -> list[Expression]:
+        """Every place at which a column stands."""
+        return [each for each in self.walk() if each.name == "input"]
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it has no column and nothing unknown."""
+        return all(each.name not in ("input", "opaque") for each in self.walk())
+
+    @property
+    def text(self) -> str | None:
+        """The text of a string literal."""
+        if self.name == "literal" and self.value[0] == "STRING":
+            return str(self.value[1])
+        return None
+
+    @property
+    def whole_number(self) -> int | None:
+        """The value of an integer literal."""
+        if self.name == "literal" and self.value[0] == "INTEGER":
+            return int(self.value[1])
+        return None
+
+
+OPAQUE: Final = Expression("opaque")
+TRUE: Final = Expression("literal", value=("BOOLEAN", "true"))
+FALSE: Final = Expression("literal", value=("BOOLEAN", "false"))
+
+
+def string(text: str) -> Expression:
+    """A string literal."""
+    return Expression("literal", value=("STRING", text))
+
+
+def whole(number: int) -> Expression:
+    """An integer literal."""
+    return Expression("literal", value=("INTEGER", str(number)))
+
+
+def call(name: str, *arguments: Expression) -> Expression:
+    """A function or operator of arguments."""
+    return Expression(name, arguments)
+
+
+def conjunction(name: str, parts: list[Expression]) -> Expression:
+    """``and`` or ``or`` of parts, one alone as it is."""
+    return parts[0] if len(parts) == 1 else Expression(name, tuple(parts))
+
+
+def replaced(
+    expression: Expression, change: Callable[[Expression], Expression | None]
+) -> Expression:
+    """The expression with each node for which ``change`` gives another, outer ones first."""
+    found = change(expression)
+    if found is not None:
+        return found
+    if not expression.arguments:
+        return expression
+    return Expression(
+        expression.name,
+        tuple(replaced(each, change) for each in expression.arguments),
+        expression.value,
+    )

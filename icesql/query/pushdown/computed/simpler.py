@@ -1,0 +1,315 @@
+"""Simpler conditions that a condition implies: comparisons of columns, ranges and prefixes.
+
+For every row for which a condition is true, what is made of it here is true. The other way round
+need not hold, and both may differ in where they are false and where NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from icesql.iceberg import types as t
+from icesql.query.pushdown.computed.expression import (
+    COMPARISONS,
+    FALSE,
+    FLIPPED,
+    OPPOSITE,
+    Expression,
+    call,
+    conjunction,
+    string,
+    whole,
+)
+from icesql.query.pushdown.computed.prefixes import (
+    folded_prefixes,
+    glob_prefix,
+    ilike_prefix,
+    regex_prefix,
+)
+
+_LISTS: Final = ("list_contains", "list_has", "array_contains", "array_has", "contains")
+_STARTS: Final = ("starts_with", "prefix", "^@")
+_PLACES: Final = ("position", "instr", "strpos")
+_NEGATED_LIKE: Final = {"~~": "!~~", "!~~": "~~"}
+_TRUTHS: Final = frozenset({*COMPARISONS, "and", "or", "not", "between", "in", "is null",
+                            "is not null", "~~", "!~~", "~~*", "starts_with"})  # fmt: skip
+_MOST_ITEMS: Final = 50
+
+
+def simpler(condition: Expression, *, negated: bool = False) -> Expression:
+    """What follows from ``condition`` being true (``negated``: false) for a row."""
+    parts = condition.arguments
+    match condition.name:
+        case "and" | "or":
+            name = condition.name if not negated else {"and": "or", "or": "and"}[condition.name]
+            return conjunction(name, [simpler(each, negated=negated) for each in parts])
+        case "not":
+            return simpler(parts[0], negated=not negated)
+        case "is null" | "is not null":
+            other = {"is null": "is not null", "is not null": "is null"}[condition.name]
+            return Expression(other if negated else condition.name, parts)
+        case "in":
+            if len(parts) > _MOST_ITEMS or not have_one_type(parts[1:]):
+                return _kept(condition, negated=negated)
+            operation = "<>" if negated else "="
+            name = "and" if negated else "or"
+            return conjunction(name, [_compared(operation, parts[0], each) for each in parts[1:]])
+        case "between" if have_one_type(parts[1:]):
+            bounds = [_compared("<" if negated else ">=", parts[0], parts[1]),
+                      _compared(">" if negated else "<=", parts[0], parts[2])]  # fmt: skip
+            return conjunction("or" if negated else "and", bounds)
+        case "case":
+            # Only of conditions that are true do the values matter.
+            return conjunction("or", _branches(condition, lambda v: simpler(v, negated=negated)))
+        case "literal" if condition.value[0] == "BOOLEAN":
+            is_true = (condition.value[1] == "true") != negated
+            return Expression("literal", (), ("BOOLEAN", "true" if is_true else "false"))
+        case "is not distinct from":
+            return _is(condition, negated=negated)
+        case "~~" | "!~~":
+            name = _NEGATED_LIKE[condition.name] if negated else condition.name
+            return _like(name, parts)
+        case name if name in COMPARISONS:
+            return _compared(OPPOSITE[name] if negated else name, *parts)
+        case _:
+            return _kept(condition, negated=True) if negated else _function(condition)
+
+
+def _kept(condition: Expression, *, negated: bool) -> Expression:
+    return call("not", condition) if negated else condition
+
+
+def _branches(case: Expression, of: Callable[[Expression], Expression]) -> list[Expression]:
+    """For each value that a CASE may have, its condition and what follows from the value."""
+    *pairs, otherwise = case.arguments
+    conditions, values = pairs[::2], pairs[1::2]
+    return [
+        call("and", simpler(condition), of(value))
+        for condition, value in zip(conditions, values, strict=True)
+    ] + [of(otherwise)]
+
+
+def _is(condition: Expression, *, negated: bool) -> Expression:
+    """``x IS TRUE`` and ``x IS FALSE``, which DuckDB's parser takes apart."""
+    left, right = condition.arguments
+    wanted = right.value if right.name == "literal" else None
+    if negated or wanted is None or wanted[0] != "BOOLEAN":
+        return _kept(condition, negated=negated)
+    inner = left.arguments[0] if left.name == "cast" and left.value == "BOOLEAN" else left
+    if inner.name not in _TRUTHS:
+        return condition
+    return simpler(inner, negated=wanted[1] == "false")
+
+
+# ------------------------------------------------------------------ comparisons
+
+
+def _compared(operation: str, left: Expression, right: Expression) -> Expression:
+    if left.is_free and not right.is_free:
+        left, right, operation = right, left, FLIPPED[operation]
+    whole_condition = call(operation, left, right)
+    if not right.is_free:
+        return whole_condition
+    if right.name == "literal" and right.value[0] == "BOOLEAN" and left.name in (*_TRUTHS, "case"):
+        if operation in ("=", "<>"):
+            return simpler(left, negated=(right.value[1] == "true") != (operation == "="))
+        return whole_condition
+
+    def of(part: Expression) -> Expression:
+        return _compared(operation, part, right)
+
+    parts = left.arguments
+    match left.name:
+        case "case" if have_one_type((*parts[1:-1:2], parts[-1])):
+            return conjunction("or", _branches(left, of))
+        case "coalesce" if have_one_type(parts):
+            return _coalesced(parts, of)
+        case "nullif" if len(parts) == 2 and have_one_type(parts):
+            return of(parts[0])
+        case "abs" if len(parts) == 1 and right.text is None:
+            return _absolute(operation, parts[0], right) or whole_condition
+        case "greatest" | "least" if parts and have_one_type(parts):
+            return _extreme(operation, left, right)
+        case "row" if right.name == "row" and len(right.arguments) == len(parts):
+            return _rows(operation, left, right)
+        case "date_add" if len(parts) == 2:
+            return of(call("+", *parts))
+        case "||" | "concat" if len(parts) == 2 and operation == "=":
+            return _joined(left, right) or whole_condition
+        case "lower" | "upper" if len(parts) == 1 and operation == "=" and right.text is not None:
+            return folded_prefixes(left.name, parts[0], right.text, whole=True) or whole_condition
+        case "array_extract" if len(parts) == 2 and parts[1].whole_number == 1:
+            return of(call("left", parts[0], whole(1))) if _is_text(parts[0]) else whole_condition
+        case "array_slice" if len(parts) == 3 and parts[1].whole_number == 1:
+            end = parts[2].whole_number
+            if end is None or end < 1 or not _is_text(parts[0]):
+                return whole_condition
+            return of(call("left", parts[0], whole(end)))
+        case name if name in _PLACES and len(parts) == 2 and operation == "=":
+            if right.whole_number == 1 and parts[1].text:
+                return call("starts_with", *parts)
+            return whole_condition
+        case _:
+            return whole_condition
+
+
+def _is_text(part: Expression) -> bool:
+    return part.name == "input" and isinstance(part.value.type, t.StringType)
+
+
+def _coalesced(parts: tuple[Expression, ...], of: Callable[[Expression], Expression]) -> Expression:
+    """The first value that is not NULL satisfies it."""
+    found: list[Expression] = []
+    before: list[Expression] = []
+    for part in parts:
+        found.append(conjunction("and", [*before, of(part)]))
+        before.append(call("is null", part))
+    return conjunction("or", found)
+
+
+def _absolute(operation: str, inner: Expression, right: Expression) -> Expression | None:
+    minus = call("-", right)
+    match operation:
+        case "=":
+            return call("or", _compared("=", inner, right), _compared("=", inner, minus))
+        case ">" | ">=":
+            below = _compared(FLIPPED[operation], inner, minus)
+            return call("or", _compared(operation, inner, right), below)
+        case "<" | "<=":
+            above = _compared(FLIPPED[operation], inner, minus)
+            return call("and", _compared(operation, inner, right), above)
+        case _:
+            return None
+
+
+def _extreme(operation: str, left: Expression, right: Expression) -> Expression:
+    """greatest() and least(), which pass over NULL."""
+    reaching, limiting = (">", "<") if left.name == "greatest" else ("<", ">")
+    some = [_compared(operation, each, right) for each in left.arguments]
+
+    def every(limit: str) -> Expression:
+        return conjunction("and", [
+            call("or", _compared(limit, each, right), call("is null", each))
+            for each in left.arguments
+        ])  # fmt: skip
+
+    if operation == "=":
+        return call("and", conjunction("or", some), every(f"{limiting}="))
+    if operation.startswith(reaching):
+        return conjunction("or", some)
+    if operation.startswith(limiting) and operation != "<>":
+        return every(operation)
+    return call(operation, left, right)
+
+
+def _rows(operation: str, left: Expression, right: Expression) -> Expression:
+    """Rows are in the order of their first values; among them NULL is the greatest."""
+    first, known = left.arguments[0], right.arguments[0]
+    match operation:
+        case "=":
+            pairs = zip(left.arguments, right.arguments, strict=True)
+            return conjunction("and", [_equal(one, two) for one, two in pairs])
+        case ">" | ">=":
+            return call("or", _compared(">=", first, known), call("is null", first))
+        case "<" | "<=" if known.name == "literal" and known.value[0] != "NULL":
+            return _compared("<=", first, known)
+        case _:
+            return call(operation, left, right)
+
+
+def _equal(one: Expression, two: Expression) -> Expression:
+    """Parts of equal rows; to rows a NULL equals a NULL."""
+    if two.name == "literal":
+        return call("is null", one) if two.value[0] == "NULL" else _compared("=", one, two)
+    return call("is not distinct from", one, two)
+
+
+def have_one_type(parts: tuple[Expression, ...]) -> bool:
+    """Whether the engine surely compares each of these as it would compare it alone.
+
+    Values of different types become those of a third one first.
+    """
+    found = {_type_of(each) for each in parts} - {"NULL"}
+    return (len(found) <= 1 and "" not in found) or found == {"INTEGER", "DECIMAL"}
+
+
+def _type_of(part: Expression) -> str:
+    match part.name:
+        case "literal":
+            kind, text = part.value
+            if kind == "NUMERIC":
+                return "DOUBLE" if "e" in text.lower() else "DECIMAL"
+            return str(kind)
+        case "input":
+            return _TYPE_NAMES.get(type(part.value.type), "")
+        case "cast":
+            return str(part.value)
+        case _:
+            return ""
+
+
+_TYPE_NAMES: Final[dict[type[t.IcebergType], str]] = {
+    t.IntegerType: "INTEGER",
+    t.LongType: "INTEGER",
+    t.DecimalType: "DECIMAL",
+    t.StringType: "STRING",
+    t.DateType: "DATE",
+    t.BooleanType: "BOOLEAN",
+    t.TimestampType: "TIMESTAMP",
+}
+
+
+def _joined(left: Expression, right: Expression) -> Expression | None:
+    """``x || 'end' = text`` and ``'start' || x = text``."""
+    one, two = left.arguments
+    text = right.text
+    if text is None:
+        return None
+    if two.text and not one.is_free and _is_text(one):
+        inner, fits, rest = one, text.endswith(two.text), text[: -len(two.text)]
+    elif one.text and not two.is_free and _is_text(two):
+        inner, fits, rest = two, text.startswith(one.text), text[len(one.text) :]
+    else:
+        return None
+    found = _compared("=", inner, string(rest)) if fits else FALSE
+    if left.name == "||":
+        return found
+    return call("or", found, call("is null", inner))  # concat() passes over NULL
+
+
+# ------------------------------------------------------------------ functions that are conditions
+
+
+def _like(name: str, parts: tuple[Expression, ...]) -> Expression:
+    inner, pattern = parts
+    kept = Expression(name, parts)
+    if name == "~~" and inner.name in ("lower", "upper") and pattern.text is not None:
+        prefix, complete = ilike_prefix(pattern.text)
+        found = folded_prefixes(inner.name, inner.arguments[0], prefix, whole=complete)
+        return found or kept
+    return kept
+
+
+def _function(condition: Expression) -> Expression:
+    parts = condition.arguments
+    if len(parts) != 2:
+        return condition
+    inner, other = parts
+    text = other.text
+    match condition.name:
+        case name if name in _STARTS:
+            return call("starts_with", inner, other)
+        case name if name in _LISTS and inner.name == "list_value" and inner.is_free:
+            return simpler(Expression("in", (other, *inner.arguments)))
+        case "~~*" if text is not None:
+            prefix, _ = ilike_prefix(text)
+            return folded_prefixes("ilike", inner, prefix, whole=False) or condition
+        case "~~~" if text is not None:
+            prefix = glob_prefix(text)
+            return call("starts_with", inner, string(prefix)) if prefix else condition
+        case "regexp_matches" | "regexp_full_match" if text is not None:
+            prefix = regex_prefix(text, anchored=condition.name == "regexp_full_match")
+            return call("starts_with", inner, string(prefix)) if prefix else condition
+        case _:
+            return condition

@@ -1,0 +1,68 @@
+"""Expressions as SQL that the engine reads as the same expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from icesql.query.pushdown.computed.expression import COMPARISONS, Expression
+from icesql.query.pushdown.computed.functions import is_known
+
+_INFIX: Final = {*COMPARISONS, "is not distinct from", "is distinct from", "and", "or"}
+
+
+class NotWritable(Exception):
+    """An expression with a function that the engine is not asked for."""
+
+
+def write(expression: Expression, input_of: Callable[[Expression], str]) -> str:
+    """The SQL of an expression; ``input_of`` gives that of each column. Raises NotWritable."""
+
+    def of(each: Expression) -> str:
+        return write(each, input_of)
+
+    parts = expression.arguments
+    match expression.name:
+        case "input":
+            return input_of(expression)
+        case "literal":
+            return _literal(*expression.value)
+        case "constant":
+            return of(parts[0])
+        case "cast" | "try_cast":
+            return f"{expression.name}({of(parts[0])} AS {expression.value})"
+        case "not":
+            return f"(NOT {of(parts[0])})"
+        case "is null" | "is not null":
+            return f"({of(parts[0])} {expression.name})"
+        case "between":
+            first, low, high = map(of, parts)
+            return f"({first} BETWEEN {low} AND {high})"
+        case "in":
+            items = ", ".join(map(of, parts[1:]))
+            return f"({of(parts[0])} IN ({items}))"
+        case "case":
+            *pairs, otherwise = map(of, parts)
+            whens = " ".join(
+                f"WHEN {when} THEN {then}"
+                for when, then in zip(pairs[::2], pairs[1::2], strict=True)
+            )
+            return f"(CASE {whens} ELSE {otherwise} END)"
+        case "row" | "coalesce":
+            return f"{expression.name}({', '.join(map(of, parts))})"
+        case name if name in _INFIX:
+            return "(" + f" {name} ".join(map(of, parts)) + ")"
+        case name if is_known(name):
+            return f'"{name}"({", ".join(map(of, parts))})'
+        case _:
+            raise NotWritable(expression.name)
+
+
+def _literal(kind: str, text: str) -> str:
+    match kind:
+        case "STRING":
+            return "'" + text.replace("'", "''") + "'"
+        case "NULL":
+            return "NULL"
+        case _:
+            return f"({text})" if text.startswith("-") else text

@@ -1,0 +1,16 @@
+"""A small part of the campaign of random conditions, always the same one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.campaigns.random_conditions import Campaign
+
+
+def test_no_file_with_a_matching_row_is_left_out(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path, 20261122)
+    found = campaign.ask(120)
+    campaign.connection.close()
+    assert not found.wrong
+    assert found.asked > 100
+    assert found.kept < 0.75 * found.live

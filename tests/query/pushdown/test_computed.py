@@ -1,0 +1,137 @@
+"""What the engine is asked for while a query is planned, and what it must not be asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+import icesql
+from icesql.query.pushdown.computed.functions import KNOWN
+from icesql.query.pushdown.computed.prefixes import TO_LOWER, TO_UPPER, regex_prefix
+from tests.writer.table import TableWriter
+
+FIELDS = [
+    {"id": 1, "name": "i", "required": False, "type": "int"},
+    {"id": 2, "name": "d", "required": False, "type": "date"},
+    {"id": 3, "name": "s", "required": False, "type": "string"},
+]
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[icesql.Connection]:
+    """``t``: two files, of i = 1 and of i = 1,000."""
+    writer = TableWriter(tmp_path / "t", FIELDS)
+    writer.commit([writer.data_file([{"i": i, "d": None, "s": str(i)}]) for i in (1, 1_000)])
+    with icesql.connect() as opened:
+        opened.register_table("t", writer.metadata_path)
+        yield opened
+
+
+def _rows_and_files(connection: icesql.Connection, condition: str) -> tuple[list[Any], int]:
+    cursor = connection.execute(f"SELECT i FROM t WHERE {condition}")
+    return cursor.fetchall(), cursor.scan_reports[0].result_data_files
+
+
+def test_functions_are_the_engines_and_always_give_the_same() -> None:
+    told = duckdb.execute(
+        "SELECT function_name, function_type, stability FROM duckdb_functions()"
+    ).fetchall()
+    found: dict[str, set[tuple[str, str]]] = {}
+    for name, kind, stability in told:
+        found.setdefault(name.lower(), set()).add((kind, str(stability)))
+    # The parser makes operators of these.
+    assert KNOWN - set(found) <= {"nullif", "weekofyear"}
+    scalar = {("scalar", "CONSISTENT"), ("macro", "None"), ("scalar", "CONSISTENT_WITHIN_QUERY")}
+    wrong = {name: kinds for name, kinds in found.items() if name in KNOWN and not kinds <= scalar}
+    assert wrong == {}
+
+
+def test_all_letters_that_become_ascii_ones_are_known() -> None:
+    found = duckdb.execute(
+        "SELECT chr(i::INTEGER), lower(chr(i::INTEGER)), upper(chr(i::INTEGER)) "
+        "FROM range(128, 1114112) t(i) WHERE (i < 55296 OR i > 57343) "
+        "AND (ascii(lower(chr(i::INTEGER))) < 128 OR ascii(upper(chr(i::INTEGER))) < 128)"
+    ).fetchall()
+    lower = {low: each for each, low, _ in found if low.isascii()}
+    upper = {high: each for each, _, high in found if high.isascii()}
+    assert (lower, upper) == (TO_LOWER, TO_UPPER)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "anchored", "prefix"),
+    [
+        ("^abc", False, "abc"),
+        ("abc", False, ""),
+        ("abc.*", True, "abc"),
+        ("^abc?d", False, "ab"),
+        ("^ab{2}", False, "a"),
+        ("^ab+c", False, "ab"),
+        ("^ab|^c", False, ""),
+        ("^(ab)", False, ""),
+        ("(?i)abc", True, ""),
+        (r"^a\d", False, "a"),
+    ],
+)
+def test_a_regular_expression_demands_no_more_than_its_first_plain_characters(
+    pattern: str, anchored: bool, prefix: str
+) -> None:
+    assert regex_prefix(pattern, anchored=anchored) == prefix
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "random() * i > 5",
+        "length(getenv('HOME')) < i",
+        "length((SELECT content FROM read_text('/etc/passwd'))) < i",
+        "i > nextval('x')",
+        "i > len(repeat('x', 1000000000))",
+        "i > list_sum(range(1000000000))",
+        "i > (SELECT 5)",
+    ],
+)
+def test_nothing_else_is_asked_of_the_engine(
+    connection: icesql.Connection, condition: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(
+        "icesql.engine.duckdb.same_reading.EngineReading.ask",
+        lambda self, sql, parameters, query: asked.append(sql),
+    )
+    with suppress(icesql.Error):
+        connection.execute(f"EXPLAIN SELECT i FROM t WHERE {condition}")
+    assert asked == []
+
+
+def test_a_question_that_ends_the_engine_ends_no_query(connection: icesql.Connection) -> None:
+    opened = connection.execute("SELECT i FROM t ORDER BY i")
+    connection.execute("SELECT i FROM t WHERE d + i * 1000000 > TIMESTAMP '2020-01-01'").fetchall()
+    assert opened.fetchall() == [(1,), (1_000,)]
+    assert _rows_and_files(connection, "abs(i) = 1") == ([(1,)], 1)
+
+
+def test_constants_are_those_of_the_session_and_of_this_statement(
+    connection: icesql.Connection,
+) -> None:
+    form = "i < epoch(TIMESTAMPTZ '1970-01-01 01:00:00')"
+    for zone, rows in (("UTC", [(1,), (1_000,)]), ("Europe/Berlin", [])):
+        connection.execute(f"SET timezone = '{zone}'")
+        assert _rows_and_files(connection, form)[0] == rows
+        assert _rows_and_files(connection, form)[0] == rows  # from what is kept of the text
+
+
+def test_parameters_are_those_of_each_run(connection: icesql.Connection) -> None:
+    for value in (1, 1_000, 1, 1_000, 2):
+        rows = connection.execute("SELECT i FROM t WHERE abs(i) = ?", [value]).fetchall()
+        assert rows == ([(value,)] if value != 2 else [])
+
+
+def test_a_cancelled_query_leaves_nothing_to_the_same_text(connection: icesql.Connection) -> None:
+    connection.execute("SET query_timeout = 60")
+    for _ in range(3):
+        assert _rows_and_files(connection, "round(i / 10.0) = 100") == ([(1_000,)], 1)
