@@ -29,6 +29,13 @@ CHANGE_COLUMNS: Final = (
     t.NestedField(2147483499, "_commit_timestamp", t.TIMESTAMPTZ, required=True),
 )
 
+# Who made the commit, in the rows of BLAME; all are icesql's own.
+BLAME_COLUMNS: Final = (
+    t.NestedField(2147483498, "_operation", t.STRING),
+    t.NestedField(2147483497, "_engine", t.STRING),
+    t.NestedField(2147483496, "_job", t.STRING),
+)
+
 DELETE_FILE_PATH: Final = t.NestedField(2147483546, "file_path", t.STRING, required=True)
 DELETE_POS: Final = t.NestedField(2147483545, "pos", t.LONG, required=True)
 

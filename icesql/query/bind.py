@@ -182,6 +182,8 @@ def _scan(
     table = found.table
     travel = _one_travel(reference, written, found.travel)
     with found_at(reference.offset):
+        if reference.changes is not None and found.metadata_table is not None:
+            raise unsupported("changes of a metadata table", reference.offset, "name the table")
         if reference.schema and (reference.changes is not None or found.metadata_table is not None):
             what = f"WITH {reference.schema.upper()} SCHEMA on this table"
             raise unsupported(what, reference.offset, "it has columns of its own")

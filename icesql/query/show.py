@@ -46,6 +46,11 @@ def show(
             return *_wide(_REF_COLUMNS, refs), ()
         case kinds.Describe(reference):
             return _DESCRIBE_COLUMNS, _describe(reference, names, query), ()
+        case kinds.ShowOfTable(what="DIFF SUMMARY"):
+            from icesql.query.travel.diff_summary import DIFF_COLUMNS, diff_summary
+
+            told, notes = diff_summary(statement, names, query)
+            return DIFF_COLUMNS, told, notes
         case kinds.ShowOfTable():
             return *_wide(*of_table(statement, names, query)), ()
         case kinds.ShowSession():

@@ -14,10 +14,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.context import QueryContext
-from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate, keep_columns
+from icesql.iceberg.expressions.predicate import Predicate, keep_columns
 from icesql.iceberg.metadata.snapshot import Snapshot
-from icesql.iceberg.metadata_columns import CHANGE_COLUMNS
+from icesql.iceberg.metadata_columns import BLAME_COLUMNS, CHANGE_COLUMNS
 from icesql.iceberg.schema import Schema
+from icesql.iceberg.types import NestedField
 from icesql.scan.table_scan import TableScan
 from icesql.scan.tasks.task import FileScanTask
 
@@ -28,10 +29,14 @@ Deduplication = Literal["none", "dropCarryovers", "netChanges"]
 
 
 class Commit(Struct, frozen=True):
-    """A state of a table and the one before it, None for an empty table."""
+    """A state of a table and the one before it, None for an empty table.
+
+    ``first_known``: what was before is expired, so the rows may be of any commit up to this one.
+    """
 
     before: Snapshot | None
     after: Snapshot | None
+    first_known: bool = False
 
 
 class ChangeScan(Struct, frozen=True):
@@ -70,16 +75,16 @@ class ChangePlan(Struct, frozen=True):
     commits: tuple[CommitFiles, ...]
 
 
-def change_schema(schema: Schema) -> Schema:
+def change_schema(schema: Schema, columns: Sequence[NestedField] = CHANGE_COLUMNS) -> Schema:
     """A table's columns with those that say what happened to a row."""
-    return Schema((*schema.fields, *CHANGE_COLUMNS), schema_id=schema.schema_id)
+    return Schema((*schema.fields, *columns), schema_id=schema.schema_id)
 
 
 def plan_changes(scan: TableScan, changes: ChangeScan, query: QueryContext) -> ChangePlan:
     """The files to read for ``changes``. Raises what planning raises."""
     from icesql.scan.planner import plan
 
-    own = {column.field_id for column in CHANGE_COLUMNS}
+    own = {column.field_id for column in (*CHANGE_COLUMNS, *BLAME_COLUMNS)}
     row_schema = Schema(
         tuple(column for column in scan.schema.fields if column.field_id not in own),
         schema_id=scan.schema.schema_id,
@@ -116,11 +121,10 @@ def _is_no_change(snapshot: Snapshot, changes: ChangeScan) -> bool:
 def _filter(row_filter: Predicate, schema: Schema, changes: ChangeScan) -> Predicate:
     """What may be left out: every row is deleted, inserted and kept for itself alone.
 
-    Not where versions of a row are paired: the other one may have other values.
+    Where versions of a row are paired, the other one may have other values, but for its keys.
     """
-    if changes.compute_updates:
-        return ALWAYS_TRUE
-    return keep_columns(row_filter, frozenset(schema.field_by_id))
+    columns = changes.keys if changes.compute_updates else schema.field_by_id
+    return keep_columns(row_filter, frozenset(columns))
 
 
 def _compared(
@@ -147,3 +151,27 @@ def commit_columns(commit: Commit) -> tuple[int, int]:
     made = commit.after or commit.before
     assert made is not None
     return made.snapshot_id, made.timestamp_ms * 1000
+
+
+# Keys of summaries that name the program and its run; each engine writes its own.
+_ENGINE: Final = ("engine-name", "engine-version")
+_JOBS: Final = (
+    "spark.app.id",
+    "flink.job-id",
+    "trino_query_id",
+    "job-id",
+    "job_id",
+    "query-id",
+    "dbt.invocation-id",
+)
+
+
+def who_committed(commit: Commit) -> dict[int, str | None]:
+    """By the ids of BLAME's columns: the operation, the engine and the job of a summary."""
+    made = commit.after or commit.before
+    assert made is not None
+    summary = made.summary
+    engine = " ".join(summary[key] for key in _ENGINE if summary.get(key))
+    job = next((summary[key] for key in _JOBS if summary.get(key)), None)
+    found = (made.operation, engine or None, job)
+    return {column.field_id: value for column, value in zip(BLAME_COLUMNS, found, strict=True)}

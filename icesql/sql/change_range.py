@@ -24,7 +24,8 @@ class ChangeRange(Struct, frozen=True):
 
     ``keys`` are names of columns that tell a row's versions by. ``offset`` is where the clause
     begins in the SQL, for errors. ``direct``: the two states are compared, whatever lies between.
-    ``appends_only``: commits that do anything else than append are left out.
+    ``appends_only``: commits that do anything else than append are left out. ``blame``: it goes
+    back as far as is known, and says who committed; rows that were there before are "present".
     """
 
     start: TimeTravel | None
@@ -36,6 +37,7 @@ class ChangeRange(Struct, frozen=True):
     keys: tuple[str, ...] = ()
     direct: bool = False
     appends_only: bool = False
+    blame: bool = False
     offset: int | None = None
 
 
@@ -63,7 +65,9 @@ def read_changes(clause: exp.Expr, *, seconds: bool) -> ChangeRange:
         raise syntax_error(
             f"deduplicationMode {mode}", offset, tuple(sorted(_DEDUPLICATION.values()))
         )
-    updates = options.get("computeupdates", "false").lower()
+    compares = "direct" in options or "blame" in options
+    by_key = "true" if compares and clause.meta["keys"] else "false"
+    updates = options.get("computeupdates", by_key).lower()
     if updates not in ("true", "false"):
         raise syntax_error(f"computeUpdates {updates}", offset, ("true", "false"))
     if updates == "true" and mode == "none":
@@ -80,6 +84,8 @@ def read_changes(clause: exp.Expr, *, seconds: bool) -> ChangeRange:
         deduplication=_DEDUPLICATION[mode],
         compute_updates=updates == "true",
         keys=tuple(clause.meta["keys"]),
+        direct="direct" in options,
         appends_only="appends" in options,
+        blame="blame" in options,
         offset=offset,
     )

@@ -81,6 +81,8 @@ def read_command(tokens: Sequence[Token], sql: str, read_query: ReadQuery) -> St
             name = "snapshot_time" if reader.snapshot_time() else reader.setting_name()
             reader.end()
             return ResetSetting(None if name.upper() == "ALL" else name)
+        case "DIFF":
+            return reader.diff_summary()
         case "USE":
             reader.skip("SCHEMA", "NAMESPACE", "DATABASE")
             parts = reader.name()
@@ -162,6 +164,20 @@ class _Reader:
                 return self._ended(ShowViews(namespace, self.like()))
             case word:
                 return read_show(self, word, at)
+
+    def diff_summary(self) -> ShowOfTable:
+        """DIFF SUMMARY table BETWEEN version AND version, which reads as DIFF."""
+        from icesql.sql.shown.differences import check_compared
+
+        self._index += 1  # SUMMARY
+        tokens = [self._tokens[0], *self.rest]
+        check_compared(tokens)
+        query = self._read_query(tokens)
+        self._check_one_table("DIFF SUMMARY", query, self._here())
+        reference = query.references[0]
+        if reference.changes is not None and reference.changes.keys:
+            raise unsupported("KEYED BY in DIFF SUMMARY", reference.offset, "it compares no rows")
+        return ShowOfTable("DIFF SUMMARY", reference)
 
     def describe(self) -> Statement:
         is_table = self.skip("TABLE")
@@ -338,6 +354,11 @@ class _Reader:
             )
         ]
         query = self._read_query([*opening, *rest])
+        self._check_one_table(what, query, at)
+        return query
+
+    def _check_one_table(self, what: str, query: Query, at: int) -> None:
+        """Raises SqlSyntaxError for a query of anything but all columns of one table."""
         used = {name for name, value in query.tree.args.items() if value}
         if len(query.references) != 1 or used - {"expressions", "from_"}:
             raise syntax_error(f"{what} takes one table", at, ("a table",))
@@ -353,7 +374,6 @@ class _Reader:
                     place,
                     ("the end of the statement",),
                 )
-        return query
 
     @property
     def rest(self) -> Sequence[Token]:

@@ -72,6 +72,8 @@ from icesql.stack import with_room
 
 _NUMBERS_ARE_SECONDS = ("spark", "spark2", "databricks")
 SPARK_TABLE = "spark"
+# What begins a query beside SELECT and its like; see ``shown.differences``.
+_COMPARED = ("DIFF", "BLAME")
 _SPARK = ("spark", "spark2", "databricks", "hive")
 
 
@@ -268,6 +270,13 @@ class _Parse:
         quoted = tokens[0].token_type in (TokenType.STRING, TokenType.IDENTIFIER)
         if first in (*QUERY_WORDS, *TABLE_WORDS) and not quoted:
             return self._any_query(tokens)
+        if first in _COMPARED and not quoted:
+            from icesql.sql.shown.differences import check_compared, is_summary
+
+            if is_summary(tokens, 0):
+                return read_command(tokens, self._sql, self._any_query)
+            check_compared(tokens)
+            return self._any_query(tokens)
         if first in WORDS and not quoted and isinstance(self._reader, Icesql):
             return self._query(tokens)
         if first in COMMAND_WORDS and not quoted:
@@ -316,6 +325,25 @@ class _Parse:
         return replace(query, spark=unsupported(f"{word} on the Spark engine", first, hint))
 
     def _query(self, tokens: Sequence[Token]) -> Query:
+        if not any(token.text.upper() in _COMPARED for token in tokens):
+            return self._shown_query(tokens)
+        from icesql.sql.shown.differences import compared_at, read_as_from
+
+        places = compared_at(tokens)
+        if not places:
+            return self._shown_query(tokens)
+        same, text = copy(self), self._lists.text
+        for place in places:
+            same._sql, text = (_put(each, tokens[place], "FROM") for each in (same._sql, text))
+        same._lists = replace(self._lists, text=text)
+        query = same._shown_query(read_as_from(tokens, places))
+        if query.spark is None:
+            return query
+        word = tokens[places[0]].text.upper()
+        hint = "SET engine = local"
+        return replace(query, spark=unsupported(f"{word} on the Spark engine", tokens[0], hint))
+
+    def _shown_query(self, tokens: Sequence[Token]) -> Query:
         found = statements_in_from(tokens, self._in_from)
         if not found:
             return self._plain_query(tokens)

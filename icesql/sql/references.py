@@ -241,7 +241,7 @@ def _edit_table(
     edits += [
         Edit(clause.meta["start"], clause.meta["end"], CUT)
         for clause in clauses
-        if clause is not None and "end" in clause.meta
+        if clause is not None and clause.meta.get("end", 0) > clause.meta["start"]
     ]
 
 

@@ -259,8 +259,8 @@ class ShowOfTable(Struct, frozen=True):
     """What one table is, in the words of ``what``.
 
     ``what`` is "COLUMNS", "BRANCHES", "TAGS", "PARTITIONS", "HISTORY", "CREATE TABLE",
-    "TBLPROPERTIES", "EXTENDED" or "DETAIL" (of DESCRIBE). ``like`` is a pattern of column names,
-    or the one property that is asked for.
+    "TBLPROPERTIES", "EXTENDED" or "DETAIL" (of DESCRIBE), or "DIFF SUMMARY", whose reference asks
+    for changes. ``like`` is a pattern of column names, or the one property that is asked for.
     """
 
     what: str

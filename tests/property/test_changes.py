@@ -5,6 +5,7 @@ Twelve histories by default; ICESQL_HISTORIES=300 runs more of the series.
 
 from __future__ import annotations
 
+import ast
 import os
 import random
 from collections import Counter
@@ -49,50 +50,145 @@ def rows_at(history, snapshot_id, fields):
     return shown_rows(fields, history.rows(snapshot_id, fields))
 
 
+KEYS = ("boolean", "int", "long", "string", "date", "timestamp", "uuid")
+
+
+def value_of(row, place):
+    """A value of a row as the model spells it, None for NULL."""
+    return ast.literal_eval(row)[place]
+
+
+class Checked:
+    """A history and the checks of its changes; ``counts`` says how many of each were made."""
+
+    def __init__(self, seed, folder):
+        self.history = History(seed, folder)
+        self.chance = random.Random(seed)
+        self.counts = Counter()
+
+    def check(self, connection, most=4):
+        connection.register_table("t", self.history.metadata_path)
+        found = list(lines(self.history))
+        for line in self.chance.sample(found, min(most, len(found))):
+            connection.execute(f"SET local_reader = '{self.chance.choice(['auto', 'arrow'])}'")
+            self.range(connection, line)
+        ids = [each["snapshot-id"] for each in self.history.writer.snapshots]
+        for _ in range(most // 2):
+            # Any two states, of whichever branches and in whichever order.
+            self.difference(connection, self.chance.choice(ids), self.chance.choice(ids))
+        if found:
+            self.blame(connection, max(found, key=len))
+
+    def range(self, connection, line):
+        history = self.history
+        fields = history.fields_of(line[-1])
+        states = [rows_at(history, each, fields) for each in line]
+        names = ", ".join('"{}"'.format(each["name"]) for each in fields)
+        clause = f"t CHANGES FROM VERSION {line[0]} TO VERSION {line[-1]}"
+        sql = f"SELECT {names}, _change_type FROM {clause}"
+        # All the way at once, whatever lies between.
+        net = told(connection, f"{sql} WITH (deduplicationMode = netChanges)")
+        assert net == difference(states[0], states[-1]), (clause, history.log)
+        # Commit by commit.
+        steps = [difference(*pair) for pair in pairwise(states)]
+        by_commit = told(connection, sql)
+        assert by_commit == (
+            sum((deleted for deleted, _ in steps), Counter()),
+            sum((inserted for _, inserted in steps), Counter()),
+        ), (clause, history.log)
+        counts = connection.execute(
+            f"SELECT _commit_version, count(*) FROM {clause} GROUP BY ALL"
+        ).fetchall()
+        assert dict(counts) == {
+            commit: (deleted + inserted).total()
+            for commit, (deleted, inserted) in zip(line[1:], steps, strict=True)
+            if deleted or inserted
+        }
+        # A filter finds the changes of the rows that it finds.
+        column = self.chance.choice(fields)["name"]
+        place = [each["name"] for each in fields].index(column)
+        kept = sum(
+            row[place] is not None
+            for row in connection.execute(f"SELECT {names}, _change_type FROM {clause}").fetchall()
+        )
+        sql = f'SELECT {names}, _change_type FROM {clause} WHERE "{column}" IS NOT NULL'
+        assert len(connection.execute(sql).fetchall()) == kept
+        self.counts["ranges"] += 1
+        self.updates(connection, line, fields, [difference(states[0], states[-1])], "netChanges")
+        self.updates(connection, line, fields, steps, "dropCarryovers")
+
+    def updates(self, connection, line, fields, steps, mode):
+        """A delete and an insert of one key are the two sides of an update, if each is the only."""
+        places = [n for n, each in enumerate(fields) if each["type"] in KEYS]
+        if not places:
+            return
+        key = self.chance.choice(places)
+        expected, is_error = Counter(), False
+        for step in steps:
+            keys = [Counter(value_of(row, key) for row in each.elements()) for each in step]
+            for kind, image, rows, own, other in (
+                ("delete", "update_preimage", step[0], *keys),
+                ("insert", "update_postimage", step[1], *reversed(keys)),
+            ):
+                for row in rows.elements():
+                    value = value_of(row, key)
+                    paired = value is not None and other[value] > 0
+                    is_error |= paired and (own[value] > 1 or other[value] > 1)
+                    expected[row, image if paired else kind] += 1
+        names = ", ".join('"{}"'.format(each["name"]) for each in fields)
+        sql = (
+            f"SELECT {names}, _change_type FROM t CHANGES FROM VERSION {line[0]} "
+            f'TO VERSION {line[-1]} KEYED BY ("{fields[key]["name"]}") '
+            f"WITH (computeUpdates = true, deduplicationMode = {mode})"
+        )
+        if is_error:
+            with pytest.raises(icesql.Error, match="have one key"):
+                connection.execute(sql).fetchall()
+            self.counts["refused updates"] += 1
+            return
+        found = Counter()
+        for *row, kind in connection.execute(sql).fetchall():
+            found[seen_rows([tuple(row)])[0], kind] += 1
+        assert found == expected, (sql, self.history.log)
+        self.counts["updates"] += 1
+
+    def difference(self, connection, start, end):
+        fields = self.history.fields_of(end)
+        names = ", ".join('"{}"'.format(each["name"]) for each in fields)
+        sql = f"SELECT {names}, _change_type FROM (DIFF t BETWEEN {start} AND {end})"
+        states = [rows_at(self.history, each, fields) for each in (start, end)]
+        assert told(connection, sql) == difference(*states), (sql, self.history.log)
+        summary = connection.execute(
+            f"SELECT files_after, records_after - deletes_after FROM "
+            f"(DIFF SUMMARY t BETWEEN {start} AND {end}) WHERE part = 'total'"
+        ).fetchall()
+        live = {each: self.history.writer.live_at[each] for each in (start, end)}
+        if summary:
+            files = [each for each in live[end] if each.content == 0]
+            assert summary[0][0] == len(files)
+        self.counts["differences"] += 1
+
+    def blame(self, connection, line):
+        """All that happened to rows up to a snapshot, from its beginning on."""
+        end = line[-1]
+        fields = self.history.fields_of(end)
+        whole = max((each for each in lines(self.history) if each[-1] == end), key=len)
+        states = [[], *(rows_at(self.history, each, fields) for each in whole)]
+        steps = [difference(*pair) for pair in pairwise(states)]
+        names = ", ".join('"{}"'.format(each["name"]) for each in fields)
+        sql = f"SELECT {names}, _change_type FROM (BLAME t VERSION AS OF {end})"
+        assert told(connection, sql) == (
+            sum((deleted for deleted, _ in steps), Counter()),
+            sum((inserted for _, inserted in steps), Counter()),
+        ), (sql, self.history.log)
+        self.counts["blamed"] += 1
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_changes_are_the_difference_of_the_models_rows(tmp_path, seed):
-    history = History(seed, tmp_path)
-    chance = random.Random(seed)
-    found = list(lines(history))
+    checked = Checked(seed, tmp_path)
     with icesql.connect() as connection:
-        connection.register_table("t", history.metadata_path)
-        for line in chance.sample(found, min(4, len(found))):
-            start, end = line[0], line[-1]
-            connection.execute(f"SET local_reader = '{chance.choice(['auto', 'arrow'])}'")
-            fields = history.fields_of(end)
-            states = [rows_at(history, each, fields) for each in line]
-            names = ", ".join('"{}"'.format(each["name"]) for each in fields)
-            clause = f"t CHANGES FROM VERSION {start} TO VERSION {end}"
-            sql = f"SELECT {names}, _change_type FROM {clause}"
-            # All the way at once, whatever lies between.
-            net = told(connection, f"{sql} WITH (deduplicationMode = netChanges)")
-            assert net == difference(states[0], states[-1]), (clause, history.log)
-            # Commit by commit.
-            steps = [difference(*pair) for pair in pairwise(states)]
-            by_commit = told(connection, sql)
-            assert by_commit == (
-                sum((deleted for deleted, _ in steps), Counter()),
-                sum((inserted for _, inserted in steps), Counter()),
-            ), (clause, history.log)
-            counts = connection.execute(
-                f"SELECT _commit_version, count(*) FROM {clause} GROUP BY ALL"
-            ).fetchall()
-            assert dict(counts) == {
-                commit: (deleted + inserted).total()
-                for commit, (deleted, inserted) in zip(line[1:], steps, strict=True)
-                if deleted or inserted
-            }
-            # A filter finds the changes of the rows that it finds.
-            column = chance.choice(fields)["name"]
-            sql = f'SELECT {names}, _change_type FROM {clause} WHERE "{column}" IS NOT NULL'
-            place = [each["name"] for each in fields].index(column)
-            kept = sum(
-                row[place] is not None
-                for row in connection.execute(
-                    f"SELECT {names}, _change_type FROM {clause}"
-                ).fetchall()
-            )
-            assert len(connection.execute(sql).fetchall()) == kept
+        checked.check(connection)
 
 
 def test_the_first_commit_is_a_change_of_nothing(tmp_path):

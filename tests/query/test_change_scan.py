@@ -192,7 +192,7 @@ def test_two_rows_of_one_key_are_no_update(tmp_path: Path) -> None:
     start = writer.snapshots[0]["snapshot-id"]
     with icesql.connect() as connection:
         connection.register_table("t", writer.metadata_path)
-        with pytest.raises(icesql.Error, match="have one key in a commit"):
+        with pytest.raises(icesql.Error, match="several have one key in a commit"):
             rows(
                 connection,
                 f"CHANGES FROM VERSION {start} KEYED BY (id) WITH (computeUpdates = true)",

@@ -423,9 +423,18 @@ def _locations(plans: Sequence[ScanPlan]) -> list[str]:
 
 
 def _scans(plans: Sequence[ScanPlan]) -> list[CombinedScanTask]:
+    from msgspec.structs import replace
+
     from icesql.scan.tasks.task import CombinedScanTask
 
-    return [CombinedScanTask(plan.files, plan.context) for plan in plans]
+    found = []
+    for plan in plans:
+        context = plan.context
+        if plan.changes is not None:  # no file holds what is told of a change
+            rows = plan.changes.row_schema
+            context = replace(context, schema=rows, projection=rows)
+        found.append(CombinedScanTask(plan.files, context))
+    return found
 
 
 def _cast(query: str, expressions: Sequence[str]) -> str:

@@ -31,6 +31,8 @@ _READING: Final = (
 )
 # A sum or another integer of 128 bits that decimal(38,0) cannot hold, or the user's own cast.
 _WIDE: Final = r"Could not cast value (-?[0-9]{39}) to DECIMAL\(38,0\)"
+# What ``relations.changes`` raises where rows cannot be paired.
+_PAIRED: Final = "icesql:changes:"
 _MISSING: Final = r"No such file|No files found"
 
 
@@ -57,6 +59,8 @@ def translate(
     at = None if place is None or "position" not in told else place(int(told["position"]))
     if (limit := size_error(text)) is not None:
         return limit
+    if _PAIRED in text:
+        return DataError(text.partition(_PAIRED)[2])
     found: Error
     match _original(error):
         case duckdb.InterruptException():

@@ -196,12 +196,12 @@ def _partitions(table: Table, reference: TableReference, query: QueryContext) ->
     schema = metadata_schema("partitions", metadata)
     scan = TableScan(table, selected.snapshot, schema, schema, metadata_table="partitions")
     return [
-        (_partition(values, spec_id, metadata), spec_id, *row[:3])
+        (partition_text(values, spec_id, metadata), spec_id, *row[:3])
         for values, spec_id, *row in metadata_rows(scan, query).rows
     ]
 
 
-def _partition(values: Mapping[int, Any], spec_id: int, metadata: TableMetadata) -> str:
+def partition_text(values: Mapping[int, Any], spec_id: int, metadata: TableMetadata) -> str:
     """``region=eu/ordered_on_day=2026-01-02``, names and values as they are."""
     parts = []
     for field in metadata.specs[spec_id].fields:

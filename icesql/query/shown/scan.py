@@ -67,6 +67,8 @@ def _words(statement: Shown) -> str:
     match statement:
         case ShowOfTable(what) if what in ("EXTENDED", "DETAIL"):
             return f"DESCRIBE {what}"
+        case ShowOfTable("DIFF SUMMARY" as what):
+            return what
         case ShowOfTable(what) | ShowSession(what):
             return f"SHOW {what}"
         case Describe():

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from icesql.errors import ColumnNotFoundError, SnapshotNotFoundError, similar_names
+from icesql.iceberg.metadata_columns import BLAME_COLUMNS, CHANGE_COLUMNS
 from icesql.query.snapshot_selection import SelectedSnapshot, at_instant, select_snapshot
+from icesql.query.travel.common_schema import common_schema
 from icesql.scan.changes import ChangeScan, Commit, change_schema
 from icesql.scan.incremental import APPEND, ancestors, snapshots_after
 from icesql.scan.table_scan import TableScan
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from icesql.context import QueryContext
     from icesql.iceberg.metadata.snapshot import Snapshot
     from icesql.iceberg.schema import Schema
+    from icesql.iceberg.types import NestedField
     from icesql.sql.change_range import ChangeRange
 
 
@@ -34,31 +38,26 @@ def change_scan(
     last = end.snapshot
     if not wanted.includes_end and not isinstance(wanted.end, AsOf | AtTime | None):
         last = _parent(table, last)
-    commits = _direct(table, wanted, last, query) if wanted.direct else None
-    if commits is None:
-        history = _history(table, wanted, last, query)
-        before = None
-        if history and history[0].parent_snapshot_id is not None:
-            before = table.metadata.snapshot(history[0].parent_snapshot_id)
-        made = []
-        for each in history:
-            if not wanted.appends_only or (each.operation or "").lower() == APPEND:
-                made.append(Commit(before, each))
-            before = each
-        commits = tuple(made)
-    changes = ChangeScan(
-        commits,
-        wanted.deduplication,
-        wanted.compute_updates,
-        _keys(end.schema, wanted) if wanted.compute_updates else (),
-    )
-    if changes.compute_updates and not changes.keys and table.metadata.format_version < 3:
-        raise unsupported(
-            "updates of a table without row ids and without identifier fields",
-            wanted.offset,
-            "name the columns that tell rows apart: KEYED BY (column, …)",
-        )
-    schema = change_schema(end.schema)
+    if wanted.direct:
+        first = select_snapshot(table, at_instant(wanted.start, query), query)
+        commits = _direct(first.snapshot, last)
+        end = replace(end, schema=common_schema(end.schema, first.schema))
+    elif wanted.blame:
+        commits = _known(table, last)
+    else:
+        commits = _commits(table, wanted, last, query)
+    updates = wanted.compute_updates
+    keys = _keys(end.schema, commits, wanted) if updates or wanted.blame else ()
+    if wanted.blame:
+        updates = bool(keys)  # those of row ids would have to read all that ever changed
+        end = replace(end, note=_blame_note(table, commits, end.note))
+    changes = ChangeScan(commits, wanted.deduplication, updates, keys)
+    columns: tuple[NestedField, ...] = CHANGE_COLUMNS
+    if wanted.direct:
+        columns = CHANGE_COLUMNS[:1]
+    elif wanted.blame:
+        columns = (*CHANGE_COLUMNS, *BLAME_COLUMNS)
+    schema = change_schema(end.schema, columns)
     scan = TableScan(
         table=table,
         snapshot=last,
@@ -70,10 +69,42 @@ def change_scan(
     return scan, end
 
 
-def _direct(
+def _commits(
     table: Table, wanted: ChangeRange, last: Snapshot | None, query: QueryContext
 ) -> tuple[Commit, ...]:
-    first = select_snapshot(table, at_instant(wanted.start, query), query).snapshot
+    history = _history(table, wanted, last, query)
+    before = None
+    if history and history[0].parent_snapshot_id is not None:
+        before = table.metadata.snapshot(history[0].parent_snapshot_id)
+    made = []
+    for each in history:
+        if not wanted.appends_only or (each.operation or "").lower() == APPEND:
+            made.append(Commit(before, each))
+        before = each
+    return tuple(made)
+
+
+def _known(table: Table, last: Snapshot | None) -> tuple[Commit, ...]:
+    """All commits that are kept; of the first one only the rows are known if one was before it."""
+    history = ancestors(table, last)
+    if not history:
+        return ()
+    first = Commit(None, history[0], first_known=history[0].parent_snapshot_id is not None)
+    return (first, *(Commit(*pair) for pair in pairwise(history)))
+
+
+def _blame_note(table: Table, commits: tuple[Commit, ...], note: str | None) -> str | None:
+    first = commits[0] if commits else None
+    if first is None or not first.first_known or first.after is None:
+        return note
+    told = (
+        f"{table.name}: commits before snapshot {first.after.snapshot_id} are expired; rows that "
+        'were there by then are "present"'
+    )
+    return told if note is None else f"{note}; {told}"
+
+
+def _direct(first: Snapshot | None, last: Snapshot | None) -> tuple[Commit, ...]:
     same = first is not None and last is not None and first.snapshot_id == last.snapshot_id
     return () if same or last is None else (Commit(first, last),)
 
@@ -145,9 +176,24 @@ def _parent(table: Table, snapshot: Snapshot | None) -> Snapshot | None:
     return found
 
 
-def _keys(schema: Schema, wanted: ChangeRange) -> tuple[int, ...]:
+def _keys(schema: Schema, commits: tuple[Commit, ...], wanted: ChangeRange) -> tuple[int, ...]:
+    """The columns that make two rows versions of one; none where row ids do.
+
+    Raises UnsupportedSqlError where nothing does, ColumnNotFoundError.
+    """
     if not wanted.keys:
-        return tuple(schema.identifier_field_ids)
+        states = [each for commit in commits for each in (commit.before, commit.after)]
+        has_ids = all(each is None or each.first_row_id is not None for each in states)
+        if wanted.blame or not has_ids:
+            own = tuple(schema.identifier_field_ids)
+            if own or wanted.blame:
+                return own
+            raise unsupported(
+                "updates of a table without row ids and without identifier fields",
+                wanted.offset,
+                "name the columns that tell rows apart: KEYED BY (column, …)",
+            )
+        return ()
     found = []
     for name in wanted.keys:
         column = schema.find_column(name)

@@ -76,6 +76,14 @@ def without(tokens: Sequence[Token], found: Sequence[InFrom]) -> list[Token]:
     return left
 
 
+def _is_summary(tokens: Sequence[Token], index: int) -> bool:
+    if tokens[index].text.upper() != "DIFF":
+        return False
+    from icesql.sql.shown.differences import is_summary
+
+    return is_summary(tokens, index)
+
+
 def _places(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
     """The brackets of each statement, by their indexes."""
     end = 0
@@ -86,7 +94,7 @@ def _places(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
             or tokens[index - 1].token_type != TokenType.L_PAREN
             or tokens[index - 2].text.upper() not in _BEFORE
             or word.token_type in _QUOTED
-            or word.text.upper() not in _WORDS
+            or not (word.text.upper() in _WORDS or _is_summary(tokens, index))
             # A table or column of that name.
             or tokens[index + 1].token_type in (TokenType.R_PAREN, TokenType.DOT, TokenType.COMMA)
         ):

@@ -14,29 +14,34 @@ from msgspec.structs import replace
 
 from icesql.engine.duckdb.relations.relation import Relation, stored_name
 from icesql.engine.duckdb.types import literal, quoted
-from icesql.iceberg.metadata_columns import CHANGE_COLUMNS, FILE, POS, ROW_ID
+from icesql.iceberg.metadata_columns import BLAME_COLUMNS, CHANGE_COLUMNS, FILE, POS, ROW_ID
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import NestedField
-from icesql.scan.changes import ChangePlan, CommitFiles, commit_columns
+from icesql.scan.changes import ChangePlan, CommitFiles, commit_columns, who_committed
 from icesql.scan.tasks.task import FileScanTask, ScanContext
 
 Read = Callable[[ScanContext, Sequence[FileScanTask]], Relation]
 
 _TYPE, _VERSION, _TIME = (quoted(column.name) for column in CHANGE_COLUMNS)
 _ORDINAL: Final = "__ordinal"
-_PAIRED: Final = "updates of rows that have one key in a commit and stand there more than once"
+# By this the error is known to be of the rows, not of a file.
+_PAIRED: Final = "icesql:changes:"
 
 
 def changes_relation(
-    plan: ChangePlan, projection: Schema, context: ScanContext, read: Read
+    plan: ChangePlan, projection: Schema, context: ScanContext, read: Read, name: str
 ) -> Relation:
-    """The changes with the columns of ``projection``; ``read`` gives the live rows of files."""
+    """The changes with the columns of ``projection``; ``read`` gives the live rows of files.
+
+    ``name`` keeps the parameters of several scans apart.
+    """
     columns = plan.row_schema.fields
     lineage = plan.changes.compute_updates and not plan.changes.keys
     stored = tuple(replace(each, name=stored_name(each.field_id)) for each in columns)
     if lineage:
         stored = (*stored, replace(ROW_ID, name=stored_name(ROW_ID.field_id)))
-    parts = _Parts(replace(context, schema=plan.row_schema), Schema(stored), read)
+    told = tuple(each for each in BLAME_COLUMNS if each.field_id in projection.field_by_id)
+    parts = _Parts(replace(context, schema=plan.row_schema), Schema(stored), read, told, name)
     row = [quoted(stored_name(each.field_id)) for each in columns]
     commits = [parts.commit(each, number) for number, each in enumerate(plan.commits)]
     if plan.changes.deduplication != "none":
@@ -49,8 +54,13 @@ def changes_relation(
         sql = _net(sql, row)
     if plan.changes.compute_updates:
         keys = [quoted(stored_name(key)) for key in plan.changes.keys or (ROW_ID.field_id,)]
-        sql = _updates(sql, keys, row)
-    known = {each.field_id: quoted(each.name) for each in CHANGE_COLUMNS}
+        net = plan.changes.deduplication == "netChanges"
+        problem = (
+            f"{_PAIRED}updates of rows of which several have one key in "
+            f"{'the range' if net else 'a commit'}; KEYED BY (…) with more columns tells them apart"
+        )
+        sql = _updates(sql, keys if net else [*keys, _ORDINAL], keys, problem)
+    known = {each.field_id: quoted(each.name) for each in (*CHANGE_COLUMNS, *BLAME_COLUMNS)}
     selected = ", ".join(
         f"{known.get(each.field_id) or quoted(stored_name(each.field_id))} AS {quoted(each.name)}"
         for each in projection.fields
@@ -63,8 +73,16 @@ def changes_relation(
 class _Parts:
     """Makes the SQL of commits, and gathers what their relations need."""
 
-    def __init__(self, context: ScanContext, schema: Schema, read: Read) -> None:
-        self._context, self._schema, self._read = context, schema, read
+    def __init__(
+        self,
+        context: ScanContext,
+        schema: Schema,
+        read: Read,
+        told: Sequence[NestedField],
+        name: str,
+    ) -> None:
+        self._context, self._schema, self._read, self._told = context, schema, read, told
+        self._name = name
         self.parameters: dict[str, object] = {}
         self.registered: dict[str, object] = {}
         self._names = ", ".join(quoted(each.name) for each in schema.fields)
@@ -75,8 +93,15 @@ class _Parts:
         told = (
             f"{version} AS {_VERSION}, make_timestamptz({time}) AS {_TIME}, {ordinal} AS {_ORDINAL}"
         )
+        who = who_committed(files.commit)
+        for column in self._told:
+            # Words of a summary are a stranger's, and never SQL.
+            name = f"told_{self._name}_{ordinal}_{column.field_id}"
+            self.parameters[name] = who[column.field_id]
+            told += f", CAST(${name} AS VARCHAR) AS {quoted(column.name)}"
         parts = []
-        for kind, tasks in (("delete", files.removed), ("insert", files.added)):
+        added = "present" if files.commit.first_known else "insert"
+        for kind, tasks in (("delete", files.removed), (added, files.added)):
             if tasks:
                 parts.append(f"SELECT *, {literal(kind)} AS {_TYPE} FROM ({self._rows(tasks)})")
         if files.before:
@@ -92,7 +117,7 @@ class _Parts:
         """No rows, with all columns."""
         from icesql.engine.duckdb.relations.relation import empty_relation
 
-        columns = Schema((*self._schema.fields, *CHANGE_COLUMNS))
+        columns = Schema((*self._schema.fields, *CHANGE_COLUMNS, *self._told))
         return f"SELECT *, 0 AS {_ORDINAL} FROM ({empty_relation(columns).sql})"
 
     def _rows(self, tasks: Sequence[FileScanTask], *more: NestedField) -> str:
@@ -128,14 +153,14 @@ def _net(sql: str, row: Sequence[str]) -> str:
     )
 
 
-def _updates(sql: str, keys: Sequence[str], row: Sequence[str]) -> str:
-    """A delete and an insert of one key in one commit are the two sides of an update."""
-    same = f"PARTITION BY {', '.join(keys)}, {_ORDINAL}"
+def _updates(sql: str, same_row: Sequence[str], keys: Sequence[str], problem: str) -> str:
+    """A delete and an insert of one key are the two sides of an update: in one commit, or net."""
+    same = f"PARTITION BY {', '.join(same_row)}"
     known = " AND ".join(f"{key} IS NOT NULL" for key in keys)
     return (
         f"SELECT * EXCLUDE (__deleted, __inserted) REPLACE (CASE "
         f"WHEN NOT ({known}) OR __deleted = 0 OR __inserted = 0 THEN {_TYPE} "
-        f"WHEN __deleted > 1 OR __inserted > 1 THEN error({literal(_PAIRED)}) "
+        f"WHEN __deleted > 1 OR __inserted > 1 THEN error({literal(problem)}) "
         f"WHEN {_TYPE} = 'delete' THEN 'update_preimage' ELSE 'update_postimage' END AS {_TYPE}) "
         f"FROM (SELECT *, "
         f"count(*) FILTER ({_TYPE} = 'delete') OVER ({same}) AS __deleted, "

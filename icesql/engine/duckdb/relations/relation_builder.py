@@ -227,7 +227,7 @@ class RelationBuilder:
                 own = list(grouping.group_files(tasks, context, settings, stores=stores))
             return self.relation(next(numbers), context, self.confirm(context, own))
 
-        return changes_relation(found, plan.scan.projection, plan.context, read)
+        return changes_relation(found, plan.scan.projection, plan.context, read, str(index))
 
     def _parquet(
         self, context: ScanContext, tasks: Sequence[FileScanTask], prefix: str

@@ -79,6 +79,48 @@ class ChangesReader:
         ends[0][0]["included"] = True
         return change_clause(ends[0], last, [], {}), self._index
 
+    def difference(self, index: int) -> tuple[exp.Version, int]:
+        """``BETWEEN a AND b [KEYED BY (column, …)]``, which begins at ``index``."""
+        self._index = index
+        self._take("BETWEEN")
+        first = self._version()
+        self._take("AND")
+        last = self._version()
+        return change_clause(first, last, self._keys(), {"direct": "true"}), self._index
+
+    def blame(self, index: int) -> tuple[exp.Version, int]:
+        """``[VERSION AS OF value] [KEYED BY (column, …)]``, which may begin at ``index``."""
+        self._index = index
+        last: _End = ({}, exp.Null())
+        self._index += self._text(index) == "FOR"
+        words = [self._text(self._index + step) for step in range(3)]
+        if words[0] in _KINDS and words[1:] == ["AS", "OF"]:
+            self._index += 3
+            last = self._ended(words[0])
+        elif self._index > index:
+            raise self._unexpected(_KINDS)
+        clause = change_clause(({}, exp.Null()), last, self._keys(), {"blame": "true"})
+        return clause, self._index
+
+    def _version(self) -> _End:
+        """A version or a time in any spelling, by its own or after VERSION or TIMESTAMP."""
+        word, after = self._text(self._index), self._text(self._index + 1)
+        if word in _KINDS and after != "AND" and self._index + 1 < len(self._tokens):
+            quoted = self._tokens[self._index + 1].token_type == TokenType.STRING
+            if word == "VERSION" or not quoted:
+                self._index += 1
+                return self._ended(word)
+        return self._ended("TEXT")
+
+    def _ended(self, kind: str) -> _End:
+        first = self._index
+        value, after = self._value(first)
+        if value is None:
+            raise self._unexpected(("a snapshot id, a branch, a tag or a time",))
+        text = self._sql[self._tokens[first].start : self._tokens[after - 1].end + 1]
+        self._index = after
+        return {"kind": kind, "start": self._tokens[first].start, "text": text}, value
+
     def _argument(self) -> _End:
         """A version as a number, else a time in a text, as Databricks has them, or a ref."""
         first = self._index + 1

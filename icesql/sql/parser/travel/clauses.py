@@ -20,7 +20,7 @@ from icesql.sql.positions import offset_of, syntax_error, unsupported
 STARTS: Final = frozenset({
     "FOR", "SYSTEM_VERSION", "SYSTEM_TIME", "TIMESTAMP", "VERSION", "SNAPSHOT", "AS", "AT",
     "BEFORE", "CHANGES", "END", "@", "WITH", "TABLE_CHANGES", "TABLE", "APPENDS", "VERSIONS",
-    "SETTINGS",
+    "SETTINGS", "DIFF", "BLAME",
 })  # fmt: skip
 
 ReadValue = Callable[[Sequence[Token]], tuple[Any, int]]

@@ -23,6 +23,7 @@ from icesql.sql.parser.travel.phrases import (
 )
 from icesql.sql.parser.words import ENDS_CLAUSE
 from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.shown.differences import COMPARED, end_of_name
 
 # Token types that are no name, and after which no table ends.
 _NO_NAME: Final = ENDS_CLAUSE | {
@@ -49,7 +50,9 @@ class Cutter:
         while index < len(self._tokens):
             end = self._clause(index) if self.kept and self._is_word(index) else index
             if end == index and self._is_word(index):
-                end = self._call_for_table(index)
+                end = self._call_for_table(index) if self._text(index) in STARTS else index
+            if end == index and self._text(index) in COMPARED:
+                end = self._compared(index)
             if end == index:
                 self.kept.append(self._tokens[index])
                 index += 1
@@ -116,7 +119,7 @@ class Cutter:
     def _call_for_table(self, index: int) -> int:
         """A call such as ``table_changes('table', first [, last])`` in FROM; see ``calls``."""
         after_from = self.kept and self.kept[-1].text.upper() in ("FROM", "JOIN", ",")
-        if self._text(index) not in STARTS or not after_from:
+        if not after_from:
             return index
         from icesql.sql.parser.travel.calls import CallReader
 
@@ -136,6 +139,29 @@ class Cutter:
             start = found.clause_from
             self._keep_clause(found.clause, start, start + 1, found.end - 1, found.end)
         return found.end
+
+    def _compared(self, index: int) -> int:
+        """``DIFF t BETWEEN a AND b`` and ``BLAME t``, behind the FROM that stands for them."""
+        token = self._tokens[index]
+        if not self.kept or self.kept[-1].start != token.start:
+            return index
+        from icesql.sql.parser.travel.changes import ChangesReader
+
+        place = end_of_name(self._tokens, index + 1)
+        if place == index + 1:
+            word = self._text(index)
+            raise syntax_error(f"nothing follows {word}", self._offset(place), ("a table",))
+        self.kept += self._tokens[index + 1 : place]
+        reader = ChangesReader(self._tokens, self._sql, self._value)
+        is_blame = self._text(index) == "BLAME"
+        clause, end = reader.blame(place) if is_blame else reader.difference(place)
+        if end > place:
+            self._keep_clause(clause, place, place, end, end)
+        else:  # nothing stands there
+            at = self._tokens[place - 1].end + 1
+            clause.meta.update(start=at, end=at, text="", has_parameter=False)
+            self._put(clause, at)
+        return end
 
     def _call(self, index: int, word: str) -> int:
         """``AT (kind => value)``."""
@@ -262,6 +288,9 @@ class Cutter:
         text = self._sql[tokens[first].start : tokens[last - 1].end + 1].strip()
         clause.meta.update(start=start, end=stop, text=text)
         clause.meta["has_parameter"] = bool(clause.find(exp.Placeholder, exp.Parameter))
+        self._put(clause, start)
+
+    def _put(self, clause: exp.Version, start: int) -> None:
         mark = f"{MARK}{len(self.clauses)}\0"
         self.clauses[mark] = clause
         self._mark(mark, start)

@@ -1,0 +1,191 @@
+"""``DIFF SUMMARY t BETWEEN a AND b``: how two states of a table differ, from metadata alone.
+
+Manifests are read, data files are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from icesql.catalog.current_metadata import read_metadata
+from icesql.errors import CorruptFileError, StorageError, found_at
+from icesql.iceberg.metadata.partition_type import united_partition_type
+from icesql.query.shown.create_table import table_properties, transform_text
+from icesql.query.shown.of_table import found_table, partition_text
+from icesql.query.shown.rows import Columns, Rows
+from icesql.query.snapshot_selection import SelectedSnapshot, instant_text, select_snapshot
+from icesql.scan.metadata_tables.rows import metadata_rows
+from icesql.scan.metadata_tables.schemas import metadata_schema
+from icesql.scan.table_scan import TableScan
+
+if TYPE_CHECKING:
+    from icesql.catalog.search_path import SearchPath
+    from icesql.catalog.table import Table
+    from icesql.context import QueryContext
+    from icesql.iceberg.metadata.snapshot import Snapshot
+    from icesql.iceberg.metadata.table_metadata import TableMetadata
+    from icesql.iceberg.schema import Schema
+    from icesql.sql.statement import ShowOfTable
+
+# Rows deleted by delete files may still be counted in record_count, so both are told.
+DIFF_COLUMNS: Columns = (
+    ("part", "varchar"),
+    ("name", "varchar"),
+    ("before", "varchar"),
+    ("after", "varchar"),
+    ("files_before", "bigint"),
+    ("files_after", "bigint"),
+    ("records_before", "bigint"),
+    ("records_after", "bigint"),
+    ("deletes_before", "bigint"),
+    ("deletes_after", "bigint"),
+)
+_NO_COUNTS: Final = (None,) * 6
+# Of one partition: files, records, and records of delete files.
+_Counts = tuple[int, int, int]
+_NOTHING: Final[_Counts] = (0, 0, 0)
+
+
+def diff_summary(
+    statement: ShowOfTable, names: SearchPath, query: QueryContext
+) -> tuple[Rows, tuple[str, ...]]:
+    """The rows with ``DIFF_COLUMNS``, one for each thing that differs, and notes.
+
+    ``part`` is "snapshot", "schema", "partition spec", "property", "total" or "partition". NULL
+    before or after is what there was not. Raises what finding the table, its snapshots and reading
+    manifests raises.
+    """
+    reference = statement.reference
+    wanted = reference.changes
+    assert wanted is not None
+    table = found_table(reference, names, query, "DIFF SUMMARY")
+    with found_at(reference.offset):
+        before, after = (select_snapshot(table, at, query) for at in (wanted.start, wanted.end))
+    rows: Rows = list(_snapshots(before, after, query))
+    rows += _schemas(before.schema, after.schema)
+    old, new = (_metadata_at(table, each.snapshot) for each in (before, after))
+    notes = tuple(each.note for each in (before, after) if each.note is not None)
+    if old is None or new is None:
+        gone = (before if old is None else after).snapshot
+        which = "before the first commit" if gone is None else f"of snapshot {gone.snapshot_id}"
+        notes += (f"{table.name}: properties and partition spec {which} are no longer known",)
+    else:
+        rows += _differing("partition spec", {"": _spec(old)}, {"": _spec(new)})
+        told = [table_properties(replace(table, metadata=each)) for each in (old, new)]
+        for each in told:
+            each.pop("current-snapshot-id", None)
+        rows += _differing("property", *told)
+    rows += _partitions(table, before.snapshot, after.snapshot, query)
+    return rows, notes
+
+
+def _snapshots(
+    before: SelectedSnapshot, after: SelectedSnapshot, query: QueryContext
+) -> Iterator[tuple[Any, ...]]:
+    def told(found: SelectedSnapshot) -> dict[str, str]:
+        snapshot = found.snapshot
+        if snapshot is None:
+            return {}
+        parts = {
+            "id": str(snapshot.snapshot_id),
+            "committed": instant_text(snapshot.timestamp_ms, query),
+        }
+        return parts if snapshot.operation is None else {**parts, "operation": snapshot.operation}
+
+    yield from _differing("snapshot", told(before), told(after))
+
+
+def _schemas(before: Schema, after: Schema) -> Iterator[tuple[Any, ...]]:
+    """By ids: a column that was renamed is one row, with both names."""
+    old, new = before.field_by_id, after.field_by_id
+    for field_id in sorted({*old, *new}):
+        texts: list[str | None] = []
+        for schema, fields in ((before, old), (after, new)):
+            column = fields.get(field_id)
+            if column is None:
+                texts.append(None)
+                continue
+            kind = str(column.type).partition("<")[0]  # those inside have rows of their own
+            required = " required" if column.required else ""
+            texts.append(f"{schema.name_by_id[field_id]} {kind}{required}")
+        if texts[0] != texts[1]:
+            name = (after if field_id in new else before).name_by_id[field_id]
+            yield "schema", name, *texts, *_NO_COUNTS
+
+
+def _spec(metadata: TableMetadata) -> str:
+    return ", ".join(transform_text(each, metadata) for each in metadata.spec.fields)
+
+
+def _differing(
+    part: str, before: Mapping[str, str], after: Mapping[str, str]
+) -> Iterator[tuple[Any, ...]]:
+    for name in {**before, **after}:
+        old, new = before.get(name), after.get(name)
+        if old != new:
+            yield part, name or None, old, new, *_NO_COUNTS
+
+
+def _metadata_at(table: Table, snapshot: Snapshot | None) -> TableMetadata | None:
+    """The metadata that made a snapshot current; None where its file is not known or gone."""
+    metadata = table.metadata
+    if snapshot is None:
+        return None
+    if snapshot.snapshot_id == metadata.current_snapshot_id:
+        return metadata
+    times = [each.timestamp_ms for each in metadata.metadata_log]
+    if snapshot.timestamp_ms not in times:
+        return None
+    place = len(times) - 1 - times[::-1].index(snapshot.timestamp_ms)
+    try:
+        found = read_metadata(metadata.metadata_log[place].metadata_file, table.storage)
+    except (StorageError, CorruptFileError):
+        return None
+    return found if snapshot.snapshot_id in found.snapshots else None
+
+
+def _partitions(
+    table: Table, before: Snapshot | None, after: Snapshot | None, query: QueryContext
+) -> Iterator[tuple[Any, ...]]:
+    old, new = (_counts(table, each, query) for each in (before, after))
+    totals = [
+        tuple(sum(column) for column in zip(_NOTHING, *counts.values(), strict=True))
+        for counts in (old, new)
+    ]
+    if totals[0] != totals[1]:
+        yield "total", None, None, None, *_paired(*totals)
+    if not united_partition_type(table.metadata).fields:
+        return
+    for name in {**old, **new}:
+        counts = old.get(name, _NOTHING), new.get(name, _NOTHING)
+        if counts[0] != counts[1]:
+            yield "partition", name, None, None, *_paired(*counts)
+
+
+def _paired(before: tuple[int, ...], after: tuple[int, ...]) -> Iterator[int]:
+    for pair in zip(before, after, strict=True):
+        yield from pair
+
+
+def _counts(
+    table: Table, snapshot: Snapshot | None, query: QueryContext
+) -> Mapping[str | None, _Counts]:
+    metadata = table.metadata
+    if snapshot is None:
+        return {}
+    schema = metadata_schema("partitions", metadata)
+    scan = TableScan(table, snapshot, schema, schema, metadata_table="partitions")
+    has_partitions = bool(united_partition_type(metadata).fields)
+    found: dict[str | None, _Counts] = {}
+    for row in metadata_rows(scan, query).rows:
+        name, counted = None, row
+        if has_partitions:
+            name, counted = partition_text(row[0], row[1], metadata), row[2:]
+        records, files, _, positions, _, equalities = counted[:6]
+        known = found.get(name, _NOTHING)
+        made = (files, records, positions + equalities)
+        found[name] = (known[0] + made[0], known[1] + made[1], known[2] + made[2])
+    return found

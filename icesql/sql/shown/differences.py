@@ -1,0 +1,85 @@
+"""``DIFF t BETWEEN a AND b`` and ``BLAME t WHERE …``: queries, by themselves and in brackets.
+
+Each is read as ``FROM t``, whose clause says what is asked of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from sqlglot.tokens import Token, TokenType
+
+from icesql.sql.positions import syntax_error
+
+COMPARED: Final = ("DIFF", "BLAME")
+_NAMES: Final = (TokenType.VAR, TokenType.IDENTIFIER)
+_BEFORE: Final = ("FROM", "JOIN", ",", "(", "AS")
+
+
+def compared_at(tokens: Sequence[Token]) -> list[int]:
+    """Where DIFF and BLAME begin a query."""
+    found = []
+    for index, token in enumerate(tokens[:-1]):
+        if token.text.upper() not in COMPARED or token.token_type == TokenType.IDENTIFIER:
+            continue
+        if token.token_type == TokenType.STRING:
+            continue
+        in_brackets = (
+            index > 1
+            and tokens[index - 1].token_type == TokenType.L_PAREN
+            and tokens[index - 2].text.upper() in _BEFORE
+        )
+        if (index == 0 or in_brackets) and _is_query(tokens, index):
+            found.append(index)
+    return found
+
+
+def is_summary(tokens: Sequence[Token], index: int) -> bool:
+    """Whether ``DIFF SUMMARY t`` begins at ``index``, and not DIFF of a table of that name."""
+    words = [each.text.upper() for each in tokens[index : index + 3]]
+    quoted = any(each.token_type == TokenType.IDENTIFIER for each in tokens[index : index + 2])
+    return words[:2] == ["DIFF", "SUMMARY"] and words[2:] != ["BETWEEN"] and not quoted
+
+
+def check_compared(tokens: Sequence[Token]) -> None:
+    """Raises SqlSyntaxError where a statement begins with DIFF or BLAME and is none of theirs."""
+    word, place = tokens[0].text.upper(), end_of_name(tokens, 1)
+    if place == 1:
+        at = tokens[1].start if len(tokens) > 1 else tokens[0].end + 1
+        raise syntax_error(f"{word} takes a table", at, ("a table",))
+    if word == "DIFF" and (place >= len(tokens) or tokens[place].token_type != TokenType.BETWEEN):
+        at = tokens[place].start if place < len(tokens) else tokens[-1].end + 1
+        raise syntax_error("DIFF t BETWEEN a AND b compares two states", at, ("BETWEEN",))
+
+
+def _is_query(tokens: Sequence[Token], index: int) -> bool:
+    place = end_of_name(tokens, index + 1)
+    if place == index + 1:
+        return False
+    if tokens[index].text.upper() == "BLAME":
+        return True
+    return place < len(tokens) and tokens[place].token_type == TokenType.BETWEEN
+
+
+def end_of_name(tokens: Sequence[Token], index: int) -> int:
+    """Where the name of a table, or a call with its path, that begins at ``index`` ends."""
+    if index >= len(tokens) or tokens[index].token_type not in _NAMES:
+        return index
+    if tokens[index].text.lower() == "iceberg_scan" and index + 3 < len(tokens):
+        return index + 4 if tokens[index + 3].token_type == TokenType.R_PAREN else index
+    index += 1
+    while index + 1 < len(tokens) and tokens[index].token_type == TokenType.DOT:
+        index += 2
+    return index
+
+
+def read_as_from(tokens: Sequence[Token], places: Sequence[int]) -> list[Token]:
+    """The tokens with FROM before each DIFF and BLAME, at the same place."""
+    made: list[Token] = []
+    for index, token in enumerate(tokens):
+        if index in places:
+            end = token.start + 3
+            made.append(Token(TokenType.FROM, "FROM", token.line, token.col, token.start, end))
+        made.append(token)
+    return made

@@ -1,0 +1,266 @@
+"""DIFF, DIFF SUMMARY and BLAME: their spellings, who committed, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import icesql
+from tests.writer.table import TableWriter
+
+FIELDS = [
+    {"id": 1, "name": "id", "required": False, "type": "int"},
+    {"id": 2, "name": "city", "required": False, "type": "string"},
+]
+LATER = [
+    {**FIELDS[0], "type": "long"},
+    {**FIELDS[1], "name": "town"},
+    {"id": 3, "name": "n", "required": False, "type": "int"},
+]
+BY_CITY = [{"source-id": 2, "field-id": 1000, "transform": "identity", "name": "city"}]
+HOSTILE = "x'); DROP TABLE t; --"
+
+
+class Made:
+    """Two rows; one more, by Spark; one updated and one deleted; new columns, and a branch."""
+
+    def __init__(self, folder: Path) -> None:
+        writer = self.writer = TableWriter(folder / "t", FIELDS, spec=BY_CITY)
+        first = writer.data_file([{"id": 1, "city": "a"}, {"id": 2, "city": "a"}], partition=("a",))
+        writer.commit([first])
+        writer.commit([writer.data_file([{"id": 3, "city": "b"}], partition=("b",))])
+        writer.snapshots[-1]["summary"] |= {
+            "engine-name": "spark", "engine-version": "4.0.1", "spark.app.id": HOSTILE,
+        }  # fmt: skip
+        moved = writer.data_file([{"id": 2, "city": "c"}], partition=("c",))
+        writer.commit([moved, writer.position_deletes([(first, 0), (first, 1)], partition=("a",))])
+        writer.tag("side", writer.snapshots[1]["snapshot-id"], kind="branch")
+        writer.commit([writer.data_file([{"id": 9, "city": "b"}], partition=("b",))], branch="side")
+        writer.set_fields(LATER)
+        wide = {"id": 1 << 40, "town": "b", "n": 1}
+        writer.commit([writer.data_file([wide], partition=("b",))])
+        self.ids = [each["snapshot-id"] for each in writer.snapshots]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, list[int]]]:
+    table = Made(tmp_path_factory.mktemp("differences"))
+    with icesql.connect() as connection:
+        connection.register_table("t", table.writer.metadata_path)
+        yield connection, table.ids
+
+
+def rows(connection: Any, sql: str, *parameters: Any) -> list[Any]:
+    return list(connection.execute(sql, list(parameters) or None).fetchall())
+
+
+MOVED = [(1, "a", "delete"), (2, "a", "delete"), (2, "c", "insert"), (3, "b", "insert")]
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        "{0} AND {2}",
+        "VERSION {0} AND VERSION {2}",
+        "(SELECT min(snapshot_id) FROM t.snapshots) AND {2}",
+        "-3 AND -1",
+        "'main~3' AND 'HEAD~1'",
+        "TIMESTAMP '2023-11-14 22:13:22' AND '2023-11-14 22:13:27'",
+        "TIMESTAMP '2023-11-14' + INTERVAL '22:13:22' AND {2}",
+        "? AND ?",
+    ],
+)
+def test_a_difference_is_that_of_two_states_in_any_spelling(made: Any, ends: str) -> None:
+    connection, ids = made
+    given = [ids[0], ids[2]] if "?" in ends else []
+    sql = f"SELECT * FROM (DIFF t BETWEEN {ends.format(*ids)}) AS d ORDER BY ALL"
+    assert rows(connection, sql, *given) == MOVED
+    whole = f"DIFF t BETWEEN {ends.format(*ids)}"
+    assert sorted(rows(connection, whole, *given)) == MOVED
+    assert sorted(rows(connection, f"WITH d AS ({whole}) FROM d, (SELECT 1 AS one)", *given)) == [
+        (*row, 1) for row in MOVED
+    ]
+
+
+def test_a_difference_of_rows_by_key_of_branches_and_backwards(made: Any) -> None:
+    connection, ids = made
+    by_key = f"DIFF t BETWEEN {ids[0]} AND {ids[2]} KEYED BY (id) WHERE id = 2 ORDER BY ALL"
+    assert rows(connection, by_key) == [
+        (2, "a", "update_preimage"), (2, "c", "update_postimage"),
+    ]  # fmt: skip
+    side = "SELECT * EXCLUDE (_change_type) FROM (DIFF t BETWEEN 'main' AND 'side') ORDER BY ALL"
+    assert [row[0] for row in rows(connection, side)] == [1, 2, 2, 9, 1 << 40]
+    # In the columns of the earlier state, whose types are too narrow for the later one.
+    back = f"SELECT * FROM (DIFF t BETWEEN 'main' AND {ids[2]})"
+    assert rows(connection, back) == [(1 << 40, "b", "delete")]
+    assert rows(connection, f"DIFF t BETWEEN {ids[1]} AND {ids[1]}") == []
+    cursor = connection.execute(f"DIFF t BETWEEN {ids[0]} AND {ids[1]}")
+    assert len(cursor.fetchall()) == 1
+    assert cursor.scan_reports[0].result_data_files == 1
+
+
+def test_a_difference_is_a_query_like_any_other(made: Any, tmp_path: Path) -> None:
+    connection, ids = made
+    ends = f"{ids[0]} AND {ids[2]}"
+    counted = f"SELECT _change_type, count(*) FROM (DIFF t BETWEEN {ends}) GROUP BY ALL ORDER BY 1"
+    assert rows(connection, counted) == [("delete", 2), ("insert", 2)]
+    plan = rows(connection, f"EXPLAIN DIFF t BETWEEN {ends}")
+    assert any("data files: 4 kept" in line for (line,) in plan)
+    described = rows(connection, f"DESCRIBE SELECT * FROM (DIFF t BETWEEN {ends})")
+    assert [row[0] for row in described] == ["id", "city", "_change_type"]
+    # The words are names elsewhere.
+    assert rows(connection, "SELECT diff BETWEEN 1 AND 2, blame FROM (SELECT 1 diff, 2 blame)") == [
+        (True, 2)
+    ]
+
+
+def test_blame_tells_what_happened_to_rows_and_who_did_it(made: Any) -> None:
+    connection, ids = made
+    told = "SELECT id, town, _change_type, _commit_version, _operation, _engine, _job"
+    assert rows(connection, f"{told} FROM (BLAME t WHERE id IN (2, 3)) ORDER BY ALL") == [
+        (2, "a", "delete", ids[2], "overwrite", None, None),
+        (2, "a", "insert", ids[0], "append", None, None),
+        (2, "c", "insert", ids[2], "overwrite", None, None),
+        (3, "b", "insert", ids[1], "append", "spark 4.0.1", HOSTILE),
+    ]
+    keyed = rows(connection, "BLAME t KEYED BY (id) WHERE id = 2 ORDER BY _commit_version, 4")
+    assert [row[3] for row in keyed] == ["insert", "update_postimage", "update_preimage"]
+    assert rows(connection, f"SELECT id FROM (BLAME t VERSION AS OF {ids[0]}) ORDER BY 1") == [
+        (1,), (2,),
+    ]  # fmt: skip
+    # A condition on what is blamed leaves files out, also where versions are paired by it.
+    for clause in ("WHERE id = 3", "KEYED BY (id) WHERE id = 3"):
+        cursor = connection.execute(f"BLAME t {clause}")
+        assert len(cursor.fetchall()) == 1
+        assert cursor.scan_reports[0].result_data_files == 1
+    both = "SELECT a._engine FROM (BLAME t) a JOIN (BLAME t WHERE id = 3) b USING (id, _job)"
+    assert rows(connection, both) == [("spark 4.0.1",)]
+
+
+def test_blame_goes_back_as_far_as_is_known(tmp_path: Path) -> None:
+    writer = Made(tmp_path).writer
+    del writer.snapshots[0]
+    writer.log = [each for each in writer.log if each["snapshot-id"] != 1000]
+    writer.write_metadata()
+    with icesql.connect() as connection:
+        connection.register_table("t", writer.metadata_path)
+        cursor = connection.execute("SELECT id, _change_type FROM (BLAME t)")
+        found = set(cursor.fetchall())
+        assert {(1, "present"), (2, "present"), (3, "present"), (1, "delete")} <= found
+        assert 'commits before snapshot 1001 are expired; rows that were there by then are "present"' in (
+            cursor.notes[0]
+        )  # fmt: skip
+        with pytest.raises(icesql.SnapshotNotFoundError, match="expired"):
+            connection.execute("SELECT * FROM t CHANGES FROM TIMESTAMP '2000-01-01'")
+
+
+def test_row_ids_pair_the_sides_of_an_update_before_identifier_fields(tmp_path: Path) -> None:
+    fields = [*FIELDS, {"id": 2147483540, "name": "_row_id", "required": False, "type": "long"}]
+    writer = TableWriter(tmp_path / "t", FIELDS, version=3)
+    writer.schemas[0]["identifier-field-ids"] = [2]
+    first = writer.data_file([{"id": 1, "city": "a"}, {"id": 2, "city": "b"}])
+    other = writer.data_file([{"id": 5, "city": "z"}])
+    writer.commit([first, other])
+    # The row of id 2 gets another city, and keeps its row id; that of id 1 is as it was.
+    rewritten = [{"id": 1, "city": "a", "_row_id": 0}, {"id": 2, "city": "c", "_row_id": 1}]
+    writer.commit([writer.data_file(rewritten, fields=fields, stats=False)], [first])
+    with icesql.connect() as connection:
+        connection.register_table("t", writer.metadata_path)
+        sql = (
+            "SELECT id, city, _change_type FROM t CHANGES FROM VERSION 1000 TO VERSION 1001 "
+            "WITH (computeUpdates = true{}) ORDER BY ALL"
+        )
+        for mode in ("", ", deduplicationMode = netChanges"):
+            cursor = connection.execute(sql.format(mode))
+            assert cursor.fetchall() == [
+                (2, "b", "update_preimage"), (2, "c", "update_postimage"),
+            ]  # fmt: skip
+            assert cursor.scan_reports[0].result_data_files == 2  # not the one that is unchanged
+
+
+def test_a_summary_tells_what_differs_and_reads_no_file(made: Any, tmp_path: Path) -> None:
+    table = Made(tmp_path)
+    writer, ids = table.writer, table.ids
+    for file in (tmp_path / "t" / "data").iterdir():
+        file.unlink()
+    log = [
+        {"timestamp-ms": writer.snapshots[0]["timestamp-ms"],
+         "metadata-file": f"{writer.folder}/metadata/v2.metadata.json"}
+    ]  # fmt: skip
+    writer.properties = {"write.format.default": "orc", "s3.secret-access-key": "hush"}
+    writer.set_spec([])
+    text = Path(writer.metadata_path).read_text()
+    Path(writer.metadata_path).write_text(text.replace('"metadata-log": []', f'"metadata-log": {log}'.replace("'", '"')))  # fmt: skip
+    with icesql.connect() as connection:
+        connection.register_table("t", writer.metadata_path)
+        cursor = connection.execute(f"DIFF SUMMARY t BETWEEN {ids[0]} AND 'main'")
+        found = cursor.fetchall()
+        assert [row[:4] for row in found if row[0] in ("schema", "partition spec")] == [
+            ("schema", "id", "id int", "id long"),
+            ("schema", "town", "city string", "town string"),
+            ("schema", "n", None, "n int"),
+            ("partition spec", None, "city", ""),
+        ]
+        assert ("property", "write.format.default", None, "orc") in [row[:4] for row in found]
+        assert "hush" not in str(found)
+        counts = {row[1] or row[0]: row[4:] for row in found if row[0] in ("total", "partition")}
+        assert counts == {
+            "total": (1, 4, 2, 5, 0, 2),
+            "city=a": (1, 1, 2, 2, 0, 2),
+            "city=b": (0, 2, 0, 2, 0, 0),
+            "city=c": (0, 1, 0, 1, 0, 0),
+        }
+        inside = "SELECT name, files_after FROM (DIFF SUMMARY t BETWEEN -1 AND 'main') WHERE part = 'partition'"
+        assert connection.execute(inside).fetchall() == [("city=b", 2)]
+        cursor = connection.execute(f"DIFF SUMMARY t BETWEEN {ids[1]} AND 'main'")
+        assert (
+            "properties and partition spec of snapshot 1001 are no longer known"
+            in (cursor.notes[-1])
+        )
+
+
+@pytest.mark.parametrize(
+    ("sql", "told"),
+    [
+        ("DIFF", "DIFF takes a table"),
+        ("DIFF t", "expected BETWEEN"),
+        ("DIFF t BETWEEN 1", "expected AND"),
+        ("DIFF t BETWEEN 1 AND", "a snapshot id, a branch, a tag or a time"),
+        ("DIFF t BETWEEN 1 AND 2", "snapshot 2 not found"),
+        ("DIFF t BETWEEN 'main' AND 'nothing'", 'branch or tag "nothing" not found'),
+        ("DIFF t BETWEEN 'main' AND 'main' KEYED BY (x)", 'column "x" not found'),
+        ("DIFF none BETWEEN 1 AND 2", 'table "none" not found'),
+        ("DIFF t.files BETWEEN -1 AND 'main'", "changes of a metadata table"),
+        ("BLAME t.files", "changes of a metadata table"),
+        ("DIFF SUMMARY t", "expected BETWEEN"),
+        ("DIFF SUMMARY t BETWEEN 'main' AND 'side' WHERE true", "takes one table"),
+        ("DIFF SUMMARY t BETWEEN 'main' AND 'side' x", 'unexpected "x"'),
+        ("DIFF SUMMARY t BETWEEN 'main' AND 'side' KEYED BY (id)", "KEYED BY in DIFF SUMMARY"),
+        ("DIFF SUMMARY t.files BETWEEN 1 AND 2", "of a metadata table"),
+        ("BLAME", "BLAME takes a table"),
+        ("BLAME t KEYED BY (x)", 'column "x" not found'),
+        ("BLAME t FOR x", 'unexpected "x"'),
+        ("BLAME t@side WHERE true", "two time-travel clauses"),
+        ("SHOW COLUMNS FROM DIFF t BETWEEN 1 AND 2", "COLUMNS takes one table"),
+    ],
+)
+def test_what_cannot_be_compared_is_an_error(made: Any, sql: str, told: str) -> None:
+    with pytest.raises(icesql.Error, match=told):
+        made[0].execute(sql)
+
+
+def test_other_dialects_have_the_words(tmp_path: Path) -> None:
+    table = Made(tmp_path)
+    for dialect in ("spark", "trino", "snowflake"):
+        with icesql.connect(dialect=dialect) as connection:
+            connection.register_table("t", table.writer.metadata_path)
+            sql = f"DIFF t BETWEEN {table.ids[0]} AND {table.ids[2]}"
+            assert sorted(rows(connection, sql)) == MOVED
+            assert len(rows(connection, "SELECT * FROM (BLAME t WHERE id = 3) AS b")) == 1
+            if dialect == "spark":
+                connection.execute("SET engine = spark")
+                with pytest.raises(icesql.UnsupportedSqlError, match="DIFF on the Spark engine"):
+                    connection.execute(sql)
