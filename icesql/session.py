@@ -22,7 +22,9 @@ from icesql.errors import (
     OperationalError,
     ProgrammingError,
     ScanLimitError,
+    TableNotFoundError,
     UnsupportedSqlError,
+    UnsupportedTableError,
     placing,
     similar_names,
 )
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from icesql.engine.protocol import Result
     from icesql.query.bound import BoundQuery, KeyEdge
     from icesql.query.pushdown.same import MarkSame
+    from icesql.query.views.stored import StoredViews
     from icesql.scan.plan import ScanPlan
     from icesql.scan.report import ScanReport
     from icesql.scan.table_scan import TableScan
@@ -259,10 +262,25 @@ class Session:
         self, statement: Query, query: QueryContext, *, told: bool = False
     ) -> tuple[Query, BoundQuery]:
         """The statement with the views that it reads in it, and bound. Runs nothing."""
+        made = statement
+        if self.names.temporary or any(each.shown is not None for each in statement.references):
+            made = _with_views(statement, self, query, told=told)
+        try:
+            return self._bound(made, query, told=told)
+        except (TableNotFoundError, UnsupportedTableError):
+            # What is no table may be a view of a catalog.
+            found = _with_views(statement, self, query, told=told, stored=True)
+            if [each.parts for each in found.references] == [
+                each.parts for each in made.references
+            ]:
+                raise
+        return self._bound(found, query, told=told)
+
+    def _bound(
+        self, statement: Query, query: QueryContext, *, told: bool
+    ) -> tuple[Query, BoundQuery]:
         from icesql.query.bind import bind
 
-        if self.names.temporary or any(each.shown is not None for each in statement.references):
-            statement = _with_temporary(statement, self, query, told=told)
         statement = _answered(statement, self, query)
         on_spark = _is_for_spark(statement, query)
         # What DuckDB computes has to be what the text means.
@@ -462,9 +480,7 @@ def _created(statement: Created, session: Session, query: QueryContext) -> Outco
         bound = session.bound(read, query)[1]
         if bound.spark is not None or bound.about:
             return []
-        result = session.run(replace(read, about="DESCRIBE"), query).result
-        assert result is not None
-        return [str(row[0]) for row in result.fetch(None)]
+        return [name for name, _ in _columns_of(read, session, query)]
 
     def materialize(table: CreateTable) -> TemporaryTable:
         from icesql.engine.temporary import keep_rows
@@ -485,10 +501,13 @@ def _created(statement: Created, session: Session, query: QueryContext) -> Outco
     return Outcome(StaticResult([("Count", "bigint")], [(count,)]))
 
 
-def _with_temporary(
-    statement: Query, session: Session, query: QueryContext, *, told: bool
+def _with_views(
+    statement: Query, session: Session, query: QueryContext, *, told: bool, stored: bool = False
 ) -> Query:
-    """The statement with what the session made, and what only an engine can tell, in its text."""
+    """The statement with what the session made, and what only an engine can tell, in its text.
+
+    ``stored``: with the views of catalogs, too.
+    """
     from icesql.query.views.create import named, with_temporary
     from icesql.query.views.temporary import TemporaryTable
     from icesql.sql import statement as kinds
@@ -501,15 +520,33 @@ def _with_temporary(
             asked = replace(shown, about="DESCRIBE") if told else shown
             result = session.run(asked, query).result
             assert result is not None
-        elif named(shown, session.names) is not None:
+        elif isinstance(shown, kinds.Describe | kinds.ShowOfTable) and (
+            stored or named(shown, session.names) is not None
+        ):
             result, _ = _shown(shown, session, query)
         else:
             return None
         columns, data = keep_rows(result, (), lambda size: None)
         return TemporaryTable("", columns, data, data.nbytes)
 
+    find = _stored_views(session, query).find if stored else None
     files = session.names.access.files is not False
-    return with_temporary(statement, session.names, session.dialect, rows, files=files)
+    return with_temporary(statement, session.names, session.dialect, rows, find, files=files)
+
+
+def _stored_views(session: Session, query: QueryContext) -> StoredViews:
+    from icesql.query.views.stored import StoredViews
+
+    return StoredViews(
+        session.names, session.dialect, query, lambda read: _columns_of(read, session, query)
+    )
+
+
+def _columns_of(read: Query, session: Session, query: QueryContext) -> list[tuple[str, str]]:
+    """Names and the engine's types of the columns of a query."""
+    result = session.run(replace(read, about="DESCRIBE"), query).result
+    assert result is not None
+    return [(str(row[0]), str(row[1])) for row in result.fetch(None)]
 
 
 def _shown(
@@ -529,12 +566,20 @@ def _shown(
             known = [(name, engine or kind) for name, kind, engine in made.columns]
             return StaticResult(*shown(statement, made, known)), ()
         if made is not None:
-            asked = replace(whole(made.name, session.dialect), about="DESCRIBE")
-            result = session.run(asked, query).result
-            assert result is not None
-            found = [(str(row[0]), str(row[1])) for row in result.fetch(None)]
+            found = _columns_of(whole(made.name, session.dialect), session, query)
             return StaticResult(*shown(statement, made, found)), ()
-    columns, rows, notes = query.wait_for(lambda: show(statement, session.names, query))
+    try:
+        columns, rows, notes = query.wait_for(lambda: show(statement, session.names, query))
+    except (TableNotFoundError, UnsupportedTableError):
+        if not isinstance(statement, Describe | ShowOfTable) or statement.reference.path:
+            raise
+        parts = statement.reference.parts
+        held = query.wait_for(lambda: session.names.open_view(parts))
+        if held is None:
+            raise
+        from icesql.query.views.shown import shown_stored
+
+        return StaticResult(*shown_stored(statement, held[0], session.dialect)), ()
     return StaticResult(columns, rows), notes
 
 

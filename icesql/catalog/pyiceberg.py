@@ -13,6 +13,7 @@ from icesql.catalog.client_errors import is_foreign, is_missing, translated
 from icesql.catalog.configuration import configuration, kind_of
 from icesql.catalog.identifiers import all_namespaces, matching, near_tables, not_found
 from icesql.catalog.table import Catalog, Identifier, Table, confining_roots, table_from_metadata
+from icesql.catalog.view import StoredView
 from icesql.errors import (
     CatalogError,
     Error,
@@ -24,6 +25,7 @@ from icesql.errors import (
     similar_names,
 )
 from icesql.iceberg.metadata.table_metadata import parse_metadata
+from icesql.iceberg.metadata.view_metadata import parse_view
 from icesql.storage.cache import BoundedCache
 from icesql.storage.clean_errors import without_secrets
 from icesql.storage.open import Storage
@@ -203,6 +205,29 @@ class PyIcebergCatalog:
             with self._calling():
                 table = self._foreign.load_table(found)
         return self._table(wanted, table)
+
+    def views(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
+        """As ``HasViews.views``; none where PyIceberg has no views of this kind of catalog."""
+        if namespace is None:
+            return [view for each in self.namespaces() for view in self.views(each)]
+        try:
+            with self._calling():
+                return sorted(tuple(each) for each in self._foreign.list_views(tuple(namespace)))
+        except (CatalogError, NotImplementedError, AttributeError):
+            return []
+
+    def load_view(self, identifier: Sequence[str]) -> StoredView | None:
+        """As ``HasViews.load_view``."""
+        if not hasattr(self._foreign, "load_view") or len(identifier) < 2:
+            return None
+        try:
+            with self._calling():
+                view = self._foreign.load_view(tuple(identifier))
+        except (CatalogError, NotImplementedError):
+            return None
+        data = view.metadata.model_dump_json(by_alias=True).encode()
+        metadata = parse_view(data, f"metadata sent by catalog {self.name}")
+        return StoredView(tuple(identifier), metadata, self.name)
 
     def swap(
         self, identifier: Sequence[str], base_location: str | None, change: TableChange

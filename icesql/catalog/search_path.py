@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from icesql.access import Access
 from icesql.catalog.configuration import kind_of
 from icesql.catalog.other_catalogs import OtherCatalogs
+from icesql.catalog.view import StoredView, with_views
 from icesql.config import Settings
 from icesql.errors import (
     InterfaceError,
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from icesql.catalog.table import Catalog, Table
     from icesql.context import QueryContext
     from icesql.storage.cache import BoundedCache
+
+
+Found = tuple[StoredView, str | None]
 
 
 class PlaceOfView(Protocol):
@@ -127,6 +131,32 @@ class SearchPath:
         if place is None and self.is_near(parts, path):
             return self.open_table(parts, path)
         return query.wait_for(lambda: self.open_table(parts, path, place))
+
+    def open_view(self, parts: Sequence[str], place: PlaceOfView | None = None) -> Found | None:
+        """The view of a catalog that a name means, and that catalog's name; None without one.
+
+        The name is None for the connection's own catalog. ``place`` as in ``open_table``. Raises
+        CatalogError, CorruptFileError, StorageError, UnsupportedTableError.
+        """
+        name = tuple(parts)
+        used, namespace = self.place if place is None else (place.catalog, place.namespace)
+        asked: list[tuple[str | None, tuple[str, ...]]] = []
+        if used is not None:
+            asked += [(used, each) for each in dict.fromkeys([(*namespace, *name), name])]
+            namespace = ()
+        own = self.catalog
+        if own is not None:
+            asked += [(None, each) for each in dict.fromkeys([(*namespace, *name), name])]
+            if len(name) > 1 and name[0].lower() == own.name.lower():
+                asked.append((None, name[1:]))
+        if len(name) > 2:
+            asked.append((name[0], name[1:]))
+        for catalog, identifier in asked:
+            held = with_views(own if catalog is None else self._others.named(catalog))
+            found = None if held is None else held.load_view(identifier)
+            if found is not None:
+                return found, catalog
+        return None
 
     def is_near(self, parts: Sequence[str], path: str | None = None) -> bool:
         """Whether opening the table reads only files of this machine."""

@@ -12,6 +12,7 @@ from urllib.parse import quote, unquote
 
 from icesql.catalog.identifiers import matching, not_found
 from icesql.catalog.table import Identifier, Table, table_from_metadata
+from icesql.catalog.view import StoredView, read_view
 from icesql.errors import (
     CatalogError,
     StorageError,
@@ -163,6 +164,22 @@ class SqliteCatalog:
             confine=self.confine,
         )
 
+    def views(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
+        """As ``HasViews.views``; none in a file of the schema before views."""
+        with _opened(self.file) as database:
+            found = self._views(database) if self._typed else []
+        here = None if namespace is None else tuple(namespace)
+        return [identifier for identifier in found if here is None or identifier[:-1] == here]
+
+    def load_view(self, identifier: Sequence[str]) -> StoredView | None:
+        """As ``HasViews.load_view``."""
+        with _opened(self.file) as database:
+            found = matching(identifier, self._views(database)) if self._typed else None
+            row = None if found is None else self._row(database, found)
+        if found is None or row is None or row[0] is None:
+            return None
+        return StoredView(found, read_view(self._find(row[0]), self), self.name)
+
     # ------------------------------------------------------------------ changes
 
     def swap(
@@ -256,6 +273,14 @@ class SqliteCatalog:
         rows = database.execute(
             "SELECT table_namespace, table_name FROM iceberg_tables WHERE catalog_name = ? "
             + self._only_tables(),
+            (self._catalog,),
+        )
+        return sorted((*(above.split(".") if above else ()), name) for above, name in rows)
+
+    def _views(self, database: sqlite3.Connection) -> list[Identifier]:
+        rows = database.execute(
+            "SELECT table_namespace, table_name FROM iceberg_tables "
+            "WHERE catalog_name = ? AND upper(iceberg_type) = 'VIEW'",
             (self._catalog,),
         )
         return sorted((*(above.split(".") if above else ()), name) for above, name in rows)

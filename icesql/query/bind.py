@@ -158,6 +158,12 @@ def _check_engine(statement: Query, query: QueryContext) -> None:
         raise unsupported(what, None, "it runs with engine = 'local'")
 
 
+def scan_of(reference: TableReference, names: SearchPath, query: QueryContext) -> TableScan:
+    """The scan of one table. Raises what ``bind`` raises for its name and time."""
+    (found,) = open_tables((reference,), names, query)
+    return _scan(reference, at_instant(reference.travel, query), found, names, query)[0]
+
+
 def _changes(
     table: Table, changes: ChangeRange, query: QueryContext
 ) -> tuple[TableScan, SelectedSnapshot]:

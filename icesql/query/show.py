@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from icesql.catalog.view import with_views
 from icesql.config import time_zone
 from icesql.context import QueryContext
 from icesql.errors import UnsupportedSqlError
@@ -32,7 +33,8 @@ def show(
             rows = _tables(names, namespace, like)
             return [("table", "varchar")], rows, _why_empty(rows, names, like)
         case kinds.ShowViews(namespace, like):
-            return [("view", "varchar"), ("temporary", "boolean")], _views(names, like), ()
+            found = query.wait_for(lambda: _views(names, namespace, like))
+            return [("view", "varchar"), ("temporary", "boolean")], found, ()
         case kinds.ShowCatalogs(like):
             return [("catalog", "varchar"), ("type", "varchar")], _catalogs(names, like), ()
         case kinds.ShowNamespaces(parent, like):
@@ -124,9 +126,23 @@ def _tables(names: SearchPath, namespace: tuple[str, ...] | None, like: str | No
     return [(name,) for name in found if _like(name.rpartition(".")[2], like)]
 
 
-def _views(names: SearchPath, like: str | None) -> Rows:
-    made = names.temporary.all if names.temporary else []
-    return [(each.name, True) for each in made if each.kind == "view" and _like(each.name, like)]
+def _views(names: SearchPath, namespace: tuple[str, ...] | None, like: str | None) -> Rows:
+    """The views of a namespace; without one, the temporary ones and those of where USE has led."""
+    made = names.temporary.all if names.temporary and namespace is None else []
+    temporary = [each.name for each in made if each.kind == "view"]
+    rows: Rows = [(name, True) for name in temporary if _like(name, like)]
+    if namespace is None:
+        used, inside = names.place
+        namespace = inside if used is None else (used, *inside)
+    if names.catalog is None and not names.catalog_kinds():
+        return rows
+    place, rest, other = names.place_of(namespace) if namespace else (names.catalog, (), None)
+    held = with_views(place)
+    for identifier in held.views(rest or None) if held is not None else ():
+        if _like(identifier[-1], like):
+            name = ".".join(identifier if other is None else (other, *identifier))
+            rows.append((name, False))
+    return rows
 
 
 def _namespaces(names: SearchPath, parent: tuple[str, ...] | None, like: str | None) -> Rows:

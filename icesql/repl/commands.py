@@ -23,6 +23,7 @@ class _Usage(Struct, frozen=True):
 
 COMMANDS: Final[dict[str, _Usage]] = {
     "d": _Usage("[TABLE]", "the tables, or the columns of one"),
+    "dv": _Usage("", "the views"),
     "snapshots": _Usage("TABLE", "the snapshots of a table"),
     "refs": _Usage("TABLE", "the branches and tags of a table"),
     "timing": _Usage("[on|off]", "show the time of each statement"),
@@ -80,6 +81,8 @@ def statement_of(command: Command) -> str | None:
             return "SHOW TABLES"
         case Command("d", table):
             return f"DESCRIBE {table}"
+        case Command("dv"):
+            return "SHOW VIEWS"
         case Command("snapshots", table):
             return f"SHOW SNAPSHOTS FROM {table}"
         case Command("refs", table):

@@ -22,12 +22,14 @@ class Place(Struct, frozen=True):
     """Where the names in a view are looked up, as they were when it was made.
 
     ``catalog`` is None for the connection's own. ``stored``: the view is one of a catalog, which
-    sees nothing that belongs to this session.
+    sees nothing that belongs to this session. ``references`` are the tables of its SQL where that
+    was translated, for the names that stand for them there.
     """
 
     catalog: str | None
     namespace: tuple[str, ...]
     stored: bool = False
+    references: tuple[Any, ...] = ()
 
 
 class TableReference(Struct, frozen=True):

@@ -20,6 +20,8 @@ class Server:
         self.config: dict[str, Any] = {"defaults": {}, "overrides": {}}
         self.tables: dict[tuple[str, ...], dict[str, Any]] = {}
         self.views: set[tuple[str, ...]] = set()
+        # What is sent for a view that is asked for.
+        self.view_metadata: dict[tuple[str, ...], dict[str, Any]] = {}
         self.asked: list[tuple[str, str, dict[str, list[str]], dict[str, str]]] = []
         self.failures: list[int] = []
         self.tokens: list[str] = []
@@ -129,9 +131,21 @@ class Server:
                     sent = {**sent, "metadata": found.get("refs", found["metadata"])}
                 sent.pop("refs", None)
                 self.send(request, 200, sent, {"ETag": tag} if tag else {})
+            case ["namespaces", namespace, "views"]:
+                inside = tuple(namespace.split("\x1f"))
+                found = [
+                    {"namespace": list(name[:-1]), "name": name[-1]}
+                    for name in sorted(self.views)
+                    if name[:-1] == inside
+                ]
+                self.listed(request, "identifiers", found, query)
             case ["namespaces", namespace, "views", view]:
-                there = (*namespace.split("\x1f"), view) in self.views
-                self.send(request, 204 if there else 404, None)
+                name = (*namespace.split("\x1f"), view)
+                metadata = self.view_metadata.get(name)
+                if request.command == "GET" and metadata is not None:
+                    self.send(request, 200, {"metadata-location": "x", "metadata": metadata})
+                else:
+                    self.send(request, 204 if name in self.views else 404, None)
             case _:
                 self.send(request, 404, {"error": {"message": "no such path"}})
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import icesql
-from icesql.errors import StorageError, TableNotFoundError, UnsupportedTableError
+from icesql.errors import StorageError, TableNotFoundError
 from tests.catalog import real_servers
 
 FIRST = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "s": ["x", "y", "z"]})
@@ -128,7 +128,7 @@ def test_evolution_and_time_travel(place: Place) -> None:
             assert len(connection.execute("SHOW SNAPSHOTS FROM travel.t").fetchall()) == 2
 
 
-def test_a_view_is_refused_by_name(place: Place) -> None:
+def test_a_view_is_read(place: Place) -> None:
     if place.kind in _FLAT:
         pytest.skip("a catalog of PyIceberg's has no views")
     import requests
@@ -147,10 +147,8 @@ def test_a_view_is_refused_by_name(place: Place) -> None:
         body = {"name": "v", "schema": schema, "view-version": version, "properties": {}}
         url = f"{place.properties['uri']}/v1/{prefix}namespaces/views/views"
         requests.post(url, json=body, timeout=30).raise_for_status()
-        with pytest.raises(
-            UnsupportedTableError, match=r"views of a catalog in table \"views\.v\""
-        ):
-            connection.execute("SELECT * FROM views.v")
+        assert connection.execute("SELECT * FROM views.v").fetchall() == [(1,)]
+        assert connection.execute("SHOW VIEWS FROM views").fetchall() == [("views.v", False)]
 
 
 def test_scan_reports_are_taken(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -315,6 +315,7 @@ PARSERS = {
     "types.py: duckdb_type: build": "the name of a type; names of fields in it are quoted",
     "casts.py: _plain: build": "the name of a type, made by types.py",
     "types.py: of_engine: build": "a type as DuckDB itself writes it; the result is looked up, not run",
+    "stored.py: StoredViews._item: build": "a type that icesql names itself",
 }
 _TEMPLATES = "a template of spelled(): its gaps take expressions, the rest are words of the file"
 BUILT = {

@@ -11,6 +11,8 @@ from icesql.catalog.rest.answers import Refusal
 from icesql.catalog.rest.auth import auth_of
 from icesql.catalog.rest.client import RestClient
 from icesql.catalog.rest.configured import Configured, configured
+from icesql.catalog.rest.views import list_views, load_view
+from icesql.catalog.view import StoredView
 from icesql.errors import CatalogError
 from icesql.storage.credentials import redact
 
@@ -102,14 +104,32 @@ class RestNames:
         """As ``Catalog.tables``."""
         if namespace is None:
             return [table for each in self.namespaces() for table in self.tables(each)]
-        if not namespace:
-            return []
-        path = self._path("namespaces", self._joined(namespace), "tables")
-        found = []
+        return sorted(self.listed_names("tables", namespace)) if namespace else []
+
+    def listed_names(self, kind: str, namespace: Sequence[str]) -> Iterator[Identifier]:
+        """The identifiers of the "tables" or "views" directly in a namespace."""
+        path = self._path("namespaces", self._joined(namespace), kind)
         for each in self._listed(path, "identifiers"):
             told = each if isinstance(each, dict) else {}
-            found.append((*self._names(told.get("namespace")), *self._names([told.get("name")])))
-        return sorted(found)
+            yield (*self._names(told.get("namespace")), *self._names([told.get("name")]))
+
+    def views(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
+        """As ``HasViews.views``."""
+        spaces = self.namespaces() if namespace is None else [tuple(namespace)]
+        return [view for each in spaces for view in list_views(self, each)]
+
+    def load_view(self, identifier: Sequence[str]) -> StoredView | None:
+        """As ``HasViews.load_view``."""
+        return load_view(self, identifier)
+
+    def request_of(self, kind: str, identifier: Identifier) -> Any:
+        """The answer for one of the "tables" or "views"."""
+        path = self._path("namespaces", self._joined(identifier[:-1]), kind, identifier[-1])
+        return self._client.request("GET", *path)
+
+    def decoded(self, body: bytes, kind: type[Any]) -> Any:
+        """As ``RestClient.decoded``."""
+        return self._client.decoded(body, kind)
 
     def _names(self, parts: Any) -> tuple[str, ...]:
         if not isinstance(parts, list) or not all(isinstance(each, str) for each in parts):

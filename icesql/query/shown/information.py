@@ -6,8 +6,10 @@ Only namespaces and tables that the filter allows are listed and loaded.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
+from icesql.catalog.view import StoredView, with_views
 from icesql.context import QueryContext
 from icesql.errors import (
     AccessDeniedError,
@@ -17,6 +19,7 @@ from icesql.errors import (
 )
 from icesql.iceberg.expressions.predicate import And, Leaf, Operation, Or, Predicate, Term
 from icesql.query.shown.rows import Columns
+from icesql.query.views.shown import definition
 
 if TYPE_CHECKING:
     from icesql.catalog.search_path import SearchPath
@@ -67,25 +70,66 @@ def information(
     catalog = names.catalog
     # Field ids are the places of columns, from 1.
     schemas = _wanted(row_filter, 2)
-    if catalog is None or name == "views" or not _has(_wanted(row_filter, 1), catalog.name):
+    if catalog is None or not _has(_wanted(row_filter, 1), catalog.name):
         return
     if name == "schemata":
         for namespace in catalog.namespaces():
             yield catalog.name, ".".join(namespace)
         return
-    found = _tables(catalog, schemas, query)
     wanted = _wanted(row_filter, 3)
+    views = [each for each in _views(catalog, schemas, query) if _has(wanted, each[-1])]
+    if name == "views":
+        for view in _readable_views(catalog, views, query):
+            schema, last = ".".join(view.identifier[:-1]), view.identifier[-1]
+            yield catalog.name, schema, last, definition(view, None)
+        return
+    found = _tables(catalog, schemas, query)
     found = [each for each in found if _has(wanted, each[-1])]
     if name == "tables":
-        for identifier in found:
-            yield catalog.name, ".".join(identifier[:-1]), identifier[-1], "BASE TABLE"
+        for kind, identifiers in (("BASE TABLE", found), ("VIEW", views)):
+            for identifier in identifiers:
+                yield catalog.name, ".".join(identifier[:-1]), identifier[-1], kind
         return
-    for table in readable_tables(catalog, found, query):
+    readable: Iterator[Table | StoredView] = chain(
+        readable_tables(catalog, found, query), _readable_views(catalog, views, query)
+    )
+    for table in readable:
         schema, last = ".".join(table.identifier[:-1]), table.identifier[-1]
         for place, column in enumerate(table.metadata.schema.fields, start=1):
             nullable = "NO" if column.required else "YES"
             told = (column.name, place, None, nullable, str(column.type), column.doc)
             yield (catalog.name, schema, last, *told)
+
+
+def _readable_views(
+    catalog: Catalog, identifiers: list[Identifier], query: QueryContext
+) -> Iterator[StoredView]:
+    """The views, without those that cannot be read."""
+    held = with_views(catalog)
+    for identifier in identifiers if held is not None else ():
+        query.check()
+        try:
+            found = held.load_view(identifier) if held is not None else None
+        except _LEFT_OUT:
+            continue
+        if found is not None:
+            yield found
+
+
+def _views(
+    catalog: Catalog, schemas: frozenset[Any] | None, query: QueryContext
+) -> list[Identifier]:
+    held = with_views(catalog)
+    if held is None:
+        return []
+    if schemas is None:
+        return list(held.views(None))
+    found: list[Identifier] = []
+    for namespace in catalog.namespaces():
+        if ".".join(namespace) in schemas:
+            query.check()
+            found.extend(held.views(namespace))
+    return found
 
 
 def _tables(

@@ -64,7 +64,7 @@ def create(
     used, namespace = names.place
     # Its parameters and the statement around it are not kept with it.
     query = replace(statement.query, given=(None, 0))
-    view = View(statement.name, query, statement.columns, Place(used, namespace), dialect)
+    view = View(statement.name, query, statement.columns, Place(used, namespace))
     find = _views(names)
 
     def with_itself(reference: TableReference, place: Place | None) -> View | None:
@@ -117,15 +117,26 @@ def with_temporary(
     names: SearchPath,
     dialect: str | None,
     rows: Callable[[Shown | Query], TemporaryTable | None],
+    stored: Find | None = None,
     *,
     files: bool,
 ) -> Query:
     """The query with what its session has made in the places of its names.
 
     ``rows`` are those of a statement in FROM, None of one that is answered without an engine.
+    ``stored`` finds the views of catalogs, None where they are not looked for.
     """
     made: Temporary | None = names.temporary
-    expanded = expand(query, _views(names), dialect, files=files) if made else query
+    own = _views(names)
+
+    def view(reference: TableReference, place: Place | None) -> View | None:
+        found = own(reference, place)
+        if found is not None or stored is None:
+            return found
+        is_table = made is not None and _table(replace(reference, place=place), made) is not None
+        return None if is_table else stored(reference, place)
+
+    expanded = expand(query, view, dialect, files=files) if made or stored else query
 
     def find(reference: TableReference) -> TemporaryTable | None:
         if reference.shown is not None:

@@ -25,6 +25,8 @@ from icesql.sql.user_text import NAME, quoted
 
 _DEEPEST: Final = 64
 _MOST_VIEWS: Final = 500
+# What tables are called in a translation.
+MARK: Final = "__ref_"
 _LONGEST: Final = 2_000_000
 
 Find = Callable[[TableReference, Place | None], View | None]
@@ -77,7 +79,11 @@ class _Expansion:
         _append(made, body, skip)
         shift = made.size - body.size
         self.shown = {place + shift: statement for place, statement in self.shown.items()}
-        views = tuple((view.name, view.query.text) for view in self._views)
+        # Places in a translation are nobody's.
+        views = tuple(
+            (view.name, None if view.dialect is not None else view.query.text)
+            for view in self._views
+        )
         return made, Sources(tuple(made.pieces), views)
 
     def _text(
@@ -130,7 +136,8 @@ class _Expansion:
                 continue
             if reference.path is not None:
                 continue
-            view = None if reference.shown is not None else self._find(reference, place)
+            where = reference.place or place
+            view = None if reference.shown is not None else self._find(reference, where)
             alias = reference.given_alias
             after = f" AS {quoted_name(alias, self._dialect)}" if alias else ""
             if view is not None:
@@ -171,10 +178,21 @@ class _Expansion:
         source = len(self._views)
         self._views.append(view)
         text = self._text(view.query, source, view.place, (*above, view.name.lower()))
+        if view.before:
+            text = _wrapped(text, view, source)
         columns = ", ".join(quoted_name(each, self._dialect) for each in view.columns)
         name = f"__view_{len(self._written)}"
         self._written.append((f"{name}({columns})" if columns else name, text))
         return name
+
+
+def _wrapped(text: _Text, view: View, source: int) -> _Text:
+    """The text with the SQL that stands around a view's query."""
+    made = _Text([], [], [])
+    made.add(view.before, source, 0, 0)
+    _append(made, text, 0)
+    made.add(view.after, source, 0, 0)
+    return made
 
 
 def _append(made: _Text, text: _Text, skip: int) -> None:
@@ -226,5 +244,21 @@ def expand(query: Query, find: Find, dialect: str | None, *, files: bool) -> Que
 def _placed(reference: TableReference, regions: list[tuple[int, int, Place]]) -> TableReference:
     for begin, end, place in regions:
         if reference.offset is not None and begin <= reference.offset < end:
-            return replace(reference, place=place)
+            return meant(replace(reference, place=place))
     return reference
+
+
+def meant(reference: TableReference) -> TableReference:
+    """The reference of a view's own SQL, for the name that stands for it in a translation."""
+    place = reference.place
+    if place is None or not reference.parts[0].startswith(MARK):
+        return reference
+    own: TableReference = place.references[int(reference.parts[0].removeprefix(MARK))]
+    return replace(
+        reference,
+        parts=own.parts,
+        travel=own.travel,
+        metadata_table=own.metadata_table,
+        changes=own.changes,
+        place=replace(place, references=()),
+    )

@@ -25,10 +25,10 @@ class Piece(Struct, frozen=True):
 
 
 class Sources(Struct, frozen=True):
-    """The pieces of a statement in order; names and texts of its views."""
+    """The pieces of a statement in order; names and texts of its views, None of a translation."""
 
     pieces: tuple[Piece, ...]
-    views: tuple[tuple[str, str], ...]
+    views: tuple[tuple[str, str | None], ...]
 
     def find(self, offset: int) -> tuple[int, int]:
         """The source of a place and the place in it."""
@@ -63,7 +63,8 @@ class Sources(Struct, frozen=True):
             return
         label, text = self.views[source]
         setattr(error, name, None)
-        line, column = position(text, place)
         error.view = label
-        message = f'in view "{label}" (line {line}, column {column}): {error}'
+        line, column = position(text or "", place)
+        where = "" if text is None else f" (line {line}, column {column})"
+        message = f'in view "{label}"{where}: {error}'
         error.args = (message,)

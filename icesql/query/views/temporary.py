@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from icesql.errors import OperationalError, ProgrammingError, similar_names
 from icesql.sql.statement import Drop, Place, Query
+
+if TYPE_CHECKING:
+    from icesql.iceberg.schema import Schema
 
 SCHEMA = "temp"
 
@@ -17,7 +20,8 @@ class View(Struct, frozen=True):
     """A view by its name and query; ``place`` is where the names in it are looked up.
 
     ``columns`` are the names that its first columns have instead of the query's. ``dialect`` is
-    the spelling of the query, None for the session's.
+    what its SQL was translated from, None where it was not. ``schema`` is what a catalog says of
+    it; ``before`` and ``after`` are SQL around the query.
     """
 
     name: str
@@ -25,6 +29,9 @@ class View(Struct, frozen=True):
     columns: tuple[str, ...]
     place: Place
     dialect: str | None = None
+    schema: Schema | None = None
+    before: str = ""
+    after: str = ""
 
     kind = "view"
 

@@ -1,0 +1,60 @@
+"""Views of catalogs: their names and metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct
+
+from icesql.catalog.table import Catalog, Identifier, confining_roots
+from icesql.storage import sizes
+from icesql.storage.open import Storage
+
+if TYPE_CHECKING:
+    from icesql.iceberg.metadata.view_metadata import ViewMetadata
+
+
+class StoredView(Struct, frozen=True):
+    """A view as a catalog has it; ``catalog`` is what SQL calls that."""
+
+    identifier: Identifier
+    metadata: ViewMetadata
+    catalog: str
+
+    @property
+    def name(self) -> str:
+        """The identifier with dots, as messages show it."""
+        return ".".join(self.identifier)
+
+
+class HasViews(Protocol):
+    """A catalog that may have views."""
+
+    @property
+    def name(self) -> str:
+        """What SQL calls the catalog."""
+
+    def views(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
+        """Full identifiers of the views directly in a namespace, sorted; of all without one."""
+
+    def load_view(self, identifier: Sequence[str]) -> StoredView | None:
+        """The current view; None without one of this name. Raises CatalogError."""
+
+
+def with_views(catalog: Catalog | None) -> HasViews | None:
+    """The catalog, if it is of a kind that has views."""
+    found: Any = catalog
+    return found if hasattr(catalog, "load_view") else None
+
+
+def read_view(path: str, owner: Any) -> ViewMetadata:
+    """The metadata file of a view. ``owner`` is the catalog that names it.
+
+    Raises CorruptFileError, StorageError, UnsupportedTableError, AccessDeniedError.
+    """
+    from icesql.iceberg.metadata.view_metadata import parse_view
+
+    roots = confining_roots(owner.confine, path)
+    storage = Storage(owner.properties, cache=owner.cache, confine=roots)
+    return parse_view(storage.read(path, most=sizes.METADATA), path)

@@ -1,0 +1,113 @@
+"""What a stored view says that its columns are, against what its query gives today."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from icesql.errors import ProgrammingError
+from icesql.iceberg import types as t
+from icesql.iceberg.schema import Schema
+
+# Where Spark keeps the names that the columns of the query have, of a view with names of its own.
+_QUERY_COLUMNS: Final = "spark.query-column-names"
+_NAMES: Final[dict[type[t.IcebergType], str]] = {
+    t.BooleanType: "BOOLEAN",
+    t.IntegerType: "INTEGER",
+    t.LongType: "BIGINT",
+    t.FloatType: "FLOAT",
+    t.DoubleType: "DOUBLE",
+    t.DateType: "DATE",
+    t.TimeType: "TIME",
+    t.TimestampType: "TIMESTAMP",
+    t.TimestamptzType: "TIMESTAMP WITH TIME ZONE",
+    t.TimestampNanoType: "TIMESTAMP_NS",
+    t.StringType: "VARCHAR",
+    t.UUIDType: "UUID",
+    t.BinaryType: "BLOB",
+    t.FixedType: "BLOB",
+}
+# What holds every value of the types beside it. A HUGEINT is the sum of integers; the cast says
+# when one is too large.
+_WIDER: Final[Mapping[str, frozenset[str]]] = {
+    "INTEGER": frozenset({"TINYINT", "SMALLINT", "UTINYINT", "USMALLINT"}),
+    "BIGINT": frozenset(
+        {"TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER", "HUGEINT"}
+    ),
+    "DOUBLE": frozenset({"FLOAT"}),
+    "VARCHAR": frozenset({"JSON"}),
+}
+_DECIMAL: Final = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
+_NULL: Final = '"NULL"'
+
+
+def select_list(
+    view: str,
+    schema: Schema,
+    properties: Mapping[str, str],
+    found: Sequence[tuple[str, str]],
+) -> list[tuple[str, str, str]] | None:
+    """For each column its name in the query, the type to cast it to ("" for none), its own name.
+
+    None where the query gives the columns as they are said to be. ``found`` are names and engine
+    types of the query's columns. Raises ProgrammingError with the difference.
+    """
+    fields = schema.fields
+    said = ", ".join(f"{each.name} {engine_name(each.type)}" for each in fields)
+    if len(fields) != len(found):
+        given = ", ".join(f"{name} {kind}" for name, kind in found)
+        raise ProgrammingError(
+            f'the view "{view}" says that it has the columns {said}, but its query gives {given}; '
+            "replace the view in the system that made it"
+        )
+    named = [each.strip() for each in properties.get(_QUERY_COLUMNS, "").split(",")]
+    chosen: list[tuple[str, str, str]] = []
+    differences = []
+    for index, (field, (name, kind)) in enumerate(zip(fields, found, strict=True)):
+        renamed = len(named) == len(fields) and named[index].lower() == name.lower()
+        wanted = engine_name(field.type)
+        if name.lower() != field.name.lower() and not renamed:
+            differences.append(f'"{field.name}" is called "{name}" by its query')
+        elif kind != wanted and not _holds(wanted, kind):
+            differences.append(f'"{field.name}" is {wanted}, by its query {kind}')
+        chosen.append((name, "" if kind == wanted else wanted, field.name))
+    if differences:
+        raise ProgrammingError(
+            f'the columns of the view "{view}" have changed: {"; ".join(differences)}; '
+            "replace the view in the system that made it"
+        )
+    if all(name == own and not cast for name, cast, own in chosen):
+        return None
+    return chosen
+
+
+def engine_name(node: t.IcebergType) -> str:
+    """A type as DuckDB's DESCRIBE writes it."""
+    match node:
+        case t.DecimalType(precision, scale):
+            return f"DECIMAL({precision},{scale})"
+        case t.ListType():
+            return f"{engine_name(node.element)}[]"
+        case t.MapType():
+            return f"MAP({engine_name(node.key)}, {engine_name(node.value)})"
+        case t.StructType(fields):
+            inner = ", ".join(f"{_quoted(each.name)} {engine_name(each.type)}" for each in fields)
+            return f"STRUCT({inner})"
+        case _:
+            return _NAMES.get(type(node), str(node))
+
+
+def _quoted(name: str) -> str:
+    return name if re.fullmatch(r"[a-z_][a-z0-9_]*", name) else '"' + name.replace('"', '""') + '"'
+
+
+def _holds(wanted: str, kind: str) -> bool:
+    if kind == _NULL or kind in _WIDER.get(wanted, ()):
+        return True
+    one, other = _DECIMAL.fullmatch(wanted), _DECIMAL.fullmatch(kind)
+    if one is not None and other is not None:
+        digits = [int(each[1]) - int(each[2]) for each in (one, other)]
+        return digits[0] >= digits[1] and int(one[2]) >= int(other[2])
+    # Names of the fields of structs may differ in case and quotes.
+    return wanted.lower().replace('"', "") == kind.lower().replace('"', "")

@@ -1,0 +1,226 @@
+"""Views of catalogs: the SQL that is read, where its names are looked up, and what it may do.
+
+A view's SQL is a stranger's. It is read as the SQL of a connection that may read no files and no
+tables by path, and sees nothing that the session has made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+from sqlglot import exp
+
+from icesql.errors import (
+    Error,
+    ProgrammingError,
+    TableNotFoundError,
+    UnsupportedTableError,
+    placing,
+)
+from icesql.query.bind import scan_of
+from icesql.query.dialects.translate import translate
+from icesql.query.nested_names import name_nested_queries
+from icesql.query.views.expansion import MARK, expand, meant, quoted_name
+from icesql.query.views.schema_check import select_list
+from icesql.query.views.temporary import View
+from icesql.sql.parse import parse, parse_expanded
+from icesql.sql.parser.dialect import promised_name
+from icesql.sql.parser.writing import write_sql
+from icesql.sql.positions import unsupported
+from icesql.sql.statement import Place, Query, TableReference
+
+if TYPE_CHECKING:
+    from icesql.catalog.search_path import SearchPath
+    from icesql.catalog.view import StoredView
+    from icesql.context import QueryContext
+    from icesql.iceberg.metadata.view_metadata import Representation
+    from icesql.iceberg.schema import Schema
+
+# In the order in which they are chosen, where none is in the spelling of the connection.
+_TRANSLATED: Final = ("spark", "trino", "snowflake")
+_OWN: Final = ("duckdb", "icesql")
+_VIEW: Final = "__stored"
+
+# The names and engine types of the columns of a query without views.
+ColumnsOf = Callable[[Query], Sequence[tuple[str, str]]]
+Find = Callable[[TableReference, Place | None], View | None]
+
+
+class StoredViews:
+    """The views of catalogs that one statement reads."""
+
+    def __init__(
+        self,
+        names: SearchPath,
+        dialect: str | None,
+        query: QueryContext,
+        columns_of: ColumnsOf,
+    ) -> None:
+        self._names, self._dialect, self._query = names, dialect, query
+        self._columns_of = columns_of
+        self._found: dict[tuple[tuple[str, ...], Place | None], View | None] = {}
+        self._open: list[str] = []
+
+    def find(self, reference: TableReference, place: Place | None) -> View | None:
+        """The view that a reference means; None where it is a table, or nothing.
+
+        Raises ProgrammingError for one that reads itself, whose columns changed or whose SQL is in
+        no dialect that is read, UnsupportedSqlError for what its SQL may not do, and what opening
+        it raises.
+        """
+        if reference.path is not None or reference.shown is not None:
+            return None
+        key = reference.parts, place
+        if key not in self._found:
+            self._found[key] = self._view(reference, place)
+        return self._found[key]
+
+    def _view(self, reference: TableReference, place: Place | None) -> View | None:
+        try:
+            self._names.load(reference.parts, None, self._query, place)
+        except (TableNotFoundError, UnsupportedTableError):
+            pass
+        else:
+            return None
+        wait, names = self._query.wait_for, self._names
+        found = wait(lambda: names.open_view(reference.parts, place))
+        if found is None:
+            return None
+        stored, catalog = found
+        name = f"{stored.catalog}.{stored.name}"
+        if name in self._open:
+            chain = " → ".join([*self._open[self._open.index(name) :], name])
+            raise ProgrammingError(f'the view "{stored.name}" reads itself: {chain}')
+        self._open.append(name)
+        try:
+            return self._made(stored, catalog)
+        finally:
+            self._open.pop()
+
+    def _made(self, stored: StoredView, catalog: str | None) -> View:
+        place = self._place(stored, catalog)
+        chosen, dialect = self._chosen(stored)
+        is_own = _plain(dialect) == _plain(self._dialect)
+        try:
+            with placing(chosen.sql):
+                query = self._read(chosen.sql, dialect)
+                held = () if is_own else query.references
+                query = query if is_own else self._in_own_words(query, place)
+        except Error as error:
+            error.view = error.view or stored.name
+            error.args = (f'in view "{stored.name}": {error}',)
+            raise
+        schema = stored.metadata.schema
+        known = replace(place, references=held)
+        view = View(stored.name, query, (), known, None if is_own else dialect, schema)
+        columns = self._columns_of(self._alone(view))
+        listed = select_list(stored.name, schema, stored.metadata.properties, columns)
+        if listed is None:
+            return view
+        items = ", ".join(self._item(*each) for each in listed)
+        return replace(view, before=f"SELECT {items} FROM (", after="\n) AS view_query")
+
+    def _item(self, name: str, kind: str, called: str) -> str:
+        column = quoted_name(name, self._dialect)
+        if kind:
+            to = exp.DataType.build(kind, dialect="duckdb")
+            column = exp.cast(exp.column(exp.to_identifier(name, quoted=True)), to).sql(
+                dialect=_spelling(self._dialect)
+            )
+        return f"{column} AS {quoted_name(called, self._dialect)}"
+
+    def _alone(self, view: View) -> Query:
+        """All that a view has, before its columns are checked."""
+        asked = parse_expanded(
+            f"SELECT * FROM {_VIEW}", dialect=self._dialect, given=(None, 0), shown={}, files=False
+        )
+
+        def find(reference: TableReference, place: Place | None) -> View | None:
+            return view if place is None else self.find(reference, place)
+
+        return expand(asked, find, self._dialect, files=False)
+
+    def _place(self, stored: StoredView, catalog: str | None) -> Place:
+        """Where its names are looked up; ``catalog`` is the one that it was found in."""
+        wanted = stored.metadata.default_catalog
+        if wanted is not None and wanted.lower() != stored.catalog.lower():
+            own = self._names.catalog
+            known = self._names.catalog_kinds()
+            if own is not None and wanted.lower() == own.name.lower():
+                catalog = None
+            elif wanted.lower() in {each.lower() for each in known}:
+                catalog = wanted
+            else:
+                raise ProgrammingError(
+                    f'the view "{stored.name}" reads tables of the catalog "{wanted}", which this '
+                    f"connection does not have; there are: {', '.join(known) or 'none'}"
+                )
+        return Place(catalog, stored.metadata.default_namespace, stored=True)
+
+    def _chosen(self, stored: StoredView) -> tuple[Representation, str | None]:
+        """The SQL that is read, and its dialect."""
+        by_dialect = {
+            _plain(each.dialect): each for each in reversed(stored.metadata.representations)
+        }
+        own = _plain(self._dialect)
+        if own in by_dialect:
+            return by_dialect[own], self._dialect
+        if own == _OWN[0]:
+            for each in _TRANSLATED:
+                if each in by_dialect:
+                    return by_dialect[each], each
+        held = ", ".join(each.dialect for each in stored.metadata.representations) or "none"
+        reads = own if own != _OWN[0] else ", ".join((*_OWN[:1], *_TRANSLATED))
+        raise ProgrammingError(
+            f'the view "{stored.name}" has SQL for: {held}; this connection reads {reads}'
+        )
+
+    def _read(self, sql: str, dialect: str | None) -> Query:
+        statements = parse(sql, dialect=dialect)
+        if len(statements) != 1 or not isinstance(statements[0], Query) or statements[0].about:
+            raise unsupported("a view that is not one query", None)
+        query = statements[0]
+        for reference in query.references:
+            if reference.path is not None:
+                raise unsupported("a table by its path in a view", reference.offset)
+        return query
+
+    def _in_own_words(self, query: Query, place: Place) -> Query:
+        """A query of another dialect in DuckDB's spelling, its tables by the same references."""
+        if query.refused is not None:
+            raise query.refused
+        schemas = [self._schema(each, place) for each in query.references]
+        tree = query.tree.copy()
+        name_nested_queries(tree, query.references)
+        translate(tree, schemas, query.translated, self._query.settings.timezone)
+        for table in tree.find_all(exp.Table):
+            if table.name.startswith("__scan_"):
+                marked = table.name.replace("__scan_", MARK)
+                table.set("this", exp.to_identifier(marked, quoted=True))
+        made = self._read(write_sql(tree, "duckdb"), None)
+        known = replace(place, references=query.references)
+        references = tuple(meant(replace(each, place=known)) for each in made.references)
+        return replace(made, references=references)
+
+    def _schema(self, reference: TableReference, place: Place) -> Schema:
+        """The columns of a table or view in a view."""
+        view = self.find(reference, place)
+        if view is not None and view.schema is not None:
+            return view.schema
+        return scan_of(replace(reference, place=place), self._names, self._query).schema
+
+
+def _plain(dialect: str | None) -> str:
+    """The name under which a dialect is promised: duckdb, spark, trino, snowflake."""
+    name = (dialect or _OWN[0]).lower()
+    if name in _OWN:
+        return _OWN[0]
+    return {"databricks": "spark", "hive": "spark", "spark2": "spark"}.get(
+        name, promised_name(name) or name
+    )
+
+
+def _spelling(dialect: str | None) -> str:
+    return "duckdb" if _plain(dialect) == "duckdb" else str(dialect)

@@ -1,0 +1,242 @@
+"""Views of catalogs: which of their SQL is read, in whose names, and what it may do."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import icesql
+from icesql.errors import (
+    ColumnNotFoundError,
+    CorruptFileError,
+    Error,
+    ProgrammingError,
+    TableNotFoundError,
+    UnsupportedSqlError,
+    UnsupportedTableError,
+)
+from icesql.iceberg.metadata.view_metadata import parse_view
+from tests.query.views.stored import metadata, write
+
+ID = {"id": "long"}
+
+
+@pytest.fixture(scope="module")
+def folder(warehouse: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The warehouse with views: of several dialects, over each other, and broken ones."""
+    place = tmp_path_factory.mktemp("views") / "w"
+    shutil.copytree(warehouse, place)
+    held = {
+        "plain": metadata({"duckdb": "SELECT id, region FROM orders WHERE id > 1"},
+                          {"id": "long", "region": "string"}),
+        "both": metadata({"spark": "SELECT id + 1000 AS id FROM orders",
+                          "duckdb": "SELECT id FROM orders"}, ID),
+        "spark": metadata({"spark": "SELECT id, CAST(amount AS INT) AS a, "
+                                    "date_format(ordered_on, 'yyyy') AS y FROM orders"},
+                          {"id": "long", "a": "int", "y": "string"}),
+        "trino": metadata({"trino": "SELECT id / 2 AS h, count(*) AS n FROM shop.orders GROUP BY 1"},
+                          {"h": "long", "n": "long"}),
+        "nested": metadata({"spark": "SELECT max(s.a) AS m FROM spark s JOIN plain p ON s.id = p.id"},
+                           {"m": "int"}),
+        "opened": metadata({"spark": "SELECT count(*) AS n FROM orders VERSION AS OF 'opening'"},
+                         {"n": "long"}),
+        "renamed": metadata({"spark": "SELECT id, region FROM orders"},
+                            {"a": "long", "b": "string"},
+                            properties={"spark.query-column-names": "id,region"}),
+        "wider": metadata({"duckdb": "SELECT 1::INTEGER AS i, sum(id) AS s, 1::FLOAT AS f, "
+                                     "1.5::DECIMAL(5, 2) AS d, NULL AS t FROM orders"},
+                          {"i": "long", "s": "long", "f": "double", "d": "decimal(9, 3)",
+                           "t": "string"}),
+        "retyped": metadata({"duckdb": "SELECT id, region AS r FROM orders"},
+                            {"id": "string", "q": "string"}),
+        "fewer": metadata({"duckdb": "SELECT id, region FROM orders"}, ID),
+        "ring": metadata({"duckdb": "SELECT * FROM round"}, ID),
+        "round": metadata({"spark": "SELECT * FROM ring"}, ID),
+        "itself": metadata({"duckdb": "SELECT * FROM shop.itself"}, ID),
+        "path": metadata({"duckdb": f"SELECT id FROM iceberg_scan('{place}/shop/orders')"}, ID),
+        "file": metadata({"duckdb": "SELECT * FROM read_csv('/etc/hostname')"}, ID),
+        "quoted_file": metadata({"duckdb": "SELECT * FROM '/etc/hostname.csv'"}, ID),
+        "copying": metadata({"duckdb": "COPY (SELECT 1) TO '/tmp/x'"}, ID),
+        "several": metadata({"duckdb": "SELECT 1 AS id; SELECT 2 AS id"}, ID),
+        "outside": metadata({"duckdb": "SELECT id FROM mine"}, ID),
+        "wrong": metadata({"duckdb": "SELECT\n  nope FROM orders"}, ID),
+        "wrong_spark": metadata({"spark": "SELECT\n  nope FROM orders"}, ID),
+        "gone": metadata({"duckdb": "SELECT id\nFROM nothing"}, ID),
+        "foreign": metadata({"bigquery": "SELECT 1 AS id"}, ID),
+        "elsewhere": metadata({"duckdb": "SELECT id FROM t"}, ID, catalog="prod"),
+        "home": metadata({"duckdb": "SELECT id FROM orders"}, ID, catalog="SHOP"),
+    }  # fmt: skip
+    for name, view in held.items():
+        write(place, name, view)
+    return place
+
+
+@pytest.fixture
+def views(folder: Path) -> Iterator[Any]:
+    """A connection that may read files."""
+    with icesql.connect(warehouse=folder, files=True) as opened:
+        yield opened
+
+
+def rows(connection: Any, sql: str) -> list[Any]:
+    return list(connection.execute(sql).fetchall())
+
+
+@pytest.mark.parametrize(
+    ("view", "same"),
+    [
+        ("shop.plain", "SELECT id, region FROM shop.orders WHERE id > 1"),
+        ("shop.both", "SELECT id FROM shop.orders"),
+        # Spark cuts the fraction off, DuckDB rounds.
+        ("shop.spark", "SELECT id, trunc(amount)::INTEGER, '2026' FROM shop.orders"),
+        # Trino divides whole numbers wholly.
+        ("shop.trino", "SELECT id // 2, count(*) FROM shop.orders GROUP BY 1"),
+        ("shop.nested", "SELECT max(trunc(amount))::INTEGER FROM shop.orders WHERE id > 1"),
+        ("shop.opened", "SELECT count(*) FROM shop.orders VERSION AS OF 'opening'"),
+        ("shop.renamed", "SELECT id, region FROM shop.orders"),
+        ("shop.home", "SELECT id FROM shop.orders"),
+    ],
+)
+def test_a_view_gives_the_rows_of_its_sql(views: Any, view: str, same: str) -> None:
+    wanted = rows(views, f"FROM ({same}) ORDER BY ALL")
+    if view == "shop.spark":
+        years = rows(views, "SELECT id, strftime(ordered_on, '%Y') FROM shop.orders")
+        wanted = [(*row[:2], dict(years)[row[0]]) for row in wanted]
+    assert rows(views, f"SELECT * FROM {view} ORDER BY ALL") == wanted
+    assert wanted
+
+
+def test_the_sql_of_the_connections_own_dialect_comes_first(folder: Path) -> None:
+    lowest = "SELECT min(id) FROM shop.both"
+    for dialect, least in ((None, 1), ("duckdb", 1), ("spark", 1001)):
+        with icesql.connect(warehouse=folder, dialect=dialect) as connection:
+            first = rows(connection, "SELECT min(id) FROM shop.orders")[0][0]
+            assert rows(connection, lowest) == [(first + least - 1,)]
+            assert rows(connection, "SELECT a FROM shop.renamed WHERE a = 2") == [(2,)] or dialect
+    with (
+        icesql.connect(warehouse=folder, dialect="trino") as connection,
+        pytest.raises(ProgrammingError, match="has SQL for: spark; this connection reads trino"),
+    ):
+        connection.execute("SELECT * FROM shop.spark")
+
+
+def test_columns_are_those_of_the_schema(views: Any) -> None:
+    cursor = views.execute("SELECT * FROM shop.renamed")
+    assert [each[0] for each in cursor.description] == ["a", "b"]
+    kinds = "SELECT typeof(i), typeof(s), typeof(f), typeof(d), typeof(t) FROM shop.wider"
+    assert rows(views, kinds) == [("BIGINT", "BIGINT", "DOUBLE", "DECIMAL(9,3)", "VARCHAR")]
+
+
+def test_conditions_choose_the_files_of_its_tables(views: Any) -> None:
+    told = rows(views, "EXPLAIN SELECT id FROM shop.plain WHERE region = 'north'")
+    same = "EXPLAIN SELECT id FROM shop.orders WHERE id > 1 AND region = 'north'"
+    files = [line for (line,) in told if "files" in line]
+    assert files == [line for (line,) in rows(views, same) if "files" in line]
+    assert files
+
+
+def test_a_view_sees_nothing_of_the_session(views: Any) -> None:
+    before = rows(views, "SELECT * FROM shop.plain ORDER BY ALL")
+    views.execute("CREATE TEMP VIEW orders AS SELECT 7 AS id, 'x' AS region")
+    views.execute("USE shop")
+    assert rows(views, "SELECT count(*) FROM orders") == [(1,)]
+    assert rows(views, "SELECT * FROM plain ORDER BY ALL") == before
+    assert rows(views, "SELECT count(*) FROM plain, orders") == [(len(before),)]
+    views.execute("CREATE TEMP TABLE mine AS SELECT 1 AS id")
+    views.register_table("mine", "/nowhere")
+    with pytest.raises(TableNotFoundError, match=r'in view "shop\.outside"'):
+        views.execute("SELECT * FROM shop.outside")
+    views.execute("CREATE TEMP VIEW over AS SELECT count(*) AS n FROM plain")
+    assert rows(views, "SELECT n FROM over") == [(len(before),)]
+
+
+@pytest.mark.parametrize(
+    ("view", "kind", "message"),
+    [
+        ("retyped", ProgrammingError, '"id" is VARCHAR, by its query BIGINT; "q" is called "r"'),
+        ("fewer", ProgrammingError, "the columns id BIGINT, but its query gives id BIGINT, region"),
+        ("ring", ProgrammingError, "shop.ring → shop.shop.round → shop.shop.ring"),
+        ("itself", ProgrammingError, "reads itself"),
+        ("path", UnsupportedSqlError, "a table by its path in a view (line 1, column 16)"),
+        ("file", UnsupportedSqlError, "read_csv()"),
+        ("quoted_file", UnsupportedSqlError, "a file as a table"),
+        ("copying", UnsupportedSqlError, "COPY"),
+        ("several", UnsupportedSqlError, "not one query"),
+        ("wrong", ColumnNotFoundError, 'in view "shop.wrong" (line 2, column 3): column "nope"'),
+        ("wrong_spark", Error, 'in view "shop.wrong_spark"'),
+        (
+            "gone",
+            TableNotFoundError,
+            'in view "shop.gone" (line 2, column 6): table "shop.nothing"',
+        ),
+        ("foreign", ProgrammingError, "SQL for: bigquery; this connection reads duckdb, spark"),
+        ("elsewhere", ProgrammingError, 'the catalog "prod", which this connection does not have'),
+        ("plain FOR VERSION AS OF 1", UnsupportedSqlError, "time travel on the view shop.plain"),
+        ("plain.snapshots", Error, "plain"),
+    ],
+)
+def test_what_a_view_cannot_be_is_told(
+    views: Any, view: str, kind: type[Error], message: str
+) -> None:
+    with pytest.raises(kind) as caught:
+        views.execute(f"SELECT * FROM shop.{view}")
+    assert message in str(caught.value)
+
+
+def test_lists_of_names_tell_of_views(views: Any) -> None:
+    assert ("shop.plain", False) in rows(views, "SHOW VIEWS")
+    assert rows(views, "SHOW VIEWS FROM shop LIKE 'PL%'") == [("shop.plain", False)]
+    assert "shop.plain" not in [name for (name,) in rows(views, "SHOW TABLES")]
+    text = "SELECT id, region FROM orders WHERE id > 1"
+    where = "WHERE table_schema = 'shop' AND table_name = 'plain'"
+    held = f"SELECT table_catalog, view_definition FROM information_schema.views {where}"
+    assert rows(views, held) == [("shop", text)]
+    held = f"SELECT table_type FROM information_schema.tables {where}"
+    assert rows(views, held) == [("VIEW",)]
+    held = f"SELECT column_name, data_type FROM information_schema.columns {where} ORDER BY ALL"
+    assert rows(views, held) == [("id", "long"), ("region", "string")]
+    described = [("id", "long", True, 1, None, None), ("region", "string", True, 2, None, None)]
+    assert rows(views, "DESCRIBE shop.plain") == described
+    assert rows(views, "SELECT * FROM (DESCRIBE shop.plain)") == described
+    assert rows(views, "SHOW COLUMNS FROM shop.plain LIKE 'R%'") == [
+        ("region", "string", None, None)
+    ]
+    made = f'CREATE VIEW shop.plain ("id", "region") AS {text}'
+    assert rows(views, "SHOW CREATE VIEW shop.plain") == [(made,)]
+    told = {row[0]: row[1] for row in rows(views, "DESCRIBE EXTENDED shop.both")}
+    assert (told["Dialects"], told["View Text"]) == ("spark, duckdb", "SELECT id FROM orders")
+    renamed = rows(views, "SHOW TBLPROPERTIES shop.renamed")
+    assert renamed == [("spark.query-column-names", "id,region")]
+    with pytest.raises(UnsupportedSqlError, match="SHOW HISTORY of the view"):
+        views.execute("SHOW HISTORY shop.plain")
+
+
+def test_a_view_that_is_replaced_is_read_anew(folder: Path) -> None:
+    with icesql.connect(warehouse=folder) as connection:
+        for number in (1, 2, 3, 4):
+            write(folder, "changing", metadata({"duckdb": f"SELECT {number}::BIGINT AS id"}, ID))
+            assert rows(connection, "SELECT id FROM shop.changing") == [(number,)]
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "message"),
+    [
+        ({"format-version": 2}, UnsupportedTableError, "format version 2"),
+        ({"current-version-id": 7}, CorruptFileError, "none of its versions"),
+        ({"schemas": []}, CorruptFileError, "none of its schemas"),
+        ({"versions": 3}, CorruptFileError, "versions"),
+        ({"view-uuid": None}, CorruptFileError, "view-uuid"),
+    ],
+)
+def test_metadata_that_is_broken_is_told(
+    change: dict[str, Any], kind: type[Error], message: str
+) -> None:
+    import json
+
+    made = {**metadata({"duckdb": "SELECT 1"}, ID), **change}
+    with pytest.raises(kind, match=message):
+        parse_view(json.dumps(made).encode(), "v.json")
