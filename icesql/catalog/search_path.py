@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from icesql.access import Access
 from icesql.catalog.configuration import kind_of
 from icesql.catalog.other_catalogs import OtherCatalogs
-from icesql.catalog.view import StoredView, with_views
 from icesql.config import Settings
 from icesql.errors import (
     InterfaceError,
@@ -21,11 +20,9 @@ from icesql.errors import (
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog, Table
+    from icesql.catalog.view import StoredView
     from icesql.context import QueryContext
     from icesql.storage.cache import BoundedCache
-
-
-Found = tuple[StoredView, str | None]
 
 
 class PlaceOfView(Protocol):
@@ -132,12 +129,16 @@ class SearchPath:
             return self.open_table(parts, path)
         return query.wait_for(lambda: self.open_table(parts, path, place))
 
-    def open_view(self, parts: Sequence[str], place: PlaceOfView | None = None) -> Found | None:
+    def open_view(
+        self, parts: Sequence[str], place: PlaceOfView | None = None
+    ) -> tuple[StoredView, str | None] | None:
         """The view of a catalog that a name means, and that catalog's name; None without one.
 
         The name is None for the connection's own catalog. ``place`` as in ``open_table``. Raises
         CatalogError, CorruptFileError, StorageError, UnsupportedTableError.
         """
+        from icesql.catalog.view import with_views
+
         name = tuple(parts)
         used, namespace = self.place if place is None else (place.catalog, place.namespace)
         asked: list[tuple[str | None, tuple[str, ...]]] = []

@@ -12,7 +12,6 @@ from urllib.parse import quote, unquote
 
 from icesql.catalog.identifiers import matching, not_found
 from icesql.catalog.table import Identifier, Table, table_from_metadata
-from icesql.catalog.view import StoredView, read_view
 from icesql.errors import (
     CatalogError,
     StorageError,
@@ -24,6 +23,7 @@ from icesql.storage.reroot import Reroot, components, is_local, local_spellings,
 from icesql.storage.roots import Roots
 
 if TYPE_CHECKING:
+    from icesql.catalog.view import StoredView
     from icesql.catalog.writes.change import Place, Swap, TableChange
     from icesql.catalog.writes.sqlite import JdbcCatalog
 
@@ -173,6 +173,8 @@ class SqliteCatalog:
 
     def load_view(self, identifier: Sequence[str]) -> StoredView | None:
         """As ``HasViews.load_view``."""
+        from icesql.catalog.view import StoredView, read_view
+
         with _opened(self.file) as database:
             found = matching(identifier, self._views(database)) if self._typed else None
             row = None if found is None else self._row(database, found)
