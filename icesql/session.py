@@ -131,7 +131,7 @@ class Session:
 
     def read(self, sql: str, parameters: Parameters = None) -> list[Readable]:
         """The statements of a text, in order. Raises what ``parse`` raises."""
-        if not self._is_engines_dialect:
+        if not self.is_engines_dialect:
             return [*self._parse(sql, parameters)]
         counted = read_row_count(sql) if parameters is None else None
         if counted is not None:
@@ -157,7 +157,8 @@ class Session:
         )
 
     @property
-    def _is_engines_dialect(self) -> bool:
+    def is_engines_dialect(self) -> bool:
+        """Whether the text is in the spelling that the local engine reads."""
         return (self.dialect or "").lower() in _ENGINE_DIALECTS
 
     def execute(self, statement: Readable, query: QueryContext) -> Outcome:
@@ -266,7 +267,7 @@ class Session:
         if self.names.temporary or any(each.shown is not None for each in statement.references):
             made = _with_views(statement, self, query, told=told)
         try:
-            return self._bound(made, query, told=told)
+            return _bound(made, self, query, told=told)
         except (TableNotFoundError, UnsupportedTableError):
             # What is no table may be a view of a catalog.
             found = _with_views(statement, self, query, told=told, stored=True)
@@ -274,22 +275,7 @@ class Session:
                 each.parts for each in made.references
             ]:
                 raise
-        return self._bound(found, query, told=told)
-
-    def _bound(
-        self, statement: Query, query: QueryContext, *, told: bool
-    ) -> tuple[Query, BoundQuery]:
-        from icesql.query.bind import bind
-
-        statement = _answered(statement, self, query)
-        on_spark = _is_for_spark(statement, query)
-        # What DuckDB computes has to be what the text means.
-        asks = self._is_engines_dialect and query.settings.engine != "spark"
-        ask = self.engines.ask if asks else None
-        mark = self._mark(query)
-        with nullcontext() if statement.sources is None else statement.sources.placing():
-            bound = bind(statement, self.names, query, mark, on_spark=on_spark, told=told, ask=ask)
-        return statement, bound
+        return _bound(found, self, query, told=told)
 
     def _run(self, statement: Query, bound: BoundQuery, query: QueryContext) -> Outcome:
         from icesql.query.metadata_answers import answer_from_metadata, with_counts
@@ -331,9 +317,9 @@ class Session:
             result = CountedResult(result, plans[0].counted)
         return Outcome(result, tuple(each.report for each in plans), notes, bound, bound.scans)
 
-    def _mark(self, query: QueryContext) -> MarkSame | None:
+    def mark(self, query: QueryContext) -> MarkSame | None:
         """What compares a statement with the engine's own reading; see ``query.pushdown.same``."""
-        if not self._is_engines_dialect:
+        if not self.is_engines_dialect:
             return None
         return lambda tree, text, start: self.engines.mark_same(tree, text, start, query)
 
@@ -499,6 +485,22 @@ def _created(statement: Created, session: Session, query: QueryContext) -> Outco
     if count is None:
         return Outcome(None)
     return Outcome(StaticResult([("Count", "bigint")], [(count,)]))
+
+
+def _bound(
+    statement: Query, session: Session, query: QueryContext, *, told: bool
+) -> tuple[Query, BoundQuery]:
+    from icesql.query.bind import bind
+
+    statement = _answered(statement, session, query)
+    on_spark = _is_for_spark(statement, query)
+    # What DuckDB computes has to be what the text means.
+    asks = session.is_engines_dialect and query.settings.engine != "spark"
+    ask = session.engines.ask if asks else None
+    mark = session.mark(query)
+    with nullcontext() if statement.sources is None else statement.sources.placing():
+        bound = bind(statement, session.names, query, mark, on_spark=on_spark, told=told, ask=ask)
+    return statement, bound
 
 
 def _with_views(
