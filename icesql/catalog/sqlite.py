@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from icesql.catalog.writes.sqlite import JdbcCatalog
 
 _HEADER: Final = b"SQLite format 3\0"
+# PyIceberg's name for it; here the default is not to make a file of a mistyped path.
+_INIT: Final = "init_catalog_tables"
 _SUFFIXES: Final = (".db", ".sqlite", ".sqlite3")
 
 
@@ -98,8 +100,14 @@ class SqliteCatalog:
         self.kind = "sqlite"
         self.file, self.properties, self.cache = file, dict(properties or {}), cache
         self.confine = confine
+        if str(self.properties.get(_INIT, "false")).lower() == "true":
+            from icesql.catalog.writes.sqlite import make_catalog
+
+            make_catalog(file)
         if not os.path.isfile(file):
-            raise CatalogError(f"SQLite catalog {file} not found")
+            raise CatalogError(
+                f"SQLite catalog {file} not found; the property {_INIT}=true makes a new one"
+            )
         with _opened(file) as database:
             if not _has_table(database, "iceberg_tables"):
                 raise CatalogError(

@@ -8,6 +8,7 @@ from icesql.catalog.table import Catalog, Table
 from icesql.commit.attempts import commit
 from icesql.commit.result import CommitResult
 from icesql.context import QueryContext
+from icesql.errors import AccessDeniedError, StorageError
 from icesql.iceberg.metadata.changes.apply import apply_updates, is_changed
 from icesql.iceberg.metadata.changes.updates import Update
 from icesql.iceberg.metadata.table_metadata import TableMetadata, metadata_document
@@ -50,8 +51,9 @@ class _MetadataChange:
 
 def _changes_nothing(base: Table, updates: Sequence[Update], now_ms: int) -> bool:
     """Whether the table is the same after updates, where that can be seen from here."""
-    if not base.storage.exists(base.metadata_location):
-        return False
-    data = base.storage.read(base.metadata_location, most=sizes.METADATA)
+    try:
+        data = base.storage.read(base.metadata_location, most=sizes.METADATA)
+    except (StorageError, AccessDeniedError):
+        return False  # a catalog may keep the file to itself
     document = metadata_document(data, base.metadata_location)
     return not is_changed(document, apply_updates(document, updates, now_ms=now_ms))

@@ -55,7 +55,7 @@ class Server:
         url = urlsplit(request.path)
         headers = {key.lower(): value for key, value in request.headers.items()}
         length = int(headers.get("content-length", 0))
-        body = request.rfile.read(length)
+        body = request.body = request.rfile.read(length)
         if url.path.endswith("/metrics") and self.reporting == 204:
             self.reports.append((url.path, json.loads(body)))
             self.send(request, 204, None)

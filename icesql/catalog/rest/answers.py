@@ -21,6 +21,17 @@ class Refusal(CatalogError):
         return type(self), (str(self), self.status, self.kind)
 
 
+class NoAnswer(CatalogError):
+    """No answer came; ``was_sent`` is False where the request cannot have reached the catalog."""
+
+    def __init__(self, message: str, was_sent: bool = True) -> None:
+        super().__init__(message)
+        self.was_sent = was_sent
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.was_sent)
+
+
 class Request(Struct, frozen=True):
     """One request, as it is sent but for what proves who asks; ``body`` None is none."""
 

@@ -32,7 +32,6 @@ from icesql.catalog.rest.snapshots import ReferencedFirst
 from icesql.catalog.table import Identifier, Table
 from icesql.errors import (
     CatalogError,
-    NotSupportedError,
     TableNotFoundError,
     UnsupportedTableError,
 )
@@ -178,27 +177,54 @@ class RestCatalog(RestNames):
     def _path_of(self, identifier: Identifier) -> tuple[str, ...]:
         return self._path("namespaces", self._joined(identifier[:-1]), "tables", identifier[-1])
 
+    # ------------------------------------------------------------------ changes
+
     def swap(
         self, identifier: Sequence[str], base_location: str | None, change: TableChange
     ) -> Swap:
-        """NotSupportedError: icesql only reads the tables of such catalogs."""
-        raise NotSupportedError(f"not supported: commits to {'.'.join(identifier)} in {self.name}")
+        """As ``Catalog.swap``: by requirements and updates, which the server applies."""
+        from icesql.catalog.rest import changes
+
+        self._kept.clear()
+        return changes.swap(self, tuple(identifier), base_location is None, change)
 
     def place_new(self, identifier: Sequence[str], change: TableChange) -> Place:
-        """NotSupportedError: icesql only reads the tables of such catalogs."""
-        raise NotSupportedError(f"not supported: new tables in catalog {self.name}")
+        """As ``Catalog.place_new``: where the server says, with the credentials that it lends."""
+        from icesql.catalog.rest.changes import CREATE, create_request, refuse_missing
+        from icesql.catalog.writes.change import Place
+
+        wanted = tuple(identifier)
+        refuse_missing(self, CREATE, f"new tables in catalog {self.name}")
+        path = "namespaces", self.joined(wanted[:-1]), "tables"
+        body = create_request(wanted[-1], change, staged=True)
+        try:
+            answer = self.send("POST", *path, body=body, headers=self._delegating())
+        except Refusal as error:
+            if error.status == 409:
+                name = ".".join(wanted)
+                raise CatalogError(f"there is a table or view {name} already") from error
+            raise
+        loaded: LoadedTable = self._client.decoded(answer.body, LoadedTable)
+        made = table_of(wanted, loaded, self._owner(wanted, loaded.location))
+        return Place(made.metadata.location, made.storage)
 
     def rename(self, identifier: Sequence[str], new: Sequence[str]) -> None:
-        """NotSupportedError: icesql only reads the tables of such catalogs."""
-        raise NotSupportedError(f"not supported: renaming tables of catalog {self.name}")
+        """As ``Catalog.rename``."""
+        from icesql.catalog.rest import changes
+
+        changes.rename(self, identifier, new)
 
     def create_namespace(self, namespace: Sequence[str]) -> None:
-        """NotSupportedError: icesql only reads the tables of such catalogs."""
-        raise NotSupportedError(f"not supported: new namespaces in catalog {self.name}")
+        """As ``Catalog.create_namespace``."""
+        from icesql.catalog.rest import changes
+
+        changes.create_namespace(self, namespace)
 
     def drop_namespace(self, namespace: Sequence[str]) -> None:
-        """NotSupportedError: icesql only reads the tables of such catalogs."""
-        raise NotSupportedError(f"not supported: dropping namespaces of catalog {self.name}")
+        """As ``Catalog.drop_namespace``."""
+        from icesql.catalog.rest import changes
+
+        changes.drop_namespace(self, namespace)
 
     def drop(self, identifier: Sequence[str], *, purge: bool = False) -> None:
         """As ``Catalog.drop``."""

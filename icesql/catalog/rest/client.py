@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 from msgspec.structs import replace
 
-from icesql.catalog.rest.answers import Answer, Refusal, Request
+from icesql.catalog.rest.answers import Answer, NoAnswer, Refusal, Request
 from icesql.catalog.rest.auth import Auth
 from icesql.catalog.rest.origins import redirected
 from icesql.errors import CatalogError
@@ -156,7 +156,8 @@ class RestClient:
         except (HTTPError, OSError, ValueError) as error:
             place = redact("/".join(request.url.split("/", 3)[:3]), self.properties)
             reason = redact(_reason(error), self.properties)
-            raise CatalogError(f"catalog {self.name}: cannot reach {place}: {reason}") from None
+            told = f"catalog {self.name}: cannot reach {place}: {reason}"
+            raise NoAnswer(told, _was_sent(error)) from None
         return Answer(
             response.status, {key.lower(): text for key, text in response.headers.items()}, body
         )
@@ -285,6 +286,14 @@ def _reason(error: BaseException) -> str:
     if "Protocol" in name or "IncompleteRead" in name:
         return "it closed the connection"
     return _short(re.sub(r"^\w+Pool\(.*?\): ", "", str(error)))
+
+
+def _was_sent(error: BaseException) -> bool:
+    """False where no connection was made, so that nothing can have been done."""
+    from urllib3.exceptions import ConnectTimeoutError, MaxRetryError, NewConnectionError
+
+    below = error.reason if isinstance(error, MaxRetryError) else error
+    return not isinstance(below, NewConnectionError | ConnectTimeoutError)
 
 
 def _short(text: str, most: int = 300) -> str:

@@ -15,10 +15,14 @@ _OWN: Final = frozenset({"auth", "ssl", "ssl.cabundle", "client.profile-name", "
 
 
 class Configured(Struct, frozen=True):
-    """The properties in force and the endpoints that the server lists, None when it lists none."""
+    """The properties in force and the endpoints that the server lists, None when it lists none.
+
+    ``is_idempotent``: a request that is sent again with its key is not done again.
+    """
 
     properties: Mapping[str, Any]
     endpoints: frozenset[str] | None = None
+    is_idempotent: bool = False
 
     def has(self, endpoint: str) -> bool | None:
         """Whether the server has "METHOD /v1/…"; None when it does not say."""
@@ -37,7 +41,7 @@ def configured(name: str, given: Mapping[str, Any], answer: Any) -> Configured:
     check_addresses(name, given, merged)
     listed = answer.get("endpoints")
     endpoints = frozenset(map(str, listed)) if isinstance(listed, list) and listed else None
-    return Configured(merged, endpoints)
+    return Configured(merged, endpoints, bool(answer.get("idempotency-key-lifetime")))
 
 
 def _texts(values: Any) -> dict[str, str]:

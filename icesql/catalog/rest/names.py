@@ -7,7 +7,7 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from icesql.catalog.identifiers import MOST_NAMES, Identifier, all_namespaces
-from icesql.catalog.rest.answers import Refusal
+from icesql.catalog.rest.answers import Answer, Refusal
 from icesql.catalog.rest.auth import auth_of
 from icesql.catalog.rest.client import RestClient
 from icesql.catalog.rest.configured import Configured, configured
@@ -55,6 +55,19 @@ class RestNames:
         """What asks the server, as its configuration says. Raises CatalogError."""
         self._configured()
         return self._client
+
+    @property
+    def is_idempotent(self) -> bool:
+        """Whether the server does a request once that is sent again with its key."""
+        return self._configured().is_idempotent
+
+    def send(self, method: str, *path: str, **options: Any) -> Answer:
+        """The answer to a request below the catalog's prefix. Raises CatalogError."""
+        return self._client.request(method, *self._path(*path), **options)
+
+    def joined(self, namespace: Sequence[str]) -> str:
+        """A namespace as one segment of a path."""
+        return self._joined(namespace)
 
     def _configured(self) -> Configured:
         if self._config is None:

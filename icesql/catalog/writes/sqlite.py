@@ -154,12 +154,7 @@ class JdbcCatalog(Struct, frozen=True):
         """Add the row by which a namespace without tables exists. Raises CatalogError."""
         text = ".".join(namespace)
         with self._changing() as database:
-            database.execute(
-                "CREATE TABLE IF NOT EXISTS iceberg_namespace_properties ("
-                "catalog_name VARCHAR(255) NOT NULL, namespace VARCHAR(255) NOT NULL, "
-                "property_key VARCHAR(255) NOT NULL, property_value VARCHAR(1000), "
-                "PRIMARY KEY (catalog_name, namespace, property_key))"
-            )
+            _make_namespaces(database)
             if self._holds(database, text):
                 raise CatalogError(f"namespace {text} exists already")
             database.execute(
@@ -217,6 +212,34 @@ class JdbcCatalog(Struct, frozen=True):
                 database.execute("COMMIT")
         except sqlite3.Error as error:
             raise CatalogError(f"SQLite catalog {self.file}: {error}") from error
+
+
+def make_catalog(file: str) -> None:
+    """Make the tables of a catalog (schema V1), and the file, where there are none.
+
+    Raises CatalogError.
+    """
+    try:
+        with closing(sqlite3.connect(file, timeout=_BUSY_SECONDS)) as database, database:
+            database.execute(
+                "CREATE TABLE IF NOT EXISTS iceberg_tables (catalog_name VARCHAR(255) NOT NULL, "
+                "table_namespace VARCHAR(255) NOT NULL, table_name VARCHAR(255) NOT NULL, "
+                "metadata_location VARCHAR(1000), previous_metadata_location VARCHAR(1000), "
+                "iceberg_type VARCHAR(5), "
+                "PRIMARY KEY (catalog_name, table_namespace, table_name))"
+            )
+            _make_namespaces(database)
+    except sqlite3.Error as error:
+        raise CatalogError(f"SQLite catalog {file}: {error}") from error
+
+
+def _make_namespaces(database: sqlite3.Connection) -> None:
+    database.execute(
+        "CREATE TABLE IF NOT EXISTS iceberg_namespace_properties ("
+        "catalog_name VARCHAR(255) NOT NULL, namespace VARCHAR(255) NOT NULL, "
+        "property_key VARCHAR(255) NOT NULL, property_value VARCHAR(1000), "
+        "PRIMARY KEY (catalog_name, namespace, property_key))"
+    )
 
 
 def _committed(database: sqlite3.Connection, new: str) -> Swap:

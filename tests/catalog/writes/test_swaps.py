@@ -358,3 +358,20 @@ def test_a_new_table_lies_where_its_namespace_says(tmp_path) -> None:
     assert create(catalog).metadata.location == str(tmp_path / "other/t")
     staged = stage_table(catalog, ("ns", "u"), SCHEMA, location=f"{tmp_path}/own/")
     assert create_table(catalog, staged).table.metadata.location == str(tmp_path / "own")
+
+
+def test_a_catalog_is_made_where_its_owner_asks_for_it(tmp_path) -> None:
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    file = str(tmp_path / "new.db")
+    with pytest.raises(CatalogError, match="init_catalog_tables=true makes a new one"):
+        SqliteCatalog(file)
+    assert not os.path.exists(file)
+    properties = {"init_catalog_tables": "true", "warehouse": str(tmp_path / "wh")}
+    for _ in range(2):
+        catalog = SqliteCatalog(file, "c", properties=properties)
+    catalog.create_namespace(("ns",))
+    create(catalog)
+    theirs = SqlCatalog("c", uri=f"sqlite:///{file}", warehouse=str(tmp_path / "wh"))
+    assert theirs.load_table("ns.t").metadata.format_version == 2
+    theirs.close()

@@ -1,0 +1,191 @@
+"""Changes of a REST catalog: commits, new tables, names.
+
+Source: Iceberg REST catalog specification; Java ``RESTTableOperations`` and ``ErrorHandlers``.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NoReturn, Protocol
+
+from icesql.catalog.rest.answers import Answer, NoAnswer, Refusal
+from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown
+from icesql.catalog.writes.new_places import asked_location
+from icesql.errors import (
+    AccessDeniedError,
+    CatalogError,
+    NotSupportedError,
+    TableNotFoundError,
+)
+from icesql.iceberg.metadata.changes import updates as u
+from icesql.iceberg.metadata.changes.requirements import requirement_json
+from icesql.iceberg.metadata.json_writer import schema_json, sort_order_json, spec_json
+
+# What a server answers that failed in the middle: it may have done it.
+_UNKNOWN: Final = frozenset({500, 502, 504})
+# It did not begin with it.
+_BUSY: Final = frozenset({429, 503})
+_SENT_AGAIN: Final = 3
+_WAIT_SECONDS: Final = 1.0
+_TABLES: Final = "/v1/{prefix}/namespaces/{namespace}/tables"
+COMMIT: Final = f"POST {_TABLES}/{{table}}"
+CREATE: Final = f"POST {_TABLES}"
+RENAME: Final = "POST /v1/{prefix}/tables/rename"
+
+
+class Server(Protocol):
+    """What a change needs of a catalog."""
+
+    name: str
+
+    def send(self, method: str, *path: str, **options: Any) -> Answer:
+        """The answer to a request below the catalog's prefix. Raises CatalogError."""
+
+    def joined(self, namespace: Sequence[str]) -> str:
+        """A namespace as one segment of a path."""
+
+    def has_endpoint(self, endpoint: str) -> bool | None:
+        """Whether the server has it; None when it does not say."""
+
+    @property
+    def is_idempotent(self) -> bool:
+        """Whether requests have keys by which they are done once."""
+
+
+def swap(server: Server, identifier: Sequence[str], is_new: bool, change: TableChange) -> Swap:
+    """As ``Catalog.swap``: the server applies the updates if the requirements hold."""
+    refuse_missing(server, COMMIT, f"commits in catalog {server.name}")
+    body = {
+        "identifier": {"namespace": [*identifier[:-1]], "name": identifier[-1]},
+        "requirements": [requirement_json(each) for each in change.requirements],
+        "updates": [u.update_json(each) for each in change.updates],
+    }
+    path = "namespaces", server.joined(identifier[:-1]), "tables", identifier[-1]
+    if is_new and not any(isinstance(each, u.AddSnapshot) for each in change.updates):
+        # Every server makes an empty table; not all take one with its first snapshot.
+        return _created(server, identifier, change)
+    return _posted(server, path, body, identifier)
+
+
+def _created(server: Server, identifier: Sequence[str], change: TableChange) -> Swap:
+    refuse_missing(server, CREATE, f"new tables in catalog {server.name}")
+    path = "namespaces", server.joined(identifier[:-1]), "tables"
+    return _posted(server, path, create_request(identifier[-1], change, staged=False), identifier)
+
+
+def _posted(
+    server: Server, path: Sequence[str], body: Mapping[str, Any], identifier: Sequence[str]
+) -> Swap:
+    """Send a change; with a key that makes it safe, again where no answer came."""
+    key = {"Idempotency-Key": str(uuid.uuid4())} if server.is_idempotent else {}
+    for left in range(_SENT_AGAIN if key else 0, -1, -1):
+        found = _once(server, path, body, key, ".".join(identifier))
+        if not isinstance(found, Unknown) or not left:
+            break
+        time.sleep(_WAIT_SECONDS)
+    return found
+
+
+def _once(
+    server: Server,
+    path: Sequence[str],
+    body: Mapping[str, Any],
+    headers: Mapping[str, str],
+    name: str,
+) -> Swap:
+    try:
+        answer = server.send("POST", *path, body=body, headers=headers)
+    except NoAnswer as error:
+        if not error.was_sent:
+            raise
+        return Unknown(str(error))
+    except Refusal as error:
+        if error.status == 409:
+            return Conflict(str(error))
+        if error.status in _UNKNOWN:
+            return Unknown(str(error))
+        if error.status in _BUSY:
+            return Conflict(f"the catalog is busy: {error}")
+        _raise(error, name)
+    return Done(f"metadata of {name} in catalog {server.name}" if not answer.body else "")
+
+
+def _raise(error: Refusal, name: str) -> NoReturn:
+    if error.status == 404:
+        raise TableNotFoundError(name, hint=str(error)) from error
+    if error.status == 403:
+        raise AccessDeniedError(str(error), argument="the catalog") from error
+    if error.status in (406, 501):
+        raise NotSupportedError(f"not supported by the catalog: {error}") from error
+    raise error
+
+
+def create_request(name: str, change: TableChange, *, staged: bool) -> dict[str, Any]:
+    """The request that makes a table of the updates of a change."""
+    body: dict[str, Any] = {"name": name, "stage-create": staged}
+    properties: dict[str, str] = {}
+    for each in change.updates:
+        match each:
+            case u.AddSchema(schema):
+                body["schema"] = schema_json(schema)
+            case u.AddPartitionSpec(spec):
+                body["partition-spec"] = spec_json(spec)
+            case u.AddSortOrder(order):
+                body["write-order"] = sort_order_json(order)
+            case u.UpgradeFormatVersion(version):
+                properties["format-version"] = str(version)
+            case u.SetProperties(given):
+                properties |= given
+    location = asked_location(change)
+    return body | {"properties": properties} | ({"location": location} if location else {})
+
+
+# ------------------------------------------------------------------ names
+
+
+def rename(server: Server, identifier: Sequence[str], new: Sequence[str]) -> None:
+    """As ``Catalog.rename``."""
+    refuse_missing(server, RENAME, f"renaming tables of catalog {server.name}")
+    body = {
+        "source": {"namespace": [*identifier[:-1]], "name": identifier[-1]},
+        "destination": {"namespace": [*new[:-1]], "name": new[-1]},
+    }
+    try:
+        server.send("POST", "tables", "rename", body=body)
+    except Refusal as error:
+        if error.status == 409:
+            raise CatalogError(f"there is a table or view {'.'.join(new)} already") from error
+        _raise(error, ".".join(identifier))
+
+
+def create_namespace(server: Server, namespace: Sequence[str]) -> None:
+    """As ``Catalog.create_namespace``."""
+    refuse_missing(server, "POST /v1/{prefix}/namespaces", f"new namespaces in {server.name}")
+    try:
+        server.send("POST", "namespaces", body={"namespace": [*namespace], "properties": {}})
+    except Refusal as error:
+        if error.status == 409:
+            raise CatalogError(f"namespace {'.'.join(namespace)} exists already") from error
+        raise
+
+
+def drop_namespace(server: Server, namespace: Sequence[str]) -> None:
+    """As ``Catalog.drop_namespace``."""
+    endpoint = "DELETE /v1/{prefix}/namespaces/{namespace}"
+    refuse_missing(server, endpoint, f"dropping namespaces of {server.name}")
+    try:
+        server.send("DELETE", "namespaces", server.joined(namespace))
+    except Refusal as error:
+        if error.status == 409:
+            raise CatalogError(f"namespace {'.'.join(namespace)} is not empty") from error
+        if error.status == 404:
+            raise CatalogError(f"namespace {'.'.join(namespace)} not found") from error
+        raise
+
+
+def refuse_missing(server: Server, endpoint: str, what: str) -> None:
+    """Raise NotSupportedError where the server lists its endpoints, and not this one."""
+    if server.has_endpoint(endpoint) is False:
+        raise NotSupportedError(f"not supported: {what}; its server does not list {endpoint}")
