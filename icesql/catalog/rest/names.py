@@ -63,7 +63,7 @@ class RestNames:
 
     def send(self, method: str, *path: str, **options: Any) -> Answer:
         """The answer to a request below the catalog's prefix. Raises CatalogError."""
-        return self._client.request(method, *self._path(*path), **options)
+        return self.client.request(method, *self._path(*path), **options)
 
     def joined(self, namespace: Sequence[str]) -> str:
         """A namespace as one segment of a path."""
