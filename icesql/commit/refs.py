@@ -1,0 +1,226 @@
+"""Branches and tags: made, moved, dropped; what ``main`` is, rolled back and picked.
+
+Each function gives what ``change_table`` applies, from whatever metadata it then finds.
+Source: Java ``ManageSnapshots``, ``SetSnapshotOperation``, ``CherryPickOperation``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from icesql.catalog.table import Catalog, Table
+from icesql.commit.append import NOTHING, commit_files
+from icesql.commit.change import MakeUpdates, change_table
+from icesql.commit.files import FileChanges
+from icesql.commit.result import CommitResult
+from icesql.commit.snapshot_operation import moved_ref
+from icesql.context import QueryContext
+from icesql.errors import ProgrammingError, SnapshotNotFoundError
+from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.metadata.changes.updates import RemoveSnapshotRef, SetSnapshotRef, Update
+from icesql.iceberg.metadata.snapshot import Snapshot, SnapshotRef
+from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
+from icesql.scan.incremental import added_files
+
+Kind = Literal["branch", "tag"]
+
+
+def create_ref(
+    name: str,
+    kind: Kind,
+    *,
+    snapshot_id: int | None = None,
+    if_exists: Literal["fail", "keep", "replace"] = "fail",
+    must_exist: bool = False,
+    max_ref_age_ms: int | None = None,
+    min_snapshots_to_keep: int | None = None,
+    max_snapshot_age_ms: int | None = None,
+) -> MakeUpdates:
+    """A branch or tag at a snapshot, by default the head of main.
+
+    ``must_exist`` is REPLACE: there has to be one of its name. Raises ProgrammingError where the
+    name is taken, also by a ref of the other kind; SnapshotNotFoundError.
+    """
+
+    def updates(base: TableMetadata) -> Sequence[Update]:
+        known = base.refs.get(name)
+        if known is None and must_exist:
+            raise ProgrammingError(f"there is no {kind} {name!r} to replace")
+        if known is not None and known.kind != kind:
+            raise ProgrammingError(f"{name!r} is a {known.kind}, not a {kind}")
+        if known is not None and if_exists == "keep":
+            return ()
+        if known is not None and if_exists == "fail" and not must_exist:
+            raise ProgrammingError(f"{kind} {name!r} exists already")
+        wanted = base.current_snapshot_id if snapshot_id is None else snapshot_id
+        if wanted is None:
+            raise ProgrammingError(f"cannot make {kind} {name!r}: the table has no snapshot yet")
+        _snapshot(base, wanted)
+        ref = SnapshotRef(wanted, kind, max_ref_age_ms, min_snapshots_to_keep, max_snapshot_age_ms)
+        return (SetSnapshotRef(name, ref),)
+
+    return updates
+
+
+def drop_ref(name: str, kind: Kind, *, if_exists: bool = False) -> MakeUpdates:
+    """No such branch or tag any more; never main. Raises ProgrammingError."""
+
+    def updates(base: TableMetadata) -> Sequence[Update]:
+        if name == MAIN:
+            raise ProgrammingError("main cannot be dropped")
+        known = base.refs.get(name)
+        if known is None or known.kind != kind:
+            if known is None and if_exists:
+                return ()
+            raise ProgrammingError(f"there is no {kind} {name!r}")
+        return (RemoveSnapshotRef(name),)
+
+    return updates
+
+
+def rollback_to_snapshot(snapshot_id: int) -> MakeUpdates:
+    """``main`` back at a snapshot that led to it. Raises SnapshotNotFoundError."""
+
+    def updates(base: TableMetadata) -> Sequence[Update]:
+        if not is_ancestor(base, snapshot_id, base.current_snapshot_id):
+            _snapshot(base, snapshot_id)
+            raise ProgrammingError(
+                f"snapshot {snapshot_id} did not lead to what the table is now; "
+                "set_current_snapshot goes to any snapshot"
+            )
+        return _to(base, MAIN, snapshot_id)
+
+    return updates
+
+
+def rollback_to_timestamp(timestamp_ms: int) -> MakeUpdates:
+    """``main`` back at the latest snapshot that led to it before an instant."""
+
+    def updates(base: TableMetadata) -> Sequence[Update]:
+        current = base.current_snapshot
+        while current is not None and current.timestamp_ms >= timestamp_ms:
+            parent = current.parent_snapshot_id
+            current = None if parent is None else base.snapshot(parent)
+        if current is None:
+            raise SnapshotNotFoundError(
+                "a snapshot before that time", table=base.location, hint="none is kept"
+            )
+        return _to(base, MAIN, current.snapshot_id)
+
+    return updates
+
+
+def set_current_snapshot(snapshot_id: int) -> MakeUpdates:
+    """``main`` at any snapshot of the table. Raises SnapshotNotFoundError."""
+
+    def updates(base: TableMetadata) -> Sequence[Update]:
+        _snapshot(base, snapshot_id)
+        return _to(base, MAIN, snapshot_id)
+
+    return updates
+
+
+def fast_forward(branch: str, to: str) -> MakeUpdates:
+    """A branch at the head of another ref that it led to; a missing branch is made.
+
+    Raises ProgrammingError where the branch has snapshots that the other lacks.
+    """
+
+    def updates(base: TableMetadata) -> Sequence[Update]:
+        target, known = base.refs.get(to), base.refs.get(branch)
+        if target is None:
+            raise ProgrammingError(f"there is no branch or tag {to!r}")
+        if known is not None and known.kind != "branch":
+            raise ProgrammingError(f"{branch!r} is a tag, which does not move")
+        if known is not None and not is_ancestor(base, known.snapshot_id, target.snapshot_id):
+            raise ProgrammingError(
+                f"cannot fast-forward {branch!r} to {to!r}: it has snapshots of its own"
+            )
+        return _to(base, branch, target.snapshot_id)
+
+    return updates
+
+
+def cherry_pick(
+    catalog: Catalog, table: Table, snapshot_id: int, *, query: QueryContext | None = None
+) -> CommitResult:
+    """Bring a staged snapshot, or one of a branch, to ``main``.
+
+    One that follows the head of main becomes the head; of another one that only appended, the
+    files are appended again. Raises ProgrammingError for all others, and for one that is there
+    already; SnapshotNotFoundError.
+    """
+    metadata, context = table.metadata, query or QueryContext()
+    picked = _snapshot(metadata, snapshot_id)
+    _refuse_published(metadata, picked)
+    if picked.parent_snapshot_id == metadata.current_snapshot_id:
+        return change_table(catalog, table, _forward_to(snapshot_id), query=context)
+    if picked.operation != "append":
+        raise ProgrammingError(
+            f"snapshot {snapshot_id} ({picked.operation}) does not follow the head of main; only "
+            "appended rows can be brought to another state of the table"
+        )
+    files: tuple[DataFile, ...] = added_files(table, picked, context)
+    told = {"source-snapshot-id": str(snapshot_id), **_wap_id(picked)}
+    return commit_files(catalog, table, FileChanges("append", files, summary=told), context)
+
+
+def _forward_to(snapshot_id: int) -> MakeUpdates:
+    def updates(base: TableMetadata) -> Sequence[Update]:
+        if _snapshot(base, snapshot_id).parent_snapshot_id != base.current_snapshot_id:
+            raise ProgrammingError(
+                f"main changed meanwhile, snapshot {snapshot_id} does not follow it any more; "
+                "run the statement again"
+            )
+        return _to(base, MAIN, snapshot_id)
+
+    return updates
+
+
+def _refuse_published(metadata: TableMetadata, picked: Snapshot) -> None:
+    wap_id = picked.summary.get("wap.id")
+    current = metadata.current_snapshot
+    while current is not None:
+        if current.snapshot_id == picked.snapshot_id:
+            raise ProgrammingError(f"snapshot {picked.snapshot_id} is part of main already")
+        if current.summary.get("source-snapshot-id") == str(picked.snapshot_id):
+            raise ProgrammingError(
+                f"snapshot {picked.snapshot_id} was picked already, as {current.snapshot_id}"
+            )
+        told = current.summary.get("wap.id"), current.summary.get("published-wap-id")
+        if wap_id is not None and wap_id in told:
+            raise ProgrammingError(f"wap.id {wap_id} was published already")
+        parent = current.parent_snapshot_id
+        current = None if parent is None else metadata.snapshot(parent)
+
+
+def _wap_id(picked: Snapshot) -> Mapping[str, str]:
+    wap_id = picked.summary.get("wap.id")
+    return NOTHING if wap_id is None else {"published-wap-id": wap_id}
+
+
+def is_ancestor(metadata: TableMetadata, snapshot_id: int, of: int | None) -> bool:
+    """Whether a snapshot led to another one, or is it."""
+    seen: set[int] = set()
+    while of is not None and of not in seen:
+        if of == snapshot_id:
+            return True
+        seen.add(of)
+        found = metadata.snapshot(of)
+        of = None if found is None else found.parent_snapshot_id
+    return False
+
+
+def _snapshot(metadata: TableMetadata, snapshot_id: int) -> Snapshot:
+    found = metadata.snapshot(snapshot_id)
+    if found is None:
+        raise SnapshotNotFoundError(f"snapshot {snapshot_id}", table=metadata.location)
+    return found
+
+
+def _to(metadata: TableMetadata, branch: str, snapshot_id: int) -> Sequence[Update]:
+    known = metadata.refs.get(branch)
+    if known is not None and known.snapshot_id == snapshot_id:
+        return ()
+    return (SetSnapshotRef(branch, moved_ref(metadata, branch, snapshot_id)),)
