@@ -57,6 +57,10 @@ def read_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error(f"unexpected argument {options.directory!r}")
     if options.command != "config" and options.no_ping:
         parser.error("--no-ping goes with config")
+    if options.command != "mcp" and options.http is not None:
+        parser.error("--http goes with mcp")
+    if options.command == "mcp" and (options.directory or options.output or options.format):
+        parser.error("mcp takes no argument, --output or --format")
     if options.command == "cache" and options.directory not in (None, "clear"):
         parser.error(f"cache takes the word clear, not {options.directory!r}")
     return options
@@ -72,9 +76,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "command",
         nargs="?",
-        choices=["demo", "cache", "config"],
+        choices=["demo", "cache", "config", "mcp"],
         help="demo: build and query a warehouse; cache: show what is kept of object stores; "
-        "config: show what is in force, where it is from, and whether the catalogs answer",
+        "config: show what is in force, where it is from, and whether the catalogs answer; "
+        "mcp: serve agents over the Model Context Protocol, read-only",
     )
     parser.add_argument(
         "directory",
@@ -127,6 +132,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     how.add_argument(
         "-v", "--verbose", action="store_true", help="rows, time and what each scan read, on stderr"
+    )
+    how.add_argument(
+        "--http", type=int, metavar="PORT", help="mcp over HTTP of this machine, not standard input"
     )
     how.add_argument("--no-ping", action="store_true", help="config asks no catalog")
     how.add_argument("--debug", action="store_true", help="errors with their traceback")

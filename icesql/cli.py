@@ -79,6 +79,8 @@ def _run(options: argparse.Namespace) -> int:
             return _cache(options)
         if options.command == "config":
             return _config(options)
+        if options.command == "mcp":
+            return _mcp(options)
         script = _script(options)
         with _connect(options) as connection:
             if script is None:
@@ -134,6 +136,22 @@ def _config(options: argparse.Namespace) -> int:
     output_format = options.format or "table"
     show_texts(COLUMNS, rows, output_format, Output(sys.stdout, output_format))
     return OK if answered else FAILED
+
+
+def _mcp(options: argparse.Namespace) -> int:
+    """Serve agents, who are given the strict side of all that the command line leaves open."""
+    try:
+        from icesql.mcp.server import serve
+    except ImportError as error:
+        from icesql.errors import MissingExtraError
+
+        raise MissingExtraError("icesql mcp", extra="mcp", hint=str(error)) from error
+    options.service = options.read_only = True
+    given = dict(options.settings)
+    options.settings = list({"query_timeout": "60", **given}.items())
+    with _connect(options) as connection:
+        serve(connection, options.http)
+    return OK
 
 
 def _script(options: argparse.Namespace) -> str | None:

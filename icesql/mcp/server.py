@@ -1,0 +1,126 @@
+"""The server: tools on the SDK of the protocol, over standard streams or loopback HTTP."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+import anyio
+from anyio import to_thread
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
+
+import icesql
+from icesql.dbapi.connection import Connection
+from icesql.dbapi.cursor import Cursor
+from icesql.mcp.answers import Answer
+from icesql.mcp.tools import MOST_ROWS, Tools
+
+_INSTRUCTIONS: Final = """\
+SQL over Apache Iceberg tables, read-only. The spelling is DuckDB's. Start with list_tables and
+describe_table; estimate_query says what a query would read before it reads anything, and a
+condition on a partition column reads least. A table is read as it was with
+`FROM t VERSION AS OF <branch, tag or snapshot id>` or `TIMESTAMP AS OF '2026-01-31'`; each answer
+names the snapshots that it was read from, so that it can be repeated exactly.
+"""
+_READS: Final = ToolAnnotations(read_only_hint=True, destructive_hint=False, open_world_hint=False)
+
+
+def build_server(connection: Connection, *, most_rows: int = MOST_ROWS) -> MCPServer[Any]:
+    """The server of one connection, which is to be opened with ``service=True``."""
+    tools = Tools(connection, most_rows=most_rows)
+    server: MCPServer[Any] = MCPServer(
+        "icesql", instructions=_INSTRUCTIONS, version=icesql.__version__, log_level="ERROR"
+    )
+
+    async def list_tables(contains: str = "") -> CallToolResult:
+        return await _answered(tools, lambda: tools.list_tables(contains))
+
+    async def describe_table(table: str) -> CallToolResult:
+        return await _answered(tools, lambda: tools.describe_table(table))
+
+    async def estimate_query(sql: str) -> CallToolResult:
+        return await _answered(tools, lambda: tools.estimate_query(sql))
+
+    async def explain_query(sql: str) -> CallToolResult:
+        return await _answered(tools, lambda: tools.explain_query(sql))
+
+    async def query(sql: str, max_rows: int = 100) -> CallToolResult:
+        return await _answered(tools, lambda: tools.query(sql, max_rows))
+
+    async def changes(
+        table: str, from_version: str, to_version: str = "main", max_rows: int = 100
+    ) -> CallToolResult:
+        return await _answered(
+            tools, lambda: tools.changes(table, from_version, to_version, max_rows)
+        )
+
+    described: dict[Callable[..., Any], str] = {
+        list_tables: "List the tables; `contains` keeps names that contain a text.",
+        describe_table: "Columns with types and bounds, partitions, row count, branches, tags and "
+        "the last snapshots of a table. Reads metadata alone.",
+        estimate_query: "How many files and bytes a SELECT would read, without reading them.",
+        explain_query: "The plan of a SELECT: what each table reads, and why files are skipped.",
+        query: f"Run one SELECT; gives at most max_rows rows (and never more than {most_rows}).",
+        changes: "Rows inserted and deleted in a table after from_version, up to to_version; each "
+        "is a branch, a tag or a snapshot id.",
+    }
+    for function, description in described.items():
+        server.add_tool(function, description=description, annotations=_READS)
+    return server
+
+
+async def _answered(tools: Tools, call: Callable[[], Answer]) -> CallToolResult:
+    """The answer of a call, made in a thread; a call that is cancelled stops its query."""
+    cursors: list[Cursor] = []
+    stopped = threading.Event()
+
+    def started(cursor: Cursor) -> None:
+        cursors.append(cursor)
+        if stopped.is_set():
+            cursor.cancel()
+
+    def run() -> Answer:
+        with tools.telling(started):
+            return call()
+
+    try:
+        answer = await to_thread.run_sync(run, abandon_on_cancel=True)
+    except icesql.Error as error:
+        raise ToolError(str(error)) from error
+    except anyio.get_cancelled_exc_class():
+        stopped.set()
+        for cursor in cursors:
+            cursor.cancel()
+        raise
+    finally:
+        for cursor in cursors:
+            if not stopped.is_set():
+                cursor.close()
+    return CallToolResult(
+        content=[TextContent(type="text", text=answer.text)], structured_content=answer.data
+    )
+
+
+def serve(connection: Connection, port: int | None = None) -> None:
+    """Serve until the client ends it: on standard streams, or over HTTP of this machine alone.
+
+    ``port`` is that of HTTP on 127.0.0.1, at the path ``/mcp``. Requests that a page of a browser
+    sends from another origin are refused.
+    """
+    server = build_server(connection)
+    if port is None:
+        server.run("stdio")
+        return
+    hosts = [f"127.0.0.1:{port}", f"localhost:{port}"]
+    server.run(
+        "streamable-http",
+        host="127.0.0.1",
+        port=port,
+        transport_security=TransportSecuritySettings(
+            allowed_hosts=hosts, allowed_origins=[f"http://{host}" for host in hosts]
+        ),
+    )

@@ -1,0 +1,223 @@
+"""The tools: what an agent may ask of the tables of one connection."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from icesql.dbapi.connection import Connection
+from icesql.dbapi.cursor import Cursor
+from icesql.errors import NotSupportedError, ProgrammingError, ScanLimitError
+from icesql.mcp.answers import Answer, first_rows, rows_answer, snapshots_json, table_text
+from icesql.scan.report_text import bytes_text
+
+MOST_ROWS: Final = 1_000
+_MOST_NAMES = 500
+_SNAPSHOTS = 10
+_PARTITIONS = 20
+
+OnCursor = Callable[[Cursor], None]
+
+
+class Tools:
+    """Each tool takes plain values and gives an Answer; errors are icesql's own.
+
+    ``started`` of a call receives each cursor that it opens, so that the call can be cancelled
+    from another thread.
+    """
+
+    def __init__(self, connection: Connection, *, most_rows: int = MOST_ROWS) -> None:
+        self._connection, self._most = connection, most_rows
+        self._calls = threading.local()
+
+    @contextmanager
+    def telling(self, started: OnCursor) -> Iterator[None]:
+        """A block whose cursors, on this thread, are told to ``started``."""
+        self._calls.started = started
+        try:
+            yield
+        finally:
+            self._calls.started = None
+
+    def list_tables(self, contains: str = "") -> Answer:
+        """The names of the tables, or of those that contain a text, in any case."""
+        wanted = contains.lower()
+        names = [name for name in self._connection.tables() if wanted in name.lower()]
+        shown = names[:_MOST_NAMES]
+        lines = [*shown] or ["no tables"]
+        if len(names) > len(shown):
+            lines.append(f"({len(names) - len(shown):,} more: narrow them with `contains`)")
+        return Answer("\n".join(lines), {"tables": shown, "more_tables": len(names) > len(shown)})
+
+    def describe_table(self, table: str) -> Answer:
+        """Columns, partitioning, bounds, row count, refs and the last snapshots."""
+        name = _name(table)
+        columns = self._all(f"DESCRIBE {name}")
+        bounds = self._bounds(name, [row["column"] for row in columns])
+        for row in columns:
+            row["least"], row["greatest"] = bounds.get(row["column"], (None, None))
+        counted = self._cursor(f"SELECT count(*) FROM {name}")
+        count = (counted.fetchone() or (None,))[0]
+        refs = self._all(f"SELECT name, type, snapshot_id FROM {name}.refs ORDER BY name")
+        snapshots = self._all(
+            f"SELECT snapshot_id, committed_at, operation FROM {name}.snapshots"
+            f" ORDER BY committed_at DESC LIMIT {_SNAPSHOTS}"
+        )
+        try:
+            partitions = self._all(f"SHOW PARTITIONS FROM {name}")
+        except NotSupportedError:  # it has none
+            partitions = []
+        data = {
+            "table": table,
+            "row_count": count,
+            "columns": columns,
+            "refs": refs,
+            "last_snapshots": snapshots,
+            "partition_count": len(partitions),
+            "partitions": partitions[:_PARTITIONS],
+            "snapshots": snapshots_json(counted.snapshots),
+        }
+        parts = [f"{table}: {count:,} rows" if count is not None else table]
+        parts += [_section("columns (bounds are those that the files record)", columns)]
+        parts += [_section("branches and tags (VERSION AS OF name)", refs)]
+        parts += [_section(f"the last {_SNAPSHOTS} snapshots (VERSION AS OF id)", snapshots)]
+        if partitions:
+            shown = partitions[:_PARTITIONS]
+            parts += [_section(f"{len(shown)} of {len(partitions)} partitions", shown)]
+        return Answer("\n\n".join(parts), _plain(data))
+
+    def estimate_query(self, sql: str) -> Answer:
+        """What a query would read, from metadata alone: files and bytes of each table."""
+        cursor = self._cursor(f"EXPLAIN (FORMAT json) {sql}")
+        plan = json.loads((cursor.fetchone() or ("{}",))[0])
+        tables = [
+            {
+                "table": scan["table"],
+                "snapshot_id": None if scan["snapshot_id"] is None else str(scan["snapshot_id"]),
+                "manifests": scan["data_manifests"]["kept"],
+                "manifests_skipped": scan["data_manifests"]["skipped"],
+                "files": scan["data_files"]["kept"],
+                "files_skipped": scan["data_files"]["skipped"],
+                "delete_files": scan["delete_files"]["kept"],
+                "bytes": scan["bytes"],
+                "filter": scan["filter"],
+            }
+            for scan in plan["scans"]
+        ]
+        lines = [
+            f"{each['table']}: {each['files']:,} files, {bytes_text(each['bytes'])}; skipped: "
+            f"{each['manifests_skipped']:,} manifests, {each['files_skipped']:,} files of others; "
+            f"filter on files: {each['filter']}"
+            for each in tables
+        ]
+        return Answer("\n".join(lines) or "reads no table", {"tables": tables})
+
+    def explain_query(self, sql: str) -> Answer:
+        """How a query would be planned, and why files are skipped; reads metadata alone."""
+        rows = self._cursor(f"EXPLAIN {sql}").fetchall()
+        text = "\n".join(str(row[0]) for row in rows)
+        return Answer(text, {"plan": text})
+
+    def query(self, sql: str, max_rows: int = 100) -> Answer:
+        """The first rows of a query."""
+        return self._rows(sql, max_rows)
+
+    def changes(
+        self, table: str, from_version: str, to_version: str = "main", max_rows: int = 100
+    ) -> Answer:
+        """The rows that were inserted and deleted after one version, up to another one."""
+        start, end = _version(from_version), _version(to_version)
+        return self._rows(
+            f"SELECT * FROM {_name(table)} CHANGES FROM VERSION {start} TO VERSION {end}", max_rows
+        )
+
+    # ------------------------------------------------------------------ inside
+
+    def _rows(self, sql: str, max_rows: int) -> Answer:
+        if max_rows < 1:
+            raise ProgrammingError(f"max_rows is {max_rows}; ask for 1 to {self._most} rows")
+        with self._cursor(sql) as cursor:
+            if cursor.description is None:
+                raise ProgrammingError("the statement gives no rows; send a SELECT")
+            return rows_answer(first_rows(cursor, min(max_rows, self._most)), cursor.snapshots)
+
+    def _cursor(self, sql: str) -> Cursor:
+        cursor = self._connection.cursor()
+        started = getattr(self._calls, "started", None)
+        if started is not None:
+            started(cursor)
+        try:
+            return cursor.execute(sql)
+        except ScanLimitError as error:
+            raise ScanLimitError(
+                f"{error}. Ask estimate_query what it would read, and describe_table which "
+                "columns partition the table: a condition on those reads less"
+            ) from error
+
+    def _all(self, sql: str) -> list[dict[str, Any]]:
+        with self._cursor(sql) as cursor:
+            names = [column[0] for column in cursor.description or []]
+            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    def _bounds(self, name: str, columns: list[str]) -> dict[str, tuple[Any, Any]]:
+        """The least and the greatest bound that the files record for each plain column."""
+        with self._cursor(f"SELECT readable_metrics FROM {name}.files LIMIT 1") as cursor:
+            row = cursor.fetchone()
+        known = (
+            [] if row is None or row[0] is None else [each for each in columns if each in row[0]]
+        )
+        if not known:
+            return {}
+        items = []
+        for each in known:
+            field = f"readable_metrics.{_quoted(each)}"
+            items += [f"min({field}.lower_bound)", f"max({field}.upper_bound)"]
+        with self._cursor(f"SELECT {', '.join(items)} FROM {name}.files") as cursor:
+            values = cursor.fetchone() or ()
+        return {
+            each: (values[2 * place], values[2 * place + 1]) for place, each in enumerate(known)
+        }
+
+
+def _section(title: str, rows: list[dict[str, Any]]) -> str:
+    if not rows:
+        return f"{title}: none"
+    return f"{title}:\n{table_text(list(rows[0]), [list(row.values()) for row in rows])}"
+
+
+def _name(table: str) -> str:
+    """A name with dots as SQL, each part quoted. Raises ProgrammingError for none."""
+    parts = [part.strip('"') for part in table.split(".")]
+    if not all(parts):
+        raise ProgrammingError(f"{table!r} is no name of a table; list_tables gives them")
+    return ".".join(map(_quoted, parts))
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _version(version: str) -> str:
+    """A snapshot id as a number, anything else as the text of a branch or a tag."""
+    if version.isdecimal() and version.isascii():
+        return version
+    return "'" + version.replace("'", "''") + "'"
+
+
+def _plain(data: dict[str, Any]) -> dict[str, Any]:
+    """Values as JSON has them; integers beyond 2^53 as text."""
+    from icesql.repl.render import json_of
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {str(key): plain(each) for key, each in value.items()}
+        if isinstance(value, list | tuple):
+            return [plain(each) for each in value]
+        if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 1 << 53:
+            return str(value)
+        return json.loads(json_of(value))
+
+    return {key: plain(value) for key, value in data.items()}

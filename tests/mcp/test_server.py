@@ -1,0 +1,216 @@
+"""Agents read tables through the protocol's own client, in this process and over its pipes."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+import urllib3
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+import icesql
+from icesql.mcp.answers import LONGEST_VALUE
+from icesql.mcp.server import build_server
+
+TOOLS = {
+    "list_tables", "describe_table", "estimate_query", "explain_query", "query", "changes",
+}  # fmt: skip
+
+
+@pytest.fixture
+def pinned(warehouse: Path) -> Iterator[icesql.Connection]:
+    with icesql.connect(warehouse=warehouse, service=True, settings={"max_scan_files": 12}) as made:
+        yield made
+
+
+def talk(connection: icesql.Connection, ask: Callable[[Client], Awaitable[Any]]) -> Any:
+    async def main() -> Any:
+        async with Client(build_server(connection, most_rows=50)) as client:
+            return await ask(client)
+
+    return anyio.run(main)
+
+
+def call(connection: icesql.Connection, tool: str, **arguments: Any) -> Any:
+    return talk(connection, lambda client: client.call_tool(tool, arguments))
+
+
+def answered(connection: icesql.Connection, tool: str, **arguments: Any) -> tuple[str, Any]:
+    result = call(connection, tool, **arguments)
+    assert not result.is_error, result.content
+    return result.content[0].text, result.structured_content
+
+
+def refused(connection: icesql.Connection, tool: str, **arguments: Any) -> str:
+    result = call(connection, tool, **arguments)
+    assert result.is_error
+    return str(result.content[0].text)
+
+
+def test_every_tool_says_that_it_only_reads(pinned: icesql.Connection) -> None:
+    listed = talk(pinned, lambda client: client.list_tools())
+    assert {tool.name for tool in listed.tools} == TOOLS
+    assert all(tool.description and tool.annotations.read_only_hint for tool in listed.tools)
+
+
+def test_tables_are_listed_by_a_part_of_their_name(pinned: icesql.Connection) -> None:
+    _, data = answered(pinned, "list_tables")
+    assert data["tables"] == ["shop.customers", "shop.orders", "shop.types"]
+    assert answered(pinned, "list_tables", contains="ORD") == (
+        "shop.orders",
+        {"tables": ["shop.orders"], "more_tables": False},
+    )
+    assert answered(pinned, "list_tables", contains="nothing")[0] == "no tables"
+
+
+def test_a_table_is_described_from_its_metadata(pinned: icesql.Connection) -> None:
+    text, data = answered(pinned, "describe_table", table="shop.orders")
+    assert text.startswith("shop.orders: 39 rows")
+    columns = {column["column"]: column for column in data["columns"]}
+    assert (columns["id"]["least"], columns["id"]["greatest"]) == (0, 58)
+    assert {ref["name"] for ref in data["refs"]} == {"main", "audit", "opening"}
+    assert data["partition_count"] > 0
+    assert all(isinstance(each["snapshot_id"], str) for each in data["last_snapshots"])
+
+
+def test_every_type_of_column_is_described(pinned: icesql.Connection) -> None:
+    _, data = answered(pinned, "describe_table", table="shop.types")
+    assert json.loads(json.dumps(data)) == data
+
+
+def test_rows_come_with_the_snapshot_that_repeats_them(pinned: icesql.Connection) -> None:
+    text, data = answered(pinned, "query", sql="SELECT id, amount FROM shop.orders ORDER BY id",
+                          max_rows=2)  # fmt: skip
+    assert data["columns"] == [
+        {"name": "id", "type": "bigint"},
+        {"name": "amount", "type": "decimal(10,2)"},
+    ]
+    assert len(data["rows"]) == 2
+    assert data["more_rows"]
+    (read,) = data["snapshots"]
+    assert f"VERSION AS OF {read['snapshot_id']}" in text
+    again = f"SELECT id, amount FROM shop.orders VERSION AS OF {read['snapshot_id']} ORDER BY id"
+    assert answered(pinned, "query", sql=again, max_rows=2)[1]["rows"] == data["rows"]
+
+
+def test_rows_are_never_more_than_the_server_gives(pinned: icesql.Connection) -> None:
+    _, data = answered(pinned, "query", sql="SELECT range FROM range(1000)", max_rows=1000)
+    assert len(data["rows"]) == 50
+    assert "ask for 1 to 50" in refused(pinned, "query", sql="SELECT 1", max_rows=0)
+
+
+def test_values_of_every_type_are_json(pinned: icesql.Connection) -> None:
+    _, data = answered(pinned, "query", sql="SELECT * FROM shop.types")
+    assert len(data["rows"]) == 2
+    long, cut = answered(pinned, "query", sql="SELECT repeat('x', 1000000) AS x, 'a\"\n' AS y")
+    assert len(long) < 4 * LONGEST_VALUE
+    assert len(cut["rows"][0][0]) < 3 * LONGEST_VALUE
+    assert cut["rows"][0][1] == 'a"\n'
+
+
+def test_an_estimate_reads_no_data(pinned: icesql.Connection) -> None:
+    sql = "SELECT sum(amount) FROM shop.orders WHERE ordered_on = DATE '2026-01-02'"
+    text, data = answered(pinned, "estimate_query", sql=sql)
+    (table,) = data["tables"]
+    _, whole = answered(pinned, "estimate_query", sql="SELECT sum(amount) FROM shop.orders")
+    assert 0 < table["files"] < whole["tables"][0]["files"]
+    assert 0 < table["bytes"] < whole["tables"][0]["bytes"]
+    assert text.startswith("shop.orders: ")
+    assert "2026-01-02" in answered(pinned, "explain_query", sql=sql)[0]
+    assert answered(pinned, "estimate_query", sql="SELECT 1")[0] == "reads no table"
+
+
+def test_changes_are_what_came_and_went(pinned: icesql.Connection) -> None:
+    _, data = answered(pinned, "changes", table="shop.orders", from_version="opening", max_rows=50)
+    kinds = [column["name"] for column in data["columns"]].index("_change_type")
+    assert {row[kinds] for row in data["rows"]} == {"insert", "delete"}
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "message"),
+    [
+        ("query", {"sql": "SELECT nothing FROM shop.orders"}, 'column "nothing" not found'),
+        ("query", {"sql": "SELECT * FROM shop.order"}, 'did you mean "shop.orders"'),
+        ("query", {"sql": "SET timezone = 'UTC'"}, "cannot be changed by SQL"),
+        ("query", {"sql": "SELECT 1; SELECT 2"}, "one statement, not 2"),
+        ("query", {"sql": "SELECT * FROM read_csv('/etc/passwd')"}, "read_csv() (line 1"),
+        ("query", {"sql": "COPY (SELECT 1) TO '/tmp/x.csv'"}, "copy_to"),
+        ("query", {"sql": "SELECT * FROM iceberg_scan('/srv/secret')"}, "path"),
+        ("query", {"sql": "SELECT * FROM shop.orders"}, "estimate_query"),
+        ("describe_table", {"table": "shop.nothing"}, "not found"),
+        ("describe_table", {"table": "shop..orders"}, "no name of a table"),
+        ("describe_table", {"table": 'orders"; SELECT 1 --'}, "not found"),
+        ("changes", {"table": "shop.orders", "from_version": "x' OR 'a"}, "x' OR 'a"),
+    ],
+)
+def test_errors_teach_the_next_try(
+    warehouse: Path, tool: str, arguments: dict[str, Any], message: str
+) -> None:
+    settings = {"max_scan_files": 2}
+    with icesql.connect(warehouse=warehouse, service=True, settings=settings) as connection:
+        assert message in refused(connection, tool, **arguments)
+
+
+def test_a_call_that_is_cancelled_stops_its_query(pinned: icesql.Connection) -> None:
+    slow = "SELECT count(*) FROM range(100000000) a, range(100000) b"
+
+    async def main() -> None:
+        async with Client(build_server(pinned)) as client:
+            with anyio.move_on_after(1) as scope:
+                await client.call_tool("query", {"sql": slow})
+            assert scope.cancelled_caught
+            result = await client.call_tool("query", {"sql": "SELECT 1 AS one"})
+            assert result.structured_content is not None
+            assert result.structured_content["rows"] == [[1]]
+
+    anyio.run(main)
+
+
+def test_the_command_speaks_over_its_pipes(warehouse: Path) -> None:
+    command = StdioServerParameters(
+        command=sys.executable, args=["-m", "icesql", "mcp", "--warehouse", str(warehouse)]
+    )
+
+    async def main() -> Any:
+        async with Client(stdio_client(command)) as client:
+            return await client.call_tool("query", {"sql": "SELECT count(*) FROM shop.customers"})
+
+    assert anyio.run(main).structured_content["rows"] == [[4]]
+
+
+def test_the_command_serves_http_to_this_machine_alone(warehouse: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    place = f"http://127.0.0.1:{port}/mcp"
+    arguments = ["mcp", "--http", str(port), "--warehouse", str(warehouse)]
+
+    async def main() -> Any:
+        async with Client(place) as client:
+            return await client.call_tool("list_tables", {"contains": "types"})
+
+    with subprocess.Popen([sys.executable, "-m", "icesql", *arguments]) as process:
+        try:
+            for _ in range(200):
+                with socket.socket() as probe:
+                    if probe.connect_ex(("127.0.0.1", port)) == 0:
+                        break
+                time.sleep(0.1)
+            assert anyio.run(main).structured_content["tables"] == ["shop.types"]
+            body = b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}'
+            for header in ({"Origin": "https://evil.example"}, {"Host": "evil.example"}):
+                answer = urllib3.request("POST", place, body=body, headers={
+                    "Content-Type": "application/json", "Accept": "application/json", **header,
+                })  # fmt: skip
+                assert answer.status in (403, 421)
+        finally:
+            process.terminate()
