@@ -71,6 +71,12 @@ STREAM = """
     time.sleep(1.5)
     print(running())
     print(connection.execute("SELECT x FROM t").arrow().num_rows)
+    # An answer of gRPC's has 8 kB for what went wrong, unless its client allows more.
+    for length in (3_000, 12_000):
+        try:
+            connection.execute(f"SELECT CAST(k || repeat('é', {length}) AS INT) FROM t").fetchall()
+        except icesql.DatabaseError as error:
+            print(type(error).__name__, str(error).count("é") > 20)
     connection.close()
 """
 
@@ -78,7 +84,8 @@ STREAM = """
 def test_rows_come_in_order_and_closing_ends_the_operation(
     server: ConnectServer, metadata: str
 ) -> None:
-    assert run(server, metadata, STREAM) == ["[]", "800"]
+    failed = ["DataError True"] * 2
+    assert run(server, metadata, STREAM) == ["[]", "800", *failed]
 
 
 CANCEL = """

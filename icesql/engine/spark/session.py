@@ -79,6 +79,12 @@ _FIRST_RETRIES: Final = 4
 # Tries of any later call and their longest pause in ms, 15 s in all: PySpark's own ten minutes look
 # like a query that hangs.
 _PATIENCE: Final = {"max_retries": 6, "max_backoff": 5_000}
+# Errors come in the headers of an answer, of which gRPC reads 8 kB: less than an error with its
+# values and paths may have, and of a longer one nothing is left.
+_GRPC_OPTIONS: Final = {
+    "grpc.max_metadata_size": 1 << 20,
+    "grpc.absolute_max_metadata_size": 1 << 20,
+}
 _ZONE: Final = "spark.sql.session.timeZone"
 _one_at_a_time: Final = threading.RLock()
 _ENDED: Final = "the Spark session of this connection has ended; connect with another"
@@ -392,13 +398,15 @@ def _connect(remote: str) -> Any:
         import grpc
 
         try:
+            from pyspark.sql.connect.client import DefaultChannelBuilder
             from pyspark.sql.connect.client.retries import DefaultPolicy
             from pyspark.sql.connect.session import SparkSession
         except ImportError as error:
             raise MissingExtraError("Spark Connect", extra="spark", hint=str(error)) from error
         session = None
         try:
-            session = SparkSession.builder.remote(remote).create()
+            channel = DefaultChannelBuilder(remote, list(_GRPC_OPTIONS.items()))
+            session = SparkSession.builder.channelBuilder(channel).create()
             # PySpark retries an unreachable server for ten minutes: limit the retries of the first
             # call, then restore the default.
             default = session.client.get_retry_policies()
