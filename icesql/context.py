@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final, Generic, TypeVar, cast
@@ -109,6 +109,8 @@ class QueryContext(Struct):
     deadline: float | None = None
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     progress: Callable[[Progress], None] | None = None
+    # Tables in memory that this statement alone knows, by their names in lower case.
+    tables: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def begin(
@@ -116,11 +118,14 @@ class QueryContext(Struct):
         settings: Settings,
         cancel: threading.Event | None = None,
         progress: Callable[[Progress], None] | None = None,
+        tables: Mapping[str, Any] | None = None,
     ) -> QueryContext:
         """That of a statement that starts now; its deadline follows ``query_timeout``."""
         limit = settings.query_timeout
         deadline = None if limit is None else time.monotonic() + limit
-        return cls(settings, cancel or threading.Event(), deadline, progress=progress)
+        return cls(
+            settings, cancel or threading.Event(), deadline, progress=progress, tables=tables or {}
+        )
 
     def check(self) -> None:
         """Raises QueryCancelledError once the query was cancelled or its time is over."""

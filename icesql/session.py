@@ -173,7 +173,7 @@ class Session:
 
     def _execute(self, statement: Readable, query: QueryContext) -> Outcome:
         self._blocks.choose(query.settings)
-        if isinstance(statement, RowCount) and self.names.temporary:
+        if isinstance(statement, RowCount) and (self.names.temporary or query.tables):
             (statement,) = self._parse(statement.text)
         if isinstance(statement, RowCount):
             from icesql.query.metadata_answers import answer_row_count
@@ -239,7 +239,7 @@ class Session:
     def _asked(self, asked: Asked, query: QueryContext) -> Outcome:
         """Run a query whose text may have come before."""
         kept, statement = asked.kept, asked.statement
-        if kept is not None:
+        if kept is not None and not query.tables:
             found = kept.again(asked.parameters, self.names, query)
             if found is not None:
                 return self._run(kept.statement, found, query)
@@ -264,7 +264,8 @@ class Session:
     ) -> tuple[Query, BoundQuery]:
         """The statement with the views that it reads in it, and bound. Runs nothing."""
         made = statement
-        if self.names.temporary or any(each.shown is not None for each in statement.references):
+        own = self.names.temporary or query.tables
+        if own or any(each.shown is not None for each in statement.references):
             made = _with_views(statement, self, query, told=told)
         try:
             return _bound(made, self, query, told=told)
@@ -533,7 +534,15 @@ def _with_views(
 
     find = _stored_views(session, query).find if stored else None
     files = session.names.access.files is not False
-    return with_temporary(statement, session.names, session.dialect, rows, find, files=files)
+    return with_temporary(
+        statement,
+        session.names,
+        session.dialect,
+        rows,
+        find,
+        tables=query.tables,
+        files=files,
+    )
 
 
 def _stored_views(session: Session, query: QueryContext) -> StoredViews:

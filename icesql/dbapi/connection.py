@@ -76,9 +76,15 @@ class Connection:
         self._cursors.add(cursor)
         return cursor
 
-    def execute(self, sql: str, parameters: Parameters = None) -> Cursor:
-        """A new cursor that has executed ``sql``."""
-        return self.cursor().execute(sql, parameters)
+    def execute(
+        self,
+        sql: str,
+        parameters: Parameters = None,
+        *,
+        tables: Mapping[str, Any] | None = None,
+    ) -> Cursor:
+        """A new cursor that has executed ``sql``; ``tables`` are as in ``Cursor.execute``."""
+        return self.cursor().execute(sql, parameters, tables=tables)
 
     def execute_script(self, sql: str, parameters: Parameters = None) -> Iterator[Cursor]:
         """Run statements separated by ``;``, each when its cursor is asked for; one cursor each.
@@ -93,6 +99,26 @@ class Connection:
         """Let ``name`` mean the table at ``path``: a table folder or a metadata file."""
         self._session.check_open()
         self._session.names.register(name, path)
+
+    def register(self, name: str, rows: Any) -> None:
+        """Let ``name`` mean rows that the program holds, in the place of what had the name.
+
+        A pandas or Polars DataFrame, an Arrow table, batch, reader or dataset, a mapping of columns
+        or anything with ``__arrow_c_stream__``. Arrow data is not copied; a reader is read to its
+        end, within ``memory_limit``; a frame is as it was now. Only the local engine reads them.
+        Raises ProgrammingError for what is no table, DataError, OperationalError.
+        """
+        from icesql.dbapi.registered import register
+
+        self._session.check_open()
+        register(self, self._session, name, rows)
+
+    def unregister(self, name: str) -> None:
+        """Forget what was registered. Raises ProgrammingError where nothing was."""
+        from icesql.dbapi.registered import unregister
+
+        self._session.check_open()
+        unregister(self._session, name)
 
     @property
     def catalog(self) -> Catalog | None:

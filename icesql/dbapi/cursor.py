@@ -69,10 +69,17 @@ class Cursor(ArrowRows):
 
     # ------------------------------------------------------------------ execute
 
-    def execute(self, sql: str, parameters: Parameters = None) -> Cursor:
+    def execute(
+        self,
+        sql: str,
+        parameters: Parameters = None,
+        *,
+        tables: Mapping[str, Any] | None = None,
+    ) -> Cursor:
         """Run one statement; returns this cursor.
 
         ``parameters`` is a sequence for ``?`` and ``$1``, a mapping for ``:name`` and ``$name``.
+        ``tables`` are rows that this statement alone reads by name: see ``Connection.register``.
         Errors of binding and planning are raised here, errors of single rows when they are fetched.
         What is refused before it runs (no statement or several, an error of syntax, parameters that
         do not fit) changes nothing: the result before it can still be read.
@@ -80,7 +87,7 @@ class Cursor(ArrowRows):
         with self._running:
             self._check_open()
             started = time.perf_counter()
-            script = Script(self._session, sql, parameters)
+            script = Script(self._session, sql, parameters, tables)
             if len(script) == 0:
                 raise ProgrammingError("no statement to execute")
             if len(script) > 1:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from icesql.context import QueryContext
 from icesql.errors import placing
@@ -21,8 +21,19 @@ class Script:
     InterfaceError when the session is closed, and what parsing raises.
     """
 
-    def __init__(self, session: Session, sql: str, parameters: Parameters) -> None:
+    def __init__(
+        self,
+        session: Session,
+        sql: str,
+        parameters: Parameters,
+        tables: Mapping[str, Any] | None = None,
+    ) -> None:
         session.check_open()
+        self._tables: Mapping[str, Any] = {}
+        if tables:
+            from icesql.dbapi.registered import tables_of
+
+            self._tables = tables_of(session, tables)
         self._session, self._sql, self._position = session, sql, 0
         with session.without_secrets():
             self._statements = session.read(sql, parameters)
@@ -45,6 +56,6 @@ class Script:
         session.check_open()
         statement = self._statements[self._position]
         self._position += 1
-        query = QueryContext.begin(session.settings, cancel, progress)
+        query = QueryContext.begin(session.settings, cancel, progress, self._tables)
         with session.without_secrets(), placing(self._sql):
             return session.execute(statement, query)

@@ -49,7 +49,7 @@ def keep_rows(
         ]
     finally:
         result.close()
-    names = _apart([name for name, _, _ in told])
+    names = apart([name for name, _, _ in told])
     table = pa.Table.from_batches(batches, schema).rename_columns(names)
     described = tuple(
         (name, kind, engine) for name, (_, kind, engine) in zip(names, told, strict=True)
@@ -57,7 +57,7 @@ def keep_rows(
     return described, table
 
 
-def _apart(names: Sequence[str]) -> list[str]:
+def apart(names: Sequence[str]) -> list[str]:
     """Names that differ without regard to case."""
     seen: set[str] = set()
     found = []

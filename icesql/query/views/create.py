@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -119,17 +119,21 @@ def with_temporary(
     rows: Callable[[Shown | Query], TemporaryTable | None],
     stored: Find | None = None,
     *,
+    tables: Mapping[str, TemporaryTable],
     files: bool,
 ) -> Query:
     """The query with what its session has made in the places of its names.
 
     ``rows`` are those of a statement in FROM, None of one that is answered without an engine.
-    ``stored`` finds the views of catalogs, None where they are not looked for.
+    ``stored`` finds the views of catalogs, None where they are not looked for. ``tables`` are
+    those that only this statement knows, which go first.
     """
     made: Temporary | None = names.temporary
     own = _views(names)
 
     def view(reference: TableReference, place: Place | None) -> View | None:
+        if _own_table(replace(reference, place=place), tables) is not None:
+            return None
         found = own(reference, place)
         if found is not None or stored is None:
             return found
@@ -142,7 +146,8 @@ def with_temporary(
         if reference.shown is not None:
             with found_at(reference.offset):
                 return rows(reference.shown)
-        return _table(reference, made) if made else None
+        table = _own_table(reference, tables)
+        return table or (_table(reference, made) if made else None)
 
     return with_tables(expanded, find)
 
@@ -165,6 +170,16 @@ def named(statement: Statement, names: SearchPath) -> View | TemporaryTable | No
         return None
     reference = statement.reference
     return None if reference.path is not None else made.find(reference.parts)
+
+
+def _own_table(
+    reference: TableReference, tables: Mapping[str, TemporaryTable]
+) -> TemporaryTable | None:
+    if not tables or reference.path is not None or len(reference.parts) != 1:
+        return None
+    if reference.place is not None and reference.place.stored:
+        return None
+    return tables.get(reference.parts[0].lower())
 
 
 def _table(reference: TableReference, made: Temporary) -> TemporaryTable | None:

@@ -105,6 +105,10 @@ class Temporary:
             )
         del self._made[name.lower()]
 
+    def forget(self, name: str) -> None:
+        """Take a name away, if something has it."""
+        self._made.pop(name.lower(), None)
+
     def check_room(self, size: int, limit: int, without: str) -> None:
         """Raise OperationalError where ``size`` more bytes are more than all tables may have.
 

@@ -1,0 +1,75 @@
+"""Names for rows that the program holds: for a connection, or for one statement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from icesql.engine.registered import as_arrow
+from icesql.errors import ProgrammingError, similar_names
+from icesql.query.views.temporary import Temporary, TemporaryTable
+
+if TYPE_CHECKING:
+    from icesql.dbapi.connection import Connection
+    from icesql.session import Session
+
+
+def register(connection: Connection, session: Session, name: str, rows: Any) -> None:
+    """Let ``name`` mean ``rows`` on a connection. Raises as ``as_arrow``, and what reading raises.
+
+    OperationalError where what is copied would not fit into ``memory_limit``.
+    """
+    made = session.names.temporary
+    if made is None:
+        made = session.names.temporary = Temporary()
+    before = made.find((_checked(name),))
+    table = _table(session, made, name, rows)
+    made.keep(table)
+    session.forget_texts()
+    try:
+        quoted = '"' + name.replace('"', '""') + '"'
+        with connection.execute(f"SELECT * FROM {quoted} LIMIT 0") as cursor:
+            types = [column[1] for column in cursor.description or []]
+    except BaseException:
+        made.forget(name)
+        if before is not None:
+            made.keep(before)
+        raise
+    columns = tuple(
+        (column, told, "") for (column, _, _), told in zip(table.columns, types, strict=True)
+    )
+    made.keep(replace(table, columns=columns))
+
+
+def unregister(session: Session, name: str) -> None:
+    """Take back what ``register`` did. Raises ProgrammingError where nothing has the name."""
+    made = session.names.temporary or Temporary()
+    if not isinstance(made.find((name,)), TemporaryTable):
+        near = similar_names(name, [each.name for each in made.all])
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ProgrammingError(f'nothing is registered as "{name}"{hint}')
+    made.forget(name)
+    session.forget_texts()
+
+
+def tables_of(session: Session, tables: Mapping[str, Any] | None) -> dict[str, TemporaryTable]:
+    """Tables for one statement by their names in lower case. Raises as ``as_arrow``."""
+    made = Temporary()
+    return {
+        _checked(name).lower(): _table(session, made, name, rows)
+        for name, rows in (tables or {}).items()
+    }
+
+
+def _table(session: Session, made: Temporary, name: str, rows: Any) -> TemporaryTable:
+    limit = session.settings.memory_limit
+    names, data, size = as_arrow(rows, lambda copied: made.check_room(copied, limit, name))
+    return TemporaryTable(name, tuple((column, "", "") for column in names), data, size)
+
+
+def _checked(name: str) -> str:
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise ProgrammingError(f"{name!r} is no name for a table")
+    return name

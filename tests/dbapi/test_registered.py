@@ -1,0 +1,150 @@
+"""Rows that a program holds are read by SQL, by a name of the connection or of one statement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas
+import polars
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet
+import pytest
+
+import icesql
+
+VALUES = {"id": [3, 6, None], "Label": ["three", "six", None]}
+
+
+def batches() -> pa.RecordBatchReader:
+    table = pa.table(VALUES)
+    return pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=1))
+
+
+HELD: dict[str, Any] = {
+    "arrow": lambda: pa.table(VALUES),
+    "batch": lambda: pa.record_batch(VALUES),
+    "reader": batches,
+    "dataset": lambda: ds.dataset(pa.table(VALUES)),
+    "pandas": lambda: pandas.DataFrame(VALUES).astype({"id": "Int64"}),
+    "polars": lambda: polars.DataFrame(VALUES),
+    "columns": lambda: VALUES,
+}
+
+
+@pytest.fixture
+def fresh(warehouse: Path) -> Iterator[icesql.Connection]:
+    with icesql.connect(warehouse=warehouse) as made:
+        yield made
+
+
+@pytest.mark.parametrize("kind", list(HELD))
+def test_each_kind_joins_with_tables(fresh: icesql.Connection, kind: str) -> None:
+    fresh.register("held", HELD[kind]())
+    sql = "SELECT o.id, h.label FROM shop.orders o JOIN held h USING (id) ORDER BY 1"
+    assert fresh.execute(sql).fetchall() == [(3, "three"), (6, "six")]
+    # As often as it is asked for.
+    assert fresh.execute("SELECT count(*), count(id) FROM held").fetchall() == [(3, 2)]
+    once = fresh.execute(
+        "SELECT max(id) FROM once WHERE label < 't'", tables={"once": HELD[kind]()}
+    )
+    assert once.fetchall() == [(6,)]
+
+
+def test_a_result_is_a_table(fresh: icesql.Connection) -> None:
+    fresh.register(
+        "regions", fresh.execute("SELECT region, count(*) AS n FROM shop.orders GROUP BY 1")
+    )
+    assert fresh.execute("SELECT sum(n) FROM regions").fetchall() == [(39,)]
+
+
+def test_a_name_of_a_statement_is_gone_after_it(fresh: icesql.Connection) -> None:
+    fresh.register("t", {"x": [1]})
+    for value in (2, 3):
+        assert fresh.execute("SELECT x FROM T", tables={"t": {"x": [value]}}).fetchall() == [
+            (value,)
+        ]
+    assert fresh.execute("SELECT x FROM t").fetchall() == [(1,)]
+    assert fresh.execute("SELECT count(*) FROM t", tables={"t": {"x": [1, 2]}}).fetchall() == [(2,)]
+    assert fresh.execute("SELECT count(*) FROM t").fetchall() == [(1,)]
+    fresh.unregister("T")
+    with pytest.raises(icesql.TableNotFoundError):
+        fresh.execute("SELECT x FROM t")
+
+
+def test_a_name_goes_before_tables_and_after_ctes(fresh: icesql.Connection) -> None:
+    tables = {"customers": {"x": [7]}}
+    fresh.execute("USE shop")
+    assert fresh.execute("SELECT * FROM customers", tables=tables).fetchall() == [(7,)]
+    assert fresh.execute("SELECT count(*) FROM shop.customers", tables=tables).fetchall() == [(4,)]
+    sql = "WITH customers AS (SELECT 8 AS x) SELECT * FROM customers"
+    assert fresh.execute(sql, tables=tables).fetchall() == [(8,)]
+    sql = "SELECT count(*) FROM customers WHERE EXISTS (SELECT 1 FROM customers c)"
+    assert fresh.execute(sql, tables=tables).fetchall() == [(1,)]
+
+
+def test_columns_are_told_and_named_apart(fresh: icesql.Connection) -> None:
+    twice = pa.Table.from_arrays([pa.array([1]), pa.array(["x"])], names=["a", "A"])
+    fresh.register("twice", twice)
+    assert fresh.execute("SELECT * FROM twice").description is not None
+    described = fresh.execute("DESCRIBE twice").fetchall()
+    assert [row[:2] for row in described] == [("a", "bigint"), ("A_1", "varchar")]
+
+
+@pytest.mark.parametrize(
+    ("rows", "error", "message"),
+    [
+        (5, icesql.ProgrammingError, "int is no table"),
+        ([{"x": 1}], icesql.ProgrammingError, "list is no table"),
+        ({}, icesql.ProgrammingError, "without columns"),
+        ({"x": [1], "y": [1, 2]}, icesql.DataError, "cannot be read as Arrow"),
+        ({"x": [object()]}, icesql.DataError, "cannot be read as Arrow"),
+    ],
+)
+def test_what_is_no_table_is_refused(
+    fresh: icesql.Connection, rows: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        fresh.register("bad", rows)
+    with pytest.raises(error, match=message):
+        fresh.execute("SELECT 1", tables={"bad": rows})
+    with pytest.raises(icesql.TableNotFoundError):
+        fresh.execute("SELECT * FROM bad")
+
+
+def test_names_are_checked(fresh: icesql.Connection) -> None:
+    with pytest.raises(icesql.ProgrammingError, match="no name for a table"):
+        fresh.register("", VALUES)
+    fresh.register("known", VALUES)
+    with pytest.raises(icesql.ProgrammingError, match="did you mean known"):
+        fresh.unregister("knwn")
+    fresh.register('odd "name"; DROP', VALUES)
+    assert fresh.execute('SELECT count(*) FROM "odd ""name""; DROP"').fetchall() == [(3,)]
+
+
+def test_a_reader_that_is_too_large_is_refused(fresh: icesql.Connection) -> None:
+    fresh.execute("SET memory_limit = '64MB'")
+    batch = pa.record_batch({"x": pa.array(range(1 << 20))})
+    endless = pa.RecordBatchReader.from_batches(batch.schema, (batch for _ in range(1 << 20)))
+    with pytest.raises(icesql.OperationalError, match="memory_limit"):
+        fresh.register("endless", endless)
+
+
+def test_only_the_local_engine_reads_them(fresh: icesql.Connection) -> None:
+    fresh.register("held", VALUES)
+    fresh.execute("SET engine = spark")
+    with pytest.raises(icesql.NotSupportedError, match="local"):
+        fresh.execute("SELECT * FROM held")
+
+
+def test_a_dataset_is_read_with_the_filter_of_the_query(
+    fresh: icesql.Connection, tmp_path: Path
+) -> None:
+    for part in range(3):
+        (tmp_path / f"part={part}").mkdir()
+        pa.parquet.write_table(pa.table({"x": [part]}), tmp_path / f"part={part}" / "f.parquet")
+    (tmp_path / "part=2" / "f.parquet").write_bytes(b"not parquet")
+    fresh.register("parts", ds.dataset(tmp_path, partitioning="hive", format="parquet"))
+    assert fresh.execute("SELECT x FROM parts WHERE part = 1").fetchall() == [(1,)]
