@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from icesql.engine.registered import as_arrow
+from icesql.dbapi.held_rows import as_arrow
 from icesql.errors import ProgrammingError, similar_names
 from icesql.query.views.temporary import Temporary, TemporaryTable
 

@@ -242,6 +242,8 @@ CODE = {
         ),
         "icesql's own modules, by the public names that are listed there",
     ),
+    "query_log.py: log_scans: sys.modules": "whether logging was imported, by its name",
+    "held_rows.py: _is: sys.modules": "whether a library was imported, by names in the file",
     **dict.fromkeys(
         (
             "postponed.py: <module>: importlib.import_module",
@@ -281,6 +283,11 @@ SINKS = {
     "sqlite.py: _has_table: execute": "a fixed text; values bound",
     "sqlite.py: _columns: execute": "names of the catalog's own tables that stand in the calls",
     "connection.py: Connection.execute: execute": "the user's own statement, to icesql's parser",
+    "registered.py: register: execute": "a name in quotes, to icesql's parser",
+    "tools.py: Tools._cursor: execute": "an agent's own statement, to icesql's parser, on a "
+    "connection that is pinned; names in quotes",
+    "server.py: build_server.query: query": "a tool of icesql's, whose argument goes to its parser",
+    "dialect.py: IcesqlDialect.on_connect_url.use: execute": "a name in quotes, to icesql's parser",
     "script.py: Script.run: execute": "a session of icesql, whose argument is a parsed statement",
     "instance.py: Instance.__init__: execute": "folders as literals",
     "same_reading.py: EngineReading.ask: execute": "functions that query.pushdown.computed knows "

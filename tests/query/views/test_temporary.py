@@ -53,7 +53,7 @@ SCRIPTS = [
     "CREATE TEMP VIEW v AS VALUES (1, 'a'), (2, 'b'); FROM v",
     "CREATE TEMP VIEW v AS SELECT id % 2 AS k, id FROM o; "
     "PIVOT v ON k IN (0, 1) USING count(*) GROUP BY id ORDER BY id",
-    "CREATE TEMP VIEW v AS SELECT id FROM o; SUMMARIZE v",
+    "CREATE TEMP VIEW v AS SELECT id FROM o; SELECT * EXCLUDE (std) FROM (SUMMARIZE v)",
     "CREATE TEMP VIEW v AS SELECT id FROM o; SELECT column_name, max FROM (SUMMARIZE v)",
     "SELECT column_name, null_percentage FROM (SUMMARIZE o) WHERE column_name = 'id'",
     "SELECT column_name, column_type FROM (DESCRIBE SELECT 1 AS a, 'x' AS b) AS d",
