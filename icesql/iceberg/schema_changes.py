@@ -1,0 +1,259 @@
+"""Change the columns of a schema at any depth, by the rules that keep old files readable.
+
+Every function takes a schema and gives another; ids of what stays do not change. A column is
+named by its path: ``("s", "x")`` in a struct, ``("l", "element", "x")`` and ``("m", "value", "x")``
+inside lists and maps, whose keys never change.
+Source: Iceberg spec, "Schema Evolution"; Java ``SchemaUpdate``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from icesql.errors import ColumnNotFoundError, ProgrammingError, TypeMismatchError, similar_names
+from icesql.iceberg import types as t
+from icesql.iceberg.fresh_ids import fresh_type
+from icesql.iceberg.schema import Schema
+
+Path = Sequence[str]
+Fields = tuple[t.NestedField, ...]
+_NO_DEFAULT: Final = (t.MISSING, None)
+
+
+class Position(Struct, frozen=True):
+    """Where a column stands among its siblings; ``sibling`` names one of them."""
+
+    place: Literal["first", "after", "before"]
+    sibling: str = ""
+
+
+class NewColumn(Struct, frozen=True):
+    """A column to add. Ids inside ``type`` only tell its fields apart.
+
+    ``default`` (format version 3) is in the internal form of ``iceberg.types``: rows that are
+    there already have it, and rows that are added without the column.
+    """
+
+    path: tuple[str, ...]
+    type: t.IcebergType
+    required: bool = False
+    doc: str | None = None
+    default: Any = t.MISSING
+    position: Position | None = None
+
+
+def add_column(schema: Schema, last_id: int, column: NewColumn) -> tuple[Schema, int]:
+    """The schema with another column, and the highest id that was given away then.
+
+    Raises ProgrammingError for a name that is taken, and for a required column without a default:
+    rows that are there have no value for it.
+    """
+    name = ".".join(column.path)
+    if column.required and column.default in _NO_DEFAULT:
+        raise ProgrammingError(
+            f'cannot add "{name}" as NOT NULL without a DEFAULT: rows that are there have no value'
+        )
+    ids = last_id + 1
+
+    def next_id(_: int) -> int:
+        nonlocal ids
+        ids += 1
+        return ids
+
+    made = t.NestedField(
+        last_id + 1, column.path[-1], fresh_type(column.type, next_id), column.required, column.doc,
+        column.default, column.default,
+    )  # fmt: skip
+
+    def add(fields: Fields) -> Fields:
+        if any(each.name.lower() == made.name.lower() for each in fields):
+            raise ProgrammingError(f'there is a column "{name}" already')
+        return _placed((*fields, made), made.name, column.position)
+
+    return _in_parent(schema, column.path, add), ids
+
+
+def drop_column(schema: Schema, path: Path) -> Schema:
+    """The schema without a column. Raises ProgrammingError for the last one of its struct."""
+
+    def drop(fields: Fields) -> Fields:
+        gone = _one(fields, path)
+        if len(fields) == 1:
+            raise ProgrammingError(f'cannot drop "{".".join(path)}": nothing would be left')
+        return tuple(each for each in fields if each is not gone)
+
+    dropped = _field(schema, path)
+    held = {dropped.field_id, *(each.field_id for each in t.walk(t.children(dropped.type)))}
+    for each in schema.identifier_field_ids:
+        if each in held:
+            raise ProgrammingError(
+                f'cannot drop "{".".join(path)}": "{schema.name_by_id[each]}" is an identifier '
+                "field; drop it from those first"
+            )
+    return _in_parent(schema, path, drop)
+
+
+def rename_column(schema: Schema, path: Path, new: str) -> Schema:
+    """The schema with another name for a column. Raises ProgrammingError for one that is taken."""
+
+    def rename(fields: Fields) -> Fields:
+        own = _one(fields, path)
+        if any(each.name.lower() == new.lower() and each is not own for each in fields):
+            raise ProgrammingError(f'there is a column "{new}" already')
+        return tuple(replace(each, name=new) if each is own else each for each in fields)
+
+    return _in_parent(schema, path, rename)
+
+
+def move_column(schema: Schema, path: Path, position: Position) -> Schema:
+    """The schema with a column at another place of its struct."""
+    return _in_parent(
+        schema, path, lambda fields: _placed(fields, _one(fields, path).name, position)
+    )
+
+
+def widen_column(schema: Schema, path: Path, type: t.IcebergType) -> Schema:
+    """The schema with a wider type for a column, in which all its values fit.
+
+    Int becomes long, float double, a decimal one of more digits. Raises TypeMismatchError.
+    """
+    own = _field(schema, path)
+    if not is_widening(own.type, type):
+        raise TypeMismatchError(
+            f'column "{".".join(path)}" of type {own.type} cannot become {type}; types only widen: '
+            "int to long, float to double, decimal to more digits of the same scale"
+        )
+    return _with_field(schema, path, replace(own, type=type))
+
+
+def is_widening(old: t.IcebergType, new: t.IcebergType) -> bool:
+    """Whether a column of one type may become one of another, or is it."""
+    match old, new:
+        case t.IntegerType(), t.LongType():
+            return True
+        case t.FloatType(), t.DoubleType():
+            return True
+        case t.DecimalType(precision, scale), t.DecimalType():
+            return new.scale == scale and new.precision >= precision
+        case _:
+            return old == new
+
+
+def set_doc(schema: Schema, path: Path, doc: str | None) -> Schema:
+    """The schema with another comment on a column."""
+    return _with_field(schema, path, replace(_field(schema, path), doc=doc or None))
+
+
+def set_required(schema: Schema, path: Path, required: bool) -> Schema:
+    """The schema with a column that may be NULL, or is NOT NULL as it was before.
+
+    Raises ProgrammingError for making a column NOT NULL: files may hold NULLs of it.
+    """
+    own = _field(schema, path)
+    if required and not own.required:
+        raise ProgrammingError(
+            f'cannot make "{".".join(path)}" NOT NULL: rows that are there may be NULL'
+        )
+    if not required and own.field_id in schema.identifier_field_ids:
+        raise ProgrammingError(f'"{".".join(path)}" is an identifier field and stays NOT NULL')
+    return _with_field(schema, path, replace(own, required=required))
+
+
+def set_default(schema: Schema, path: Path, default: Any) -> Schema:
+    """The schema with another value for rows that are added without a column; None drops it.
+
+    What rows of before the column have stays as it is.
+    """
+    own = _field(schema, path)
+    written = t.MISSING if default in _NO_DEFAULT else default
+    return _with_field(schema, path, replace(own, write_default=written))
+
+
+def set_identifier_fields(schema: Schema, paths: Iterable[Path]) -> Schema:
+    """The schema whose rows are told apart by these columns; ``check_schema`` looks at them."""
+    ids = [_field(schema, path).field_id for path in paths]
+    return replace(schema, identifier_field_ids=tuple(dict.fromkeys(ids)))
+
+
+# ------------------------------------------------------------------ finding
+
+
+def _field(schema: Schema, path: Path) -> t.NestedField:
+    found: list[t.NestedField] = []
+
+    def look(fields: Fields) -> Fields:
+        found.append(_one(fields, path))
+        return fields
+
+    _in_parent(schema, path, look)
+    return found[0]
+
+
+def _with_field(schema: Schema, path: Path, new: t.NestedField) -> Schema:
+    return _in_parent(
+        schema,
+        path,
+        lambda fields: tuple(new if each.field_id == new.field_id else each for each in fields),
+    )
+
+
+def _one(fields: Fields, path: Path) -> t.NestedField:
+    """The field of the last name of a path; exact spelling first."""
+    name = path[-1]
+    exact = [each for each in fields if each.name == name]
+    found = exact or [each for each in fields if each.name.lower() == name.lower()]
+    if len(found) == 1:
+        return found[0]
+    near = similar_names(name, [each.name for each in fields])
+    raise ColumnNotFoundError(".".join(path), similar=near)
+
+
+def _in_parent(schema: Schema, path: Path, change: Callable[[Fields], Fields]) -> Schema:
+    """The schema with what ``change`` makes of the fields among which a path ends."""
+    return replace(schema, fields=_changed(schema.fields, path, path, change))
+
+
+def _changed(fields: Fields, left: Path, path: Path, change: Callable[[Fields], Fields]) -> Fields:
+    if len(left) == 1:
+        return change(fields)
+    own = _one(fields, path[: len(path) - len(left) + 1])
+    made = replace(own, type=_changed_type(own.type, left[1:], path, change))
+    return tuple(made if each is own else each for each in fields)
+
+
+def _changed_type(
+    type: t.IcebergType, left: Path, path: Path, change: Callable[[Fields], Fields]
+) -> t.IcebergType:
+    match type:
+        case t.StructType(fields):
+            return t.StructType(_changed(fields, left, path, change))
+        case t.ListType() if left[0] == "element":
+            if len(left) > 1:
+                return replace(type, element=_changed_type(type.element, left[1:], path, change))
+            (made,) = change((type.element_field,))
+            return t.ListType(type.element_id, made.type, made.required)
+        case t.MapType() if left[0] == "value":
+            if len(left) > 1:
+                return replace(type, value=_changed_type(type.value, left[1:], path, change))
+            (made,) = change((type.value_field,))
+            return replace(type, value=made.type, value_required=made.required)
+        case t.MapType() if left[0] == "key":
+            raise ProgrammingError(f'"{".".join(path)}": the keys of a map never change')
+        case _:
+            raise ColumnNotFoundError(".".join(path))
+
+
+def _placed(fields: Fields, name: str, position: Position | None) -> Fields:
+    if position is None:
+        return fields
+    own = next(each for each in fields if each.name == name)
+    others = [each for each in fields if each is not own]
+    if position.place == "first":
+        return (own, *others)
+    sibling = _one(tuple(others), [position.sibling])
+    at = others.index(sibling) + (position.place == "after")
+    return (*others[:at], own, *others[at:])
