@@ -57,7 +57,7 @@ SELECT * FROM t CHANGES (INFORMATION => ALL) AT (VERSION => 1);
 -- refused: AT (STATEMENT => …)
 SELECT * FROM t CHANGES (INFORMATION => DEFAULT) AT (STATEMENT => 'x');
 -- refused: an optimizer hint
-SELECT * FROM t /*+ BROADCAST(t) */;
+SELECT * FROM t /*+ MAX_EXECUTION_TIME(1000) */;
 -- refused: the option streaming of a table
 SELECT * FROM t WITH ('streaming' = 'true');
 

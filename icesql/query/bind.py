@@ -10,7 +10,7 @@ from icesql.errors import found_at
 from icesql.query.bound import BoundQuery, ScanNote
 from icesql.query.columns import bind_columns
 from icesql.query.constants.current_time import stop_clock
-from icesql.query.constants.session_values import put_session_values
+from icesql.query.constants.session_values import put_session_literals, put_session_values
 from icesql.query.dialects.translate import translate, translated_travels
 from icesql.query.files import bind_files
 from icesql.query.metadata_scan import Found, load, metadata_scan
@@ -80,7 +80,7 @@ def bind(
     references = translated_travels(statement, query.settings.timezone)
     travels = [at_instant(reference.travel, query) for reference in references]
     tables = open_tables(references, names, query)
-    scans, resolved, notes = [], [], []
+    scans, resolved, notes = [], [], [*statement.notes]
     for reference, written, found in zip(statement.references, travels, tables, strict=True):
         scan, selected = _scan(reference, written, found, names, query)
         scans.append(scan)
@@ -96,9 +96,7 @@ def bind(
         )
     _name_columns(tree, statement, query)
     if statement.translated and spark is None:
-        schemas = [scan.schema for scan in scans]
-        zone, made = query.settings.timezone, statement.temporary
-        translate(tree, schemas, statement.translated, zone, made)
+        _translate(tree, statement, scans, names, query)
     edits = stop_clock(tree, query)
     if statement.user_text is not None:
         edits += put_session_values(tree, names, query)
@@ -148,6 +146,19 @@ def _edges(
     from icesql.query.run_time.edges import key_edges
 
     return key_edges(scopes, scans, marked=bool(marked))
+
+
+def _translate(
+    tree: exp.Expr,
+    statement: Query,
+    scans: Sequence[TableScan],
+    names: SearchPath,
+    query: QueryContext,
+) -> None:
+    """Put the tree of another dialect into DuckDB's meaning, in place."""
+    dialect, zone = statement.translated, query.settings.timezone
+    put_session_literals(tree, dialect, names, query)
+    translate(tree, [scan.schema for scan in scans], dialect, zone, statement.temporary)
 
 
 def _check_engine(statement: Query, query: QueryContext) -> None:

@@ -56,7 +56,7 @@ def show(
         case kinds.ShowOfTable():
             return *_wide(*of_table(statement, names, query)), ()
         case kinds.ShowSession():
-            return *of_session(statement, names, query), ()
+            return of_session(statement, names, query)
         case _:
             raise UnsupportedSqlError(type(statement).__name__)
 

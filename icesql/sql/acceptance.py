@@ -130,6 +130,12 @@ CALL_BY_TEXT: Final = frozenset(
     {"list_aggregate", "list_aggr", "array_aggregate", "array_aggr", "aggregate"}
 )
 
+# What a session tells of itself, in the words of several systems.
+SESSION_CALLS: Final = {
+    "current_schema": "schema", "current_catalog": "catalog", "current_database": "catalog",
+    "version": "version", "current_version": "version",
+}  # fmt: skip
+
 _INSIDE: Final = "put the clause after the Iceberg table itself"
 
 # What the tables of a tree are called once they were taken out.
@@ -218,7 +224,7 @@ def check_spark_functions(tree: exp.Expr) -> None:
     """Refuse functions that the table of Spark's dialect has not. Raises UnsupportedSqlError."""
     for node in tree.find_all(exp.Anonymous):
         name = node.name.lower()
-        if name in spark_functions() or name in _TABLE_FUNCTIONS:
+        if name in spark_functions() or name in _TABLE_FUNCTIONS or name in SESSION_CALLS:
             continue
         near = similar_names(name, sorted(spark_functions()), 1)
         hint = f"did you mean {near[0]}()?" if near else "it is not in the table of its functions"

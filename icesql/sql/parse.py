@@ -62,6 +62,8 @@ from icesql.sql.parser.travel.clauses import cut_travels
 from icesql.sql.parser.words import check_comments, check_tokens
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.references import take_references
+from icesql.sql.shown.advice import advice_in, note_of, sort_once
+from icesql.sql.shown.advice import without as without_advice
 from icesql.sql.shown.in_from import PREFIX, statements_in_from, without
 from icesql.sql.shown.pivots import WORDS, as_selects, before_ending
 from icesql.sql.shown.with_values import select_from_values
@@ -109,8 +111,11 @@ def _parse_all(
     _check_encodable(sql)
     check_brackets(sql, duckdb=isinstance(reader, Icesql))
     lists, tokens = _tokens(sql, reader)
+    advice: list[tuple[int, int]] = []
+    written = sql
     if "`" in sql or "/*+" in sql:
-        sql = _respelt(sql, tokens)
+        advice = advice_in(sql, tokens)
+        sql = _respelt(without_advice(sql, advice), tokens)
         lists, tokens = _tokens(sql, reader)
     check_comments(tokens, sql)
     values = Parameters(parameters)
@@ -122,6 +127,8 @@ def _parse_all(
         if not copies and chunk[0].text.upper() == "COPY":
             raise unsupported("COPY", chunk[0].start, COPY_HINT)
         parse = _Parse(sql, reader, values, seconds, lists, files, spark, own)
+        inside = [each for each in advice if chunk[0].start <= each[0] <= chunk[-1].end]
+        parse.notes = tuple(note_of(written[start:end]) for start, end in inside)
         statement = parse.statement(chunk)
         statements.append(statement)
     values.finish()
@@ -239,6 +246,8 @@ class _Parse:
         self._shown: Mapping[int, Shown | Query] = {}
         # Whether views were put into the text.
         self._views = False
+        # What is told of the statement when it runs.
+        self.notes: tuple[str, ...] = ()
 
     def expanded(self, tokens: Sequence[Token], shown: Mapping[int, Shown | Query]) -> Query:
         """The query of a text that holds the texts of views."""
@@ -389,10 +398,13 @@ class _Parse:
         tree = as_selects(tree) if own else tree
         # Spark's functions are not those of the local engine, and which engine it is comes later.
         by_own_functions = not self._spark and not self._translated
+        if self._spark:
+            sort_once(tree)
         check_tree(tree, files=self._files, functions=by_own_functions, own=own, views=self._views)
         check_depth(tree)
         if self._spark:
-            return replace(self._spark_query(tree, tokens), given=given, start=tokens[0].start)
+            made = self._spark_query(tree, tokens)
+            return replace(made, given=given, start=tokens[0].start, notes=self.notes)
         first, last = tokens[0].start, tokens[-1].end
         edits = [
             Edit(start, self._lists.ends[start], LIST, self._sql[start : self._lists.ends[start]])
@@ -420,6 +432,7 @@ class _Parse:
             translated=self._translated,
             only_text=has_only_text(tree) if own else "",
             given=given,
+            notes=self.notes,
         )
 
     def _spark_query(self, tree: exp.Expr, tokens: Sequence[Token]) -> Query:
@@ -449,6 +462,7 @@ class _Parse:
             tree, _ = self._tree(list(tokens), None)
             if isinstance(tree, exp.Values):
                 tree = exp.select("*").from_(tree, copy=False)
+            sort_once(tree)
             check_tree(tree, files=self._files, functions=False, views=self._views)
             clauses = travels(tree)
             given = self._values.reader()

@@ -96,6 +96,7 @@ class Query(Struct, frozen=True):
     ``given`` are the parameters of all of the SQL, and how many of them come before this query's.
     ``temporary`` are the tables of the session that stand at ``"__temp_<i>"``. ``sources`` says
     which text each place is of where views are part of ``text``; None where it is all the user's.
+    ``notes`` are told with the result.
     """
 
     tree: exp.Expression
@@ -113,6 +114,7 @@ class Query(Struct, frozen=True):
     given: tuple[Any, int] = (None, 0)
     temporary: tuple[Any, ...] = ()
     sources: Any = None
+    notes: tuple[str, ...] = ()
 
 
 class Explain(Struct, frozen=True):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from icesql.sql.acceptance import SESSION_CALLS
 from icesql.sql.parameters import write_literal
 from icesql.sql.positions import unsupported
 from icesql.sql.user_text import VALUE, Edit
@@ -51,6 +52,26 @@ def put_session_values(tree: exp.Expr, names: SearchPath, query: QueryContext) -
             value = exp.alias_(value, _written(node), quoted=True)
         node.replace(value)
     return edits
+
+
+def put_session_literals(
+    tree: exp.Expr, dialect: str, names: SearchPath, query: QueryContext
+) -> None:
+    """The same in a tree of another dialect, where ``current_database()`` is as that has it.
+
+    It is the namespace in Spark, the catalog elsewhere. Arguments are none of these calls.
+    """
+    for node in list(tree.find_all(*_CALLS, exp.Anonymous)):
+        what = _CALLS.get(type(node)) or SESSION_CALLS.get(str(node.this).lower())
+        if what is None or node.expressions or what == GETVARIABLE:
+            continue
+        written = node.name.lower() if isinstance(node, exp.Anonymous) else node.sql_name().lower()
+        if dialect == "spark" and written == "current_database":
+            what = "schema"
+        value = _value(node, what, names, query)
+        if isinstance(node.parent, exp.Select) and node.arg_key == "expressions":
+            value = exp.alias_(value, f"{written}()", quoted=True)
+        node.replace(value)
 
 
 def _calls(tree: exp.Expr) -> Iterator[tuple[exp.Expr, str]]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icesql.config import Settings
 from icesql.context import QueryContext
+from icesql.errors import CatalogError, MissingExtraError
 from icesql.query.like import is_like
 from icesql.query.shown.information import readable_tables
 from icesql.query.shown.rows import Columns, Rows
@@ -61,27 +62,30 @@ _ALL_TABLES: Columns = (
 
 def of_session(
     statement: ShowSession, names: SearchPath, query: QueryContext
-) -> tuple[Columns, Rows]:
-    """The columns and rows of a statement about the session.
+) -> tuple[Columns, Rows, tuple[str, ...]]:
+    """The columns and rows of a statement about the session, and notes.
 
-    A setting without a value is NULL. A table that cannot be read is left out. Raises
-    CatalogError.
+    Other catalogs that do not answer are left out of SHOW ALL TABLES, with a note. A setting
+    without a value is NULL. A table that cannot be read is left out. Raises CatalogError.
     """
     like = None if statement.like is None else statement.like.lower()
     match statement.what:
         case "ALL":
             rows = _settings(query.settings, names.defaults, names)
-            return _SETTINGS, [row for row in rows if like is None or is_like(row[0], like)]
+            return _SETTINGS, [row for row in rows if like is None or is_like(row[0], like)], ()
         case "SETTING":
             name = statement.name
-            return ((name, "varchar"),), [(_value(query.settings, name, names),)]
+            return ((name, "varchar"),), [(_value(query.settings, name, names),)], ()
         case "FUNCTIONS":
             found = _functions(statement.name)
-            return (("function", "varchar"),), [
-                (name,) for name in found if like is None or is_like(name, like)
-            ]
+            return (
+                (("function", "varchar"),),
+                [(name,) for name in found if like is None or is_like(name, like)],
+                (),
+            )
         case _:
-            return _ALL_TABLES, list(_all_tables(names, query))
+            unread: list[str] = []
+            return _ALL_TABLES, list(_all_tables(names, query, unread)), tuple(unread)
 
 
 def _settings(
@@ -110,13 +114,32 @@ def _functions(dialect: str) -> list[str]:
     return sorted(known_names())
 
 
-def _all_tables(names: SearchPath, query: QueryContext) -> Iterator[tuple[Any, ...]]:
-    catalog = names.catalog
-    if catalog is None:
-        return
-    for table in readable_tables(catalog, catalog.tables(None), query):
-        fields = table.metadata.schema.fields
-        columns = [field.name for field in fields]
-        kinds = [str(field.type) for field in fields]
-        schema = ".".join(table.identifier[:-1])
-        yield catalog.name, schema, table.identifier[-1], columns, kinds, False
+def _all_tables(names: SearchPath, query: QueryContext, unread: list[str]) -> Iterator[Any]:
+    """Of every catalog; ``unread`` gets those that do not answer."""
+    made = names.temporary.all if names.temporary else []
+    for each in made:
+        if each.kind == "table":
+            columns = [name for name, _, _ in each.columns]
+            kinds = [engine or kind for _, kind, engine in each.columns]
+            yield "temp", "main", each.name, columns, kinds, True
+    own = names.catalog
+    for name in names.catalog_kinds():
+        try:
+            is_own = own is not None and own.name == name
+            catalog, _, other = (own, (), name) if is_own else names.place_of((name,))
+            if other is None:
+                catalog = None  # a namespace of the connection's own catalog has its name
+            listed = [] if catalog is None else catalog.tables(None)
+        except (CatalogError, MissingExtraError) as error:
+            if own is not None and own.name == name:
+                raise
+            unread.append(f"catalog {name} is left out: {error}")
+            continue
+        if catalog is None:
+            continue
+        for table in readable_tables(catalog, listed, query):
+            fields = table.metadata.schema.fields
+            columns = [field.name for field in fields]
+            kinds = [str(field.type) for field in fields]
+            schema = ".".join(table.identifier[:-1])
+            yield name, schema, table.identifier[-1], columns, kinds, False

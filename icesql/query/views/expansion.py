@@ -238,7 +238,9 @@ def expand(query: Query, find: Find, dialect: str | None, *, files: bool) -> Que
             "".join(text.parts), dialect=dialect, given=query.given, shown=work.shown, files=files
         )
     references = tuple(_placed(each, text.regions) for each in made.references)
-    return replace(made, references=references, about=query.about, sources=sources)
+    return replace(
+        made, references=references, about=query.about, sources=sources, notes=query.notes
+    )
 
 
 def _placed(reference: TableReference, regions: list[tuple[int, int, Place]]) -> TableReference:

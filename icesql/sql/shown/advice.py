@@ -1,0 +1,75 @@
+"""What advises the engine of another system and changes no row: hints, SORT BY, DISTRIBUTE BY."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from sqlglot import exp
+from sqlglot.tokens import Token
+
+# How to join, how many parts and files to make, which index to use: the rows stay the same.
+_ADVICE: Final = (
+    "BROADCAST|BROADCASTJOIN|MAPJOIN|STREAMTABLE|MERGE|MERGEJOIN|SHUFFLE_MERGE|SHUFFLE_HASH"
+    "|SHUFFLE_REPLICATE_NL|COALESCE|REPARTITION|REPARTITION_BY_RANGE|REBALANCE|SKEW|RANGE_JOIN"
+    "|SHUFFLE|NOSHUFFLE|STRAIGHT_JOIN|PARALLEL|NO_PARALLEL|ORDERED|LEADING|USE_HASH|USE_NL"
+    "|USE_MERGE|INDEX|NO_INDEX|FULL|HASH_JOIN|NO_HASH_JOIN|ALL_ROWS|FIRST_ROWS|CARDINALITY"
+)
+_ITEM: Final = rf"(?:{_ADVICE})\b\s*(?:\([^()]*\))?"
+_HINT: Final = re.compile(rf"/\*\+\s*(?:{_ITEM}[\s,]*)+\*/", re.IGNORECASE)
+
+
+def advice_in(sql: str, tokens: Sequence[Token]) -> list[tuple[int, int]]:
+    """The places of hints that only advise, outside of quotes and other comments.
+
+    ``tokens`` are those of ``sql``: a hint stands between two of them, or is one.
+    """
+    if "/*+" not in sql:
+        return []
+    found: list[tuple[int, int]] = []
+    last = 0
+    for start, end in [*((each.start, each.end + 1) for each in tokens), (len(sql), len(sql))]:
+        if start < last:
+            continue
+        hint = _HINT.search(sql, last, len(sql)) if "/*+" in sql[last : start + 3] else None
+        if hint is not None and hint.start() <= start and sql[last : hint.start()].strip() == "":
+            found.append(hint.span())
+            last = max(end, hint.end())
+        else:
+            last = end
+    return found
+
+
+def without(sql: str, places: Sequence[tuple[int, int]]) -> str:
+    """The text with spaces in these places."""
+    for start, end in places:
+        sql = sql[:start] + " " * (end - start) + sql[end:]
+    return sql
+
+
+def note_of(hint: str) -> str:
+    """What is told of a hint."""
+    inner = " ".join(hint.removeprefix("/*+").removesuffix("*/").split())
+    return f"the hint {inner} only advises an engine: it was left out"
+
+
+def sort_once(tree: exp.Expr) -> None:
+    """Make ORDER BY of SORT BY and CLUSTER BY, and leave DISTRIBUTE BY out.
+
+    Rows that are sorted as a whole are sorted in each part, which is all that these ask for. What
+    they distribute by comes last in the order, so that its names are looked up. Beside an ORDER BY
+    they stay and are refused, as in Spark.
+    """
+    for select in tree.find_all(exp.Select):
+        clauses = [select.args.get(part) for part in ("sort", "cluster", "distribute")]
+        if select.args.get("order") is not None or not any(clauses):
+            continue
+        items = [item for clause in clauses if clause is not None for item in clause.expressions]
+        for part in ("sort", "cluster", "distribute"):
+            select.set(part, None)
+        made = [
+            item if isinstance(item, exp.Ordered) else exp.Ordered(this=item, nulls_first=True)
+            for item in items
+        ]
+        select.set("order", exp.Order(expressions=made))
