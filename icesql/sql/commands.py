@@ -19,13 +19,11 @@ from icesql.sql.statement import (
     SetSetting,
     SetSnapshotTime,
     SetVariable,
-    ShowCatalogs,
     ShowNamespaces,
     ShowOfTable,
     ShowRefs,
     ShowSnapshots,
     ShowTables,
-    ShowViews,
     Statement,
     TableReference,
     Use,
@@ -146,8 +144,6 @@ class _Reader:
             case "TABLES":
                 namespace = self.name() if self.skip("FROM", "IN") else None
                 return self._ended(ShowTables(namespace, self.like()))
-            case "CATALOGS":
-                return self._ended(ShowCatalogs(self.like()))
             case "SCHEMAS" | "NAMESPACES" | "DATABASES":
                 parent = self.name() if self.skip("FROM", "IN") else None
                 return self._ended(ShowNamespaces(parent, self.like()))
@@ -159,9 +155,6 @@ class _Reader:
                 return ShowRefs(self.table("SHOW REFS"))
             case "":
                 raise syntax_error("nothing follows SHOW", at, SHOWN)
-            case "VIEWS":
-                namespace = self.name() if self.skip("FROM", "IN") else None
-                return self._ended(ShowViews(namespace, self.like()))
             case word:
                 return read_show(self, word, at)
 

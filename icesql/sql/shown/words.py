@@ -11,7 +11,14 @@ from sqlglot.tokens import Token, TokenType
 from icesql.config import setting_key
 from icesql.errors import ProgrammingError, similar_names
 from icesql.sql.positions import syntax_error
-from icesql.sql.statement import ShowOfTable, ShowSession, Statement, TableReference
+from icesql.sql.statement import (
+    ShowCatalogs,
+    ShowOfTable,
+    ShowSession,
+    ShowViews,
+    Statement,
+    TableReference,
+)
 
 SHOWN: Final = (
     "TABLES", "VIEWS", "NAMESPACES", "CATALOGS", "SNAPSHOTS", "REFS", "BRANCHES", "TAGS", "COLUMNS",
@@ -33,6 +40,9 @@ class Reader(Protocol):
 
     def skip(self, *words: str) -> str:
         """Step over the next token if it is one of the words."""
+
+    def name(self) -> tuple[str, ...]:
+        """A dotted name."""
 
     def like(self) -> str | None:
         """The pattern of LIKE."""
@@ -64,6 +74,15 @@ def read_show(reader: Reader, word: str, at: int) -> Statement:
             return _functions(reader)
         case "ALL":
             return _all(reader)
+        case "CATALOGS":
+            catalogs = ShowCatalogs(reader.like())
+            reader.end()
+            return catalogs
+        case "VIEWS":
+            namespace = reader.name() if reader.skip("FROM", "IN") else None
+            views = ShowViews(namespace, reader.like())
+            reader.end()
+            return views
         case "SESSION" | "PARAMETERS" | "VARIABLES":
             shown = ShowSession("ALL", reader.like())
         case "TIME" if reader.skip("ZONE"):
