@@ -61,3 +61,12 @@ def timestamp_text(value: int, value_type: t.IcebergType, *, separator: str = " 
     days, units = divmod(value, NANOS_PER_DAY if nanos else MICROS_PER_DAY)
     zone = "+00:00" if isinstance(value_type, _ZONED) else ""
     return f"{date_text(days)}{separator}{time_text(units, 9 if nanos else 6)}{zone}"
+
+
+def java_time(micros: int) -> str:
+    """A time of day as Java writes it: without seconds if there are none, 3 or 6 digits below."""
+    text = time_text(micros, 6)
+    whole, _, fraction = text.partition(".")
+    if fraction:
+        return f"{whole}.{fraction.ljust(3 if len(fraction) <= 3 else 6, '0')}"
+    return whole.removesuffix(":00") if whole.endswith(":00") else whole

@@ -1,7 +1,8 @@
-"""Decimals as the integers that files store and hash, exact at any precision."""
+"""Decimals as the integers that files store and hash, exact at any precision; floats as text."""
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 
 
@@ -28,3 +29,31 @@ def unscaled(value: Decimal, scale: int) -> int:
 def scaled(number: int, scale: int) -> Decimal:
     """The decimal of ``scale`` that stores ``number``; exact at any precision."""
     return Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -scale))
+
+
+def java_float(value: float, *, single: bool) -> str:
+    """A number as Java writes it: the fewest digits, with an exponent from 1e7 and below 1e-3."""
+    if math.isnan(value) or math.isinf(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    short = repr(value)
+    if single:
+        texts = (f"{value:.{digits}g}" for digits in range(1, 10))
+        short = next((each for each in texts if _as_single(float(each)) == value), short)
+    decimal = Decimal(short)
+    if decimal and not Decimal("0.001") <= abs(decimal) < 10_000_000:
+        sign, digits, exponent = decimal.normalize().as_tuple()
+        assert isinstance(exponent, int)
+        rest = "".join(map(str, digits[1:])) or "0"
+        return f"{'-' * sign}{digits[0]}.{rest}E{exponent + len(digits) - 1}"
+    plain = f"{decimal:f}"
+    return plain if "." in plain else f"{plain}.0"
+
+
+def _as_single(value: float) -> float:
+    import struct
+
+    try:
+        found: float = struct.unpack("<f", struct.pack("<f", value))[0]
+    except OverflowError:
+        return math.inf
+    return found

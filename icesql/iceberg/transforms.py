@@ -20,11 +20,11 @@ from icesql.iceberg.calendar import (
     NANO_TIMESTAMPS,
     civil_from_days,
     date_text,
-    time_text,
+    java_time,
     timestamp_text,
     year_text,
 )
-from icesql.iceberg.decimals import scaled, unscaled
+from icesql.iceberg.decimals import java_float, scaled, unscaled
 
 _TIMESTAMPS: Final = (
     t.TimestampType,
@@ -286,7 +286,9 @@ def human_value(value: Any, value_type: t.IcebergType) -> str:
         case t.DateType():
             return date_text(value)
         case t.TimeType():
-            return time_text(value, 6)
+            return java_time(value)
+        case t.FloatType() | t.DoubleType():
+            return java_float(value, single=isinstance(value_type, t.FloatType))
         case (
             t.TimestampType()
             | t.TimestamptzType()

@@ -6,17 +6,24 @@ Run twice, since the Java side needs a PySpark and an Iceberg runtime that match
         --out java.jsonl METADATA.json …     # with PySpark 4.1; tables lie where their metadata says
     python java_metadata_tables.py compare java.jsonl               # with icesql
 
-``compare`` prints each column that differs and exits with 1 if any does.
+``compare`` prints each column that differs and exits with 1 if any does. What Java said of some
+tables is kept beside the default tests, with the metadata of these tables:
+
+    python java_metadata_tables.py record java.jsonl tests/scan/java_metadata_tables.tar.xz METADATA.json …
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime as dt
+import io
 import json
 import sys
+import tarfile
 from collections import Counter
 from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 TABLES = (
@@ -84,37 +91,61 @@ def dump(jars: str, metadata_files: list[str]) -> Iterator[dict[str, Any]]:
             yield found
 
 
+def record(dumped: list[dict[str, Any]], out: str, metadata_files: list[str]) -> None:
+    """Keep what Java gave for some tables, with their metadata folders, in one archive."""
+    with tarfile.open(out, "w:xz") as archive:
+        for path in metadata_files:
+            folder = Path(path).parent
+            archive.add(folder, f"{folder.parent.name}/metadata")
+        kept = [
+            # Rows of position deletes are read from delete files, which are not kept.
+            each | {"at": "/".join(Path(each["metadata"]).parts[-3:])}
+            for each in dumped
+            if each["metadata"] in metadata_files and each["table"] != "position_deletes"
+        ]
+        data = json.dumps(kept).encode()
+        entry = tarfile.TarInfo("java.json")
+        entry.size = len(data)
+        archive.addfile(entry, io.BytesIO(data))
+
+
 def compare(dumped: list[dict[str, Any]]) -> int:
-    """How many metadata tables differ."""
+    """How many metadata tables differ. ``at`` is where a metadata file is now, if it was moved."""
     import icesql
 
     wrong, counts = 0, Counter[str]()
-    for each in dumped:
-        connection = icesql.connect()
-        connection.register_table("t", each["metadata"])
-        cursor = connection.cursor()
-        try:
-            cursor.execute(f"SELECT * FROM t.{each['table']}")
-            rows = cursor.arrow().to_pylist(maps_as_pydicts="strict")
-            names = [column[0] for column in cursor.description or ()]
-        except icesql.Error as error:
-            counts["both refuse" if "error" in each else "icesql refuses"] += 1
-            if "error" not in each:
-                wrong += 1
-                print(f"{each['metadata']} {each['table']}: {error}")
-            continue
-        finally:
-            connection.close()
-        if "error" in each:
-            counts["only Java refuses"] += 1
-            continue
-        problems = list(_differences(each, names, [canonical(row) for row in rows]))
-        counts["differ" if problems else "the same"] += 1
-        wrong += bool(problems)
-        for problem in problems:
-            print(f"{each['metadata']} {each['table']}: {problem}")
+    for metadata, found in groupby(dumped, key=lambda each: each["metadata"]):
+        with icesql.connect() as connection:
+            for each in found:
+                connection.register_table("t", each.get("at", metadata))
+                said, problems = _compared(connection, each)
+                counts[said] += 1
+                wrong += bool(problems)
+                for problem in problems:
+                    print(f"{metadata} {each['table']}: {problem}")
     print(dict(counts))
     return wrong
+
+
+def _compared(connection: Any, each: dict[str, Any]) -> tuple[str, list[str]]:
+    """How both sides fare with one metadata table, and what differs."""
+    import icesql
+
+    try:
+        cursor = connection.execute(f"SELECT * FROM t.{each['table']}")
+        rows = cursor.arrow().to_pylist(maps_as_pydicts="strict")
+        names = [column[0] for column in cursor.description or ()]
+    except icesql.Error as error:
+        return ("both refuse", []) if "error" in each else ("icesql refuses", [str(error)])
+    if "error" in each:
+        return "only Java refuses", []
+    ours = [canonical(row) for row in rows]
+    if "at" in each:
+        # The log ends with the file that was opened.
+        text = json.dumps(ours).replace(json.dumps(each["at"]), json.dumps(each["metadata"]))
+        ours = json.loads(text)
+    problems = list(_differences(each, names, ours))
+    return ("differ" if problems else "the same"), problems
 
 
 def _differences(java: dict[str, Any], names: list[str], rows: list[Any]) -> Iterator[str]:
@@ -142,6 +173,10 @@ def main() -> int:
     dumping.add_argument("metadata", nargs="+")
     comparing = commands.add_parser("compare")
     comparing.add_argument("dump")
+    recording = commands.add_parser("record")
+    recording.add_argument("dump")
+    recording.add_argument("out")
+    recording.add_argument("metadata", nargs="+")
     given = parser.parse_args()
     if given.command == "dump":
         with open(given.out, "w", encoding="utf-8") as file:
@@ -149,7 +184,11 @@ def main() -> int:
                 print(json.dumps(found), file=file, flush=True)
         return 0
     with open(given.dump, encoding="utf-8") as file:
-        return 1 if compare([json.loads(line) for line in file]) else 0
+        dumped = [json.loads(line) for line in file]
+    if given.command == "record":
+        record(dumped, given.out, given.metadata)
+        return 0
+    return 1 if compare(dumped) else 0
 
 
 if __name__ == "__main__":

@@ -39,7 +39,9 @@ def partitions(
 ) -> Iterator[Row]:
     """One row for each partition of each spec, in the order in which manifests name them.
 
-    ``last_updated_*`` are NULL where the snapshot has expired.
+    As in Java, specs of as many fields share a row where they give the same values, all NULL for
+    one; ``spec_id`` is then that of the latest update. ``last_updated_*`` are NULL where the
+    snapshot has expired.
     """
     fields = [each.field_id for each in united_partition_type(metadata).fields]
     found: dict[tuple[Any, ...], _Partition] = {}
@@ -48,7 +50,8 @@ def partitions(
         for index in range(entries.count):
             if live[index]:
                 values = walk.partition_of(entries, index)
-                key = (entries.spec_id, *(_key(values.get(each)) for each in fields))
+                width = len(metadata.specs[entries.spec_id].fields)
+                key = (width, *(_key(values.get(each)) for each in fields))
                 if key not in found:
                     found[key] = _Partition(values, entries.spec_id)
                 _add(found[key], entries, index, metadata)
@@ -94,5 +97,6 @@ def _add(
     if snapshot is not None and (
         partition.updated_ms is None or snapshot.timestamp_ms > partition.updated_ms
     ):
+        partition.spec_id = entries.spec_id
         partition.updated_ms = snapshot.timestamp_ms
         partition.updated_by = snapshot.snapshot_id

@@ -15,7 +15,10 @@ from icesql.iceberg.schema import Schema
 
 
 def metrics_type(schema: Schema, ids: Iterator[int]) -> t.StructType:
-    """A struct for each primitive leaf of ``schema`` by its full name, sorted by names."""
+    """A struct for each primitive leaf of ``schema`` by its full name, sorted by names.
+
+    A variant is none: its metrics are of its parts.
+    """
     return t.StructType(
         tuple(
             t.NestedField(
@@ -70,6 +73,7 @@ def _leaves(schema: Schema) -> list[tuple[str, t.NestedField]]:
         (name, schema.field_by_id[field_id])
         for field_id, name in schema.name_by_id.items()
         if isinstance(schema.field_by_id[field_id].type, t.PrimitiveType)
+        and not isinstance(schema.field_by_id[field_id].type, t.VariantType)
     )
 
 
