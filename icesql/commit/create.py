@@ -18,7 +18,7 @@ from icesql.commit.retries import RetryPolicy
 from icesql.commit.snapshot_operation import SnapshotOperation
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, CommitStateUnknownError, Error, ProgrammingError
-from icesql.iceberg.fresh_ids import with_fresh_ids
+from icesql.iceberg.evolution.fresh_ids import with_fresh_ids
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.changes import updates as u
 from icesql.iceberg.metadata.changes.apply import RESERVED_PROPERTIES, apply_updates

@@ -52,7 +52,7 @@ def new_spec(schema: Schema, requests: Sequence[PartitionRequest]) -> PartitionS
     """
     fields: list[PartitionField] = []
     for number, each in enumerate(requests):
-        source, transform = _source(schema, each.source, each.transform)
+        source, transform = source_of(schema, each.source, each.transform)
         name = each.name or default_name(schema.name_by_id[source.field_id], transform)
         made = PartitionField((source.field_id,), FIRST_FIELD_ID + number, str(transform), name)
         check_partition_field(schema, fields, made)
@@ -109,13 +109,14 @@ def new_sort_order(schema: Schema, requests: Sequence[SortRequest], order_id: in
         return UNSORTED
     fields = []
     for each in requests:
-        source, transform = _source(schema, each.source, each.transform)
+        source, transform = source_of(schema, each.source, each.transform)
         nulls = each.null_order or ("nulls-first" if each.direction == "asc" else "nulls-last")
         fields.append(SortField((source.field_id,), str(transform), each.direction, nulls))
     return SortOrder(order_id, tuple(fields))
 
 
-def _source(schema: Schema, name: str, text: str) -> tuple[t.NestedField, Transform]:
+def source_of(schema: Schema, name: str, text: str) -> tuple[t.NestedField, Transform]:
+    """A column by name, and a transform that takes it. Raises as ``new_spec`` does."""
     source = schema.find_field(name, case_sensitive=False)
     transform = parse_transform(text)
     if isinstance(transform, UnknownTransform):

@@ -6,10 +6,10 @@ import pytest
 
 from icesql.errors import ColumnNotFoundError, ProgrammingError, TypeMismatchError
 from icesql.iceberg import types as t
-from icesql.iceberg.fresh_ids import with_fresh_ids
+from icesql.iceberg.evolution.fresh_ids import with_fresh_ids
+from icesql.iceberg.evolution.schema_rules import check_schema, least_format
 from icesql.iceberg.new_spec import PartitionRequest, SortRequest, new_sort_order, new_spec
 from icesql.iceberg.schema import Schema
-from icesql.iceberg.schema_rules import check_schema, least_format
 
 F = t.NestedField
 

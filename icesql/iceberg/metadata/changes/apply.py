@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from icesql.errors import ProgrammingError, UnsupportedTableError
+from icesql.iceberg.evolution.schema_rules import check_schema, least_format
 from icesql.iceberg.metadata.changes import updates as u
 from icesql.iceberg.metadata.changes.logs import next_metadata_log
 from icesql.iceberg.metadata.changes.snapshots import Document, SnapshotChanges, listed
@@ -24,7 +25,6 @@ from icesql.iceberg.metadata.sort_order import SortOrder, parse_sort_orders
 from icesql.iceberg.metadata.table_metadata import NEWEST_FORMAT
 from icesql.iceberg.partitioning import FIRST_FIELD_ID, PartitionSpec, parse_spec
 from icesql.iceberg.schema import Schema
-from icesql.iceberg.schema_rules import check_schema, least_format
 
 # Java keeps these apart: they are asked for as properties and never stored as such.
 RESERVED_PROPERTIES: Final = frozenset(

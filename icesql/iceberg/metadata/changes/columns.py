@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from icesql.errors import ProgrammingError
 from icesql.iceberg import types as t
+from icesql.iceberg.evolution.schema_rules import check_schema
 from icesql.iceberg.metadata.changes import updates as u
 from icesql.iceberg.metadata.name_mapping import PROPERTY
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.schema import Schema
-from icesql.iceberg.schema_rules import check_schema
 
 _OF_COLUMNS: Final = (
     "write.metadata.metrics.column.",

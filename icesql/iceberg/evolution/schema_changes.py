@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from icesql.errors import ColumnNotFoundError, ProgrammingError, TypeMismatchError, similar_names
 from icesql.iceberg import types as t
-from icesql.iceberg.fresh_ids import fresh_type
+from icesql.iceberg.evolution.fresh_ids import fresh_type
 from icesql.iceberg.schema import Schema
 
 Path = Sequence[str]

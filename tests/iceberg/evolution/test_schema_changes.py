@@ -8,14 +8,7 @@ import pytest
 
 from icesql.errors import ColumnNotFoundError, ProgrammingError, TypeMismatchError
 from icesql.iceberg import types as t
-from icesql.iceberg.metadata.changes import updates as u
-from icesql.iceberg.metadata.changes.apply import apply_updates
-from icesql.iceberg.metadata.changes.columns import schema_updates
-from icesql.iceberg.metadata.json_writer import metadata_bytes
-from icesql.iceberg.metadata.table_metadata import parse_metadata
-from icesql.iceberg.partitioning import PartitionField, PartitionSpec
-from icesql.iceberg.schema import Schema
-from icesql.iceberg.schema_changes import (
+from icesql.iceberg.evolution.schema_changes import (
     NewColumn,
     Position,
     add_column,
@@ -28,6 +21,13 @@ from icesql.iceberg.schema_changes import (
     set_required,
     widen_column,
 )  # fmt: skip
+from icesql.iceberg.metadata.changes import updates as u
+from icesql.iceberg.metadata.changes.apply import apply_updates
+from icesql.iceberg.metadata.changes.columns import schema_updates
+from icesql.iceberg.metadata.json_writer import metadata_bytes
+from icesql.iceberg.metadata.table_metadata import parse_metadata
+from icesql.iceberg.partitioning import PartitionField, PartitionSpec
+from icesql.iceberg.schema import Schema
 from tests.iceberg.metadata.changes.test_apply import created
 
 F = t.NestedField
