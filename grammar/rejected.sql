@@ -75,12 +75,14 @@ PIVOT t ON a USING sum(b);
 SELECT * FROM t POSITIONAL JOIN u;
 -- refused: WITH ROLLUP
 SELECT a, count(*) FROM t GROUP BY a WITH ROLLUP;
--- refused: INSERT
-INSERT INTO t VALUES (1);
+-- refused: MERGE
+MERGE INTO t USING u ON t.a = u.a WHEN MATCHED THEN DELETE;
 -- refused: DELETE
 WITH gone AS (DELETE FROM t RETURNING a) SELECT * FROM gone;
 -- refused: CREATE
-CREATE TABLE t (a INTEGER);
+CREATE INDEX i ON t (a);
+-- refused: unexpected "x"
+CREATE TABLE t (a INTEGER x);
 -- refused: COPY
 COPY t TO '/tmp/t.csv';
 -- refused: ATTACH

@@ -26,7 +26,7 @@ class Access(Struct, frozen=True):
     that SQL may open beside the connection's own catalog, None for all that are configured.
     ``confine``: the roots that every path in a table's metadata must lie below; True for the
     table's own folder, False for no limit. ``read_only``: whether statements that change tables
-    are refused; icesql has none yet, so it is kept and shown and nothing more.
+    are refused.
     """
 
     locked: frozenset[str] = frozenset()
@@ -53,10 +53,15 @@ class Access(Struct, frozen=True):
         """From the arguments of ``connect``; None is an argument that was not given.
 
         ``service`` changes the default of such an argument to its strictest value; one that was
-        given counts as it is. Raises ProgrammingError naming the argument with a bad value.
+        given counts as it is. With any limit on
+        what SQL reads ``read_only`` is the default. Raises
+        ProgrammingError naming the argument with a bad value.
         """
         if not isinstance(service, bool):
             raise _bad("service", service, "True or False")
+        # Who limits what SQL may read has not said that it may change what is there.
+        given = (locked, tables_by_path, catalogs, confine)
+        limited = service or any(each is not None for each in given)
         allowed_catalogs = None if catalogs is None else frozenset(_names("catalogs", catalogs))
         return cls(
             locked=_settings(service if locked is None else locked),
@@ -67,7 +72,7 @@ class Access(Struct, frozen=True):
             files=_files("files", False if files is None else files),
             copy_to=_files("copy_to", False if copy_to is None else copy_to),
             confine=_confine(service if confine is None else confine),
-            read_only=_flag("read_only", service if read_only is None else read_only),
+            read_only=_flag("read_only", limited if read_only is None else read_only),
         )
 
     def check_setting(self, name: str) -> None:

@@ -143,6 +143,21 @@ def placing(sql: str) -> Iterator[None]:
 
 
 @contextmanager
+def shifted(by: int) -> Iterator[None]:
+    """Errors of a text made of another one: places there are ``by`` further than in that one."""
+    try:
+        yield
+    except _InSql as error:
+        if error.offset is not None and error.position is None:
+            error.offset = max(error.offset - by, 0)
+        raise
+    except Error as error:
+        if error.sql_offset is not None and error.line is None:
+            error.sql_offset = max(error.sql_offset - by, 0)
+        raise
+
+
+@contextmanager
 def found_at(offset: int | None) -> Iterator[None]:
     """Give errors of names that are looked up inside the place of the name in the SQL."""
     try:

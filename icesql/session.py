@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -19,6 +19,7 @@ from icesql.engine.engines import EngineChoice, Engines, choose_engine
 from icesql.engine.static import StaticResult
 from icesql.errors import (
     InterfaceError,
+    NotSupportedError,
     OperationalError,
     ProgrammingError,
     ScanLimitError,
@@ -38,6 +39,7 @@ from icesql.storage.stores.cached import Blocks
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog
     from icesql.engine.protocol import Result
+    from icesql.modify.modified import Modified, Work
     from icesql.query.bound import BoundQuery, KeyEdge
     from icesql.query.pushdown.same import MarkSame
     from icesql.query.views.stored import StoredViews
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
         SetSnapshotTime,
         Shown,
         Statement,
+        Write,
     )
 
 _CACHE_BYTES = 128 << 20
@@ -66,7 +69,8 @@ Parameters = Sequence[Any] | Mapping[str, Any] | None
 class Outcome(Struct, frozen=True):
     """Outcome of one statement: result (if it has rows), scan reports, notes.
 
-    ``scans`` are the tables that it read, each at its snapshot.
+    ``scans`` are the tables that it read, each at its snapshot. ``modified`` is what a statement
+    that changes tables has done.
     """
 
     result: Result | None
@@ -74,6 +78,7 @@ class Outcome(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     bound: BoundQuery | None = None
     scans: tuple[TableScan, ...] = ()
+    modified: Modified | None = None
 
 
 class Session:
@@ -132,19 +137,20 @@ class Session:
     def read(self, sql: str, parameters: Parameters = None) -> list[Readable]:
         """The statements of a text, in order. Raises what ``parse`` raises."""
         if not self.is_engines_dialect:
-            return [*self._parse(sql, parameters)]
+            return [*self.parse(sql, parameters)]
         counted = read_row_count(sql) if parameters is None else None
         if counted is not None:
             return [counted]
         kept = self._texts.find(sql, parameters)
         if kept is not None:
             return [Asked(sql, parameters, kept=kept)]
-        statements = self._parse(sql, parameters)
+        statements = self.parse(sql, parameters)
         if len(statements) == 1 and type(statements[0]).__name__ == "Query":
             return [Asked(sql, parameters, cast("Query", statements[0]))]
         return [*statements]
 
-    def _parse(self, sql: str, parameters: Parameters = None) -> list[Statement]:
+    def parse(self, sql: str, parameters: Parameters = None) -> list[Statement]:
+        """The statements of a text, read anew."""
         from icesql.sql.parse import parse
 
         access = self.names.access
@@ -174,7 +180,7 @@ class Session:
     def _execute(self, statement: Readable, query: QueryContext) -> Outcome:
         self._blocks.choose(query.settings)
         if isinstance(statement, RowCount) and (self.names.temporary or query.tables):
-            (statement,) = self._parse(statement.text)
+            (statement,) = self.parse(statement.text)
         if isinstance(statement, RowCount):
             from icesql.query.metadata_answers import answer_row_count
 
@@ -183,7 +189,7 @@ class Session:
                 scan, counted = answer
                 result = StaticResult([("count_star()", "bigint")], [(counted,)])
                 return Outcome(result, scans=(scan,))
-            (statement,) = self._parse(statement.text)
+            (statement,) = self.parse(statement.text)
         from icesql.sql import statement as kinds
 
         match statement:
@@ -197,6 +203,8 @@ class Session:
                 return _copy(statement, self, query)
             case kinds.CreateView() | kinds.CreateTable() | kinds.Drop():
                 return _created(statement, self, query)
+            case kinds.Write():
+                return _modified(statement, self, query)
             case kinds.SetSetting(name, value):
                 _set(self, name, value)
                 return Outcome(None)
@@ -227,7 +235,7 @@ class Session:
             case kinds.Execute(name, values):
                 text = _text_of(name, self._prepared)
                 with placing(text):
-                    (prepared,) = self._parse(text, values or None)
+                    (prepared,) = self.parse(text, values or None)
                     return self._execute(prepared, query)
             case kinds.Use(parts):
                 self.names.place = query.wait_for(lambda: self.names.find_place(parts))
@@ -244,7 +252,7 @@ class Session:
             if found is not None:
                 return self._run(kept.statement, found, query)
         if statement is None:
-            statement = cast("Query", self._parse(asked.sql, asked.parameters)[0])
+            statement = cast("Query", self.parse(asked.sql, asked.parameters)[0])
         expanded, bound = self.bound(statement, query)
         if expanded is statement:
             self._texts.keep(asked, statement, bound, query)
@@ -456,6 +464,57 @@ def _copy(statement: Copy, session: Session, query: QueryContext) -> Outcome:
     notes = (*outcome.notes, *result.notes)
     counted = StaticResult([("Count", "bigint")], [(count,)])
     return Outcome(counted, outcome.reports, notes, scans=outcome.scans)
+
+
+def _modified(statement: Write, session: Session, query: QueryContext) -> Outcome:
+    """A statement that changes tables: one row tells what it has done to rows."""
+    from icesql.modify.run import modify
+
+    return modified_outcome(modify(statement, _work(session, query)))
+
+
+def _work(session: Session, query: QueryContext) -> Work:
+    from icesql.modify.modified import Work
+
+    def ask(read: Query) -> Result:
+        result = session.run(read, query).result
+        assert result is not None
+        return result
+
+    return Work(session.names, query, ask, session.dialect or "")
+
+
+def modified_outcome(done: Modified) -> Outcome:
+    """The outcome of a statement that changes tables."""
+    notes = (done.note,) if done.note else ()
+    if done.rows is None:
+        return Outcome(None, notes=notes, modified=done)
+    kinds = [(name, "bigint") for name in ("rows", "files", "bytes", "snapshot_id")]
+    row = (done.rows, done.files, done.bytes, done.snapshot_id)
+    return Outcome(StaticResult(kinds, [row]), notes=notes, modified=done)
+
+
+def insert_many(
+    session: Session, sql: str, sets: Iterable[Parameters], query: QueryContext
+) -> Outcome:
+    """One INSERT with several sets of values: the rows of all of them in one commit."""
+    from icesql.modify.insert import insert_many as insert
+    from icesql.modify.run import check_writes
+    from icesql.sql.parse import first_tokens
+    from icesql.sql.writes.statements import Insert
+
+    if [each.text.upper() for each in first_tokens(sql, session.dialect)[:1]] != ["INSERT"]:
+        raise NotSupportedError("executemany() takes one INSERT")
+    check_writes(session.names.access)
+
+    def statements() -> Iterator[Insert]:
+        for values in sets:
+            read = session.parse(sql, values)
+            if len(read) != 1 or not isinstance(read[0], Insert):
+                raise NotSupportedError("executemany() takes one INSERT")
+            yield read[0]
+
+    return modified_outcome(insert(statements(), _work(session, query)))
 
 
 def _created(statement: Created, session: Session, query: QueryContext) -> Outcome:

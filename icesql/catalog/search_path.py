@@ -287,7 +287,7 @@ class SearchPath:
                 confine=confine,
             )
         place = self.place if view is None else (view.catalog, view.namespace)
-        return self._catalog_table(parts, place)
+        return self._catalog_table(parts, place)[1]
 
     def _registered_path(self, parts: Sequence[str]) -> str | None:
         if len(parts) != 1:
@@ -299,7 +299,7 @@ class SearchPath:
 
     def _catalog_table(
         self, parts: tuple[str, ...], place: tuple[str | None, tuple[str, ...]]
-    ) -> Table:
+    ) -> tuple[Catalog, Table]:
         catalog = self.catalog
         name = ".".join(parts)
         used, namespace = place
@@ -307,14 +307,14 @@ class SearchPath:
         if used is not None and (current := self._others.named(used)) is not None:
             for candidate in dict.fromkeys([(*namespace, *parts), parts]):
                 try:
-                    return current.load(candidate)
+                    return current, current.load(candidate)
                 except TableNotFoundError as error:
                     missing.setdefault(parts, error)
             namespace = ()
         if catalog is None:
             other = self._others.named(parts[0]) if len(parts) > 2 else None
             if other is not None:
-                return _load_from(other, parts)
+                return other, _load_from(other, parts)
             if parts in missing:
                 raise missing[parts]
             raise TableNotFoundError(
@@ -330,11 +330,11 @@ class SearchPath:
             candidates.append(parts[1:])
         for candidate in candidates:
             try:
-                return catalog.load(candidate)
+                return catalog, catalog.load(candidate)
             except TableNotFoundError as error:
                 missing.setdefault(candidate, error)
         if len(parts) > 2 and (other := self._others.named(parts[0])) is not None:
-            return _load_from(other, parts)
+            return other, _load_from(other, parts)
         # Two names are most likely the namespace and the table, wherever USE has led.
         raise missing[parts if len(parts) > 1 else candidates[0]]
 

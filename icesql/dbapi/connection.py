@@ -262,7 +262,7 @@ def connect(
       roots below which it may; ``copy_to`` whether COPY may write some. None is False.
     - ``confine``: roots that a table's metadata file and every path in it must lie below; True:
       the folder of the table itself. None: paths are opened as the metadata writes them.
-    - ``read_only``: refuses statements that change tables. There are none yet.
+    - ``read_only``: refuses changes of tables. None: only with a limit on what SQL may read.
     - ``service``: arguments of this list that are not given (None) take their strictest value.
 
     Raises ProgrammingError for a setting, dialect or value that does not exist.

@@ -16,7 +16,6 @@ from icesql.dbapi.query_log import log_scans
 from icesql.dbapi.script import Script
 from icesql.errors import (
     InterfaceError,
-    NotSupportedError,
     ProgrammingError,
     QueryCancelledError,
     placing,
@@ -101,11 +100,25 @@ class Cursor(ArrowRows):
     def executemany(
         self, sql: str, parameters: Iterable[Sequence[Any] | Mapping[str, Any]]
     ) -> None:
-        """Refused, as PEP 249 leaves it for statements that give rows; nothing runs."""
-        self._check_open()
-        raise NotSupportedError(
-            "executemany() only serves writes; call execute() for each set of values"
-        )
+        """Run an INSERT with each set of values; the rows of all are one commit, or none.
+
+        Raises NotSupportedError for any other statement.
+        """
+        from icesql.session import insert_many
+
+        with self._running:
+            self._check_open()
+            cancel, started, before = threading.Event(), time.perf_counter(), self._sql
+            query = QueryContext.begin(self._session.settings, cancel, self.progress)
+            self._cancel, self._sql = cancel, sql
+            try:
+                with self._at_work():
+                    outcome = insert_many(self._session, sql, parameters, query)
+            except BaseException:
+                self._sql = before  # the result before it can still be read
+                raise
+            self._release()
+            self._started, self._outcome, self._result = started, outcome, outcome.result
 
     def _run(self, script: Script, started: float) -> None:
         """Run the next statement of a script."""
@@ -192,9 +205,13 @@ class Cursor(ArrowRows):
     def rowcount(self) -> int:
         """How many rows the query gave, once all of them were fetched; -1 before that.
 
-        Of SHOW, DESCRIBE, EXPLAIN and answers from metadata alone it is known at once. After a
+        Of SHOW, DESCRIBE, EXPLAIN and answers from metadata alone it is known at once. Of a
+        statement that changes tables it is the number of rows that were added or removed. After a
         statement without rows it is -1.
         """
+        done = None if self._outcome is None else self._outcome.modified
+        if done is not None:
+            return -1 if done.rows is None else done.rows
         result = self._result
         count = result.row_count if result is not None else None
         return -1 if count is None else count
@@ -217,6 +234,12 @@ class Cursor(ArrowRows):
         from icesql.dbapi.table_snapshot import snapshots_of
 
         return {} if self._outcome is None else snapshots_of(self._outcome.scans)
+
+    @property
+    def message(self) -> str:
+        """What a statement that changes tables has done, in words; "" for all others."""
+        done = None if self._outcome is None else self._outcome.modified
+        return "" if done is None else done.message
 
     @property
     def scan_reports(self) -> list[ScanReport]:

@@ -150,8 +150,8 @@ class Shell:
     def _show(self, cursor: Cursor, clear: Callable[[], None]) -> None:
         for note in cursor.notes:
             self._say(f"note: {one_line(note)}")
-        if not cursor.description:
-            self._say("ok")
+        if cursor.message or not cursor.description:
+            self._say(cursor.message or "ok")
             return
         width = shutil.get_terminal_size().columns if self._out.isatty() else None
         colour = self._out.isatty() and "NO_COLOR" not in os.environ

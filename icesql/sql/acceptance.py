@@ -24,12 +24,20 @@ COMMAND_WORDS: Final = (
     "EXPLAIN", "SHOW", "DESCRIBE", "DESC", "SET", "RESET", "USE", "COPY", "PREPARE", "EXECUTE",
     "DEALLOCATE",
 )  # fmt: skip
+# Some statements that begin so change tables; see ``sql.writes``.
+WRITE_WORDS: Final = ("CREATE", "DROP", "ALTER", "INSERT", "COPY")
+COPY_FROM_HINT: Final = (
+    "connect(files='folder') and --files allow statements to read files of this machine"
+)
 COPY_HINT: Final = (
     "results leave through --output, cursor.arrow() or cursor.df(); connect(copy_to='folder') and "
     "--copy-to allow COPY (query) TO 'file'"
 )
 
-_READ_ONLY: Final = "icesql reads tables and never changes them"
+_READ_ONLY: Final = (
+    "of the statements that change tables there are CREATE TABLE, INSERT, COPY … FROM, "
+    "ALTER TABLE and DROP TABLE"
+)
 _RESULTS: Final = "results leave through --output, cursor.arrow() or cursor.df()"
 _CATALOGS: Final = "catalogs are opened with connect(…) or --catalog, --warehouse, --uri"
 

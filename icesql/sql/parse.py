@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from typing import Any, cast
 
@@ -19,14 +19,17 @@ from icesql.errors import (
     UnsupportedSqlError,
     placing,
     position,
+    shifted,
 )
 from icesql.sql.acceptance import (
     COMMAND_WORDS,
+    COPY_FROM_HINT,
     COPY_HINT,
     CREATED,
     QUERY_WORDS,
     REFUSED_STATEMENTS,
     TABLE_WORDS,
+    WRITE_WORDS,
     check_spark_functions,
     check_tree,
     has_only_text,
@@ -67,7 +70,7 @@ from icesql.sql.shown.advice import without as without_advice
 from icesql.sql.shown.in_from import PREFIX, statements_in_from, without
 from icesql.sql.shown.pivots import WORDS, as_selects, before_ending
 from icesql.sql.shown.with_values import select_from_values
-from icesql.sql.statement import Query, Shown, ShowSession, Statement
+from icesql.sql.statement import Query, Shown, ShowSession, Statement, Write
 from icesql.sql.unexpected import check_commands_in_from, no_statement, parse_error
 from icesql.sql.user_text import LIST, Edit, UserText, nameless_columns, token_places
 from icesql.stack import with_room
@@ -124,8 +127,8 @@ def _parse_all(
     statements: list[Statement] = []
     for chunk in _split(tokens):
         own = promised_name(dialect)
-        if not copies and chunk[0].text.upper() == "COPY":
-            raise unsupported("COPY", chunk[0].start, COPY_HINT)
+        if chunk[0].text.upper() == "COPY":
+            _check_copy(chunk, files=files, copies=copies)
         parse = _Parse(sql, reader, values, seconds, lists, files, spark, own)
         inside = [each for each in advice if chunk[0].start <= each[0] <= chunk[-1].end]
         parse.notes = tuple(note_of(written[start:end]) for start, end in inside)
@@ -173,6 +176,33 @@ def _respelt(sql: str, tokens: Sequence[Token]) -> str:
     from icesql.sql.parser.travel.options import with_options
 
     return double_quoted(with_options(sql, tokens), tokens)
+
+
+def _is_copy_from(tokens: Sequence[Token]) -> bool:
+    from icesql.sql.writes.rows import is_copy_from
+
+    return tokens[0].text.upper() == "COPY" and is_copy_from(tokens)
+
+
+def _written(
+    tokens: Sequence[Token],
+    sql: str,
+    read_query: Callable[[Sequence[Token]], Query],
+    read_text: Callable[[str, int], Query],
+) -> Write | None:
+    """A statement that changes tables, None for another that begins so."""
+    from icesql.sql.writes.read import read_write
+
+    return read_write(tokens, sql, read_query, read_text)
+
+
+def _check_copy(tokens: Sequence[Token], *, files: bool, copies: bool) -> None:
+    """Refuse COPY of files that the connection may not read or write."""
+    if _is_copy_from(tokens):
+        if not files:
+            raise unsupported("COPY … FROM", tokens[0].start, COPY_FROM_HINT)
+    elif not copies:
+        raise unsupported("COPY", tokens[0].start, COPY_HINT)
 
 
 def _check_encodable(sql: str) -> None:
@@ -288,7 +318,7 @@ class _Parse:
             return self._any_query(tokens)
         if first in WORDS and not quoted and isinstance(self._reader, Icesql):
             return self._query(tokens)
-        if first in COMMAND_WORDS and not quoted:
+        if first in COMMAND_WORDS and not quoted and not _is_copy_from(tokens):
             read = read_command(tokens, self._sql, self._any_query)
             if isinstance(read, ShowSession) and self._spark:
                 return replace(read, name=read.name or SPARK_TABLE)
@@ -298,11 +328,22 @@ class _Parse:
 
             if is_temporary(tokens):
                 return read_created(tokens, self._sql, self)
+        if first in WRITE_WORDS and not quoted:
+            written = _written(tokens, self._sql, self._any_query, self._text_query)
+            if written is not None:
+                return written
         if first in REFUSED_STATEMENTS and not quoted:
             words = [token.text.upper() for token in tokens[1:5]] if first == "CREATE" else []
             made = [hint for word, hint in CREATED.items() if word in words]
             raise unsupported(first, tokens[0].start, (*made, REFUSED_STATEMENTS[first])[0])
         raise no_statement(tokens)
+
+    def _text_query(self, text: str, shift: int) -> Query:
+        same = copy(self)
+        with shifted(shift):
+            same._sql = text
+            same._lists, tokens = _tokens(text, self._reader)
+            return same._any_query(tokens)
 
     def _any_query(self, tokens: Sequence[Token]) -> Query:
         """A query, SUMMARIZE of a query or table, or ``TABLE t``."""

@@ -299,6 +299,10 @@ class Use(Struct, frozen=True):
     parts: tuple[str, ...]
 
 
+class Write(Struct, frozen=True):
+    """A statement that changes tables; see ``sql.writes.statements``."""
+
+
 Shown = (
     ShowTables
     | ShowViews
@@ -315,19 +319,9 @@ Shown = (
 Prepared = Prepare | Execute | Deallocate
 Created = CreateView | CreateTable | Drop
 
-Statement = (
-    Query
-    | Copy
-    | Explain
-    | SetSetting
-    | ResetSetting
-    | SetSnapshotTime
-    | SetVariable
-    | Shown
-    | Use
-    | Prepared
-    | Created
-)
+Commands = SetSetting | ResetSetting | SetSnapshotTime | SetVariable | Use | Prepared
+
+Statement = Query | Copy | Explain | Commands | Shown | Created | Write
 
 
 def asks_versions(statement: object) -> bool:

@@ -46,6 +46,8 @@ class Assignment(Struct, frozen=True):
         for field, source in zip(self.schema.fields, self.sources, strict=True):
             if source is None or not stored_fields((field,)):
                 continue
+            if given.field(source).type == pa.int32():
+                continue  # what engines take NULL for
             empty = pa.nulls(0, given.field(source).type)
             self._column(field, empty, 0)
 
@@ -107,7 +109,7 @@ def stored_array(field: t.NestedField, values: pa.Array, zone: str = "UTC") -> p
     """``values`` in the type of a stored field at any depth. Raises Misfit."""
     values = plain_array(values)
     target = written_type(field.type)
-    if pa.types.is_null(values.type):
+    if values.null_count == len(values) > 0 or pa.types.is_null(values.type):
         made = pa.nulls(len(values), target)
     else:
         match field.type:

@@ -97,7 +97,9 @@ def _is_unzoned(kind: pa.DataType) -> bool:
 
 def _dates(values: pa.Array) -> pa.Array:
     made = values.cast(pa.date32(), safe=False)
-    if not pc.all(pc.fill_null(pc.equal(made.cast(values.type), values), True)).as_py():
+    if not pc.all(
+        pc.fill_null(pc.equal(made.cast(values.type), values), True), min_count=0
+    ).as_py():
         raise DataError("a time of day")
     return made
 
@@ -121,7 +123,7 @@ def _decimals(target: pa.DataType, values: pa.Array) -> pa.Array:
         return values.cast(target)
     made = values.cast(target)
     same = pc.equal(made.cast(pa.float64(), safe=False), values.cast(pa.float64()))
-    if not pc.all(pc.fill_null(same, True)).as_py():
+    if not pc.all(pc.fill_null(same, True), min_count=0).as_py():
         raise DataError("a number has more digits than the column")
     return made
 

@@ -21,7 +21,7 @@ REFUSED = [
     ("", None),
     (" ; -- nothing", None),
     ("SELECT FROM WHERE", None),
-    ("DROP TABLE shop.orders", None),
+    ("GRANT ALL ON shop.orders TO x", None),
 ]
 
 
@@ -49,7 +49,7 @@ def test_a_refused_executemany_changes_nothing(connection: Any) -> None:
     assert cursor.fetchall() == [(1,)]
 
 
-@pytest.mark.parametrize("last", ["SELEC 1", "SELECT ?", "DROP TABLE shop.orders"])
+@pytest.mark.parametrize("last", ["SELEC 1", "SELECT ?", "GRANT ALL ON shop.orders TO x"])
 def test_a_script_is_read_to_its_end_before_it_begins(connection: Any, last: str) -> None:
     with pytest.raises(icesql.Error):
         connection.execute_script(f"SET timezone = 'Europe/Vienna'; {last}")

@@ -222,6 +222,7 @@ CODE = {
     "worker.py: unpack: pickle.loads": "jobs and columns that the driver packed itself; they travel "
     "as rows and partitions that Spark keeps to itself, and no message, file or row reaches it",
     "__main__.py: run: sys.modules": "whether the shell was loaded, by a name in the source",
+    "engine_name.py: <module>: sys.modules": "the version of icesql, by the name of its package",
     "key_partitions.py: _Column.array: numpy.memmap": "numbers of a spilled file, never objects",
     "pyiceberg.py: <module>: importlib.util.find_spec": "to look for a package, not to import it",
     "pyiceberg.py: _with_driver: importlib.util.find_spec": "two names that stand in the function",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from icesql.engine.struct_names import engine_names
 from icesql.iceberg import types as t
 
@@ -67,3 +69,9 @@ def duckdb_type(node: t.IcebergType) -> str:
             return f"MAP({duckdb_type(node.key)}, {duckdb_type(node.value)})"
         case _:
             raise AssertionError(f"unreachable type {node!r}")
+
+
+def column_types(columns: Iterable[t.NestedField]) -> str:
+    """``{'name': 'TYPE', …}`` for readers of files: names and types are literals, quoted."""
+    pairs = [f"{literal(each.name)}: {literal(duckdb_type(each.type))}" for each in columns]
+    return "{" + ", ".join(pairs) + "}"

@@ -34,10 +34,10 @@ class Readers(Protocol):
 
 
 def is_temporary(tokens: Sequence[Token]) -> bool:
-    """Whether a CREATE makes a view or table of the session, or a DROP may take one away."""
+    """Whether a CREATE makes a view or table of the session, or a DROP takes a view away."""
     words = [_word(token) for token in tokens[:5]]
     if words[0] == "DROP":
-        return words[1:2] in (["VIEW"], ["TABLE"])
+        return words[1:2] == ["VIEW"]
     rest = words[3:] if words[1:3] == ["OR", "REPLACE"] else words[1:]
     return rest[:1] in (["TEMP"], ["TEMPORARY"]) and rest[1:2] in (["VIEW"], ["TABLE"])
 

@@ -1,0 +1,46 @@
+"""Where a statement that changes tables finds, or makes, what it names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from icesql.errors import UnsupportedTableError
+
+if TYPE_CHECKING:
+    from icesql.catalog.search_path import SearchPath
+    from icesql.catalog.table import Catalog, Table
+
+
+def table_to_change(names: SearchPath, parts: Sequence[str]) -> tuple[Catalog, Table]:
+    """The catalog of a table, and the table freshly loaded, to commit to it.
+
+    Raises as ``open_table``, and UnsupportedTableError for a table that was registered.
+    """
+    if names._registered_path(parts) is not None:
+        raise UnsupportedTableError(
+            f"writing to {'.'.join(parts)}, which is registered by its path: no catalog says "
+            "which of its metadata files is the current one"
+        )
+    catalog, table = names._catalog_table(tuple(parts), names.place)
+    if table.storage.properties:
+        names._properties[table.name] = table.storage.properties
+    return catalog, table
+
+
+def new_place(names: SearchPath, parts: tuple[str, ...]) -> tuple[Catalog, tuple[str, ...]]:
+    """The catalog and identifier of a table that is to be made. Raises ProgrammingError."""
+    catalog, namespace = namespace_place(names, parts[:-1])
+    return catalog, (*(namespace if len(parts) > 1 else names.place[1]), parts[-1])
+
+
+def namespace_place(names: SearchPath, parts: tuple[str, ...]) -> tuple[Catalog, tuple[str, ...]]:
+    """The catalog and name of a namespace that may not be there. Raises ProgrammingError."""
+    used, others = names.place[0], names._others
+    current = None if used is None else others.named(used)
+    if current is not None and not (len(parts) > 1 and others.has(parts[0].lower())):
+        return current, parts
+    if names.catalog is not None and len(parts) < 2 and not others.has("".join(parts)):
+        return names.catalog, parts
+    catalog, rest, _ = names.place_of(parts)
+    return catalog, rest

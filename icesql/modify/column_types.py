@@ -1,0 +1,160 @@
+"""The Iceberg types of the names that SQL gives them, in Spark's spelling and DuckDB's alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import Final
+
+from icesql.errors import ProgrammingError, UnsupportedSqlError, similar_names
+from icesql.iceberg import types as t
+from icesql.sql.writes.statements import ColumnDefinition, TypeName
+
+_NAMES: Final[dict[str, t.IcebergType]] = {
+    **dict.fromkeys(("BOOLEAN", "BOOL", "LOGICAL"), t.BOOLEAN),
+    **dict.fromkeys(("TINYINT", "INT1", "BYTE", "SMALLINT", "INT2", "SHORT"), t.INTEGER),
+    **dict.fromkeys(("INT", "INTEGER", "INT4", "SIGNED", "UTINYINT", "USMALLINT"), t.INTEGER),
+    **dict.fromkeys(("BIGINT", "INT8", "LONG", "UINTEGER"), t.LONG),
+    **dict.fromkeys(("FLOAT", "FLOAT4", "REAL"), t.FLOAT),
+    **dict.fromkeys(("DOUBLE", "FLOAT8"), t.DOUBLE),
+    **dict.fromkeys(("STRING", "VARCHAR", "TEXT", "CHAR", "BPCHAR", "CHARACTER"), t.STRING),
+    **dict.fromkeys(("BINARY", "VARBINARY", "BLOB", "BYTEA"), t.BINARY),
+    "UBIGINT": t.DecimalType(20, 0),
+    "HUGEINT": t.DecimalType(38, 0),
+    "DATE": t.DATE,
+    "TIME": t.TIME,
+    "TIMESTAMP_NTZ": t.TIMESTAMP,
+    "DATETIME": t.TIMESTAMP,
+    "TIMESTAMP_S": t.TIMESTAMP,
+    "TIMESTAMP_MS": t.TIMESTAMP,
+    "TIMESTAMP_US": t.TIMESTAMP,
+    "TIMESTAMPTZ": t.TIMESTAMPTZ,
+    "TIMESTAMP_LTZ": t.TIMESTAMPTZ,
+    "TIMESTAMP_NS": t.TIMESTAMP_NS,
+    "TIMESTAMPTZ_NS": t.TIMESTAMPTZ_NS,
+    "UUID": t.UUID,
+    "VARIANT": t.VARIANT,
+    "GEOMETRY": t.GeometryType(),
+    "GEOGRAPHY": t.GeographyType(),
+    "UNKNOWN": t.UNKNOWN,
+    "VOID": t.UNKNOWN,
+}
+_INSTEAD: Final = {
+    "TIMETZ": "TIME",
+    "TIME_NTZ": "TIME",
+    "INTERVAL": "BIGINT or VARCHAR",
+    "UHUGEINT": "DECIMAL(38, 0)",
+    "JSON": "VARCHAR",
+    "ENUM": "VARCHAR",
+    "BIT": "VARCHAR or BLOB",
+    "UNION": "STRUCT",
+    "TINYTEXT": "VARCHAR",
+}
+_LENGTHS: Final = ("VARCHAR", "CHAR", "CHARACTER", "BPCHAR", "TEXT", "STRING")
+_SPARK: Final = ("spark", "spark2", "databricks", "hive")
+_PRECISIONS: Final = {"spark": (10, 0), "": (18, 3)}
+
+
+def column_fields(
+    columns: tuple[ColumnDefinition, ...],
+    dialect: str,
+    default_of: Callable[[ColumnDefinition, t.IcebergType], object],
+) -> tuple[t.NestedField, ...]:
+    """The fields of a table's columns, their ids telling them apart.
+
+    ``dialect`` says what TIMESTAMP and DECIMAL alone are; ``default_of`` computes the default of a
+    column that has one. Raises ProgrammingError and UnsupportedSqlError for a type that is none.
+    """
+    ids = count(1)
+    return tuple(_field(each, dialect.lower(), ids, default_of) for each in columns)
+
+
+def _field(
+    column: ColumnDefinition,
+    dialect: str,
+    ids: count[int],
+    default_of: Callable[[ColumnDefinition, t.IcebergType], object],
+) -> t.NestedField:
+    own = next(ids)
+    type = _type(column.type, dialect, ids, default_of)
+    default = t.MISSING if column.default is None else default_of(column, type)
+    return t.NestedField(
+        own,
+        column.name,
+        type,
+        column.required,
+        column.comment,
+        initial_default=default,
+        write_default=default,
+    )
+
+
+def _type(
+    name: TypeName,
+    dialect: str,
+    ids: count[int],
+    default_of: Callable[[ColumnDefinition, t.IcebergType], object],
+) -> t.IcebergType:
+    match name.name:
+        case "STRUCT" | "ROW":
+            inner = [_field(each, dialect, ids, default_of) for each in name.fields]
+            return t.StructType(tuple(inner))
+        case "ARRAY" | "LIST":
+            (element,) = name.fields
+            own = next(ids)
+            return t.ListType(own, _type(element.type, dialect, ids, default_of), element.required)
+        case "MAP":
+            key, value = name.fields
+            key_id, value_id = next(ids), next(ids)
+            kinds = [_type(each.type, dialect, ids, default_of) for each in (key, value)]
+            return t.MapType(key_id, kinds[0], value_id, kinds[1], value.required)
+        case "DECIMAL" | "NUMERIC" | "DEC":
+            return _decimal(name, dialect)
+        case "FIXED":
+            return _fixed(name)
+        case "TIMESTAMP":
+            _check_arguments(name, most=1)
+            return t.TIMESTAMPTZ if dialect in _SPARK else t.TIMESTAMP
+        case "GEOMETRY" | "GEOGRAPHY" if name.arguments:
+            texts = [str(each) for each in name.arguments]
+            made = t.GeometryType if name.name == "GEOMETRY" else t.GeographyType
+            return made(*texts)
+    found = _NAMES.get(name.name)
+    if found is None:
+        raise _no_type(name)
+    _check_arguments(name, most=1 if name.name in (*_LENGTHS, "TIME", "TIMESTAMPTZ") else 0)
+    return found
+
+
+def _decimal(name: TypeName, dialect: str) -> t.DecimalType:
+    usual = _PRECISIONS["spark" if dialect in _SPARK else ""]
+    given = [each for each in name.arguments if isinstance(each, int)]
+    precision, scale = (*given, 0) if len(given) == 1 else given if len(given) == 2 else usual
+    if len(given) != len(name.arguments) or not 0 < precision <= 38 or scale > precision:
+        raise ProgrammingError(
+            f"{_shown(name)} is no decimal; it has 1 to 38 digits, as many after the point at most"
+        )
+    return t.DecimalType(precision, scale)
+
+
+def _fixed(name: TypeName) -> t.FixedType:
+    match name.arguments:
+        case (int() as length,) if length > 0:
+            return t.FixedType(length)
+    raise ProgrammingError("FIXED has a length: FIXED(16)")
+
+
+def _check_arguments(name: TypeName, *, most: int) -> None:
+    if len(name.arguments) > most:
+        raise ProgrammingError(f"{_shown(name)}: the type {name.name} takes no such arguments")
+
+
+def _shown(name: TypeName) -> str:
+    return f"{name.name}({', '.join(map(str, name.arguments))})" if name.arguments else name.name
+
+
+def _no_type(name: TypeName) -> UnsupportedSqlError:
+    instead = _INSTEAD.get(name.name)
+    near = similar_names(name.name, _NAMES, 1)
+    hint = f"use {instead}" if instead else f"did you mean {near[0]}?" if near else ""
+    return UnsupportedSqlError(f"a column of type {name.name}", hint=hint, offset=name.offset)

@@ -1,0 +1,204 @@
+"""CREATE TABLE, also of a query's rows, and namespaces made and dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from icesql.catalog.targets import namespace_place, new_place
+from icesql.commit.create import create_table, stage_table
+from icesql.engine.result_schema import ResultColumn
+from icesql.errors import (
+    ColumnNotFoundError,
+    DataError,
+    ProgrammingError,
+    TableNotFoundError,
+    UnsupportedSqlError,
+    similar_names,
+)
+from icesql.iceberg import types as t
+from icesql.iceberg.new_spec import PartitionRequest, SortRequest
+from icesql.iceberg.schema import Schema
+from icesql.modify.column_types import column_fields
+from icesql.modify.engine_name import SUMMARY
+from icesql.modify.modified import Modified, Work
+from icesql.modify.result_types import result_fields
+from icesql.sql.writes.statements import (
+    ColumnDefinition,
+    CreateNamespace,
+    CreateTable,
+    DropNamespace,
+    PartitionTerm,
+    SortTerm,
+)
+from icesql.write.assignment import Misfit, stored_array
+from icesql.write.parquet_schema import stored_fields
+from icesql.write.partition.partition_values import internal_array
+from icesql.write.write_task import write_task, write_task_for
+
+if TYPE_CHECKING:
+    from icesql.catalog.table import Catalog
+
+
+def create(statement: CreateTable, work: Work) -> Modified:
+    """Make a table; with a query it appears together with its rows, or not at all.
+
+    Raises CatalogError where it exists or its namespace is missing, ProgrammingError for columns
+    and properties that no table can have, and what running the query raises.
+    """
+    catalog, identifier = new_place(work.names, statement.table.parts)
+    if statement.if_not_exists or statement.or_replace:
+        exists = _exists(catalog, identifier)
+        if exists and statement.or_replace:
+            raise UnsupportedSqlError(
+                f"CREATE OR REPLACE of {statement.table.text}, which exists",
+                hint="drop it first, or INSERT OVERWRITE its rows",
+                offset=statement.table.offset,
+            )
+        if exists:
+            return Modified(note=f"{statement.table.text} exists already; nothing was done")
+    if statement.query is not None:
+        return _create_as(statement, catalog, identifier, work)
+    fields = column_fields(
+        statement.columns, work.dialect, lambda column, type: _default(column, type, work)
+    )
+    staged = _stage(statement, catalog, identifier, Schema(fields))
+    create_table(catalog, staged, query=work.query)
+    return Modified()
+
+
+def _exists(catalog: Catalog, identifier: Sequence[str]) -> bool:
+    try:
+        catalog.load(identifier)
+    except TableNotFoundError:
+        return False
+    return True
+
+
+def _stage(
+    statement: CreateTable, catalog: Catalog, identifier: Sequence[str], schema: Schema
+) -> Any:
+    partitioning = [_partition(each, schema) for each in statement.partitioning]
+    ordering = [_sort(each, schema) for each in statement.ordering]
+    properties: Mapping[str, str] = dict(statement.properties)
+    return stage_table(
+        catalog,
+        identifier,
+        schema,
+        partitioning=partitioning,
+        ordering=ordering,
+        properties=properties,
+        location=statement.location,
+    )
+
+
+def _partition(term: PartitionTerm, schema: Schema) -> PartitionRequest:
+    return PartitionRequest(_source(term, schema), term.transform, term.name)
+
+
+def _sort(term: SortTerm, schema: Schema) -> SortRequest:
+    nulls: dict[bool | None, Literal["nulls-first", "nulls-last"] | None] = {
+        None: None,
+        True: "nulls-first",
+        False: "nulls-last",
+    }
+    return SortRequest(
+        _source(term, schema),
+        term.transform,
+        "desc" if term.descending else "asc",
+        nulls[term.nulls_first],
+    )
+
+
+def _source(term: PartitionTerm | SortTerm, schema: Schema) -> str:
+    """The column's name as the table spells it."""
+    try:
+        field = schema.find_field(term.source, case_sensitive=False)
+    except ColumnNotFoundError as error:
+        raise ColumnNotFoundError(
+            term.source,
+            similar=similar_names(term.source, schema.name_by_id.values()),
+            offset=term.offset,
+        ) from error
+    return schema.name_by_id[field.field_id]
+
+
+def _default(column: ColumnDefinition, type: t.IcebergType, work: Work) -> Any:
+    """The value of DEFAULT, in internal form."""
+    assert column.default is not None
+    result = work.ask(column.default)
+    try:
+        values = result.arrow_reader().read_all().column(0).combine_chunks()
+    finally:
+        result.close()
+    field = t.NestedField(1, column.name, type)
+    if not stored_fields((field,)) or t.children(type):
+        if values.null_count == len(values):
+            return None
+        raise UnsupportedSqlError(
+            f"a default of type {type}", hint="leave it out", offset=column.offset
+        )
+    try:
+        made = stored_array(field, values, str(work.query.settings.timezone))
+    except Misfit as misfit:
+        raise DataError(
+            f'the default of column "{column.name}" ({type}): {misfit.reason}'
+        ) from misfit
+    return internal_array(made, type)[0].as_py()
+
+
+def _create_as(
+    statement: CreateTable, catalog: Catalog, identifier: Sequence[str], work: Work
+) -> Modified:
+    """Write the rows of the query first, then let the table appear with them."""
+    assert statement.query is not None
+    result = work.ask(statement.query)
+    try:
+        reader = result.arrow_reader()
+        schema = Schema(result_fields(_named(result.columns)))
+        staged = _stage(statement, catalog, identifier, schema)
+        table = staged.table
+        sources = tuple(range(len(schema.fields)))
+        task = write_task_for(
+            table.metadata, table.storage, sources, zone=str(work.query.settings.timezone)
+        )
+        written = write_task(task, reader, work.query, reader.schema)
+    finally:
+        result.close()
+    done = create_table(catalog, staged, written.files, summary=SUMMARY, query=work.query)
+    return Modified.of(written, done.snapshot_id)
+
+
+def _named(columns: Sequence[ResultColumn]) -> Sequence[ResultColumn]:
+    seen: set[str] = set()
+    for each in columns:
+        if each.name.lower() in seen:
+            raise ProgrammingError(
+                f'two columns are called "{each.name}"; give one another name with AS'
+            )
+        seen.add(each.name.lower())
+    return columns
+
+
+def create_namespace(statement: CreateNamespace, work: Work) -> Modified:
+    """Make a namespace. Raises CatalogError where it exists."""
+    if statement.properties:
+        raise UnsupportedSqlError("properties of a namespace", hint="leave them out")
+    catalog, namespace = namespace_place(work.names, statement.parts)
+    if statement.if_not_exists and _has_namespace(catalog, namespace):
+        return Modified(note=f"{'.'.join(namespace)} exists already; nothing was done")
+    catalog.create_namespace(namespace)
+    return Modified()
+
+
+def drop_namespace(statement: DropNamespace, work: Work) -> Modified:
+    """Remove a namespace without tables. Raises CatalogError where there are some, or none."""
+    catalog, namespace = namespace_place(work.names, statement.parts)
+    if statement.if_exists and not _has_namespace(catalog, namespace):
+        return Modified(note=f"there is no {'.'.join(namespace)}; nothing was done")
+    catalog.drop_namespace(namespace)
+    return Modified()
+
+
+def _has_namespace(catalog: Catalog, namespace: Sequence[str]) -> bool:
+    return tuple(namespace) in set(catalog.namespaces())

@@ -1,0 +1,183 @@
+"""INSERT and COPY … FROM: rows of a query become files of a table, in one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from icesql.catalog.targets import table_to_change
+from icesql.commit.append import commit_append
+from icesql.engine.duckdb.types import column_types
+from icesql.errors import (
+    ColumnNotFoundError,
+    IntegrityError,
+    ProgrammingError,
+    TableNotFoundError,
+    UnsupportedSqlError,
+    found_at,
+    similar_names,
+)
+from icesql.iceberg import types as t
+from icesql.iceberg.schema import Schema
+from icesql.modify.engine_name import SUMMARY
+from icesql.modify.modified import Modified, Work
+from icesql.sql.writes.statements import Insert, TableName
+from icesql.write.write_task import write_task, write_task_for
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from icesql.catalog.table import Catalog, Table
+    from icesql.engine.protocol import Result
+
+_BRANCH = "branch_"
+
+
+def insert(statement: Insert, work: Work) -> Modified:
+    """Run the query and append its rows.
+
+    Raises ColumnNotFoundError, ProgrammingError and IntegrityError for columns that do not fit,
+    DataError and TypeMismatchError for rows that do not, and what the query or the commit raises.
+    """
+    if statement.overwrite:
+        hint = "DELETE FROM the table, then INSERT"
+        raise UnsupportedSqlError("INSERT OVERWRITE", hint=hint, offset=statement.table.offset)
+    catalog, table, branch = find_target(statement.table, work)
+    schema = table.metadata.schema
+    if statement.copied is not None:
+        statement = _read_by_columns(statement, schema)
+    result = work.ask(statement.query)
+    try:
+        sources = column_sources(statement, schema, [each.name for each in result.columns])
+        task = write_task_for(
+            table.metadata, table.storage, sources, zone=str(work.query.settings.timezone)
+        )
+        reader = result.arrow_reader()
+        written = write_task(task, reader, work.query, reader.schema)
+    finally:
+        result.close()
+    done = commit_append(
+        catalog, table, written.files, branch=branch, summary=SUMMARY, query=work.query
+    )
+    return Modified.of(written, done.snapshot_id)
+
+
+def insert_many(statements: Iterable[Insert], work: Work) -> Modified:
+    """Append the rows of several statements that insert into one table, in one commit."""
+    several = iter(statements)
+    first = next(several, None)
+    if first is None:
+        return Modified(0)
+    if first.overwrite or first.copied is not None:
+        raise UnsupportedSqlError("this statement with several sets of values")
+    catalog, table, branch = find_target(first.table, work)
+    schema = table.metadata.schema
+    open_results: list[Result] = []
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for statement in (first, *several):
+            result = work.ask(statement.query)
+            open_results.append(result)
+            column_sources(statement, schema, [each.name for each in result.columns])
+            yield from result.arrow_reader()
+            open_results.pop().close()
+
+    if first.by_name:
+        raise UnsupportedSqlError("BY NAME with several sets of values", hint="name the columns")
+    sources = column_sources(first, schema, [], counted=False)
+    task = write_task_for(
+        table.metadata, table.storage, sources, zone=str(work.query.settings.timezone)
+    )
+    try:
+        written = write_task(task, batches(), work.query)
+    finally:
+        for result in open_results:
+            result.close()
+    done = commit_append(
+        catalog, table, written.files, branch=branch, summary=SUMMARY, query=work.query
+    )
+    return Modified.of(written, done.snapshot_id)
+
+
+def find_target(name: TableName, work: Work) -> tuple[Catalog, Table, str]:
+    """The catalog, table and branch that a statement writes to; ``t.branch_x`` is branch x of t.
+
+    Raises TableNotFoundError, UnsupportedTableError.
+    """
+    names = work.names
+    made = names.temporary
+    if made is not None and made.find(name.parts) is not None:
+        raise UnsupportedSqlError(
+            f"a change of {name.text}, which this session made",
+            hint="CREATE OR REPLACE TEMP TABLE … AS SELECT",
+            offset=name.offset,
+        )
+    with found_at(name.offset):
+        try:
+            catalog, table = work.query.wait_for(lambda: table_to_change(names, name.parts))
+        except TableNotFoundError:
+            last = name.parts[-1]
+            if len(name.parts) < 2 or not last.lower().startswith(_BRANCH):
+                raise
+            catalog, table = work.query.wait_for(lambda: table_to_change(names, name.parts[:-1]))
+            return catalog, table, last[len(_BRANCH) :]
+    return catalog, table, "main"
+
+
+def column_sources(
+    statement: Insert, schema: Schema, given: Sequence[str], *, counted: bool = True
+) -> tuple[int | None, ...]:
+    """Where the values of each column of the table stand among the columns of the query."""
+    fields = schema.fields
+    if statement.by_name:
+        targets = [_column(name, schema, statement) for name in given]
+    elif statement.columns is not None:
+        targets = [_column(name, schema, statement) for name in statement.columns]
+    else:
+        targets = list(fields)
+    if counted and len(given) != len(targets):
+        listed = "the column list" if statement.columns is not None else statement.table.text
+        raise ProgrammingError(
+            f"the query gives {len(given)} column{'s' * (len(given) != 1)}, "
+            f"and {listed} has {len(targets)}"
+        )
+    places: dict[int, int] = {}
+    for place, field in enumerate(targets):
+        if field.field_id in places:
+            raise ProgrammingError(f'column "{field.name}" is given twice')
+        places[field.field_id] = place
+    for field in fields:
+        missing = field.field_id not in places and field.write_default in (t.MISSING, None)
+        if missing and field.required:
+            raise IntegrityError(
+                f'column "{field.name}" is required and the statement gives it no value'
+            )
+    return tuple(places.get(field.field_id) for field in fields)
+
+
+def _column(name: str, schema: Schema, statement: Insert) -> t.NestedField:
+    found = schema.find_column(name)
+    if found is None:
+        names = [each.name for each in schema.fields]
+        raise ColumnNotFoundError(
+            name,
+            similar=similar_names(name, names),
+            offset=None if statement.by_name else statement.table.offset,
+        )
+    return found
+
+
+def _read_by_columns(statement: Insert, schema: Schema) -> Insert:
+    """The statement with the file read by the types of the columns, as far as it says none."""
+    file = statement.copied
+    assert file is not None
+    options = file.options
+    if "csv" in file.function:
+        targets = list(schema.fields)
+        if statement.columns is not None:
+            targets = [_column(name, schema, statement) for name in statement.columns]
+        options = (*options, ("columns", column_types(targets)))
+    query = replace(statement.query, files=(replace(file, options=options),))
+    return replace(statement, query=query)

@@ -1,0 +1,73 @@
+"""What a statement that changes tables has done, and what it needs for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from icesql.catalog.search_path import SearchPath
+    from icesql.context import QueryContext
+    from icesql.engine.protocol import Result
+    from icesql.sql.statement import Query
+    from icesql.write.write_task import WriteResult
+
+
+class Modified(Struct, frozen=True):
+    """Rows that a statement added, removed or changed; None for one that concerns no rows.
+
+    ``files`` and ``bytes`` are of the data files that it wrote. ``snapshot_id`` is None where no
+    snapshot was made: nothing was to be done, or only metadata changed. ``note`` is worth knowing.
+    """
+
+    rows: int | None = None
+    files: int = 0
+    bytes: int = 0
+    snapshot_id: int | None = None
+    note: str = ""
+
+    @classmethod
+    def of(cls, written: WriteResult, snapshot_id: int | None) -> Modified:
+        """What the commit of written rows has done."""
+        return cls(written.rows, len(written.files), written.bytes, snapshot_id)
+
+    @property
+    def message(self) -> str:
+        """Such as ``12 files, 3.4 M rows, 96 MB, snapshot 812…``; "" for no rows."""
+        if self.rows is None:
+            return ""
+        if self.snapshot_id is None:
+            return f"{_count(self.rows, 'row')}, nothing to commit"
+        parts = [_count(self.rows, "row")]
+        if self.files:
+            parts = [_count(self.files, "file"), *parts, _size(self.bytes)]
+        return ", ".join((*parts, f"snapshot {self.snapshot_id}"))
+
+
+def _size(number: int) -> str:
+    """Such as ``96 MB``; units of 1,000."""
+    amount, units = float(number), ["bytes", "kB", "MB", "GB", "TB"]
+    while amount >= 1000 and len(units) > 1:
+        amount, units = amount / 1000, units[1:]
+    return f"{amount:.3g} {units[0]}" if amount < 1000 else f"{amount:,.0f} {units[0]}"
+
+
+def _count(number: int, what: str) -> str:
+    for size, unit in ((10**9, "G"), (10**6, "M")):
+        if number >= size:
+            return f"{number / size:.1f} {unit} {what}s"
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+class Work(Struct, frozen=True):
+    """What every such statement is given: names, context, dialect, and an engine for queries.
+
+    ``ask`` runs a query.
+    """
+
+    names: SearchPath
+    query: QueryContext
+    ask: Callable[[Query], Result]
+    dialect: str = ""

@@ -1,0 +1,70 @@
+"""The columns of a query as those of a new table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+from typing import Final
+
+from icesql.engine.result_schema import ResultColumn, ResultType
+from icesql.errors import UnsupportedSqlError
+from icesql.iceberg import types as t
+
+_KINDS: Final[dict[str, t.IcebergType]] = {
+    "boolean": t.BOOLEAN,
+    "tinyint": t.INTEGER,
+    "smallint": t.INTEGER,
+    "integer": t.INTEGER,
+    "bigint": t.LONG,
+    "ubigint": t.DecimalType(20, 0),
+    "hugeint": t.DecimalType(38, 0),
+    "float": t.FLOAT,
+    "double": t.DOUBLE,
+    "date": t.DATE,
+    "time": t.TIME,
+    "timestamp": t.TIMESTAMP,
+    "timestamptz": t.TIMESTAMPTZ,
+    "timestamp_ns": t.TIMESTAMP_NS,
+    "timestamptz_ns": t.TIMESTAMPTZ_NS,
+    "varchar": t.STRING,
+    "uuid": t.UUID,
+    "blob": t.BINARY,
+}
+_INSTEAD: Final = {"null": "BIGINT or another type", "interval": "VARCHAR", "union": "a STRUCT"}
+
+
+def result_fields(columns: Sequence[ResultColumn]) -> tuple[t.NestedField, ...]:
+    """The fields of a table for the rows of a query, all optional; ids tell them apart.
+
+    Raises UnsupportedSqlError for a type that no table has.
+    """
+    ids = count(1)
+    return tuple(
+        t.NestedField(next(ids), each.name, _type(each.type, each.name, ids)) for each in columns
+    )
+
+
+def _type(given: ResultType, name: str, ids: count[int]) -> t.IcebergType:
+    match given.kind:
+        case "decimal":
+            return t.DecimalType(given.precision, given.scale)
+        case "struct" | "tuple":
+            return t.StructType(
+                tuple(
+                    t.NestedField(next(ids), own, _type(inner, f"{name}.{own}", ids))
+                    for own, inner in given.children
+                )
+            )
+        case "list":
+            return t.ListType(next(ids), _type(given.children[0][1], name, ids))
+        case "map":
+            key, value = (inner for _, inner in given.children)
+            key_id, value_id = next(ids), next(ids)
+            return t.MapType(key_id, _type(key, name, ids), value_id, _type(value, name, ids))
+        case kind if kind in _KINDS:
+            return _KINDS[kind]
+        case kind:
+            raise UnsupportedSqlError(
+                f'a table with column "{name}" of type {kind}',
+                hint=f"CAST it to {_INSTEAD.get(kind, 'VARCHAR')}",
+            )

@@ -1,0 +1,54 @@
+"""Run one statement that changes tables."""
+
+from __future__ import annotations
+
+from icesql.access import Access
+from icesql.errors import AccessDeniedError
+from icesql.modify.modified import Modified, Work
+from icesql.sql.statement import Write
+from icesql.sql.writes import statements as w
+
+
+def modify(statement: Write, work: Work) -> Modified:
+    """What the statement has done. Raises AccessDeniedError where the connection only reads."""
+    check_writes(work.names.access)
+    match statement:
+        case w.Insert():
+            from icesql.modify.insert import insert
+
+            return insert(statement, work)
+        case w.CreateTable():
+            from icesql.modify.create import create
+
+            return create(statement, work)
+        case w.CreateNamespace():
+            from icesql.modify.create import create_namespace
+
+            return create_namespace(statement, work)
+        case w.DropNamespace():
+            from icesql.modify.create import drop_namespace
+
+            return drop_namespace(statement, work)
+        case w.DropTable():
+            from icesql.modify.tables import drop_table
+
+            return drop_table(statement, work)
+        case w.RenameTable():
+            from icesql.modify.tables import rename_table
+
+            return rename_table(statement, work)
+        case w.SetProperties():
+            from icesql.modify.tables import set_properties
+
+            return set_properties(statement, work)
+        case _:
+            raise AssertionError(f"unreachable statement {statement!r}")
+
+
+def check_writes(access: Access) -> None:
+    """Raise AccessDeniedError where SQL may not change tables."""
+    if access.read_only:
+        raise AccessDeniedError(
+            "this connection only reads; connect(read_only=False) lets SQL change tables",
+            argument="read_only",
+        )

@@ -1,0 +1,75 @@
+"""DROP TABLE, RENAME and properties: what concerns a table as a whole."""
+
+from __future__ import annotations
+
+from icesql.catalog.targets import new_place, table_to_change
+from icesql.commit.change import change_table
+from icesql.errors import ProgrammingError, TableNotFoundError, UnsupportedSqlError, found_at
+from icesql.iceberg.metadata.changes import updates as u
+from icesql.iceberg.metadata.table_metadata import TableMetadata
+from icesql.modify.insert import find_target
+from icesql.modify.modified import Modified, Work
+from icesql.sql.statement import Drop
+from icesql.sql.writes.statements import DropTable, RenameTable, SetProperties
+
+
+def drop_table(statement: DropTable, work: Work) -> Modified:
+    """Take a table out of its catalog; one of the session goes first. Raises TableNotFoundError."""
+    name = statement.table
+    made = work.names.temporary
+    if made is not None and made.find(name.parts) is not None:
+        made.drop(Drop("TABLE", name.parts[-1], statement.if_exists, name.offset))
+        return Modified()
+    if statement.purge:
+        raise UnsupportedSqlError(
+            "DROP TABLE … PURGE", hint="DROP TABLE leaves its files", offset=name.offset
+        )
+    try:
+        with found_at(name.offset):
+            catalog, table = work.query.wait_for(lambda: table_to_change(work.names, name.parts))
+    except TableNotFoundError:
+        if not statement.if_exists:
+            raise
+        return Modified(note=f"there is no {name.text}; nothing was done")
+    catalog.drop(table.identifier)
+    return Modified()
+
+
+def rename_table(statement: RenameTable, work: Work) -> Modified:
+    """Give a table another name in the same catalog. Raises CatalogError where that exists."""
+    catalog, table, _ = find_target(statement.table, work)
+    new = statement.new
+    if len(new) == 1:
+        identifier = (*table.identifier[:-1], *new)
+    else:
+        target, identifier = new_place(work.names, new)
+        if target is not catalog:
+            raise ProgrammingError("a table cannot be renamed into another catalog")
+    catalog.rename(table.identifier, identifier)
+    return Modified()
+
+
+def set_properties(statement: SetProperties, work: Work) -> Modified:
+    """Set or remove properties; ``format-version`` upgrades the table."""
+    catalog, table, _ = find_target(statement.table, work)
+
+    def changes(metadata: TableMetadata) -> list[u.Update]:
+        missing = [key for key in statement.unset if key not in metadata.properties]
+        if missing and not statement.if_exists:
+            raise ProgrammingError(f"the table has no property {missing[0]}")
+        found: list[u.Update] = []
+        given = dict(statement.set)
+        version = given.pop("format-version", None)
+        if version is not None:
+            if not version.isdigit():
+                raise ProgrammingError(f"format-version is {version!r}; it can be 1, 2 or 3")
+            found.append(u.UpgradeFormatVersion(int(version)))
+        if given:
+            found.append(u.SetProperties(given))
+        there = [key for key in statement.unset if key in metadata.properties]
+        if there:
+            found.append(u.RemoveProperties(tuple(there)))
+        return found
+
+    change_table(catalog, table, changes, query=work.query)
+    return Modified()

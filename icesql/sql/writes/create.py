@@ -1,0 +1,229 @@
+"""CREATE and DROP: tables with everything that they can be made with, and namespaces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from sqlglot.tokens import Token, TokenType
+
+from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.statement import Query
+from icesql.sql.writes.definitions import (
+    ReadConstant,
+    read_columns,
+    read_ordering,
+    read_partitioning,
+    read_properties,
+    term_of_text,
+)
+from icesql.sql.writes.statements import (
+    ColumnDefinition,
+    CreateNamespace,
+    CreateTable,
+    DropNamespace,
+    DropTable,
+    PartitionTerm,
+    SortTerm,
+    TableName,
+)
+from icesql.sql.writes.words import Words
+
+ReadQuery = Callable[[Sequence[Token]], Query]
+
+NAMESPACES: Final = ("SCHEMA", "NAMESPACE", "DATABASE")
+
+
+def read_create(
+    words: Words, read_query: ReadQuery, constant: ReadConstant
+) -> CreateTable | CreateNamespace | None:
+    """The statement after CREATE; None for what is neither a table nor a namespace."""
+    replace = words.skip("OR", "REPLACE")
+    if not replace and words.peek() in NAMESPACES:
+        return _create_namespace(words)
+    words.skip("ICEBERG")
+    if words.peek() == "EXTERNAL" and words.peek(1) == "TABLE":
+        raise unsupported("CREATE EXTERNAL TABLE", words.here, "CREATE TABLE … LOCATION 'folder'")
+    if not words.skip("TABLE"):
+        return None
+    unless = words.skip("IF", "NOT", "EXISTS")
+    if unless and replace:
+        raise syntax_error("OR REPLACE and IF NOT EXISTS exclude each other", words.here)
+    table = _table(words)
+    if words.peek() == "LIKE":
+        raise unsupported("CREATE TABLE … LIKE", words.here, "CREATE TABLE … AS SELECT … LIMIT 0")
+    columns: tuple[ColumnDefinition, ...] = ()
+    if words.peek() == "(" and words.peek(1) not in ("SELECT", "WITH", "FROM", "VALUES", "("):
+        columns = read_columns(words, constant)
+    clauses = _Clauses()
+    while words.token is not None and words.peek() not in ("AS", "SELECT", "FROM", "("):
+        _read_clause(words, clauses)
+    query = None
+    if words.token is not None:
+        words.skip("AS")
+        if words.token is None:
+            raise words.unexpected("a query")
+        query = read_query(words.rest)
+        if columns:
+            raise unsupported(
+                "CREATE TABLE with columns and a query", table.offset, "CAST in the query"
+            )
+    if not columns and query is None:
+        raise words.unexpected("(", "AS")
+    return CreateTable(
+        table,
+        columns,
+        tuple(clauses.partitioning),
+        tuple(clauses.ordering),
+        tuple(clauses.properties),
+        clauses.location,
+        query,
+        unless,
+        replace,
+    )
+
+
+class _Clauses:
+    def __init__(self) -> None:
+        self.partitioning: tuple[PartitionTerm, ...] = ()
+        self.ordering: tuple[SortTerm, ...] = ()
+        self.properties: list[tuple[str, str]] = []
+        self.location: str | None = None
+
+
+def _read_clause(words: Words, clauses: _Clauses) -> None:
+    at = words.here
+    if words.skip("USING"):
+        engine = words.identifier()
+        if engine.lower() != "iceberg":
+            raise unsupported(f"USING {engine}", at, "tables are Iceberg tables")
+    elif words.skip("PARTITIONED", "BY") or words.skip("PARTITION", "BY"):
+        clauses.partitioning = read_partitioning(words)
+    elif words.skip("SORTED", "BY") or words.skip("ORDER", "BY") or words.skip("ORDERED", "BY"):
+        inner = words.in_brackets()
+        clauses.ordering = read_ordering(inner)
+        inner.end()
+    elif words.skip("LOCATION"):
+        clauses.location = words.text()
+    elif words.skip("COMMENT"):
+        clauses.properties.append(("comment", words.text()))
+    elif words.skip("TBLPROPERTIES"):
+        clauses.properties += read_properties(words)
+    elif words.peek() == "WITH" and words.peek(1) == "(":
+        words.index += 1
+        _read_with(words.in_brackets(), clauses)
+    elif words.peek().split(" ")[0] in (
+        "CLUSTERED", "CLUSTER", "OPTIONS", "STORED", "ROW", "DISTRIBUTED",
+    ):  # fmt: skip
+        raise unsupported(words.peek(), at, "use PARTITIONED BY, LOCATION, TBLPROPERTIES or WITH")
+    else:
+        raise words.unexpected("PARTITIONED BY", "LOCATION", "TBLPROPERTIES", "WITH", "AS")
+
+
+def _read_with(words: Words, clauses: _Clauses) -> None:
+    """``WITH ('key' = 'value')`` of DuckDB, and Trino's ``partitioning`` and so on."""
+    while True:
+        at = words.here
+        match words.peek():
+            case "PARTITIONING" | "SORTED_BY" as word:
+                words.index += 1
+                words.need("=")
+                texts = _array(words)
+                if word == "PARTITIONING":
+                    clauses.partitioning = tuple(term_of_text(text, at) for text in texts)
+                else:
+                    clauses.ordering = tuple(_sort_term(text, at) for text in texts)
+            case _:
+                key, value = _with_pair(words)
+                match key.lower():
+                    case "location":
+                        clauses.location = value
+                    case "format_version":
+                        clauses.properties.append(("format-version", value))
+                    case "format":
+                        clauses.properties.append(("write.format.default", value.lower()))
+                    case _:
+                        clauses.properties.append((key, value))
+        if not words.skip(","):
+            break
+    words.end()
+
+
+def _with_pair(words: Words) -> tuple[str, str]:
+    start = words.index
+    words.until()
+    part = Words(
+        [_bracket(words, "("), *words.tokens[start : words.index], _bracket(words, ")")], words.sql
+    )
+    ((key, value),) = read_properties(part)
+    return key, value
+
+
+def _bracket(words: Words, text: str) -> Token:
+    kind = TokenType.L_PAREN if text == "(" else TokenType.R_PAREN
+    return Token(kind, text, 1, 1, words.here, words.here)
+
+
+def _array(words: Words) -> list[str]:
+    words.need("ARRAY")
+    words.need("[")
+    texts = []
+    while not words.skip("]"):
+        texts.append(words.text())
+        words.skip(",")
+    return texts
+
+
+def _sort_term(text: str, at: int) -> SortTerm:
+    given = text.split()
+    words = [each.upper() for each in given[1:]]
+    descending = "DESC" in words
+    first = None if "NULLS" not in words else "FIRST" in words
+    if set(words) - {"ASC", "DESC", "NULLS", "FIRST", "LAST"}:
+        raise syntax_error(f'"{text}" is not a sort column', at, ("id DESC NULLS LAST",))
+    term = term_of_text(given[0], at)
+    return SortTerm(term.source, term.transform, descending, first, at)
+
+
+def _create_namespace(words: Words) -> CreateNamespace:
+    words.index += 1
+    unless = words.skip("IF", "NOT", "EXISTS")
+    parts = words.name("a namespace")
+    properties: list[tuple[str, str]] = []
+    while words.token is not None:
+        if words.skip("COMMENT"):
+            properties.append(("comment", words.text()))
+        elif words.skip("LOCATION"):
+            properties.append(("location", words.text()))
+        elif words.skip("WITH", "DBPROPERTIES") or words.skip("WITH", "PROPERTIES"):
+            properties += read_properties(words)
+        else:
+            raise words.unexpected("COMMENT", "LOCATION", "the end of the statement")
+    return CreateNamespace(parts, unless, tuple(properties))
+
+
+def read_drop(words: Words) -> DropTable | DropNamespace | None:
+    """The statement after DROP; None for what is neither a table nor a namespace."""
+    namespace = words.peek() in NAMESPACES
+    if not namespace and words.peek() != "TABLE":
+        return None
+    words.index += 1
+    exists = words.skip("IF", "EXISTS")
+    at = words.here
+    parts = words.name()
+    if words.peek() == ",":
+        raise unsupported("DROP of several tables", words.here, "one statement for each")
+    if words.skip("CASCADE"):
+        raise unsupported("DROP … CASCADE", at, "drop its tables first")
+    if namespace:
+        words.skip("RESTRICT")
+        words.end()
+        return DropNamespace(parts, exists)
+    purge = words.skip("PURGE")
+    words.end()
+    return DropTable(TableName(parts, at), exists, purge)
+
+
+def _table(words: Words) -> TableName:
+    at = words.here
+    return TableName(words.name("a table"), at)

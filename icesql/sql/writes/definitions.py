@@ -1,0 +1,293 @@
+"""Columns, types, partitions and properties, as CREATE TABLE and ALTER TABLE write them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from sqlglot.tokens import Token, TokenType
+
+from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.statement import Query
+from icesql.sql.writes.statements import ColumnDefinition, PartitionTerm, SortTerm, TypeName
+from icesql.sql.writes.words import Words
+
+# Reads an expression without columns: a query of that one value.
+ReadConstant = Callable[[Sequence[Token]], Query]
+
+_REFUSED: Final = {
+    "PRIMARY": "PRIMARY KEY",
+    "UNIQUE": "UNIQUE",
+    "CHECK": "CHECK",
+    "GENERATED": "a generated column",
+    "REFERENCES": "REFERENCES",
+    "COLLATE": "COLLATE",
+    "CONSTRAINT": "CONSTRAINT",
+    "FOREIGN": "FOREIGN KEY",
+    "AS": "a generated column",
+}
+_STRUCTS: Final = ("STRUCT", "ROW")
+_LISTS: Final = ("ARRAY", "LIST")
+# Iceberg's transforms by the names that Spark, DuckDB and Trino give them.
+_PLAIN: Final = {
+    "YEAR": "year", "YEARS": "year", "MONTH": "month", "MONTHS": "month",
+    "DAY": "day", "DAYS": "day", "DATE": "day", "HOUR": "hour", "HOURS": "hour",
+    "DATE_HOUR": "hour", "IDENTITY": "identity", "VOID": "void",
+}  # fmt: skip
+_WITH_NUMBER: Final = {"BUCKET": "bucket", "TRUNCATE": "truncate"}
+_IN_TEXT: Final = re.compile(r"\s*(?:(\w+)\s*\(\s*(.+?)\s*\)|(.+?))\s*")
+
+
+# ------------------------------------------------------------------ columns
+
+
+def read_columns(words: Words, constant: ReadConstant) -> tuple[ColumnDefinition, ...]:
+    """The columns between the brackets that come next. Raises SqlSyntaxError."""
+    inner = words.in_brackets()
+    columns = [read_column(inner, constant)]
+    while inner.skip(","):
+        columns.append(read_column(inner, constant))
+    inner.end()
+    return tuple(columns)
+
+
+def read_column(words: Words, constant: ReadConstant, *, colon: bool = False) -> ColumnDefinition:
+    """``name type [NOT NULL] [DEFAULT constant] [COMMENT 'text']``."""
+    at = words.here
+    if words.peek() in ("PRIMARY", "UNIQUE", "CHECK", "CONSTRAINT", "FOREIGN") and (
+        words.peek(1) in ("KEY", "(") or words.peek() == "CONSTRAINT"
+    ):
+        raise unsupported(_REFUSED[words.peek()], at, "Iceberg has NOT NULL and nothing more")
+    name = words.identifier("a column")
+    if colon:
+        words.skip(":")
+    type = read_type(words, constant)
+    required, comment, default = False, None, None
+    while words.token is not None and words.peek() not in (",", ")", ">", ">>"):
+        if words.skip("NOT", "NULL"):
+            required = True
+        elif words.skip("NULL"):
+            pass
+        elif words.skip("COMMENT"):
+            comment = words.text()
+        elif words.skip("DEFAULT"):
+            start = words.here
+            tokens = words.until("NOT", "COMMENT", "NULL")
+            if not tokens and words.skip("NULL"):
+                tokens = words.tokens[words.index - 1 : words.index]
+            if not tokens:
+                raise syntax_error("nothing follows DEFAULT", start, ("a constant",))
+            default = constant(tokens)
+        elif words.peek() in _REFUSED:
+            raise unsupported(_REFUSED[words.peek()], words.here)
+        else:
+            raise words.unexpected("NOT NULL", "DEFAULT", "COMMENT", ",", ")")
+    return ColumnDefinition(name, type, required, comment, default, at)
+
+
+def read_type(words: Words, constant: ReadConstant) -> TypeName:
+    """A type with everything in it."""
+    at = words.here
+    name, *more = words.identifier("a type").upper().split()
+    if more == ["VARYING"] or (name in ("CHARACTER", "CHAR") and words.skip("VARYING")):
+        name = "VARCHAR"
+    fields: tuple[ColumnDefinition, ...] = ()
+    arguments: tuple[int | str, ...] = ()
+    if name in _STRUCTS:
+        fields = _inside(words, lambda: read_column(words, constant, colon=True))
+    elif name in _LISTS:
+        fields = _inside(words, lambda: _unnamed(words, constant))
+    elif name == "MAP":
+        fields = _inside(words, lambda: _unnamed(words, constant))
+        if len(fields) != 2:
+            raise syntax_error(
+                "a MAP has a type of keys and one of values", at, ("MAP<key, value>",)
+            )
+    else:
+        if name == "DOUBLE":
+            words.skip("PRECISION")
+        if words.peek() == "(" or (name == "FIXED" and words.peek() == "["):
+            arguments = _arguments(words)
+        if name in ("TIMESTAMP", "TIME"):
+            if words.skip("WITH", "TIME", "ZONE") or words.skip("WITH", "LOCAL", "TIME", "ZONE"):
+                more = ["WITH"]
+            elif words.skip("WITHOUT", "TIME", "ZONE"):
+                more = ["WITHOUT"]
+            name += {"WITH": "TZ", "WITHOUT": "_NTZ"}.get(more[0], "") if more else ""
+    found = TypeName(name, arguments, fields, at)
+    while words.skip("[", "]"):
+        found = TypeName("ARRAY", (), (ColumnDefinition("", found),), at)
+    return found
+
+
+def _unnamed(words: Words, constant: ReadConstant) -> ColumnDefinition:
+    """The type of an element, which may be NOT NULL."""
+    at = words.here
+    type = read_type(words, constant)
+    return ColumnDefinition("", type, words.skip("NOT", "NULL"), offset=at)
+
+
+def _inside(words: Words, read: Callable[[], ColumnDefinition]) -> tuple[ColumnDefinition, ...]:
+    """What stands between < and >, or between brackets."""
+    closing = ">" if words.peek() == "<" else ")"
+    words.need("<" if closing == ">" else "(")
+    found = [read()]
+    while words.skip(","):
+        found.append(read())
+    if closing == ">" and words.peek() == ">>":
+        _split(words)
+    words.need(closing)
+    return tuple(found)
+
+
+def _split(words: Words) -> None:
+    """Make two tokens of the ``>>`` that comes next."""
+    token = words.token
+    assert token is not None
+    halves = [
+        Token(TokenType.GT, ">", token.line, token.col, place, place)
+        for place in (token.start, token.end)
+    ]
+    words.tokens = [*words.tokens[: words.index], *halves, *words.tokens[words.index + 1 :]]
+
+
+def _arguments(words: Words) -> tuple[int | str, ...]:
+    closing = "]" if words.peek() == "[" else ")"
+    words.index += 1
+    found: list[int | str] = []
+    while True:
+        token = words.token
+        is_text = token is not None and token.token_type == TokenType.STRING
+        is_name = token is not None and token.token_type == TokenType.VAR
+        found.append(words.text() if is_text else words.identifier() if is_name else words.number())
+        if not words.skip(","):
+            break
+    words.need(closing)
+    return tuple(found)
+
+
+# ------------------------------------------------------------------ partitions and orders
+
+
+def read_partitioning(words: Words) -> tuple[PartitionTerm, ...]:
+    """The entries between the brackets that come next; ``()`` is none."""
+    if words.skip("(", ")"):
+        return ()
+    inner = words.in_brackets()
+    terms = [read_term(inner)]
+    while inner.skip(","):
+        terms.append(read_term(inner))
+    inner.end()
+    return tuple(terms)
+
+
+def read_term(words: Words) -> PartitionTerm:
+    """``column``, ``days(column)``, ``bucket(16, column)`` or ``bucket(column, 16)``."""
+    at = words.here
+    if words.peek(1) != "(":
+        source = ".".join(words.name("a column"))
+        if words.token is not None and words.peek() not in (",", ")", "AS", "ASC", "DESC", "NULLS"):
+            raise unsupported("a new column in PARTITIONED BY", at, "list it among the columns")
+        return PartitionTerm(source, offset=at)
+    function = words.identifier().upper()
+    inner = words.in_brackets()
+    if function in _PLAIN:
+        source = ".".join(inner.name("a column"))
+        inner.end()
+        return PartitionTerm(source, _PLAIN[function], offset=at)
+    if function not in _WITH_NUMBER:
+        known = ("years", "months", "days", "hours", "bucket", "truncate")
+        raise unsupported(
+            f"partitioning by {function.lower()}()", at, f"there are {', '.join(known)}"
+        )
+    token = inner.token
+    if token is not None and token.token_type == TokenType.NUMBER:
+        number = inner.number()
+        inner.need(",")
+        source = ".".join(inner.name("a column"))
+    else:
+        source = ".".join(inner.name("a column"))
+        inner.need(",")
+        number = inner.number()
+    inner.end()
+    if number <= 0:
+        raise syntax_error(f"{function.lower()} takes a number above 0", at, ("a number above 0",))
+    return PartitionTerm(source, f"{_WITH_NUMBER[function]}[{number}]", offset=at)
+
+
+def read_ordering(words: Words) -> tuple[SortTerm, ...]:
+    """``term [ASC | DESC] [NULLS FIRST | LAST], …``, to the end of the words."""
+    terms = []
+    while True:
+        term = read_term(words)
+        descending = words.skip("DESC")
+        if not descending:
+            words.skip("ASC")
+        first: bool | None = None
+        if words.skip("NULLS"):
+            first = words.skip("FIRST")
+            if not first:
+                words.need("LAST")
+        terms.append(SortTerm(term.source, term.transform, descending, first, term.offset))
+        if not words.skip(","):
+            return tuple(terms)
+
+
+def term_of_text(text: str, at: int | None) -> PartitionTerm:
+    """An entry of Trino's ``partitioning = ARRAY['day(ts)', 'bucket(id, 16)', 'c']``."""
+    found = _IN_TEXT.fullmatch(text)
+    assert found is not None
+    if found[1] is None:
+        return PartitionTerm(found[3].strip('"'), offset=at)
+    function = found[1].upper()
+    parts = [part.strip().strip('"') for part in found[2].split(",")]
+    if function in _PLAIN and len(parts) == 1:
+        return PartitionTerm(parts[0], _PLAIN[function], offset=at)
+    if function in _WITH_NUMBER and len(parts) == 2:
+        numbers = [part for part in parts if part.isdigit() and int(part) > 0]
+        names = [part for part in parts if not part.isdigit()]
+        if len(numbers) == len(names) == 1:
+            return PartitionTerm(names[0], f"{_WITH_NUMBER[function]}[{numbers[0]}]", offset=at)
+    raise syntax_error(f'"{text}" is not a partition', at, ("day(ts)", "bucket(id, 16)"))
+
+
+# ------------------------------------------------------------------ properties
+
+
+def read_properties(words: Words) -> tuple[tuple[str, str], ...]:
+    """``('key' = 'value', …)``; keys and values may stand without quotes."""
+    inner = words.in_brackets()
+    found = []
+    while True:
+        key = _property_word(inner)
+        if not inner.skip("="):
+            inner.skip(":")
+        found.append((key, _property_value(inner)))
+        if not inner.skip(","):
+            break
+    inner.end()
+    return tuple(found)
+
+
+def _property_word(words: Words) -> str:
+    token = words.token
+    if token is not None and token.token_type == TokenType.STRING:
+        return words.text()
+    text = ".".join(words.name("a property"))
+    while words.skip("-"):
+        text += "-" + ".".join(words.name("a property"))
+    return text
+
+
+def _property_value(words: Words) -> str:
+    token = words.token
+    if token is None:
+        raise words.unexpected("a value")
+    words.index += 1
+    if token.token_type in (TokenType.STRING, TokenType.NUMBER):
+        return str(token.text)
+    if token.text.lower() in ("true", "false"):
+        return str(token.text).lower()
+    words.index -= 1
+    raise words.unexpected("a text, a number, true or false")

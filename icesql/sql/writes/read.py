@@ -1,0 +1,97 @@
+"""The statement that changes tables which some tokens are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
+from sqlglot import exp
+from sqlglot.tokens import Token, TokenType
+
+from icesql.sql.positions import unsupported
+from icesql.sql.statement import Query, Write
+from icesql.sql.writes.create import read_create, read_drop
+from icesql.sql.writes.definitions import read_properties
+from icesql.sql.writes.rows import (
+    ReadText,
+    is_copy_from,
+    read_copy_from,
+    read_delete,
+    read_insert,
+    read_truncate,
+)
+from icesql.sql.writes.statements import RenameTable, SetProperties, TableName
+from icesql.sql.writes.words import Words
+
+ReadQuery = Callable[[Sequence[Token]], Query]
+
+
+def read_write(
+    tokens: Sequence[Token], sql: str, read_query: ReadQuery, read_text: ReadText
+) -> Write | None:
+    """The statement, None for one of another kind that begins with the same word.
+
+    Raises SqlSyntaxError and UnsupportedSqlError.
+    """
+    words = Words(tokens, sql)
+    words.index = 1
+
+    def constant(given: Sequence[Token]) -> Query:
+        return _constant(given, read_query)
+
+    match tokens[0].text.upper():
+        case "CREATE":
+            return read_create(words, read_query, constant)
+        case "DROP":
+            return read_drop(words)
+        case "INSERT":
+            return read_insert(words, read_query)
+        case "COPY":
+            return read_copy_from(words, read_query) if is_copy_from(tokens) else None
+        case "DELETE":
+            return read_delete(words, read_text)
+        case "TRUNCATE":
+            return read_truncate(words)
+        case "ALTER" if words.skip("TABLE"):
+            return _read_alter(words)
+        case _:
+            return None
+
+
+def _constant(tokens: Sequence[Token], read_query: ReadQuery) -> Query:
+    """An expression by itself, as a query of it."""
+    at = tokens[0]
+    opening = Token(TokenType.SELECT, "SELECT", at.line, at.col, at.start, at.start)
+    query = read_query([opening, *tokens])
+    used = {part for part, value in query.tree.args.items() if value}
+    items = query.tree.expressions
+    if used != {"expressions"} or len(items) != 1 or items[0].find(exp.Column, exp.Query):
+        raise unsupported("a default that is no constant", at, "write a literal")
+    # The tree is what runs: the word SELECT is not in the text.
+    return replace(query, user_text=None, spark=None)
+
+
+def _read_alter(words: Words) -> RenameTable | SetProperties:
+    words.skip("IF", "EXISTS")
+    at = words.here
+    table = TableName(words.name("a table"), at)
+    here = words.here
+    if words.skip("RENAME", "TO"):
+        new = words.name("a table")
+        words.end()
+        return RenameTable(table, new)
+    if words.skip("SET", "TBLPROPERTIES") or words.skip("SET", "PROPERTIES"):
+        found = SetProperties(table, read_properties(words))
+        words.end()
+        return found
+    if words.skip("UNSET", "TBLPROPERTIES"):
+        exists = words.skip("IF", "EXISTS")
+        inner = words.in_brackets()
+        keys = [inner.text()]
+        while inner.skip(","):
+            keys.append(inner.text())
+        inner.end()
+        words.end()
+        return SetProperties(table, unset=tuple(keys), if_exists=exists)
+    shown = f"ALTER TABLE … {words.peek()} {words.peek(1)}".strip()
+    raise unsupported(shown, here, "RENAME TO, SET TBLPROPERTIES and UNSET TBLPROPERTIES are run")

@@ -1,0 +1,237 @@
+"""INSERT, COPY … FROM, DELETE and TRUNCATE: statements that change rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+from sqlglot.tokens import Token, TokenType
+
+from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.statement import Query
+from icesql.sql.writes.statements import Delete, Insert, TableName
+from icesql.sql.writes.words import Words
+
+ReadQuery = Callable[[Sequence[Token]], Query]
+# Reads a text made of the statement's, whose places are so much further.
+ReadText = Callable[[str, int], Query]
+
+_QUERY: Final = ("SELECT", "WITH", "FROM", "VALUES", "(", "TABLE")
+_READERS: Final = {
+    "parquet": "read_parquet",
+    "csv": "read_csv",
+    "tsv": "read_csv",
+    "json": "read_json",
+}
+# Options of COPY … FROM by the names that DuckDB's readers of files give them.
+_OPTIONS: Final = {
+    "delimiter": "delim", "delim": "delim", "sep": "delim", "header": "header", "quote": "quote",
+    "escape": "escape", "null": "nullstr", "nullstr": "nullstr", "dateformat": "dateformat",
+    "timestampformat": "timestampformat", "skip": "skip", "compression": "compression",
+    "encoding": "encoding",
+}  # fmt: skip
+
+
+def read_insert(words: Words, read_query: ReadQuery) -> Insert:
+    """The statement after INSERT."""
+    at = words.here
+    if words.peek() == "OR":
+        raise unsupported(f"INSERT OR {words.peek(1)}", at, "use MERGE")
+    overwrite = words.skip("OVERWRITE")
+    into = words.skip("INTO")
+    if not overwrite and not into:
+        raise words.unexpected("INTO", "OVERWRITE")
+    words.skip("TABLE")
+    table = _table(words)
+    if words.peek() == "PARTITION" and words.peek(1) == "(":
+        raise unsupported("INSERT … PARTITION (…)", words.here, "select the value as a column")
+    if words.peek() == "REPLACE":
+        raise unsupported("INSERT … REPLACE WHERE", words.here)
+    columns: tuple[str, ...] | None = None
+    if words.peek() == "(" and words.peek(1) not in _QUERY:
+        columns = _column_list(words)
+    by_name = words.skip("BY", "NAME")
+    if not by_name:
+        words.skip("BY", "POSITION")
+    if by_name and columns is not None:
+        raise syntax_error("a column list and BY NAME exclude each other", words.here)
+    if words.peek() == "DEFAULT":
+        raise unsupported("DEFAULT VALUES", words.here, "name the columns that have no default")
+    if words.peek() not in _QUERY:
+        raise words.unexpected("SELECT", "VALUES", "a query")
+    tokens = words.rest
+    _refuse_endings(tokens)
+    return Insert(table, read_query(tokens), columns, by_name, overwrite)
+
+
+def _refuse_endings(tokens: Sequence[Token]) -> None:
+    depth = 0
+    for place, token in enumerate(tokens):
+        if token.token_type in (TokenType.STRING, TokenType.IDENTIFIER) or not token.text:
+            continue
+        depth += (token.text == "(") - (token.text == ")")
+        word = token.text.upper()
+        after = tokens[place + 1].text.upper() if place + 1 < len(tokens) else ""
+        if depth == 0 and word == "ON" and after == "CONFLICT":
+            raise unsupported("ON CONFLICT", token, "use MERGE")
+        if depth == 0 and word == "RETURNING":
+            raise unsupported("RETURNING", token)
+
+
+def _column_list(words: Words) -> tuple[str, ...]:
+    inner = words.in_brackets()
+    names = [inner.identifier("a column")]
+    while inner.skip(","):
+        names.append(inner.identifier("a column"))
+    inner.end()
+    return tuple(names)
+
+
+def _table(words: Words) -> TableName:
+    at = words.here
+    return TableName(words.name("a table"), at)
+
+
+# ------------------------------------------------------------------ COPY
+
+
+def is_copy_from(tokens: Sequence[Token]) -> bool:
+    """Whether the tokens are those of COPY table … FROM 'file'."""
+    words = Words(tokens, "")
+    words.index = 1
+    if words.peek() == "(":
+        return False
+    for place in range(1, len(tokens)):
+        words.index = place
+        if words.peek() in ("TO", "SELECT"):
+            return False
+        if words.peek() == "FROM":
+            return [each.token_type for each in tokens[place + 1 : place + 2]] == [TokenType.STRING]
+    return False
+
+
+def read_copy_from(words: Words, read_query: ReadQuery) -> Insert:
+    """The statement after COPY: ``table [(columns)] FROM 'file' [(options)]``."""
+    table = _table(words)
+    columns = _column_list(words) if words.peek() == "(" else None
+    words.need("FROM")
+    path_token = words.token
+    path = words.text("the path of a file")
+    assert path_token is not None
+    words.skip("WITH")
+    options = _copy_options(words) if words.peek() == "(" else {}
+    words.end()
+    form = options.pop("format", None) or _form_of(path, path_token)
+    if form.lower() not in _READERS:
+        raise unsupported(f"COPY … FROM in the format {form}", path_token, "csv, json or parquet")
+    tokens = [
+        _word("SELECT", TokenType.SELECT, path_token),
+        _word("*", TokenType.STAR, path_token),
+        _word("FROM", TokenType.FROM, path_token),
+        _word(_READERS[form.lower()], TokenType.VAR, path_token),
+        _word("(", TokenType.L_PAREN, path_token),
+        path_token,
+        _word(")", TokenType.R_PAREN, path_token),
+    ]
+    query = read_query(tokens)
+    (file,) = query.files
+    given = tuple((_OPTIONS[name], value) for name, value in options.items())
+    # What these words are is nowhere in the text.
+    query = replace(query, user_text=None, spark=None)
+    return Insert(
+        table, query, columns, form.lower() == "json", copied=replace(file, options=given)
+    )
+
+
+def _form_of(path: str, at: Token) -> str:
+    name = path.lower()
+    for ending in (".gz", ".zst"):
+        name = name.removesuffix(ending)
+    ending = name.rpartition(".")[2]
+    known = {"parquet": "parquet", "parq": "parquet", "csv": "csv", "tsv": "tsv"}
+    known |= dict.fromkeys(("json", "jsonl", "ndjson"), "json")
+    if ending not in known:
+        raise unsupported("a file whose name says no format", at, "add (FORMAT csv)")
+    return known[ending]
+
+
+def _copy_options(words: Words) -> dict[str, str]:
+    inner = words.in_brackets()
+    found: dict[str, str] = {}
+    while True:
+        at = inner.here
+        name = inner.identifier("an option").lower()
+        inner.skip("=")
+        token = inner.token
+        if token is None or inner.peek() == ",":
+            value = "true"
+        else:
+            inner.index += 1
+            is_text = token.token_type == TokenType.STRING
+            value = _quoted(token.text) if is_text else str(token.text)
+        if name == "format":
+            found[name] = token.text if token is not None else ""
+        elif name in _OPTIONS:
+            if not (value.startswith("'") or value.lower() in ("true", "false") or value.isdigit()):
+                raise unsupported(f"the option {name.upper()} = {value}", at, "write it in quotes")
+            found[name] = value
+        else:
+            raise unsupported(f"the option {name.upper()} of COPY … FROM", at)
+        if not inner.skip(","):
+            break
+    inner.end()
+    return found
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _word(text: str, kind: TokenType, at: Token) -> Token:
+    return Token(kind, text, at.line, at.col, at.start, at.start)
+
+
+# ------------------------------------------------------------------ DELETE
+
+
+def read_delete(words: Words, read_text: ReadText) -> Delete:
+    """The statement after DELETE: its rows are found by a query over the table itself.
+
+    The query's text is the user's own from the name of the table on.
+    """
+    words.need("FROM")
+    at = words.here
+    name = words.name("a table")
+    after = words.index
+    words.until("WHERE", "USING", "RETURNING")
+    for word in ("USING", "RETURNING"):
+        if words.peek() == word:
+            raise unsupported(f"DELETE … {word}", words.here, "use a subquery in WHERE")
+    between = words.tokens[after : words.index]
+    if words.token is None and not between:
+        return Delete(TableName(name, at))
+    if words.peek() != "WHERE":
+        words.index = after
+        raise words.unexpected("WHERE", "the end of the statement")
+    alias = _alias(between)
+    owner = "" if alias is None else words.sql[alias.start : alias.end + 1] + "."
+    begin = f"SELECT {owner}_file, {owner}_pos FROM "
+    shift = len(begin) - at
+    text = begin + words.sql[at : words.tokens[-1].end + 1]
+    return Delete(TableName(name, at), read_text(text, shift), shift)
+
+
+def _alias(tokens: Sequence[Token]) -> Token | None:
+    given = [token for token in tokens if token.text.upper() != "AS"]
+    if len(given) > 1:
+        raise syntax_error(f'unexpected "{given[1].text}"', given[1], ("WHERE",))
+    return given[0] if given else None
+
+
+def read_truncate(words: Words) -> Delete:
+    """The statement after TRUNCATE."""
+    words.skip("TABLE")
+    table = _table(words)
+    words.end()
+    return Delete(table)

@@ -1,0 +1,142 @@
+"""What a statement that changes tables says, in Spark's spelling and DuckDB's alike."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from icesql.sql.statement import FileReference, Query, Write
+
+
+class TypeName(Struct, frozen=True):
+    """A type as written: its name in upper case, its numbers or texts, and what is in it."""
+
+    name: str
+    arguments: tuple[int | str, ...] = ()
+    fields: tuple[ColumnDefinition, ...] = ()
+    offset: int | None = None
+
+
+class ColumnDefinition(Struct, frozen=True):
+    """A column of CREATE TABLE, or a field of a struct; ``default`` is a query of
+    the one constant.
+
+    Elements of lists, keys and values of maps have the name "".
+    """
+
+    name: str
+    type: TypeName
+    required: bool = False
+    comment: str | None = None
+    default: Query | None = None
+    offset: int | None = None
+
+
+class PartitionTerm(Struct, frozen=True):
+    """One entry of PARTITIONED BY: a column by its dotted name and Iceberg's transform of it."""
+
+    source: str
+    transform: str = "identity"
+    name: str | None = None
+    offset: int | None = None
+
+
+class SortTerm(Struct, frozen=True):
+    """One entry of a sort order; ``nulls_first`` None is the usual place for the direction."""
+
+    source: str
+    transform: str = "identity"
+    descending: bool = False
+    nulls_first: bool | None = None
+    offset: int | None = None
+
+
+class TableName(Struct, frozen=True):
+    """The name of a table as written."""
+
+    parts: tuple[str, ...]
+    offset: int | None = None
+
+    @property
+    def text(self) -> str:
+        """The parts joined by dots."""
+        return ".".join(self.parts)
+
+
+class CreateTable(Write, frozen=True):
+    """CREATE TABLE, of columns or AS a query."""
+
+    table: TableName
+    columns: tuple[ColumnDefinition, ...] = ()
+    partitioning: tuple[PartitionTerm, ...] = ()
+    ordering: tuple[SortTerm, ...] = ()
+    properties: tuple[tuple[str, str], ...] = ()
+    location: str | None = None
+    query: Query | None = None
+    if_not_exists: bool = False
+    or_replace: bool = False
+
+
+class CreateNamespace(Write, frozen=True):
+    """CREATE SCHEMA, NAMESPACE or DATABASE."""
+
+    parts: tuple[str, ...]
+    if_not_exists: bool = False
+    properties: tuple[tuple[str, str], ...] = ()
+
+
+class DropNamespace(Write, frozen=True):
+    """DROP SCHEMA, NAMESPACE or DATABASE; one with tables stays."""
+
+    parts: tuple[str, ...]
+    if_exists: bool = False
+
+
+class DropTable(Write, frozen=True):
+    """DROP TABLE; PURGE removes its files too."""
+
+    table: TableName
+    if_exists: bool = False
+    purge: bool = False
+
+
+class RenameTable(Write, frozen=True):
+    """ALTER TABLE … RENAME TO."""
+
+    table: TableName
+    new: tuple[str, ...]
+
+
+class SetProperties(Write, frozen=True):
+    """ALTER TABLE … SET or UNSET TBLPROPERTIES."""
+
+    table: TableName
+    set: tuple[tuple[str, str], ...] = ()
+    unset: tuple[str, ...] = ()
+    if_exists: bool = False
+
+
+class Insert(Write, frozen=True):
+    """INSERT INTO, INSERT OVERWRITE and COPY … FROM: the rows of a query into a table.
+
+    ``columns`` are those of the column list, None without one. ``by_name``: columns of the query
+    go to those of their names. ``copied`` is the file of COPY … FROM, read by the table's columns.
+    """
+
+    table: TableName
+    query: Query
+    columns: tuple[str, ...] | None = None
+    by_name: bool = False
+    overwrite: bool = False
+    copied: FileReference | None = None
+
+
+class Delete(Write, frozen=True):
+    """DELETE FROM and TRUNCATE.
+
+    ``rows`` selects ``_file`` and ``_pos`` of what goes, None is everything. Its text begins with
+    other words: a place in it is ``shift`` further than in the statement.
+    """
+
+    table: TableName
+    rows: Query | None = None
+    shift: int = 0

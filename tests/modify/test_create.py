@@ -1,0 +1,214 @@
+"""CREATE TABLE and what goes with it, through the catalogs that icesql writes to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import icesql
+from icesql import errors
+from icesql.catalog.targets import table_to_change
+
+BOTH = pytest.mark.parametrize("catalog", ["directory", "sqlite"], indirect=True)
+SQLITE = pytest.mark.parametrize("catalog", ["sqlite"], indirect=True)
+
+
+def told(con: icesql.Connection, table: str) -> str:
+    return str(con.execute(f"SHOW CREATE TABLE {table}").fetchall()[0][0])
+
+
+def test_types_in_both_spellings(catalog: dict[str, Any]) -> None:
+    columns = (
+        "a TINYINT, b SMALLINT, c INTEGER, d BIGINT, e REAL, f DOUBLE, g DECIMAL(9, 2), h VARCHAR(10), "
+        "i DATE, k TIMESTAMP, l BINARY, m BOOLEAN, n STRUCT<x: INT, y: ARRAY<STRING>>, o MAP<STRING, DATE>"
+    )
+    common = ["int", "int", "int", "long", "float", "double", "decimal(9, 2)", "string", "date"]
+    for dialect, stamp in ((None, "timestamp"), ("spark", "timestamptz")):
+        with icesql.connect(**catalog, dialect=dialect) as con:
+            con.execute("CREATE SCHEMA IF NOT EXISTS s")
+            con.execute(f"CREATE TABLE s.{stamp} ({columns})")
+            found = [row[1] for row in con.execute(f"DESCRIBE s.{stamp}").fetchall()]
+            assert found[:11] == [*common, stamp, "binary"]
+            assert found[12].startswith("struct<")
+            assert "list<string>" in found[12]
+
+
+def test_everything_comes_back(con: icesql.Connection) -> None:
+    con.execute(
+        "CREATE TABLE s.t (id BIGINT NOT NULL COMMENT 'key', ts TIMESTAMP, name VARCHAR, st STRUCT<d DATE>) "
+        "PARTITIONED BY (days(TS), bucket(id, 16), truncate(4, name), st.d) SORTED BY (id DESC, name) "
+        "COMMENT 'of things' TBLPROPERTIES ('write.target-file-size-bytes' = '1000')"
+    )
+    shown = told(con, "s.t")
+    for part in ("bucket", "NOT NULL", "'key'", "of things", "1000"):
+        assert part in shown
+    table = table_to_change(con._session.names, ("s", "t"))[1].metadata
+    assert [(f.name, f.transform) for f in table.spec.fields] == [
+        ("ts_day", "day"), ("id_bucket", "bucket[16]"), ("name_trunc", "truncate[4]"), ("st.d", "identity"),
+    ]  # fmt: skip
+    order = table.sort_orders[table.default_sort_order_id]
+    assert [(f.source_ids, f.direction, f.null_order) for f in order.fields] == [
+        ((1,), "desc", "nulls-last"), ((3,), "asc", "nulls-first"),
+    ]  # fmt: skip
+    assert table.properties["write.parquet.compression-codec"] == "zstd"
+    assert table.format_version == 2
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind", "message"),
+    [
+        ("CREATE TABLE s.t (a INT, A INT)", "ProgrammingError", "(?i)a"),
+        ("CREATE TABLE s.t (a INTERVAL)", "UnsupportedSqlError", "INTERVAL"),
+        ("CREATE TABLE s.t (a JSON)", "UnsupportedSqlError", "use VARCHAR"),
+        ("CREATE TABLE s.t (a BIGINTT)", "UnsupportedSqlError", "did you mean BIGINT"),
+        ("CREATE TABLE s.t (a INT(3))", "ProgrammingError", "takes no such arguments"),
+        ("CREATE TABLE s.t (a DECIMAL(39, 2))", "ProgrammingError", "1 to 38"),
+        ("CREATE TABLE s.t (a FIXED)", "ProgrammingError", "FIXED has a length"),
+        ("CREATE TABLE s.t (a INT) PARTITIONED BY (b)", "ColumnNotFoundError", "line 1, column 42"),
+        ("CREATE TABLE s.t (a INT) PARTITIONED BY (days(a))", "Error", "day"),
+        ("CREATE TABLE s.t (a INT DEFAULT 5)", "Error", "3"),
+        ("CREATE TABLE s.t (a TIMESTAMP_NS)", "Error", "3"),
+        ("CREATE TABLE s.t (a INT DEFAULT 'x') WITH ('format-version' = '3')", "DataError", '"a"'),
+        ("CREATE TABLE s.t (a INT) WITH ('format-version' = '9')", "ProgrammingError", "format-version"),
+        ("CREATE TABLE s.there (a INT)", "CatalogError", "already"),
+        ("CREATE OR REPLACE TABLE s.there (a INT)", "UnsupportedSqlError", "which exists"),
+        ("CREATE TABLE s.t AS SELECT NULL AS a", "UnsupportedSqlError", 'column "a"'),
+        ("CREATE TABLE s.t AS SELECT 1 AS a, 2 AS A", "ProgrammingError", "two columns"),
+        ("CREATE TABLE s.t AS SELECT error('no')::INT AS a", "Error", "no"),
+        ("CREATE SCHEMA s", "CatalogError", "s"),
+    ],
+)  # fmt: skip
+def test_what_no_table_can_be(
+    con: icesql.Connection, catalog: dict[str, Any], sql: str, kind: str, message: str
+) -> None:
+    con.execute("CREATE TABLE s.there (i INT)")
+    with pytest.raises(getattr(errors, kind), match=message):
+        con.execute(sql)
+    assert con.tables() == ["s.there"]
+    assert [*Path(catalog["warehouse"]).rglob("*.parquet")] == []
+
+
+@BOTH
+def test_as_select(con: icesql.Connection) -> None:
+    cursor = con.execute(
+        "CREATE TABLE s.t PARTITIONED BY (truncate(1, name)) TBLPROPERTIES ('format-version'='3') AS "
+        "SELECT i::INT AS id, 'n' || i AS name, sum(i) OVER () AS total, [i] AS l, {'x': i} AS st FROM range(5) r(i)"
+    )
+    assert cursor.rowcount == 5
+    assert con.execute("SELECT id, total, l, st, _row_id FROM s.t ORDER BY id").fetchall() == [
+        (n, 10, [n], {"x": n}, n) for n in range(5)
+    ]
+    assert con.execute("SELECT count(*) FROM s.t.snapshots").fetchall() == [(1,)]
+    empty = con.execute("CREATE TABLE s.e AS SELECT * FROM s.t WHERE id > 99")
+    assert empty.rowcount == 0
+    assert con.execute("SELECT count(*) FROM s.e").fetchall() == [(0,)]
+    again = con.execute("CREATE TABLE IF NOT EXISTS s.t AS SELECT 1 AS z")
+    assert again.notes == ["s.t exists already; nothing was done"]
+
+
+def test_defaults(con: icesql.Connection) -> None:
+    con.execute(
+        "CREATE TABLE s.t (k INT, i BIGINT DEFAULT 40 + 2, s VARCHAR DEFAULT 'it''s', d DATE DEFAULT DATE '2026-01-01', "
+        "p DECIMAL(5, 2) DEFAULT 1.5, b BLOB DEFAULT '\\xFF'::BLOB, n INT DEFAULT NULL) WITH ('format-version' = '3')"
+    )
+    con.execute("INSERT INTO s.t (k) VALUES (1)")
+    ((_, i, s, d, p, b, n),) = con.execute("SELECT * FROM s.t").fetchall()
+    assert (i, s, str(d), str(p), b, n) == (42, "it's", "2026-01-01", "1.50", b"\xff", None)
+
+
+@SQLITE
+def test_names(con: icesql.Connection) -> None:
+    con.execute("USE s")
+    con.execute("CREATE TABLE plain (i INT)")
+    con.execute('CREATE TABLE s."odd name" (i INT, "a.b" INT, "é" INT)')
+    con.execute('INSERT INTO "odd name" VALUES (1, 2, 3)')
+    assert con.execute('SELECT "a.b", "é" FROM "odd name"').fetchall() == [(2, 3)]
+    assert con.tables() == ["s.odd name", "s.plain"]
+    con.execute("ALTER TABLE plain RENAME TO other")
+    con.execute("DROP TABLE other")
+    con.execute("DROP TABLE IF EXISTS other")
+    with pytest.raises(errors.TableNotFoundError, match="line 1, column 12"):
+        con.execute("DROP TABLE other")
+    assert con.execute("CREATE SCHEMA IF NOT EXISTS s").notes
+    with pytest.raises(errors.CatalogError):
+        con.execute("DROP SCHEMA s")
+    with pytest.raises(errors.CatalogError):
+        con.execute("CREATE TABLE nix.t (i INT)")
+
+
+def test_temporary_tables_stay_apart(con: icesql.Connection) -> None:
+    con.execute("CREATE TEMP TABLE t AS SELECT 1 AS a")
+    with pytest.raises(errors.UnsupportedSqlError, match="this session made"):
+        con.execute("INSERT INTO t VALUES (2)")
+    con.execute("DROP TABLE t")
+    with pytest.raises(errors.TableNotFoundError):
+        con.execute("DROP TABLE t")
+
+
+def test_properties(con: icesql.Connection) -> None:
+    con.execute("CREATE TABLE s.t (i INT) TBLPROPERTIES ('a' = '1')")
+    con.execute("ALTER TABLE s.t SET TBLPROPERTIES ('b' = '2', 'format-version' = '3')")
+    con.execute("ALTER TABLE s.t UNSET TBLPROPERTIES ('a')")
+    table = table_to_change(con._session.names, ("s", "t"))[1].metadata
+    assert table.format_version == 3
+    assert {k: v for k, v in table.properties.items() if k in "ab"} == {"b": "2"}
+    with pytest.raises(errors.ProgrammingError, match="no property a"):
+        con.execute("ALTER TABLE s.t UNSET TBLPROPERTIES ('a')")
+    con.execute("ALTER TABLE s.t UNSET TBLPROPERTIES IF EXISTS ('a')")
+
+
+# ------------------------------------------------------------------ who may write
+
+WRITES = [
+    "INSERT INTO s.t VALUES (2)", "CREATE TABLE s.u (i INT)", "CREATE TABLE s.u AS SELECT 1 AS i",
+    "DROP TABLE s.t", "ALTER TABLE s.t RENAME TO s.u", "CREATE SCHEMA z", "DROP SCHEMA s",
+    "ALTER TABLE s.t SET TBLPROPERTIES ('a'='b')",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"read_only": True}, {"service": True}, {"confine": True}, {"locked": True},
+        {"tables_by_path": False}, {"catalogs": []},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_limited_connection_only_reads(
+    con: icesql.Connection, catalog: dict[str, Any], limits: dict[str, Any]
+) -> None:
+    con.execute("CREATE TABLE s.t (i INT)")
+    con.execute("INSERT INTO s.t VALUES (1)")
+    with icesql.connect(**catalog, **limits) as other:
+        for sql in WRITES:
+            with pytest.raises(errors.AccessDeniedError, match="only reads"):
+                other.execute(sql)
+        with pytest.raises(errors.AccessDeniedError, match="only reads"):
+            other.cursor().executemany("INSERT INTO s.t VALUES (?)", [[1]])
+        other.execute("SELECT 1").fetchall()
+    with icesql.connect(**catalog, **{**limits, "read_only": False}) as owner:
+        assert owner.execute("INSERT INTO s.t VALUES (2)").rowcount == 1
+    assert con.execute("SELECT count(*) FROM s.t").fetchall() == [(2,)]
+    assert con.tables() == ["s.t"]
+
+
+def test_writes_stay_inside_the_roots(
+    con: icesql.Connection, catalog: dict[str, Any], tmp_path: Path
+) -> None:
+    con.execute("CREATE TABLE s.t (i INT)")
+    outside = tmp_path / "outside"
+    con.execute(f"ALTER TABLE s.t SET TBLPROPERTIES ('write.data.path' = '{outside}')")
+    limited = icesql.connect(**catalog, confine=catalog["warehouse"], read_only=False)
+    with limited, pytest.raises(errors.AccessDeniedError, match="outside the roots"):
+        limited.execute("INSERT INTO s.t VALUES (1)")
+    assert not outside.exists()
+
+
+def test_a_registered_table_has_no_catalog(con: icesql.Connection) -> None:
+    con.execute("CREATE TABLE s.t (i INT)")
+    location = table_to_change(con._session.names, ("s", "t"))[1].metadata_location
+    con.register_table("r", location)
+    with pytest.raises(errors.UnsupportedTableError, match="registered by its path"):
+        con.execute("INSERT INTO r VALUES (1)")
