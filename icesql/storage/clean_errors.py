@@ -27,7 +27,8 @@ def clean(error: BaseException, properties: Mapping[str, Any]) -> None:
     """Take the secrets of ``properties``, and those in URLs, out of an error in place.
 
     Message, attributes and notes of icesql's errors are rewritten. A foreign exception behind it
-    that contains a secret is replaced by one of the same class name and traceback without it.
+    that contains a secret, or does not let what is behind it be replaced, is replaced by one of
+    the same class name and traceback without it.
     """
     _clean(error, properties, {})
 
@@ -62,7 +63,7 @@ def _own(error: BaseException, properties: Mapping[str, Any]) -> BaseException:
     for name in _REQUESTS:
         if name in getattr(error, "__dict__", {}):
             vars(error)[name] = None
-    if notes := getattr(error, "__notes__", None):
+    if (notes := getattr(error, "__notes__", None)) and _may_change(error):
         error.__notes__ = _told(notes, tell)
     kind, told = type(error), _text(str, error)
     if kind.__module__.startswith("pydantic"):
@@ -70,10 +71,19 @@ def _own(error: BaseException, properties: Mapping[str, Any]) -> BaseException:
         told = told.partition("\n")[0]
     else:
         shown = "\n".join([told, _text(repr, error), _text(repr, _attributes(error))])
-        if tell(shown) == shown:
+        if tell(shown) == shown and _may_change(error):
             return error
     stand_in: type[Exception] = type(kind.__name__, (Exception,), {"__module__": kind.__module__})
     return stand_in(tell(told)).with_traceback(error.__traceback__)
+
+
+def _may_change(error: BaseException) -> bool:
+    """Whether attributes can be set: those of thrift refuse even Python's own."""
+    try:
+        error.__suppress_context__ = error.__suppress_context__
+    except Exception:  # of whatever class
+        return False
+    return True
 
 
 def _attributes(error: BaseException) -> dict[str, Any]:

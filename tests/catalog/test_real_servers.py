@@ -16,8 +16,8 @@ from icesql.errors import StorageError, TableNotFoundError
 from tests.catalog import real_servers
 
 FIRST = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "s": ["x", "y", "z"]})
-SERVERS = ["iceberg", "nessie", "postgresql", "glue"]
-_FLAT = ("postgresql", "glue")  # namespaces of one level, and no views
+SERVERS = ["iceberg", "iceberg planning", "nessie", "postgresql", "glue", "hive"]
+_FLAT = ("postgresql", "glue", "hive")  # namespaces of one level, and no views
 
 
 class Place:
@@ -53,9 +53,16 @@ def place(
     with ExitStack() as stack:
         folder = tmp_path_factory.mktemp(request.param)
         match request.param:
-            case "iceberg":
+            case "iceberg" | "iceberg planning":
                 uri = stack.enter_context(real_servers.iceberg_rest(folder))
                 properties = {"type": "rest", "uri": uri}
+                if request.param == "iceberg planning":
+                    # Java's own planner finds the files and the deletes of each scan.
+                    properties["scan-planning-mode"] = "server"
+            case "hive":
+                uri = stack.enter_context(real_servers.hive(folder))
+                place = f"file://{folder}/warehouse"
+                properties = {"type": "hive", "uri": uri, "warehouse": place}
             case "nessie":
                 real_servers.wanted("ICESQL_NESSIE")
                 (folder / "s3").mkdir()

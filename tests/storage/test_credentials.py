@@ -7,6 +7,8 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
+from icesql.errors import CatalogError
+from icesql.storage.clean_errors import without_secrets
 from icesql.storage.credentials import masked, redact
 
 
@@ -132,3 +134,31 @@ def test_settings_about_secrets_are_shown() -> None:
         "gcs.oauth2.token-expires-at": "1700000000000",
     }
     assert masked(public) == public
+
+
+class Immutable(Exception):
+    """As thrift's exceptions are: no attribute can be set, not even Python's own."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise TypeError("can't modify immutable instance")
+
+
+def test_an_exception_that_cannot_be_changed_is_no_obstacle() -> None:
+    """What hangs on to it is cleaned all the same, and the error that was meant comes out."""
+    properties = {"token": "tok-of-the-user"}
+
+    def fail() -> None:
+        try:
+            try:
+                raise ValueError("GET with tok-of-the-user")
+            except ValueError as below:
+                raise Immutable("table not found") from below
+        except Immutable as error:
+            raise CatalogError("no such table") from error
+
+    with pytest.raises(CatalogError, match="no such table") as caught, without_secrets(properties):
+        fail()
+    behind = caught.value.__cause__
+    assert behind is not None
+    assert (type(behind).__name__, str(behind)) == ("Immutable", "table not found")
+    assert str(behind.__cause__) == "GET with ***"
