@@ -1,0 +1,64 @@
+"""Drop a table with all of its files.
+
+Source: Java ``CatalogUtil.dropTableData``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from icesql.catalog.table import Catalog, Table
+from icesql.context import QueryContext
+from icesql.iceberg.manifest.manifest import ManifestFile
+from icesql.iceberg.partitioning import partition_types
+from icesql.scan.manifest_reader import ManifestReader
+from icesql.scan.spec_scan import source_schema
+from icesql.storage.new_file import check_writable, remove_file
+
+_DELETES_FILES = ("directory", "rest")
+
+
+def drop_table(
+    catalog: Catalog, table: Table, *, purge: bool = False, query: QueryContext | None = None
+) -> int:
+    """Take a table out of its catalog; the number of files that were deleted with ``purge``.
+
+    Data files stay where the property gc.enabled is false: another table may have them. Files are
+    looked for before the table is dropped, and deleted after: data first, so that a drop that is
+    cut short leaves orphans at most. Catalogs that delete files themselves are asked to.
+
+    Raises what ``Catalog.drop`` does, and where a manifest cannot be read, before anything is done.
+    """
+    if not purge or catalog.kind in _DELETES_FILES:
+        catalog.drop(table.identifier, purge=purge)
+        return 0
+    check_writable(table.storage)
+    found = list(dict.fromkeys(_files(table, query or QueryContext())))
+    catalog.drop(table.identifier, purge=True)
+    return sum(remove_file(table.storage, path) for path in found)
+
+
+def _files(table: Table, query: QueryContext) -> Iterator[str]:
+    metadata = table.metadata
+    reader = ManifestReader(table.storage, query, table.name)
+    manifests: dict[str, ManifestFile] = {}
+    for snapshot in metadata.snapshots.values():
+        for each in reader.manifests_of(snapshot):
+            manifests.setdefault(each.manifest_path, each)
+    if metadata.properties.get("gc.enabled", "true").lower() != "false":
+        types = {
+            spec_id: (spec, partition_types(spec, source_schema(spec, metadata.schema, metadata)))
+            for spec_id, spec in metadata.specs.items()
+        }
+        walk = reader.entries_of(
+            [*manifests.values()], lambda manifest: types[manifest.partition_spec_id]
+        )
+        for _, entries in walk:
+            yield from entries.path
+    yield from manifests
+    for snapshot in metadata.snapshots.values():
+        if snapshot.manifest_list is not None:
+            yield snapshot.manifest_list
+    yield from (each.statistics_path for each in metadata.statistics)
+    yield from (each.metadata_file for each in metadata.metadata_log)
+    yield table.metadata_location

@@ -1,0 +1,243 @@
+"""Replace a table by another one of its name that keeps its uuid and its history.
+
+Source: Java ``TableMetadata.buildReplacement``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import count
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from icesql.catalog.table import Catalog, Table
+from icesql.commit.append import NOTHING
+from icesql.commit.attempts import commit
+from icesql.commit.files import FileChanges
+from icesql.commit.result import CommitResult
+from icesql.commit.snapshot_operation import SnapshotOperation
+from icesql.context import QueryContext
+from icesql.errors import CommitConflictError, ProgrammingError
+from icesql.iceberg.evolution.fresh_ids import fresh_fields
+from icesql.iceberg.evolution.schema_rules import check_schema
+from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.metadata.changes import updates as u
+from icesql.iceberg.metadata.changes.apply import RESERVED_PROPERTIES
+from icesql.iceberg.metadata.sort_order import SortOrder
+from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
+from icesql.iceberg.new_spec import PartitionRequest, SortRequest, new_sort_order, new_spec
+from icesql.iceberg.partitioning import PartitionField, PartitionSpec
+from icesql.iceberg.schema import Schema
+
+_FORMAT = "format-version"
+
+
+class Replacement(Struct, frozen=True):
+    """What a table will be; ``table`` is to write its files for, ``base`` what it is now."""
+
+    base: Table
+    table: Table
+    schema: Schema
+    spec: PartitionSpec
+    order: SortOrder
+    properties: Mapping[str, str]
+    format_version: int
+
+
+def stage_replacement(
+    table: Table,
+    schema: Schema,
+    *,
+    partitioning: Sequence[PartitionRequest] = (),
+    ordering: Sequence[SortRequest] = (),
+    properties: Mapping[str, str] = NOTHING,
+) -> Replacement:
+    """What ``replace_table`` will make of a table; nothing is written before.
+
+    Columns of the same full name keep their ids, others get new ones, as do partition fields of
+    the same column and transform. ``properties`` come on top of those that the table has. Raises
+    as ``stage_table`` does.
+    """
+    base = table.metadata
+    version = _version(base, properties)
+    own = {key: text for key, text in properties.items() if key != _FORMAT}
+    reserved = RESERVED_PROPERTIES.intersection(own)
+    if reserved:
+        raise ProgrammingError(f"property {min(reserved)} is not one that can be set")
+    columns = _with_known_ids(schema, base)
+    check_schema(columns, version)
+    spec = _with_known_fields(new_spec(columns, partitioning), base, version)
+    order = new_sort_order(columns, ordering)
+    schema_id, spec_id = _schema_id(base, columns), max(base.specs) + 1
+    columns, spec = replace(columns, schema_id=schema_id), replace(spec, spec_id=spec_id)
+    for known in base.specs.values():
+        if _fields(known) == _fields(spec):
+            spec = known
+    merged = {**base.properties, **own}
+    made = _replaced(base, columns, spec, merged, version)
+    return Replacement(table, replace(table, metadata=made), columns, spec, order, own, version)
+
+
+def replace_table(
+    catalog: Catalog,
+    staged: Replacement,
+    files: Sequence[DataFile] = (),
+    *,
+    summary: Mapping[str, str] = NOTHING,
+    query: QueryContext | None = None,
+) -> CommitResult:
+    """Make a table what was staged, with its first snapshot if there are ``files``, in one step.
+
+    The snapshots of before stay for time travel, other branches as they are. Rows that others
+    commit meanwhile are part of that history, too; columns or partition fields that they add are a
+    CommitConflictError. Raises as ``commit_append`` does.
+    """
+    context = query or QueryContext()
+    operation = _Replace(staged, files, summary, context)
+    after = commit(catalog, staged.base, operation, context)
+    if operation.rows is None:
+        return CommitResult(after)
+    told = {"operation": "append", **operation.rows.summary}
+    return CommitResult(after, operation.rows.snapshot_id, told)
+
+
+class _Replace:
+    """An operation that may have a snapshot in it."""
+
+    def __init__(
+        self,
+        staged: Replacement,
+        files: Sequence[DataFile],
+        summary: Mapping[str, str],
+        query: QueryContext,
+    ) -> None:
+        self._staged = staged
+        self.rows: SnapshotOperation | None = None
+        if files:
+            changes = FileChanges("append", (*files,), summary=dict(summary))
+            self.rows = SnapshotOperation(staged.table, changes, query)
+
+    @property
+    def snapshot_id(self) -> int | None:
+        return None if self.rows is None else self.rows.snapshot_id
+
+    def updates(self, base: Table, attempt: int, now_ms: int) -> Sequence[u.Update]:
+        staged, metadata = self._staged, base.metadata
+        start = staged.base.metadata
+        if (metadata.last_column_id, metadata.last_partition_id) != (
+            start.last_column_id,
+            start.last_partition_id,
+        ):
+            raise CommitConflictError(
+                f"columns or partition fields were added to {base.name} meanwhile; run the "
+                "statement again"
+            )
+        found: list[u.Update] = []
+        if staged.format_version > metadata.format_version:
+            found.append(u.UpgradeFormatVersion(staged.format_version))
+        found += [
+            u.AddSchema(staged.schema),
+            u.SetCurrentSchema(),
+            u.AddPartitionSpec(staged.spec),
+            u.SetDefaultSpec(),
+            u.AddSortOrder(staged.order),
+            u.SetDefaultSortOrder(),
+        ]
+        if staged.properties:
+            found.append(u.SetProperties(staged.properties))
+        if MAIN in metadata.refs:
+            found.append(u.RemoveSnapshotRef(MAIN))
+        if self.rows is not None:
+            version = max(staged.format_version, metadata.format_version)
+            columns = replace(staged.schema, schema_id=_schema_id(metadata, staged.schema))
+            merged = {**metadata.properties, **staged.properties}
+            made = _replaced(metadata, columns, staged.spec, merged, version)
+            found += self.rows.updates(replace(base, metadata=made), attempt, now_ms)
+        return found
+
+    def succeeded(self, table: Table) -> None:
+        if self.rows is not None:
+            self.rows.succeeded(table)
+
+    def failed(self) -> None:
+        if self.rows is not None:
+            self.rows.failed()
+
+
+def _replaced(
+    base: TableMetadata,
+    schema: Schema,
+    spec: PartitionSpec,
+    properties: Mapping[str, str],
+    version: int,
+) -> TableMetadata:
+    """The metadata that a first snapshot is made for: of before, with nothing in main."""
+    refs = {name: ref for name, ref in base.refs.items() if name != MAIN}
+    return replace(
+        base,
+        format_version=version,
+        schemas={**base.schemas, schema.schema_id: schema},
+        current_schema_id=schema.schema_id,
+        specs={**base.specs, spec.spec_id: spec},
+        default_spec_id=spec.spec_id,
+        properties=properties,
+        refs=refs,
+        current_snapshot_id=None,
+        next_row_id=(base.next_row_id or 0) if version > 2 else None,
+    )
+
+
+def _version(base: TableMetadata, properties: Mapping[str, str]) -> int:
+    text = properties.get(_FORMAT, str(base.format_version))
+    if text not in ("1", "2", "3") or int(text) < base.format_version:
+        raise ProgrammingError(
+            f"{_FORMAT} is {text!r}; it can be {base.format_version} to 3 for this table"
+        )
+    return int(text)
+
+
+def _with_known_ids(schema: Schema, base: TableMetadata) -> Schema:
+    """The schema with the ids that the current one has for the same full names."""
+    numbers = count(1)
+    given: dict[int, int] = {}
+
+    def own_id(old: int) -> int:
+        number = -next(numbers)
+        given[old] = number
+        return number
+
+    # First an id of its own for each field, by which it has a name.
+    apart = Schema(fresh_fields(schema.fields, own_id))
+    known = {name: field_id for field_id, name in base.schema.name_by_id.items()}
+    last = count(base.last_column_id + 1)
+    ids = {field_id: known.get(name) or next(last) for field_id, name in apart.name_by_id.items()}
+    fields = fresh_fields(apart.fields, ids.__getitem__)
+    identifiers = tuple(ids[given[each]] for each in schema.identifier_field_ids)
+    return Schema(fields, 0, identifiers)
+
+
+def _with_known_fields(spec: PartitionSpec, base: TableMetadata, version: int) -> PartitionSpec:
+    known = {
+        (field.source_ids, field.transform.lower()): field.field_id
+        for spec_id in sorted(base.specs)
+        for field in base.specs[spec_id].fields
+    }
+    last = count(base.last_partition_id + 1)
+    made: list[PartitionField] = []
+    for field in spec.fields:
+        old = known.get((field.source_ids, field.transform.lower()))
+        made.append(replace(field, field_id=next(last) if old is None or version < 2 else old))
+    return replace(spec, fields=tuple(made))
+
+
+def _schema_id(base: TableMetadata, schema: Schema) -> int:
+    for schema_id, known in base.schemas.items():
+        same_keys = set(known.identifier_field_ids) == set(schema.identifier_field_ids)
+        if known.fields == schema.fields and same_keys:
+            return schema_id
+    return max(base.schemas) + 1
+
+
+def _fields(spec: PartitionSpec) -> list[tuple[tuple[int, ...], str, str]]:
+    return [(each.source_ids, each.name, each.transform.lower()) for each in spec.fields]

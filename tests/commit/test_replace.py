@@ -1,0 +1,129 @@
+"""CREATE OR REPLACE keeps the history of a table; DROP PURGE leaves nothing of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from icesql.commit.append import commit_append
+from icesql.commit.change import change_table
+from icesql.commit.purge import drop_table
+from icesql.commit.replace import replace_table, stage_replacement
+from icesql.errors import CommitConflictError, ProgrammingError
+from icesql.iceberg import types as t
+from icesql.iceberg.evolution.schema_changes import NewColumn, add_column
+from icesql.iceberg.metadata.changes.columns import schema_updates
+from icesql.iceberg.new_spec import PartitionRequest
+from icesql.iceberg.schema import Schema
+from tests.commit.tables import CATALOGS, create, fake, head, live, sqlite, written
+
+OTHER = Schema(
+    (t.NestedField(1, "p", t.STRING), t.NestedField(2, "n", t.LONG), t.NestedField(3, "id", t.LONG))
+)
+
+
+@pytest.fixture(params=CATALOGS)
+def catalog(request, tmp_path: Path):
+    return CATALOGS[request.param](tmp_path)
+
+
+def test_a_table_is_replaced_with_its_history_kept(catalog) -> None:
+    table = create(catalog, partitioned=True, kept="yes")
+    old = commit_append(catalog, table, [fake("a", partition=("x",))])
+    table = commit_append(catalog, old.table, [fake("b", partition=("x",))], branch="audit").table
+    staged = stage_replacement(table, OTHER, properties={"new": "1"})
+    assert staged.table.metadata.schema.name_by_id == {2: "p", 3: "n", 1: "id"}
+    done = replace_table(
+        catalog, staged, [fake("c", rows=4, spec_id=staged.table.metadata.default_spec_id)]
+    )
+    after = done.table.metadata
+    assert after.table_uuid == table.metadata.table_uuid
+    assert live(done.table) == {"c"}
+    assert head(done.table).parent_snapshot_id is None
+    assert head(done.table).sequence_number == 3
+    assert head(done.table).schema_id == after.current_schema_id == 1
+    assert done.summary["total-records"] == "4"
+    assert live(done.table, after.snapshots[old.snapshot_id]) == {"a"}
+    assert live(done.table, head(done.table, "audit")) == {"a", "b"}
+    assert (after.properties["kept"], after.properties["new"]) == ("yes", "1")
+    assert after.spec.fields == ()
+    assert [each.snapshot_id for each in after.snapshot_log] == [old.snapshot_id, done.snapshot_id]
+
+
+def test_a_replacement_without_rows_is_empty(catalog) -> None:
+    table = commit_append(catalog, create(catalog), [fake("a")]).table
+    done = replace_table(catalog, stage_replacement(table, OTHER))
+    assert done.table.metadata.current_snapshot_id is None
+    assert len(done.table.metadata.snapshots) == 1
+    again = commit_append(catalog, done.table, [fake("b")])
+    assert live(again.table) == {"b"}
+
+
+def test_partition_fields_keep_their_ids(catalog) -> None:
+    table = create(catalog, partitioned=True)
+    requests = [PartitionRequest("n", "bucket[2]"), PartitionRequest("p")]
+    done = replace_table(catalog, stage_replacement(table, OTHER, partitioning=requests))
+    assert [(f.field_id, f.name) for f in done.table.metadata.spec.fields] == [
+        (1001, "n_bucket"), (1000, "p"),
+    ]  # fmt: skip
+    assert done.table.metadata.last_partition_id == 1001
+
+
+def test_rows_of_others_go_into_the_history(catalog) -> None:
+    table = create(catalog)
+    staged = stage_replacement(table, OTHER)
+    commit_append(catalog, table, [fake("late")])
+    done = replace_table(
+        catalog, staged, [fake("c", spec_id=staged.table.metadata.default_spec_id)]
+    )
+    assert live(done.table) == {"c"}
+    assert len(done.table.metadata.snapshots) == 2
+    assert head(done.table).sequence_number == 2
+
+
+def test_columns_of_others_are_a_conflict(catalog) -> None:
+    table = create(catalog)
+    staged = stage_replacement(table, OTHER)
+    change_table(
+        catalog, table,
+        lambda base: schema_updates(base, add_column(base.schema, base.last_column_id, NewColumn(("z",), t.LONG))[0]),
+    )  # fmt: skip
+    with pytest.raises(CommitConflictError, match="were added to"):
+        replace_table(catalog, staged)
+
+
+def test_a_format_only_goes_up(catalog) -> None:
+    table = create(catalog)
+    done = replace_table(
+        catalog, stage_replacement(table, OTHER, properties={"format-version": "3"})
+    )
+    assert done.table.metadata.format_version == 3
+    with pytest.raises(ProgrammingError, match="it can be 3 to 3"):
+        stage_replacement(done.table, OTHER, properties={"format-version": "2"})
+
+
+def test_a_purge_leaves_no_file(catalog) -> None:
+    table = create(catalog)
+    for name in "ab":
+        table = commit_append(catalog, table, [written(table, name, [(1, "x")])]).table
+    drop_table(catalog, table, purge=True)
+    place = Path(table.metadata.location)
+    assert [each for each in place.rglob("*") if each.is_file()] == []
+    assert catalog.tables() == []
+
+
+def test_files_of_another_table_stay(tmp_path) -> None:
+    catalog = sqlite(tmp_path)
+    table = create(catalog, **{"gc.enabled": "false"})
+    table = commit_append(catalog, table, [written(table, "a", [(1, "x")])]).table
+    assert drop_table(catalog, table, purge=True) == 4
+    left = [each.name for each in Path(table.metadata.location).rglob("*") if each.is_file()]
+    assert left == ["a.parquet"]
+
+
+def test_a_drop_keeps_the_files(tmp_path) -> None:
+    catalog = sqlite(tmp_path)
+    table = create(catalog)
+    assert drop_table(catalog, table) == 0
+    assert Path(table.metadata_location).is_file()
