@@ -47,7 +47,7 @@ def main() -> int:
             try:
                 checked = Checked(seed, Path(folder))
                 with icesql.connect() as connection:
-                    checked.check(connection, most=6)
+                    checked.check(connection, deep=True)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # pytest's own are no Exception

@@ -58,6 +58,29 @@ def value_of(row, place):
     return ast.literal_eval(row)[place]
 
 
+def wide_fields(own, later):
+    """Fields by the names of ``own`` with the types that later ones have for the same ids."""
+    known = {each["id"]: each for each in later}
+    return [
+        {**each, "type": wide_type(each["type"], known[each["id"]]["type"])}
+        if each["id"] in known
+        else each
+        for each in own
+    ]
+
+
+def wide_type(own, later):
+    match own, later:
+        case {"type": "struct", "fields": mine}, {"type": "struct", "fields": theirs}:
+            return {**own, "fields": wide_fields(mine, theirs)}
+        case {"type": "list"}, {"type": "list"}:
+            return {**own, "element": wide_type(own["element"], later["element"])}
+        case {"type": "map"}, {"type": "map"}:
+            parts = {part: wide_type(own[part], later[part]) for part in ("key", "value")}
+            return {**own, **parts}
+    return later
+
+
 class Checked:
     """A history and the checks of its changes; ``counts`` says how many of each were made."""
 
@@ -66,20 +89,21 @@ class Checked:
         self.chance = random.Random(seed)
         self.counts = Counter()
 
-    def check(self, connection, most=4):
+    def check(self, connection, *, deep=False):
+        """``deep`` checks all that there is, else a part of it by the seed."""
         connection.register_table("t", self.history.metadata_path)
         found = list(lines(self.history))
-        for line in self.chance.sample(found, min(most, len(found))):
+        for line in self.chance.sample(found, min(5 if deep else 3, len(found))):
             connection.execute(f"SET local_reader = '{self.chance.choice(['auto', 'arrow'])}'")
-            self.range(connection, line)
+            self.range(connection, line, deep=deep)
         ids = [each["snapshot-id"] for each in self.history.writer.snapshots]
-        for _ in range(most // 2):
+        for _ in range(3 if deep else 1):
             # Any two states, of whichever branches and in whichever order.
             self.difference(connection, self.chance.choice(ids), self.chance.choice(ids))
-        if found:
+        if found and (deep or self.chance.random() < 0.3):
             self.blame(connection, max(found, key=len))
 
-    def range(self, connection, line):
+    def range(self, connection, line, *, deep):
         history = self.history
         fields = history.fields_of(line[-1])
         states = [rows_at(history, each, fields) for each in line]
@@ -114,8 +138,10 @@ class Checked:
         sql = f'SELECT {names}, _change_type FROM {clause} WHERE "{column}" IS NOT NULL'
         assert len(connection.execute(sql).fetchall()) == kept
         self.counts["ranges"] += 1
-        self.updates(connection, line, fields, [difference(states[0], states[-1])], "netChanges")
-        self.updates(connection, line, fields, steps, "dropCarryovers")
+        at_once = [difference(states[0], states[-1])]
+        modes = [("netChanges", at_once), ("dropCarryovers", steps)]
+        for mode, expected in modes if deep else self.chance.sample(modes, 1):
+            self.updates(connection, line, fields, expected, mode)
 
     def updates(self, connection, line, fields, steps, mode):
         """A delete and an insert of one key are the two sides of an update, if each is the only."""
@@ -156,6 +182,8 @@ class Checked:
         fields = self.history.fields_of(end)
         names = ", ".join('"{}"'.format(each["name"]) for each in fields)
         sql = f"SELECT {names}, _change_type FROM (DIFF t BETWEEN {start} AND {end})"
+        if end < start:  # ids grow: the types of the start are the later ones
+            fields = wide_fields(fields, self.history.fields_of(start))
         states = [rows_at(self.history, each, fields) for each in (start, end)]
         assert told(connection, sql) == difference(*states), (sql, self.history.log)
         summary = connection.execute(

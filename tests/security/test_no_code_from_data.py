@@ -311,6 +311,7 @@ SINKS = {
     "scans.py: Scans.prepare: sql": "a tree's text in Spark's dialect",
     "scans.py: Scans.prepare_text: sql": "the text of a user that was found to read its scans alone",
     "session.py: Session._run: execute": "an engine of icesql, whose argument is a bound query",
+    "session.py: _answered.two_rows: execute": "the session itself, whose argument it has read",
     "explain.py: measure: execute": "an engine of icesql, whose argument is a bound query",
 }
 PARSERS = {
