@@ -99,3 +99,11 @@ DESCRIBE t city;
 SHOW TBLES;
 -- refused: nothing is given to threads
 SET threads
+-- refused: expected BETWEEN
+DIFF t;
+-- refused: expected AND
+DIFF t BETWEEN 12;
+-- refused: DIFF SUMMARY takes one table
+DIFF SUMMARY t BETWEEN 12 AND 13 WHERE true;
+-- refused: nothing follows SET SNAPSHOT TIME
+SET SNAPSHOT TIME =;

@@ -54,6 +54,7 @@ _SHOWN: Final = {
     "TYPE_NAME": "a type",
     "DECIMAL": "a type",
     "UNIT": "a unit of time",
+    "CHANGES_OPTION": "computeUpdates or deduplicationMode",
     "$END": "the end of the statement",
 }
 

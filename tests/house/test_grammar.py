@@ -93,6 +93,7 @@ _CHOICES = {
     "COMPARISON": [" < ", " <> ", " >= "],
     "SHARE": [" / ", " % ", " // "],
     "LIST_OF": ["[]"],
+    "CHANGES_OPTION": [" computeUpdates = true ", " deduplicationMode = netChanges "],
     "SPACE": [" "],
     "LINE_COMMENT": [" -- x\n"],
     "BLOCK_COMMENT": [" /* x */ "],

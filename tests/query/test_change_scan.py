@@ -199,6 +199,28 @@ def test_two_rows_of_one_key_are_no_update(tmp_path: Path) -> None:
             )
 
 
+def test_the_sign_of_zero_is_a_change(tmp_path: Path) -> None:
+    floats = {"type": "list", "element-id": 3, "element": "float", "element-required": False}
+    fields = [
+        {"id": 1, "name": "x", "required": False, "type": "double"},
+        {"id": 2, "name": "l", "required": False, "type": floats},
+    ]
+    writer = TableWriter(tmp_path / "t", fields)
+    first = writer.data_file([{"x": 0.0, "l": [1.0]}, {"x": 2.0, "l": [0.0]}, {"x": 3.0, "l": []}])
+    writer.commit([first])
+    changed = [{"x": -0.0, "l": [1.0]}, {"x": 2.0, "l": [-0.0]}, {"x": 3.0, "l": []}]
+    writer.commit([writer.data_file(changed)], [first])
+    with icesql.connect() as connection:
+        connection.register_table("t", writer.metadata_path)
+        for mode in ("dropCarryovers", "netChanges"):
+            clause = f"CHANGES FROM VERSION 1000 WITH (deduplicationMode = {mode})"
+            found = rows(connection, clause, "_change_type, x::varchar, l::varchar")
+            assert found == [
+                ("delete", "0.0", "[1.0]"), ("delete", "2.0", "[0.0]"),
+                ("insert", "-0.0", "[1.0]"), ("insert", "2.0", "[-0.0]"),
+            ]  # fmt: skip
+
+
 def test_the_word_alone_is_still_an_alias(made: Any) -> None:
     connection, _ = made
     assert rows(connection, "changes", "changes.id") == [(2,), (3,)]

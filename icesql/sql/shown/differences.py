@@ -66,8 +66,9 @@ def end_of_name(tokens: Sequence[Token], index: int) -> int:
     """Where the name of a table, or a call with its path, that begins at ``index`` ends."""
     if index >= len(tokens) or tokens[index].token_type not in _NAMES:
         return index
-    if tokens[index].text.lower() == "iceberg_scan" and index + 3 < len(tokens):
-        return index + 4 if tokens[index + 3].token_type == TokenType.R_PAREN else index
+    if tokens[index].text.lower() == "iceberg_scan":
+        kinds = [each.token_type for each in tokens[index:]]
+        return index + kinds.index(TokenType.R_PAREN) + 1 if TokenType.R_PAREN in kinds else index
     index += 1
     while index + 1 < len(tokens) and tokens[index].token_type == TokenType.DOT:
         index += 2

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from icesql.engine.duckdb.relations.relation import Relation, stored_name
 from icesql.engine.duckdb.types import literal, quoted
+from icesql.iceberg import types as t
 from icesql.iceberg.metadata_columns import BLAME_COLUMNS, CHANGE_COLUMNS, FILE, POS, ROW_ID
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import NestedField
@@ -42,7 +43,7 @@ def changes_relation(
         stored = (*stored, replace(ROW_ID, name=stored_name(ROW_ID.field_id)))
     told = tuple(each for each in BLAME_COLUMNS if each.field_id in projection.field_by_id)
     parts = _Parts(replace(context, schema=plan.row_schema), Schema(stored), read, told, name)
-    row = [quoted(stored_name(each.field_id)) for each in columns]
+    row = [part for each in columns for part in _identity(each)]
     commits = [parts.commit(each, number) for number, each in enumerate(plan.commits)]
     if plan.changes.deduplication != "none":
         commits = [
@@ -126,6 +127,17 @@ class _Parts:
         self.parameters |= relation.parameters
         self.registered |= relation.registered
         return relation.sql
+
+
+def _identity(column: NestedField) -> tuple[str, ...]:
+    """What two rows have alike if one is the other: DuckDB takes -0.0 for 0.0."""
+    name = quoted(stored_name(column.field_id))
+    if isinstance(column.type, t.FloatType | t.DoubleType):
+        return name, f"signbit({name})"
+    inside = Schema((column,)).field_by_id.values()
+    if any(isinstance(each.type, t.FloatType | t.DoubleType) for each in inside):
+        return name, f"CAST({name} AS VARCHAR)"
+    return (name,)
 
 
 def _without_carried(sql: str, row: Sequence[str]) -> str:
