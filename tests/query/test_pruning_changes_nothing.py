@@ -84,6 +84,19 @@ class _Queries:
             f"(SELECT k AS p, max(p) AS k FROM {table} GROUP BY k)",
             f"(SELECT p, k FROM {table} UNION ALL SELECT k, p FROM {other})",
             f"(SELECT * FROM {table} ORDER BY k, p LIMIT 7)",
+            f"(SELECT p, count(*) AS k FROM {table} GROUP BY p HAVING p > 1)",
+            f"(SELECT p + 0 AS p, max(k) AS k FROM {table} GROUP BY p + 0, k)",
+            f"(SELECT p, sum(k) AS k FROM {table} GROUP BY ROLLUP (p))",
+            f"(SELECT k AS p, min(p) AS k FROM {table} GROUP BY 1 HAVING k < 3 AND min(p) > 0)",
+            f"(SELECT DISTINCT k, p FROM {table})",
+            f"(SELECT DISTINCT ON (k) k, p FROM {table} ORDER BY k, p)",
+            f"(SELECT p, row_number() OVER (PARTITION BY p ORDER BY k) AS k FROM {table})",
+            f"(SELECT p, count(*) OVER (PARTITION BY k) AS k FROM {table})",
+            f"(SELECT *, sum(k) OVER (PARTITION BY p) AS s FROM {table})",
+            f"(SELECT p, count(*) OVER () AS k FROM {table})",
+            f"(SELECT k + 1 AS q, p, k FROM {table} WHERE q > 2)",
+            f"(SELECT p AS k, k AS p FROM {table} WHERE k < 3)",
+            f"(SELECT count(*) AS k, p FROM {table} GROUP BY ALL)",
         )
         return f"{table if self.chance.random() < 0.6 else self.chance.choice(derived)} {alias}"
 
@@ -99,7 +112,13 @@ class _Queries:
         columns = ", ".join(f"{each}.p AS {each}p, {each}.k AS {each}k" for each in visible)
         text = f"SELECT {columns} FROM {text} WHERE {self.condition(visible)}"
         if pick.random() < 0.3:
-            twice = " UNION ALL SELECT * FROM d WHERE xk < 3" if pick.random() < 0.5 else ""
+            twice = pick.choice(
+                (
+                    "",
+                    " UNION ALL SELECT * FROM d WHERE xk < 3",
+                    " UNION SELECT * FROM d WHERE xp = 2",
+                )
+            )
             text = f"WITH d AS ({text}) SELECT * FROM d WHERE d.xp = {pick.randint(1, 3)}{twice}"
         return text
 

@@ -21,9 +21,11 @@ from icesql.iceberg.schema import Schema
 from icesql.query.bound import PushedConjunct
 from icesql.query.names import FromItem, SelectScope, meaning_of
 from icesql.query.pushdown.column_access import Resolve, resolver
+from icesql.query.pushdown.computed.substitution import substituted
 from icesql.query.pushdown.joins import OuterJoins
 from icesql.query.pushdown.plain_select import has_only, is_row_by_row, whole_number
 from icesql.query.pushdown.same import OTHER_SELECT, is_same
+from icesql.query.pushdown.select_keys import on_keys, select_keys, with_aliases
 from icesql.query.short_sql import short_sql
 
 if TYPE_CHECKING:
@@ -33,9 +35,22 @@ if TYPE_CHECKING:
     from icesql.scan.pruning.file_conditions import FileCondition
     from icesql.scan.table_scan import TableScan
 
-# What a SELECT may hold that others filter through: nothing that sees more than one row.
+# What a SELECT may hold that others filter through: nothing that counts its rows.
 _PLAIN_PARTS: Final = frozenset(
-    {"kind", "hint", "expressions", "operation_modifiers", "from_", "where", "joins", "order"}
+    {
+        "kind",
+        "hint",
+        "expressions",
+        "operation_modifiers",
+        "from_",
+        "where",
+        "joins",
+        "order",
+        "group",
+        "having",
+        "distinct",
+        "with_",
+    }
 )
 _LIMIT_PARTS: Final = frozenset(
     {"kind", "hint", "expressions", "operation_modifiers", "from_", "limit", "offset"}
@@ -111,6 +126,7 @@ def may_be_pushed(tree: exp.Expr, scopes: Sequence[SelectScope]) -> bool:
     return tree.args.get("limit") is not None or any(
         asks_for_extremes(scope.select)
         or scope.select.args.get("where") is not None
+        or scope.select.args.get("having") is not None
         or any(join.args.get("on") or join.args.get("using") for join in _joins(scope))
         for scope in scopes
     )
@@ -128,7 +144,8 @@ class _Pusher(Struct):
     filters: dict[int, list[Predicate]] = field(default_factory=dict)
     conditions: dict[int, list[FileCondition]] = field(default_factory=dict)
     pushed: list[PushedConjunct] = field(default_factory=list)
-    inherited: dict[int, list[exp.Expr]] = field(default_factory=dict)
+    # By SELECT: the query that it is of and the item that uses that, and what holds for the item.
+    inherited: dict[int, dict[tuple[int, int], list[exp.Expr]]] = field(default_factory=dict)
 
     def _text(self, condition: exp.Expr) -> str:
         return short_sql(condition) if self.told else ""
@@ -143,12 +160,31 @@ class _Pusher(Struct):
             return
         where = scope.select.args.get("where")
         own = list(conjuncts(where.this)) if where is not None else []
-        for conjunct in (*own, *self.inherited.get(id(scope.select), ())):
-            self._use(conjunct, scope, outer.seen_by_where())
+        having = scope.select.args.get("having")
+        for conjunct in (*own, *self._of_uses(scope.select)):
+            plain = with_aliases(conjunct, scope, marked=self.marked)
+            self._use(plain, scope, outer.seen_by_where())
+        for conjunct in conjuncts(having.this) if having is not None else ():
+            plain = with_aliases(conjunct, scope, marked=self.marked)
+            if on_keys(plain, scope.select, marked=self.marked):
+                self._use(plain, scope, outer.seen_by_where())
         for join in scope.select.args.get("joins") or ():
             on = join.args.get("on")
             for conjunct in conjuncts(on) if on is not None else ():
                 self._use(conjunct, scope, outer.seen_by_on(join))
+
+    def _of_uses(self, select: exp.Expr) -> list[exp.Expr]:
+        """What holds for the rows that anyone uses of a SELECT: all, or one use or another."""
+        used = self.inherited.get(id(select))
+        if not used:
+            return []
+        (query, *_), *_ = used
+        if len(used) != self.uses[query]:
+            return []
+        each, *others = used.values()
+        if not others:
+            return each
+        return [_joined(exp.Or, [_joined(exp.And, parts) for parts in used.values()])]
 
     def _leave(self, scope: SelectScope) -> None:
         """Push nothing of a SELECT that the engine's parser reads otherwise."""
@@ -240,7 +276,7 @@ class _Pusher(Struct):
         """Hand a condition on a derived table to the SELECTs that make it."""
         query = item.query
         assert query is not None
-        if self.uses[id(query)] != 1 or _is_recursive(query):
+        if _is_recursive(query):
             return False
         branches = list(_branches(query))
         if self.marked and isinstance(query, exp.SetOperation) and not _all_same(query):
@@ -261,7 +297,8 @@ class _Pusher(Struct):
         if len(branches) > 1 and not self._types_agree(conjunct, names, branches, lists):
             return False
         for key, inner in handed:
-            self.inherited.setdefault(key, []).append(inner)
+            used = self.inherited.setdefault(key, {})
+            used.setdefault((id(query), id(item)), []).append(inner)
         return True
 
     def _select_list(self, branch: exp.Expr) -> SelectList | None:
@@ -269,14 +306,15 @@ class _Pusher(Struct):
         scope = self.scope_of.get(id(branch))
         if self.marked and not is_same(branch):
             return None
-        if scope is None or not has_only(scope.select, _PLAIN_PARTS | {"with_"}):
+        if scope is None or not has_only(scope.select, _PLAIN_PARTS):
             return None
-        if any(_spans_rows(node) for node in scope.select.expressions):
+        keys = select_keys(scope.select, marked=self.marked)
+        if keys is None:
             return None
         found: list[tuple[str, exp.Expr | None]] = []
         for node in scope.select.expressions:
             match node:
-                case exp.Star() if not any(node.args.values()):
+                case exp.Star() if not any(node.args.values()) and keys.group is None:
                     if any(join.args.get("using") or join.method for join in _joins(scope)):
                         return None
                     if self.marked and not is_same(node):
@@ -285,13 +323,14 @@ class _Pusher(Struct):
                         if item.scan is None or not item.name or item.is_filter_only:
                             return None
                         found += [
-                            (column.name, exp.column(column.name, table=item.name, quoted=True))
+                            (column.name, named if keys.passes(named) else None)
                             for column in self.scans[item.scan].schema.fields
+                            for named in (exp.column(column.name, table=item.name, quoted=True),)
                         ]
                 case exp.Alias() | exp.Column() if not isinstance(node.this, exp.Star):
                     name = node.alias if isinstance(node, exp.Alias) else node.name
                     inner = node.this if isinstance(node, exp.Alias) else node
-                    known = not self.marked or is_same(node)
+                    known = keys.passes(inner) and (not self.marked or is_same(node))
                     found.append((name, inner if known else None))
                 case _:
                     return None
@@ -319,13 +358,14 @@ class _Pusher(Struct):
             expression = select_list[names.index(name)][1]
             if expression is None:
                 return None
-            inside: exp.Expr = expression.copy()
-            if not isinstance(inside, exp.Column):
-                inside = exp.Paren(this=inside)
+            inside: exp.Expr = expression
             for child in meaning.path[1:]:
+                inside = inside.copy()
+                if not isinstance(inside, exp.Column | exp.Dot):
+                    inside = exp.Paren(this=inside)
                 inside = exp.Dot(this=inside, expression=exp.to_identifier(child, quoted=True))
             replacements[id(column)] = inside
-        return _replaced(conjunct, replacements)
+        return substituted(conjunct, replacements)
 
     def _types_agree(
         self,
@@ -409,10 +449,12 @@ def _all_same(query: exp.SetOperation) -> bool:
     return all(is_same(each) for each in query.find_all(exp.SetOperation))
 
 
-def _spans_rows(node: exp.Expr) -> bool:
-    """Whether an expression of a select list may see or make more than one row."""
-    kinds = (exp.AggFunc, exp.Window, exp.UDTF, exp.Anonymous, exp.Columns, exp.Query)
-    return node.find(*kinds, exp.Explode, exp.Posexplode, exp.Inline) is not None
+def _joined(kind: type[exp.Connector], parts: Sequence[exp.Expr]) -> exp.Expr:
+    """Conditions as one, none of them copied."""
+    made = parts[0]
+    for each in parts[1:]:
+        made = kind(this=made, expression=each)
+    return made
 
 
 def _joins(scope: SelectScope) -> list[exp.Join]:
@@ -422,21 +464,6 @@ def _joins(scope: SelectScope) -> list[exp.Join]:
 def _is_recursive(query: exp.Expr) -> bool:
     cte = query.parent
     return isinstance(cte, exp.CTE) and bool(cte.parent and cte.parent.args.get("recursive"))
-
-
-def _replaced(node: exp.Expr, replacements: dict[int, exp.Expr]) -> exp.Expr:
-    """A copy of ``node`` with some of its nodes, by identity, replaced."""
-    originals = [each for each in node.walk() if id(each) in replacements]
-    copy = node.copy()
-    twins = [each for each in copy.walk() if isinstance(each, exp.Column)]
-    columns = [each for each in node.walk() if isinstance(each, exp.Column)]
-    assert len(originals) == len(columns) == len(twins)
-    for column, twin in zip(columns, twins, strict=True):
-        replacement = replacements[id(column)]
-        if twin is copy:
-            return replacement
-        twin.replace(replacement)
-    return copy
 
 
 def with_names(predicate: Predicate, schema: Schema) -> Predicate:

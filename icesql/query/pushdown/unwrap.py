@@ -28,7 +28,13 @@ from icesql.query.constants.casts import cast, to_date, to_timestamp, to_timesta
 from icesql.query.constants.constant import DAY, HOUR, Constant, Interval, Kind, negative, total
 from icesql.query.constants.folding import add, fold
 from icesql.query.constants.session_zone import to_local, zone_slack
-from icesql.query.constants.time_units import bucket_start, next_bucket, unit_name, unit_of
+from icesql.query.constants.time_units import (
+    FINER_THAN_DAY,
+    bucket_start,
+    next_bucket,
+    unit_name,
+    unit_of,
+)
 from icesql.query.pushdown.comparison import FLIPPED, all_of, any_of
 from icesql.query.pushdown.like import left_of
 
@@ -270,6 +276,8 @@ class _Inversion(Struct, frozen=True):
         column_type = self._is_time(node)
         if column_type is None:
             return None
+        if isinstance(column_type, t.DateType) and unit in FINER_THAN_DAY:
+            return None  # DuckDB compares the day alone
         if isinstance(column_type, _ZONED):
             instant = to_timestamptz(self.constant, self.to.query)
             if instant is None:

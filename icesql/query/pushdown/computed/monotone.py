@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from icesql.iceberg import types as t
 from icesql.query.constants.constant import Constant, Kind
-from icesql.query.constants.time_units import unit_name
+from icesql.query.constants.time_units import FINER_THAN_DAY, unit_name
 from icesql.query.pushdown.computed.expression import Expression, call, string
 
 NUMBERS: Final = ("number", "float")
@@ -169,6 +169,8 @@ class Shape(Struct):
                     self.zoned = True
                 return {"time": "zoned", "zoned": "time"}.get(kinds[1], "")
             case "date_trunc" | "datetrunc" if parts[0].text is not None and kinds[1] in TIMES:
+                if kinds[1] == "date" and unit_name(parts[0].text) in FINER_THAN_DAY:
+                    return ""  # DuckDB compares the day alone
                 self._on_clock(kinds[1])
                 return kinds[1]
             case "time_bucket" if len(parts) == 2 and parts[0].is_free and kinds[1] in TIMES:

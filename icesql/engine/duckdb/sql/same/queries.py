@@ -19,14 +19,15 @@ from icesql.engine.duckdb.sql.same.expressions import (
     flat_conjunction,
 )
 from icesql.engine.duckdb.sql.same.gathered import chain_of, without_gathered
+from icesql.engine.duckdb.sql.same.keys import mark_group_keys, mark_window_keys
+from icesql.engine.duckdb.sql.same.readings import read_later, set_readings
 from icesql.engine.duckdb.sql.same.subqueries import same_around_subquery
 from icesql.query.names import nested_queries
-from icesql.query.pushdown.same import Reading, mark_same, set_reading
+from icesql.query.pushdown.same import mark_same
 from icesql.sql.positions import first_offset
 
 if TYPE_CHECKING:
     from icesql.engine.duckdb.sql.engine_tree import EngineTree
-    from icesql.query.pushdown.computed.expression import Expression
 
 Node = Mapping[str, Any]
 
@@ -115,6 +116,10 @@ class _Marker:
         where = node.args.get("where")
         if where is not None:
             self._condition(where.this, found["where_clause"])
+        having = node.args.get("having")
+        if having is not None:
+            self._condition(having.this, found["having"])
+        mark_group_keys(node, found, self._same)
         for join, condition in joins:
             self._condition(join.args["on"], condition)
         if len(node.expressions) == len(found["select_list"]):
@@ -240,7 +245,7 @@ class _Marker:
 
     def _condition(self, node: exp.Expr, found: Node) -> None:
         """Mark the conditions that AND, OR and NOT connect, as far as both connect alike."""
-        self._readings(node, found)
+        set_readings(node, found, self._place)
         stack = [(node, found)]
         while stack:
             node, found = stack.pop()
@@ -272,22 +277,6 @@ class _Marker:
                     node = node.this
                     mark_same(node)
 
-    def _read(self, node: exp.Expr, found: Node) -> None:
-        def make() -> Expression | None:
-            from icesql.engine.duckdb.sql.same.reading import convert
-
-            return convert(node, found, self._place)
-
-        set_reading(node, Reading(make))
-
-    def _readings(self, node: exp.Expr, found: Node) -> None:
-        """Each part of an AND gets what DuckDB reads there, which need not be the same."""
-        parts = flat(node) if conjunction(node) == "CONJUNCTION_AND" else [node.unnest()]
-        others = flat_conjunction(found, "CONJUNCTION_AND")
-        if len(parts) == len(others):
-            for part, other in zip(parts, others, strict=True):
-                self._read(part, other)
-
     def _column(self, node: exp.Expr, found: Node) -> None:
         if isinstance(node, exp.Star):
             plain = not any(
@@ -300,7 +289,9 @@ class _Marker:
         inner = node.this if isinstance(node, exp.Alias) else node
         written = node.alias if isinstance(node, exp.Alias) else ""
         if written == found.get("alias", ""):
-            self._read(inner, found)
+            read_later(inner, found, self._place)
+            if isinstance(inner, exp.Window):
+                mark_window_keys(inner, found, self._same)
         if written == found.get("alias", "") and self._same(inner, found):
             mark_same(inner)
             mark_same(node)

@@ -1,0 +1,131 @@
+"""Which outputs of a SELECT have one value for all the rows that it looks at together.
+
+A condition on such an output may be asked of the rows before they are grouped, numbered by a window
+or made distinct: it leaves out groups and partitions as a whole.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+from sqlglot import exp
+
+from icesql.query.names import SelectScope, meaning_of
+from icesql.query.pushdown.computed.substitution import substituted
+from icesql.query.pushdown.same import is_same
+
+# What a select list may hold that makes rows, or stands for several columns.
+_MAKES_ROWS = (exp.UDTF, exp.Columns, exp.Query, exp.Explode, exp.Posexplode, exp.Inline)
+
+
+class SelectKeys(Struct, frozen=True):
+    """The keys of one SELECT; ``group`` is None where it does not group."""
+
+    group: tuple[exp.Expr, ...] | None = None
+    windows: tuple[tuple[exp.Expr, ...], ...] = field(default_factory=tuple)
+
+    def passes(self, output: exp.Expr) -> bool:
+        """Whether a condition on an output, without its alias, holds for whole groups of rows."""
+        if self.group is not None and output not in self.group:
+            return False
+        return all(output in each for each in self.windows)
+
+
+def select_keys(select: exp.Select, *, marked: bool) -> SelectKeys | None:
+    """The keys of a SELECT, None if nothing passes through it.
+
+    ``marked``: only what ``mark_same`` was said of is a key.
+    """
+    distinct = select.args.get("distinct")
+    if distinct is not None and distinct.args.get("on") is not None:
+        return None
+    group = _group_keys(select, marked=marked)
+    groups = any(select.args.get(each) is not None for each in ("group", "having"))
+    if group is None and groups:
+        return None
+    windows: list[tuple[exp.Expr, ...]] = []
+    for node in select.expressions:
+        inner = node.unalias()
+        if isinstance(inner, exp.Window):
+            if (marked and not is_same(inner)) or inner.args.get("alias") is not None:
+                return None
+            if inner.find(*_MAKES_ROWS) is not None:
+                return None
+            windows.append(tuple(inner.args.get("partition_by") or ()))
+            continue
+        spans = () if group is not None else (exp.AggFunc, exp.Anonymous)
+        if inner.find(exp.Window, *_MAKES_ROWS, *spans) is not None:
+            return None
+    return SelectKeys(group, tuple(windows))
+
+
+def _group_keys(select: exp.Select, *, marked: bool) -> tuple[exp.Expr, ...] | None:
+    """The expressions of GROUP BY, None for grouping sets and for what is not certain."""
+    group = select.args.get("group")
+    if group is None or any(value for name, value in group.args.items() if name != "expressions"):
+        return None
+    aliases = {
+        each.alias.lower(): each.this for each in select.expressions if isinstance(each, exp.Alias)
+    }
+    found: list[exp.Expr] = []
+    for key in group.expressions:
+        if marked and not is_same(key):
+            return None
+        if isinstance(key, exp.Literal) and not key.is_string and key.name.isdigit():
+            place = int(key.name) - 1
+            if not 0 <= place < len(select.expressions):
+                return None
+            found.append(select.expressions[place].unalias())
+        elif isinstance(key, exp.Column):
+            named = aliases.get(key.name.lower())
+            if named is not None and named != key:
+                return None  # by an alias, or by a column of its name
+            found.append(key)
+        elif isinstance(key, exp.Literal | exp.Tuple | exp.Rollup | exp.Cube | exp.GroupingSets):
+            return None
+        else:
+            found.append(key)
+    return tuple(found)
+
+
+def on_keys(conjunct: exp.Expr, select: exp.Select, *, marked: bool) -> bool:
+    """Whether a condition of HAVING is on nothing but the columns that rows are grouped by."""
+    keys = _group_keys(select, marked=marked)
+    renamed = {
+        each.alias.lower()
+        for each in select.expressions
+        if isinstance(each, exp.Alias) and each.this.name.lower() != each.alias.lower()
+    }
+    if any(each.name.lower() in renamed for each in conjunct.find_all(exp.Column)):
+        return False  # a column, or what the select list calls by its name
+    if keys is None or conjunct.find(exp.AggFunc, exp.Window, exp.Query, exp.Anonymous):
+        return False
+    columns = list(conjunct.find_all(exp.Column))
+    return bool(columns) and all(each in keys for each in columns)
+
+
+def with_aliases(conjunct: exp.Expr, scope: SelectScope, *, marked: bool) -> exp.Expr:
+    """A condition with expressions for the names that the select list gives to them.
+
+    A column of the name goes before an alias.
+    """
+    names = [each.alias.lower() for each in scope.select.expressions if isinstance(each, exp.Alias)]
+    if not names or conjunct.find(exp.Query, exp.Lambda) is not None:
+        return conjunct
+    replacements: dict[int, exp.Expr] = {}
+    for column in conjunct.find_all(exp.Column):
+        name = column.name.lower()
+        if len(column.parts) != 1 or names.count(name) != 1:
+            continue
+        meaning = meaning_of(column, scope)
+        if meaning.items or not meaning.certain:
+            continue
+        inner = next(
+            each.this
+            for each in scope.select.expressions
+            if isinstance(each, exp.Alias) and each.alias.lower() == name
+        )
+        rows = inner.find(exp.AggFunc, exp.Window, exp.Anonymous, *_MAKES_ROWS)
+        if rows is not None or (marked and not is_same(inner)):
+            return conjunct
+        replacements[id(column)] = inner
+    return substituted(conjunct, replacements) if replacements else conjunct
