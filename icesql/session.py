@@ -468,6 +468,12 @@ def _copy(statement: Copy, session: Session, query: QueryContext) -> Outcome:
 
 def _modified(statement: Write, session: Session, query: QueryContext) -> Outcome:
     """A statement that changes tables: one row tells what it has done to rows."""
+    if session.names.temporary:
+        from icesql.query.views.create import drop_of
+
+        dropped = drop_of(statement, session.names)
+        if dropped is not None:
+            return _created(dropped, session, query)
     from icesql.modify.run import modify
 
     return modified_outcome(modify(statement, _work(session, query)))

@@ -70,7 +70,7 @@ from icesql.sql.shown.advice import without as without_advice
 from icesql.sql.shown.in_from import PREFIX, statements_in_from, without
 from icesql.sql.shown.pivots import WORDS, as_selects, before_ending
 from icesql.sql.shown.with_values import select_from_values
-from icesql.sql.statement import Query, Shown, ShowSession, Statement, Write
+from icesql.sql.statement import Query, Shown, ShowSession, Statement
 from icesql.sql.unexpected import check_commands_in_from, no_statement, parse_error
 from icesql.sql.user_text import LIST, Edit, UserText, nameless_columns, token_places
 from icesql.stack import with_room
@@ -187,13 +187,18 @@ def _is_copy_from(tokens: Sequence[Token]) -> bool:
 def _written(
     tokens: Sequence[Token],
     sql: str,
-    read_query: Callable[[Sequence[Token]], Query],
+    inner: _Inner,
     read_text: Callable[[str, int], Query],
-) -> Write | None:
-    """A statement that changes tables, None for another that begins so."""
+) -> Statement | None:
+    """A statement that changes tables or makes temporary ones, None for another that begins so."""
+    if tokens[0].text.upper() in ("CREATE", "DROP"):
+        from icesql.sql.created.create import is_temporary, read_created
+
+        if is_temporary(tokens):
+            return read_created(tokens, sql, inner)
     from icesql.sql.writes.read import read_write
 
-    return read_write(tokens, sql, read_query, read_text)
+    return read_write(tokens, sql, inner.query, read_text)
 
 
 def _check_copy(tokens: Sequence[Token], *, files: bool, copies: bool) -> None:
@@ -284,52 +289,33 @@ class _Parse:
         self._shown, self._views = shown, True
         return with_room(lambda: self._plain_query(tokens))
 
-    # What reads the queries in CREATE; see ``created.create.Readers``.
-
-    def query(self, tokens: Sequence[Token]) -> Query:
-        """See ``Readers``."""
-        return self._any_query(tokens)
-
-    def without_parameters(self, tokens: Sequence[Token]) -> Query:
-        """See ``Readers``."""
+    def alone(self) -> _Parse:
+        """The same without the parameters."""
         same = copy(self)
         same._values = Parameters(None)
-        return same._any_query(tokens)
-
-    def columns(self, sql: str) -> Query:
-        """See ``Readers``."""
-        lists, tokens = _tokens(sql, Icesql())
-        same = copy(self)
-        same._sql, same._lists, same._reader = sql, lists, Icesql()
-        same._spark, same._translated, same._values = False, "", Parameters(None)
-        return same._query(tokens)
+        return same
 
     def statement(self, tokens: Sequence[Token]) -> Statement:
         first = tokens[0].text.upper()
         quoted = tokens[0].token_type in (TokenType.STRING, TokenType.IDENTIFIER)
         if first in (*QUERY_WORDS, *TABLE_WORDS) and not quoted:
-            return self._any_query(tokens)
+            return self.any_query(tokens)
         if first in _COMPARED and not quoted:
             from icesql.sql.shown.differences import check_compared, is_summary
 
             if is_summary(tokens, 0):
-                return read_command(tokens, self._sql, self._any_query)
+                return read_command(tokens, self._sql, self.any_query)
             check_compared(tokens)
-            return self._any_query(tokens)
+            return self.any_query(tokens)
         if first in WORDS and not quoted and isinstance(self._reader, Icesql):
             return self._query(tokens)
         if first in COMMAND_WORDS and not quoted and not _is_copy_from(tokens):
-            read = read_command(tokens, self._sql, self._any_query)
+            read = read_command(tokens, self._sql, self.any_query)
             if isinstance(read, ShowSession) and self._spark:
                 return replace(read, name=read.name or SPARK_TABLE)
             return read
-        if first in ("CREATE", "DROP") and not quoted:
-            from icesql.sql.created.create import is_temporary, read_created
-
-            if is_temporary(tokens):
-                return read_created(tokens, self._sql, self)
         if first in WRITE_WORDS and not quoted:
-            written = _written(tokens, self._sql, self._any_query, self._text_query)
+            written = _written(tokens, self._sql, _Inner(self), self._text_query)
             if written is not None:
                 return written
         if first in REFUSED_STATEMENTS and not quoted:
@@ -343,9 +329,9 @@ class _Parse:
         with shifted(shift):
             same._sql = text
             same._lists, tokens = _tokens(text, self._reader)
-            return same._any_query(tokens)
+            return same.any_query(tokens)
 
-    def _any_query(self, tokens: Sequence[Token]) -> Query:
+    def any_query(self, tokens: Sequence[Token]) -> Query:
         """A query, SUMMARIZE of a query or table, or ``TABLE t``."""
         first = tokens[0]
         word = first.text.upper()
@@ -355,7 +341,7 @@ class _Parse:
             expected = ("a table",) if word == "TABLE" else ("a table", "a query")
             raise syntax_error(f"nothing follows {word}", first.end + 1, expected)
         if word == "SUMMARIZE" and tokens[1].text.upper() in (*QUERY_WORDS, "TABLE"):
-            query = self._any_query(tokens[1:])
+            query = self.any_query(tokens[1:])
         else:
             query = self._table_query(tokens, word)
         return replace(query, about="SUMMARIZE") if word == "SUMMARIZE" else query
@@ -394,7 +380,7 @@ class _Parse:
         return replace(query, spark=unsupported(f"{word} on the Spark engine", tokens[0], hint))
 
     def _shown_query(self, tokens: Sequence[Token]) -> Query:
-        found = statements_in_from(tokens, self._in_from)
+        found = statements_in_from(tokens, _Inner(self).in_from)
         if not found:
             return self._plain_query(tokens)
         same = copy(self)
@@ -404,21 +390,6 @@ class _Parse:
             same._sql, text = each.put(same._sql), each.put(text)
         same._lists = replace(self._lists, text=text)
         return same._plain_query(without(tokens, found))
-
-    def _in_from(self, tokens: Sequence[Token]) -> Statement:
-        """A statement in FROM; the parameters of a query in it would be counted too early."""
-        words = [token.text.upper() for token in tokens[:2]]
-        if words[0] != "SUMMARIZE" and words[1] not in QUERY_WORDS:
-            return self.statement(tokens)
-        same = copy(self)
-        same._values = Parameters(None)
-        try:
-            return same.statement(tokens)
-        except Error as error:
-            if type(error) is ProgrammingError:
-                word = tokens[0].text.upper()
-                raise unsupported(f"a parameter in {word} in FROM", tokens[0], str(error)) from None
-            raise
 
     def _plain_query(self, tokens: Sequence[Token]) -> Query:
         # Places in the text are those of ``tokens``; sqlglot reads those of ``forms``.
@@ -590,3 +561,37 @@ class _Parse:
         own = [start for start in self._lists.lists if first <= start <= last]
         if own and self._lists.put_back(tree) != len(own):
             raise unsupported("a long list of literals at this place", own[0])
+
+
+class _Inner:
+    """What reads the queries inside of other statements; see ``created.create.Readers``."""
+
+    def __init__(self, parse: _Parse) -> None:
+        self._parse = parse
+
+    def query(self, tokens: Sequence[Token]) -> Query:
+        """See ``Readers``."""
+        return self._parse.any_query(tokens)
+
+    def without_parameters(self, tokens: Sequence[Token]) -> Query:
+        """See ``Readers``."""
+        return self._parse.alone().any_query(tokens)
+
+    def columns(self, sql: str) -> Query:
+        """See ``Readers``."""
+        lists, tokens = _tokens(sql, Icesql())
+        made = _Parse(sql, Icesql(), Parameters(None), False, lists, False, False, "")
+        return made.any_query(tokens)
+
+    def in_from(self, tokens: Sequence[Token]) -> Statement:
+        """A statement in FROM; the parameters of a query in it would be counted too early."""
+        words = [token.text.upper() for token in tokens[:2]]
+        if words[0] != "SUMMARIZE" and words[1] not in QUERY_WORDS:
+            return self._parse.statement(tokens)
+        try:
+            return self._parse.alone().statement(tokens)
+        except Error as error:
+            if type(error) is ProgrammingError:
+                what = f"a parameter in {words[0]} in FROM"
+                raise unsupported(what, tokens[0], str(error)) from None
+            raise

@@ -103,7 +103,7 @@ def test_other_statements_are_refused_by_name(word: str, dialect: str | None) ->
         ("SELECT f(sum(a + (1)) FILTER (WHERE a > 1) export_state) FROM t", "EXPORT_STATE"),
         ("WITH x AS (DELETE FROM t RETURNING a) SELECT * FROM x", "DELETE"),
         ("WITH x AS (INSERT INTO t VALUES (1) RETURNING a) SELECT * FROM x", "INSERT"),
-        ("SELECT /*+ BROADCAST(t) */ a FROM t", "hint"),
+        ("SELECT /*+ MAX_EXECUTION_TIME(9) */ a FROM t", "hint"),
         ('WITH "__scan_0" AS (SELECT 1) SELECT * FROM "__scan_0"', "__scan_0"),
         ('SELECT * FROM t AS "__scan_1"', "__scan_1"),
         ("SELECT * FROM iceberg_scan('p', mode => 'x')", "option mode"),

@@ -152,6 +152,18 @@ def with_temporary(
     return with_tables(expanded, find)
 
 
+def drop_of(statement: Statement, names: SearchPath) -> Drop | None:
+    """DROP TABLE of a temporary table; None where it means a table of a catalog."""
+    from icesql.sql.writes.statements import DropTable
+
+    made: Temporary | None = names.temporary
+    if not made or not isinstance(statement, DropTable):
+        return None
+    if made.find(statement.table.parts) is None:
+        return None
+    return Drop("TABLE", statement.table.parts[-1], statement.if_exists, statement.table.offset)
+
+
 def whole(name: str, dialect: str | None) -> Query:
     """A query of all that a temporary view has."""
     return parse_expanded(
