@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -14,6 +15,7 @@ import pytest
 import icesql
 from icesql.errors import StorageError, TableNotFoundError
 from tests.catalog import real_servers
+from tests.catalog.rest_server import Server
 
 FIRST = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "s": ["x", "y", "z"]})
 SERVERS = ["iceberg", "iceberg planning", "nessie", "postgresql", "glue", "hive"]
@@ -225,3 +227,56 @@ def test_a_table_by_path_in_a_real_store(store: dict[str, str], tmp_path: Path) 
         for path in (table.location(), table.metadata_location):
             sql = f"SELECT count(*), max(s) FROM iceberg_scan('{path}') WHERE id > 1"
             assert connection.execute(sql).fetchall() == [(2, "z")]
+
+
+@pytest.mark.parametrize("reader", ["auto", "arrow"])
+def test_a_real_store_takes_what_a_catalog_signs(
+    store: dict[str, str], tmp_path: Path, reader: str
+) -> None:
+    """AWS's signatures, made by its own library with keys that only the catalog has."""
+    botocore = pytest.importorskip("botocore", reason="botocore, of the extra glue, is missing")
+    from botocore.auth import S3SigV4Auth
+    from botocore.awsrequest import AWSRequest
+    from botocore.credentials import Credentials
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    assert botocore
+    given = {"uri": f"sqlite:///{tmp_path}/c.db", "warehouse": "s3://lake/signed", **store}
+    foreign = SqlCatalog("lake", **given)
+    foreign.create_namespace(reader)
+    table = foreign.create_table((reader, "a table=1"), schema=FIRST.schema)
+    table.append(FIRST)
+    keys = Credentials(store["s3.access-key-id"], store["s3.secret-access-key"])
+
+    class Notary(Server):
+        signed = 0
+
+        def answer(self, request: Any) -> None:
+            if not request.path.endswith("/v1/aws/s3/sign"):
+                super().answer(request)
+                return
+            self.signed += 1
+            body = json.loads(request.rfile.read(int(request.headers["Content-Length"])))
+            made = AWSRequest(body["method"], body["uri"])
+            S3SigV4Auth(keys, "s3", body["region"]).add_auth(made)
+            headers = {name: [value] for name, value in made.headers.items()}
+            told = {"Cache-Control": "private"}
+            self.send(request, 200, {"uri": body["uri"], "headers": headers}, told)
+
+    server = Notary()
+    try:
+        server.tables[reader, "t"] = {
+            "metadata": json.loads(table.metadata.model_dump_json()),
+            "metadata-location": table.metadata_location,
+            "config": {"s3.remote-signing-enabled": "true"},
+        }
+        own = {key: value for key, value in store.items() if "access-key" not in key}
+        properties = {"type": "rest", **own}
+        with icesql.connect("lake", uri=server.uri, properties=properties) as connection:
+            connection.execute("SET cache = off")
+            connection.execute(f"SET local_reader = '{reader}'")
+            sql = f"SELECT count(*), max(s) FROM {reader}.t WHERE id > 1"
+            assert connection.execute(sql).fetchall() == [(2, "z")]
+        assert server.signed
+    finally:
+        server.close()
