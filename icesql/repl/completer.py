@@ -22,9 +22,12 @@ from icesql.sql.grammar import completions, keywords
 
 _WORD: Final = re.compile(r'[\w."]*$')
 _PLAIN_NAME: Final = re.compile(r"[a-z_][a-z0-9_]*$")
-_TABLE_AFTER: Final = frozenset({"FROM", "JOIN", "DESCRIBE", "DESC", "SNAPSHOTS", "TABLE"})
+_TABLE_AFTER: Final = frozenset(
+    {"FROM", "JOIN", "DESCRIBE", "DESC", "SNAPSHOTS", "TABLE", "DIFF", "SUMMARY", "BLAME"}
+)
 _TABLES_NAMED: Final = re.compile(
-    r'\b(?:from|join)\s+([\w."]+)(?:\s+(?:as\s+)?(?!on\b|where\b|join\b)([a-z_]\w*))?',
+    r'\b(?:from|join|diff|blame)\s+([\w."]+)'
+    r"(?:\s+(?:as\s+)?(?!on\b|where\b|join\b|between\b|keyed\b)([a-z_]\w*))?",
     re.IGNORECASE,
 )
 
@@ -112,6 +115,8 @@ def suggestions(text: str, names: Names) -> list[Suggestion]:
     after_comma = before.rstrip().endswith(",")
     if last in _TABLE_AFTER and not after_comma:
         offered = _table_suggestions(word, names)
+        if last == "DIFF":
+            offered.append(Suggestion("SUMMARY", "keyword"))
     else:
         words, may_be_name = completions(before.rpartition(";")[2])
         # Text that the grammar cannot follow still gets help: every keyword and column.

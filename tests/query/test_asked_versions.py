@@ -18,10 +18,9 @@ FIELDS = [
 RENAMED = [FIELDS[0], {**FIELDS[1], "name": "word"}]
 
 
-@pytest.fixture
-def made(tmp_path: Path) -> Iterator[tuple[Any, TableWriter]]:
+def write(folder: Path) -> TableWriter:
     """Three commits of a row each, the second at 1 second; the column v is word since the third."""
-    writer = TableWriter(tmp_path / "db" / "t", FIELDS)
+    writer = TableWriter(folder / "db" / "t", FIELDS)
     for number in range(3):
         if number == 2:
             writer.set_fields(RENAMED)
@@ -30,8 +29,20 @@ def made(tmp_path: Path) -> Iterator[tuple[Any, TableWriter]]:
         writer.commit([writer.data_file([{"id": number, name: "x"}])])
     writer.tag("second", writer.snapshots[1]["snapshot-id"])
     writer.tag("side", writer.snapshots[0]["snapshot-id"], kind="branch")
-    with icesql.connect(warehouse=str(tmp_path)) as connection:
-        yield connection, writer
+    return writer
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("asked")
+    write(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def made(folder: Path) -> Iterator[tuple[Any]]:
+    with icesql.connect(warehouse=str(folder)) as connection:
+        yield (connection,)
 
 
 def ids(connection: Any, source: str) -> list[int]:
@@ -58,8 +69,13 @@ def test_a_query_tells_the_version(made: Any, clause: str, expected: list[int]) 
     assert ids(made[0], f"db.t {clause}") == expected
 
 
-def test_what_a_query_told_is_asked_again(made: Any) -> None:
-    connection, writer = made
+def test_what_a_query_told_is_asked_again(tmp_path: Path) -> None:
+    writer = write(tmp_path)
+    with icesql.connect(warehouse=str(tmp_path)) as connection:
+        ask_again(connection, writer)
+
+
+def ask_again(connection: Any, writer: TableWriter) -> None:
     sql = "SELECT count(*) FROM db.t VERSION AS OF (SELECT max(snapshot_id) FROM db.t.snapshots)"
     for expected in (3, 4, 5):
         for _ in range(3):
@@ -154,9 +170,9 @@ def test_a_session_is_at_a_time_and_says_so(made: Any) -> None:
     assert connection.settings.snapshot_time is None
 
 
-def test_an_owner_pins_the_time(made: Any, tmp_path: Path) -> None:
+def test_an_owner_pins_the_time(folder: Path) -> None:
     given = {"snapshot_time": "2023-11-14 22:15:02 UTC"}
-    with icesql.connect(warehouse=str(tmp_path), settings=given, locked=True) as connection:
+    with icesql.connect(warehouse=str(folder), settings=given, locked=True) as connection:
         assert ids(connection, "db.t") == [0, 1]
         for statement in ("SET SNAPSHOT TIME = now()", "RESET SNAPSHOT TIME"):
             with pytest.raises(icesql.Error, match="cannot be changed by SQL"):

@@ -46,7 +46,14 @@ def texts(text: str, kind: str | None = None) -> list[str]:
 
 @pytest.mark.parametrize(
     "text",
-    ["SELECT * FROM ", "SELECT * FROM sales.orders o JOIN ", "SHOW SNAPSHOTS FROM ", "DESCRIBE "],
+    [
+        "SELECT * FROM ",
+        "SELECT * FROM sales.orders o JOIN ",
+        "SHOW SNAPSHOTS FROM ",
+        "DESCRIBE ",
+        "DIFF SUMMARY ",
+        "SELECT * FROM (BLAME ",
+    ],
 )
 def test_tables_come_where_a_table_may_stand(text: str) -> None:
     assert texts(text) == ["sales.orders", "sales.customers", "here.", "archive."]
@@ -65,6 +72,14 @@ def test_columns_of_the_named_tables_come_in_a_condition() -> None:
     ]
     assert texts("SELECT * FROM sales.orders WHERE re", "column") == ["region"]
     assert texts("SELECT * FROM sales.orders WHERE total", "column") == ['"Total Amount"']
+
+
+def test_what_compares_a_table_knows_its_columns_and_words() -> None:
+    assert texts("BLAME sales.customers WHERE ", "column") == ["id", "name"]
+    assert "region" in texts("DIFF sales.orders BETWEEN 1 AND 2 WHERE reg", "column")
+    assert texts("DIFF su") == ["SUMMARY"]
+    assert "KEYED" in texts("BLAME sales.orders ", "keyword")
+    assert texts("SELECT * FROM sales.orders CHANGES F", "keyword") == ["FROM"]
 
 
 def test_a_qualifier_narrows_to_its_table() -> None:

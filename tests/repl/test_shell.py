@@ -61,6 +61,14 @@ def test_settings_stay_between_statements(shell: Shell) -> None:
     assert "+09:00" in told(shell, "SELECT instant FROM shop.types WHERE small = -7;")
 
 
+def test_the_prompt_says_when_tables_are_read(shell: Shell) -> None:
+    assert shell._prompt() == "icesql> "
+    assert "until RESET" in told(shell, "SET SNAPSHOT TIME = '2100-01-31 12:00:00';")
+    assert shell._prompt() == "icesql @ 2100-01-31 12:00:00 UTC> "
+    told(shell, "RESET SNAPSHOT TIME;")
+    assert shell._prompt() == "icesql> "
+
+
 def test_tables_columns_snapshots_and_refs_are_listed(shell: Shell) -> None:
     assert "shop.customers" in told(shell, "\\d")
     assert "ordered_at" in told(shell, "\\d shop.orders")

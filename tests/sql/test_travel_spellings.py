@@ -22,35 +22,25 @@ def made(warehouse: Path) -> Iterator[tuple[Any, list[int], list[int]]]:
         yield connection, [row[0] for row in rows], [row[1] for row in rows]
 
 
-# Rows after each commit: 20, 40, 60, 39; the tag and the branch are at the first.
+# Rows after each commit: 20, 40, 60, 39; the tag and the branch are at the first. All the spellings
+# stand in travel_forms.tsv; these are joined with another table.
 @pytest.mark.parametrize(
     ("table", "count"),
     [
         ("shop.orders VERSION AS OF -1", 60),
-        ("shop.orders FOR VERSION AS OF -3", 20),
-        ("shop.orders FOR VERSION BEFORE {1}", 20),
         ("shop.orders FOR VERSION BEFORE 'main'", 60),
         ("shop.orders FOR TIMESTAMP BEFORE epoch_ms({ms2})", 40),
-        ("shop.orders BEFORE (TIMESTAMP => '2100-01-01')", 39),
         ("shop.orders BEFORE (VERSION => {3})", 60),
         ("shop.orders AT (OFFSET => -0)", 39),
-        ("shop.orders AT TIMESTAMP '2100-01-01'", 39),
-        ("shop.orders FOR TIME AS OF '2100-01-01'", 39),
-        ("shop.orders AS OF SYSTEM TIME '2100-01-01'", 39),
         ("shop.orders TIMESTAMP AS OF 'now'", 39),
         ("shop.orders TIMESTAMP AS OF '0 seconds ago'", 39),
         ("shop.orders@opening", 20),
-        ("shop.orders@branch(audit)", 20),
         ("shop.orders@tag(opening) AS o", 20),
         ('shop."orders@opening"', 20),
         ('shop."orders@{2}"', 60),
-        ("shop.orders.branch_audit", 20),
         ("shop.orders.tag_opening", 20),
-        ("shop.orders.snapshot_id_{1}", 40),
-        ("shop.orders.at_timestamp_{ms1}", 40),
         ("iceberg_scan('{path}', version => 'opening')", 20),
         ("iceberg_scan('{path}', snapshot_from_timestamp => TIMESTAMP '2100-01-01')", 39),
-        ("iceberg_scan('{path}', snapshot_from_id => {0})", 20),
     ],
 )
 def test_a_spelling_means_its_snapshot(
