@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from icesql.catalog.client_errors import is_foreign, is_missing, translated
 from icesql.catalog.configuration import configuration, kind_of
 from icesql.catalog.identifiers import all_namespaces, matching, near_tables, not_found
+from icesql.catalog.properties import of_storage
 from icesql.catalog.table import Catalog, Identifier, Table, confining_roots, table_from_metadata
 from icesql.catalog.view import StoredView
 from icesql.errors import (
@@ -232,24 +233,47 @@ class PyIcebergCatalog:
     def swap(
         self, identifier: Sequence[str], base_location: str | None, change: TableChange
     ) -> Swap:
-        """NotSupportedError: icesql only reads the tables of such catalogs."""
-        raise NotSupportedError(f"not supported: commits to {'.'.join(identifier)} in {self.name}")
+        """As ``Catalog.swap``, in databases and Glue; NotSupportedError for other kinds."""
+        from icesql.catalog.writes.pyiceberg import swap
+
+        with self._calling():
+            return swap(self._foreign, self.kind, identifier, base_location, change)
 
     def place_new(self, identifier: Sequence[str], change: TableChange) -> Place:
-        """NotSupportedError: icesql only reads the tables of such catalogs."""
-        raise NotSupportedError(f"not supported: new tables in catalog {self.name}")
+        """As ``Catalog.place_new``, in databases; NotSupportedError for other kinds."""
+        from icesql.catalog.writes.change import Place
+        from icesql.catalog.writes.new_places import asked_location, check_empty
+        from icesql.catalog.writes.pyiceberg import location_of_new
+
+        asked = asked_location(change)
+        with self._calling():
+            location = location_of_new(self._foreign, self.kind, identifier, asked)
+        storage = Storage(of_storage(self._foreign.properties), cache=self.cache)
+        check_empty(location, storage, ".".join(identifier))
+        return Place(location, storage)
 
     def rename(self, identifier: Sequence[str], new: Sequence[str]) -> None:
-        """NotSupportedError: icesql only reads the tables of such catalogs."""
-        raise NotSupportedError(f"not supported: renaming tables of catalog {self.name}")
+        """As ``Catalog.rename``."""
+        from icesql.catalog.writes.pyiceberg import rename
+
+        with self._calling():
+            rename(self._foreign, self.kind, identifier, new)
 
     def create_namespace(self, namespace: Sequence[str]) -> None:
-        """NotSupportedError: icesql only reads the tables of such catalogs."""
-        raise NotSupportedError(f"not supported: new namespaces in catalog {self.name}")
+        """As ``Catalog.create_namespace``."""
+        from icesql.catalog.writes.pyiceberg import refuse
+
+        refuse(self.kind, "new namespaces")
+        with self._calling():
+            self._foreign.create_namespace(tuple(namespace))
 
     def drop_namespace(self, namespace: Sequence[str]) -> None:
-        """NotSupportedError: icesql only reads the tables of such catalogs."""
-        raise NotSupportedError(f"not supported: dropping namespaces of catalog {self.name}")
+        """As ``Catalog.drop_namespace``."""
+        from icesql.catalog.writes.pyiceberg import refuse
+
+        refuse(self.kind, "dropping namespaces")
+        with self._calling():
+            self._foreign.drop_namespace(tuple(namespace))
 
     def drop(self, identifier: Sequence[str], *, purge: bool = False) -> None:
         """As ``Catalog.drop``."""

@@ -273,6 +273,8 @@ CODE = {
     ),
 }
 SINKS = {
+    "pyiceberg.py: _insert: execute": "one of two fixed lists of columns; values bound",
+    "pyiceberg.py: _update: execute": "a fixed condition; values bound",
     "sqlite.py: JdbcCatalog._insert: execute": "one of two fixed lists of columns; values bound",
     "sqlite.py: JdbcCatalog._update: execute": "a fixed condition; values bound",
     "sqlite.py: JdbcCatalog.drop: execute": "a fixed condition; values bound",
@@ -329,6 +331,8 @@ PARSERS = {
 _TEMPLATES = "a template of spelled(): its gaps take expressions, the rest are words of the file"
 BUILT = {
     "described.py: _by_statement": "what bind_sql checked, after a word",
+    "pyiceberg.py: _insert": "one of two fixed lists of columns; values bound",
+    "pyiceberg.py: _update": "a fixed condition; values bound",
     "sqlite.py: JdbcCatalog._insert": "one of two fixed lists of columns; values bound",
     "sqlite.py: JdbcCatalog._update": "a fixed condition; values bound",
     "sqlite.py: JdbcCatalog.drop": "a fixed condition; values bound",

@@ -1,0 +1,210 @@
+"""Commits to catalogs that PyIceberg talks to: databases by SQL, Glue by PyIceberg's own commit.
+
+Source: Iceberg Java ``JdbcTableOperations``; PyIceberg ``Catalog.commit_table``.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from icesql.catalog.client_errors import is_missing
+from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown
+from icesql.errors import CatalogError, NotSupportedError, TableNotFoundError
+from icesql.iceberg.metadata.changes.requirements import requirement_json
+from icesql.iceberg.metadata.changes.updates import UpgradeFormatVersion, update_json
+from icesql.iceberg.metadata.file_names import is_gzipped, metadata_folder, next_metadata_name
+from icesql.storage.new_file import remove_file
+from icesql.storage.reroot import is_local, local_spellings
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog as ForeignCatalog
+
+# Of the others no step is known here that one of two writers cannot overtake.
+_WRITTEN: Final = ("sql", "glue")
+
+
+def refuse(kind: str, what: str) -> None:
+    """Raise NotSupportedError for kinds of catalogs that icesql only reads."""
+    if kind not in _WRITTEN:
+        raise NotSupportedError(
+            f"not supported: {what} in a catalog of type {kind}; icesql writes to REST, SQL and "
+            "Glue catalogs, SQLite files and warehouse folders"
+        )
+
+
+def swap(
+    foreign: ForeignCatalog,
+    kind: str,
+    identifier: Sequence[str],
+    base_location: str | None,
+    change: TableChange,
+) -> Swap:
+    """As ``Catalog.swap``."""
+    refuse(kind, f"commits to {'.'.join(identifier)}")
+    if kind == "sql":
+        return _swap_row(foreign, identifier, base_location, change)
+    return _committed(foreign, identifier, base_location, change)
+
+
+# ------------------------------------------------------------------ databases
+
+
+def _swap_row(
+    foreign: Any, identifier: Sequence[str], base_location: str | None, change: TableChange
+) -> Swap:
+    """One UPDATE that names the location that it replaces; any format version."""
+    document = change.document(base_location)
+    properties = document["properties"]
+    gzipped = is_gzipped(properties)
+    name = next_metadata_name(base_location, str(uuid.uuid4()), gzipped=gzipped)
+    location = f"{metadata_folder(document['location'], properties)}/{name}"
+    change.write(document, location, gzipped=gzipped)
+    try:
+        found = _set_location(foreign, identifier, base_location, location)
+    except Exception:
+        remove_file(change.storage, location)
+        raise
+    if isinstance(found, Conflict):
+        remove_file(change.storage, location)
+    return found
+
+
+def _set_location(
+    foreign: Any, identifier: Sequence[str], base_location: str | None, location: str
+) -> Swap:
+    from sqlalchemy import inspect
+    from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+
+    columns = {each["name"] for each in inspect(foreign.engine).get_columns("iceberg_tables")}
+    typed = "iceberg_type" in columns
+    values = {
+        "catalog": foreign.name, "namespace": ".".join(identifier[:-1]), "name": identifier[-1],
+        "new": location,
+    }  # fmt: skip
+    with foreign.engine.connect() as database:
+        transaction = database.begin()
+        try:
+            changed = (
+                _insert(database, typed, values)
+                if base_location is None
+                else _update(database, typed, values, base_location)
+            )
+        except IntegrityError:
+            transaction.rollback()
+            return Conflict(f"the table {'.'.join(identifier)} was created meanwhile")
+        if changed != 1:
+            transaction.rollback()
+            return Conflict(f"the table {'.'.join(identifier)} is no longer at {base_location}")
+        try:
+            transaction.commit()
+        except SQLAlchemyError as error:
+            return Unknown(f"the database failed while it committed: {error}", location)
+    return Done(location)
+
+
+def _update(database: Any, typed: bool, values: dict[str, str], base_location: str) -> int:
+    from sqlalchemy import text
+
+    kind = "AND (iceberg_type = 'TABLE' OR iceberg_type IS NULL)" if typed else ""
+    known = text(
+        "SELECT metadata_location FROM iceberg_tables WHERE catalog_name = :catalog "
+        f"AND table_namespace = :namespace AND table_name = :name {kind}"
+    )
+    row = database.execute(known, values).fetchone()
+    if row is None or not _is_same(str(row[0]), base_location):
+        return 0
+    statement = text(
+        "UPDATE iceberg_tables SET metadata_location = :new, previous_metadata_location = :old "
+        "WHERE catalog_name = :catalog AND table_namespace = :namespace AND table_name = :name "
+        f"AND metadata_location = :old {kind}"
+    )
+    return int(database.execute(statement, {**values, "old": str(row[0])}).rowcount)
+
+
+def _is_same(written: str, base_location: str) -> bool:
+    """Whether a catalog's text is the metadata file that a table was read from."""
+    if written == base_location:
+        return True
+    return is_local(written) and base_location in local_spellings(written)
+
+
+def _insert(database: Any, typed: bool, values: dict[str, str]) -> int:
+    from sqlalchemy import text
+
+    kind = (", iceberg_type", ", 'TABLE'") if typed else ("", "")
+    statement = text(
+        "INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, "
+        f"metadata_location, previous_metadata_location{kind[0]}) "
+        f"VALUES (:catalog, :namespace, :name, :new, NULL{kind[1]})"
+    )
+    return int(database.execute(statement, values).rowcount)
+
+
+# ------------------------------------------------------------------ by PyIceberg
+
+
+def _committed(
+    foreign: Any, identifier: Sequence[str], base_location: str | None, change: TableChange
+) -> Swap:
+    """PyIceberg applies the updates to what it loads, and swaps; format versions 1 and 2."""
+    from pydantic import TypeAdapter
+    from pyiceberg.table.update import TableRequirement, TableUpdate
+
+    name = ".".join(identifier)
+    if base_location is None:
+        raise NotSupportedError(f"not supported: new tables in a catalog of type glue: {name}")
+    table = foreign.load_table(tuple(identifier))
+    if not _is_same(table.metadata_location, base_location):
+        return Conflict(f"the table {name} is no longer at {base_location}")
+    asked = [e.format_version for e in change.updates if isinstance(e, UpgradeFormatVersion)]
+    if max(table.metadata.format_version, *asked, 0) > 2:
+        raise NotSupportedError(
+            f"not supported: writing format version 3 to {name} in a catalog of type glue"
+        )
+    updates = json.dumps([update_json(each) for each in change.updates])
+    needed = json.dumps([requirement_json(each) for each in change.requirements])
+    try:
+        made = foreign.commit_table(
+            table,
+            TypeAdapter(tuple[TableRequirement, ...]).validate_json(needed),
+            TypeAdapter(tuple[TableUpdate, ...]).validate_json(updates),
+        )
+    except Exception as error:
+        if is_missing(error, "CommitFailedException"):
+            return Conflict(str(error))
+        # What does not fit was made from older metadata; the rest may have been sent.
+        now = foreign.load_table(tuple(identifier)).metadata_location
+        if isinstance(error, ValueError) and _is_same(now, base_location):
+            raise
+        return Unknown(f"{type(error).__name__}: {error}")
+    return Done(str(made.metadata_location))
+
+
+# ------------------------------------------------------------------ names
+
+
+def location_of_new(foreign: Any, kind: str, identifier: Sequence[str], asked: str | None) -> str:
+    """Where a table goes. Raises CatalogError where it exists, or its namespace does not."""
+    name = ".".join(identifier)
+    refuse(kind, f"a new table {name}")
+    if kind != "sql":
+        raise NotSupportedError(f"not supported: new tables in a catalog of type {kind}: {name}")
+    if foreign.table_exists(tuple(identifier)):
+        raise CatalogError(f"there is a table {name} already")
+    if not foreign.namespace_exists(tuple(identifier[:-1])):
+        raise CatalogError(f"namespace {'.'.join(identifier[:-1])} not found")
+    return str(foreign._resolve_table_location(asked, ".".join(identifier[:-1]), identifier[-1]))
+
+
+def rename(foreign: Any, kind: str, identifier: Sequence[str], new: Sequence[str]) -> None:
+    """As ``Catalog.rename``."""
+    refuse(kind, f"renaming {'.'.join(identifier)}")
+    try:
+        foreign.rename_table(tuple(identifier), tuple(new))
+    except Exception as error:
+        if is_missing(error, "NoSuchTableError"):
+            raise TableNotFoundError(".".join(identifier)) from error
+        raise

@@ -1,0 +1,116 @@
+"""Commits to databases and, by PyIceberg's own commit, to Glue."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from icesql.catalog.pyiceberg import PyIcebergCatalog
+from icesql.catalog.writes.change import Conflict, Done, TableChange
+from icesql.commit.append import commit_append
+from icesql.commit.change import change_table
+from icesql.commit.create import create_table, stage_table
+from icesql.errors import CatalogError, CommitConflictError, NotSupportedError, TableNotFoundError
+from icesql.iceberg.metadata.changes import updates as u
+from tests.commit.tables import SCHEMA, create, fake, live
+
+
+@pytest.fixture
+def catalog(tmp_path: Path):
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    theirs = SqlCatalog("c", uri=f"sqlite:///{tmp_path}/c.db", warehouse=str(tmp_path / "wh"))
+    made = PyIcebergCatalog(theirs, "c", {"type": "sql"})
+    made.create_namespace(("ns",))
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_table_of_a_database_is_made_and_filled(catalog, version) -> None:
+    table = create(catalog, version=version, partitioned=True)
+    assert table.metadata.location.endswith("/wh/ns/t")
+    table = commit_append(catalog, table, [fake("a", partition=("x",))]).table
+    table = commit_append(catalog, table, [fake("b", partition=("y",))]).table
+    assert live(table) == {"a", "b"}
+    assert table.metadata.format_version == version
+    with pytest.raises(CatalogError, match="already"):
+        stage_table(catalog, ("ns", "t"), SCHEMA)
+    with pytest.raises(CatalogError, match="namespace zz not found"):
+        stage_table(catalog, ("zz", "t"), SCHEMA)
+
+
+def test_who_is_second_goes_on_what_the_first_left(catalog) -> None:
+    table = create(catalog)
+    stale = catalog.load(("ns", "t"))
+    commit_append(catalog, table, [fake("a")])
+    change = TableChange((u.SetProperties({"k": "1"}),), (), stale.storage, 1)
+    assert isinstance(catalog.swap(("ns", "t"), stale.metadata_location, change), Conflict)
+    folder = Path(table.metadata.location) / "metadata"
+    assert len(list(folder.glob("*.metadata.json"))) == 2, "what lost is not left behind"
+    done = commit_append(catalog, stale, [fake("b")])
+    assert live(done.table) == {"a", "b"}
+
+
+def test_a_row_in_another_spelling_is_found(catalog) -> None:
+    from sqlalchemy import text
+
+    table = create(catalog)
+    with catalog._foreign.engine.begin() as database:
+        spelled = f"file://{table.metadata_location}"
+        database.execute(
+            text("UPDATE iceberg_tables SET metadata_location = :new"), {"new": spelled}
+        )
+    done = commit_append(catalog, catalog.load(("ns", "t")), [fake("a")])
+    assert live(done.table) == {"a"}
+
+
+def test_a_table_is_created_once(catalog) -> None:
+    first, second = (stage_table(catalog, ("ns", "t"), SCHEMA) for _ in range(2))
+    create_table(catalog, first)
+    with pytest.raises(CommitConflictError, match="created meanwhile"):
+        create_table(catalog, second)
+
+
+def test_names_come_and_go(catalog) -> None:
+    create(catalog)
+    catalog.rename(("ns", "t"), ("ns", "u"))
+    assert catalog.tables(("ns",)) == [("ns", "u")]
+    with pytest.raises(TableNotFoundError):
+        catalog.rename(("ns", "t"), ("ns", "v"))
+    with pytest.raises(CatalogError, match="not empty"):
+        catalog.drop_namespace(("ns",))
+    catalog.drop(("ns", "u"))
+    catalog.drop_namespace(("ns",))
+    assert catalog.namespaces() == []
+
+
+def test_pyiceberg_commits_where_it_alone_knows_how(catalog) -> None:
+    table = create(catalog)
+    catalog.kind = "glue"
+    done = commit_append(catalog, table, [fake("a")])
+    assert live(done.table) == {"a"}
+    stale = done.table
+    after = change_table(catalog, stale, lambda base: [u.SetProperties({"k": "1"})]).table
+    assert after.metadata.properties["k"] == "1"
+    change = TableChange((u.SetProperties({"k": "2"}),), (), stale.storage, 1)
+    assert isinstance(catalog.swap(("ns", "t"), stale.metadata_location, change), Conflict)
+    assert isinstance(catalog.swap(("ns", "t"), after.metadata_location, change), Done)
+    with pytest.raises(NotSupportedError, match="format version 3"):
+        change_table(catalog, catalog.load(("ns", "t")), lambda base: [u.UpgradeFormatVersion(3)])
+    with pytest.raises(NotSupportedError, match="new tables"):
+        stage_table(catalog, ("ns", "v"), SCHEMA)
+
+
+@pytest.mark.parametrize("kind", ["hive", "dynamodb", "bigquery"])
+def test_other_kinds_are_only_read(catalog, kind) -> None:
+    table = create(catalog)
+    catalog.kind = kind
+    for call in (
+        lambda: commit_append(catalog, table, [fake("a")]), lambda: catalog.create_namespace(("x",)),
+        lambda: catalog.drop_namespace(("ns",)), lambda: catalog.rename(("ns", "t"), ("ns", "u")),
+        lambda: stage_table(catalog, ("ns", "v"), SCHEMA),
+    ):  # fmt: skip
+        with pytest.raises(NotSupportedError, match=f"of type {kind}; icesql writes to"):
+            call()
