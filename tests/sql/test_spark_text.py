@@ -44,6 +44,14 @@ def final(sql: str, parameters: Any = None) -> str:
             "SELECT a FROM t TIMESTAMP AS OF TIMESTAMP '2026-01-01 00:00:00' WHERE b",
             "SELECT a FROM `v0` AS `t`   WHERE b",
         ),
+        ("SELECT a FROM t WITH ('tag' = 'x') b", "SELECT a FROM `v0`   b"),
+        ("SELECT a FROM t /*+ OPTIONS('tag'='x') */ b", "SELECT a FROM `v0`      b"),
+        (
+            "SELECT a FROM t VERSION AS OF (SELECT f(max(b)) FROM t.s)",
+            "SELECT a FROM `v0` AS `t`  ",
+        ),
+        ("SELECT a FROM t TIMESTAMP AS OF now() - INTERVAL 2 DAYS", "SELECT a FROM `v0` AS `t`  "),
+        ("SELECT a FROM t@x WITH CURRENT SCHEMA", "SELECT a FROM `v0` AS `t`  "),
         ("FROM t SELECT a", "FROM `v0` AS `t` SELECT a"),
         ("WITH q AS (SELECT 1) SELECT * FROM q", "WITH q AS (SELECT 1) SELECT * FROM q"),
         ("SELECT now(), current_date, `now` FROM t", "SELECT NOW, DAY, `now` FROM `v0` AS `t`"),
@@ -71,6 +79,11 @@ def test_only_what_must_change_changes(sql: str, expected: str) -> None:
         ("SELECT ?", [b"\x00\xff"], "SELECT X'00FF'"),
         ("SELECT ?", [1.5], "SELECT CAST('1.5' AS DOUBLE)"),
         ("SELECT '?', ?, `?`", [1], "SELECT '?', 1, `?`"),
+        (
+            "SELECT ? FROM t VERSION AS OF ? WHERE a = ?",
+            [1, 12, 3],
+            "SELECT 1 FROM `v0` AS `t`   WHERE a = 3",
+        ),
     ],
 )
 def test_parameters_stand_where_they_were(sql: str, parameters: Any, expected: str) -> None:

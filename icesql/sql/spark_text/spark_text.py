@@ -39,8 +39,6 @@ GIVEN: Final = "given"
 
 _CLOCKS: Final = ("NOW", "CURDATE", "LOCALTIMESTAMP")
 _BARE_CLOCKS: Final = ("CURRENT_TIMESTAMP", "CURRENT_DATE")
-_TRAVEL_WORDS: Final = ("FOR", "SYSTEM", "VERSION", "TIMESTAMP", "SYSTEM_TIME", "SYSTEM_VERSION",
-                        "TIME", "AS", "OF", "AT", "SNAPSHOT", "BRANCH", "TAG")  # fmt: skip
 
 
 class Edit(Struct, frozen=True):
@@ -123,10 +121,10 @@ class SparkText(Struct, frozen=True):
 
 
 class Travel(Struct, frozen=True):
-    """A time-travel clause: where it begins, and the text of its value."""
+    """A time-travel clause: where it begins and ends."""
 
     start: int
-    value: str
+    stop: int
 
 
 def travels(tree: exp.Expr) -> list[Travel]:
@@ -135,7 +133,7 @@ def travels(tree: exp.Expr) -> list[Travel]:
     for table in tree.find_all(exp.Table):
         clause = table.args.get("version") or table.args.get("when")
         if clause is not None:
-            found.append(Travel(int(clause.meta["start"]), str(clause.meta["text"])))
+            found.append(Travel(int(clause.meta["start"]), int(clause.meta["end"])))
     return found
 
 
@@ -158,15 +156,18 @@ def spark_text(
     text = without_comments(found)
     if any(each.kind == COMMENT for each in found):
         _check_comments(found, tokens, tokenize(" " * start + text))
-    own = significant(found)
+    every = significant(found)
+    cuts = list(_cuts(every, clauses))
+    # What is cut out calls nothing, and its values are in the references.
+    own = [each for each in every if not any(cut.start <= each.start < cut.stop for cut in cuts)]
     check_calls(own, tree)
     _check_scripts(own)
-    edits = [
-        *_tables(sql, own, references, tree),
-        *_cuts(sql, own, clauses),
-        *_parameters(own, parameters),
-        *_clocks(own),
+    given = [
+        each
+        for each in _parameters(every, parameters)
+        if not any(cut.start <= each.start < cut.stop for cut in cuts)
     ]
+    edits = [*_tables(sql, own, references, tree), *cuts, *given, *_clocks(own)]
     edits += _qualified(own, references, edits)
     for year in tree.find_all(exp.Year):
         # That sqlglot makes a date of its argument first keeps it from pruning.
@@ -239,35 +240,12 @@ def _closing(own: Sequence[Piece], at: int) -> int:
     raise unsupported("this table", own[at].start)
 
 
-def _cuts(sql: str, own: Sequence[Piece], clauses: Sequence[Travel]) -> Iterator[Edit]:
-    by_start = {each.start: at for at, each in enumerate(own)}
+def _cuts(own: Sequence[Piece], clauses: Sequence[Travel]) -> Iterator[Edit]:
+    starts, stops = {each.start for each in own}, {each.stop for each in own}
     for clause in clauses:
-        at = by_start.get(clause.start)
-        opened = False
-        while at is not None and at < len(own):
-            each = own[at]
-            ready = (
-                own[at - 1].is_word("OF", "SNAPSHOT", "BRANCH", "TAG") or own[at - 1].text == "=>"
-            )
-            if ready and each.start > clause.start and sql.startswith(clause.value, each.start):
-                break
-            opened = opened or each.text == "("
-            if not (
-                each.is_word(*_TRAVEL_WORDS) or each.text in ("(", "=>") or _is_at_kind(own, at)
-            ):
-                at = None
-                break
-            at += 1
-        if at is None or at >= len(own):
+        if clause.start not in starts or clause.stop not in stops:
             raise unsupported("a time-travel clause at this place", clause.start)
-        stop = own[at].start + len(clause.value)
-        if opened:
-            stop = next(each.stop for each in own if each.start >= stop)
-        yield Edit(clause.start, stop, GIVEN, " ")
-
-
-def _is_at_kind(own: Sequence[Piece], at: int) -> bool:
-    return at + 1 < len(own) and own[at + 1].text == "=>"
+        yield Edit(clause.start, clause.stop, GIVEN, " ")
 
 
 def _parameters(own: Sequence[Piece], value: Callable[[str | None], Any]) -> Iterator[Edit]:
