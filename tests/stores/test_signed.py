@@ -249,11 +249,13 @@ def test_keys_that_are_given_need_no_signing(signed: Connect, notary: Notary) ->
     assert not notary.signed
 
 
-def test_a_listing_is_refused_by_name(notary: Notary) -> None:
+def test_a_listing_and_what_writes_are_refused_by_name(notary: Notary) -> None:
     catalog = rest(notary, **{"s3.endpoint": notary.store.endpoint, "s3.region": "us-east-1"})
     storage = catalog.load(("lake", "small")).storage
     with pytest.raises(NotSupportedError, match=r"listing .* where the catalog signs"):
         storage.list_folder("s3://lake/small")
+    with pytest.raises(NotSupportedError, match=r"signed by the catalog: .* writes nothing"):
+        storage.filesystem("s3://lake/small/data/new.parquet")
 
 
 def test_what_is_kept_of_one_user_is_not_anothers(notary: Notary) -> None:
