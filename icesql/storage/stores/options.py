@@ -98,8 +98,8 @@ def check_signing(given: Mapping[str, str]) -> None:
     """Raise NotSupportedError where the catalog alone can sign the requests, and is not there."""
     if is_signed_elsewhere(given):
         raise NotSupportedError(
-            "not supported: this S3 request signed by the catalog: icesql reads tables of a REST "
-            "catalog so, but writes nothing and reads no table by its path, nor a key with empty "
+            "not supported: this S3 request signed by the catalog: icesql reads tables of a "
+            "REST catalog so, but writes nothing, reads no table by its path nor a key with empty "
             "or dotted parts; give keys of your own (s3.access-key-id, s3.secret-access-key) or let "
             "the catalog vend credentials"
         )
