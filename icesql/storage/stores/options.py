@@ -100,8 +100,8 @@ def check_signing(given: Mapping[str, str]) -> None:
         raise NotSupportedError(
             "not supported: this S3 request signed by the catalog: icesql reads tables of a "
             "REST catalog so, but writes nothing, reads no table by its path nor a key with empty "
-            "or dotted parts; give keys of your own (s3.access-key-id, s3.secret-access-key) or let "
-            "the catalog vend credentials"
+            "or dotted parts; give keys of your own (s3.access-key-id, s3.secret-access-key) or "
+            "let the catalog vend credentials"
         )
 
 
