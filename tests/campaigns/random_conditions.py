@@ -26,7 +26,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import icesql
 from icesql.context import QueryContext
-from icesql.query.bind import bind
 from icesql.scan.planner import plan
 from icesql.sql.parse import parse
 from tests.writer.partition_values import apply
@@ -484,7 +483,7 @@ class Campaign:
         session = self.connection._session
         query = QueryContext.begin(session.settings)
         (statement,) = parse(sql)
-        bound = bind(statement, session.names, query, session._mark(query), ask=session.engines.ask)
+        _, bound = session.bound(statement, query)
         return {task.data_file.path for task in plan(bound.scans[0], query).files}
 
     def rows(self, sql: str, prune: str) -> list[str] | None:

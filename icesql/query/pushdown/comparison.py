@@ -23,6 +23,7 @@ from icesql.iceberg.expressions.predicate import (
     ALWAYS_TRUE,
     Leaf,
     Operation,
+    Or,
     Predicate,
     Term,
 )
@@ -50,6 +51,9 @@ FLIPPED: Final = {
     Operation.EQ: Operation.EQ,
     Operation.NOT_EQ: Operation.NOT_EQ,
 }
+_NEVER_NAN: Final = (
+    Operation.LT, Operation.LT_EQ, Operation.EQ, Operation.IN, Operation.NOT_NAN,
+)  # fmt: skip
 # Each part is looked at once for every file: a condition of more parts prunes slower than it helps.
 _MOST_PARTS: Final = 2_000
 _NUMBERS: Final = (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.DOUBLE)
@@ -181,8 +185,30 @@ def all_of(parts: Iterable[Predicate]) -> Predicate:
     i NOT IN (1, 2)
     """
     sets, others = _gathered(parts, Operation.NOT_EQ, Operation.NOT_IN)
+    if any(isinstance(each, Or) for each in others):
+        others = _without_nan(others)
     # Fewer conditions let more rows pass, which the engine filters.
     return _balanced([*others[:_MOST_PARTS], *sets], conjunction=True)
+
+
+def _without_nan(parts: list[Predicate]) -> list[Predicate]:
+    """Parts of an AND without NaN as a way out where another part is false for it.
+
+    >>> implied("x >= 1 AND x <= 2")
+    x >= 1.0 AND x <= 2.0
+    """
+    excluded = {
+        each.term for each in parts if isinstance(each, Leaf) and each.operation in _NEVER_NAN
+    }
+
+    def kept(part: Predicate) -> Predicate:
+        match part:
+            case Or(left, Leaf(Operation.IS_NAN, term)) if term in excluded:
+                return left
+            case _:
+                return part
+
+    return [kept(each) for each in parts] if excluded else parts
 
 
 def _gathered(

@@ -256,6 +256,8 @@ class Translator(Struct):
         united = unify([each for each in folded if each is not None], self.query)
         if united is None:
             return self.left_to_engine(node, "the bounds mix types")
+        if not negated and len(united) >= 2 and _is_one_value(united[-2:], folded):
+            return self.comparison(Operation.EQ, sides[0], sides[1], node)
         following = iter(united)
         operand, low, high = (None if each is None else next(following) for each in folded)
         parts = (
@@ -374,6 +376,12 @@ class Translator(Struct):
         elif len(self.reasons) == _MOST_REASONS:
             self.reasons.append("…")
         return ALWAYS_TRUE
+
+
+def _is_one_value(bounds: list[Constant], folded: list[Constant | None]) -> bool:
+    """Whether both bounds of a BETWEEN on a column are one value, such as 5 AND 5."""
+    kinds = (Kind.INTEGER, Kind.TEXT, Kind.DATE)
+    return folded[0] is None and bounds[0] == bounds[1] and bounds[0].kind in kinds
 
 
 def _term(found: t.NestedField) -> Term:

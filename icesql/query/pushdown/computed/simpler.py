@@ -6,6 +6,7 @@ need not hold, and both may differ in where they are false and where NULL.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -67,6 +68,8 @@ def simpler(condition: Expression, *, negated: bool = False) -> Expression:
             return Expression("literal", (), ("BOOLEAN", "true" if is_true else "false"))
         case "is not distinct from":
             return _is(condition, negated=negated)
+        case "is distinct from" if not negated:
+            return _is_not(condition)
         case "~~" | "!~~":
             name = _NEGATED_LIKE[condition.name] if negated else condition.name
             return _like(name, parts)
@@ -100,6 +103,20 @@ def _is(condition: Expression, *, negated: bool) -> Expression:
     if inner.name not in _TRUTHS:
         return condition
     return simpler(inner, negated=wanted[1] == "false")
+
+
+def _is_not(condition: Expression) -> Expression:
+    """``x = 5 IS NOT FALSE`` and the like: true, or NULL because the column is."""
+    left, right = condition.arguments
+    inner = left.arguments[0] if left.name == "cast" and left.value == "BOOLEAN" else left
+    wanted = right.value if right.name == "literal" else ("", "")
+    if wanted[0] != "BOOLEAN" or inner.name not in COMPARISONS:
+        return condition
+    columns = [each for each in inner.arguments if each.name == "input"]
+    known = [each for each in inner.arguments if each.name == "literal" and each.value[0] != "NULL"]
+    if len(columns) != 1 or len(known) != 1:
+        return condition
+    return call("or", simpler(inner, negated=wanted[1] == "true"), call("is null", *columns))
 
 
 # ------------------------------------------------------------------ comparisons
@@ -137,6 +154,8 @@ def _compared(operation: str, left: Expression, right: Expression) -> Expression
             return of(call("+", *parts))
         case "||" | "concat" if len(parts) == 2 and operation == "=":
             return _joined(left, right) or whole_condition
+        case "cast" if left.value == "VARCHAR" and operation == "=" and right.text is not None:
+            return _written_as(parts[0], right.text) or whole_condition
         case "lower" | "upper" if len(parts) == 1 and operation == "=" and right.text is not None:
             return folded_prefixes(left.name, parts[0], right.text, whole=True) or whole_condition
         case "array_extract" if len(parts) == 2 and parts[1].whole_number == 1:
@@ -218,6 +237,15 @@ def _rows(operation: str, left: Expression, right: Expression) -> Expression:
             return call(operation, left, right)
 
 
+def _written_as(inner: Expression, text: str) -> Expression | None:
+    """A whole number whose text is ``text``."""
+    if inner.name != "input" or not isinstance(inner.value.type, t.IntegerType | t.LongType):
+        return None
+    if not re.fullmatch(r"(?a)0|-?[1-9]\d{0,17}", text):
+        return None
+    return call("=", inner, whole(int(text)))
+
+
 def _equal(one: Expression, two: Expression) -> Expression:
     """Parts of equal rows; to rows a NULL equals a NULL."""
     if two.name == "literal":
@@ -266,9 +294,9 @@ def _joined(left: Expression, right: Expression) -> Expression | None:
     text = right.text
     if text is None:
         return None
-    if two.text and not one.is_free and _is_text(one):
-        inner, fits, rest = one, text.endswith(two.text), text[: -len(two.text)]
-    elif one.text and not two.is_free and _is_text(two):
+    if two.text is not None and _is_text(one):
+        inner, fits, rest = one, text.endswith(two.text), text[: len(text) - len(two.text)]
+    elif one.text is not None and _is_text(two):
         inner, fits, rest = two, text.startswith(one.text), text[len(one.text) :]
     else:
         return None
