@@ -5,7 +5,7 @@ They cannot hold the extreme values that it asks for, or metadata knows how many
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Literal, Protocol
 
 from msgspec import Struct
@@ -76,16 +76,28 @@ def needed_files(files: tuple[FileScanTask, ...], walk: Walk) -> Needed:
         }
     if not gone:
         return Needed(files)
-    if scan.explain:
-        stage: Literal["count", "order"] = "count" if scan.counts else "order"
+    kept = without(files, gone, walk, "count" if scan.counts else "order")
+    return Needed(kept, counts, len(gone) if scan.counts else 0)
+
+
+def without(
+    files: Sequence[FileScanTask],
+    gone: Mapping[int, tuple[str, str]],
+    walk: Walk,
+    stage: Literal["count", "order"],
+) -> tuple[FileScanTask, ...]:
+    """The files without those at some positions, which have a text and a reason for EXPLAIN.
+
+    What ``walk`` says is changed as if they had not been found.
+    """
+    if walk.scan.explain:
         walk.skipped += [
             SkipRecord("file", files[position].data_file.path, stage, text, reason)
             for position, (text, reason) in gone.items()
         ]
     _count_out(walk.counts, (files[position] for position in gone))
     walk.survivors = _without(walk.survivors, gone)
-    kept = tuple(task for position, task in enumerate(files) if position not in gone)
-    return Needed(kept, counts, len(gone) if scan.counts else 0)
+    return tuple(task for position, task in enumerate(files) if position not in gone)
 
 
 def _candidates(files: Sequence[FileScanTask], walk: Walk, left_out: Predicate) -> list[Candidate]:

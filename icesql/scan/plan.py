@@ -64,11 +64,13 @@ class ScanPlan(Struct, frozen=True, dict=True):
 
     ``files`` are whole files in the order of the manifests. ``skipped`` is empty unless the scan is
     one to explain. ``counted`` is what ``files_counted`` files that are not read add to each output
-    of the query, () if there are none. ``metadata`` has the rows of a metadata table, which has no
-    files. ``rows_read`` is the Arrow table of all rows, columns named ``c<field id>``, where they
-    were read to learn the keys that limit another scan. ``changes`` say what to compare; ``files``
-    are then all that are read for it. ``planned_by`` says how the catalog planned the scan, None
-    where icesql did. ``tasks``, ``report`` and ``projected_bytes`` are worked out on first use.
+    of the query, () if there are none; ``constants`` are rows of the projection that stand for such
+    files instead, in the internal form of ``iceberg.types``. ``metadata`` has the rows of a
+    metadata table, which has no files. ``rows_read`` is the Arrow table of all rows, columns named
+    ``c<field id>``, where they were read to learn the keys that limit another scan. ``changes`` say
+    what to compare; ``files`` are then all that are read for it. ``planned_by`` says how the
+    catalog planned the scan, None where icesql did. ``tasks``, ``report`` and ``projected_bytes``
+    are worked out on first use.
     """
 
     scan: TableScan
@@ -84,6 +86,7 @@ class ScanPlan(Struct, frozen=True, dict=True):
     files_counted: int = 0
     metadata: MetadataRows | None = None
     rows_read: Any = None
+    constants: tuple[tuple[Any, ...], ...] = ()
     changes: ChangePlan | None = None
     planned_by: str | None = None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from icesql.context import QueryContext
 from icesql.errors import CorruptFileError, UnsupportedTableError
@@ -71,6 +71,11 @@ def plan(scan: TableScan, query: QueryContext) -> ScanPlan:
 
         needed = needed_files(files, walk)
         files, counted, files_counted = needed.files, needed.counts, needed.files_counted
+    constants: tuple[tuple[Any, ...], ...] = ()
+    if scan.values_only and query.settings.prune and query.settings.verify != "full":
+        from icesql.scan.constant_files import without_constant_files
+
+        files, constants, files_counted = without_constant_files(files, walk)
     return ScanPlan(
         scan=scan,
         context=scan_context(scan),
@@ -83,6 +88,7 @@ def plan(scan: TableScan, query: QueryContext) -> ScanPlan:
         limit_reached=walk.limit_reached,
         counted=counted,
         files_counted=files_counted,
+        constants=constants,
     )
 
 

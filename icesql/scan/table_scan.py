@@ -36,6 +36,7 @@ class TableScan(Struct, frozen=True):
     matter, if any are set. ``counts`` has one item for each output of the query if some of them
     count rows and the others are ``extremes``. With either, ``left_out`` holds for every row for
     which the WHERE is not true.
+    ``values_only``: one of several rows that are alike is enough.
     ``rows`` gives the rows where they are of no table, but of a statement that stands in FROM; then
     ``metadata_table`` is what that shows.
     ``changes`` are asked for instead of rows; ``schema`` then has the columns of a change, too.
@@ -55,4 +56,5 @@ class TableScan(Struct, frozen=True):
     counts: tuple[Counted | None, ...] = ()
     left_out: Predicate = ALWAYS_TRUE
     changes: ChangeScan | None = None
+    values_only: bool = False
     rows: Callable[[TableScan, QueryContext], Iterable[tuple[Any, ...]]] | None = None

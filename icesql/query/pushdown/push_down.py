@@ -23,6 +23,7 @@ from icesql.query.names import FromItem, SelectScope, meaning_of
 from icesql.query.pushdown.column_access import Resolve, resolver
 from icesql.query.pushdown.computed.substitution import substituted
 from icesql.query.pushdown.joins import OuterJoins
+from icesql.query.pushdown.needed.distinct_values import asks_for_values, with_values_only
 from icesql.query.pushdown.plain_select import has_only, is_row_by_row, whole_number
 from icesql.query.pushdown.same import OTHER_SELECT, is_same
 from icesql.query.pushdown.select_keys import on_keys, select_keys, with_aliases
@@ -102,9 +103,11 @@ def push_down(
         filtered.append(replace(scan, row_filter=named, limit=limit, file_conditions=asked))
     kept = tuple(filtered)
     if any(asks_for_extremes(scope.select) for scope in scopes):
-        from icesql.query.pushdown.extremes import with_extremes
+        from icesql.query.pushdown.needed.extremes import with_extremes
 
         kept = with_extremes(tree, scopes, kept, query, marked=marked, spark=spark)
+    if spark is None and query.settings.engine == "local" and asks_for_values(tree):
+        kept = with_values_only(tree, scopes, kept, marked=marked)
     return kept, tuple(pusher.pushed)
 
 
@@ -123,7 +126,8 @@ def asks_for_extremes(tree: exp.Expr) -> bool:
 
 def may_be_pushed(tree: exp.Expr, scopes: Sequence[SelectScope]) -> bool:
     """Whether a query has a condition or a limit that ``push_down`` looks at."""
-    return tree.args.get("limit") is not None or any(
+    is_asked = tree.args.get("limit") is not None or asks_for_values(tree)
+    return is_asked or any(
         asks_for_extremes(scope.select)
         or scope.select.args.get("where") is not None
         or scope.select.args.get("having") is not None

@@ -176,7 +176,11 @@ class RelationBuilder:
             return stream_relation(plan.scan.projection, f"__stream_{index}", plan.rows_read)
         if plan.changes is not None:
             return self.changes(index, plan, plan.changes, groups)
-        return self.relation(index, plan.context, confirmed, plan.scan.limit)
+        relation = self.relation(index, plan.context, confirmed, plan.scan.limit)
+        if not plan.constants:
+            return relation
+        constants = _constants(index, plan.scan.projection, plan.constants)
+        return union_all([relation, constants]) if plan.files else constants
 
     def relation(
         self,
@@ -301,6 +305,19 @@ class RelationBuilder:
         self._streams.append(stream)
         small = sum(task.data_file.file_size_in_bytes for task in tasks) <= SMALL_SCAN_BYTES
         return stream_relation(projection, f"__stream_{index}", stream.table() if small else stream)
+
+
+def _constants(index: int, projection: Schema, rows: Sequence[tuple[object, ...]]) -> Relation:
+    """Rows that stand for files of which metadata knows all values."""
+    import pyarrow as pa
+
+    from icesql.read.columns.values import column_of
+
+    columns = {
+        f"c{column.field_id}": column_of([row[place] for row in rows], column.type)
+        for place, column in enumerate(projection.fields)
+    }
+    return stream_relation(projection, f"__constants_{index}", pa.table(columns))
 
 
 def _file_of(groups: Sequence[FileGroup], rows: int) -> FileScanTask | None:

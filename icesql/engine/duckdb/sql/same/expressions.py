@@ -283,6 +283,9 @@ class Comparison(Struct, frozen=True):
                 return self._call(found, ("count_star",), ())
             case exp.Star() as star:
                 return not any(star.args.values()) and self._call(found, ("count_star",), ())
+            case exp.Distinct(expressions=[value]) if not counted.args.get("on"):
+                plain = {**found, "distinct": False}
+                return bool(found.get("distinct")) and self._call(plain, ("count",), [value])
             case _:
                 return self._call(found, ("count",), [counted])
 

@@ -1,0 +1,98 @@
+"""Queries that ask which values there are, and not how often.
+
+``SELECT DISTINCT region``, ``count(DISTINCT day)``, ``GROUP BY region`` with min and max: one of
+several rows that are alike is enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec.structs import replace
+from sqlglot import exp
+
+from icesql.query.names import SelectScope
+from icesql.query.pushdown.plain_select import has_only
+from icesql.query.pushdown.same import is_same
+from icesql.scan.table_scan import TableScan
+
+_PARTS: Final = frozenset(
+    {
+        "kind", "hint", "expressions", "operation_modifiers", "from_", "where", "group", "order",
+        "limit", "offset", "distinct",
+    }
+)  # fmt: skip
+# Values of one row, and aggregates to which a second row alike adds nothing.
+_OUTPUT: Final = (
+    exp.Column, exp.Identifier, exp.Alias, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Cast,
+    exp.DataType, exp.DataTypeParam, exp.Min, exp.Max,
+)  # fmt: skip
+_CONDITION: Final = (
+    *_OUTPUT[:-2], exp.Where, exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Between, exp.EQ,
+    exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Like, exp.Neg,
+)  # fmt: skip
+
+
+def asks_for_values(tree: exp.Expr) -> bool:
+    """Whether it is worth a look."""
+    if not isinstance(tree, exp.Select):
+        return False
+    if tree.args.get("distinct") is not None or tree.args.get("group") is not None:
+        return True
+    return any(_is_distinct_count(each.unalias()) for each in tree.expressions)
+
+
+def with_values_only(
+    tree: exp.Expr, scopes: Sequence[SelectScope], scans: tuple[TableScan, ...], *, marked: bool
+) -> tuple[TableScan, ...]:
+    """The one scan of a query, marked if only the values of its columns matter."""
+    scope = next((scope for scope in scopes if scope.select is tree), None)
+    if scope is None or len(scans) != 1 or len(scope.items) != 1 or len(scopes) != 1:
+        return scans
+    item, scan = scope.items[0], scans[0]
+    if item.scan != 0 or not item.plain or scan.metadata_table or scan.changes or scan.rows:
+        return scans
+    if marked and not all(map(is_same, (scope.select, *scope.select.expressions))):
+        return scans
+    return (replace(scan, values_only=True),) if _is_plain(scope.select) else scans
+
+
+def _is_plain(select: exp.Select) -> bool:
+    group, distinct = select.args.get("group"), select.args.get("distinct")
+    if not has_only(select, _PARTS) or (distinct is not None and any(distinct.args.values())):
+        return False
+    outputs = [each.unalias() for each in select.expressions]
+    plain = [each for each in outputs if not _is_distinct_count(each)]
+    if not all(isinstance(node, _OUTPUT) for each in plain for node in each.walk()):
+        return False
+    if not distinct and not group and any(each.find(exp.Min, exp.Max) is None for each in plain):
+        return False
+    if group is not None and not all(isinstance(each, exp.Expression) for each in _keys(group)):
+        return False
+    where = select.args.get("where")
+    order = select.args.get("order")
+    ordered = [each.this for each in order.expressions] if order is not None else []
+    bare = (*ordered, *(_keys(group) or () if group is not None else ()))
+    return all(isinstance(each, exp.Column | exp.Literal) for each in bare) and (
+        where is None or all(isinstance(node, _CONDITION) for node in where.walk())
+    )
+
+
+def _keys(group: exp.Expr) -> Sequence[exp.Expr]:
+    """The keys of a plain GROUP BY; None stands for any other."""
+    if any(value for name, value in group.args.items() if name != "expressions"):
+        return [exp.Star()]
+    return list(group.expressions)
+
+
+def _is_distinct_count(node: exp.Expr) -> bool:
+    if not isinstance(node, exp.Count) or node.expressions:
+        return False
+    inner = node.this
+    return (
+        isinstance(inner, exp.Distinct)
+        and inner.args.get("on") is None
+        and len(inner.expressions) == 1
+        and isinstance(inner.expressions[0], exp.Column)
+    )
