@@ -1,0 +1,173 @@
+"""Expire snapshots: forget them, then delete the files that no snapshot needs any more.
+
+Source: Java ``ReachableFileCleanup``, the way of comparing whole sets of paths; the other,
+incremental one deletes files that are still needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from icesql.catalog.table import Catalog, Table
+from icesql.commit.attempts import now_ms
+from icesql.commit.change import change_table
+from icesql.context import QueryContext
+from icesql.errors import Error, NotSupportedError
+from icesql.iceberg.manifest.data_file import FileContent
+from icesql.iceberg.manifest.entries import DELETED
+from icesql.iceberg.manifest.manifest import ManifestFile
+from icesql.iceberg.metadata.changes.updates import RemoveSnapshotRef, RemoveSnapshots, Update
+from icesql.iceberg.metadata.table_metadata import TableMetadata
+from icesql.iceberg.partitioning import partition_types
+from icesql.maintain.expiry_plan import Expiry, plan_expiry
+from icesql.scan.manifest_reader import ManifestReader
+from icesql.scan.spec_scan import source_schema
+from icesql.storage.new_file import remove_file
+
+
+class Unneeded(Struct, frozen=True):
+    """Files that only expired snapshots need, in the order in which they are deleted."""
+
+    data_files: tuple[str, ...] = ()
+    position_delete_files: tuple[str, ...] = ()
+    equality_delete_files: tuple[str, ...] = ()
+    manifests: tuple[str, ...] = ()
+    manifest_lists: tuple[str, ...] = ()
+    statistics: tuple[str, ...] = ()
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Data before what lists it: a deletion that is cut short leaves orphans at most."""
+        return (
+            *self.data_files, *self.position_delete_files, *self.equality_delete_files,
+            *self.statistics, *self.manifests, *self.manifest_lists,
+        )  # fmt: skip
+
+
+class Expired(Struct, frozen=True):
+    """What was forgotten, the files that went with it, and how many of them were deleted."""
+
+    table: Table
+    expiry: Expiry
+    files: Unneeded
+    deleted: int = 0
+
+
+def expire_snapshots(
+    catalog: Catalog,
+    table: Table,
+    *,
+    older_than_ms: int | None = None,
+    retain_last: int | None = None,
+    snapshot_ids: Collection[int] = (),
+    dry_run: bool = False,
+    query: QueryContext | None = None,
+) -> Expired:
+    """Forget snapshots and delete their files; what is retained is as ``plan_expiry`` says.
+
+    A file goes only if no snapshot that stays names it: all of their manifests are read, and where
+    one cannot be, no data file is deleted. With ``dry_run`` nothing is changed. Raises
+    NotSupportedError for a table with gc.enabled false, whose files may be another's.
+    """
+    if table.metadata.properties.get("gc.enabled", "true").lower() == "false":
+        raise NotSupportedError(
+            f"not supported: expiring snapshots of {table.name}, whose property gc.enabled is "
+            "false: other tables may need its files"
+        )
+    context, moment = query or QueryContext(), now_ms()
+    planned: list[tuple[TableMetadata, Expiry]] = []
+
+    def updates(base: TableMetadata) -> Sequence[Update]:
+        found = plan_expiry(
+            base,
+            now_ms=moment,
+            older_than_ms=older_than_ms,
+            retain_last=retain_last,
+            snapshot_ids=snapshot_ids,
+        )
+        planned.append((base, found))
+        refs = [RemoveSnapshotRef(name) for name in found.refs]
+        return (*refs, RemoveSnapshots(found.snapshot_ids)) if found.snapshot_ids else refs
+
+    if dry_run:
+        updates(table.metadata)
+        base, expiry = planned[-1]
+        return Expired(table, expiry, unneeded(table, base, expiry, context))
+    after = change_table(catalog, table, updates, query=context).table
+    base, expiry = planned[-1]
+    # What was committed since may need files of the snapshots that are gone.
+    files = unneeded(after, base, expiry, context)
+    deleted = sum(remove_file(after.storage, path) for path in files.paths)
+    return Expired(after, expiry, files, deleted)
+
+
+def unneeded(table: Table, base: TableMetadata, expiry: Expiry, query: QueryContext) -> Unneeded:
+    """The files that only expired snapshots of ``base`` need; ``table`` has those that stay.
+
+    Raises what reading a manifest of a snapshot that stays does.
+    """
+    gone = {*expiry.snapshot_ids}
+    if not gone:
+        return Unneeded()
+    reader = ManifestReader(table.storage, query, table.name)
+    stay = [s for s in table.metadata.snapshots.values() if s.snapshot_id not in gone]
+    kept_manifests = {m.manifest_path: m for s in stay for m in reader.manifests_of(s)}
+    candidates: dict[str, ManifestFile] = {}
+    lists: list[str] = []
+    for snapshot_id in expiry.snapshot_ids:
+        snapshot = base.snapshots[snapshot_id]
+        try:
+            listed = reader.manifests_of(snapshot)
+        except Error:
+            continue  # gone already: what it listed is left to the removal of orphans
+        if snapshot.manifest_list is not None:
+            lists.append(snapshot.manifest_list)
+        candidates |= {
+            each.manifest_path: each for each in listed if each.manifest_path not in kept_manifests
+        }
+    kept_lists = {each.manifest_list for each in stay}
+    kept_ids = {each.snapshot_id for each in stay}
+    found = _paths(reader, table.metadata, [*candidates.values()], None)
+    needed = _paths(reader, table.metadata, [*kept_manifests.values()], kept_ids) if found else {}
+    by_content: dict[FileContent, list[str]] = {each: [] for each in FileContent}
+    for path, content in found.items():
+        if path not in needed:
+            by_content[content].append(path)
+    kept_statistics = {
+        each.statistics_path for each in table.metadata.statistics if each.snapshot_id not in gone
+    }
+    statistics = dict.fromkeys(
+        each.statistics_path for each in base.statistics if each.snapshot_id in gone
+    )
+    return Unneeded(
+        tuple(by_content[FileContent.DATA]),
+        tuple(by_content[FileContent.POSITION_DELETES]),
+        tuple(by_content[FileContent.EQUALITY_DELETES]),
+        tuple(candidates),
+        tuple(each for each in dict.fromkeys(lists) if each not in kept_lists),
+        tuple(each for each in statistics if each not in kept_statistics),
+    )
+
+
+def _paths(
+    reader: ManifestReader,
+    metadata: TableMetadata,
+    manifests: Sequence[ManifestFile],
+    deleted_by: set[int] | None,
+) -> dict[str, FileContent]:
+    """The paths of live files; also those that the snapshots ``deleted_by`` tell as removed."""
+    specs: dict[int, Any] = {
+        spec_id: (spec, partition_types(spec, source_schema(spec, metadata.schema, metadata)))
+        for spec_id, spec in metadata.specs.items()
+    }
+    found: dict[str, FileContent] = {}
+    for _, entries in reader.entries_of(manifests, lambda each: specs[each.partition_spec_id]):
+        for index, status in enumerate(entries.status):
+            if status != DELETED or (
+                deleted_by is not None and entries.snapshot_id[index] in deleted_by
+            ):
+                found[entries.path[index]] = FileContent(entries.content[index])
+    return found

@@ -1,0 +1,115 @@
+"""Which snapshots and refs of a table may go.
+
+Source: Java ``RemoveSnapshots``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from icesql.errors import ProgrammingError, SnapshotNotFoundError
+from icesql.iceberg.metadata.snapshot import SnapshotRef
+from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
+
+_MAX_AGE: Final = "history.expire.max-snapshot-age-ms"
+_MIN_KEPT: Final = "history.expire.min-snapshots-to-keep"
+_REF_AGE: Final = "history.expire.max-ref-age-ms"
+_FIVE_DAYS: Final = 432_000_000
+
+
+class Expiry(Struct, frozen=True):
+    """The refs and snapshots to remove, in the order in which the table has them."""
+
+    refs: tuple[str, ...] = ()
+    snapshot_ids: tuple[int, ...] = ()
+
+
+def plan_expiry(
+    metadata: TableMetadata,
+    *,
+    now_ms: int,
+    older_than_ms: int | None = None,
+    retain_last: int | None = None,
+    snapshot_ids: Collection[int] = (),
+) -> Expiry:
+    """What expires ``now_ms`` (since 1970): by age, or only the snapshots that are named.
+
+    Without ``older_than_ms`` and ``retain_last`` the table's properties say what is kept, five
+    days and one snapshot by default. The head of each ref stays, unless the ref is older than it
+    may be; each branch keeps its own number and age of snapshots where it has them.
+
+    Raises ProgrammingError for a snapshot that a ref points at, SnapshotNotFoundError.
+    """
+    least = _number(metadata.properties, _MIN_KEPT, 1) if retain_last is None else retain_last
+    if least < 1:
+        raise ProgrammingError(f"retain_last is {least}; at least one snapshot is kept")
+    kept = {name: ref for name, ref in metadata.refs.items() if _lives(metadata, name, ref, now_ms)}
+    gone = tuple(name for name in metadata.refs if name not in kept)
+    heads = {ref.snapshot_id: name for name, ref in kept.items()}
+    if snapshot_ids:
+        for each in snapshot_ids:
+            if metadata.snapshot(each) is None:
+                raise SnapshotNotFoundError(f"snapshot {each}", table=metadata.location)
+            if each in heads:
+                raise ProgrammingError(f"snapshot {each} is the head of {heads[each]!r} and stays")
+        return Expiry((), tuple(each for each in metadata.snapshots if each in {*snapshot_ids}))
+    if older_than_ms is None:
+        older_than_ms = now_ms - _number(metadata.properties, _MAX_AGE, _FIVE_DAYS)
+    retained = {*heads}
+    reachable = {ref.snapshot_id for ref in kept.values() if ref.kind == "tag"}
+    for ref in kept.values():
+        if ref.kind == "branch":
+            _walk(metadata, ref, now_ms, older_than_ms, least, retained, reachable)
+    for snapshot in metadata.snapshots.values():
+        if snapshot.snapshot_id not in reachable and snapshot.timestamp_ms >= older_than_ms:
+            retained.add(snapshot.snapshot_id)
+    return Expiry(gone, tuple(each for each in metadata.snapshots if each not in retained))
+
+
+def _walk(
+    metadata: TableMetadata,
+    ref: SnapshotRef,
+    now_ms: int,
+    older_than_ms: int,
+    least: int,
+    retained: set[int],
+    reachable: set[int],
+) -> None:
+    """Add what a branch keeps to ``retained``, and all that led to it to ``reachable``."""
+    count = ref.min_snapshots_to_keep or least
+    age = ref.max_snapshot_age_ms
+    oldest = older_than_ms if age is None else now_ms - age
+    number, keeps = 0, True
+    current = metadata.snapshot(ref.snapshot_id)
+    seen: set[int] = set()
+    while current is not None and current.snapshot_id not in seen:
+        seen.add(current.snapshot_id)
+        reachable.add(current.snapshot_id)
+        keeps = keeps and (number < count or current.timestamp_ms >= oldest)
+        if keeps:
+            retained.add(current.snapshot_id)
+        number += 1
+        parent = current.parent_snapshot_id
+        current = None if parent is None else metadata.snapshot(parent)
+
+
+def _lives(metadata: TableMetadata, name: str, ref: SnapshotRef, now_ms: int) -> bool:
+    most = ref.max_ref_age_ms
+    if most is None:
+        most = _number(metadata.properties, _REF_AGE, -1)
+    if name == MAIN or most < 0:
+        return True
+    snapshot = metadata.snapshot(ref.snapshot_id)
+    return snapshot is not None and now_ms - snapshot.timestamp_ms <= most
+
+
+def _number(properties: Mapping[str, str], name: str, default: int) -> int:
+    text = properties.get(name)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdigit()):
+        raise ProgrammingError(f"property {name} is {text!r}; it has to be a number from 0 on")
+    return int(text)

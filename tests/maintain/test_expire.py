@@ -1,0 +1,215 @@
+"""What expires, by Java's vectors, and which files go with it: never one that is still read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from icesql.commit.append import commit_append
+from icesql.commit.change import change_table
+from icesql.commit.refs import create_ref, rollback_to_snapshot
+from icesql.errors import NotSupportedError, ProgrammingError, SnapshotNotFoundError
+from icesql.iceberg.metadata.changes.updates import SetStatistics
+from icesql.iceberg.metadata.json_writer import metadata_bytes
+from icesql.iceberg.metadata.snapshot import SnapshotRef
+from icesql.iceberg.metadata.table_metadata import parse_metadata
+from icesql.maintain.expire import expire_snapshots
+from icesql.maintain.expiry_plan import plan_expiry
+from tests.commit.tables import CATALOGS, create, directory, entries, head, live, written
+from tests.commit.test_rows import in_table, overwritten
+from tests.iceberg.metadata.changes.test_apply import appended as next_version
+from tests.iceberg.metadata.changes.test_apply import created
+
+
+def history(count: int, **refs: SnapshotRef):
+    """Metadata with snapshots 1, 2, … of the times 1001, 1002, …"""
+    document = created()
+    for number in range(1, count + 1):
+        document = next_version(document, number, number - 1 or None)
+    for name, ref in refs.items():
+        from icesql.iceberg.metadata.changes.apply import apply_updates
+        from icesql.iceberg.metadata.changes.updates import SetSnapshotRef
+
+        document = apply_updates(document, [SetSnapshotRef(name, ref)], now_ms=2000)
+    return parse_metadata(metadata_bytes(document), "x")
+
+
+def expired(metadata, **options):
+    return plan_expiry(metadata, **{"now_ms": 10_000, **options}).snapshot_ids
+
+
+def test_the_last_ones_and_the_young_ones_stay() -> None:
+    metadata = history(4)
+    assert expired(metadata, older_than_ms=1002, retain_last=2) == (1,)
+    assert expired(metadata, older_than_ms=9999, retain_last=2) == (1, 2)
+    assert expired(metadata, older_than_ms=9999) == (1, 2, 3)
+    assert expired(metadata) == (), "five days are kept by default"
+    assert expired(metadata, now_ms=10**12) == (1, 2, 3)
+    with pytest.raises(ProgrammingError, match="retain_last"):
+        expired(metadata, retain_last=0)
+
+
+def test_what_led_to_a_tag_may_go() -> None:
+    metadata = history(3, t=SnapshotRef(3, "tag"), main=SnapshotRef(1))
+    assert expired(metadata, older_than_ms=1003) == (2,)
+
+
+def test_a_branch_keeps_its_own_number_and_age() -> None:
+    kept = history(4, b=SnapshotRef(3, min_snapshots_to_keep=3))
+    assert expired(kept, older_than_ms=9999) == ()
+    assert expired(history(4, b=SnapshotRef(3, min_snapshots_to_keep=1)), older_than_ms=9999) == (
+        1,
+        2,
+    )
+    aged = history(4, b=SnapshotRef(3, max_snapshot_age_ms=10_000 - 1002))
+    assert expired(aged, older_than_ms=9999) == (1,)
+
+
+def test_a_ref_may_grow_too_old() -> None:
+    metadata = history(3, t=SnapshotRef(1, "tag", max_ref_age_ms=100))
+    found = plan_expiry(metadata, now_ms=10_000, older_than_ms=9999)
+    assert (found.refs, found.snapshot_ids) == (("t",), (1, 2))
+    young = plan_expiry(metadata, now_ms=1050, older_than_ms=1049)
+    assert (young.refs, young.snapshot_ids) == ((), (2,))
+
+
+def test_snapshots_are_named() -> None:
+    metadata = history(4)
+    assert expired(metadata, snapshot_ids=[2]) == (2,)
+    with pytest.raises(ProgrammingError, match="head of 'main'"):
+        expired(metadata, snapshot_ids=[4])
+    with pytest.raises(SnapshotNotFoundError):
+        expired(metadata, snapshot_ids=[77])
+
+
+# ------------------------------------------------------------------ files
+
+
+@pytest.fixture(params=CATALOGS)
+def catalog(request, tmp_path: Path):
+    return CATALOGS[request.param](tmp_path)
+
+
+def append(catalog, table, *names, branch="main"):
+    files = [written(table, name, [(1, "x")]) for name in names]
+    return commit_append(catalog, table, files, branch=branch).table
+
+
+def on_disk(table) -> set[str]:
+    folder = Path(table.metadata.location)
+    return {each.stem for each in (folder / "data").glob("*.parquet")}
+
+
+def all_read(table) -> None:
+    """Every manifest of every snapshot is there, and every file that it lists."""
+    for snapshot in table.metadata.snapshots.values():
+        for found in entries(table, snapshot):
+            for path, status in zip(found.path, found.status, strict=True):
+                assert status == 2 or Path(path).is_file()
+
+
+def test_files_go_with_the_last_snapshot_that_needs_them(catalog) -> None:
+    table = append(catalog, create(catalog), "A", "B")
+    table = overwritten(
+        catalog, table, in_table(table, "A"), [written(table, "C", [(1, "x")])]
+    ).table
+    table = append(catalog, table, "D")
+    dry = expire_snapshots(catalog, table, older_than_ms=1 << 50, dry_run=True)
+    assert on_disk(table) == {"A", "B", "C", "D"}
+    done = expire_snapshots(catalog, table, older_than_ms=1 << 50)
+    assert done.files == dry.files
+    assert [Path(each).stem for each in done.files.data_files] == ["A"]
+    assert len(done.files.manifest_lists) == 2
+    assert done.deleted == len(done.files.paths)
+    assert on_disk(table) == {"B", "C", "D"} == live(done.table)
+    assert len(done.table.metadata.snapshots) == 1
+    all_read(done.table)
+    again = expire_snapshots(catalog, done.table, older_than_ms=1 << 50)
+    assert (again.deleted, again.table.metadata_location) == (0, done.table.metadata_location)
+
+
+def test_refs_and_rollbacks_keep_what_they_read(catalog) -> None:
+    table = append(catalog, create(catalog), "A")
+    first = head(table).snapshot_id
+    table = change_table(catalog, table, create_ref("v1", "tag")).table
+    table = append(catalog, table, "B", branch="audit")
+    table = append(catalog, table, "C")
+    table = overwritten(catalog, table, in_table(table, "A"), []).table
+    table = append(catalog, table, "E")
+    table = change_table(catalog, table, rollback_to_snapshot(head(table).parent_snapshot_id)).table
+    done = expire_snapshots(catalog, table, older_than_ms=1 << 50)
+    assert first in done.table.metadata.snapshots
+    assert on_disk(table) == {"A", "B", "C"}, "E was rolled back, and is of no ref"
+    all_read(done.table)
+
+
+def test_files_that_came_back_stay(tmp_path) -> None:
+    catalog = directory(tmp_path)
+    table = append(catalog, create(catalog), "A")
+    (a,) = in_table(table, "A")
+    table = overwritten(catalog, table, [a], []).table
+    table = commit_append(catalog, table, [a]).table
+    done = expire_snapshots(catalog, table, older_than_ms=1 << 50)
+    assert done.files.data_files == ()
+    all_read(done.table)
+
+
+def test_a_middle_snapshot_takes_nothing_that_others_read(tmp_path) -> None:
+    catalog = directory(tmp_path)
+    table = append(catalog, create(catalog), "A")
+    table = append(catalog, table, "B")
+    middle = head(table).snapshot_id
+    table = append(catalog, table, "C")
+    done = expire_snapshots(catalog, table, snapshot_ids=[middle])
+    assert on_disk(table) == {"A", "B", "C"}
+    assert len(done.files.manifest_lists) == 1
+    assert done.files.manifests == ()
+    all_read(done.table)
+
+
+def test_statistics_go_when_no_snapshot_has_them(tmp_path) -> None:
+    catalog = directory(tmp_path)
+    table = append(catalog, create(catalog), "A")
+    first = head(table).snapshot_id
+    table = append(catalog, table, "B")
+    second = head(table).snapshot_id
+    shared, own = (f"{table.metadata.location}/metadata/{n}.stats" for n in ("shared", "own"))
+    for path in (shared, own):
+        Path(path).write_text("")
+    files = {first: shared, second: shared}
+
+    def statistics(base):
+        return [
+            SetStatistics({"snapshot-id": number, "statistics-path": path, "file-size-in-bytes": 1,
+                           "file-footer-size-in-bytes": 1, "blob-metadata": []})
+            for number, path in files.items()
+        ]  # fmt: skip
+
+    table = change_table(catalog, table, statistics).table
+    done = expire_snapshots(catalog, table, older_than_ms=1 << 50)
+    assert done.files.statistics == ()
+    assert [each.snapshot_id for each in done.table.metadata.statistics] == [second]
+    assert Path(own).is_file(), "a file that no metadata names is not expiry's to delete"
+
+
+def test_a_manifest_that_cannot_be_read_stops_the_deletion(tmp_path) -> None:
+    from icesql.errors import StorageError
+    from tests.commit.tables import manifests
+
+    catalog = directory(tmp_path)
+    table = append(catalog, create(catalog), "A")
+    table = overwritten(
+        catalog, table, in_table(table, "A"), [written(table, "B", [(1, "x")])]
+    ).table
+    Path(manifests(table)[0].manifest_path).unlink()
+    with pytest.raises(StorageError):
+        expire_snapshots(catalog, table, older_than_ms=1 << 50)
+    assert on_disk(table) == {"A", "B"}
+
+
+def test_a_table_that_shares_its_files_is_left_alone(tmp_path) -> None:
+    catalog = directory(tmp_path)
+    table = create(catalog, **{"gc.enabled": "false"})
+    with pytest.raises(NotSupportedError, match=r"gc\.enabled"):
+        expire_snapshots(catalog, table)
