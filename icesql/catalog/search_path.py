@@ -19,7 +19,7 @@ from icesql.errors import (
 )
 
 if TYPE_CHECKING:
-    from icesql.catalog.table import Catalog, Table
+    from icesql.catalog.table import Catalog, Identifier, Table
     from icesql.catalog.view import StoredView
     from icesql.context import QueryContext
     from icesql.storage.cache import BoundedCache
@@ -127,7 +127,9 @@ class SearchPath:
         """As ``open_table``; what may wait for another machine is left when ``query`` ends."""
         if place is None and self.is_near(parts, path):
             return self.open_table(parts, path)
-        return query.wait_for(lambda: self.open_table(parts, path, place))
+        is_own = not (place or path or self.place[0] or self._registered_path(parts))
+        found = _at_once(self._catalog, (*self.place[1], *parts)) if is_own else None
+        return found or query.wait_for(lambda: self.open_table(parts, path, place))
 
     def open_view(
         self, parts: Sequence[str], place: PlaceOfView | None = None
@@ -337,6 +339,20 @@ class SearchPath:
             return other, _load_from(other, parts)
         # Two names are most likely the namespace and the table, wherever USE has led.
         raise missing[parts if len(parts) > 1 else candidates[0]]
+
+
+def _at_once(catalog: Catalog | None, identifier: Identifier) -> Table | None:
+    """The table of an exact name, where the catalog can tell without waiting for anybody."""
+    look = getattr(catalog, "load_at_once", None)
+    if look is None:
+        return None
+    from icesql.catalog.short_looks import WouldWait
+
+    try:
+        table: Table = look(identifier)
+    except WouldWait:
+        return None
+    return table
 
 
 def _load_from(catalog: Catalog, parts: tuple[str, ...]) -> Table:

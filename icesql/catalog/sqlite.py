@@ -6,11 +6,12 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
 
 from icesql.catalog.identifiers import matching, not_found
+from icesql.catalog.short_looks import ShortLooks, WouldWait
 from icesql.catalog.table import Identifier, Table, table_from_metadata
 from icesql.errors import (
     CatalogError,
@@ -82,8 +83,9 @@ class SqliteCatalog:
     """One catalog of a SQLite file that PyIceberg, Java or icesql wrote.
 
     The file is opened for each call, and read-only but for changes, so it may be written by
-    others meanwhile. A file with several catalogs needs ``name``. A metadata file that
-    is not where the catalog says, because both were moved, is looked for around the file.
+    others meanwhile; ``load`` keeps it open. A file with several catalogs needs ``name``. A
+    metadata file that is not where the catalog says, because both were moved, is looked for around
+    the file.
     Names match exactly, else case-insensitively if the match is unique.
     Source: JdbcUtil in Iceberg's Java sources, schema versions V0 and V1.
     """
@@ -100,6 +102,7 @@ class SqliteCatalog:
         self.kind = "sqlite"
         self.file, self.properties, self.cache = file, dict(properties or {}), cache
         self.confine = confine
+        self._looks = ShortLooks(file)
         if str(self.properties.get(_INIT, "false")).lower() == "true":
             from icesql.catalog.writes.sqlite import make_catalog
 
@@ -148,6 +151,8 @@ class SqliteCatalog:
 
     def load(self, identifier: Sequence[str]) -> Table:
         """As ``Catalog.load``; UnsupportedTableError for a view."""
+        with suppress(WouldWait):
+            return self.load_at_once(identifier)
         wanted = tuple(identifier)
         with _opened(self.file) as database:
             row = self._row(database, wanted)
@@ -156,6 +161,18 @@ class SqliteCatalog:
                 if found is None:
                     raise not_found(wanted, self._tables(database), f"catalog {self.name}")
                 wanted, row = found, self._row(database, found)
+        return self._table(wanted, row)
+
+    def load_at_once(self, identifier: Sequence[str]) -> Table:
+        """As ``load`` for an exact name, where nobody is waited for. Raises WouldWait."""
+        wanted = tuple(identifier)
+        with self._looks.look() as database:
+            row = self._row(database, wanted)
+        if row is None or row[0] is None or not is_local(row[0]):
+            raise WouldWait
+        return self._table(wanted, row)
+
+    def _table(self, wanted: Identifier, row: tuple[str | None, str | None] | None) -> Table:
         location, kind = row or (None, None)
         if str(kind or "").upper() == "VIEW":
             raise UnsupportedTableError("views", table=".".join(wanted))
@@ -259,7 +276,8 @@ class SqliteCatalog:
         return JdbcCatalog(self.file, self._catalog, self._typed, self._find)
 
     def close(self) -> None:
-        """Nothing stays open."""
+        """Close the file."""
+        self._looks.close()
 
     # ------------------------------------------------------------------ rows
 

@@ -1,0 +1,66 @@
+"""ShortLooks: a SQLite file that stays open for looks that wait for nobody."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import quote
+
+
+class WouldWait(Exception):
+    """The answer may take a while: ask again where the asker can be called off."""
+
+
+class ShortLooks:
+    """One connection to a SQLite file, read-only, for one look at a time from any thread.
+
+    Each look sees what is committed when it begins. A file that another one has replaced is opened
+    anew, and so it is in a fork. A file in WAL mode is not kept open: its writers would leave
+    their log behind.
+    """
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._lock = threading.Lock()
+        self._database: sqlite3.Connection | None = None
+        self._opened: tuple[int, ...] | None = None
+        self._closed = False
+
+    @contextmanager
+    def look(self) -> Iterator[sqlite3.Connection]:
+        """The connection. Raises WouldWait while a writer has the file, and for every problem."""
+        with self._lock:
+            try:
+                yield self._current()
+            except (sqlite3.Error, OSError) as error:
+                self._let_go()
+                raise WouldWait from error
+
+    def close(self) -> None:
+        """Close the file; whoever looks is waited for."""
+        with self._lock:
+            self._closed = True
+            self._let_go()
+
+    def _current(self) -> sqlite3.Connection:
+        found = os.stat(self._file)
+        identity = os.getpid(), found.st_dev, found.st_ino
+        if self._closed:
+            raise WouldWait
+        if self._database is None or self._opened != identity:
+            self._let_go()
+            uri = f"file:{quote(self._file)}?mode=ro"
+            self._database = sqlite3.connect(uri, uri=True, timeout=0, check_same_thread=False)
+            self._opened = identity
+            if self._database.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
+                self._let_go()
+                raise WouldWait
+        return self._database
+
+    def _let_go(self) -> None:
+        database, self._database = self._database, None
+        if database is not None:
+            database.close()

@@ -1,0 +1,141 @@
+"""A SQLite catalog that is kept open sees every commit, waits for nobody and leaves nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import icesql
+from icesql.catalog.short_looks import ShortLooks, WouldWait
+from icesql.catalog.sqlite import SqliteCatalog
+
+NAME = ("shop", "orders")
+
+
+@pytest.fixture
+def own(tmp_path: Path, warehouse: Path) -> SqliteCatalog:
+    shutil.copy(warehouse / "catalog.db", tmp_path / "catalog.db")
+    return SqliteCatalog(str(tmp_path / "catalog.db"))
+
+
+def commit(file: str, location: str) -> None:
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("UPDATE iceberg_tables SET metadata_location = ?", (location,))
+        database.commit()
+
+
+def test_each_look_gives_what_was_committed_last(own: SqliteCatalog, tables: ModuleType) -> None:
+    for number in range(1, 30):
+        new = tables.write(Path(own.file).parent / f"o/metadata/{number:05}-x.metadata.json")
+        commit(own.file, new)
+        assert own.load_at_once(NAME).metadata_location == new
+
+
+def test_what_is_being_committed_is_not_waited_for(own: SqliteCatalog, tables: ModuleType) -> None:
+    before = own.load_at_once(NAME).metadata_location
+    new = tables.write(Path(own.file).parent / "o/metadata/00009-x.metadata.json")
+    with closing(sqlite3.connect(own.file, isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        writer.execute("UPDATE iceberg_tables SET metadata_location = ?", (new,))
+        assert own.load_at_once(NAME).metadata_location == before
+        writer.execute("COMMIT")
+        writer.execute("BEGIN EXCLUSIVE")
+        started = time.monotonic()
+        with pytest.raises(WouldWait):
+            own.load_at_once(NAME)
+        assert time.monotonic() - started < 1
+        writer.execute("ROLLBACK")
+    assert own.load_at_once(NAME).metadata_location == new
+
+
+def test_a_look_holds_no_lock(own: SqliteCatalog) -> None:
+    own.load_at_once(NAME)
+    with closing(sqlite3.connect(own.file, timeout=0, isolation_level=None)) as writer:
+        writer.execute("BEGIN EXCLUSIVE")
+        writer.execute("UPDATE iceberg_tables SET table_name = table_name")
+        writer.execute("COMMIT")
+
+
+def test_a_file_in_the_place_of_another_is_opened_anew(
+    own: SqliteCatalog, tables: ModuleType
+) -> None:
+    own.load_at_once(NAME)
+    other = f"{own.file}.other"
+    shutil.copy(own.file, other)
+    new = tables.write(Path(own.file).parent / "o/metadata/00009-x.metadata.json")
+    commit(other, new)
+    os.replace(other, own.file)
+    assert own.load_at_once(NAME).metadata_location == new
+    os.unlink(own.file)
+    with pytest.raises(WouldWait):
+        own.load_at_once(NAME)
+
+
+def test_a_log_of_a_writer_goes_when_the_writer_does(own: SqliteCatalog) -> None:
+    with closing(sqlite3.connect(own.file)) as writer:
+        writer.execute("PRAGMA journal_mode = WAL")
+    with pytest.raises(WouldWait):
+        own.load_at_once(NAME)
+    with closing(sqlite3.connect(own.file)) as writer:
+        writer.execute("UPDATE iceberg_tables SET table_name = table_name")
+        writer.commit()
+    assert not os.path.exists(f"{own.file}-wal")
+    own.load(NAME)
+
+
+def test_names_that_need_a_search_are_left_to_it(own: SqliteCatalog) -> None:
+    for name in (("SHOP", "Orders"), ("shop", "none"), ("orders",)):
+        with pytest.raises(WouldWait):
+            own.load_at_once(name)
+
+
+def test_nothing_stays_open(own: SqliteCatalog) -> None:
+    def opened() -> int:
+        folder = "/proc/self/fd"
+        return sum(
+            os.path.realpath(f"{folder}/{each}") == os.path.realpath(own.file)
+            for each in os.listdir(folder)
+        )
+
+    if not os.path.isdir("/proc/self/fd"):
+        pytest.skip("no list of open files")
+    for _ in range(20):
+        own.load_at_once(NAME)
+        assert opened() == 1
+    own.close()
+    assert opened() == 0
+    with pytest.raises(WouldWait), ShortLooks(own.file).look() as database:
+        database.execute("SELECT no_such_column")
+    assert opened() == 0
+    with pytest.raises(WouldWait):
+        own.load_at_once(NAME)
+
+
+def test_a_session_looks_without_a_thread(
+    own: SqliteCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with icesql.connect(uri=f"sqlite:///{own.file}") as connection:
+        cursor = connection.cursor()
+        cursor.execute("DESCRIBE shop.orders")
+
+        def errand(*_: object) -> None:
+            raise AssertionError("a thread was asked")
+
+        with monkeypatch.context() as patch:
+            patch.setattr("icesql.context.Errand", errand)
+            cursor.execute("SELECT count(*) FROM shop.orders")
+        # A writer that does not end is waited for where the deadline is seen.
+        with closing(sqlite3.connect(own.file, isolation_level=None)) as writer:
+            writer.execute("BEGIN EXCLUSIVE")
+            cursor.execute("SET query_timeout = 0.1")
+            started = time.monotonic()
+            with pytest.raises(icesql.OperationalError, match="time limit"):
+                cursor.execute("SELECT count(*) FROM shop.orders")
+            assert time.monotonic() - started < 2
