@@ -67,18 +67,23 @@ Parameters = Sequence[Any] | Mapping[str, Any] | None
 
 
 class Outcome(Struct, frozen=True):
-    """Outcome of one statement: result (if it has rows), scan reports, notes.
+    """Outcome of one statement: result (if it has rows), plans of its scans, notes.
 
     ``scans`` are the tables that it read, each at its snapshot. ``modified`` is what a statement
     that changes tables has done.
     """
 
     result: Result | None
-    reports: tuple[ScanReport, ...] = ()
+    plans: tuple[ScanPlan, ...] = ()
     notes: tuple[str, ...] = ()
     bound: BoundQuery | None = None
     scans: tuple[TableScan, ...] = ()
     modified: Modified | None = None
+
+    @property
+    def reports(self) -> tuple[ScanReport, ...]:
+        """One for each scan."""
+        return tuple(each.report for each in self.plans)
 
 
 class Session:
@@ -324,7 +329,7 @@ class Session:
             from icesql.engine.counted import CountedResult
 
             result = CountedResult(result, plans[0].counted)
-        return Outcome(result, tuple(each.report for each in plans), notes, bound, bound.scans)
+        return Outcome(result, tuple(plans), notes, bound, bound.scans)
 
     def mark(self, query: QueryContext) -> MarkSame | None:
         """What compares a statement with the engine's own reading; see ``query.pushdown.same``."""
@@ -364,9 +369,9 @@ class Session:
             measured = measure(engine, bound, plans, query, bind_seconds)
         if statement.format == "engine":
             result = engine_plan(self.engines.named(choice.name), bound, plans, query)
-            return Outcome(result, tuple(each.report for each in plans), notes, scans=bound.scans)
+            return Outcome(result, tuple(plans), notes, scans=bound.scans)
         result = explain(bound, plans, query, statement, choice, keys, measured)
-        return Outcome(result, tuple(each.report for each in plans), notes, scans=bound.scans)
+        return Outcome(result, tuple(plans), notes, scans=bound.scans)
 
     def close(self) -> None:
         """End open results, engines and catalogs, without waiting. Harmless when repeated."""
@@ -463,7 +468,7 @@ def _copy(statement: Copy, session: Session, query: QueryContext) -> Outcome:
             result.close()
     notes = (*outcome.notes, *result.notes)
     counted = StaticResult([("Count", "bigint")], [(count,)])
-    return Outcome(counted, outcome.reports, notes, scans=outcome.scans)
+    return Outcome(counted, outcome.plans, notes, scans=outcome.scans)
 
 
 def _modified(statement: Write, session: Session, query: QueryContext) -> Outcome:

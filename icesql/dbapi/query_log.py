@@ -18,7 +18,7 @@ def log_scans(query_id: str, outcome: Outcome, seconds: float) -> None:
     if logging is None:
         return
     logger = logging.getLogger("icesql")
-    if not outcome.reports or not logger.isEnabledFor(logging.INFO):
+    if not logger.isEnabledFor(logging.INFO) or not outcome.plans:
         return
     from icesql.scan.report_text import scan_line
     from icesql.storage.credentials import redact_urls

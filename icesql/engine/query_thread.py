@@ -1,4 +1,4 @@
-"""A thread of its own for each open result, so that the caller can always interrupt.
+"""A thread for each open result, so that the caller can always interrupt.
 
 DuckDB holds the interpreter while it runs: a Ctrl-C in the same thread is only seen when the query
 ends. So DuckDB works here, and the caller's thread waits in short steps in which it sees signals,
@@ -8,6 +8,7 @@ cancellation and the deadline.
 from __future__ import annotations
 
 import atexit
+import os
 import queue
 import threading
 import time
@@ -30,9 +31,19 @@ GRACE_SECONDS: Final = 0.12
 LIMIT_SECONDS: Final = 2.0
 
 
+# Threads that wait for the next query of a connection, and how long.
+MOST_IDLE: Final = 16
+IDLE_SECONDS: Final = 5.0
+_BUSY_NAME: Final = "icesql-query"
+_IDLE_NAME: Final = "icesql-idle"
+
+
 class _Call(Generic[T]):
     def __init__(self, function: Callable[[], T]) -> None:
-        self.function, self.done = function, threading.Event()
+        self.function = function
+        # Locked until the call has ended, which costs less than an event.
+        self._running = threading.Lock()
+        self._running.acquire()
         self.value: T | None = None
         self.error: BaseException | None = None
 
@@ -42,41 +53,168 @@ class _Call(Generic[T]):
         except BaseException as error:
             self.error = error
         finally:
-            self.done.set()
+            self._running.release()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until it has ended, at most ``seconds``; whether it has. For one thread."""
+        if self._running.acquire(timeout=seconds):
+            self._running.release()
+            return True
+        return False
+
+    def has_ended(self) -> bool:
+        return not self._running.locked()
 
 
 _Calls = queue.SimpleQueue[_Call[Any] | None]
 
-# Live threads: how to interrupt the current call, and the queue that ends the thread.
-_LIVE: Final[dict[threading.Thread, tuple[Callable[[], None], _Calls]]] = {}
+
+class _Task:
+    """What a thread does for one worker: its calls, and what runs last."""
+
+    def __init__(self, interrupt: Callable[[], None], at_end: Callable[[], None]) -> None:
+        self.interrupt, self.at_end = interrupt, at_end
+        self.calls: _Calls = queue.SimpleQueue()
+        self.ended = threading.Event()
+
+    def run(self) -> None:
+        try:
+            while (call := self.calls.get()) is not None:
+                call.run()
+                # Without this the last result lives until the next call.
+                del call
+        finally:
+            _Call(self.at_end).run()
+            _LIVE.discard(self)
+            self.ended.set()
+
+
+# The tasks that are not at their end, in the whole process.
+_LIVE: Final[set[_Task]] = set()
 # Threads that wait for a call.
 _CALLERS: Final[set[threading.Thread]] = set()
 _EXIT_SECONDS: Final = 1.0
+
+
+class _Thread:
+    """A thread that runs tasks one after the other, until it is given None or is not needed."""
+
+    def __init__(self, first: _Task, threads: weakref.ref[Threads] | None) -> None:
+        self.tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
+        self.tasks.put(first)
+        self.thread = threading.Thread(
+            target=self._loop, args=(threads,), name=_BUSY_NAME, daemon=True
+        )
+        try:
+            start(self.thread)
+        except RuntimeError as error:
+            raise OperationalError(f"cannot start a thread for the query: {error}") from error
+
+    def _loop(self, threads: weakref.ref[Threads] | None) -> None:
+        # Nothing of a task outlives it here, and nothing keeps the owner of the threads.
+        while self._run_next(threads) and threads is not None:
+            self.thread.name = _IDLE_NAME
+            owner = threads()
+            if owner is None or not owner._take_back(self):
+                return
+            del owner
+
+    def _run_next(self, threads: weakref.ref[Threads] | None) -> bool:
+        """Run the task that comes; False where none does."""
+        try:
+            task = self.tasks.get(timeout=IDLE_SECONDS)
+        except queue.Empty:
+            owner = None if threads is None else threads()
+            if owner is None or owner._let_go(self):
+                return False
+            del owner
+            task = self.tasks.get()
+        if task is None:
+            return False
+        self.thread.name = _BUSY_NAME
+        task.run()
+        return True
+
+
+class Threads:
+    """The threads of one connection, which serve its queries one after the other.
+
+    Nothing of a query is left when its thread serves the next. At most ``MOST_IDLE`` wait, for
+    ``IDLE_SECONDS``; they end with ``close``, and with this object. Safe for threads.
+    """
+
+    def __init__(self) -> None:
+        self._idle: list[_Thread] = []
+        self._lock = threading.Lock()
+        self._closed = False
+        self._process = os.getpid()
+        self._end = weakref.finalize(self, _end_idle, self._idle)
+        self._end.atexit = False
+
+    def run(self, task: _Task) -> threading.Thread:
+        """Run a task in an idle thread, or in a new one. Raises OperationalError without one."""
+        if self._process == os.getpid():
+            with self._lock:
+                while self._idle:
+                    found = self._idle.pop()
+                    if found.thread.is_alive():
+                        found.tasks.put(task)
+                        return found.thread
+        return _Thread(task, weakref.ref(self)).thread
+
+    def _take_back(self, thread: _Thread) -> bool:
+        """Whether an idle thread is to wait for another task."""
+        with self._lock:
+            if self._closed or len(self._idle) >= MOST_IDLE:
+                return False
+            self._idle.append(thread)
+            return True
+
+    def _let_go(self, thread: _Thread) -> bool:
+        """Whether an idle thread may end; not where a task or the end was just sent to it."""
+        with self._lock:
+            if thread not in self._idle:
+                return False
+            self._idle.remove(thread)
+            return True
+
+    def close(self) -> None:
+        """End the idle threads, and the others when their query ends."""
+        with self._lock:
+            self._closed = True
+            self._end()
+
+
+def _end_idle(idle: list[_Thread]) -> None:
+    while idle:
+        idle.pop().tasks.put(None)
 
 
 class Worker:
     """Runs calls one after the other in one daemon thread.
 
     ``interrupt`` stops the call that runs, from any thread, and is harmless when none does.
-    ``at_end`` runs last, in the thread; its errors are dropped. The thread ends when the worker is
-    closed, or when nobody refers to it any more: so neither of the two may refer to the worker's
-    owner.
+    ``at_end`` runs last, in the thread; its errors are dropped. The thread is given back to
+    ``threads``, or ends, when the worker is closed, or when nobody refers to it any more: so
+    neither of the two may refer to the worker's owner.
     """
 
     def __init__(
-        self, interrupt: Callable[[], None], at_end: Callable[[], None], watch: MemoryWatch
+        self,
+        interrupt: Callable[[], None],
+        at_end: Callable[[], None],
+        watch: MemoryWatch,
+        threads: Threads | None = None,
     ) -> None:
         self._interrupt, self._watch = interrupt, watch
-        self._calls: _Calls = queue.SimpleQueue()
-        self._thread = threading.Thread(
-            target=_loop, args=(self._calls, at_end), name="icesql-query", daemon=True
-        )
-        _LIVE[self._thread] = interrupt, self._calls
+        task = _Task(interrupt, at_end)
+        self._calls, self._ended = task.calls, task.ended
+        _LIVE.add(task)
         try:
-            start(self._thread)
-        except RuntimeError as error:
-            del _LIVE[self._thread]
-            raise OperationalError(f"cannot start a thread for the query: {error}") from error
+            self._thread = _Thread(task, None).thread if threads is None else threads.run(task)
+        except OperationalError:
+            _LIVE.discard(task)
+            raise
         self._end = weakref.finalize(self, self._calls.put, None)
         self._end.atexit = False  # _end_all also waits
 
@@ -101,10 +239,10 @@ class Worker:
         call = _Call(function)
         self._calls.put(call)
         try:
-            while not call.done.wait(STEP_SECONDS):
+            while not call.wait(STEP_SECONDS):
                 query.check()
                 self._watch.check()
-                if not self._thread.is_alive() and not call.done.is_set():
+                if self._is_over() and not call.has_ended():
                     raise InterfaceError("the result is closed")
         except ScanLimitError:
             # Its memory is freed when it ends; until then the next query would be charged for it.
@@ -125,48 +263,38 @@ class Worker:
         query.cancel.set()
         end = time.monotonic() + seconds
         # An interrupt that comes before the engine starts is forgotten by it: repeat.
-        while not call.done.is_set() and time.monotonic() < end and self._thread.is_alive():
+        while not call.has_ended() and time.monotonic() < end and not self._is_over():
             self._interrupt()
-            call.done.wait(0.005)
+            call.wait(0.005)
+
+    def _is_over(self) -> bool:
+        """Whether no call is run any more; in a fork the thread is not there."""
+        return self._ended.is_set() or not self._thread.is_alive()
 
     def close(self) -> None:
         """End the thread after the call under way, without waiting. Harmless when repeated."""
         self._end()
 
     def join(self, seconds: float) -> bool:
-        """Wait until the thread has ended, at most ``seconds``; whether it has."""
-        if threading.current_thread() is not self._thread:
-            self._thread.join(seconds)
-        return not self._thread.is_alive()
-
-
-def _loop(calls: _Calls, at_end: Callable[[], None]) -> None:
-    """The body of the thread; it does not refer to the worker, so as not to keep it alive."""
-    try:
-        while (call := calls.get()) is not None:
-            call.run()
-            # Without this the last result lives until the next call.
-            del call
-    finally:
-        _Call(at_end).run()
-        _LIVE.pop(threading.current_thread(), None)
+        """Wait until the last call and ``at_end`` have, at most ``seconds``; whether they have."""
+        if seconds and threading.current_thread() is not self._thread:
+            self._ended.wait(seconds)
+        return self._is_over()
 
 
 @atexit.register
 def _end_all() -> None:
     """What an engine still holds when the interpreter is gone is reported on standard error."""
-    threads = [thread for thread in list(_LIVE) if thread.is_alive()]
-    for thread in threads:
-        interrupt, calls = _LIVE.get(thread, (None, None))
-        if interrupt is not None and calls is not None:
-            with suppress(Exception):
-                interrupt()
-            calls.put(None)
+    tasks = list(_LIVE)
+    for task in tasks:
+        with suppress(Exception):
+            task.interrupt()
+        task.calls.put(None)
     end = time.monotonic() + _EXIT_SECONDS
-    for thread in threads:
-        thread.join(max(0.0, end - time.monotonic()))
+    for task in tasks:
+        task.ended.wait(max(0.0, end - time.monotonic()))
     # Other threads of the program still hold what their queries gave, until they hear of the end.
     while _CALLERS - {threading.current_thread()} and time.monotonic() < end:
         time.sleep(STEP_SECONDS)
-    if threads:
+    if tasks:
         time.sleep(2 * STEP_SECONDS)

@@ -95,6 +95,8 @@ def _counts(bound: BoundQuery) -> tuple[str, ...] | None:
     tree = bound.tree
     if not isinstance(tree, exp.Select) or len(bound.scans) != 1 or bound.about:
         return None
+    if bound.scans[0].row_filter is not ALWAYS_TRUE or not tree.expressions:
+        return None
     if bound.user_text is not None and not _is_plain(bound.user_text):
         return None
     if bound.scans[0].metadata_table is not None or bound.scans[0].changes is not None:
@@ -105,8 +107,6 @@ def _counts(bound: BoundQuery) -> tuple[str, ...] | None:
     if start is None or scan_index(start.this) != 0:
         return None
     if any(value for part, value in start.this.args.items() if part not in _TABLE_PARTS):
-        return None
-    if bound.scans[0].row_filter is not ALWAYS_TRUE or not tree.expressions:
         return None
     names = [_count_name(node) for node in tree.expressions]
     found = tuple(name for name in names if name is not None)

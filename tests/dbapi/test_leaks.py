@@ -25,7 +25,9 @@ def descriptors() -> int:
 
 
 def query_threads() -> int:
-    return sum(thread.name.startswith("icesql") for thread in threading.enumerate())
+    """Those at work; what idle ones hold, and how long, tests/engine/test_query_thread.py tests."""
+    names = [thread.name for thread in threading.enumerate()]
+    return sum(name.startswith("icesql") and name != "icesql-idle" for name in names)
 
 
 def settle(measure: Callable[[], int], most: int) -> int:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Final
 
 from msgspec import Struct
+
+from icesql.engine.result_schema import ResultColumn, declare
+from icesql.engine.struct_names import true_name
 
 # Types whose text says all of them.
 _PLAIN: Final = r"[A-Z][A-Z0-9_ ]*|DECIMAL\([0-9]+,[0-9]+\)"
@@ -15,11 +19,19 @@ _MOST_SHAPES: Final = 8
 _QUERIES: Final = ("select", "with", "from")
 
 
-class Described(Struct, frozen=True):
+class Described(Struct, frozen=True, dict=True):
     """One name and one DuckDB type (an object with ``id`` and ``children``) a column."""
 
     columns: tuple[str, ...]
     types: tuple[Any, ...]
+
+    @cached_property
+    def declared(self) -> tuple[ResultColumn, ...]:
+        """The columns as icesql declares them."""
+        return tuple(
+            ResultColumn(true_name(name), declare(engine_type))
+            for name, engine_type in zip(self.columns, self.types, strict=True)
+        )
 
 
 def describe(cursor: Any, sql: str, parameters: Mapping[str, Any] | None) -> Described:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 from weakref import WeakSet
@@ -12,25 +13,21 @@ from weakref import WeakSet
 from icesql.config import time_zone
 from icesql.context import QueryContext
 from icesql.engine.chunk_sizes import MOST_ROWS, ChunkSize, batch_rows
-from icesql.engine.duckdb.allowed_folders import folders_read
 from icesql.engine.duckdb.bad_file import ask_named_file, is_reading_problem, name_bad_file
 from icesql.engine.duckdb.copying.statement import columns_to_write, copy_statement
 from icesql.engine.duckdb.copying.stream import copy_stream
 from icesql.engine.duckdb.described import Described, describe_once, with_relations
 from icesql.engine.duckdb.errors import is_fatal, translate
-from icesql.engine.duckdb.instance import Instance, InstancePool
+from icesql.engine.duckdb.instance import InstancePool
 from icesql.engine.duckdb.open_query import OpenQuery
 from icesql.engine.duckdb.relations import grouping
 from icesql.engine.duckdb.relations.footer import FooterCache
-from icesql.engine.duckdb.relations.grouping import FileGroup, group_files
-from icesql.engine.duckdb.relations.opened_files import OpenedFiles
-from icesql.engine.duckdb.relations.relation import file_relation, register_tables
-from icesql.engine.duckdb.relations.relation_builder import RelationBuilder
 from icesql.engine.duckdb.same_reading import EngineReading
+from icesql.engine.duckdb.sources import Sources
 from icesql.engine.duckdb.sql.bind_sql import bind_sql
 from icesql.engine.duckdb.sql.own_words import KeptTexts
 from icesql.engine.memory_watch import MemoryWatch
-from icesql.engine.query_thread import Worker
+from icesql.engine.query_thread import Threads, Worker
 from icesql.engine.result_reader import Reading
 from icesql.engine.result_rows import (
     Converter,
@@ -44,10 +41,8 @@ from icesql.engine.result_schema import (
     ResultColumn,
     arrow_schema,
     cast_batch,
-    declare,
     declared_expression,
 )
-from icesql.engine.struct_names import true_name
 from icesql.errors import Error
 
 if TYPE_CHECKING:
@@ -73,6 +68,7 @@ class LocalEngine:
         self._open: WeakSet[LocalResult] = WeakSet()
         self._reading = EngineReading(self._pool)
         self._texts = KeptTexts()
+        self._threads = Threads()
 
     def mark_same(self, tree: exp.Expr, text: str, start: int, query: QueryContext) -> None:
         """Mark in ``tree`` what DuckDB's parser reads the same in ``text``.
@@ -94,7 +90,9 @@ class LocalEngine:
         self, bound: BoundQuery, plans: Sequence[ScanPlan], query: QueryContext
     ) -> LocalResult:
         """Bind a query and return its result; nothing is read but footers and small scans."""
-        result = LocalResult(bound, plans, query, self._pool, self._footers, self._texts)
+        result = LocalResult(
+            bound, plans, query, self._pool, self._footers, self._texts, self._threads
+        )
         self._open.add(result)
         return result
 
@@ -113,6 +111,7 @@ class LocalEngine:
         """End every open result and the DuckDB instance."""
         for result in list(self._open):
             result.close()
+        self._threads.close()
         self._pool.close()
 
 
@@ -130,20 +129,23 @@ class LocalResult:
         pool: InstancePool,
         footers: FooterCache,
         texts: KeptTexts,
+        threads: Threads,
     ) -> None:
         self._bound, self._plans, self._query = bound, tuple(plans), query
-        self._pool, self._footers, self._texts = pool, footers, texts
+        self._pool, self._texts = pool, texts
         self._zone = time_zone(query.settings.timezone)
         self._open = OpenQuery()
-        self._instance: Instance | None = None
+        self._sources = Sources(bound, plans, query, pool, footers, self._open)
         self._sql, self._given, self._parameters = "", "", dict[str, Any]()
         self._composed: Composed | None = None
         self.engine_types: list[Any] = []
+        # All rows, where they came as the query was bound.
+        self._few: list[tuple[Any, ...]] | None = None
         self.groups: tuple[str, ...] = ()
         self.notes: tuple[str, ...] = ()
         self.columns: tuple[ResultColumn, ...] = ()
         self._watch = watch = MemoryWatch(query.settings.memory_limit, id(pool))
-        self._worker = Worker(self._open.interrupt, self._open.release, watch)
+        self._worker = Worker(self._open.interrupt, self._open.release, watch, threads)
         self._reading = Reading(
             lambda: watch.over(self._chunks()), lambda: watch.over(self._batches()), self._finish
         )
@@ -157,51 +159,17 @@ class LocalResult:
 
     def _start(self, *, arrow_only: bool) -> None:
         """Bind the query; ``read/`` reads every file if ``arrow_only``."""
-        groups = [self._groups(plan, arrow_only=arrow_only) for plan in self._plans]
-        folders = {
-            folder
-            for plan, own in zip(self._plans, groups, strict=True)
-            for folder in folders_read(plan, own)
-        }
-        folders.update(*(files.folders for files in self._bound.files))
-        self._run(lambda: self._bind(folders, groups))
+        read = self._sources.planned(arrow_only=arrow_only)
+        self._run(lambda: self._bind(read))
 
-    def _groups(self, plan: ScanPlan, *, arrow_only: bool) -> tuple[FileGroup, ...]:
-        if plan.rows_read is not None:
-            return ()
-        if not arrow_only:
-            return group_files(plan.files, plan.context, self._query.settings, stores=True)
-        reason = "DuckDB could not read the files"
-        return (FileGroup(grouping.ARROW, plan.files, reason),) if plan.files else ()
-
-    def _bind(self, folders: set[str], groups: Sequence[tuple[FileGroup, ...]]) -> None:
-        self._instance, cursor = self._pool.cursor(folders, self._query.settings)
-        self._open.begin(self._instance, cursor)
-        sources = register_tables(cursor, self._bound.temporary)
-        used: list[str] = []
-        opened = OpenedFiles(self._query, self._open.begin_files)
-        builder = RelationBuilder(cursor, self._footers, self._query, self._open.streams, opened)
-        for index, (plan, own) in enumerate(zip(self._plans, groups, strict=True)):
-            confirmed = builder.confirm(plan.context, own)
-            used.extend(group.name for group in confirmed for _ in group.tasks)
-            used.extend(grouping.ARROW for _ in plan.files if plan.rows_read is not None)
-            found = builder.of_plan(index, plan, own, confirmed)
-            for name, source in found.registered.items():
-                with_relations()
-                cursor.register(name, source)
-            sources[f"__scan_{index}"] = found.sql
-            self._parameters.update(found.parameters)
-        for files in self._bound.files:
-            found = file_relation(files)
-            sources[files.name] = found.sql
-            self._parameters.update(found.parameters)
-        self.groups = tuple(used)
-        bound = self._bound_sql(cursor, sources)
+    def _bind(self, read: Callable[[], Mapping[str, str]]) -> None:
+        sources = read()
+        self._parameters.update(self._sources.parameters)
+        self.groups = self._sources.groups
+        bound, before = self._bound_sql(self._open.cursor, sources), self._bound.found_before
         self.engine_types = list(bound.types)
-        self.columns = tuple(
-            ResultColumn(true_name(name), declare(engine_type))
-            for name, engine_type in zip(bound.columns, bound.types, strict=True)
-        )
+        self.columns = bound.declared
+        self._few = None if before is None else self._fetch_few(before)
 
     def _bound_sql(self, cursor: Any, sources: Mapping[str, str]) -> Described:
         """The columns of the query over the SQL of its scans, as DuckDB binds it."""
@@ -249,8 +217,8 @@ class LocalResult:
             if each is not None and each.error is not None:
                 raise each.error from None
         self._query.check()
-        if is_fatal(error) and self._instance is not None:
-            self._pool.discard(self._instance)
+        if is_fatal(error) and self._sources.instance is not None:
+            self._pool.discard(self._sources.instance)
         place = None if self._composed is None else self._composed.place_in(self._given)
         raise self._bound.placed(translate(error, _locations(self._plans), place)) from error
 
@@ -304,25 +272,47 @@ class LocalResult:
     def _rows_from_engine(self) -> Iterator[list[tuple[Any, ...]]]:
         types = [column.type for column in self.columns]
         converters = [row_converter(declared, self._zone) for declared in types]
-        self._first(self._execute_rows)
-        size = ChunkSize(types)
-        while rows := self._later(lambda: self._open.cursor.fetchmany(size.rows)):
-            is_last = len(rows) < size.rows
+        size, few = ChunkSize(types), self._few
+        self._few = None
+        fetch = partial(self._fetch_first, row_expression, size.rows)
+        rows = few if few is not None else self._first(fetch)
+        _expect_few(self._bound, len(rows) if len(rows) < size.rows else None)
+        while rows:
+            is_last = few is not None or len(rows) < size.rows
             if is_last:
                 self._reading.last()
             size.measure(rows)
             yield _converted(rows, converters) if any(converters) else rows
             if is_last:
                 return
+            rows = self._later(lambda: self._open.cursor.fetchmany(size.rows))
 
-    def _execute_rows(self) -> None:
+    def _fetch_first(self, expression: Callable[..., str], count: int) -> list[tuple[Any, ...]]:
+        """Run the query and fetch some rows; ``expression`` is ``row_expression`` or as it."""
         infinite = may_be_infinite([each.type for each in self.columns], self._bound.tree)
         fetched = [
-            row_expression(expression, column.type, infinite=infinite)
-            for expression, column in zip(self._declared(), self.columns, strict=True)
+            expression(declared, column.type, infinite=infinite)
+            for declared, column in zip(self._declared(), self.columns, strict=True)
         ]
         sql = self._select(fetched)
-        self._open.cursor.execute(sql, self._used_parameters(sql))
+        cursor = self._open.cursor
+        cursor.execute(sql, self._used_parameters(sql))
+        rows: list[tuple[Any, ...]] = cursor.fetchmany(count)
+        return rows
+
+    def _fetch_few(self, before: dict[Any, Any]) -> list[tuple[Any, ...]] | None:
+        """All rows, where few are expected; None if there are more, or something may be wrong."""
+        from icesql.engine.duckdb import asked_again as again
+
+        types = [column.type for column in self.columns]
+        if not again.expects_few(before) or any(map(needs_arrow_rows, types)):
+            return None
+        with suppress(Exception):  # whoever reads the rows meets it again
+            rows = self._fetch_first(again.quick_expression, again.MOST_ROWS + 1)
+            if len(rows) <= again.MOST_ROWS and not again.have_doubt(rows, types):
+                return rows
+        self._open.cursor.abort()
+        return None
 
     def _rows_from_arrow(self) -> Iterator[list[tuple[Any, ...]]]:
         infinite = may_be_infinite([each.type for each in self.columns], self._bound.tree)
@@ -342,6 +332,8 @@ class LocalResult:
         return self._reading.arrow(lambda: self.columns)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
+        self._few = None
+        _expect_few(self._bound, None)
         schema = arrow_schema(self.columns)
         self._first(self._open_reader)
         while True:
@@ -363,11 +355,11 @@ class LocalResult:
         return self._reading.whole(lambda: self._first(copy, sink.restart))
 
     def _copy(self, form: FileFormat, sink: Sink) -> int:
-        assert self._instance is not None
-        self._open.sink = sink
+        assert self._sources.instance is not None
+        self._open.sink, self._few = sink, None
         columns = columns_to_write(self.columns, self.engine_types)
         query = self._select(self._declared())
-        with self._instance.outputs.path_of(sink) as path:
+        with self._sources.instance.outputs.path_of(sink) as path:
             self._given = copy_statement(query, columns, form, path)
             cursor = self._open.cursor
             cursor.execute(self._given, self._used_parameters(self._given))
@@ -404,8 +396,10 @@ class LocalResult:
 
     def close(self) -> None:
         """See ``protocol.Result``."""
+        is_read = self._reading.row_count is not None
         self._reading.close()
-        end = time.monotonic() + _CLOSE_SECONDS
+        # After the last row the thread gives everything back by itself.
+        end = time.monotonic() + (0.0 if is_read else _CLOSE_SECONDS)
         # An interrupt that comes before the engine starts is forgotten by it: repeat.
         while not self._worker.join(0.0) and time.monotonic() < end:
             self._open.interrupt()
@@ -416,6 +410,14 @@ class LocalResult:
         self._worker.close()
         # At exit nothing of DuckDB's may be left.
         self.engine_types = []
+
+
+def _expect_few(bound: BoundQuery, count: int | None) -> None:
+    """Note how many rows a query gave in all; None if they were many, or not read as rows."""
+    if bound.found_before is not None:
+        from icesql.engine.duckdb.asked_again import expect_few
+
+        expect_few(bound.found_before, count)
 
 
 def _locations(plans: Sequence[ScanPlan]) -> list[str]:

@@ -18,6 +18,7 @@ from icesql.errors import InterfaceError, OperationalError
 from icesql.storage.temporary import make_temporary_folder
 
 if TYPE_CHECKING:
+    from icesql.engine.duckdb.relations.kept_relations import KeptLease, KeptRelations
     from icesql.engine.duckdb.store_files import QueryFiles, StoreFiles
 
 _CLOSED_OFF: Final = {
@@ -61,6 +62,7 @@ class Instance:
         self._open = 1
         self.outputs = OutputFiles(self._root.register_filesystem)
         self._store_files: StoreFiles | None = None
+        self._kept: KeptRelations | None = None
         self._lock = threading.Lock()
         self.ended = threading.Event()
         keep_in_forks(self)
@@ -84,6 +86,15 @@ class Instance:
             if self._store_files is None:
                 self._store_files = StoreFiles(self._root.register_filesystem)
             return self._store_files.begin()
+
+    def begin_kept(self) -> KeptLease:
+        """The tables in memory that one query reads."""
+        from icesql.engine.duckdb.relations.kept_relations import KeptLease, KeptRelations
+
+        with self._lock:
+            if self._kept is None:
+                self._kept = KeptRelations(self.settings.memory_limit)
+            return KeptLease(self._kept)
 
     def let_go(self) -> None:
         """The connection does not need this instance any more."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from icesql.engine.duckdb.arrow_stream import ArrowStream
     from icesql.engine.duckdb.instance import Instance
+    from icesql.engine.duckdb.relations.kept_relations import KeptLease
     from icesql.engine.duckdb.store_files import QueryFiles
     from icesql.engine.protocol import Sink
 
@@ -27,6 +28,7 @@ class OpenQuery:
         self.streams: list[ArrowStream] = []
         self.reader: Iterator[pa.RecordBatch] = iter(())
         self.files: QueryFiles | None = None
+        self.kept: KeptLease | None = None
         self.sink: Sink | None = None
         self._instance: Instance | None = None
         keep_in_forks(self)
@@ -40,6 +42,12 @@ class OpenQuery:
         assert self._instance is not None
         self.files = self._instance.begin_files()
         return self.files
+
+    def begin_kept(self) -> KeptLease:
+        """The tables in memory that the query reads."""
+        assert self._instance is not None
+        self.kept = self._instance.begin_kept()
+        return self.kept
 
     def interrupt(self) -> None:
         """Stop what the cursor runs, from any thread; harmless when it runs nothing."""
@@ -62,10 +70,13 @@ class OpenQuery:
         self.interrupt()
         cursor, instance, reader = self.cursor, self._instance, self.reader
         files, self.files = self.files, None
+        kept, self.kept = self.kept, None
         self.cursor, self._instance, self.reader, self.streams = None, None, iter(()), []
         if cursor is not None and instance is not None:
             # DuckDB must have ended before the reader goes: it waits for what the reader reads.
             instance.release(cursor)
+        if kept is not None:
+            kept.close()
         if files is not None:
             files.close()
         del reader

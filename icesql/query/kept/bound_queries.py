@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import Struct
@@ -309,12 +310,28 @@ def _pushed(
 
 def _tree_with_values(tree: exp.Expression, values: Sequence[Any]) -> exp.Expression:
     """The tree with these values in the places of its parameters."""
-    made = tree.copy()
-    for node in [each for each in made.dfs() if "parameter" in each.meta]:
-        value = literal(values[node.meta["parameter"] - 1])
-        value.meta.update(node.meta)
-        node.replace(value)
+    return cast("exp.Expression", _copied(tree, values))
+
+
+def _copied(node: Any, values: Sequence[Any]) -> Any:
+    # sqlglot's own copy takes three times as long, as it copies each dictionary deeply.
+    if isinstance(node, list):
+        return [_copied(each, values) for each in node]
+    if not isinstance(node, exp.Expression):
+        return node
+    place = node.meta.get("parameter")
+    if place is not None:
+        made = literal(values[place - 1])
+    else:
+        made = type(node)(**{key: _copied(each, values) for key, each in node.args.items()})
+        made.comments = None if node.comments is None else list(node.comments)
+        made.type = node.type
+    made.meta.update(deepcopy(node.meta) if _is_deep(node.meta) else node.meta)
     return made
+
+
+def _is_deep(meta: dict[str, Any]) -> bool:
+    return any(isinstance(each, list | dict | set) for each in meta.values())
 
 
 def _with_values(text: UserText, values: Sequence[Any]) -> UserText:

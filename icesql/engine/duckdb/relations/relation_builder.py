@@ -32,6 +32,7 @@ from icesql.iceberg.types import NestedField
 from icesql.scan.file_identity import count_problem
 
 if TYPE_CHECKING:
+    from icesql.engine.duckdb.relations.kept_relations import KeptLease
     from icesql.read.deletes.equality_keys import EqualityGroup
     from icesql.scan.changes import ChangePlan
     from icesql.scan.metadata_tables.rows import MetadataRows
@@ -46,7 +47,8 @@ class RelationBuilder:
     """Makes the relations of one query's scans, in the worker thread of that query.
 
     Every Arrow source that it makes is added to ``streams``, whose owner stops them. ``opened``
-    opens files of object stores, if there are any among those that DuckDB reads.
+    opens files of object stores, if there are any among those that DuckDB reads. ``kept`` has
+    small scans in memory.
     """
 
     def __init__(
@@ -56,9 +58,11 @@ class RelationBuilder:
         query: QueryContext,
         streams: list[ArrowStream],
         opened: OpenedFiles | None = None,
+        kept: KeptLease | None = None,
     ) -> None:
         self._cursor, self._footers, self._query = cursor, footers, query
-        self._streams, self._opened = streams, opened
+        self._streams, self._opened, self._kept = streams, opened, kept
+        self._plain: list[tuple[Relation, tuple[FileScanTask, ...]]] = []
 
     def confirm(self, context: ScanContext, groups: Sequence[FileGroup]) -> list[FileGroup]:
         """The groups after the footer check; files that fail it move to the arrow group."""
@@ -246,12 +250,27 @@ class RelationBuilder:
         )
         named = by_footer(tasks, footers, columns)
         if named is None:
-            yield PlainFiles(context, tasks, prefix, columns, opened=self._opened).select()
+            found = PlainFiles(context, tasks, prefix, columns, opened=self._opened).select()
+            yield self._from_memory(found, tasks, context)
             return
         for number, (members, names) in enumerate(named):
-            yield PlainFiles(
+            found = PlainFiles(
                 context, members, f"{prefix}_{number}", columns, names, self._opened
             ).select()
+            yield self._from_memory(found, members, context)
+
+    def take_plain(self) -> list[tuple[Relation, tuple[FileScanTask, ...]]]:
+        """What the engine reads by itself of the last plan, each with its files."""
+        taken, self._plain = self._plain, []
+        return taken
+
+    def _from_memory(
+        self, found: Relation, tasks: Sequence[FileScanTask], context: ScanContext
+    ) -> Relation:
+        if self._kept is None:
+            return found
+        self._plain.append((found, tuple(tasks)))
+        return self._kept.relation(self._cursor, found, tasks, context)
 
     def rows(
         self, context: ScanContext, task: FileScanTask, prefix: str, first: int, end: int

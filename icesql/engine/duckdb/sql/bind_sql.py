@@ -7,7 +7,7 @@ user's. All else is written from the tree.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from sqlglot import exp
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 # Where the tree runs, as a type or a name has to be written in another way.
+_UNCHANGED: Final = "unchanged tree"
 _ONLY_TEXT_HINT = "put the rest of it into a derived table"
 
 
@@ -51,8 +52,7 @@ def bind_sql(
     """
     if bound.about:
         run = _about(bound.about, run)
-    schemas = [scan.projection for scan in bound.scans]
-    tree = named_apart(adapted_types(bound.tree, schemas), schemas)
+    tree = _adapted(bound)
     if bound.user_text is not None and (tree is bound.tree or tree == bound.tree):
         words = OwnWords(bound.user_text, tree, bound.has_lists, cursor, texts)
         words.guard(settings, scanned)
@@ -80,6 +80,18 @@ def bind_sql(
     if bound.has_lists:
         return with_lists(written, tree)
     return written(tree, {})
+
+
+def _adapted(bound: BoundQuery) -> exp.Expr:
+    """The tree as DuckDB has to run it; the same one if it may run as it is."""
+    before, schemas = bound.found_before, [scan.projection for scan in bound.scans]
+    # Whether a tree changes is not up to the values that are compared in it.
+    if before is not None and _UNCHANGED in before:
+        return bound.tree
+    tree = named_apart(adapted_types(bound.tree, schemas), schemas)
+    if before is not None and tree is bound.tree:
+        before[_UNCHANGED] = True
+    return tree
 
 
 def _about(

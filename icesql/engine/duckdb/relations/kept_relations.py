@@ -1,0 +1,221 @@
+"""KeptRelations: small scans that are read again and again, as tables in the engine's memory.
+
+Opening a Parquet file and unpacking its pages is most of what a point lookup costs.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
+from typing import Any, Final
+
+from icesql.engine.duckdb.errors import is_fatal
+from icesql.engine.duckdb.relations.relation import Relation
+from icesql.engine.duckdb.types import quoted
+from icesql.iceberg import types as t
+from icesql.scan.tasks.task import FileScanTask, ScanContext
+
+# How often a scan is read from its files before it is kept.
+USES_BEFORE: Final = 12
+_MOST_NOTED: Final = 256
+_MOST_FILES: Final = 16
+_MOST_FILE_BYTES: Final = 8 << 20
+# In memory: of one table, and of all as far as that is a small part of the memory limit.
+_MOST_BYTES_EACH: Final = 48 << 20
+_MOST_BYTES: Final = 128 << 20
+_PART: Final = 16
+# What a value takes at most, without the bytes of a text.
+_VALUE_BYTES: Final = 16
+_PLAIN: Final = (
+    t.BooleanType, t.IntegerType, t.LongType, t.FloatType, t.DoubleType, t.DecimalType, t.DateType,
+    t.TimeType, t.TimestampType, t.TimestamptzType, t.UUIDType, t.StringType, t.BinaryType,
+)  # fmt: skip
+_LENGTHS: Final[dict[type[t.IcebergType], str]] = {
+    t.StringType: "strlen",
+    t.BinaryType: "octet_length",
+}
+
+
+class _Table:
+    """A table and how many open queries read it; ``name`` is None until it is made."""
+
+    def __init__(self) -> None:
+        self.name: str | None = None
+        self.size = self.uses = self.leases = 0
+        # It is being made, or cannot be.
+        self.is_taken = False
+
+
+class KeptRelations:
+    """The tables of one DuckDB instance. Safe for threads.
+
+    A table is known by the SQL of its scan and by the path, size and time of change of its files,
+    so a file in the place of another is read anew. What was not used for longest goes first;
+    nothing goes while a query reads it.
+    """
+
+    def __init__(self, memory_limit: int) -> None:
+        self.most_bytes = min(_MOST_BYTES, memory_limit // _PART)
+        self.bytes_used = 0
+        self._tables: OrderedDict[Hashable, _Table] = OrderedDict()
+        self._lock = threading.Lock()
+        self._made = 0
+
+    def use(self, key: Hashable) -> tuple[_Table, bool]:
+        """What is known of a scan that is read once more, leased if it is a table.
+
+        Then whether the caller is to make it, who calls ``made`` or ``not_made``.
+        """
+        with self._lock:
+            table = self._tables.get(key)
+            if table is None:
+                table = self._tables[key] = _Table()
+            self._tables.move_to_end(key)
+            table.uses += 1
+            if table.name is not None:
+                table.leases += 1
+                return table, False
+            if len(self._tables) > _MOST_NOTED:
+                self._forget_one()
+            is_due = table.uses > USES_BEFORE and not table.is_taken
+            table.is_taken |= is_due
+            return table, is_due
+
+    def room(self, table: _Table, size: int) -> tuple[str | None, list[str]]:
+        """The name of a table of ``size`` bytes, None without room; the tables to drop for it."""
+        names: list[str] = []
+        with self._lock:
+            for key, each in list(self._tables.items()):
+                if self.bytes_used + size <= self.most_bytes:
+                    break
+                if each.name is not None and not each.leases:
+                    names.append(each.name)
+                    self.bytes_used -= each.size
+                    del self._tables[key]
+            if self.bytes_used + size > self.most_bytes:
+                return None, names
+            self.bytes_used += size
+            table.size = size
+            self._made += 1
+            return f"__kept_{self._made}", names
+
+    def made(self, table: _Table, name: str) -> None:
+        """The table is there, and leased."""
+        with self._lock:
+            table.name = name
+            table.leases += 1
+
+    def not_made(self, table: _Table, *, again: bool) -> None:
+        """It is not; ``again``: it may be later."""
+        with self._lock:
+            self.bytes_used -= table.size
+            table.size = table.uses = 0
+            table.is_taken = not again
+
+    def give_back(self, table: _Table) -> None:
+        """A query does not read a table any more."""
+        with self._lock:
+            table.leases -= 1
+
+    def _forget_one(self) -> None:
+        for key, table in self._tables.items():
+            if table.name is None and not (table.is_taken and table.size):
+                del self._tables[key]
+                return
+
+
+class KeptLease:
+    """The kept tables that one query reads. For the thread of the query."""
+
+    def __init__(self, kept: KeptRelations) -> None:
+        self._kept = kept
+        self._used: list[_Table] = []
+
+    def relation(
+        self, cursor: Any, found: Relation, tasks: Sequence[FileScanTask], context: ScanContext
+    ) -> Relation:
+        """The same rows from memory, where they are kept; ``found`` where they are not.
+
+        Raises the engine's errors where the query was cancelled or the instance broke.
+        """
+        if found.registered or not _is_small(tasks, context):
+            return found
+        versions = [context.storage.version_of(task.data_file.path) for task in tasks]
+        if None in versions:
+            return found
+        constants = [(name, *map(str, values)) for name, values in found.parameters.items()]
+        table, is_due = self._kept.use((found.sql, *versions, *constants))
+        if is_due:
+            self._make(cursor, table, found, tasks, context)
+        if table.name is None:
+            return found
+        self._used.append(table)
+        return Relation(f"SELECT * FROM {table.name}")
+
+    def _make(
+        self,
+        cursor: Any,
+        table: _Table,
+        found: Relation,
+        tasks: Sequence[FileScanTask],
+        context: ScanContext,
+    ) -> None:
+        import duckdb
+
+        again, is_made = False, False
+        try:
+            size = _size(cursor, found, tasks, context)
+            again = size <= min(_MOST_BYTES_EACH, self._kept.most_bytes)
+            name, unused = self._kept.room(table, size) if again else (None, [])
+            for each in unused:
+                cursor.execute(f"DROP TABLE {each}")
+            if name is not None:
+                cursor.execute(f"CREATE TABLE {name} AS {found.sql}", dict(found.parameters))
+                self._kept.made(table, name)
+                is_made = True
+        except (duckdb.Error, UnicodeDecodeError) as error:
+            again = isinstance(error, duckdb.InterruptException)
+            if again or is_fatal(error):
+                raise
+            # Whoever reads the files says what is wrong.
+        finally:
+            if not is_made:
+                self._kept.not_made(table, again=again)
+
+    def close(self) -> None:
+        """Give all of them back. Harmless when repeated."""
+        while self._used:
+            self._kept.give_back(self._used.pop())
+
+
+def _is_small(tasks: Sequence[FileScanTask], context: ScanContext) -> bool:
+    """Whether metadata has it that the files are small and hold plain columns."""
+    columns = context.projection.fields
+    if not columns or not 0 < len(tasks) <= _MOST_FILES:
+        return False
+    rows = 0
+    for task in tasks:
+        file = task.data_file
+        if file.record_count < 0 or not 0 <= file.file_size_in_bytes <= _MOST_FILE_BYTES:
+            return False
+        rows += file.record_count
+    return rows * len(columns) * _VALUE_BYTES <= _MOST_BYTES_EACH and all(
+        isinstance(column.type, _PLAIN) for column in columns
+    )
+
+
+def _size(cursor: Any, found: Relation, tasks: Sequence[FileScanTask], context: ScanContext) -> int:
+    """About how many bytes the rows take: a small file may hold one long text a million times."""
+    columns = context.projection.fields
+    rows = sum(task.data_file.record_count for task in tasks)
+    texts = [
+        f"coalesce(sum({_LENGTHS[type(column.type)]}({quoted(column.name)})), 0)"
+        for column in columns
+        if type(column.type) in _LENGTHS
+    ]
+    count = f"count(*) * {len(columns) * _VALUE_BYTES}"
+    sql = f"SELECT {' + '.join([count, *texts])} FROM ({found.sql})"
+    ((size,),) = cursor.execute(sql, dict(found.parameters)).fetchall()
+    # Counts that metadata has wrong are for whoever reads the files.
+    return max(int(size), rows * len(columns) * _VALUE_BYTES)

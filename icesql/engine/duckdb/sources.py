@@ -1,0 +1,127 @@
+"""What DuckDB reads for the tables of a query: SQL, parameters and what is registered for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from typing import TYPE_CHECKING, Any
+
+from icesql.engine.duckdb.allowed_folders import folders_read
+from icesql.engine.duckdb.described import with_relations
+from icesql.engine.duckdb.relations import grouping
+from icesql.engine.duckdb.relations.grouping import FileGroup, group_files
+from icesql.engine.duckdb.relations.opened_files import OpenedFiles
+from icesql.engine.duckdb.relations.relation import file_relation, register_tables, union_all
+from icesql.engine.duckdb.relations.relation_builder import RelationBuilder
+
+if TYPE_CHECKING:
+    from icesql.context import QueryContext
+    from icesql.engine.duckdb.asked_again import KnownScan
+    from icesql.engine.duckdb.instance import Instance, InstancePool
+    from icesql.engine.duckdb.open_query import OpenQuery
+    from icesql.engine.duckdb.relations.footer import FooterCache
+    from icesql.query.bound import BoundQuery
+    from icesql.scan.plan import ScanPlan
+
+
+class Sources:
+    """The tables of one query.
+
+    Once they are read: ``parameters`` of their SQL, ``groups`` as in ``protocol.Result``, and
+    the ``instance`` whose cursor ``open_query`` then holds.
+    """
+
+    def __init__(
+        self,
+        bound: BoundQuery,
+        plans: Sequence[ScanPlan],
+        query: QueryContext,
+        pool: InstancePool,
+        footers: FooterCache,
+        open_query: OpenQuery,
+    ) -> None:
+        self._bound, self._plans, self._query = bound, tuple(plans), query
+        self._pool, self._footers, self._open = pool, footers, open_query
+        self.instance: Instance | None = None
+        self.parameters: dict[str, Any] = {}
+        self.groups: tuple[str, ...] = ()
+
+    def planned(self, *, arrow_only: bool) -> Callable[[], Mapping[str, str]]:
+        """What is left to do in the query's own thread, which gives the SQL by table.
+
+        ``read/`` reads every file if ``arrow_only``.
+        """
+        before = self._bound.found_before
+        if before is not None and not arrow_only:
+            from icesql.engine.duckdb.asked_again import known_scans
+
+            known = known_scans(before, self._plans)
+            if known is not None:
+                return lambda: self._again(known)
+        groups = [self._groups(plan, arrow_only=arrow_only) for plan in self._plans]
+        folders = [folders_read(plan, own) for plan, own in zip(self._plans, groups, strict=True)]
+        return lambda: self._first_time(folders, groups)
+
+    def _groups(self, plan: ScanPlan, *, arrow_only: bool) -> tuple[FileGroup, ...]:
+        if plan.rows_read is not None:
+            return ()
+        if not arrow_only:
+            return group_files(plan.files, plan.context, self._query.settings, stores=True)
+        reason = "DuckDB could not read the files"
+        return (FileGroup(grouping.ARROW, plan.files, reason),) if plan.files else ()
+
+    def _first_time(
+        self, folders: Sequence[set[str]], groups: Sequence[tuple[FileGroup, ...]]
+    ) -> Mapping[str, str]:
+        cursor, before = self._begin(folders), self._bound.found_before
+        used: list[str] = []
+        opened = OpenedFiles(self._query, self._open.begin_files)
+        # A query that comes once reads its files once.
+        kept = None if before is None else self._open.begin_kept()
+        builder = RelationBuilder(
+            cursor, self._footers, self._query, self._open.streams, opened, kept
+        )
+        sources = register_tables(cursor, self._bound.temporary)
+        for index, (plan, own) in enumerate(zip(self._plans, groups, strict=True)):
+            confirmed = builder.confirm(plan.context, own)
+            used.extend(group.name for group in confirmed for _ in group.tasks)
+            used.extend(grouping.ARROW for _ in plan.files if plan.rows_read is not None)
+            found = builder.of_plan(index, plan, own, confirmed)
+            if before is not None:
+                from icesql.engine.duckdb.asked_again import note_scan
+
+                note_scan(before, index, plan, folders[index], confirmed, builder.take_plain())
+            for name, source in found.registered.items():
+                with_relations()
+                cursor.register(name, source)
+            sources[f"__scan_{index}"] = found.sql
+            self.parameters.update(found.parameters)
+        self.groups = tuple(used)
+        return {**sources, **self._files()}
+
+    def _again(self, known: Sequence[KnownScan]) -> Mapping[str, str]:
+        cursor = self._begin(scan.folders for scan in known)
+        kept = self._open.begin_kept()
+        sources = register_tables(cursor, self._bound.temporary)
+        for index, (plan, scan) in enumerate(zip(self._plans, known, strict=True)):
+            found = union_all(
+                [kept.relation(cursor, part, tasks, plan.context) for part, tasks in scan.parts]
+            )
+            sources[f"__scan_{index}"] = found.sql
+            self.parameters.update(found.parameters)
+        self.groups = tuple(name for scan in known for name in scan.groups)
+        return {**sources, **self._files()}
+
+    def _begin(self, folders: Iterable[Set[str]]) -> Any:
+        """The cursor of the query."""
+        wanted = set[str]().union(*folders, *(files.folders for files in self._bound.files))
+        self.instance, cursor = self._pool.cursor(wanted, self._query.settings)
+        self._open.begin(self.instance, cursor)
+        return cursor
+
+    def _files(self) -> Mapping[str, str]:
+        sources = {}
+        for files in self._bound.files:
+            found = file_relation(files)
+            sources[files.name] = found.sql
+            self.parameters.update(found.parameters)
+        return sources
