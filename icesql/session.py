@@ -488,11 +488,14 @@ def _work(session: Session, query: QueryContext) -> Work:
     from icesql.modify.modified import Work
 
     def ask(read: Query) -> Result:
-        result = session.run(read, query).result
-        assert result is not None
-        return result
+        return ask_scanned(read)[0]
 
-    return Work(session.names, query, ask, session.dialect or "")
+    def ask_scanned(read: Query) -> tuple[Result, tuple[TableScan, ...]]:
+        outcome = session.run(read, query)
+        assert outcome.result is not None
+        return outcome.result, outcome.scans
+
+    return Work(session.names, query, ask, ask_scanned, session.dialect or "")
 
 
 def modified_outcome(done: Modified) -> Outcome:

@@ -104,21 +104,9 @@ class Cursor(ArrowRows):
 
         Raises NotSupportedError for any other statement.
         """
-        from icesql.session import insert_many
-
         with self._running:
             self._check_open()
-            cancel, started, before = threading.Event(), time.perf_counter(), self._sql
-            query = QueryContext.begin(self._session.settings, cancel, self.progress)
-            self._cancel, self._sql = cancel, sql
-            try:
-                with self._at_work():
-                    outcome = insert_many(self._session, sql, parameters, query)
-            except BaseException:
-                self._sql = before  # the result before it can still be read
-                raise
-            self._release()
-            self._started, self._outcome, self._result = started, outcome, outcome.result
+            _insert_many(self, sql, parameters)
 
     def _run(self, script: Script, started: float) -> None:
         """Run the next statement of a script."""
@@ -343,6 +331,24 @@ class Cursor(ArrowRows):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _insert_many(
+    cursor: Cursor, sql: str, parameters: Iterable[Sequence[Any] | Mapping[str, Any]]
+) -> None:
+    from icesql.session import insert_many
+
+    session, started, before = cursor._session, time.perf_counter(), cursor._sql
+    cursor._cancel, cursor._sql = threading.Event(), sql
+    query = QueryContext.begin(session.settings, cursor._cancel, cursor.progress)
+    try:
+        with cursor._at_work():
+            outcome = insert_many(session, sql, parameters, query)
+    except BaseException:
+        cursor._sql = before  # the result before it can still be read
+        raise
+    cursor._release()
+    cursor._started, cursor._outcome, cursor._result = started, outcome, outcome.result
 
 
 def result_types(cursor: Cursor) -> list[ResultType]:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from icesql.catalog.targets import table_to_change
 from icesql.commit.append import commit_append
+from icesql.commit.delete_where import commit_delete_where
 from icesql.engine.duckdb.types import column_types
 from icesql.errors import (
     ColumnNotFoundError,
@@ -20,6 +21,7 @@ from icesql.errors import (
     similar_names,
 )
 from icesql.iceberg import types as t
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.iceberg.schema import Schema
 from icesql.modify.engine_name import SUMMARY
 from icesql.modify.modified import Modified, Work
@@ -36,14 +38,11 @@ _BRANCH = "branch_"
 
 
 def insert(statement: Insert, work: Work) -> Modified:
-    """Run the query and append its rows.
+    """Run the query and append its rows; OVERWRITE puts them in the place of all there are.
 
     Raises ColumnNotFoundError, ProgrammingError and IntegrityError for columns that do not fit,
     DataError and TypeMismatchError for rows that do not, and what the query or the commit raises.
     """
-    if statement.overwrite:
-        hint = "DELETE FROM the table, then INSERT"
-        raise UnsupportedSqlError("INSERT OVERWRITE", hint=hint, offset=statement.table.offset)
     catalog, table, branch = find_target(statement.table, work)
     schema = table.metadata.schema
     if statement.copied is not None:
@@ -58,9 +57,22 @@ def insert(statement: Insert, work: Work) -> Modified:
         written = write_task(task, reader, work.query, reader.schema)
     finally:
         result.close()
-    done = commit_append(
-        catalog, table, written.files, branch=branch, summary=SUMMARY, query=work.query
-    )
+    if statement.overwrite:
+        ref = table.metadata.refs.get(branch)
+        done = commit_delete_where(
+            catalog,
+            table,
+            ALWAYS_TRUE,
+            added=written.files,
+            start_id=None if ref is None else ref.snapshot_id,
+            branch=branch,
+            summary=SUMMARY,
+            query=work.query,
+        )
+    else:
+        done = commit_append(
+            catalog, table, written.files, branch=branch, summary=SUMMARY, query=work.query
+        )
     return Modified.of(written, done.snapshot_id)
 
 

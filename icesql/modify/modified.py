@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from icesql.catalog.search_path import SearchPath
     from icesql.context import QueryContext
     from icesql.engine.protocol import Result
+    from icesql.scan.table_scan import TableScan
     from icesql.sql.statement import Query
     from icesql.write.write_task import WriteResult
 
@@ -64,10 +65,11 @@ def _count(number: int, what: str) -> str:
 class Work(Struct, frozen=True):
     """What every such statement is given: names, context, dialect, and an engine for queries.
 
-    ``ask`` runs a query.
+    ``ask`` runs a query; ``ask_scanned`` also tells what it reads, in the order of its text.
     """
 
     names: SearchPath
     query: QueryContext
     ask: Callable[[Query], Result]
+    ask_scanned: Callable[[Query], tuple[Result, tuple[TableScan, ...]]]
     dialect: str = ""

@@ -41,6 +41,10 @@ def modify(statement: Write, work: Work) -> Modified:
             from icesql.modify.tables import set_properties
 
             return set_properties(statement, work)
+        case w.Delete():
+            from icesql.modify.delete import delete
+
+            return delete(statement, work)
         case _:
             raise AssertionError(f"unreachable statement {statement!r}")
 

@@ -25,7 +25,7 @@ COMMAND_WORDS: Final = (
     "DEALLOCATE",
 )  # fmt: skip
 # Some statements that begin so change tables; see ``sql.writes``.
-WRITE_WORDS: Final = ("CREATE", "DROP", "ALTER", "INSERT", "COPY")
+WRITE_WORDS: Final = ("CREATE", "DROP", "ALTER", "INSERT", "COPY", "DELETE", "TRUNCATE")
 COPY_FROM_HINT: Final = (
     "connect(files='folder') and --files allow statements to read files of this machine"
 )
@@ -36,7 +36,7 @@ COPY_HINT: Final = (
 
 _READ_ONLY: Final = (
     "of the statements that change tables there are CREATE TABLE, INSERT, COPY … FROM, "
-    "ALTER TABLE and DROP TABLE"
+    "DELETE, TRUNCATE, ALTER TABLE and DROP TABLE"
 )
 _RESULTS: Final = "results leave through --output, cursor.arrow() or cursor.df()"
 _CATALOGS: Final = "catalogs are opened with connect(…) or --catalog, --warehouse, --uri"

@@ -78,17 +78,19 @@ def write_task_for(
     *,
     zone: str = "UTC",
     spec: PartitionSpec | None = None,
+    schema: Schema | None = None,
     number: int = 0,
 ) -> WriteTask:
     """The task that writes rows by a table's current schema, spec, order and properties.
 
-    ``sources`` are the positions of the columns in the batches; see ``Assignment``. Raises
+    ``sources`` are the positions of the columns in the batches; see ``Assignment``. ``schema`` is
+    given for files that hold more than the table's columns: what is known of their rows. Raises
     UnsupportedTableError for a table or type that icesql cannot write.
     """
     check_table(metadata)
     check_writable(storage)
     spec = metadata.spec if spec is None else spec
-    schema = metadata.schema
+    schema = metadata.schema if schema is None else schema
     _check_spec(spec, schema)
     order = metadata.sort_orders.get(metadata.default_sort_order_id)
     keys = () if order is None else sort_keys(order, schema) or ()

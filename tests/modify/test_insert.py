@@ -100,7 +100,6 @@ def test_columns_by_position_name_and_default(con: icesql.Connection) -> None:
         ("INSERT INTO s.nix VALUES (1)", "TableNotFoundError", "line 1, column 13"),
         ("INSERT INTO s.t (a) SELECT x FROM s.t", "ColumnNotFoundError", "line 1, column 28"),
         ("INSERT INTO s.t (a) SELECT ('x' || i)::INT FROM range(3) r(i)", "Error", "x"),
-        ("INSERT OVERWRITE s.t VALUES (1, 'x', 1)", "UnsupportedSqlError", "INSERT OVERWRITE"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_changes_nothing(

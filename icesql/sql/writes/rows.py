@@ -100,7 +100,7 @@ def is_copy_from(tokens: Sequence[Token]) -> bool:
     """Whether the tokens are those of COPY table … FROM 'file'."""
     words = Words(tokens, "")
     words.index = 1
-    if words.peek() == "(":
+    if words.peek() in ("(", "INTO"):
         return False
     for place in range(1, len(tokens)):
         words.index = place
