@@ -16,8 +16,9 @@ from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, CommitStateUnknownError, Error
 from icesql.iceberg.metadata.changes.requirements import requirements_for
 from icesql.iceberg.metadata.changes.updates import Update
-from icesql.storage.new_file import check_writable
+from icesql.storage.new_file import check_writable, remove_file
 
+_DELETES_METADATA: Final = "write.metadata.delete-after-commit.enabled"
 _STATUS_CHECKS: Final = 3
 _STATUS_WAIT_SECONDS: Final = 1.0
 _STEP_SECONDS: Final = 0.05
@@ -76,6 +77,8 @@ def _tried(catalog: Catalog, table: Table, operation: Operation, query: QueryCon
         moment = max(now_ms(), base.metadata.last_updated_ms)
         updates = tuple(operation.updates(base, attempt, moment))
         if not updates:
+            if attempt > 1:
+                operation.failed()  # what the attempts before wrote is of no use
             return base
         needed = requirements_for(base.metadata, updates)
         change = TableChange(updates, needed, base.storage, moment)
@@ -136,12 +139,25 @@ def _finished(catalog: Catalog, base: Table, operation: Operation) -> Table:
     try:
         table = catalog.load(base.identifier)
         operation.succeeded(table)
+        _delete_old_metadata(catalog, base, table)
     except BaseException as error:
         raise CommitStateUnknownError(
             f"the commit to {base.name} was applied, but the table could not be looked at after "
             f"it: {error}"
         ) from error
     return table
+
+
+def _delete_old_metadata(catalog: Catalog, base: Table, table: Table) -> None:
+    """Delete the metadata files that fell out of the log, where the table wants that."""
+    wanted = table.metadata.properties.get(_DELETES_METADATA, "false").lower() == "true"
+    if not wanted or catalog.kind == "rest":  # whose server writes, and deletes, such files
+        return
+    kept = {each.metadata_file for each in table.metadata.metadata_log}
+    kept |= {base.metadata_location, table.metadata_location}
+    for each in base.metadata.metadata_log:
+        if each.metadata_file not in kept:
+            remove_file(table.storage, each.metadata_file)
 
 
 def _refreshed(catalog: Catalog, table: Table) -> Table:

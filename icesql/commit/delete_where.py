@@ -147,6 +147,6 @@ def commit_delete_where(
     operation = SnapshotOperation(table, changes, context, validate=check, plan=plan)
     after = commit(catalog, table, operation, context)
     if not operation.summary:
-        return CommitResult(table)
+        return CommitResult(after)
     told = {"operation": operation.name, **operation.summary}
     return CommitResult(after, operation.snapshot_id, told)

@@ -98,6 +98,7 @@ class SnapshotOperation:
         if self._plan is not None:
             self._take(self._plan(base, parent))
             if self._changes.is_empty:
+                self.summary = {}
                 return ()
         self._store.rebase(metadata)
         manifests, replaced, duplicates = self._manifests(metadata, parent)

@@ -362,3 +362,20 @@ def test_a_moved_copy_of_a_table_is_not_written_to(tmp_path) -> None:
     with pytest.raises(UnsupportedTableError, match="writing to a table that lies in"):
         commit_append(catalog, moved, [fake("a")])
     assert catalog.load(("ns", "t")).metadata_location == table.metadata_location
+
+
+def test_old_metadata_files_are_deleted_where_the_table_says_so(catalog) -> None:
+    short = {"write.metadata.previous-versions-max": "2"}
+    table = create(catalog, **short)
+    for name in "abcd":
+        table = commit_append(catalog, table, [fake(name)]).table
+    assert len(files_on_disk(table, "*.metadata.json")) == 5
+    table = create(
+        catalog, name="u", **short, **{"write.metadata.delete-after-commit.enabled": "true"}
+    )
+    for name in "abcd":
+        table = commit_append(catalog, table, [fake(name)]).table
+    left = files_on_disk(table, "*.metadata.json")
+    log = {each.metadata_file.rpartition("/")[2] for each in table.metadata.metadata_log}
+    assert left == log | {table.metadata_location.rpartition("/")[2]}
+    assert len(left) == 3

@@ -500,3 +500,14 @@ def test_nothing_to_do_is_no_commit(catalog) -> None:
     assert overwritten(catalog, table, [], []).snapshot_id is None
     assert delta(catalog, table, []).snapshot_id is None
     assert SCHEMA.fields
+
+
+def test_a_delete_that_finds_nothing_the_second_time_leaves_nothing(catalog) -> None:
+    table = partitions(catalog)
+    start = table.metadata.current_snapshot_id
+    commit_delete_where(catalog, table, p_is("x"), start_id=start)
+    done = commit_delete_where(catalog, table, p_is("x"), start_id=start)
+    assert done.snapshot_id is None
+    assert live(catalog.load(("ns", "t"))) == {"b", "n"}
+    assert len(files_on_disk(table, "snap-*.avro")) == 2
+    assert len(files_on_disk(table, "*-m*.avro")) == 2
