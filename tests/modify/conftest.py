@@ -30,3 +30,12 @@ def con(catalog: dict[str, Any]) -> Iterator[icesql.Connection]:
     with icesql.connect(**catalog, files=True) as connection:
         connection.execute("CREATE SCHEMA s")
         yield connection
+
+
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: Any) -> Iterator[tuple[icesql.Connection, Path]]:
+    """A connection to a folder for statements that change nothing, and that folder."""
+    warehouse = tmp_path_factory.mktemp("warehouse")
+    with icesql.connect(warehouse=str(warehouse), files=True) as connection:
+        connection.execute("CREATE SCHEMA s")
+        yield connection, warehouse

@@ -81,13 +81,14 @@ def test_everything_comes_back(con: icesql.Connection) -> None:
     ],
 )  # fmt: skip
 def test_what_no_table_can_be(
-    con: icesql.Connection, catalog: dict[str, Any], sql: str, kind: str, message: str
+    lasting: tuple[icesql.Connection, Path], sql: str, kind: str, message: str
 ) -> None:
-    con.execute("CREATE TABLE s.there (i INT)")
+    con, warehouse = lasting
+    con.execute("CREATE TABLE IF NOT EXISTS s.there (i INT)")
     with pytest.raises(getattr(errors, kind), match=message):
         con.execute(sql)
     assert con.tables() == ["s.there"]
-    assert [*Path(catalog["warehouse"]).rglob("*.parquet")] == []
+    assert list(warehouse.rglob("*.parquet")) == []
 
 
 @BOTH

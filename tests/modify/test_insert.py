@@ -103,16 +103,15 @@ def test_columns_by_position_name_and_default(con: icesql.Connection) -> None:
     ],
 )  # fmt: skip
 def test_what_does_not_fit_changes_nothing(
-    con: icesql.Connection, catalog: dict[str, Any], sql: str, kind: str, message: str
+    lasting: tuple[icesql.Connection, Path], sql: str, kind: str, message: str
 ) -> None:
-    con.execute("CREATE TABLE s.t (a INT NOT NULL, b VARCHAR, p DECIMAL(4, 2))")
-    before = [each for each in sorted(Path(catalog["warehouse"]).rglob("*")) if each.is_file()]
+    con, warehouse = lasting
+    con.execute("CREATE TABLE IF NOT EXISTS s.t (a INT NOT NULL, b VARCHAR, p DECIMAL(4, 2))")
+    before = sorted(each for each in warehouse.rglob("*") if each.is_file())
     with pytest.raises(getattr(errors, kind), match=message):
         con.execute(sql)
     assert con.execute("SELECT count(*) FROM s.t.snapshots").fetchall() == [(0,)]
-    assert [
-        each for each in sorted(Path(catalog["warehouse"]).rglob("*")) if each.is_file()
-    ] == before
+    assert sorted(each for each in warehouse.rglob("*") if each.is_file()) == before
 
 
 def test_parameters(con: icesql.Connection) -> None:

@@ -214,6 +214,7 @@ def read_delete(words: Words, read_text: ReadText) -> Delete:
     if words.peek() != "WHERE":
         words.index = after
         raise words.unexpected("WHERE", "the end of the statement")
+    _refuse_endings(words.rest)
     alias = _alias(between)
     owner = "" if alias is None else words.sql[alias.start : alias.end + 1] + "."
     begin = f"SELECT {owner}_file, {owner}_pos FROM "
