@@ -84,10 +84,11 @@ def _asked(scan: TableScan, row_filter: Predicate, query: QueryContext) -> dict[
         "snapshot-id": scan.snapshot.snapshot_id,
         "use-snapshot-schema": scan.schema.schema_id != metadata.current_schema_id,
         "case-sensitive": True,
-        "select": [
-            column.name for column in scan.projection.fields if column.field_id not in METADATA_IDS
-        ],
     }
+    own = [each for each in scan.projection.fields if each.field_id not in METADATA_IDS]
+    if len(own) < len(scan.schema.fields):
+        # Not of all columns: Iceberg's own server takes no list of variants by its name.
+        asked["select"] = [column.name for column in own]
     if not query.settings.prune:
         return asked
     told = predicate_json(row_filter, scan.schema)
