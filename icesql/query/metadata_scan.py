@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 # Spark's names of snapshots.
 _SELECTOR: Final = (
-    r"(?i)(?:branch|tag)_(?P<ref>.+)|snapshot_id_(?P<id>\d+)|at_timestamp_(?P<ms>\d+)"
+    r"(?i)(?:branch|tag)_(?P<ref>.+)|snapshot_id_(?P<id>\d{1,40})|at_timestamp_(?P<ms>\d{1,18})"
 )
 
 

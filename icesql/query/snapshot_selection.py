@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MAIN = "main"
+# Ids of some writers have 128 bits.
+_LONGEST_ID = 40
 
 
 class SelectedSnapshot(Struct, frozen=True):
@@ -198,7 +200,7 @@ def _by_version(
     table: Table, text: str, query: QueryContext, *, may_be_time: bool = False
 ) -> SelectedSnapshot:
     metadata = table.metadata
-    if text.isascii() and text.removeprefix("-").isdigit():
+    if text.isascii() and text.removeprefix("-").isdigit() and len(text) <= _LONGEST_ID:
         snapshot = metadata.snapshot(int(text))
         if snapshot is not None:
             return _by_snapshot(table, snapshot, None, query)
@@ -209,7 +211,7 @@ def _by_version(
             current = metadata.current_snapshot
             note = _note(table, current, MAIN, query) if current else None
             return SelectedSnapshot(current, metadata.schema, MAIN, note)
-        if back := re.fullmatch(r"(.+)~(\d*)", text):
+        if back := re.fullmatch(r"(.+)~(\d{0,18})", text):
             named = MAIN if back[1].upper() == "HEAD" else back[1]
             return _back(table, Back(int(back[2] or 1), named), query)
         if may_be_time:

@@ -10,6 +10,7 @@ from sqlglot.tokens import Token, TokenType
 
 from icesql.sql.acceptance import QUERY_WORDS
 from icesql.sql.positions import offset_of, syntax_error, unsupported
+from icesql.sql.shown.in_from import begins_comparison
 from icesql.sql.shown.words import SHOWN, read_show
 from icesql.sql.statement import (
     Describe,
@@ -176,7 +177,8 @@ class _Reader:
         is_table = self.skip("TABLE")
         if not is_table and self.is_word("QUERY"):
             self.word()
-        if not is_table and self._peek().upper() in (*QUERY_WORDS, "TABLE"):
+        is_query = self._peek().upper() in (*QUERY_WORDS, "TABLE") or begins_comparison(self.rest)
+        if not is_table and is_query:
             return replace(self._read_query(self._tokens[self._index :]), about="DESCRIBE")
         what = self._peek().upper()
         if what in ("EXTENDED", "FORMATTED", "DETAIL", "HISTORY") and self.is_word(what):

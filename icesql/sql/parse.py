@@ -67,7 +67,7 @@ from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.references import take_references
 from icesql.sql.shown.advice import advice_in, note_of, sort_once
 from icesql.sql.shown.advice import without as without_advice
-from icesql.sql.shown.in_from import PREFIX, statements_in_from, without
+from icesql.sql.shown.in_from import PREFIX, begins_comparison, statements_in_from, without
 from icesql.sql.shown.pivots import WORDS, as_selects, before_ending
 from icesql.sql.shown.with_values import select_from_values
 from icesql.sql.statement import Query, Shown, ShowSession, Statement
@@ -287,7 +287,7 @@ class _Parse:
     def expanded(self, tokens: Sequence[Token], shown: Mapping[int, Shown | Query]) -> Query:
         """The query of a text that holds the texts of views."""
         self._shown, self._views = shown, True
-        return with_room(lambda: self._plain_query(tokens))
+        return with_room(lambda: self._query(tokens))
 
     def alone(self) -> _Parse:
         """The same without the parameters."""
@@ -340,7 +340,9 @@ class _Parse:
         if len(tokens) == 1:
             expected = ("a table",) if word == "TABLE" else ("a table", "a query")
             raise syntax_error(f"nothing follows {word}", first.end + 1, expected)
-        if word == "SUMMARIZE" and tokens[1].text.upper() in (*QUERY_WORDS, "TABLE"):
+        if word == "SUMMARIZE" and (
+            tokens[1].text.upper() in (*QUERY_WORDS, "TABLE") or begins_comparison(tokens[1:])
+        ):
             query = self.any_query(tokens[1:])
         else:
             query = self._table_query(tokens, word)
@@ -373,6 +375,7 @@ class _Parse:
             same._sql, text = (_put(each, tokens[place], "FROM") for each in (same._sql, text))
         same._lists = replace(self._lists, text=text)
         query = same._shown_query(read_as_from(tokens, places))
+        query = replace(query, text=self._sql[tokens[0].start : tokens[-1].end + 1])
         if query.spark is None:
             return query
         word = tokens[places[0]].text.upper()

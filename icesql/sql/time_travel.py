@@ -209,6 +209,8 @@ def _version(value: exp.Expr, kind: str, offset: int | None) -> TimeTravel:
         case exp.Identifier():
             return VersionText(value.name)
         case exp.Neg(this=exp.Literal()) if value.this.name.isdigit() and not only_refs:
+            if len(value.this.name) > _LONGEST_ID:
+                raise syntax_error("no table has so many commits", offset)
             return Back(int(value.this.name))
         case exp.Cast() if isinstance(value.this, exp.Literal):
             # CAST('7635660646343998149' AS BIGINT), and what a parameter becomes.

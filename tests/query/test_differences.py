@@ -117,6 +117,22 @@ def test_a_difference_is_a_query_like_any_other(made: Any, tmp_path: Path) -> No
     ]
 
 
+def test_differences_stand_wherever_a_query_may(made: Any) -> None:
+    connection, ids = made
+    diff = f"DIFF t BETWEEN {ids[0]} AND {ids[2]}"
+    connection.execute(f"CREATE OR REPLACE TEMP VIEW moved AS {diff}")
+    connection.execute(f"CREATE OR REPLACE TEMP VIEW counted AS SELECT count(*) n FROM ({diff})")
+    assert rows(connection, "SELECT * FROM moved ORDER BY ALL") == MOVED
+    assert rows(connection, f"SELECT n, _change_type FROM counted, ({diff}) WHERE id = 3") == [
+        (4, "insert")
+    ]
+    connection.execute("PREPARE who AS BLAME t WHERE id = ?")
+    assert len(rows(connection, "EXECUTE who(3)")) == 1
+    described = [row[0] for row in rows(connection, f"DESCRIBE {diff}")]
+    assert described == ["id", "city", "_change_type"]
+    assert len(rows(connection, f"SUMMARIZE {diff}")) == 3
+
+
 def test_blame_tells_what_happened_to_rows_and_who_did_it(made: Any) -> None:
     connection, ids = made
     told = "SELECT id, town, _change_type, _commit_version, _operation, _engine, _job"

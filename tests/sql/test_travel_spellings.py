@@ -73,6 +73,14 @@ def test_a_spelling_means_its_snapshot(
         ("shop.orders.branch_audit VERSION AS OF 'opening'", "two versions of one table"),
         ("shop.order.branch_audit", 'did you mean "shop.orders"'),
         ("(SELECT 1)@opening", "time travel on a subquery"),
+        # More digits than Python makes an integer of.
+        ("shop.orders VERSION AS OF -" + "9" * 5000, "no table has so many commits"),
+        ("shop.orders VERSION AS OF '" + "9" * 5000 + "'", "snapshot or ref"),
+        ("shop.orders@" + "9" * 5000, "snapshot or ref"),
+        ("shop.orders VERSION AS OF 'main~" + "9" * 5000 + "'", "branch or tag"),
+        ("shop.orders.snapshot_id_" + "9" * 5000, "not found"),
+        ("shop.orders.at_timestamp_" + "9" * 5000, "not found"),
+        ("shop.orders WITH ('as-of-timestamp' = '" + "9" * 5000 + "')", "counts milliseconds"),
     ],
 )
 def test_what_means_no_snapshot_is_an_error(

@@ -76,6 +76,15 @@ def without(tokens: Sequence[Token], found: Sequence[InFrom]) -> list[Token]:
     return left
 
 
+def begins_comparison(tokens: Sequence[Token]) -> bool:
+    """Whether tokens are ``DIFF t BETWEEN a AND b`` or ``BLAME t``."""
+    if not tokens or tokens[0].text.upper() not in ("DIFF", "BLAME"):
+        return False
+    from icesql.sql.shown.differences import compared_at
+
+    return compared_at(tokens)[:1] == [0]
+
+
 def _is_summary(tokens: Sequence[Token], index: int) -> bool:
     if tokens[index].text.upper() != "DIFF":
         return False

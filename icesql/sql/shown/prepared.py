@@ -14,7 +14,8 @@ from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Deallocate, Execute, Prepare, Query
 
 WORDS: Final = ("PREPARE", "EXECUTE", "DEALLOCATE")
-_PREPARED: Final = ("SELECT", "WITH", "FROM", "VALUES", "(", "SUMMARIZE", "TABLE", "EXPLAIN")
+_PREPARED: Final = ("SELECT", "WITH", "FROM", "VALUES", "(", "SUMMARIZE", "TABLE", "EXPLAIN",
+                    "DIFF", "BLAME")  # fmt: skip
 _QUOTED: Final = (TokenType.STRING, TokenType.IDENTIFIER)
 _CONSTANT: Final = "give it constants: 3, 'a', true, NULL, DATE '2026-01-31'"
 

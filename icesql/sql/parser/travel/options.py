@@ -27,6 +27,7 @@ _KINDS: Final = {
 _RANGES: Final = re.compile(r"(?:start|end)-(?:snapshot-id|snapshot-timestamp|timestamp|tag)")
 _RANGE_HINT: Final = "use CHANGES FROM VERSION a TO VERSION b for what commits added"
 _HINT: Final = re.compile(r"/\*\+\s*OPTIONS\s*\([^()]*\)\s*\*/", re.IGNORECASE)
+_LONGEST: Final = 18
 _VALUES: Final = (TokenType.STRING, TokenType.NUMBER)
 
 
@@ -102,7 +103,7 @@ def _option(name: str, token: Token, value: Token) -> TableOption:
         hint = _RANGE_HINT if _RANGES.fullmatch(key) or key == "streaming" else known
         raise unsupported(f"the option {name} of a table", token, hint)
     is_number = kind == "MILLISECONDS" or (kind == "VERSION" and value.text.isdigit())
-    if kind == "MILLISECONDS" and not value.text.isdigit():
+    if kind == "MILLISECONDS" and not (value.text.isdigit() and len(value.text) <= _LONGEST):
         raise syntax_error(f"{name} counts milliseconds since 1970", value, ("a number",))
     literal = exp.Literal.number if is_number else exp.Literal.string
     return TableOption(kind, literal(value.text), value)
