@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.context import QueryContext
-from icesql.iceberg.expressions.predicate import Predicate, keep_columns
+from icesql.iceberg.expressions.predicate import keep_columns
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata_columns import BLAME_COLUMNS, CHANGE_COLUMNS
 from icesql.iceberg.schema import Schema
@@ -89,10 +89,12 @@ def plan_changes(scan: TableScan, changes: ChangeScan, query: QueryContext) -> C
         tuple(column for column in scan.schema.fields if column.field_id not in own),
         schema_id=scan.schema.schema_id,
     )
-    row_filter = _filter(scan.row_filter, row_schema, changes)
+    columns = _trusted_columns(row_schema, changes)
+    row_filter = keep_columns(scan.row_filter, columns)
+    conditions = tuple(each for each in scan.file_conditions if columns.issuperset(each.field_ids))
     bare = replace(
         scan, schema=row_schema, projection=row_schema, row_filter=row_filter, limit=None,
-        explain=False, extremes=(), changes=None,
+        file_conditions=conditions, explain=False, extremes=(), changes=None,
     )  # fmt: skip
     planned: dict[int | None, tuple[FileScanTask, ...]] = {None: ()}
 
@@ -118,13 +120,12 @@ def _is_no_change(snapshot: Snapshot, changes: ChangeScan) -> bool:
     return (snapshot.operation or "").lower() == _REPLACE and len(changes.commits) > 1
 
 
-def _filter(row_filter: Predicate, schema: Schema, changes: ChangeScan) -> Predicate:
-    """What may be left out: every row is deleted, inserted and kept for itself alone.
+def _trusted_columns(schema: Schema, changes: ChangeScan) -> frozenset[int]:
+    """By what rows may be left out: every row is deleted, inserted and kept for itself alone.
 
     Where versions of a row are paired, the other one may have other values, but for its keys.
     """
-    columns = changes.keys if changes.compute_updates else schema.field_by_id
-    return keep_columns(row_filter, frozenset(columns))
+    return frozenset(changes.keys if changes.compute_updates else schema.field_by_id)
 
 
 def _compared(

@@ -135,3 +135,18 @@ def test_a_cancelled_query_leaves_nothing_to_the_same_text(connection: icesql.Co
     connection.execute("SET query_timeout = 60")
     for _ in range(3):
         assert _rows_and_files(connection, "round(i / 10.0) = 100") == ([(1_000,)], 1)
+
+
+@pytest.mark.parametrize("condition", ["lower(s) = 'new'", "length(s) = 3", "s ILIKE 'NEW'"])
+def test_versions_of_a_row_are_paired_before_a_condition_is_asked(
+    tmp_path: Path, condition: str
+) -> None:
+    writer = TableWriter(tmp_path / "t", FIELDS)
+    old = writer.data_file([{"i": 1, "d": None, "s": "earlier"}])
+    first = writer.commit([old])
+    writer.commit([writer.data_file([{"i": 1, "d": None, "s": "new"}])], removed=[old])
+    with icesql.connect() as connection:
+        connection.register_table("t", writer.metadata_path)
+        changes = f"CHANGES FROM VERSION {first} KEYED BY (i) WITH (computeUpdates = true)"
+        sql = f"SELECT s, _change_type FROM t {changes} WHERE {condition}"
+        assert connection.execute(sql).fetchall() == [("new", "update_postimage")]
