@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 
 from icesql.errors import DataError, TypeMismatchError
 from icesql.iceberg import types as t
+from icesql.write.float_decimals import float_decimals
 
 _ZONED = (t.TimestamptzType, t.TimestamptzNanoType)
 _UNZONED = (t.TimestampType, t.TimestampNanoType)
@@ -121,11 +122,7 @@ def _decimals(target: pa.DataType, values: pa.Array) -> pa.Array:
             # Arrow wants room for every number of the type, not only for those that are there.
             return values.cast(pa.decimal256(76, target.scale)).cast(target)
         return values.cast(target)
-    made = values.cast(target)
-    same = pc.equal(made.cast(pa.float64(), safe=False), values.cast(pa.float64()))
-    if not pc.all(pc.fill_null(same, True), min_count=0).as_py():
-        raise DataError("a number has more digits than the column")
-    return made
+    return float_decimals(target, values)
 
 
 def _uuids(values: pa.Array) -> pa.Array:

@@ -47,6 +47,19 @@ def stored(type: t.IcebergType, values: pa.Array, *, required: bool = False, zon
         (t.DecimalType(5, 2), pa.array([1, None], pa.int64()), [D("1.00"), None]),
         (t.DecimalType(5, 2), pa.array([D("1.500")]), [D("1.50")]),
         (t.DecimalType(5, 2), pa.array([1.1]), [D("1.10")]),
+        (
+            t.DecimalType(10, 2),
+            pa.array([0.7, 0.07, -0.29, None, 0.0]),
+            [D("0.70"), D("0.07"), D("-0.29"), None, D("0.00")],
+        ),
+        (t.DecimalType(10, 2), pa.array([0.7, 16777.2], pa.float32()), [D("0.70"), D("16777.20")]),
+        (
+            t.DecimalType(38, 20),
+            pa.array([0.1, -1e15]),
+            [D("0.1").quantize(D(10) ** -20), D("-1000000000000000." + "0" * 20)],
+        ),
+        (t.DecimalType(38, 10), pa.array([0.7], pa.float32()), [D("0.7000000000")]),
+        (t.DecimalType(20, 0), pa.array([1e19]), [D(10) ** 19]),
         (t.STRING, pa.array(["a"], pa.large_string()), ["a"]),
         (t.STRING, pa.array(["a", None, "a"]).dictionary_encode(), ["a", None, "a"]),
         (t.STRING, pa.array([UUID(int=1).bytes], pa.uuid()), [str(UUID(int=1))]),
@@ -80,6 +93,10 @@ def test_what_is_stored(type: t.IcebergType, values: pa.Array, expected: list[An
         (t.FLOAT, pa.array([1.0, 1e300]), r"row 12: 1e\+300"),
         (t.DecimalType(5, 2), pa.array([1.115]), "row 11: 1.115"),
         (t.DecimalType(5, 2), pa.array([1000]), "row 11: 1000"),
+        (t.DecimalType(10, 2), pa.array([0.7, 0.123]), "row 12: 0.123"),
+        (t.DecimalType(10, 2), pa.array([0.123], pa.float32()), "row 11: 0.123"),
+        (t.DecimalType(10, 2), pa.array([float("nan")]), "row 11: nan"),
+        (t.DecimalType(38, 15), pa.array([0.1, 1e-16]), "row 12: 1e-16"),
         (t.DecimalType(5, 2), pa.array([D("1.555")]), "row 11: 1.555"),
         (t.FixedType(3), pa.array([b"abc", b"ab"]), "row 12: b'ab'"),
         (t.UUID, pa.array(["no"]), "row 11: 'no'"),
@@ -115,6 +132,15 @@ def test_types_that_do_not_fit(type: t.IcebergType, values: pa.Array) -> None:
     given = pa.schema([("x", values.type)])
     with pytest.raises(TypeMismatchError, match='column "c"'):
         Assignment(column(type), (0,)).check(given)
+
+
+def test_every_double_of_few_digits_fits() -> None:
+    for scale in (1, 2, 3, 7):
+        numbers = [each / 10**scale for each in range(-3000, 3000, 7)]
+        found = stored(t.DecimalType(18, scale), pa.array(numbers))
+        assert found == [D(repr(each)) for each in numbers]
+        single = pa.array(numbers, pa.float32())
+        assert stored(t.DecimalType(18, scale), single) == found
 
 
 def test_times_of_the_session() -> None:
