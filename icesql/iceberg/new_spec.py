@@ -126,6 +126,11 @@ def source_of(schema: Schema, name: str, text: str) -> tuple[t.NestedField, Tran
         )
     if schema.inside_repeated(source.field_id):
         raise TypeMismatchError(f'"{name}" is inside a list or map and cannot be transformed')
+    if isinstance(source.type, t.FixedType) and isinstance(transform, Identity):
+        raise TypeMismatchError(
+            f'"{name}" of type {source.type} cannot be partitioned or ordered by its value, which '
+            "Iceberg's libraries store in different ways; bucket[N] can"
+        )
     if not isinstance(source.type, t.PrimitiveType) or not transform.accepts(source.type):
         raise TypeMismatchError(f'{transform} does not take column "{name}" of type {source.type}')
     return source, transform

@@ -221,7 +221,7 @@ def odd(catalog: Any, version: int) -> Any:
     fields = [
         t.NestedField(n, name, kind) for n, (name, (kind, _)) in enumerate(columns.items(), 1)
     ]
-    parts = ["dec", "bin", "day", "ts", "x", "flag", "fix"]
+    parts = ["dec", "bin", "day", "ts", "x", "flag"]
     requests = [PartitionRequest(name) for name in parts] + [
         PartitionRequest("id", "bucket[4]", "9 é")
     ]
@@ -237,7 +237,7 @@ def odd(catalog: Any, version: int) -> Any:
         "id": 34, "dec": Decimal("-12.345"), "bin": b"\x80\x00", "day": dt.date(1969, 12, 31),
         "ts": moment, "x": -0.5, "flag": True, "fix": b"abc",
     }  # fmt: skip
-    tuples = [(Decimal("-12.345"), b"\x80\x00", -1, -1, -0.5, True, b"abc", 3), (None,) * 8]
+    tuples = [(Decimal("-12.345"), b"\x80\x00", -1, -1, -0.5, True, 3), (None,) * 7]
     files = []
     for number, (row, partition) in enumerate(
         [(values, tuples[0]), (dict.fromkeys(values), tuples[1])]

@@ -99,6 +99,13 @@ def test_a_spec_that_no_table_can_have_is_refused(requests, error, told) -> None
         new_spec(SCHEMA, requests)
 
 
+def test_fixed_bytes_are_partitioned_by_buckets_only() -> None:
+    schema = Schema((F(1, "f", t.FixedType(3)),))
+    assert new_spec(schema, [PartitionRequest("f", "bucket[2]")]).fields
+    with pytest.raises(TypeMismatchError, match="in different ways"):
+        new_spec(schema, [PartitionRequest("f")])
+
+
 def test_two_buckets_of_one_column_may_stand_side_by_side() -> None:
     spec = new_spec(
         SCHEMA, [PartitionRequest("id", "bucket[2]"), PartitionRequest("id", "bucket[3]", "b3")]
