@@ -81,8 +81,17 @@ def default_name(source: str, transform: Transform, *, numbered: bool = False) -
 def check_partition_field(
     schema: Schema, others: Sequence[PartitionField], field: PartitionField
 ) -> None:
-    """Raise ProgrammingError where a field cannot stand beside ``others`` in one spec."""
+    """Raise ProgrammingError where a field cannot stand beside ``others`` in one spec.
+
+    TypeMismatchError for values that are not written into manifests.
+    """
     transform = parse_transform(field.transform)
+    source = schema.field_by_id[field.source_id]
+    if isinstance(source.type, t.FixedType) and isinstance(transform, Identity):
+        raise TypeMismatchError(
+            f'a table cannot be partitioned by the values of "{source.name}" of type '
+            f"{source.type}, which Iceberg's libraries store in different ways; bucket[N] can"
+        )
     column = schema.find_column(field.name, case_sensitive=True)
     is_own = column is not None and column.field_id == field.source_id
     if column is not None and not (is_own and isinstance(transform, Identity)):
@@ -126,11 +135,6 @@ def source_of(schema: Schema, name: str, text: str) -> tuple[t.NestedField, Tran
         )
     if schema.inside_repeated(source.field_id):
         raise TypeMismatchError(f'"{name}" is inside a list or map and cannot be transformed')
-    if isinstance(source.type, t.FixedType) and isinstance(transform, Identity):
-        raise TypeMismatchError(
-            f'"{name}" of type {source.type} cannot be partitioned or ordered by its value, which '
-            "Iceberg's libraries store in different ways; bucket[N] can"
-        )
     if not isinstance(source.type, t.PrimitiveType) or not transform.accepts(source.type):
         raise TypeMismatchError(f'{transform} does not take column "{name}" of type {source.type}')
     return source, transform

@@ -104,6 +104,7 @@ def test_fixed_bytes_are_partitioned_by_buckets_only() -> None:
     assert new_spec(schema, [PartitionRequest("f", "bucket[2]")]).fields
     with pytest.raises(TypeMismatchError, match="in different ways"):
         new_spec(schema, [PartitionRequest("f")])
+    assert new_sort_order(schema, [SortRequest("f")]).fields, "no manifest holds what rows are in"
 
 
 def test_two_buckets_of_one_column_may_stand_side_by_side() -> None:
