@@ -139,7 +139,7 @@ def test_a_call_that_hangs_holds_up_no_other_query(threads: Threads) -> None:
 
 def test_idle_threads_end_after_a_while(threads: Threads, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(query_thread, "IDLE_SECONDS", 0.02)
-    for _ in range(50):
+    for _ in range(20):
         one = worker(threads)
         assert run(one, lambda: 7) == 7
         one.close()

@@ -159,15 +159,23 @@ def test_what_is_kept_is_bounded_and_goes_when_it_is_not_used(
     kept = local._pool._current._kept
     kept.most_bytes = 3 * 502 * 16
     columns = ["id", "b", "small", "x", "y", "d", "day", "clock", "moment"]
-    for column in columns * 2:
-        for _ in range(5):
+    for column in columns + columns[:2]:
+        for _ in range(4):
             connection.execute(f"SELECT {column} FROM n.t").fetchall()
         assert 0 < kept.bytes_used <= kept.most_bytes
         assert 0 < len(tables(connection)) <= 3
-    for number in range(300):
-        for _ in range(2):
-            connection.execute(f"SELECT id, {number} FROM n.t WHERE id <> {number}").fetchall()
-    assert len(kept._tables) <= 256 + 1
+
+
+def test_scans_that_are_read_once_are_forgotten() -> None:
+    kept = KeptRelations(1 << 40)
+    for _ in range(USES_BEFORE):
+        kept.use("often")
+    for number in range(1000):
+        kept.use(number)
+        if number % 100 == 0:
+            kept.use("often")
+    assert len(kept._tables) <= 256
+    assert kept.use("often")[0].uses > USES_BEFORE
 
 
 def test_nothing_goes_while_it_is_read() -> None:
