@@ -60,7 +60,7 @@ def create(statement: CreateTable, work: Work) -> Modified:
     if statement.query is not None:
         return _create_as(statement, catalog, identifier, work)
     fields = column_fields(
-        statement.columns, work.dialect, lambda column, type: _default(column, type, work)
+        statement.columns, work.dialect, lambda column, type: default_value(column, type, work)
     )
     staged = _stage(statement, catalog, identifier, Schema(fields))
     create_table(catalog, staged, query=work.query)
@@ -123,7 +123,7 @@ def _source(term: PartitionTerm | SortTerm, schema: Schema) -> str:
     return schema.name_by_id[field.field_id]
 
 
-def _default(column: ColumnDefinition, type: t.IcebergType, work: Work) -> Any:
+def default_value(column: ColumnDefinition, type: t.IcebergType, work: Work) -> Any:
     """The value of DEFAULT, in internal form."""
     assert column.default is not None
     result = work.ask(column.default)

@@ -41,6 +41,10 @@ def modify(statement: Write, work: Work) -> Modified:
             from icesql.modify.tables import set_properties
 
             return set_properties(statement, work)
+        case w.AlterColumns():
+            from icesql.modify.columns import alter_columns
+
+            return alter_columns(statement, work)
         case w.Delete():
             from icesql.modify.delete import delete
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from icesql.catalog.targets import new_place, table_to_change
 from icesql.commit.change import change_table
-from icesql.errors import ProgrammingError, TableNotFoundError, UnsupportedSqlError, found_at
+from icesql.commit.purge import drop_table as drop
+from icesql.errors import ProgrammingError, TableNotFoundError, found_at
 from icesql.iceberg.metadata.changes import updates as u
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.modify.insert import find_target
@@ -20,10 +21,6 @@ def drop_table(statement: DropTable, work: Work) -> Modified:
     if made is not None and made.find(name.parts) is not None:
         made.drop(Drop("TABLE", name.parts[-1], statement.if_exists, name.offset))
         return Modified()
-    if statement.purge:
-        raise UnsupportedSqlError(
-            "DROP TABLE … PURGE", hint="DROP TABLE leaves its files", offset=name.offset
-        )
     try:
         with found_at(name.offset):
             catalog, table = work.query.wait_for(lambda: table_to_change(work.names, name.parts))
@@ -31,7 +28,7 @@ def drop_table(statement: DropTable, work: Work) -> Modified:
         if not statement.if_exists:
             raise
         return Modified(note=f"there is no {name.text}; nothing was done")
-    catalog.drop(table.identifier)
+    drop(catalog, table, purge=statement.purge, query=work.query)
     return Modified()
 
 

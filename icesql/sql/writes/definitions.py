@@ -27,6 +27,7 @@ _REFUSED: Final = {
     "FOREIGN": "FOREIGN KEY",
     "AS": "a generated column",
 }
+_AFTER_COLUMN: Final = (",", ")", ">", ">>", "FIRST", "AFTER", "BEFORE")
 _STRUCTS: Final = ("STRUCT", "ROW")
 _LISTS: Final = ("ARRAY", "LIST")
 # Iceberg's transforms by the names that Spark, DuckDB and Trino give them.
@@ -64,7 +65,7 @@ def read_column(words: Words, constant: ReadConstant, *, colon: bool = False) ->
         words.skip(":")
     type = read_type(words, constant)
     required, comment, default = False, None, None
-    while words.token is not None and words.peek() not in (",", ")", ">", ">>"):
+    while words.token is not None and words.peek() not in _AFTER_COLUMN:
         if words.skip("NOT", "NULL"):
             required = True
         elif words.skip("NULL"):
@@ -73,7 +74,7 @@ def read_column(words: Words, constant: ReadConstant, *, colon: bool = False) ->
             comment = words.text()
         elif words.skip("DEFAULT"):
             start = words.here
-            tokens = words.until("NOT", "COMMENT", "NULL")
+            tokens = words.until("NOT", "COMMENT", "NULL", "FIRST", "AFTER", "BEFORE")
             if not tokens and words.skip("NULL"):
                 tokens = words.tokens[words.index - 1 : words.index]
             if not tokens:

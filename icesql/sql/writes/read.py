@@ -10,8 +10,9 @@ from sqlglot.tokens import Token, TokenType
 
 from icesql.sql.positions import unsupported
 from icesql.sql.statement import Query, Write
+from icesql.sql.writes.alter import read_column_changes
 from icesql.sql.writes.create import read_create, read_drop
-from icesql.sql.writes.definitions import read_properties
+from icesql.sql.writes.definitions import ReadConstant, read_properties
 from icesql.sql.writes.rows import (
     ReadText,
     is_copy_from,
@@ -20,7 +21,7 @@ from icesql.sql.writes.rows import (
     read_insert,
     read_truncate,
 )
-from icesql.sql.writes.statements import RenameTable, SetProperties, TableName
+from icesql.sql.writes.statements import AlterColumns, RenameTable, SetProperties, TableName
 from icesql.sql.writes.words import Words
 
 ReadQuery = Callable[[Sequence[Token]], Query]
@@ -53,7 +54,7 @@ def read_write(
         case "TRUNCATE":
             return read_truncate(words)
         case "ALTER" if words.skip("TABLE"):
-            return _read_alter(words)
+            return _read_alter(words, constant)
         case _:
             return None
 
@@ -71,7 +72,7 @@ def _constant(tokens: Sequence[Token], read_query: ReadQuery) -> Query:
     return replace(query, user_text=None, spark=None)
 
 
-def _read_alter(words: Words) -> RenameTable | SetProperties:
+def _read_alter(words: Words, constant: ReadConstant) -> RenameTable | SetProperties | AlterColumns:
     words.skip("IF", "EXISTS")
     at = words.here
     table = TableName(words.name("a table"), at)
@@ -93,5 +94,8 @@ def _read_alter(words: Words) -> RenameTable | SetProperties:
         inner.end()
         words.end()
         return SetProperties(table, unset=tuple(keys), if_exists=exists)
+    changes = read_column_changes(words, constant)
+    if changes is not None:
+        return AlterColumns(table, changes)
     shown = f"ALTER TABLE … {words.peek()} {words.peek(1)}".strip()
-    raise unsupported(shown, here, "RENAME TO, SET TBLPROPERTIES and UNSET TBLPROPERTIES are run")
+    raise unsupported(shown, here, "columns, names and properties are changed")

@@ -115,6 +115,29 @@ class SetProperties(Write, frozen=True):
     if_exists: bool = False
 
 
+class ColumnChange(Struct, frozen=True):
+    """What ALTER TABLE does to one column, by its path.
+
+    ``kind`` is "add", "drop", "rename", "type", "optional", "required", "default", "comment" or
+    "move"; ``column`` has the type, default or comment, ``text`` the new name. ``place`` is
+    "first", "after" or "before", the last two with a ``sibling``.
+    """
+
+    kind: str
+    path: tuple[str, ...]
+    column: ColumnDefinition | None = None
+    text: str = ""
+    place: str = ""
+    sibling: str = ""
+
+
+class AlterColumns(Write, frozen=True):
+    """ALTER TABLE … ADD, DROP, RENAME and ALTER COLUMN."""
+
+    table: TableName
+    changes: tuple[ColumnChange, ...]
+
+
 class Insert(Write, frozen=True):
     """INSERT INTO, INSERT OVERWRITE and COPY … FROM: the rows of a query into a table.
 

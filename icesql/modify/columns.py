@@ -1,0 +1,85 @@
+"""ALTER TABLE of columns: all changes of a statement are one commit, made of the newest schema."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, cast
+
+from icesql.commit.change import change_table
+from icesql.iceberg import types as t
+from icesql.iceberg.evolution import schema_changes as evolve
+from icesql.iceberg.metadata.changes.columns import schema_updates
+from icesql.iceberg.metadata.changes.updates import Update
+from icesql.iceberg.metadata.table_metadata import TableMetadata
+from icesql.iceberg.schema import Schema
+from icesql.modify.column_types import column_fields
+from icesql.modify.create import default_value
+from icesql.modify.insert import find_target
+from icesql.modify.modified import Modified, Work
+from icesql.sql.writes.statements import AlterColumns, ColumnChange
+
+
+def alter_columns(statement: AlterColumns, work: Work) -> Modified:
+    """Change the columns of a table.
+
+    Raises ProgrammingError, ColumnNotFoundError and TypeMismatchError for what the table cannot
+    become: a column that partitions need is dropped, a type that does not widen.
+    """
+    catalog, table, _ = find_target(statement.table, work)
+
+    def changes(metadata: TableMetadata) -> tuple[Update, ...]:
+        schema, last_id = metadata.schema, metadata.last_column_id
+        for each in statement.changes:
+            schema, last_id = _changed(schema, last_id, each, work)
+        return schema_updates(metadata, schema)
+
+    change_table(catalog, table, changes, query=work.query)
+    return Modified()
+
+
+def _changed(schema: Schema, last_id: int, change: ColumnChange, work: Work) -> tuple[Schema, int]:
+    path = change.path
+    match change.kind:
+        case "add":
+            return _added(schema, last_id, change, work)
+        case "drop":
+            return evolve.drop_column(schema, path), last_id
+        case "rename":
+            return evolve.rename_column(schema, path, change.text), last_id
+        case "type":
+            return evolve.widen_column(schema, path, _field(change, work).type), last_id
+        case "optional" | "required":
+            return evolve.set_required(schema, path, change.kind == "required"), last_id
+        case "comment":
+            return evolve.set_doc(schema, path, change.text), last_id
+        case "move":
+            return evolve.move_column(schema, path, _position(change)), last_id
+        case _:
+            value = None
+            if change.column is not None:
+                own = schema.find_field(".".join(path), case_sensitive=False)
+                value = default_value(change.column, own.type, work)
+            return evolve.set_default(schema, path, value), last_id
+
+
+def _field(change: ColumnChange, work: Work) -> t.NestedField:
+    assert change.column is not None
+    (field,) = column_fields(
+        (change.column,), work.dialect, lambda column, type: default_value(column, type, work)
+    )
+    return field
+
+
+def _position(change: ColumnChange) -> evolve.Position:
+    place = cast("Literal['first', 'after', 'before']", change.place)
+    return evolve.Position(place, change.sibling)
+
+
+def _added(schema: Schema, last_id: int, change: ColumnChange, work: Work) -> tuple[Schema, int]:
+    field = _field(change, work)
+    more: dict[str, Any] = {}
+    if field.write_default is not t.MISSING:
+        more["default"] = field.write_default
+    if change.place:
+        more["position"] = _position(change)
+    column = evolve.NewColumn(change.path, field.type, field.required, field.doc, **more)
+    return evolve.add_column(schema, last_id, column)

@@ -1,0 +1,86 @@
+"""ALTER TABLE … ADD, DROP, RENAME and ALTER COLUMN."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from icesql.sql.writes.definitions import ReadConstant, read_column, read_type
+from icesql.sql.writes.statements import ColumnChange, ColumnDefinition, TypeName
+from icesql.sql.writes.words import Words
+
+_NO_TYPE: Final = TypeName("")
+
+
+def read_column_changes(words: Words, constant: ReadConstant) -> tuple[ColumnChange, ...] | None:
+    """What follows the name of the table; None for what concerns no column."""
+    if words.peek() == "ADD" and words.peek(1).split(" ")[0] not in ("PARTITION", "CONSTRAINT"):
+        words.index += 1
+        found = _several(words, lambda: _add(words, constant))
+    elif words.peek() == "DROP" and words.peek(1) in ("COLUMN", "COLUMNS"):
+        words.index += 1
+        found = _several(words, lambda: ColumnChange("drop", words.name("a column")))
+    elif words.skip("RENAME", "COLUMN"):
+        path = words.name("a column")
+        words.need("TO")
+        found = (ColumnChange("rename", path, text=words.identifier("a column")),)
+    elif words.peek() in ("ALTER", "CHANGE"):
+        words.index += 1
+        words.skip("COLUMN")
+        found = (_alter(words, constant),)
+    else:
+        return None
+    words.end()
+    return found
+
+
+def _several(words: Words, read: Callable[[], ColumnChange]) -> tuple[ColumnChange, ...]:
+    if not words.skip("COLUMNS"):
+        words.skip("COLUMN")
+    in_brackets = words.skip("(")
+    found = [read()]
+    while words.skip(","):
+        found.append(read())
+    if in_brackets:
+        words.need(")")
+    return tuple(found)
+
+
+def _add(words: Words, constant: ReadConstant) -> ColumnChange:
+    path = words.name("a column")
+    words.index -= 1  # the last name is that of the definition
+    column = read_column(words, constant)
+    place, sibling = _position(words)
+    return ColumnChange("add", path, column, place=place, sibling=sibling)
+
+
+def _position(words: Words) -> tuple[str, str]:
+    if words.skip("FIRST"):
+        return "first", ""
+    for word in ("AFTER", "BEFORE"):
+        if words.skip(word):
+            return word.lower(), words.identifier("a column")
+    return "", ""
+
+
+def _alter(words: Words, constant: ReadConstant) -> ColumnChange:
+    path = words.name("a column")
+    at = words.here
+    if words.skip("TYPE") or words.skip("SET", "DATA", "TYPE"):
+        return ColumnChange("type", path, ColumnDefinition(path[-1], read_type(words, constant)))
+    if words.skip("DROP", "NOT", "NULL"):
+        return ColumnChange("optional", path)
+    if words.skip("SET", "NOT", "NULL"):
+        return ColumnChange("required", path)
+    if words.skip("DROP", "DEFAULT"):
+        return ColumnChange("default", path)
+    if words.skip("SET", "DEFAULT"):
+        query = constant(words.until())
+        shape = ColumnDefinition(path[-1], _NO_TYPE, default=query, offset=at)
+        return ColumnChange("default", path, shape)
+    if words.skip("COMMENT"):
+        return ColumnChange("comment", path, text=words.text())
+    place, sibling = _position(words)
+    if place:
+        return ColumnChange("move", path, place=place, sibling=sibling)
+    raise words.unexpected("TYPE", "SET DEFAULT", "DROP NOT NULL", "COMMENT", "FIRST", "AFTER")

@@ -1,0 +1,102 @@
+"""ALTER TABLE of columns, and DROP TABLE … PURGE."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import icesql
+from icesql import errors
+
+
+def columns(con: icesql.Connection) -> list[tuple[Any, ...]]:
+    return [row[:4] for row in con.execute("DESCRIBE s.t").fetchall()]
+
+
+def test_columns_change_and_rows_follow(con: icesql.Connection) -> None:
+    con.execute("CREATE TABLE s.t (a INT NOT NULL, b VARCHAR, c STRUCT<x INT>, p DECIMAL(5, 2))")
+    con.execute("INSERT INTO s.t VALUES (1, 'x', {'x': 7}, 1.5)")
+    for change in (
+        "ADD COLUMN d DATE COMMENT 'day' AFTER a",
+        "ADD COLUMNS (e INT, f VARCHAR)",
+        "ADD COLUMN c.y BIGINT FIRST",
+        "RENAME COLUMN b TO name",
+        "ALTER COLUMN a TYPE BIGINT",
+        "ALTER COLUMN p SET DATA TYPE DECIMAL(9, 2)",
+        "ALTER COLUMN a DROP NOT NULL",
+        "ALTER COLUMN e COMMENT 'five'",
+        "ALTER COLUMN f FIRST",
+        "DROP COLUMN e",
+    ):
+        con.execute(f"ALTER TABLE s.t {change}")
+    assert [(name, kind) for name, kind, _, _ in columns(con) if name != "c"] == [
+        ("f", "string"), ("a", "long"), ("d", "date"), ("name", "string"), ("p", "decimal(9, 2)"),
+    ]  # fmt: skip
+    assert con.execute("SELECT f, a, d, name, c.x, c.y, p::VARCHAR FROM s.t").fetchall() == [
+        (None, 1, None, "x", 7, None, "1.50")
+    ]
+    con.execute("ALTER TABLE s.t ADD COLUMN e INT")
+    con.execute("INSERT INTO s.t (e, a) VALUES (5, 5000000000)")
+    # A dropped column does not come back under its old name.
+    assert con.execute("SELECT a, e FROM s.t ORDER BY a").fetchall() == [(1, None), (5000000000, 5)]
+
+
+def test_defaults(con: icesql.Connection) -> None:
+    con.execute("CREATE TABLE s.t (a INT) TBLPROPERTIES ('format-version' = '3')")
+    con.execute("INSERT INTO s.t VALUES (1)")
+    con.execute("ALTER TABLE s.t ADD COLUMN b VARCHAR NOT NULL DEFAULT 'old'")
+    con.execute("ALTER TABLE s.t ALTER COLUMN b SET DEFAULT 'new'")
+    con.execute("INSERT INTO s.t (a) VALUES (2)")
+    assert con.execute("SELECT a, b FROM s.t ORDER BY a").fetchall() == [(1, "old"), (2, "new")]
+    con.execute("ALTER TABLE s.t ALTER COLUMN b DROP DEFAULT")
+    with pytest.raises(errors.IntegrityError):
+        con.execute("INSERT INTO s.t (a) VALUES (3)")
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "message"),
+    [
+        ("DROP COLUMN p", "ProgrammingError", "partitioned by it"),
+        ("DROP COLUMN nope", "Error", "nope"),
+        ("ALTER COLUMN a TYPE VARCHAR", "TypeMismatchError", "only widen"),
+        ("ALTER COLUMN a SET NOT NULL", "ProgrammingError", "may be NULL"),
+        ("ADD COLUMN a INT", "ProgrammingError", '"?a"?'),
+        ("ADD COLUMN b INT NOT NULL", "ProgrammingError", "without a DEFAULT"),
+        ("ADD COLUMN b INT DEFAULT 3", "Error", "3"),
+        ("RENAME COLUMN a TO p", "ProgrammingError", "already"),
+        ("ALTER COLUMN a", "SqlSyntaxError", "expected TYPE"),
+        ("ADD COLUMN", "SqlSyntaxError", "expected a column"),
+        ("ADD PARTITION FIELD a", "UnsupportedSqlError", "ADD PARTITION"),
+    ],
+)
+def test_what_no_table_can_become(
+    lasting: tuple[icesql.Connection, Path], change: str, kind: str, message: str
+) -> None:
+    con, _ = lasting
+    con.execute("CREATE TABLE IF NOT EXISTS s.t (a INT, p INT) PARTITIONED BY (p)")
+    before = con.execute("DESCRIBE s.t").fetchall()
+    with pytest.raises(getattr(errors, kind), match=message):
+        con.execute(f"ALTER TABLE s.t {change}")
+    assert con.execute("DESCRIBE s.t").fetchall() == before
+
+
+@pytest.mark.parametrize("catalog", ["sqlite"], indirect=True)
+def test_purge(con: icesql.Connection, catalog: dict[str, Any]) -> None:
+    for name in ("kept", "gone"):
+        con.execute(f"CREATE TABLE s.{name} AS SELECT 1 AS a")
+    con.execute("DROP TABLE s.kept")
+    con.execute("DROP TABLE s.gone PURGE")
+    (left,) = Path(catalog["warehouse"]).parent.rglob("*.parquet")
+    assert "/kept/" in str(left)
+
+
+def test_a_limited_connection_changes_no_column(
+    con: icesql.Connection, catalog: dict[str, Any]
+) -> None:
+    con.execute("CREATE TABLE s.t (a INT)")
+    with icesql.connect(**catalog, read_only=True) as other:
+        for sql in ("ALTER TABLE s.t ADD COLUMN b INT", "DROP TABLE s.t PURGE"):
+            with pytest.raises(errors.AccessDeniedError):
+                other.execute(sql)
