@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from msgspec import Struct
+
+from icesql.catalog.table import Catalog, Table
 from icesql.catalog.targets import namespace_place, new_place
-from icesql.commit.create import create_table, stage_table
+from icesql.commit.create import StagedTable, create_table, stage_table
+from icesql.commit.replace import Replacement, replace_table, stage_replacement
+from icesql.commit.result import CommitResult
 from icesql.engine.result_schema import ResultColumn
 from icesql.errors import (
     ColumnNotFoundError,
@@ -17,6 +22,7 @@ from icesql.errors import (
     similar_names,
 )
 from icesql.iceberg import types as t
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.new_spec import PartitionRequest, SortRequest
 from icesql.iceberg.schema import Schema
 from icesql.modify.column_types import column_fields
@@ -36,9 +42,6 @@ from icesql.write.parquet_schema import stored_fields
 from icesql.write.partition.partition_values import internal_array
 from icesql.write.write_task import write_task, write_task_for
 
-if TYPE_CHECKING:
-    from icesql.catalog.table import Catalog
-
 
 def create(statement: CreateTable, work: Work) -> Modified:
     """Make a table; with a query it appears together with its rows, or not at all.
@@ -47,49 +50,70 @@ def create(statement: CreateTable, work: Work) -> Modified:
     and properties that no table can have, and what running the query raises.
     """
     catalog, identifier = new_place(work.names, statement.table.parts)
+    before = None
     if statement.if_not_exists or statement.or_replace:
-        exists = _exists(catalog, identifier)
-        if exists and statement.or_replace:
-            raise UnsupportedSqlError(
-                f"CREATE OR REPLACE of {statement.table.text}, which exists",
-                hint="drop it first, or INSERT OVERWRITE its rows",
-                offset=statement.table.offset,
-            )
-        if exists:
+        before = _existing(catalog, identifier)
+        if before is not None and statement.if_not_exists:
             return Modified(note=f"{statement.table.text} exists already; nothing was done")
+    place = _Place(catalog, identifier, before)
     if statement.query is not None:
-        return _create_as(statement, catalog, identifier, work)
+        return _create_as(statement, place, work)
     fields = column_fields(
         statement.columns, work.dialect, lambda column, type: default_value(column, type, work)
     )
-    staged = _stage(statement, catalog, identifier, Schema(fields))
-    create_table(catalog, staged, query=work.query)
+    _finish(place, _stage(statement, place, Schema(fields)), (), work)
     return Modified()
 
 
-def _exists(catalog: Catalog, identifier: Sequence[str]) -> bool:
+class _Place(Struct, frozen=True):
+    """Where a table goes, and the one that is there and is to be replaced."""
+
+    catalog: Catalog
+    identifier: tuple[str, ...]
+    before: Table | None = None
+
+
+def _existing(catalog: Catalog, identifier: Sequence[str]) -> Table | None:
     try:
-        catalog.load(identifier)
+        return catalog.load(identifier)
     except TableNotFoundError:
-        return False
-    return True
+        return None
 
 
-def _stage(
-    statement: CreateTable, catalog: Catalog, identifier: Sequence[str], schema: Schema
-) -> Any:
+def _stage(statement: CreateTable, place: _Place, schema: Schema) -> StagedTable | Replacement:
     partitioning = [_partition(each, schema) for each in statement.partitioning]
     ordering = [_sort(each, schema) for each in statement.ordering]
     properties: Mapping[str, str] = dict(statement.properties)
+    if place.before is not None:
+        if statement.location not in (None, place.before.metadata.location):
+            raise UnsupportedSqlError(
+                "LOCATION of a table that is replaced", offset=statement.table.offset
+            )
+        return stage_replacement(
+            place.before,
+            schema,
+            partitioning=partitioning,
+            ordering=ordering,
+            properties=properties,
+        )
     return stage_table(
-        catalog,
-        identifier,
+        place.catalog,
+        place.identifier,
         schema,
         partitioning=partitioning,
         ordering=ordering,
         properties=properties,
         location=statement.location,
     )
+
+
+def _finish(
+    place: _Place, staged: StagedTable | Replacement, files: Sequence[DataFile], work: Work
+) -> CommitResult:
+    """Let the table appear, with its rows."""
+    if isinstance(staged, Replacement):
+        return replace_table(place.catalog, staged, files, summary=SUMMARY, query=work.query)
+    return create_table(place.catalog, staged, files, summary=SUMMARY, query=work.query)
 
 
 def _partition(term: PartitionTerm, schema: Schema) -> PartitionRequest:
@@ -147,16 +171,14 @@ def default_value(column: ColumnDefinition, type: t.IcebergType, work: Work) -> 
     return internal_array(made, type)[0].as_py()
 
 
-def _create_as(
-    statement: CreateTable, catalog: Catalog, identifier: Sequence[str], work: Work
-) -> Modified:
+def _create_as(statement: CreateTable, place: _Place, work: Work) -> Modified:
     """Write the rows of the query first, then let the table appear with them."""
     assert statement.query is not None
     result = work.ask(statement.query)
     try:
         reader = result.arrow_reader()
         schema = Schema(result_fields(_named(result.columns)))
-        staged = _stage(statement, catalog, identifier, schema)
+        staged = _stage(statement, place, schema)
         table = staged.table
         sources = tuple(range(len(schema.fields)))
         task = write_task_for(
@@ -165,7 +187,7 @@ def _create_as(
         written = write_task(task, reader, work.query, reader.schema)
     finally:
         result.close()
-    done = create_table(catalog, staged, written.files, summary=SUMMARY, query=work.query)
+    done = _finish(place, staged, written.files, work)
     return Modified.of(written, done.snapshot_id)
 
 

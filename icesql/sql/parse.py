@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from functools import partial
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -178,6 +179,15 @@ def _respelt(sql: str, tokens: Sequence[Token]) -> str:
     return double_quoted(with_options(sql, tokens), tokens)
 
 
+def _text_query(parse: _Parse, text: str, shift: int) -> Query:
+    """A query of another text, whose places are ``shift`` further than in the statement."""
+    same = copy(parse)
+    with shifted(shift):
+        same._sql = text
+        same._lists, tokens = _tokens(text, same._reader)
+        return same.any_query(tokens)
+
+
 def _is_copy_from(tokens: Sequence[Token]) -> bool:
     from icesql.sql.writes.rows import is_copy_from
 
@@ -315,7 +325,7 @@ class _Parse:
                 return replace(read, name=read.name or SPARK_TABLE)
             return read
         if first in WRITE_WORDS and not quoted:
-            written = _written(tokens, self._sql, _Inner(self), self._text_query)
+            written = _written(tokens, self._sql, _Inner(self), partial(_text_query, self))
             if written is not None:
                 return written
         if first in REFUSED_STATEMENTS and not quoted:
@@ -323,13 +333,6 @@ class _Parse:
             made = [hint for word, hint in CREATED.items() if word in words]
             raise unsupported(first, tokens[0].start, (*made, REFUSED_STATEMENTS[first])[0])
         raise no_statement(tokens)
-
-    def _text_query(self, text: str, shift: int) -> Query:
-        same = copy(self)
-        with shifted(shift):
-            same._sql = text
-            same._lists, tokens = _tokens(text, self._reader)
-            return same.any_query(tokens)
 
     def any_query(self, tokens: Sequence[Token]) -> Query:
         """A query, SUMMARIZE of a query or table, or ``TABLE t``."""

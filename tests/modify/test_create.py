@@ -73,7 +73,6 @@ def test_everything_comes_back(con: icesql.Connection) -> None:
         ("CREATE TABLE s.t (a INT DEFAULT 'x') WITH ('format-version' = '3')", "DataError", '"a"'),
         ("CREATE TABLE s.t (a INT) WITH ('format-version' = '9')", "ProgrammingError", "format-version"),
         ("CREATE TABLE s.there (a INT)", "CatalogError", "already"),
-        ("CREATE OR REPLACE TABLE s.there (a INT)", "UnsupportedSqlError", "which exists"),
         ("CREATE TABLE s.t AS SELECT NULL AS a", "UnsupportedSqlError", 'column "a"'),
         ("CREATE TABLE s.t AS SELECT 1 AS a, 2 AS A", "ProgrammingError", "two columns"),
         ("CREATE TABLE s.t AS SELECT error('no')::INT AS a", "Error", "no"),
@@ -107,6 +106,20 @@ def test_as_select(con: icesql.Connection) -> None:
     assert con.execute("SELECT count(*) FROM s.e").fetchall() == [(0,)]
     again = con.execute("CREATE TABLE IF NOT EXISTS s.t AS SELECT 1 AS z")
     assert again.notes == ["s.t exists already; nothing was done"]
+
+
+@BOTH
+def test_or_replace(con: icesql.Connection) -> None:
+    con.execute("CREATE OR REPLACE TABLE s.t (a INT, b VARCHAR) PARTITIONED BY (b)")
+    con.execute("INSERT INTO s.t VALUES (1, 'x')")
+    ((first,),) = con.execute("SELECT snapshot_id FROM s.t.snapshots").fetchall()
+    done = con.execute("CREATE OR REPLACE TABLE s.t AS SELECT 'y' AS b, 2.5 AS c")
+    assert done.rowcount == 1
+    assert [row[0] for row in con.execute("DESCRIBE s.t").fetchall()] == ["b", "c"]
+    assert [(b, float(c)) for b, c in con.execute("SELECT * FROM s.t").fetchall()] == [("y", 2.5)]
+    assert con.execute(f"SELECT a, b FROM s.t VERSION AS OF {first}").fetchall() == [(1, "x")]
+    con.execute("CREATE OR REPLACE TABLE s.t (z DATE)")
+    assert con.execute("SELECT * FROM s.t").fetchall() == []
 
 
 def test_defaults(con: icesql.Connection) -> None:
