@@ -417,6 +417,8 @@ BUILT = {
     "operators.py: _subscript": _TEMPLATES,
     "operators.py: _cast": _TEMPLATES,
     "operators.py: _type_name": "numbers and names of types",
+    "planning.py: <module>": "DELETE is a method of HTTP there, before a path that stands in the file",
+    "changes.py: _identity": "names of the form c<field id>, quoted",
     "driver_aggregate.py: _merged_sql": "a tree's text and a type of the file",
     "driver_aggregate.py: rest_of": "columns c0, c1 … and the query itself",
     "texts.py: _substring": _TEMPLATES,

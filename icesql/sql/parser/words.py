@@ -149,3 +149,21 @@ def _check_gap(sql: str, start: int, end: int) -> None:
 def _nothing_follows(token: Token, following: Token | None, wanted: str) -> Exception:
     offset = following.start if following is not None else token.end + 1
     return syntax_error(f"nothing follows {token.text.upper()}", offset, (wanted,))
+
+
+# Token types that are no name, and after which no table ends.
+_NO_NAME: Final = ENDS_CLAUSE | {
+    TokenType.DOT, TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.DISTINCT,
+    TokenType.ALL, TokenType.CASE, TokenType.WHEN, TokenType.ELSE, TokenType.AND, TokenType.OR,
+    TokenType.NOT, TokenType.EQ, TokenType.LT, TokenType.GT, TokenType.PLUS, TokenType.DASH,
+    TokenType.STAR, TokenType.SLASH, TokenType.NUMBER, TokenType.USING, TokenType.COLON,
+    TokenType.WITH, TokenType.IN, TokenType.LIKE, TokenType.BETWEEN, TokenType.IS,
+}  # fmt: skip
+
+
+def is_name(token: Token) -> bool:
+    """Whether a token can be the last of the name of a table."""
+    kind = token.token_type
+    if kind in (TokenType.VAR, TokenType.IDENTIFIER):
+        return True
+    return kind not in _NO_NAME and token.text.replace("_", "a").isalnum()

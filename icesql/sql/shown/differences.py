@@ -10,10 +10,10 @@ from typing import Final
 
 from sqlglot.tokens import Token, TokenType
 
+from icesql.sql.parser.words import is_name
 from icesql.sql.positions import syntax_error
 
 COMPARED: Final = ("DIFF", "BLAME")
-_NAMES: Final = (TokenType.VAR, TokenType.IDENTIFIER)
 _BEFORE: Final = ("FROM", "JOIN", ",", "(", "AS")
 
 
@@ -64,7 +64,7 @@ def _is_query(tokens: Sequence[Token], index: int) -> bool:
 
 def end_of_name(tokens: Sequence[Token], index: int) -> int:
     """Where the name of a table, or a call with its path, that begins at ``index`` ends."""
-    if index >= len(tokens) or tokens[index].token_type not in _NAMES:
+    if index >= len(tokens) or not is_name(tokens[index]):
         return index
     if tokens[index].text.lower() == "iceberg_scan":
         kinds = [each.token_type for each in tokens[index:]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
@@ -21,25 +20,18 @@ from icesql.sql.parser.travel.phrases import (
     REFUSED,
     Phrase,
 )
-from icesql.sql.parser.words import ENDS_CLAUSE
+from icesql.sql.parser.travel.token_reader import TokenReader
+from icesql.sql.parser.words import ENDS_CLAUSE, is_name
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.shown.differences import COMPARED, end_of_name
 
-# Token types that are no name, and after which no table ends.
-_NO_NAME: Final = ENDS_CLAUSE | {
-    TokenType.DOT, TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.DISTINCT,
-    TokenType.ALL, TokenType.CASE, TokenType.WHEN, TokenType.ELSE, TokenType.AND, TokenType.OR,
-    TokenType.NOT, TokenType.EQ, TokenType.LT, TokenType.GT, TokenType.PLUS, TokenType.DASH,
-    TokenType.STAR, TokenType.SLASH, TokenType.NUMBER, TokenType.USING, TokenType.COLON,
-    TokenType.WITH, TokenType.IN, TokenType.LIKE, TokenType.BETWEEN, TokenType.IS,
-}  # fmt: skip
 
-
-class Cutter:
+class Cutter(TokenReader):
     """``run`` leaves what remains in ``kept``, and the clauses by their marks in ``clauses``."""
 
     def __init__(self, tokens: Sequence[Token], sql: str, read_value: ReadValue) -> None:
-        self._tokens, self._sql, self._read_value = tokens, sql, read_value
+        super().__init__(tokens)
+        self._sql, self._read_value = sql, read_value
         self.kept: list[Token] = []
         self.clauses: dict[str, exp.Version] = {}
         self._next_alias: str | None = None
@@ -237,13 +229,10 @@ class Cutter:
             if self._text(name + 1) != ")":
                 return index
         number = kind == "AT SIGN" and self._type(name) == TokenType.NUMBER
-        if name >= len(tokens) or not (number or _is_name(tokens[name]) or self._is_text(name)):
+        if name >= len(tokens) or not (number or is_name(tokens[name]) or self._is_text(name)):
             return index
         value = exp.Literal.string(tokens[name].text)
         return self._keep(index, kind, value, name, name + 1, end)
-
-    def _is_text(self, index: int) -> bool:
-        return self._type(index) is TokenType.STRING
 
     def _refuse_range(self, words: str, kind: str, found: str, start: int, first: int) -> None:
         if found in OTHER_RANGES:
@@ -300,7 +289,7 @@ class Cutter:
         if self.kept[place].token_type == TokenType.R_PAREN:
             place = self._before_parentheses(place)
         name = self.kept[place]
-        if place < 0 or not _is_name(name):
+        if place < 0 or not is_name(name):
             # Parentheses that nothing names: the clause becomes their alias, to be refused.
             self.kept.append(_token_like(self.kept[-1], TokenType.VAR, mark))
             return
@@ -323,38 +312,6 @@ class Cutter:
             if depth == 0:
                 break
         return place
-
-    # ------------------------------------------------------------ tokens
-
-    def _ends_table(self, token: Token) -> bool:
-        return token.token_type == TokenType.R_PAREN or _is_name(token)
-
-    def _is_word(self, index: int) -> bool:
-        return self._type(index) not in (TokenType.STRING, TokenType.IDENTIFIER)
-
-    def _matches(self, index: int, words: Sequence[str]) -> bool:
-        return all(
-            self._text(index + step) == word and self._is_word(index + step)
-            for step, word in enumerate(words)
-        )
-
-    def _text(self, index: int) -> str:
-        return self._tokens[index].text.upper() if index < len(self._tokens) else ""
-
-    def _type(self, index: int) -> TokenType | None:
-        return self._tokens[index].token_type if index < len(self._tokens) else None
-
-    def _offset(self, index: int) -> int:
-        if index < len(self._tokens):
-            return int(self._tokens[index].start)
-        return int(self._tokens[-1].end) + 1
-
-
-def _is_name(token: Token) -> bool:
-    kind = token.token_type
-    if kind in (TokenType.VAR, TokenType.IDENTIFIER):
-        return True
-    return kind not in _NO_NAME and token.text.replace("_", "a").isalnum()
 
 
 def _token_like(token: Token, kind: TokenType, text: str) -> Token:
