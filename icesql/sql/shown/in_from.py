@@ -49,6 +49,7 @@ def statements_in_from(
     found: list[InFrom] = []
     for first, last in _places(tokens):
         inner = tokens[first + 1 : last]
+        _check_places(tokens[:first], inner)
         statement = read(inner)
         is_about = isinstance(statement, Query) and bool(statement.about)
         if not isinstance(statement, Shown | Query) or is_about != isinstance(statement, Query):
@@ -60,6 +61,16 @@ def statements_in_from(
             raise unsupported("so many statements in FROM", opening)
         found.append(InFrom(opening, closing, name, statement))
     return found
+
+
+def _check_places(before: Sequence[Token], inner: Sequence[Token]) -> None:
+    """Refuse a ``?`` that would be counted before one that stands in front of it."""
+    asked = next((each for each in inner if each.token_type == TokenType.PLACEHOLDER), None)
+    if asked is None or asked.text != "?":
+        return
+    if any(each.token_type == TokenType.PLACEHOLDER and each.text == "?" for each in before):
+        what = f"a parameter in {inner[0].text.upper()} in FROM behind another one"
+        raise unsupported(what, asked, "number them: $1, $2")
 
 
 def without(tokens: Sequence[Token], found: Sequence[InFrom]) -> list[Token]:

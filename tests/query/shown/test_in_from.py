@@ -66,6 +66,21 @@ def test_a_name_that_stands_for_a_statement_is_none_of_the_user(connection: Any)
         connection.execute('SELECT * FROM (SHOW TABLES), shop.orders AS "__sh0"')
 
 
+def test_a_parameter_inside_is_not_counted_before_one_in_front(
+    connection: Any, warehouse: Path
+) -> None:
+    (path,) = connection.execute(
+        "SELECT file FROM shop.orders.metadata_log_entries LIMIT 1"
+    ).fetchone()
+    inside = "count(*) FROM (DESC iceberg_scan({}))"
+    with pytest.raises(UnsupportedSqlError, match=r"behind another one .*number them"):
+        connection.execute(f"SELECT ?, {inside.format('?')}", ["a", path])
+    numbered = connection.execute(f"SELECT $1, {inside.format('$2')}", ["a", path])
+    assert numbered.fetchall() == [("a", 6)]
+    after = connection.execute(f"SELECT {inside.format('?')} WHERE 'a' = ?", [path, "a"])
+    assert after.fetchall() == [(6,)]
+
+
 def test_the_tables_of_information_schema(connection: Any) -> None:
     def ask(sql: str) -> list[tuple[Any, ...]]:
         return list(connection.execute(sql).fetchall())
