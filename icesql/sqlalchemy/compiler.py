@@ -65,9 +65,9 @@ class IcesqlCompiler(compiler.SQLCompiler):
         if not kw.get("asfrom"):
             return text
         if travelled.instant is not None:
-            return f"{text} TIMESTAMP AS OF {_literal(travelled.instant)}"
+            return f"{text} TIMESTAMP AS OF {literal(travelled.instant)}"
         version = travelled.version
-        return f"{text} VERSION AS OF {version if isinstance(version, int) else _literal(version)}"
+        return f"{text} VERSION AS OF {version if isinstance(version, int) else literal(version)}"
 
     def visit_empty_set_expr(self, element_types: Any, **kw: Any) -> str:
         """What ``IN ()`` compares with: no row."""
@@ -144,5 +144,6 @@ class IcesqlIdentifierPreparer(compiler.IdentifierPreparer):
         return ".".join(self.quote(part) for part in schema.split("."))
 
 
-def _literal(text: object) -> str:
+def literal(text: object) -> str:
+    """A text as SQL."""
     return "'" + str(text).replace("'", "''") + "'"

@@ -14,6 +14,7 @@ from icesql.sqlalchemy.compiler import (
     IcesqlCompiler,
     IcesqlIdentifierPreparer,
     IcesqlTypeCompiler,
+    literal,
 )
 from icesql.sqlalchemy.types import type_of
 
@@ -117,6 +118,32 @@ class IcesqlDialect(default.DefaultDialect):
     def get_default_isolation_level(self, dbapi_conn: Any) -> Any:
         """See ``get_isolation_level_values``."""
         return "AUTOCOMMIT"
+
+    def do_execute(
+        self, cursor: Any, statement: str, parameters: Any, context: Any | None = None
+    ) -> None:
+        """Run a statement; all of its tables as of ``execution_options(as_of=…)``, if given.
+
+        ``as_of`` is a datetime or one of icesql's texts for a time. Tables with a time or a version
+        of their own keep it.
+        """
+        instant = None if context is None else context.execution_options.get("as_of")
+        if instant is None:
+            cursor.execute(statement, parameters)
+            return
+        text = instant if isinstance(instant, str) else instant.isoformat(" ")
+        connection = cursor.connection
+        before = connection.settings.snapshot_time
+        connection.execute(f"SET SNAPSHOT TIME = {literal(text)}").close()
+        try:
+            cursor.execute(statement, parameters)
+        finally:
+            back = (
+                "RESET SNAPSHOT TIME"
+                if before is None
+                else f"SET SNAPSHOT TIME = {literal(before)}"
+            )
+            connection.execute(back).close()
 
     def is_disconnect(self, e: Any, connection: Any, cursor: Any) -> bool:
         """A connection that was closed, or made before a fork, is not used again."""

@@ -221,6 +221,19 @@ def test_a_table_as_it_was(engine: Engine, orders: Table) -> None:
             assert connection.scalar(select(func.count()).select_from(first)) == was
 
 
+def test_a_statement_as_of_a_time(engine: Engine, orders: Table) -> None:
+    count = select(func.count()).select_from(orders)
+    with engine.connect() as connection:
+        now = connection.scalar(count)
+        committed = connection.scalar(text("SELECT min(committed_at) FROM shop.orders.snapshots"))
+        then = connection.execution_options(as_of=committed)
+        assert then.scalar(count) == 20
+        assert then.scalar(select(func.count()).select_from(with_version(orders, "main"))) == now
+        with pytest.raises(exc.DBAPIError, match="2000-01-01"):
+            connection.execution_options(as_of="2000-01-01").scalar(count)
+        assert connection.execution_options(as_of=None).scalar(count) == now
+
+
 def test_versions_of_one_table_are_no_one_statement(engine: Engine, orders: Table) -> None:
     with engine.connect() as connection:
         counts = [
