@@ -290,6 +290,8 @@ SINKS = {
     "tools.py: Tools._cursor: execute": "an agent's own statement, to icesql's parser, on a "
     "connection that is pinned; names in quotes",
     "server.py: build_server.query: query": "a tool of icesql's, whose argument goes to its parser",
+    "dialect.py: IcesqlDialect.do_execute: execute": "SQLAlchemy's statement, and a time as a "
+    "literal, to icesql's parser",
     "dialect.py: IcesqlDialect.on_connect_url.use: execute": "a name in quotes, to icesql's parser",
     "script.py: Script.run: execute": "a session of icesql, whose argument is a parsed statement",
     "instance.py: Instance.__init__: execute": "folders as literals",
