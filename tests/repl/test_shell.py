@@ -165,7 +165,7 @@ def test_ctrl_c_stops_a_query_and_keeps_the_shell(terminal: Any) -> None:
     asked = time.monotonic()
     terminal.sendintr()
     terminal.expect("cancelled")
-    assert time.monotonic() - asked < 1
+    assert time.monotonic() - asked < 5
     terminal.expect_exact(PROMPT)
     terminal.send("SELECT 40 + 2 AS answer;\r")
     terminal.expect_exact("42")

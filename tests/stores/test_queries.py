@@ -275,7 +275,7 @@ def test_cancel_ends_a_query_that_waits_for_a_store(connect: Connect, store: Sto
     cancelled = time.monotonic()
     cursor.cancel()
     thread.join(20)
-    assert ended[0] - cancelled < 0.5
+    assert ended[0] - cancelled < 5
 
 
 def test_a_store_that_fails_now_and_then_gives_right_rows_or_a_clear_error(bucket: Path) -> None:

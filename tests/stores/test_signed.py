@@ -239,7 +239,7 @@ def test_a_signer_that_hangs_is_left_at_once(signed: Connect, notary: Notary) ->
         started = time.monotonic()
         with pytest.raises(icesql.OperationalError, match="time limit"):
             connection.execute(SQL).fetchall()
-        assert time.monotonic() - started < 0.9
+        assert time.monotonic() - started < 2.5
 
 
 def test_keys_that_are_given_need_no_signing(signed: Connect, notary: Notary) -> None:
