@@ -172,13 +172,20 @@ class Writer:
         return "".join(self.sentence(part, depth - 1) for part in chosen)
 
 
+REFUSED = re.compile(
+    r"\*\s+EXCEPT|\?.*\(\s*(SHOW|DESC|DESCRIBE|SUMMARIZE)\b[^()]*(\(\s*)?\?",
+    re.DOTALL | re.IGNORECASE,
+)
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_a_random_query_is_accepted_by_the_parser(seed: int) -> None:
     writer = Writer(seed)
     for _ in range(40):
         statement = writer.sentence("query", writer.random.randrange(8, 17))
-        # sqlglot takes EXCEPT right after a star for BigQuery's word for EXCLUDE.
-        if len(statement) < 1500 and not re.search(r"\*\s+EXCEPT", statement):
+        # sqlglot takes EXCEPT right after a star for BigQuery's word for EXCLUDE; a ? in a statement
+        # in FROM is refused behind another one.
+        if len(statement) < 1500 and not REFUSED.search(statement):
             assert takes(statement), statement
             assert is_accepted(statement), statement
 
