@@ -145,7 +145,7 @@ def _mcp(options: argparse.Namespace) -> int:
     except ImportError as error:
         from icesql.errors import MissingExtraError
 
-        raise MissingExtraError("icesql mcp", extra="mcp", hint=str(error)) from error
+        raise MissingExtraError("icesql mcp", extra="mcp") from error
     options.service = options.read_only = True
     given = dict(options.settings)
     options.settings = list({"query_timeout": "60", **given}.items())

@@ -45,7 +45,8 @@ class Tools:
     def list_tables(self, contains: str = "") -> Answer:
         """The names of the tables, or of those that contain a text, in any case."""
         wanted = contains.lower()
-        names = [name for name in self._connection.tables() if wanted in name.lower()]
+        with self._cursor("SHOW TABLES") as cursor:
+            names = [row[0] for row in cursor.fetchall() if wanted in row[0].lower()]
         shown = names[:_MOST_NAMES]
         lines = [*shown] or ["no tables"]
         if len(names) > len(shown):

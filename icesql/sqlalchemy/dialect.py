@@ -68,6 +68,11 @@ class IcesqlDialect(default.DefaultDialect):
         """
         arguments: dict[str, Any] = {}
         properties: dict[str, str] = {}
+        if url.username is not None or url.password is not None:
+            raise exc.ArgumentError(
+                "a URL of icesql takes no user or password; name what the catalog asks for in the "
+                "query, such as ?token=… or ?credential=…, or in .pyiceberg.yaml"
+            )
         for name, value in url.query.items():
             if not isinstance(value, str):
                 raise exc.ArgumentError(f"{name} comes more than once in the URL")
@@ -158,12 +163,17 @@ class IcesqlDialect(default.DefaultDialect):
     def get_table_names(
         self, connection: Connection, schema: str | None = None, **kw: Any
     ) -> list[str]:
-        """The tables directly in a namespace; those of the current one without it."""
+        """The tables directly in a namespace.
+
+        Without it those of the current one, or those outside of any.
+        """
         schema = schema or self.default_schema_name
-        sql = "SHOW TABLES"
-        if schema is not None:
-            sql += " FROM " + self.identifier_preparer.quote_schema(schema)
-        return [_last(row[0], schema) for row in connection.exec_driver_sql(sql)]
+        if schema is None:
+            names = [row[0] for row in connection.exec_driver_sql("SHOW TABLES")]
+            return [name for name in names if "." not in name]
+        place = self.identifier_preparer.quote_schema(schema)
+        rows = connection.exec_driver_sql(f"SHOW TABLES FROM {place}")
+        return [_last(row[0], schema) for row in rows]
 
     def get_view_names(
         self, connection: Connection, schema: str | None = None, **kw: Any
@@ -277,11 +287,10 @@ def _argument(name: str, value: str) -> Any:
     return value
 
 
-def _last(name: str, schema: str | None) -> str:
-    """The name of a table without its namespace."""
-    if schema is not None:
-        for length in (len(schema.split(".")), 1):
-            parts = name.split(".", length)
-            if len(parts) > length:
-                return parts[-1]
-    return name.rsplit(".", 1)[-1]
+def _last(name: str, schema: str) -> str:
+    """The name of a table without its namespace, which may have the name of a catalog in front."""
+    for length in (len(schema.split(".")), 1):
+        parts = name.split(".", length)
+        if len(parts) > length:
+            return parts[-1]
+    return name

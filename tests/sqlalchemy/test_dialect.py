@@ -84,6 +84,7 @@ def test_a_url_says_what_to_connect_to(url: str, arguments: dict[str, Any]) -> N
         ("icesql:///w?read_only=maybe", "write true or false"),
         ("icesql:///w?warehouse=v", "a warehouse in its path and in its query"),
         ("icesql:///w?token=1&token=2", "more than once"),
+        ("icesql://me:secret@prod", "no user or password"),
     ],
 )
 def test_a_url_that_cannot_be_meant_is_refused(url: str, message: str) -> None:
@@ -104,6 +105,7 @@ def test_schemas_tables_and_columns_are_reflected(engine: Engine) -> None:
     inspector = inspect(engine)
     assert inspector.get_schema_names() == ["shop"]
     assert inspector.get_table_names("shop") == ["customers", "orders", "types"]
+    assert inspector.get_table_names() == []
     assert inspector.get_view_names("shop") == []
     assert inspector.has_table("orders", schema="shop")
     assert not inspector.has_table("nothing", schema="shop")
