@@ -87,15 +87,17 @@ def _tried(catalog: Catalog, table: Table, operation: Operation, query: QueryCon
             outcome = _looked_up(catalog, base, operation, outcome)
         if isinstance(outcome, Done):
             return _finished(catalog, base, operation)
-        if attempt > policy.retries or time.monotonic() > until:
+        is_last = attempt > policy.retries or time.monotonic() > until
+        if not is_last:
+            _wait(policy.wait_seconds(attempt), query)
+        base = _refreshed(catalog, table)
+        if _has_snapshot(base, operation):
+            return _finished(catalog, base, operation)  # an attempt that was thought lost
+        if is_last:
             raise CommitConflictError(
                 f"cannot commit to {table.name} after {attempt} attempt{'s' * (attempt > 1)}: "
                 f"{outcome.reason}; run the statement again, or raise commit.retry.num-retries"
             )
-        _wait(policy.wait_seconds(attempt), query)
-        base = _refreshed(catalog, table)
-        if _has_snapshot(base, operation):
-            return _finished(catalog, base, operation)  # an attempt that was thought lost
 
 
 def _swapped(catalog: Catalog, base: Table, change: TableChange) -> Done | Conflict | Unknown:
@@ -112,19 +114,29 @@ def _swapped(catalog: Catalog, base: Table, change: TableChange) -> Done | Confl
 
 def _looked_up(catalog: Catalog, base: Table, operation: Operation, outcome: Unknown) -> Swap:
     """Whether a commit of unknown outcome can be seen in the table."""
-    for number in range(_STATUS_CHECKS):
-        if number:
-            time.sleep(_STATUS_WAIT_SECONDS)
-        try:
-            found = catalog.load(base.identifier)
-        except Error:
-            continue
-        metadata = found.metadata
-        named = [found.metadata_location, *(each.metadata_file for each in metadata.metadata_log)]
-        if outcome.location in named or _has_snapshot(found, operation):
-            return Done(found.metadata_location)
+    try:
+        for number in range(_STATUS_CHECKS):
+            if number:
+                time.sleep(_STATUS_WAIT_SECONDS)
+            if (found := _seen(catalog, base, operation, outcome)) is not None:
+                return found
+    except BaseException as error:
+        # A bug, or Ctrl-C: the outcome is no better known by it.
+        raise _unknown(base, outcome.reason) from error
     # It may be under way still: that it is not seen says nothing.
     raise _unknown(base, outcome.reason)
+
+
+def _seen(catalog: Catalog, base: Table, operation: Operation, outcome: Unknown) -> Done | None:
+    try:
+        found = catalog.load(base.identifier)
+    except Error:
+        return None
+    metadata = found.metadata
+    named = [found.metadata_location, *(each.metadata_file for each in metadata.metadata_log)]
+    if outcome.location in named or _has_snapshot(found, operation):
+        return Done(found.metadata_location)
+    return None
 
 
 def _unknown(base: Table, reason: str) -> CommitStateUnknownError:

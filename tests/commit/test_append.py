@@ -196,6 +196,31 @@ def test_a_conflict_of_a_commit_that_was_applied_is_no_second_commit(catalog) ->
     assert len(files_on_disk(done.table, "*.avro")) == 2
 
 
+def test_the_last_attempt_may_be_one_that_was_applied(catalog) -> None:
+    def sent_twice(identifier, base, change):
+        assert isinstance(catalog.swap(identifier, base, change), Done)
+        return Conflict("the table is no longer there")
+
+    table = create(catalog, **{"commit.retry.num-retries": "0"})
+    file = written(table, "a", [(1, "x")])
+    done = commit_append(Odd(catalog, sent_twice), table, [file])
+    assert live(done.table) == {"a"}
+    assert Path(file.path).exists()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("bug")])
+def test_what_interrupts_the_look_at_an_outcome_deletes_nothing(catalog, error) -> None:
+    class Interrupted(Odd):
+        def load(self, identifier):
+            raise error
+
+    table = create(catalog)
+    file = written(table, "a", [(1, "x")])
+    with pytest.raises(CommitStateUnknownError, match="it hung up"):
+        commit_append(Interrupted(catalog, Unknown("it hung up")), table, [file])
+    assert Path(file.path).exists()
+
+
 def test_an_error_before_the_swap_leaves_nothing(catalog) -> None:
     table = create(catalog)
     file = written(table, "a", [(1, "x")])
