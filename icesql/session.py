@@ -258,9 +258,11 @@ class Session:
                 return self._run(kept.statement, found, query)
         if statement is None:
             statement = cast("Query", self.parse(asked.sql, asked.parameters)[0])
+        # What another thread makes meanwhile may have a name of this text.
+        texts = self._texts
         expanded, bound = self.bound(statement, query)
         if expanded is statement:
-            self._texts.keep(asked, statement, bound, query)
+            texts.keep(asked, statement, bound, query)
         return self._placed(expanded, bound, query)
 
     def run(self, statement: Query, query: QueryContext) -> Outcome:

@@ -38,6 +38,26 @@ def test_a_table_that_did_not_change_is_not_sent_again(server: Server) -> None:
     assert first.metadata.current_snapshot_id == second.metadata.current_snapshot_id
 
 
+def test_a_commit_is_seen_where_no_metadata_file_is_named(server: Server) -> None:
+    """The text of a query that comes again is not bound again, but for what has changed."""
+    table = server.tables["shop", "orders"]
+    del table["metadata-location"]
+    latest = table["metadata"]
+    first = latest["snapshots"][0]
+    refs = {"main": {"type": "branch", "snapshot-id": first["snapshot-id"]}}
+    old = {
+        **latest, "refs": refs, "current-snapshot-id": first["snapshot-id"],
+        "last-updated-ms": first["timestamp-ms"],
+    }  # fmt: skip
+    sql = "SELECT sum(id) FROM shop.orders WHERE id > 0"
+    with icesql.connect("lake", uri=server.uri) as connection:
+        connection.execute("SET local_reader = 'arrow'")
+        for metadata, total in ((latest, 1140), (old, 190)) * 3:
+            table["metadata"] = metadata
+            for _ in range(2):
+                assert connection.execute(sql).fetchall() == [(total,)]
+
+
 def test_a_prefix_and_an_uri_of_the_server_are_used(server: Server) -> None:
     server.config = {"defaults": {"a": "1"}, "overrides": {"prefix": "ws", "uri": server.uri}}
     catalog = rest(server, warehouse="main")

@@ -59,6 +59,10 @@ _PLAIN: Final = (
 )  # fmt: skip
 
 
+# By what two loads of a table are known to be of one state of it.
+Version = tuple[tuple[str, ...], str, str | None, int, int, int | None, int]
+
+
 class Compared(Struct, frozen=True):
     """A condition ``column operation value``, where ``place`` is that of the parameter from 0."""
 
@@ -71,14 +75,14 @@ class Compared(Struct, frozen=True):
 class KeptQuery(Struct, frozen=True):
     """A bound query with what it depends on.
 
-    ``tables`` are the identifiers and metadata files of its scans, which hold no table.
+    ``tables`` are the versions of the tables of its scans, which hold no table.
     ``conditions`` are those of its one scan if it has parameters: what was pushed of each, or the
     comparison with a parameter. ``nodes`` are how many its tree has.
     """
 
     statement: Query
     bound: BoundQuery
-    tables: tuple[tuple[tuple[str, ...], str], ...]
+    tables: tuple[Version, ...]
     nodes: int
     settings: Settings
     kinds: tuple[type, ...]
@@ -96,10 +100,7 @@ class KeptQuery(Struct, frozen=True):
             return None  # the whole way says where in the SQL it is
         scans = []
         for scan, known, found in zip(self.bound.scans, self.tables, tables, strict=True):
-            if found is None or known != (
-                tuple(found.table.identifier),
-                found.table.metadata_location,
-            ):
+            if found is None or known != _version(found.table):
                 return None
             if found.travel is not None or found.metadata_table != scan.metadata_table:
                 return None
@@ -197,9 +198,7 @@ def _kept(
         or _values_of(bound.user_text) != ["?"] * len(kinds)
     ):
         return None
-    tables = tuple(
-        (tuple(each.table.identifier), each.table.metadata_location) for each in bound.scans
-    )
+    tables = tuple(_version(each.table) for each in bound.scans)
     # The metadata of a table may be large, and old when the text comes again.
     bare = tuple(replace(each, table=cast("Table", None)) for each in bound.scans)
     made = replace(bound, scans=bare, found_before={})
@@ -219,6 +218,20 @@ def _kept(
     if _tree_with_values(bound.tree, parameters) != bound.tree:
         return None
     return KeptQuery(statement, made, tables, nodes, query.settings, kinds, conditions)
+
+
+def _version(table: Table) -> Version:
+    """The metadata file alone does not tell: a REST catalog need not name one."""
+    metadata = table.metadata
+    return (
+        tuple(table.identifier),
+        table.metadata_location,
+        metadata.table_uuid,
+        metadata.last_updated_ms,
+        metadata.last_sequence_number,
+        metadata.current_snapshot_id,
+        metadata.current_schema_id,
+    )
 
 
 def _values_of(text: UserText) -> list[str]:

@@ -118,6 +118,28 @@ def test_a_table_that_is_gone_is_missed(connection: Any, moving: Path) -> None:
         connection.execute(ONE, [1])
 
 
+def test_what_was_bound_before_a_temporary_table_was_made_is_not_kept(
+    connection: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Threads that share a connection bind while another one makes the table."""
+    sql = "SELECT id FROM orders WHERE id > 0"
+    meanwhile = [sql, "CREATE TEMP TABLE orders AS SELECT 7 AS id"]
+    connection.execute("USE shop")
+    connection.execute(sql).close()
+    bound = connection._session.bound
+
+    def slowly(*given: Any, **told: Any) -> Any:
+        made = bound(*given, **told)
+        if meanwhile:
+            connection.execute(meanwhile.pop(0)).close()
+        return made
+
+    monkeypatch.setattr(connection._session, "bound", slowly)
+    connection.execute(sql).close()
+    assert not meanwhile
+    assert connection.execute(sql).fetchall() == [(7,)]
+
+
 def test_texts_are_kept_up_to_a_number(connection: Any) -> None:
     for number in range(80):
         for _ in range(2):
