@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
@@ -9,10 +11,11 @@ from msgspec import Struct
 from icesql.iceberg.metadata.changes.apply import apply_updates
 from icesql.iceberg.metadata.changes.requirements import Requirement
 from icesql.iceberg.metadata.changes.updates import Update
+from icesql.iceberg.metadata.file_names import is_gzipped, metadata_folder, next_metadata_name
 from icesql.iceberg.metadata.json_writer import metadata_bytes
 from icesql.iceberg.metadata.table_metadata import metadata_document
 from icesql.storage import sizes
-from icesql.storage.new_file import NewFile
+from icesql.storage.new_file import NewFile, remove_file
 from icesql.storage.open import Storage
 
 
@@ -69,6 +72,29 @@ class Unknown(Struct, frozen=True):
 
 
 Swap = Done | Conflict | Unknown
+
+
+def swap_file(change: TableChange, base_location: str | None, point: Callable[[str], Swap]) -> Swap:
+    """The metadata file that a change makes, written and then made the current one by ``point``.
+
+    ``point`` sets a catalog's pointer to the file, and raises only where it did not. The file of
+    a change that was certainly not applied is deleted; what interrupts ``point`` (Ctrl-C comes
+    once the database has committed) leaves it, for it may be the current one.
+    """
+    document = change.document(base_location)
+    properties = document["properties"]
+    gzipped = is_gzipped(properties)
+    name = next_metadata_name(base_location, str(uuid.uuid4()), gzipped=gzipped)
+    location = f"{metadata_folder(document['location'], properties)}/{name}"
+    change.write(document, location, gzipped=gzipped)
+    try:
+        found = point(location)
+    except Exception:
+        remove_file(change.storage, location)
+        raise
+    if isinstance(found, Conflict):
+        remove_file(change.storage, location)
+    return found
 
 
 class Place(Struct, frozen=True):

@@ -6,17 +6,14 @@ Source: Iceberg Java ``JdbcTableOperations``; PyIceberg ``Catalog.commit_table``
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.catalog.client_errors import is_missing
-from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown
+from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown, swap_file
 from icesql.errors import CatalogError, NotSupportedError, TableNotFoundError
 from icesql.iceberg.metadata.changes.requirements import requirement_json
 from icesql.iceberg.metadata.changes.updates import UpgradeFormatVersion, update_json
-from icesql.iceberg.metadata.file_names import is_gzipped, metadata_folder, next_metadata_name
-from icesql.storage.new_file import remove_file
 from icesql.storage.reroot import is_local, local_spellings
 
 if TYPE_CHECKING:
@@ -56,27 +53,18 @@ def _swap_row(
     foreign: Any, identifier: Sequence[str], base_location: str | None, change: TableChange
 ) -> Swap:
     """One UPDATE that names the location that it replaces; any format version."""
-    document = change.document(base_location)
-    properties = document["properties"]
-    gzipped = is_gzipped(properties)
-    name = next_metadata_name(base_location, str(uuid.uuid4()), gzipped=gzipped)
-    location = f"{metadata_folder(document['location'], properties)}/{name}"
-    change.write(document, location, gzipped=gzipped)
-    try:
-        found = _set_location(foreign, identifier, base_location, location)
-    except Exception:
-        remove_file(change.storage, location)
-        raise
-    if isinstance(found, Conflict):
-        remove_file(change.storage, location)
-    return found
+    return swap_file(
+        change,
+        base_location,
+        lambda new: _set_location(foreign, identifier, base_location, new),
+    )
 
 
 def _set_location(
     foreign: Any, identifier: Sequence[str], base_location: str | None, location: str
 ) -> Swap:
+    """Raises only where nothing was committed."""
     from sqlalchemy import inspect
-    from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
     columns = {each["name"] for each in inspect(foreign.engine).get_columns("iceberg_tables")}
     typed = "iceberg_type" in columns
@@ -84,25 +72,40 @@ def _set_location(
         "catalog": foreign.name, "namespace": ".".join(identifier[:-1]), "name": identifier[-1],
         "new": location,
     }  # fmt: skip
-    with foreign.engine.connect() as database:
-        transaction = database.begin()
-        try:
-            changed = (
-                _insert(database, typed, values)
-                if base_location is None
-                else _update(database, typed, values, base_location)
-            )
-        except IntegrityError:
-            transaction.rollback()
-            return Conflict(f"the table {'.'.join(identifier)} was created meanwhile")
-        if changed != 1:
-            transaction.rollback()
-            return Conflict(f"the table {'.'.join(identifier)} is no longer at {base_location}")
-        try:
-            transaction.commit()
-        except SQLAlchemyError as error:
-            return Unknown(f"the database failed while it committed: {error}", location)
-    return Done(location)
+    found: Swap | None = None
+    try:
+        with foreign.engine.connect() as database:
+            found = _in_transaction(database, typed, values, base_location)
+    except Exception:
+        if found is None:
+            raise  # else it was only the connection that did not end well
+    return found
+
+
+def _in_transaction(
+    database: Any, typed: bool, values: dict[str, str], base_location: str | None
+) -> Swap:
+    from sqlalchemy.exc import IntegrityError
+
+    name = ".".join(filter(None, (values["namespace"], values["name"])))
+    transaction = database.begin()
+    try:
+        changed = (
+            _insert(database, typed, values)
+            if base_location is None
+            else _update(database, typed, values, base_location)
+        )
+    except IntegrityError:
+        transaction.rollback()
+        return Conflict(f"the table {name} was created meanwhile")
+    if changed != 1:
+        transaction.rollback()
+        return Conflict(f"the table {name} is no longer at {base_location}")
+    try:
+        transaction.commit()
+    except Exception as error:  # of SQLAlchemy, or of a driver
+        return Unknown(f"the database failed while it committed: {error}", values["new"])
+    return Done(values["new"])
 
 
 def _update(database: Any, typed: bool, values: dict[str, str], base_location: str) -> int:

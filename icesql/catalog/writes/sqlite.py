@@ -6,7 +6,6 @@ Source: Iceberg Java ``JdbcTableOperations`` and ``JdbcUtil``, schema versions V
 from __future__ import annotations
 
 import sqlite3
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from typing import Final
@@ -15,10 +14,8 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from icesql.catalog.table import Identifier
-from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown
+from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown, swap_file
 from icesql.errors import CatalogError, TableNotFoundError
-from icesql.iceberg.metadata.file_names import is_gzipped, metadata_folder, next_metadata_name
-from icesql.storage.new_file import remove_file
 
 # How long a writer waits for another one to be done, in seconds.
 _BUSY_SECONDS: Final = 10.0
@@ -47,20 +44,9 @@ class JdbcCatalog(Struct, frozen=True):
         self, identifier: Sequence[str], base_location: str | None, change: TableChange
     ) -> Swap:
         """As ``Catalog.swap``."""
-        document = change.document(base_location)
-        properties = document["properties"]
-        gzipped = is_gzipped(properties)
-        name = next_metadata_name(base_location, str(uuid.uuid4()), gzipped=gzipped)
-        location = f"{metadata_folder(document['location'], properties)}/{name}"
-        change.write(document, location, gzipped=gzipped)
-        try:
-            found = self._set_location(identifier, base_location, location)
-        except BaseException:
-            remove_file(change.storage, location)
-            raise
-        if isinstance(found, Conflict):
-            remove_file(change.storage, location)
-        return found
+        return swap_file(
+            change, base_location, lambda new: self._set_location(identifier, base_location, new)
+        )
 
     def _set_location(self, identifier: Sequence[str], base: str | None, new: str) -> Swap:
         try:
@@ -246,7 +232,7 @@ def _committed(database: sqlite3.Connection, new: str) -> Swap:
     """The end of the transaction of a swap."""
     try:
         database.execute("COMMIT")
-    except sqlite3.OperationalError as error:
+    except sqlite3.Error as error:
         text = str(error)
         with suppress(sqlite3.Error):
             database.execute("ROLLBACK")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from icesql.catalog.pyiceberg import PyIcebergCatalog
-from icesql.catalog.writes.change import Conflict, Done, TableChange
+from icesql.catalog.writes.change import Conflict, Done, TableChange, Unknown
 from icesql.commit.append import commit_append
 from icesql.commit.change import change_table
 from icesql.commit.create import create_table, stage_table
@@ -51,6 +51,51 @@ def test_who_is_second_goes_on_what_the_first_left(catalog) -> None:
     assert len(list(folder.glob("*.metadata.json"))) == 2, "what lost is not left behind"
     done = commit_append(catalog, stale, [fake("b")])
     assert live(done.table) == {"a", "b"}
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError("hung up")])
+def test_a_commit_that_was_applied_keeps_its_file(catalog, monkeypatch, error) -> None:
+    """Whether it is Ctrl-C that comes when COMMIT returns, or a driver that fails after it."""
+    from sqlalchemy.engine import Transaction
+
+    table = create(catalog)
+    committed = Transaction.commit
+
+    def failing(transaction):
+        committed(transaction)
+        raise error
+
+    monkeypatch.setattr(Transaction, "commit", failing)
+    change = TableChange((u.SetProperties({"k": "1"}),), (), table.storage, 1)
+    if isinstance(error, OSError):
+        assert isinstance(catalog.swap(("ns", "t"), table.metadata_location, change), Unknown)
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            catalog.swap(("ns", "t"), table.metadata_location, change)
+    monkeypatch.undo()
+    assert catalog.load(("ns", "t")).metadata.properties["k"] == "1"
+
+
+def test_a_connection_that_does_not_end_well_changes_no_outcome(catalog, monkeypatch) -> None:
+    from sqlalchemy.engine import Connection
+
+    from icesql.catalog.writes import pyiceberg as writes
+
+    def failing(connection):
+        raise OSError("hung up")
+
+    def and_then(*given):
+        done = applied(*given)
+        monkeypatch.setattr(Connection, "close", failing)
+        return done
+
+    table = create(catalog)
+    applied = writes._in_transaction
+    monkeypatch.setattr(writes, "_in_transaction", and_then)
+    change = TableChange((u.SetProperties({"k": "1"}),), (), table.storage, 1)
+    assert isinstance(catalog.swap(("ns", "t"), table.metadata_location, change), Done)
+    monkeypatch.undo()
+    assert catalog.load(("ns", "t")).metadata.properties["k"] == "1"
 
 
 def test_a_row_in_another_spelling_is_found(catalog) -> None:

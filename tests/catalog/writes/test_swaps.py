@@ -315,6 +315,22 @@ def test_a_reader_that_keeps_the_commit_out_makes_it_a_conflict(tmp_path, monkey
     assert len(list(folder.glob("*.metadata.json"))) == 1
 
 
+def test_what_interrupts_the_end_of_a_transaction_keeps_the_file(tmp_path, monkeypatch) -> None:
+    """Python tells Ctrl-C when COMMIT returns: the row names the new file by then."""
+    from icesql.catalog.writes import sqlite as writes
+
+    def interrupted(database, new):
+        database.execute("COMMIT")
+        raise KeyboardInterrupt
+
+    catalog = sqlite(tmp_path)
+    table = create(catalog)
+    monkeypatch.setattr(writes, "_committed", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        catalog.swap(table.identifier, table.metadata_location, setting(table, "1"))
+    assert catalog.load(table.identifier).metadata.properties["k"] == "1"
+
+
 def test_namespaces_are_rows(tmp_path) -> None:
     catalog = sqlite(tmp_path)
     catalog.create_namespace(("a", "b"))
