@@ -119,6 +119,25 @@ def test_everything(con: icesql.Connection, version: int, mode: str) -> None:
         ("DELETE FROM s.t WHERE ('x' || i)::INT = 1", "Error", "x"),
         ("DELETE FROM s.t ORDER BY i", "SqlSyntaxError", "ORDER"),
         ("TRUNCATE TABLE s.t, s.u", "SqlSyntaxError", "unexpected"),
+        (
+            "DELETE FROM s.t WHERE i = 7 UNION ALL SELECT _file, _pos FROM s.t",
+            "UnsupportedSqlError",
+            "UNION.*line 1, column 29",
+        ),
+        (
+            "DELETE FROM s.t WHERE (i = 1) EXCEPT SELECT _file, _pos FROM s.t WHERE (i = 2)",
+            "UnsupportedSqlError",
+            "EXCEPT",
+        ),
+        ("DELETE FROM s.t WHERE i = 1 ORDER BY i LIMIT 1", "UnsupportedSqlError", "ORDER"),
+        ("DELETE FROM s.t WHERE i = 1 LIMIT 1", "UnsupportedSqlError", "LIMIT"),
+        ("DELETE FROM s.t WHERE i = 1 GROUP BY ALL", "UnsupportedSqlError", "GROUP"),
+        ("DELETE FROM s.t WHERE i = 1 OFFSET 0", "UnsupportedSqlError", "OFFSET"),
+        (
+            "DELETE FROM s.t WHERE i = 1 QUALIFY row_number() OVER () = 1",
+            "UnsupportedSqlError",
+            "QUALIFY",
+        ),
         ("DELETE FROM s.t.branch_b WHERE i = 1", "UnsupportedSqlError", "a branch"),
     ],
 )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec.structs import replace
+from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
 from icesql.sql.positions import syntax_error, unsupported
@@ -24,6 +25,10 @@ _READERS: Final = {
     "tsv": "read_csv",
     "json": "read_json",
 }
+_BEHIND_WHERE: Final = (
+    "UNION", "EXCEPT", "INTERSECT", "MINUS", "GROUP", "HAVING", "WINDOW", "QUALIFY", "ORDER",
+    "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET", "FETCH", "FOR",
+)  # fmt: skip
 # Options of COPY … FROM by the names that DuckDB's readers of files give them.
 _OPTIONS: Final = {
     "delimiter": "delim", "delim": "delim", "sep": "delim", "header": "header", "quote": "quote",
@@ -214,13 +219,30 @@ def read_delete(words: Words, read_text: ReadText) -> Delete:
     if words.peek() != "WHERE":
         words.index = after
         raise words.unexpected("WHERE", "the end of the statement")
-    _refuse_endings(words.rest)
+    condition = words.rest
+    _refuse_endings(condition)
     alias = _alias(between)
     owner = "" if alias is None else words.sql[alias.start : alias.end + 1] + "."
     begin = f"SELECT {owner}_file, {owner}_pos FROM "
     shift = len(begin) - at
     text = begin + words.sql[at : words.tokens[-1].end + 1]
-    return Delete(TableName(name, at), read_text(text, shift), shift)
+    rows = read_text(text, shift)
+    _check_condition(rows, condition)
+    return Delete(TableName(name, at), rows, shift)
+
+
+def _check_condition(rows: Query, tokens: Sequence[Token]) -> None:
+    """Refuse what a query may have behind its WHERE: a UNION would select more to delete."""
+    used = {part for part, value in rows.tree.args.items() if value}
+    if isinstance(rows.tree, exp.Select) and used <= {"expressions", "from_", "where"}:
+        return
+    depth = 0
+    for token in tokens:
+        plain = token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER)
+        if depth == 0 and plain and token.text.upper().split(" ")[0] in _BEHIND_WHERE:
+            raise unsupported(f"DELETE … {token.text.upper()}", token, "put it into a subquery")
+        depth += plain * ((token.text == "(") - (token.text == ")"))
+    raise unsupported("a DELETE with more than a condition", tokens[0], "put it into a subquery")
 
 
 def _alias(tokens: Sequence[Token]) -> Token | None:
