@@ -10,7 +10,7 @@ from icesql.catalog.table import Catalog, Table
 from icesql.commit.attempts import commit
 from icesql.commit.files import FileChanges
 from icesql.commit.result import CommitResult
-from icesql.commit.snapshot_operation import SnapshotOperation
+from icesql.commit.snapshot_operation import SnapshotOperation, Validate
 from icesql.context import QueryContext
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.table_metadata import MAIN
@@ -41,13 +41,21 @@ def commit_append(
 
 
 def commit_files(
-    catalog: Catalog, table: Table, changes: FileChanges, query: QueryContext | None
+    catalog: Catalog,
+    table: Table,
+    changes: FileChanges,
+    query: QueryContext | None,
+    *,
+    validate: Validate | None = None,
 ) -> CommitResult:
-    """Commit changes of files that conflict with nothing but the removal of the same files."""
+    """Commit changes of files that conflict with nothing but the removal of the same files.
+
+    ``validate`` may know of more, at each attempt.
+    """
     if changes.is_empty:
         return CommitResult(table)
     context = query or QueryContext()
-    operation = SnapshotOperation(table, changes, context)
+    operation = SnapshotOperation(table, changes, context, validate=validate)
     after = commit(catalog, table, operation, context)
     told = {"operation": changes.operation, **operation.summary}
     return CommitResult(after, operation.snapshot_id, told)

@@ -16,6 +16,7 @@ class FileChanges(Struct, frozen=True, dict=True):
 
     ``operation`` is the name that consumers act on: append, overwrite, delete or replace.
     ``sequence_number`` is the data sequence number that rewritten data keeps, None for new rows.
+    Files to add that are ``borrowed`` are part of the table already: a failed commit leaves them.
     """
 
     operation: str
@@ -24,6 +25,7 @@ class FileChanges(Struct, frozen=True, dict=True):
     branch: str = MAIN
     summary: Mapping[str, str] = field(default_factory=dict)
     sequence_number: int | None = None
+    borrowed: bool = False
 
     @cached_property
     def added_data(self) -> tuple[DataFile, ...]:

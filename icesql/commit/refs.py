@@ -21,7 +21,7 @@ from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.changes.updates import RemoveSnapshotRef, SetSnapshotRef, Update
 from icesql.iceberg.metadata.snapshot import Snapshot, SnapshotRef
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
-from icesql.scan.incremental import added_files
+from icesql.scan.incremental import added_files, ancestors
 
 Kind = Literal["branch", "tag"]
 
@@ -99,9 +99,11 @@ def rollback_to_timestamp(timestamp_ms: int) -> MakeUpdates:
 
     def updates(base: TableMetadata) -> Sequence[Update]:
         current = base.current_snapshot
+        seen: set[int] = set()
         while current is not None and current.timestamp_ms >= timestamp_ms:
+            seen.add(current.snapshot_id)
             parent = current.parent_snapshot_id
-            current = None if parent is None else base.snapshot(parent)
+            current = None if parent is None or parent in seen else base.snapshot(parent)
         if current is None:
             raise SnapshotNotFoundError(
                 "a snapshot before that time", table=base.location, hint="none is kept"
@@ -153,7 +155,7 @@ def cherry_pick(
     """
     metadata, context = table.metadata, query or QueryContext()
     picked = _snapshot(metadata, snapshot_id)
-    _refuse_published(metadata, picked)
+    _refuse_published(table, picked)
     if picked.parent_snapshot_id == metadata.current_snapshot_id:
         return change_table(catalog, table, _forward_to(snapshot_id), query=context)
     if picked.operation != "append":
@@ -163,7 +165,13 @@ def cherry_pick(
         )
     files: tuple[DataFile, ...] = added_files(table, picked, context)
     told = {"source-snapshot-id": str(snapshot_id), **_wap_id(picked)}
-    return commit_files(catalog, table, FileChanges("append", files, summary=told), context)
+
+    def check(base: Table, head: Snapshot | None, query: QueryContext) -> None:
+        # Another session may have expired it meanwhile, with its files, or picked it.
+        _refuse_published(base, _snapshot(base.metadata, snapshot_id))
+
+    changes = FileChanges("append", files, summary=told, borrowed=True)
+    return commit_files(catalog, table, changes, context, validate=check)
 
 
 def _forward_to(snapshot_id: int) -> MakeUpdates:
@@ -178,10 +186,9 @@ def _forward_to(snapshot_id: int) -> MakeUpdates:
     return updates
 
 
-def _refuse_published(metadata: TableMetadata, picked: Snapshot) -> None:
+def _refuse_published(table: Table, picked: Snapshot) -> None:
     wap_id = picked.summary.get("wap.id")
-    current = metadata.current_snapshot
-    while current is not None:
+    for current in ancestors(table, table.metadata.current_snapshot):
         if current.snapshot_id == picked.snapshot_id:
             raise ProgrammingError(f"snapshot {picked.snapshot_id} is part of main already")
         if current.summary.get("source-snapshot-id") == str(picked.snapshot_id):
@@ -191,8 +198,6 @@ def _refuse_published(metadata: TableMetadata, picked: Snapshot) -> None:
         told = current.summary.get("wap.id"), current.summary.get("published-wap-id")
         if wap_id is not None and wap_id in told:
             raise ProgrammingError(f"wap.id {wap_id} was published already")
-        parent = current.parent_snapshot_id
-        current = None if parent is None else metadata.snapshot(parent)
 
 
 def _wap_id(picked: Snapshot) -> Mapping[str, str]:

@@ -42,7 +42,8 @@ Plan = Callable[[Table, Snapshot | None], FileChanges]
 class SnapshotOperation:
     """Adds and removes the files of ``changes``; an ``Operation`` of ``commit.attempts``.
 
-    The files that a commit was given belong to it: a failed one deletes those to add.
+    The files that a commit was given belong to it: a failed one deletes those to add, unless they
+    are borrowed.
     """
 
     def __init__(
@@ -138,8 +139,10 @@ class SnapshotOperation:
         self._own.keep_only([snapshot.manifest_list, *used])
 
     def failed(self) -> None:
-        """Delete everything that this commit wrote, and the files that it was to add."""
+        """Delete everything that this commit wrote, and the files of its own that it was to add."""
         self._own.keep_only(())
+        if self._changes.borrowed:
+            return
         for path in {each.path for each in self._changes.added}:
             remove_file(self._own.storage, path)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from icesql.commit.append import commit_append
 from icesql.commit.change import change_table
@@ -17,8 +18,9 @@ from icesql.commit.refs import (
     rollback_to_timestamp,
     set_current_snapshot,
 )  # fmt: skip
-from icesql.errors import ProgrammingError, SnapshotNotFoundError
-from tests.commit.tables import create, directory, entries, fake, head, live, manifests
+from icesql.errors import CatalogError, ProgrammingError, SnapshotNotFoundError
+from icesql.maintain.expire import expire_snapshots
+from tests.commit.tables import create, directory, entries, fake, head, live, manifests, written
 from tests.commit.test_rows import in_table, overwritten
 
 
@@ -91,6 +93,16 @@ def test_a_rollback_to_a_time_is_strictly_before_it(catalog) -> None:
         changed(catalog, back, rollback_to_timestamp(moments[0]))
 
 
+def test_snapshots_that_are_their_own_ancestors_end(catalog) -> None:
+    table, first = appended(catalog, create(catalog), "a")
+    own = replace(head(table), parent_snapshot_id=first)
+    metadata = replace(table.metadata, snapshots={first: own})
+    with pytest.raises(SnapshotNotFoundError):
+        rollback_to_timestamp(own.timestamp_ms)(metadata)
+    with pytest.raises(ProgrammingError, match="part of main"):
+        cherry_pick(catalog, replace(table, metadata=metadata), first)
+
+
 def test_a_branch_is_published_by_fast_forward(catalog) -> None:
     table, _ = appended(catalog, create(catalog), "a")
     table, audited = appended(catalog, table, "b", branch="audit")
@@ -127,6 +139,62 @@ def test_appended_rows_are_picked_with_new_numbers(catalog) -> None:
     )
     with pytest.raises(ProgrammingError, match="published already"):
         cherry_pick(catalog, again.table, again.snapshot_id)
+
+
+class Meanwhile:
+    """A catalog in which something happens before its first swap, or instead of it."""
+
+    def __init__(self, catalog, happens):
+        self.catalog, self.happens = catalog, happens
+
+    def __getattr__(self, name):
+        return getattr(self.catalog, name)
+
+    def swap(self, identifier, base, change):
+        happens, self.happens = self.happens, None
+        if happens is not None:
+            happens()
+        return self.catalog.swap(identifier, base, change)
+
+
+def forked(catalog):
+    """A table with one appended snapshot on a branch, which main has gone past."""
+    table, _ = appended(catalog, create(catalog), "a")
+    done = commit_append(catalog, table, [written(table, "b", [(1, "x")])], branch="audit")
+    table, _ = appended(catalog, done.table, "c")
+    (file,) = Path(table.metadata.location).rglob("b.parquet")
+    return table, done.snapshot_id, file
+
+
+def test_a_pick_that_fails_leaves_the_files_of_the_picked_snapshot(catalog) -> None:
+    def fails():
+        raise CatalogError("no")
+
+    table, audited, file = forked(catalog)
+    with pytest.raises(CatalogError):
+        cherry_pick(Meanwhile(catalog, fails), table, audited)
+    assert file.exists()
+
+
+def test_a_snapshot_that_two_sessions_pick_is_there_once(catalog) -> None:
+    table, audited, file = forked(catalog)
+    first = Meanwhile(catalog, lambda: cherry_pick(catalog, table, audited))
+    with pytest.raises(ProgrammingError, match="was picked already"):
+        cherry_pick(first, table, audited)
+    assert live(catalog.load(("ns", "t"))) == {"a", "b", "c"}
+    assert file.exists()
+
+
+def test_a_snapshot_that_is_expired_meanwhile_is_not_picked(catalog) -> None:
+    table, audited, _ = forked(catalog)
+
+    def expired():
+        gone = changed(catalog, table, drop_ref("audit", "branch"))
+        expire_snapshots(catalog, gone, snapshot_ids=[audited])
+
+    with pytest.raises(SnapshotNotFoundError):
+        cherry_pick(Meanwhile(catalog, expired), table, audited)
+    assert live(catalog.load(("ns", "t"))) == {"a", "c"}
 
 
 def test_what_follows_main_becomes_it(catalog) -> None:
