@@ -125,6 +125,28 @@ def test_constants_are_those_of_the_session_and_of_this_statement(
         assert _rows_and_files(connection, form)[0] == rows  # from what is kept of the text
 
 
+@pytest.mark.parametrize(
+    ("condition", "rows"),
+    [
+        ("x / 0 = 'nan'::DOUBLE", [(0,)]),
+        ("i / 0 > 'inf'::DOUBLE", [(0,)]),
+        ("i * 'inf'::DOUBLE = 'nan'::DOUBLE", [(0,)]),
+        ("x * 1e308 * 0 < 5", [(0,)]),
+        ("i * 1e308 * 0 = 0", [(0,)]),
+        ("i * 1e308 / 1e309 = 0", [(0,)]),
+    ],
+)
+def test_between_infinities_is_what_no_end_of_a_range_shows(
+    condition: str, rows: list[tuple[int]], tmp_path: Path
+) -> None:
+    fields = [FIELDS[0], {"id": 2, "name": "x", "required": False, "type": "double"}]
+    writer = TableWriter(tmp_path / "t", fields)
+    writer.commit([writer.data_file([{"i": i, "x": 4.0 * i} for i in (-5, 0, 5)])])
+    with icesql.connect() as connection:
+        connection.register_table("t", writer.metadata_path)
+        assert _rows_and_files(connection, condition)[0] == rows
+
+
 def test_parameters_are_those_of_each_run(connection: icesql.Connection) -> None:
     for value in (1, 1_000, 1, 1_000, 2):
         rows = connection.execute("SELECT i FROM t WHERE abs(i) = ?", [value]).fetchall()

@@ -29,6 +29,7 @@ _CONSTANT_KINDS: Final = {
     Kind.DATE: "date", Kind.TIMESTAMP: "time", Kind.TIMESTAMPTZ: "zoned", Kind.STRING: "text",
     Kind.TEXT: "text", Kind.INTERVAL: "interval",
 }  # fmt: skip
+_ARITHMETIC: Final = ("+", "-", "*", "/", "//")
 _ROUNDING: Final = ("round", "floor", "ceil", "ceiling", "trunc", "sign")
 _SINCE: Final = ("year", "isoyear", "decade", "century", "millennium", "yearweek", "julian")
 _INSTANTS: Final = ("epoch", "epoch_ms", "epoch_us", "epoch_ns")
@@ -45,6 +46,7 @@ _STEPS: Final = ("to_weeks", "to_days", "to_hours", "to_minutes", "to_seconds", 
 _MOST_SECONDS: Final = 250_000_000_000
 _UNITS_A_SECOND: Final = {"to_timestamp": 1, "epoch_ms": 1_000, "make_timestamp": 1_000_000}
 _MOST_DAYS: Final = 1_000_000
+_MOST_DIGITS: Final = 38
 # From the longest part of a time to shorter ones, each in as many digits.
 _ORDERED_FORMAT: Final = re.compile(r"%Y([-/. ]?%m([-/. ]?%d([T ]?%H(:?%M(:?%S)?)?)?)?)?")
 
@@ -54,14 +56,17 @@ class Shape(Struct):
 
     ``guards`` must be equal at both ends of a range; ``years`` are times whose year must have four
     digits; ``ranges`` are numbers that times are made of, and the least and greatest that are asked
-    about: times that no calendar has may end the engine. ``zoned``: a time is read on the clock of
-    a zone that may be set back. ``strict`` is False where NULL may become another value.
+    about: times that no calendar has may end the engine. ``finite`` must be finite at all corners:
+    what is made of infinities keeps no order, such as ``x / 0``, which is NaN between them.
+    ``zoned``: a time is read on the clock of a zone that may be set back. ``strict`` is False where
+    NULL may become another value.
     """
 
     utc: bool
     guards: list[Expression] = field(default_factory=list)
     years: list[Expression] = field(default_factory=list)
     ranges: list[tuple[Expression, int, int]] = field(default_factory=list)
+    finite: list[Expression] = field(default_factory=list)
     zoned: bool = False
     strict: bool = True
 
@@ -74,15 +79,16 @@ class Shape(Struct):
         kinds = [self.kind(part) for part in each.arguments]
         if "" in kinds:
             return ""
-        return self._call(each, kinds)
+        made = self._call(each, kinds)
+        if made == "float" and each.name in _ARITHMETIC:
+            self.finite.append(each)
+        return made
 
     def _free_kind(self, each: Expression) -> str:
         """The kind of an expression without columns, whatever it does."""
         match each.name:
             case "literal":
-                return {"INTEGER": "number", "NUMERIC": "number", "STRING": "text"}.get(
-                    each.value[0], ""
-                )
+                return _literal_kind(*each.value)
             case "constant":
                 constant: Constant = each.value
                 return _CONSTANT_KINDS.get(constant.kind, "")
@@ -122,7 +128,7 @@ class Shape(Struct):
             case "*" if len(parts) == 2 and set(kinds) <= set(NUMBERS):
                 return "float" if "float" in kinds else "number"
             case "/" | "//" if len(parts) == 2 and parts[1].is_free and set(kinds) <= set(NUMBERS):
-                return "float" if name == "/" else kinds[0]
+                return "float" if name == "/" or "float" in kinds else "number"
             case _ if name in _ROUNDING and kinds[0] in NUMBERS:
                 return kinds[0] if all(part.is_free for part in parts[1:]) else ""
             case "greatest" | "least" if set(kinds) <= set(NUMBERS) or set(kinds) in (
@@ -244,6 +250,15 @@ class Shape(Struct):
                 return "time" if one == "date" else one
             case _:
                 return ""
+
+
+def _literal_kind(kind: str, text: str) -> str:
+    if kind == "STRING":
+        return "text"
+    if kind not in ("INTEGER", "NUMERIC"):
+        return ""
+    # What no decimal holds is a DOUBLE.
+    return "float" if "e" in text.lower() or len(text) > _MOST_DIGITS else "number"
 
 
 def _column_kind(column_type: t.IcebergType) -> str:

@@ -300,7 +300,11 @@ class _Question:
             for corner in corners:
                 inside = f"{self._at(number, corner)} BETWEEN {least} AND {most}"
                 found.append(f"(TRY({inside}) IS TRUE)")
-        return found
+        return found + [
+            f"(TRY(isfinite({self._at(each, corner)})) IS TRUE)"
+            for each in shape.finite
+            for corner in corners
+        ]
 
 
 def _meet(kinds: tuple[str, str], left: Expression, right: Expression) -> bool:
