@@ -175,8 +175,9 @@ def _struct(
     present = values.is_valid()
     for field, place in zip(fields, places, strict=True):
         if place is None:
-            inner = pa.nulls(len(values), written_type(field.type))
-            if field.required and pc.any(present).as_py():
+            default = None if field.write_default is t.MISSING else field.write_default
+            inner = constant_array(default, field.type, len(values))
+            if field.required and default is None and pc.any(present).as_py():
                 raise Misfit(pc.index(present, True).as_py(), f" (field {field.name})", null=True)
         else:
             # With the NULLs of the struct itself, in which a required field may have none.
@@ -200,13 +201,16 @@ def _within(field: t.NestedField, values: pa.Array, present: pa.Array, zone: str
 
 def _places(given: Sequence[str], wanted: Sequence[str]) -> list[int | None]:
     """Where the values of each field stand: by name, where none has a name by place."""
+    if [*given] == [*wanted]:  # other engines make fields that differ in their case alone
+        return [*range(len(given))]
     lower = [name.lower() for name in given]
+    known = {name.lower() for name in wanted}
+    # Names that engines make up; a struct may also have fields that are called so.
     unnamed = all(name == "" or name == f"v{place}" for place, name in enumerate(given)) or all(
         name in ("", f"_{place}", f"col{place + 1}") for place, name in enumerate(given)
     )
-    if unnamed and len(given) == len(wanted):
+    if unnamed and len(given) == len(wanted) and set(lower) != known:
         return [*range(len(given))]
-    known = {name.lower() for name in wanted}
     strange = [name for name in given if name.lower() not in known]
     if strange:
         raise Misfit(-1, f"the struct has no field {strange[0]!r}; it has {', '.join(wanted)}")

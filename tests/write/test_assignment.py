@@ -192,6 +192,30 @@ def test_nested_values() -> None:
     assert stored(deep, pa.array(value)) == value
 
 
+def test_fields_called_as_engines_call_nameless_ones_go_by_name() -> None:
+    swapped = t.StructType((t.NestedField(2, "v1", t.LONG), t.NestedField(3, "v0", t.LONG)))
+    given = pa.array([{"v0": 1, "v1": 2}])
+    assert stored(swapped, given) == [{"v1": 2, "v0": 1}]
+    other = t.StructType((t.NestedField(2, "b", t.LONG), t.NestedField(3, "a", t.LONG)))
+    assert stored(other, given) == [{"b": 1, "a": 2}]
+
+
+def test_fields_that_differ_in_their_case_keep_their_values() -> None:
+    struct = t.StructType((t.NestedField(2, "a", t.LONG), t.NestedField(3, "A", t.LONG)))
+    assert stored(struct, pa.array([{"a": 1, "A": 2}])) == [{"a": 1, "A": 2}]
+
+
+def test_a_field_that_is_not_given_gets_its_default() -> None:
+    struct = t.StructType(
+        (
+            t.NestedField(2, "a", t.LONG),
+            t.NestedField(3, "b", t.STRING, required=True, write_default="x"),
+        )
+    )
+    given = pa.array([{"a": 1}, None], pa.struct([("a", pa.int64())]))
+    assert stored(struct, given) == [{"a": 1, "b": "x"}, None]
+
+
 @pytest.mark.parametrize(
     ("type", "default", "expected"),
     [

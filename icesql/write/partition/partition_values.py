@@ -63,8 +63,8 @@ def internal_array(array: pa.Array, type: t.IcebergType) -> pa.Array:
 def partition_array(transform: Transform, type: t.IcebergType, values: pa.Array) -> pa.Array:
     """The partition value of each of ``values``, which are in internal form; NULL stays NULL.
 
-    Raises DataError for a number so small that its truncation has none of the column's type,
-    UnsupportedTableError for a transform that is not known.
+    Raises DataError for a number so small that its truncation has none of the column's type and for
+    a time whose hour no int holds, UnsupportedTableError for a transform that is not known.
     """
     if not transform.accepts(type):
         raise UnsupportedTableError(f"partitioning by {transform} of a column of type {type}")
@@ -105,7 +105,13 @@ def _time_units(unit: str, type: t.IcebergType, values: pa.Array) -> pa.Array:
         numbers = days.astype("datetime64[M]" if unit == "month" else "datetime64[Y]").astype(
             np.int64
         )
-    return _with_nulls(numbers.astype(np.int32), pa.int32(), values)
+    units = numbers.astype(np.int32)
+    if (units != numbers).any():
+        raise DataError(
+            f"a time has no value under the partition transform {unit}: it is more than "
+            f"2,147,483,647 {unit}s from 1970"
+        )
+    return _with_nulls(units, pa.int32(), values)
 
 
 def _buckets(transform: Bucket, type: t.IcebergType, values: pa.Array) -> pa.Array:

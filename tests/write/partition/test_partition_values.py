@@ -99,6 +99,18 @@ def test_a_truncation_below_the_type_is_refused() -> None:
         partition_array(parse_transform("truncate[7]"), t.DecimalType(2, 0), least)
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_an_hour_that_no_int_holds_is_refused(sign: int) -> None:
+    """It would lie in a partition of another time, where no query looks for it."""
+    last = 2**31 * 3_600_000_000 - 1
+    hour = parse_transform("hour")
+    values = pa.array([last if sign > 0 else -last - 1, None], pa.int64())
+    assert partition_array(hour, t.TIMESTAMP, values)[0].as_py() == (2**31 - 1) * sign - (sign < 0)
+    beyond = pa.array([0, last + 1 if sign > 0 else -last - 2], pa.int64())
+    with pytest.raises(DataError, match="no value under the partition transform hour"):
+        partition_array(hour, t.TIMESTAMP, beyond)
+
+
 def test_what_is_not_known_is_refused() -> None:
     for transform, type in (("zorder", t.LONG), ("bucket[4]", t.DOUBLE), ("hour", t.DATE)):
         with pytest.raises(UnsupportedTableError):
