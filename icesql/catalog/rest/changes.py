@@ -16,6 +16,7 @@ from icesql.catalog.writes.new_places import asked_location
 from icesql.errors import (
     AccessDeniedError,
     CatalogError,
+    Error,
     NotSupportedError,
     TableNotFoundError,
 )
@@ -23,10 +24,12 @@ from icesql.iceberg.metadata.changes import updates as u
 from icesql.iceberg.metadata.changes.requirements import requirement_json
 from icesql.iceberg.metadata.json_writer import schema_json, sort_order_json, spec_json
 
-# What a server answers that failed in the middle: it may have done it.
-_UNKNOWN: Final = frozenset({500, 502, 504})
 # It did not begin with it.
 _BUSY: Final = frozenset({429, 503})
+# It cannot do that. All others from 500 on, also those of proxies, failed in the middle or do not
+# know how it ended, as 408 does not: it may have been done.
+_UNABLE: Final = frozenset({501, 505})
+_TIMED_OUT: Final = 408
 _SENT_AGAIN: Final = 3
 _WAIT_SECONDS: Final = 1.0
 _TABLES: Final = "/v1/{prefix}/namespaces/{namespace}/tables"
@@ -78,14 +81,23 @@ def _created(server: Server, identifier: Sequence[str], change: TableChange) -> 
 def _posted(
     server: Server, path: Sequence[str], body: Mapping[str, Any], identifier: Sequence[str]
 ) -> Swap:
-    """Send a change; with a key that makes it safe, again where no answer came."""
+    """Send a change; with a key that makes it safe, again where no answer came.
+
+    What is refused then is no answer to the first sending, which may have been done.
+    """
     key = {"Idempotency-Key": str(uuid.uuid4())} if server.is_idempotent else {}
-    for left in range(_SENT_AGAIN if key else 0, -1, -1):
-        found = _once(server, path, body, key, ".".join(identifier))
-        if not isinstance(found, Unknown) or not left:
-            break
+    first = _once(server, path, body, key, ".".join(identifier))
+    if not isinstance(first, Unknown) or not key:
+        return first
+    for _ in range(_SENT_AGAIN):
         time.sleep(_WAIT_SECONDS)
-    return found
+        try:
+            found = _once(server, path, body, key, ".".join(identifier))
+        except Error:
+            break
+        if isinstance(found, Done):
+            return found
+    return first
 
 
 def _once(
@@ -104,10 +116,10 @@ def _once(
     except Refusal as error:
         if error.status == 409:
             return Conflict(str(error))
-        if error.status in _UNKNOWN:
-            return Unknown(str(error))
         if error.status in _BUSY:
             return Conflict(f"the catalog is busy: {error}")
+        if error.status == _TIMED_OUT or (error.status >= 500 and error.status not in _UNABLE):
+            return Unknown(str(error))
         _raise(error, name)
     return Done(f"metadata of {name} in catalog {server.name}" if not answer.body else "")
 

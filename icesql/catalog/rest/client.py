@@ -175,7 +175,7 @@ class RestClient:
                 problem = f"did not come in {_ANSWER_SECONDS:.0f} seconds"
             if problem is not None:
                 response.close()
-                raise CatalogError(f"catalog {self.name}: its answer {problem}")
+                raise NoAnswer(f"catalog {self.name}: its answer {problem}")
         return b"".join(parts)
 
     # ------------------------------------------------------------------ words

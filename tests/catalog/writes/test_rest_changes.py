@@ -94,7 +94,7 @@ def test_what_was_not_done_is_tried_again(catalog, server, status) -> None:
     assert ids == {done.snapshot_id}, "every attempt is the same snapshot"
 
 
-@pytest.mark.parametrize("status", [500, 502, 504])
+@pytest.mark.parametrize("status", [500, 502, 504, 408, 507, 520, 524])
 def test_what_may_have_been_done_is_looked_up(catalog, server, status) -> None:
     def done_and_failed(server, name, body):
         assert server.applied(name, body)[0] == 200
@@ -107,7 +107,7 @@ def test_what_may_have_been_done_is_looked_up(catalog, server, status) -> None:
     assert len(server.commits) == 1
 
 
-@pytest.mark.parametrize("status", [500, 502, 504])
+@pytest.mark.parametrize("status", [500, 502, 504, 408, 507, 520, 524])
 def test_what_nobody_knows_deletes_nothing(catalog, server, status) -> None:
     table = create(catalog)
     server.before = failing(status)
@@ -125,6 +125,28 @@ def test_a_key_makes_it_safe_to_send_again(server, catalog) -> None:
     assert len(server.keys) == 3
     assert len(set(server.keys)) == 1
     assert server.keys[0]
+
+
+@pytest.mark.parametrize("second", [403, 404, 409, 503])
+def test_what_is_refused_when_it_is_sent_again_may_have_been_done(server, catalog, second) -> None:
+    statuses = [500, second]
+
+    def done_and_failed(server, name, body):
+        if len(statuses) == 2:
+            assert server.applied(name, body)[0] == 200
+        return statuses.pop(0) if statuses else None
+
+    server.config["idempotency-key-lifetime"] = "PT30M"
+    table = create(catalog, **{"commit.retry.num-retries": "0"})
+    server.before = done_and_failed
+    assert live(commit_append(catalog, table, [fake("a")]).table) == {"a"}
+
+
+def test_an_answer_that_does_not_end_leaves_the_outcome_open(catalog, server, monkeypatch) -> None:
+    table = create(catalog)
+    monkeypatch.setattr("icesql.catalog.rest.client._LARGEST", 10)
+    change = TableChange((u.SetProperties({"a": "1"}),), (), table.storage, 1)
+    assert isinstance(catalog.swap(("ns", "t"), table.metadata_location, change), Unknown)
 
 
 @pytest.mark.parametrize(
