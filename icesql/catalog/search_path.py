@@ -143,13 +143,14 @@ class SearchPath:
 
         name = tuple(parts)
         used, namespace = self.place if place is None else (place.catalog, place.namespace)
+        stored = place is not None and place.stored
         asked: list[tuple[str | None, tuple[str, ...]]] = []
         if used is not None:
-            asked += [(used, each) for each in dict.fromkeys([(*namespace, *name), name])]
+            asked += [(used, each) for each in _meant(name, namespace, stored)]
             namespace = ()
-        own = self.catalog
+        own = _reached(self.catalog, name, used, stored)
         if own is not None:
-            asked += [(None, each) for each in dict.fromkeys([(*namespace, *name), name])]
+            asked += [(None, each) for each in _meant(name, namespace, stored)]
             if len(name) > 1 and name[0].lower() == own.name.lower():
                 asked.append((None, name[1:]))
         if len(name) > 2:
@@ -279,7 +280,8 @@ class SearchPath:
                 within=None if allowed is True else allowed,
                 confine=confine,
             )
-        registered = None if view is not None and view.stored else self._registered_path(parts)
+        stored = view is not None and view.stored
+        registered = None if stored else self._registered_path(parts)
         if registered is not None:
             return open_table(
                 registered,
@@ -289,7 +291,7 @@ class SearchPath:
                 confine=confine,
             )
         place = self.place if view is None else (view.catalog, view.namespace)
-        return self._catalog_table(parts, place)[1]
+        return self._catalog_table(parts, place, stored)[1]
 
     def _registered_path(self, parts: Sequence[str]) -> str | None:
         if len(parts) != 1:
@@ -300,14 +302,14 @@ class SearchPath:
         return lower.get(parts[0].lower())
 
     def _catalog_table(
-        self, parts: tuple[str, ...], place: tuple[str | None, tuple[str, ...]]
+        self, parts: tuple[str, ...], place: tuple[str | None, tuple[str, ...]], view: bool = False
     ) -> tuple[Catalog, Table]:
-        catalog = self.catalog
+        catalog = _reached(self.catalog, parts, place[0], view)
         name = ".".join(parts)
         used, namespace = place
         missing: dict[tuple[str, ...], TableNotFoundError] = {}
         if used is not None and (current := self._others.named(used)) is not None:
-            for candidate in dict.fromkeys([(*namespace, *parts), parts]):
+            for candidate in _meant(parts, namespace, view):
                 try:
                     return current, current.load(candidate)
                 except TableNotFoundError as error:
@@ -325,9 +327,7 @@ class SearchPath:
                 hint="connect with a catalog or a warehouse, register_table(name, path), "
                 "or read a path with iceberg_scan('path')",
             )
-        candidates = [parts]
-        if namespace:
-            candidates.insert(0, (*namespace, *parts))
+        candidates = _meant(parts, namespace, view)
         if len(parts) > 1 and parts[0].lower() == catalog.name.lower():
             candidates.append(parts[1:])
         for candidate in candidates:
@@ -339,6 +339,25 @@ class SearchPath:
             return other, _load_from(other, parts)
         # Two names are most likely the namespace and the table, wherever USE has led.
         raise missing[parts if len(parts) > 1 else candidates[0]]
+
+
+def _meant(
+    parts: tuple[str, ...], namespace: tuple[str, ...], stored: bool
+) -> list[tuple[str, ...]]:
+    """What a name may mean, the likeliest first.
+
+    To the view spec the namespace of a view is that of names that have none.
+    """
+    found = [*dict.fromkeys([(*namespace, *parts), parts])]
+    return found[::-1] if stored and len(parts) > 1 else found
+
+
+def _reached(
+    own: Catalog | None, parts: tuple[str, ...], used: str | None, stored: bool
+) -> Catalog | None:
+    """The connection's own catalog; None for a view of another one that does not name it."""
+    is_named = own is not None and len(parts) > 2 and parts[0].lower() == own.name.lower()
+    return None if stored and used is not None and not is_named else own
 
 
 def _at_once(catalog: Catalog | None, identifier: Identifier) -> Table | None:

@@ -148,7 +148,7 @@ _INSIDE: Final = "put the clause after the Iceberg table itself"
 
 # What the tables of a tree are called once they were taken out.
 _VIEW: Final = "__view_"
-_RESERVED: Final = ("__scan_", "__file_", "__sh", "__temp_", _VIEW)
+_RESERVED: Final = ("__scan_", "__file_", "__sh", "__temp_", "__ref_", _VIEW)
 
 _REFUSED_NODES: Final[dict[type[exp.Expr], str]] = {
     exp.Command: "this statement",

@@ -13,6 +13,7 @@ import pytest
 
 import icesql
 from tests.catalog.rest_server import Server
+from tests.query.views.stored import metadata
 from tests.writer.table import TableWriter
 
 
@@ -200,3 +201,34 @@ def test_a_catalog_that_hangs_is_left_when_the_time_is_over(lake: Path) -> None:
             threading.Timer(0.2, cursor.cancel).start()
             with pytest.raises(icesql.QueryCancelledError):
                 cursor.execute("SELECT * FROM slow.a.b")
+
+
+def test_a_view_of_another_catalog_reads_no_table_of_the_own_one(
+    con: icesql.Connection, lake: Path, server: Server
+) -> None:
+    shutil.copytree(lake / "ns" / "things", lake / "shop" / "only_here")
+    asked = {
+        "v": "SELECT count(*) AS n FROM orders", "w": "SELECT count(*) AS n FROM only_here",
+        "x": "SELECT count(*) AS n FROM shop.only_here", "y": "SELECT n FROM shop.z",
+        "u": "SELECT count(*) AS n FROM lake.ns.things",
+    }  # fmt: skip
+    for name, sql in asked.items():
+        server.views.add(("shop", name))
+        server.view_metadata["shop", name] = metadata({"duckdb": sql}, {"n": "long"})
+    assert rows(con, "SELECT count(*) FROM shop.only_here") == [(2,)]
+    assert rows(con, "SELECT n FROM remote.shop.v") == [(39,)]
+    assert rows(con, "SELECT n FROM remote.shop.u") == [(2,)]
+    for name in "wxy":
+        with pytest.raises(icesql.TableNotFoundError, match=f'in view "shop.{name}"'):
+            con.execute(f"SELECT n FROM remote.shop.{name}")
+
+
+def test_a_name_with_a_namespace_in_a_view_means_that_namespace(
+    con: icesql.Connection, server: Server
+) -> None:
+    deep = {**server.tables["shop", "orders"], "metadata": None}
+    server.tables["shop", "shop", "orders"] = deep
+    view = metadata({"duckdb": "SELECT count(*) AS n FROM shop.orders"}, {"n": "long"})
+    server.views.add(("shop", "v"))
+    server.view_metadata["shop", "v"] = view
+    assert rows(con, "SELECT n FROM remote.shop.v") == [(39,)]

@@ -253,7 +253,7 @@ def _placed(reference: TableReference, regions: list[tuple[int, int, Place]]) ->
 def meant(reference: TableReference) -> TableReference:
     """The reference of a view's own SQL, for the name that stands for it in a translation."""
     place = reference.place
-    if place is None or not reference.parts[0].startswith(MARK):
+    if place is None or not place.references or not reference.parts[0].startswith(MARK):
         return reference
     own: TableReference = place.references[int(reference.parts[0].removeprefix(MARK))]
     return replace(

@@ -185,6 +185,8 @@ class StoredViews:
         for reference in query.references:
             if reference.path is not None:
                 raise unsupported("a table by its path in a view", reference.offset)
+            if reference.shown is not None:
+                raise unsupported("SHOW or DESCRIBE in a view", reference.offset)
         return query
 
     def _in_own_words(self, query: Query, place: Place) -> Query:
