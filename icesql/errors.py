@@ -384,11 +384,11 @@ class CatalogError(OperationalError):
 
 
 class StorageError(OperationalError):
-    """A file could not be opened or read; ``path`` names it."""
+    """A file could not be opened, read or written; ``path`` names it."""
 
-    def __init__(self, path: str, problem: str) -> None:
+    def __init__(self, path: str, problem: str, *, verb: str = "read") -> None:
         self.path, self.problem = path, problem
-        super().__init__(f"cannot read {path}: {problem}")
+        super().__init__(f"cannot {verb} {path}: {problem}")
 
 
 class ScanLimitError(OperationalError):

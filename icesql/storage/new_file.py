@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from icesql.errors import Error, OperationalError, StorageError, UnsupportedTableError
+from icesql.storage.credentials import redact
 from icesql.storage.output_file import OutputFile
 from icesql.storage.reroot import denied, is_local, local_spellings
 
@@ -56,7 +57,9 @@ class NewFile:
             try:
                 os.makedirs(os.path.dirname(place), exist_ok=True)
             except OSError as error:
-                raise StorageError(path, f"cannot make its folder: {error.strerror}") from error
+                raise StorageError(
+                    path, f"cannot make its folder: {error.strerror}", verb="write"
+                ) from error
             self._local = OutputFile(place)
         else:
             self._stream = self._of_store(self._open_stream)
@@ -66,7 +69,7 @@ class NewFile:
 
         files, inner = self._storage.remote_files().filesystem(self.path)
         if files.get_file_info(inner).type != FileType.NotFound:
-            raise StorageError(self.path, "a file of this name is there already")
+            raise StorageError(self.path, "a file of this name is there already", verb="write")
         return files.open_output_stream(inner)
 
     def _of_store(self, function: Any) -> Any:
@@ -75,7 +78,9 @@ class NewFile:
         except Error:
             raise
         except Exception as error:  # each store has its own
-            raise StorageError(self.path, f"cannot be written: {error}") from error
+            lease = self._storage.lease
+            properties = self._storage.properties if lease is None else lease.current()
+            raise StorageError(self.path, redact(str(error), properties), verb="write") from error
 
     def write(self, data: Any) -> int:
         """Write some more bytes."""

@@ -5,6 +5,7 @@ Source: Iceberg's LocationProviders and PartitionSpec.partitionToPath.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote_plus
@@ -18,6 +19,9 @@ from icesql.iceberg.schema import Schema
 from icesql.iceberg.transforms import parse_transform
 
 _HASH_BITS: Final = 20
+# Characters of one folder's name; file systems take 255 bytes.
+_LONGEST_FOLDER: Final = 200
+_CUT_ESCAPE: Final = re.compile(r"%[0-9A-F]?\Z")
 
 
 class DataLocations(Struct, frozen=True):
@@ -102,13 +106,17 @@ def partition_path(
     """``name=value`` for each field of a partition tuple, "" without fields.
 
     ``types`` are those of the partition values. Names and values are encoded as forms are, so that
-    ``data#1=val#1`` becomes ``data%231=val%231`` and NULL is ``null``.
+    ``data#1=val#1`` becomes ``data%231=val%231`` and NULL is ``null``. A longer text than file
+    systems take is cut: no reader goes by it, and names of files are unique without it.
     """
     parts = []
     for each, type, value in zip(spec.fields, types, values, strict=True):
         source = schema.field_by_id.get(each.source_id)
         text = parse_transform(each.transform).human(value, type if source is None else source.type)
-        parts.append(f"{_encoded(each.name)}={_encoded(text)}")
+        part = f"{_encoded(each.name)}={_encoded(text)}"
+        if len(part) > _LONGEST_FOLDER:
+            part = _CUT_ESCAPE.sub("", part[:_LONGEST_FOLDER])
+        parts.append(part)
     return "/".join(parts)
 
 

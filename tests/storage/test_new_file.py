@@ -45,6 +45,19 @@ def test_nothing_is_replaced(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 2
 
 
+def test_what_a_store_says_is_told_without_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = Storage({"s3.secret-access-key": "hush-hush-hush"})
+
+    class Files:
+        def filesystem(self, path: str) -> None:
+            raise OSError("PUT http://u:hush-hush-hush@store/: no")
+
+    monkeypatch.setattr(storage, "remote_files", Files)
+    with pytest.raises(OperationalError, match="cannot write s3://b/a: PUT ") as caught:
+        NewFile(storage, "s3://b/a")
+    assert "hush" not in str(caught.value)
+
+
 def test_roots_hold_writes_too(tmp_path: Path) -> None:
     inside = Storage(confine=Roots.of([tmp_path / "t"]))
     for path in (str(tmp_path / "a"), f"{tmp_path}/t/../a", "s3://bucket/a"):
