@@ -69,11 +69,9 @@ def stage_replacement(
     check_schema(columns, version)
     spec = _with_known_fields(new_spec(columns, partitioning), base, version)
     order = new_sort_order(columns, ordering)
-    schema_id, spec_id = _schema_id(base, columns), max(base.specs) + 1
-    columns, spec = replace(columns, schema_id=schema_id), replace(spec, spec_id=spec_id)
-    for known in base.specs.values():
-        if _fields(known) == _fields(spec):
-            spec = known
+    columns = replace(columns, schema_id=_schema_id(base, columns))
+    spec_id = _spec_id(base, spec)
+    spec = base.specs.get(spec_id) or replace(spec, spec_id=spec_id)
     merged = {**base.properties, **own}
     made = _replaced(base, columns, spec, merged, version)
     return Replacement(table, replace(table, metadata=made), columns, spec, order, own, version)
@@ -149,6 +147,12 @@ class _Replace:
         if MAIN in metadata.refs:
             found.append(u.RemoveSnapshotRef(MAIN))
         if self.rows is not None:
+            if _spec_id(metadata, staged.spec) != staged.spec.spec_id:
+                # The files say by which spec they are partitioned.
+                raise CommitConflictError(
+                    f"another partitioning was given to {base.name} meanwhile; run the statement "
+                    "again"
+                )
             version = max(staged.format_version, metadata.format_version)
             columns = replace(staged.schema, schema_id=_schema_id(metadata, staged.schema))
             merged = {**metadata.properties, **staged.properties}
@@ -237,6 +241,13 @@ def _schema_id(base: TableMetadata, schema: Schema) -> int:
         if known.fields == schema.fields and same_keys:
             return schema_id
     return max(base.schemas) + 1
+
+
+def _spec_id(base: TableMetadata, spec: PartitionSpec) -> int:
+    for spec_id, known in base.specs.items():
+        if _fields(known) == _fields(spec):
+            return spec_id
+    return max(base.specs) + 1
 
 
 def _fields(spec: PartitionSpec) -> list[tuple[tuple[int, ...], str, str]]:

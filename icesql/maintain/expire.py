@@ -6,7 +6,7 @@ incremental one deletes files that are still needed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -20,6 +20,7 @@ from icesql.iceberg.manifest.data_file import FileContent
 from icesql.iceberg.manifest.entries import DELETED
 from icesql.iceberg.manifest.manifest import ManifestFile
 from icesql.iceberg.metadata.changes.updates import RemoveSnapshotRef, RemoveSnapshots, Update
+from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.partitioning import partition_types
 from icesql.maintain.expiry_plan import Expiry, plan_expiry
@@ -99,7 +100,8 @@ def expire_snapshots(
     after = change_table(catalog, table, updates, query=context).table
     base, expiry = planned[-1]
     # What was committed since may need files of the snapshots that are gone.
-    files = unneeded(after, base, expiry, context)
+    left = tuple(each for each in expiry.snapshot_ids if after.metadata.snapshot(each) is None)
+    files = unneeded(after, base, Expiry(expiry.refs, left), context)
     deleted = sum(remove_file(after.storage, path) for path in files.paths)
     return Expired(after, expiry, files, deleted)
 
@@ -128,27 +130,40 @@ def unneeded(table: Table, base: TableMetadata, expiry: Expiry, query: QueryCont
         candidates |= {
             each.manifest_path: each for each in listed if each.manifest_path not in kept_manifests
         }
-    kept_lists = {each.manifest_list for each in stay}
     kept_ids = {each.snapshot_id for each in stay}
     found = _paths(reader, table.metadata, [*candidates.values()], None)
-    needed = _paths(reader, table.metadata, [*kept_manifests.values()], kept_ids) if found else {}
-    by_content: dict[FileContent, list[str]] = {each: [] for each in FileContent}
-    for path, content in found.items():
-        if path not in needed:
-            by_content[content].append(path)
-    kept_statistics = {
-        each.statistics_path for each in table.metadata.statistics if each.snapshot_id not in gone
-    }
-    statistics = dict.fromkeys(
-        each.statistics_path for each in base.statistics if each.snapshot_id in gone
-    )
+    statistics = [each.statistics_path for each in base.statistics if each.snapshot_id in gone]
+    needed: Iterable[str] = ()
+    if found or statistics:
+        needed = _paths(reader, table.metadata, [*kept_manifests.values()], kept_ids)
+    # Whatever a file is to those that stay, and however they spell it.
+    same = table.storage.same_file_key
+    kept = {same(each) for each in (*needed, *kept_manifests, *_own_files(table, stay))}
+
+    def unkept(paths: Iterable[str]) -> tuple[str, ...]:
+        return tuple(each for each in dict.fromkeys(paths) if same(each) not in kept)
+
+    def files(wanted: FileContent) -> tuple[str, ...]:
+        return unkept(path for path, content in found.items() if content is wanted)
+
     return Unneeded(
-        tuple(by_content[FileContent.DATA]),
-        tuple(by_content[FileContent.POSITION_DELETES]),
-        tuple(by_content[FileContent.EQUALITY_DELETES]),
-        tuple(candidates),
-        tuple(each for each in dict.fromkeys(lists) if each not in kept_lists),
-        tuple(each for each in statistics if each not in kept_statistics),
+        files(FileContent.DATA),
+        files(FileContent.POSITION_DELETES),
+        files(FileContent.EQUALITY_DELETES),
+        unkept(candidates),
+        unkept(lists),
+        unkept(statistics),
+    )
+
+
+def _own_files(table: Table, stay: Sequence[Snapshot]) -> Iterator[str]:
+    """The files that the metadata of a table names for the snapshots that stay, and itself."""
+    kept_ids = {each.snapshot_id for each in stay}
+    yield table.metadata_location
+    yield from (each.metadata_file for each in table.metadata.metadata_log)
+    yield from (each.manifest_list for each in stay if each.manifest_list is not None)
+    yield from (
+        each.statistics_path for each in table.metadata.statistics if each.snapshot_id in kept_ids
     )
 
 

@@ -14,7 +14,9 @@ from icesql.errors import CommitConflictError, ProgrammingError
 from icesql.iceberg import types as t
 from icesql.iceberg.evolution.schema_changes import NewColumn, add_column
 from icesql.iceberg.metadata.changes.columns import schema_updates
+from icesql.iceberg.metadata.changes.updates import AddPartitionSpec, SetDefaultSpec
 from icesql.iceberg.new_spec import PartitionRequest
+from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.schema import Schema
 from tests.commit.tables import CATALOGS, create, fake, head, live, sqlite, written
 
@@ -91,6 +93,23 @@ def test_columns_of_others_are_a_conflict(catalog) -> None:
     )  # fmt: skip
     with pytest.raises(CommitConflictError, match="were added to"):
         replace_table(catalog, staged)
+
+
+def test_files_are_not_told_by_a_spec_of_others(catalog) -> None:
+    """Dropping a partition field gives the id of the staged spec to another, with no new field."""
+    table = create(catalog, partitioned=True)
+    staged = stage_replacement(table, OTHER, partitioning=[PartitionRequest("n", "bucket[4]")])
+    spec_id = staged.table.metadata.default_spec_id
+    file = fake("a", partition=(1,), spec_id=spec_id)
+
+    def unpartitioned(base):
+        return AddPartitionSpec(PartitionSpec(9, ())), SetDefaultSpec()
+
+    after = change_table(catalog, table, unpartitioned).table
+    assert after.metadata.default_spec_id == spec_id
+    with pytest.raises(CommitConflictError, match="another partitioning"):
+        replace_table(catalog, staged, [file])
+    assert catalog.load(table.identifier).metadata_location == after.metadata_location
 
 
 def test_a_format_only_goes_up(catalog) -> None:

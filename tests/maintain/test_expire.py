@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from icesql.commit.append import commit_append
 from icesql.commit.change import change_table
@@ -16,7 +17,7 @@ from icesql.iceberg.metadata.snapshot import SnapshotRef
 from icesql.iceberg.metadata.table_metadata import parse_metadata
 from icesql.maintain.expire import expire_snapshots
 from icesql.maintain.expiry_plan import plan_expiry
-from tests.commit.tables import CATALOGS, create, directory, entries, head, live, written
+from tests.commit.tables import CATALOGS, create, directory, entries, fake, head, live, written
 from tests.commit.test_rows import in_table, overwritten
 from tests.iceberg.metadata.changes.test_apply import appended as next_version
 from tests.iceberg.metadata.changes.test_apply import created
@@ -191,6 +192,29 @@ def test_statistics_go_when_no_snapshot_has_them(tmp_path) -> None:
     assert done.files.statistics == ()
     assert [each.snapshot_id for each in done.table.metadata.statistics] == [second]
     assert Path(own).is_file(), "a file that no metadata names is not expiry's to delete"
+
+
+def test_a_file_that_another_kind_or_spelling_of_file_needs_stays(tmp_path) -> None:
+    """Statistics that name a data file; a file that was added again by the URI of its path."""
+    catalog = directory(tmp_path)
+    table = append(catalog, create(catalog), "A")
+    first = head(table).snapshot_id
+    (file,) = in_table(table, "A")
+    table = append(catalog, table, "B")
+    (other,) = in_table(table, "B")
+    respelled = replace(fake("x"), path=f"file:{file.path}", record_count=1)
+    table = overwritten(catalog, table, [file], [respelled]).table
+
+    def statistics(base):
+        return [
+            SetStatistics({"snapshot-id": first, "statistics-path": other.path, "blob-metadata": [],
+                           "file-size-in-bytes": 1, "file-footer-size-in-bytes": 1})
+        ]  # fmt: skip
+
+    table = change_table(catalog, table, statistics).table
+    done = expire_snapshots(catalog, table, older_than_ms=1 << 50)
+    assert (done.files.data_files, done.files.statistics) == ((), ())
+    assert on_disk(done.table) == {"A", "B"}
 
 
 def test_a_manifest_that_cannot_be_read_stops_the_deletion(tmp_path) -> None:
