@@ -16,6 +16,7 @@ import pytest
 import icesql
 from icesql.errors import CatalogError, NotSupportedError, StorageError
 from icesql.storage.stores.principal import identity
+from icesql.storage.stores.signed import Signature, _with_signed
 from tests.catalog.rest_server import Server, rest
 from tests.stores.server import Answer, Request, Store, at_random, error
 
@@ -206,6 +207,17 @@ def test_a_signature_for_another_address_is_refused(signed: Connect, notary: Not
             pytest.raises(StorageError, match="signed a request to another address"),
         ):
             connection.execute(SQL)
+
+
+def test_a_signer_adds_headers_and_changes_none() -> None:
+    """One that writes names in small letters sends none twice, and no name of a host."""
+    told = {"range": "bytes=0-1", "host": "other.bucket", "authorization": "seal"}
+    sent = {"Accept-Encoding": "identity", "Range": "bytes=5-9"}
+    for added in (told, {name.title(): text for name, text in told.items()}):
+        made = _with_signed(sent, Signature("https://b/x", added))
+        names = {name.lower(): text for name, text in made.items()}
+        assert len(names) == len(made) == 3
+        assert (names["range"], names["authorization"]) == ("bytes=5-9", "seal")
 
 
 def test_a_refusal_to_sign_and_one_of_the_store_are_told(signed: Connect, notary: Notary) -> None:

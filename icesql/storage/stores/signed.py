@@ -102,7 +102,7 @@ class SignedClient(StoreClient):
                 raise StorageError(uri, f"the request was not signed: {error}") from error
             if _object(signature.uri) != _object(uri):
                 raise StorageError(uri, "the catalog signed a request to another address")
-            response = self._answer(method, signature.uri, {**signature.headers, **headers})
+            response = self._answer(method, signature.uri, _with_signed(headers, signature))
             if response.status < 300:
                 return response
             told = response.read(_MOST_TOLD, decode_content=False).decode("utf-8", "replace")
@@ -137,6 +137,17 @@ class SignedClient(StoreClient):
         except (HTTPError, OSError) as error:
             raise StoreFailed(Failure("the answer was cut off", True)) from error
         return data
+
+
+def _with_signed(headers: Mapping[str, str], signature: Signature) -> dict[str, str]:
+    """The headers of a request with those that a signer added.
+
+    Signers tell of all that they signed, and may write names otherwise. ``Host`` would lead to
+    another bucket: the address says which.
+    """
+    own = {"host", *(name.lower() for name in headers)}
+    added = {name: text for name, text in signature.headers.items() if name.lower() not in own}
+    return {**added, **headers}
 
 
 def _object(uri: str) -> tuple[str, str, str]:
