@@ -45,13 +45,19 @@ def chains(deletes: Sequence[DataFile], tasks: Iterable[FileScanTask]) -> list[C
                 members[delete.path].add(task.data_file.path)
     ordered = sorted(deletes, key=lambda each: len(members[each.path]))
     found: list[list[DataFile]] = []
+    # Chains by one file to which their first delete applies, and so do all of its others: where
+    # deletes are of 10,000 partitions there are as many chains, and few that one may go on.
+    starting: dict[str | None, list[int]] = {}
     for delete in ordered:
+        files = members[delete.path]
         # The longest chain first: that of the stream that the table mostly is.
-        for chain in sorted(found, key=len, reverse=True):
-            if members[chain[-1].path] <= members[delete.path]:
-                chain.append(delete)
+        near = [number for path in (None, *files) for number in starting.get(path, ())]
+        for number in sorted(near, key=lambda each: (-len(found[each]), each)):
+            if members[found[number][-1].path] <= files:
+                found[number].append(delete)
                 break
         else:
+            starting.setdefault(min(files, default=None), []).append(len(found))
             found.append([delete])
     return [_chain(each, members) for each in found]
 

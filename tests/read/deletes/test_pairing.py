@@ -53,3 +53,14 @@ def test_any_pairing_is_reproduced(seed: int) -> None:
 def test_a_stream_of_upserts_is_one_chain() -> None:
     """Every delete applies to all older files, as sequence numbers would have it."""
     assert numbered([[delete >= data for delete in range(40)] for data in range(40)]) == 1
+
+
+@pytest.mark.timeout(15)
+def test_deletes_of_many_partitions_are_told_apart_at_once() -> None:
+    count = 10_000
+    deletes = [file(FileContent.EQUALITY_DELETES, f"d{n}") for n in range(count)]
+    tasks = [
+        FileScanTask(file(FileContent.DATA, f"f{n}"), 0, 1, (each,))
+        for n, each in enumerate(deletes)
+    ]
+    assert len(chains(deletes, tasks)) == count
