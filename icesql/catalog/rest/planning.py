@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
@@ -208,7 +208,7 @@ class _Plan:
 
     def _fetched(self, first: ScanTasks) -> tuple[ScanTasks, ...]:
         """All answers with tasks, those of plan tasks in the order in which they were named."""
-        answers, seen = [first], set[str]()
+        answers, seen, rows = [first], set[str](), _rows(first)
         waiting: deque[str] = deque()
         running: deque[Request[ScanTasks]] = deque()
         pool = request_pool()
@@ -226,7 +226,7 @@ class _Plan:
         name(first)
         try:
             while waiting or running:
-                if self._rows_wanted is not None and _rows(answers) >= self._rows_wanted:
+                if self._rows_wanted is not None and rows >= self._rows_wanted:
                     self._is_cut = True
                     break
                 while waiting and len(running) < _AT_ONCE:
@@ -234,6 +234,7 @@ class _Plan:
                 found = running[0].result(self._query)
                 running.popleft()
                 answers.append(found)
+                rows += _rows(found)
                 name(found)
                 self._query.report(Progress("planning", len(answers), len(seen) + 1))
         finally:
@@ -247,9 +248,10 @@ class _Plan:
         return found
 
 
-def _rows(answers: Sequence[ScanTasks]) -> int:
+def _rows(answer: ScanTasks) -> int:
     """The rows of all files without deletes; the others may have none."""
-    tasks = (task for each in answers for task in each.file_scan_tasks or ())
     return sum(
-        max(task.data_file.record_count, 0) for task in tasks if not task.delete_file_references
+        max(task.data_file.record_count, 0)
+        for task in answer.file_scan_tasks or ()
+        if not task.delete_file_references
     )
