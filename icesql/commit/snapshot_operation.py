@@ -201,6 +201,9 @@ class SnapshotOperation:
     def _drop_deletes_older_than(self, data: Iterable[Filtered], metadata: TableMetadata) -> None:
         """Find the age from which on deletes still apply to something."""
         numbers = [metadata.last_sequence_number]
+        if self._changes.sequence_number is not None:
+            # Rewritten rows are as old as they were: deletes that came since are theirs, too.
+            numbers.append(self._changes.sequence_number)
         for each in data:
             manifest = each.manifest.manifest
             number = manifest.min_sequence_number

@@ -382,6 +382,17 @@ def test_equality_deletes_do_not_conflict_with_a_compaction_that_keeps_age(catal
     assert in_table(done.table, "c")[0].sequence_number == 1, "older than the delete, which applies"
 
 
+def test_deletes_that_apply_to_rewritten_rows_stay(catalog) -> None:
+    """Beyond Java, which takes the oldest data for that of the files that were not rewritten."""
+    table = appended(catalog, create(catalog), fake("a"))
+    start, removed = table.metadata.current_snapshot_id, in_table(table, "a")
+    for name in "xyz":
+        keys = fake_deletes(name, content=FileContent.EQUALITY_DELETES, equality_ids=(1,))
+        table = delta(catalog, table, [keys]).table
+    done = commit_rewrite(catalog, table, added=[fake("b")], removed=removed, start_id=start)
+    assert live(done.table) == {"b", "x", "y", "z"}
+
+
 def test_position_deletes_conflict_with_a_compaction(catalog) -> None:
     table = appended(catalog, create(catalog), fake("a"))
     start, removed = table.metadata.current_snapshot_id, in_table(table, "a")
