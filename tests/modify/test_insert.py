@@ -249,3 +249,25 @@ def test_pyiceberg_reads_the_same(
     assert table.scan(row_filter="s = 'zebra'").to_arrow().num_rows == 1
     assert table.scan(row_filter="l = 2 and ts < '2026-02-01T00:00:00'").to_arrow().num_rows == 1
     assert table.scan(row_filter="p > 1").to_arrow().num_rows == 1
+
+
+def test_a_table_made_anew_meanwhile_keeps_its_rows(
+    con: icesql.Connection, catalog: dict[str, Any], monkeypatch: Any
+) -> None:
+    """In a folder the other table has a first version, too, of the same name."""
+    import icesql.modify.insert as module
+
+    con.execute("CREATE TABLE s.t (a INT, b VARCHAR)")
+    real = module.write_task
+
+    def meanwhile(*given: Any, **more: Any) -> Any:
+        with icesql.connect(**catalog) as other:
+            other.execute("DROP TABLE s.t PURGE")
+            other.execute("CREATE TABLE s.t AS SELECT 7 AS z")
+        return real(*given, **more)
+
+    monkeypatch.setattr(module, "write_task", meanwhile)
+    with pytest.raises(errors.CommitConflictError, match="replaced by another one"):
+        con.execute("INSERT INTO s.t VALUES (1, 'x')")
+    monkeypatch.setattr(module, "write_task", real)
+    assert rows(con, "SELECT * FROM s.t") == [(7,)]

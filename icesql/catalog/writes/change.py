@@ -8,8 +8,9 @@ from typing import Any
 
 from msgspec import Struct
 
+from icesql.errors import CommitConflictError
 from icesql.iceberg.metadata.changes.apply import apply_updates
-from icesql.iceberg.metadata.changes.requirements import Requirement
+from icesql.iceberg.metadata.changes.requirements import AssertTableUuid, Requirement
 from icesql.iceberg.metadata.changes.updates import Update
 from icesql.iceberg.metadata.file_names import is_gzipped, metadata_folder, next_metadata_name
 from icesql.iceberg.metadata.json_writer import metadata_bytes
@@ -35,13 +36,21 @@ class TableChange(Struct, frozen=True):
     def document(self, base_location: str | None) -> dict[str, Any]:
         """The JSON that the change makes of a metadata file; None creates the table.
 
-        Raises as ``apply_updates`` does.
+        Raises as ``apply_updates`` does, and CommitConflictError where another table lies at
+        ``base_location`` by now: a folder that is dropped and made again begins at v1 once more.
         """
         base = None
         if base_location is not None:
             data = self.storage.read(base_location, most=sizes.METADATA)
             base = metadata_document(data, base_location)
+            self._check_table(base)
         return apply_updates(base, self.updates, now_ms=self.now_ms, base_location=base_location)
+
+    def _check_table(self, base: dict[str, Any]) -> None:
+        found = str(base.get("table-uuid") or "").lower()
+        for each in self.requirements:
+            if isinstance(each, AssertTableUuid) and each.uuid.lower() != found:
+                raise CommitConflictError("another table has its name now")
 
     def write(self, document: dict[str, Any], path: str, *, gzipped: bool) -> None:
         """Write a metadata file under a new name. Raises OperationalError."""
