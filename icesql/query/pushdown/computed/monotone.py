@@ -201,8 +201,6 @@ class Shape(Struct):
         if kind not in TIMES:
             return ""
         if name in _INSTANTS:
-            if kind == "zoned" and name not in _INSTANTS:
-                return ""
             return "float" if name == "epoch" else "number"
         self._on_clock(kind)
         if name in _SINCE:

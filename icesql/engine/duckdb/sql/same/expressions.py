@@ -390,13 +390,18 @@ def _arguments(found: Node, names: Sequence[str]) -> list[Node] | None:
     """The arguments of a plain call of a function of one of these names."""
     if found["type"] != "FUNCTION" or str(found["function_name"]).lower() not in names:
         return None
-    if len(found.get("qualified_name", {}).get("path", ())) > 1:
+    return plain_arguments(found)
+
+
+def plain_arguments(call: Node) -> list[Node] | None:
+    """The arguments of a call; None where it has a schema, DISTINCT, FILTER, an order or names."""
+    if len(call.get("qualified_name", {}).get("path", ())) > 1:
         return None
-    if any(found.get(each) for each in ("distinct", "filter", "export_state")):
+    if any(call.get(each) for each in ("distinct", "filter", "export_state")):
         return None
-    if found.get("order_bys", {}).get("orders"):
+    if call.get("order_bys", {}).get("orders"):
         return None
-    given = found.get("arguments", ())
+    given = call.get("arguments", ())
     if any(each.get("name") or each.get("alias") for each in given):
         return None
     return [each["expression"] for each in given]

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from icesql.engine.duckdb.sql.same.expressions import plain_arguments
 from icesql.engine.duckdb.sql.same.types import NAMES
 from icesql.query.constants.current_time import is_clock
 from icesql.query.pushdown.computed.expression import MOST_NODES, Expression
@@ -144,18 +145,12 @@ class _Converter:
 
     def _function(self, found: Node) -> Expression:
         name = str(found["function_name"]).lower()
-        if len(found.get("qualified_name", {}).get("path", ())) > 1:
-            raise _Unknown
-        if any(found.get(each) for each in ("distinct", "filter", "export_state")):
-            raise _Unknown
-        if found.get("order_bys", {}).get("orders"):
-            raise _Unknown
-        given = found.get("arguments", ())
-        if any(each.get("name") or each.get("alias") for each in given):
+        given = plain_arguments(found)
+        if given is None:
             raise _Unknown
         if not given and is_clock(name):
             return self._clock(name)
-        arguments = tuple(self._of(each["expression"]) for each in given)
+        arguments = tuple(map(self._of, given))
         if name == "if" and len(arguments) == 3:
             return Expression("case", arguments)
         return Expression(name, arguments)
