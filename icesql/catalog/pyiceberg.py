@@ -211,10 +211,12 @@ class PyIcebergCatalog:
         """As ``HasViews.views``; none where PyIceberg has no views of this kind of catalog."""
         if namespace is None:
             return [view for each in self.namespaces() for view in self.views(each)]
+        if not hasattr(self._foreign, "list_views"):
+            return []
         try:
             with self._calling():
                 return sorted(tuple(each) for each in self._foreign.list_views(tuple(namespace)))
-        except (CatalogError, NotImplementedError, AttributeError):
+        except (CatalogError, NotImplementedError):
             return []
 
     def load_view(self, identifier: Sequence[str]) -> StoredView | None:

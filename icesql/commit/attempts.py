@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from typing import Final, Protocol
 
+from icesql.catalog.current_metadata import is_metadata_name
 from icesql.catalog.table import Catalog, Table
 from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown
 from icesql.commit.retries import RetryPolicy
@@ -168,8 +169,10 @@ def _delete_old_metadata(catalog: Catalog, base: Table, table: Table) -> None:
     kept = {each.metadata_file for each in table.metadata.metadata_log}
     kept |= {base.metadata_location, table.metadata_location}
     for each in base.metadata.metadata_log:
-        if each.metadata_file not in kept:
-            remove_file(table.storage, each.metadata_file)
+        path = each.metadata_file
+        # A log that names another file of the table, or of anybody, is no reason to delete it.
+        if path not in kept and is_metadata_name(path.rpartition("/")[2]):
+            remove_file(table.storage, path)
 
 
 def _refreshed(catalog: Catalog, table: Table) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -404,3 +405,19 @@ def test_old_metadata_files_are_deleted_where_the_table_says_so(catalog) -> None
     log = {each.metadata_file.rpartition("/")[2] for each in table.metadata.metadata_log}
     assert left == log | {table.metadata_location.rpartition("/")[2]}
     assert len(left) == 3
+
+
+def test_a_log_that_names_other_files_deletes_none(tmp_path) -> None:
+    catalog = sqlite(tmp_path)
+    table = create(
+        catalog, **{"write.metadata.previous-versions-max": "1",
+                    "write.metadata.delete-after-commit.enabled": "true"},
+    )  # fmt: skip
+    file = written(table, "a", [(1, "x")])
+    table = commit_append(catalog, table, [file]).table
+    place = Path(table.metadata_location)
+    document = json.loads(place.read_bytes())
+    document["metadata-log"] = [{"timestamp-ms": 1, "metadata-file": file.path}]
+    place.write_text(json.dumps(document))
+    commit_append(catalog, catalog.load(("ns", "t")), [fake("b")])
+    assert Path(file.path).exists()

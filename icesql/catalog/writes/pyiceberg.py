@@ -179,11 +179,18 @@ def _committed(
         if is_missing(error, "CommitFailedException"):
             return Conflict(str(error))
         # What does not fit was made from older metadata; the rest may have been sent.
-        now = foreign.load_table(tuple(identifier)).metadata_location
-        if isinstance(error, ValueError) and _is_same(now, base_location):
+        if isinstance(error, ValueError) and _is_still(foreign, identifier, base_location):
             raise
         return Unknown(f"{type(error).__name__}: {error}")
     return Done(str(made.metadata_location))
+
+
+def _is_still(foreign: Any, identifier: Sequence[str], base_location: str) -> bool:
+    """Whether a table is seen to be as it was."""
+    try:
+        return _is_same(foreign.load_table(tuple(identifier)).metadata_location, base_location)
+    except Exception:  # whatever the client raises: it is not seen
+        return False
 
 
 # ------------------------------------------------------------------ names

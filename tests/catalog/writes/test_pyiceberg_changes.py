@@ -148,6 +148,27 @@ def test_pyiceberg_commits_where_it_alone_knows_how(catalog) -> None:
         stage_table(catalog, ("ns", "v"), SCHEMA)
 
 
+def test_what_pyiceberg_sent_and_cannot_be_looked_at_is_unknown(catalog, monkeypatch) -> None:
+    table = create(catalog)
+    catalog.kind = "glue"
+    foreign = catalog._foreign
+    committed, loaded = foreign.commit_table, foreign.load_table
+
+    def sent(*given):
+        committed(*given)
+        monkeypatch.setattr(foreign, "load_table", away)
+        raise OSError("hung up")
+
+    def away(name):
+        raise OSError("away")
+
+    monkeypatch.setattr(foreign, "commit_table", sent)
+    change = TableChange((u.SetProperties({"k": "1"}),), (), table.storage, 1)
+    assert isinstance(catalog.swap(("ns", "t"), table.metadata_location, change), Unknown)
+    monkeypatch.setattr(foreign, "load_table", loaded)
+    assert catalog.load(("ns", "t")).metadata.properties["k"] == "1"
+
+
 @pytest.mark.parametrize("kind", ["hive", "dynamodb", "bigquery"])
 def test_other_kinds_are_only_read(catalog, kind) -> None:
     table = create(catalog)
