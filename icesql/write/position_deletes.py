@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from icesql.iceberg import types as t
@@ -28,7 +29,7 @@ def write_position_deletes(
     metadata: TableMetadata,
     storage: Storage,
     data_file: DataFile,
-    positions: Sequence[int],
+    positions: Sequence[int] | npt.NDArray[np.int64],
     *,
     operation: str | None = None,
     number: int = 0,
@@ -39,8 +40,8 @@ def write_position_deletes(
     delete file has the spec and partition of the data file, whatever the table's are now. Raises
     ValueError without a position, OperationalError.
     """
-    rows = sorted(set(positions))
-    if not rows or rows[0] < 0:
+    rows = np.unique(np.asarray(positions, np.int64))
+    if not len(rows) or rows[0] < 0:
         raise ValueError("a delete file needs positions from 0")
     options = write_options(metadata.properties, deletes=True)
     modes = {DELETE_FILE_PATH.field_id: FULL, DELETE_POS.field_id: FULL}
@@ -66,14 +67,14 @@ def write_position_deletes(
         written.rows,
         written.size,
         column_sizes=written.metrics.column_sizes,
-        lower_bounds=_bounds(data_file.path, rows[0]),
-        upper_bounds=_bounds(data_file.path, rows[-1]),
+        lower_bounds=_bounds(data_file.path, int(rows[0])),
+        upper_bounds=_bounds(data_file.path, int(rows[-1])),
         split_offsets=written.metrics.split_offsets,
         referenced_data_file=data_file.path,
     )
 
 
-def _bounds(path: str, position: Any) -> dict[int, bytes]:
+def _bounds(path: str, position: int) -> dict[int, bytes]:
     return {
         DELETE_FILE_PATH.field_id: encode_bound(t.STRING, path),
         DELETE_POS.field_id: encode_bound(t.LONG, position),

@@ -12,7 +12,10 @@ import icesql
 from icesql import errors
 from icesql.catalog.targets import table_to_change
 
-MODES = [(1, "copy-on-write"), (2, "copy-on-write"), (2, "merge-on-read"), (3, "copy-on-write")]
+MODES = [
+    (1, "copy-on-write"), (2, "copy-on-write"), (2, "merge-on-read"), (3, "copy-on-write"),
+    (3, "merge-on-read"),
+]  # fmt: skip
 
 
 def filled(
@@ -166,7 +169,7 @@ def test_rows_that_come_meanwhile(
 ) -> None:
     """Between the reading and the commit another writer adds rows that match."""
     filled(con, version, mode, isolation)
-    import icesql.modify.delete as module
+    import icesql.modify.rows.commit as module
 
     files = []
     for name in ("commit_overwrite", "commit_row_delta"):

@@ -1,0 +1,138 @@
+"""Merge-on-read: what tells that rows of data files are gone."""
+
+from __future__ import annotations
+
+import uuid
+from array import array
+from collections.abc import Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from icesql.context import QueryContext
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.modify.rows.changes import GoneRows, as_positions
+from icesql.modify.rows.target import RowTarget
+from icesql.read.deletes.positions import PositionDeletes
+from icesql.storage.new_file import remove_file
+from icesql.write.deletion_vectors import write_deletion_vector
+from icesql.write.position_deletes import write_position_deletes
+
+if TYPE_CHECKING:
+    from pyroaring import BitMap64
+
+    from icesql.scan.tasks.task import FileScanTask, ScanContext
+
+# A store answers after milliseconds each time, in which other files can be written.
+_WRITERS: Final = 16
+
+
+class DeleteFiles(Struct, frozen=True):
+    """``added`` delete files or vectors; ``removed`` are those whose positions they contain.
+
+    Data files of which no row is left are among ``removed`` instead, with their vectors;
+    ``referenced`` are the paths of the others.
+    """
+
+    added: tuple[DataFile, ...] = ()
+    removed: tuple[DataFile, ...] = ()
+    referenced: tuple[str, ...] = ()
+
+    @property
+    def bytes(self) -> int:
+        """The size of the new files."""
+        return sum(each.file_size_in_bytes for each in self.added)
+
+
+def write_delete_files(
+    target: RowTarget,
+    tasks: Sequence[FileScanTask],
+    context: ScanContext,
+    gone: GoneRows,
+    query: QueryContext,
+) -> DeleteFiles:
+    """One delete file (v2) or vector (v3) for each data file that loses rows and keeps some.
+
+    A vector contains all positions that were deleted before, a delete file those of earlier ones
+    that are of this data file alone. If anything fails, no file is left.
+    """
+    writing = _Writing(target, context, gone, query)
+    made: list[Future[DeleteFiles]] = []
+    pool = ThreadPoolExecutor(min(_WRITERS, max(len(tasks), 1)), "icesql-deletes")
+    try:
+        made += [pool.submit(writing.of_file, n, task) for n, task in enumerate(tasks)]
+        while wait(made, timeout=0.1, return_when=FIRST_EXCEPTION).not_done:
+            query.check()
+            if any(each.done() and each.exception() for each in made):
+                break
+        parts = [each.result() for each in made]
+    except BaseException:
+        pool.shutdown(cancel_futures=True)
+        for each in made:
+            if not each.cancelled() and each.exception() is None:
+                for file in each.result().added:
+                    remove_file(target.table.storage, file.path)
+        raise
+    finally:
+        pool.shutdown()
+    return DeleteFiles(
+        tuple(file for each in parts for file in each.added),
+        tuple(file for each in parts for file in each.removed),
+        tuple(path for each in parts for path in each.referenced),
+    )
+
+
+class _Writing:
+    def __init__(
+        self, target: RowTarget, context: ScanContext, gone: GoneRows, query: QueryContext
+    ) -> None:
+        self._target, self._context, self._gone, self._query = target, context, gone, query
+        self._operation = str(uuid.uuid4())
+
+    def of_file(self, number: int, task: FileScanTask) -> DeleteFiles:
+        """What one data file gets."""
+        self._query.check()
+        file = task.data_file
+        vectors = self._target.metadata.format_version > 2
+        older = [each for each in task.deletes if each.content is FileContent.POSITION_DELETES]
+        replaced = tuple(each for each in older if _is_of(each, file))
+        known = older if vectors else replaced
+        positions = self._gone.bitmap(file.path)
+        if known:
+            positions = positions | self._read(task, known)
+        if len(positions) == file.record_count:
+            return DeleteFiles(removed=(file, *replaced))
+        number += 1
+        metadata, storage = self._target.metadata, self._target.table.storage
+        if vectors:
+            made = write_deletion_vector(
+                metadata, storage, file, positions, operation=self._operation, number=number
+            )
+        else:
+            made = write_position_deletes(
+                metadata,
+                storage,
+                file,
+                as_positions(positions),
+                operation=self._operation,
+                number=number,
+            )
+        return DeleteFiles((made,), replaced, (file.path,))
+
+    def _read(self, task: FileScanTask, deletes: Sequence[DataFile]) -> BitMap64:
+        """The positions that were deleted before."""
+        from pyroaring import BitMap64
+
+        alone = replace(task, deletes=tuple(deletes))
+        found = PositionDeletes(self._context, (alone,), self._query).positions(alone)
+        if found is None:
+            return BitMap64()
+        return BitMap64(array("Q", found.astype(np.uint64).tobytes()))
+
+
+def _is_of(delete: DataFile, file: DataFile) -> bool:
+    """Whether position deletes are of this data file alone, as far as the manifest says it."""
+    return delete.referenced_data_file == file.path

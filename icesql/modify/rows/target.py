@@ -1,0 +1,99 @@
+"""The table whose rows change, as the statement read it, and how it wants them changed."""
+
+from __future__ import annotations
+
+from typing import Literal, cast
+
+from msgspec import Struct
+
+from icesql.catalog.table import Catalog, Table
+from icesql.commit.validation.validation import Isolation
+from icesql.errors import ProgrammingError, UnsupportedTableError
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
+from icesql.iceberg.metadata.snapshot import Snapshot
+from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
+from icesql.scan.table_scan import TableScan
+
+Command = Literal["delete", "update", "merge"]
+_MODES = ("copy-on-write", "merge-on-read")
+_ISOLATIONS = ("serializable", "snapshot")
+
+
+class RowTarget(Struct, frozen=True):
+    """What came to ``branch`` since ``snapshot`` is for the commit to find.
+
+    ``row_filter`` is implied by what the statement looks for in the table: only rows for which
+    it may be true conflict.
+    """
+
+    catalog: Catalog
+    table: Table
+    snapshot: Snapshot | None
+    command: Command
+    branch: str = MAIN
+    row_filter: Predicate = ALWAYS_TRUE
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The table's metadata when the statement read it."""
+        return self.table.metadata
+
+    @property
+    def start_id(self) -> int | None:
+        """The snapshot that was read."""
+        return None if self.snapshot is None else self.snapshot.snapshot_id
+
+    @property
+    def merges_on_read(self) -> bool:
+        """Whether rows get deletes instead of new files; format version 1 has none.
+
+        Raises UnsupportedTableError for a property that is neither of the two modes.
+        """
+        mode = self._property("mode", _MODES)
+        return mode == "merge-on-read" and self.metadata.format_version > 1
+
+    @property
+    def isolation(self) -> Isolation:
+        """By the table's property. Raises UnsupportedTableError for another level."""
+        return cast("Isolation", self._property("isolation-level", _ISOLATIONS))
+
+    def _property(self, name: str, known: tuple[str, ...]) -> str:
+        key = f"write.{self.command}.{name}"
+        text = self.metadata.properties.get(key, known[0]).lower()
+        if text not in known:
+            raise UnsupportedTableError(
+                f"the table property {key} = {text!r}; it is {' or '.join(known)}",
+                table=self.table.name,
+            )
+        return text
+
+
+def row_target(
+    catalog: Catalog,
+    scan: TableScan,
+    *,
+    command: Command,
+    branch: str = MAIN,
+    alone: bool = False,
+) -> RowTarget:
+    """The target that ``scan`` reads. ``alone``: what was pushed into the scan is all that the
+    statement asks of the table, no other table has a say.
+
+    Raises ProgrammingError where the scan is not of the branch as it is now.
+    """
+    ref = scan.table.metadata.refs.get(branch)
+    head = None if ref is None else ref.snapshot_id
+    found = None if scan.snapshot is None else scan.snapshot.snapshot_id
+    if head != found:
+        raise ProgrammingError(
+            f"{command.upper()} changes {scan.table.name} as it is now, and the statement reads it "
+            "as it was; RESET SNAPSHOT TIME"
+        )
+    return RowTarget(
+        catalog,
+        scan.table,
+        scan.snapshot,
+        command,
+        branch,
+        scan.row_filter if alone else ALWAYS_TRUE,
+    )

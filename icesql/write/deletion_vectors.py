@@ -1,0 +1,52 @@
+"""Deletion vectors of v3 tables: which rows of a data file are gone."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.iceberg.metadata.table_metadata import TableMetadata
+from icesql.iceberg.puffin.writer import deletion_vector_blob, puffin_bytes
+from icesql.storage.new_file import NewFile
+from icesql.storage.open import Storage
+from icesql.write.locations import data_locations
+
+if TYPE_CHECKING:
+    from pyroaring import BitMap64
+
+
+def write_deletion_vector(
+    metadata: TableMetadata,
+    storage: Storage,
+    data_file: DataFile,
+    positions: BitMap64,
+    *,
+    operation: str | None = None,
+    number: int = 0,
+) -> DataFile:
+    """Write the vector of one data file, alone in its Puffin file, and describe it.
+
+    ``positions`` are all rows that are gone, from 0, those of an earlier vector too. Alone: other
+    writers' expiry deletes a Puffin file once one of its vectors is replaced. Raises ValueError
+    without a position, OperationalError.
+    """
+    if not len(positions):
+        raise ValueError("a deletion vector needs positions")
+    data, (place,), _ = puffin_bytes([deletion_vector_blob(data_file.path, positions)], "icesql")
+    name = f"{number:05d}-0-{operation or uuid.uuid4()}-00001-deletes.puffin"
+    path = data_locations(metadata).path(name)
+    with NewFile(storage, path) as file:
+        file.write(data)
+    return DataFile(
+        FileContent.POSITION_DELETES,
+        path,
+        "PUFFIN",
+        data_file.spec_id,
+        data_file.partition,
+        len(positions),
+        len(data),
+        referenced_data_file=data_file.path,
+        content_offset=place.offset,
+        content_size_in_bytes=place.length,
+    )
