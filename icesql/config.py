@@ -15,6 +15,13 @@ from msgspec.structs import replace
 from icesql.errors import ProgrammingError, similar_names
 
 _PREFIX: Final = "ICESQL_"
+# Settings by names that they have elsewhere, Spark's among them.
+_OTHER_NAMES: Final = {
+    "time_zone": "timezone",
+    "read_split_target_size": "split_target_size",
+    "spark_wap_id": "wap_id",
+    "spark_wap_branch": "wap_branch",
+}
 # Variables of icesql and its tests that are not settings.
 _OTHER_VARIABLES: Final = frozenset(
     ("JVM_ARCHIVE", "CORPUS", "HISTORIES", "PREDICATES", "DAMAGES", "HALTS")
@@ -145,6 +152,8 @@ class Settings(Struct, frozen=True):
     max_scan_bytes: int | None = None
     require_partition_filter: bool = False
     snapshot_time: str | None = None
+    wap_id: str | None = None
+    wap_branch: str | None = None
 
     @property
     def snapshot_micros(self) -> int | None:
@@ -234,7 +243,7 @@ def setting_key(name: str) -> str:
 
 def _key(name: str) -> str:
     key = name.lower().replace("-", "_").replace(".", "_")
-    return {"time_zone": "timezone", "read_split_target_size": "split_target_size"}.get(key, key)
+    return _OTHER_NAMES.get(key, key)
 
 
 def _unknown(name: str) -> ProgrammingError:
@@ -267,5 +276,7 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "max_scan_bytes": _optional(parse_bytes),
     "require_partition_filter": _parse_flag,
     "snapshot_time": _optional(_instant),
+    "wap_id": _optional(str),
+    "wap_branch": _optional(str),
 }
 assert set(_PARSERS) == set(Settings.__struct_fields__)

@@ -11,6 +11,7 @@ from icesql.commit.attempts import commit
 from icesql.commit.files import FileChanges
 from icesql.commit.result import CommitResult
 from icesql.commit.snapshot_operation import SnapshotOperation, Validate
+from icesql.commit.snapshots.branches import Branch
 from icesql.context import QueryContext
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.table_metadata import MAIN
@@ -23,7 +24,7 @@ def commit_append(
     table: Table,
     files: Sequence[DataFile],
     *,
-    branch: str = MAIN,
+    branch: Branch = MAIN,
     summary: Mapping[str, str] = NOTHING,
     query: QueryContext | None = None,
 ) -> CommitResult:

@@ -17,6 +17,7 @@ from icesql.commit.files import FileChanges
 from icesql.commit.result import CommitResult
 from icesql.commit.rows import overwrite_operation
 from icesql.commit.snapshot_operation import SnapshotOperation
+from icesql.commit.snapshots.branches import Branch
 from icesql.commit.validation.checks import validate
 from icesql.commit.validation.history import History
 from icesql.commit.validation.validation import Isolation, Validation
@@ -116,7 +117,7 @@ def commit_delete_where(
     added: Sequence[DataFile] = (),
     start_id: int | None,
     isolation: Isolation = "serializable",
-    branch: str = MAIN,
+    branch: Branch = MAIN,
     summary: Mapping[str, str] = NOTHING,
     query: QueryContext | None = None,
 ) -> CommitResult:

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from msgspec import Struct, field
 
+from icesql.commit.snapshots.branches import Branch
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.table_metadata import MAIN
 
@@ -22,7 +23,7 @@ class FileChanges(Struct, frozen=True, dict=True):
     operation: str
     added: tuple[DataFile, ...] = ()
     removed: tuple[DataFile, ...] = ()
-    branch: str = MAIN
+    branch: Branch = MAIN
     summary: Mapping[str, str] = field(default_factory=dict)
     sequence_number: int | None = None
     borrowed: bool = False

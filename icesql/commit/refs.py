@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from msgspec.structs import replace
+
 from icesql.catalog.table import Catalog, Table
 from icesql.commit.append import NOTHING, commit_files
+from icesql.commit.attempts import commit
 from icesql.commit.change import MakeUpdates, change_table
 from icesql.commit.files import FileChanges
 from icesql.commit.result import CommitResult
-from icesql.commit.snapshot_operation import moved_ref
+from icesql.commit.snapshot_operation import SnapshotOperation
+from icesql.commit.snapshots.branches import moved_ref
 from icesql.context import QueryContext
 from icesql.errors import ProgrammingError, SnapshotNotFoundError
 from icesql.iceberg.manifest.data_file import DataFile
@@ -61,6 +65,36 @@ def create_ref(
         return (SetSnapshotRef(name, ref),)
 
     return updates
+
+
+def create_branch_of_empty(
+    catalog: Catalog, table: Table, name: str, retention: SnapshotRef, query: QueryContext
+) -> CommitResult:
+    """A branch of a table without snapshots, at an empty one of its own: main stays without.
+
+    Raises ProgrammingError where the name is taken.
+    """
+
+    def check(base: Table, head: Snapshot | None, query: QueryContext) -> None:
+        if name in base.metadata.refs:
+            raise ProgrammingError(f"{base.metadata.refs[name].kind} {name!r} exists already")
+
+    operation = _EmptyBranch(table, FileChanges("append", branch=name), query, validate=check)
+    operation.retention = retention
+    after = commit(catalog, table, operation, query)
+    return CommitResult(after, operation.snapshot_id, {"operation": "append", **operation.summary})
+
+
+class _EmptyBranch(SnapshotOperation):
+    """A first snapshot without files, and the branch with its retention."""
+
+    retention: SnapshotRef
+
+    def updates(self, base: Table, attempt: int, now_ms: int) -> Sequence[Update]:
+        added, moved = super().updates(base, attempt, now_ms)
+        assert isinstance(moved, SetSnapshotRef)
+        ref = replace(self.retention, snapshot_id=self.snapshot_id)
+        return added, SetSnapshotRef(moved.name, ref)
 
 
 def drop_ref(name: str, kind: Kind, *, if_exists: bool = False) -> MakeUpdates:

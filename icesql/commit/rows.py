@@ -15,6 +15,7 @@ from icesql.commit.attempts import commit
 from icesql.commit.files import FileChanges
 from icesql.commit.result import CommitResult
 from icesql.commit.snapshot_operation import SnapshotOperation
+from icesql.commit.snapshots.branches import Branch
 from icesql.commit.validation.checks import validate
 from icesql.commit.validation.validation import Isolation, Validation
 from icesql.context import QueryContext
@@ -34,7 +35,7 @@ def commit_overwrite(
     start_id: int | None,
     row_filter: Predicate = ALWAYS_TRUE,
     isolation: Isolation = "serializable",
-    branch: str = MAIN,
+    branch: Branch = MAIN,
     summary: Mapping[str, str] = NOTHING,
     query: QueryContext | None = None,
 ) -> CommitResult:
@@ -69,7 +70,7 @@ def commit_row_delta(
     command: Literal["delete", "update", "merge"],
     row_filter: Predicate = ALWAYS_TRUE,
     isolation: Isolation = "serializable",
-    branch: str = MAIN,
+    branch: Branch = MAIN,
     summary: Mapping[str, str] = NOTHING,
     query: QueryContext | None = None,
 ) -> CommitResult:
@@ -108,7 +109,7 @@ def commit_replace_partitions(
     removed: Sequence[DataFile],
     start_id: int | None,
     isolation: Isolation | None = None,
-    branch: str = MAIN,
+    branch: Branch = MAIN,
     summary: Mapping[str, str] = NOTHING,
     query: QueryContext | None = None,
 ) -> CommitResult:
@@ -139,7 +140,7 @@ def commit_rewrite(
     removed: Sequence[DataFile],
     start_id: int,
     keeps_age: bool = True,
-    branch: str = MAIN,
+    branch: Branch = MAIN,
     summary: Mapping[str, str] = NOTHING,
     query: QueryContext | None = None,
 ) -> CommitResult:

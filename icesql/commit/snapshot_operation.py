@@ -17,8 +17,9 @@ from icesql.commit.manifests.held import HeldManifest
 from icesql.commit.manifests.merging import ManifestMerge
 from icesql.commit.manifests.store import ManifestStore
 from icesql.commit.own_files import OwnFiles
-from icesql.commit.snapshot_ids import new_snapshot_id
-from icesql.commit.summary import SummaryCounts, totals
+from icesql.commit.snapshots.branches import Staged, branch_head, moved_ref
+from icesql.commit.snapshots.snapshot_ids import new_snapshot_id
+from icesql.commit.snapshots.summary import SummaryCounts, totals
 from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, UnsupportedTableError
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
@@ -26,8 +27,8 @@ from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.manifest.writing.list_writer import ListHeader
 from icesql.iceberg.manifest.writing.manifest_writer import UNASSIGNED
 from icesql.iceberg.metadata.changes.updates import AddSnapshot, SetSnapshotRef, Update
-from icesql.iceberg.metadata.snapshot import Snapshot, SnapshotRef
-from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
+from icesql.iceberg.metadata.snapshot import Snapshot
+from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.storage.new_file import remove_file
 from icesql.write.locations import partition_path
 
@@ -123,11 +124,11 @@ class SnapshotOperation:
             first_row_id=first_row_id,
             added_rows=rows if version > 2 else None,
         )
-        if self._staged:
+        branch = self._changes.branch
+        if self._staged or isinstance(branch, Staged):
             return (AddSnapshot(snapshot),)
-        return AddSnapshot(snapshot), SetSnapshotRef(
-            self._changes.branch, moved_ref(metadata, self._changes.branch, self._id)
-        )
+        moved = moved_ref(metadata, branch, self._id)
+        return AddSnapshot(snapshot), SetSnapshotRef(branch, moved)
 
     def succeeded(self, table: Table) -> None:
         """Delete what lost attempts wrote, where the snapshot can be seen."""
@@ -258,8 +259,10 @@ class SnapshotOperation:
         counts.add_duplicates(duplicates)
         counted = counts.written()
         created = sum(each.added_snapshot_id == self._id for each in listed)
+        branch = self._changes.branch
         return {
             **self._changes.summary,
+            **({"wap.id": branch.wap_id} if isinstance(branch, Staged) else {}),
             **counted,
             **totals(None if head is None else head.summary, counted),
             "manifests-created": str(created),
@@ -272,29 +275,6 @@ class SnapshotOperation:
     def _path(self, file: DataFile) -> str:
         spec, types = self._store.spec(file.spec_id)
         return partition_path(spec, self._store.metadata.file_schema, types, file.partition)
-
-
-def branch_head(metadata: TableMetadata, branch: str) -> tuple[Snapshot | None, Snapshot | None]:
-    """The head of a branch, and what a new snapshot of it goes on.
-
-    They differ for a new branch, which goes on main and begins its totals at zero. Raises
-    CommitConflictError where ``branch`` is a tag.
-    """
-    ref = metadata.refs.get(branch)
-    if ref is not None and ref.kind == "tag":
-        raise CommitConflictError(f"{branch!r} is a tag; only a branch takes new snapshots")
-    if ref is not None:
-        head = metadata.snapshots[ref.snapshot_id]
-        return head, head
-    return None, metadata.current_snapshot if branch != MAIN else None
-
-
-def moved_ref(metadata: TableMetadata, branch: str, snapshot_id: int) -> SnapshotRef:
-    """A branch at another snapshot, with the retention that it has."""
-    from msgspec.structs import replace
-
-    known = metadata.refs.get(branch)
-    return SnapshotRef(snapshot_id) if known is None else replace(known, snapshot_id=snapshot_id)
 
 
 @cache

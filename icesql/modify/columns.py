@@ -13,8 +13,8 @@ from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.schema import Schema
 from icesql.modify.column_types import column_fields
 from icesql.modify.create import default_value
-from icesql.modify.insert import find_target
 from icesql.modify.modified import Modified, Work
+from icesql.modify.targets import find_target
 from icesql.sql.writes.statements import AlterColumns, ColumnChange
 
 

@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from icesql.commit.delete_where import commit_delete_where
-from icesql.errors import UnsupportedSqlError, shifted
+from icesql.commit.snapshots.branches import Branch, start_of
+from icesql.errors import shifted
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.modify.engine_name import SUMMARY
-from icesql.modify.insert import find_target
 from icesql.modify.modified import Modified, Work
 from icesql.modify.rows.changes import RowBatch
 from icesql.modify.rows.commit import change_rows
 from icesql.modify.rows.target import row_target
+from icesql.modify.targets import find_target
 from icesql.sql.writes.statements import Delete
 from icesql.storage.new_file import check_writable
 
@@ -31,8 +32,6 @@ def delete(statement: Delete, work: Work) -> Modified:
     catalog, table, branch = find_target(statement.table, work)
     if statement.rows is None:
         return _delete_all(catalog, table.identifier, branch, work)
-    if branch != "main":
-        raise UnsupportedSqlError("DELETE from a branch", offset=statement.table.offset)
     with shifted(statement.shift):
         result, scans = work.ask_scanned(statement.rows)
         try:
@@ -50,15 +49,16 @@ def _batches(result: Result) -> Iterator[RowBatch]:
         yield RowBatch(batch.column(0), batch.column(1))
 
 
-def _delete_all(catalog: Catalog, identifier: tuple[str, ...], branch: str, work: Work) -> Modified:
+def _delete_all(
+    catalog: Catalog, identifier: tuple[str, ...], branch: Branch, work: Work
+) -> Modified:
     table = catalog.load(identifier)
     check_writable(table.storage)
-    ref = table.metadata.refs.get(branch)
     done = commit_delete_where(
         catalog,
         table,
         ALWAYS_TRUE,
-        start_id=None if ref is None else ref.snapshot_id,
+        start_id=start_of(table.metadata, branch),
         branch=branch,
         summary=SUMMARY,
         query=work.query,

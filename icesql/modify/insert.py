@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from icesql.catalog.targets import table_to_change
 from icesql.commit.append import commit_append
 from icesql.commit.delete_where import commit_delete_where
+from icesql.commit.snapshots.branches import start_of
 from icesql.engine.duckdb.types import column_types
 from icesql.errors import (
     ColumnNotFoundError,
     IntegrityError,
     ProgrammingError,
-    TableNotFoundError,
     UnsupportedSqlError,
-    found_at,
     similar_names,
 )
 from icesql.iceberg import types as t
@@ -25,16 +23,14 @@ from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.iceberg.schema import Schema
 from icesql.modify.engine_name import SUMMARY
 from icesql.modify.modified import Modified, Work
-from icesql.sql.writes.statements import Insert, TableName
+from icesql.modify.targets import find_target
+from icesql.sql.writes.statements import Insert
 from icesql.write.write_task import write_task, write_task_for
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from icesql.catalog.table import Catalog, Table
     from icesql.engine.protocol import Result
-
-_BRANCH = "branch_"
 
 
 def insert(statement: Insert, work: Work) -> Modified:
@@ -58,13 +54,12 @@ def insert(statement: Insert, work: Work) -> Modified:
     finally:
         result.close()
     if statement.overwrite:
-        ref = table.metadata.refs.get(branch)
         done = commit_delete_where(
             catalog,
             table,
             ALWAYS_TRUE,
             added=written.files,
-            start_id=None if ref is None else ref.snapshot_id,
+            start_id=start_of(table.metadata, branch),
             branch=branch,
             summary=SUMMARY,
             query=work.query,
@@ -111,31 +106,6 @@ def insert_many(statements: Iterable[Insert], work: Work) -> Modified:
         catalog, table, written.files, branch=branch, summary=SUMMARY, query=work.query
     )
     return Modified.of(written, done.snapshot_id)
-
-
-def find_target(name: TableName, work: Work) -> tuple[Catalog, Table, str]:
-    """The catalog, table and branch that a statement writes to; ``t.branch_x`` is branch x of t.
-
-    Raises TableNotFoundError, UnsupportedTableError.
-    """
-    names = work.names
-    made = names.temporary
-    if made is not None and made.find(name.parts) is not None:
-        raise UnsupportedSqlError(
-            f"a change of {name.text}, which this session made",
-            hint="CREATE OR REPLACE TEMP TABLE … AS SELECT",
-            offset=name.offset,
-        )
-    with found_at(name.offset):
-        try:
-            catalog, table = work.query.wait_for(lambda: table_to_change(names, name.parts))
-        except TableNotFoundError:
-            last = name.parts[-1]
-            if len(name.parts) < 2 or not last.lower().startswith(_BRANCH):
-                raise
-            catalog, table = work.query.wait_for(lambda: table_to_change(names, name.parts[:-1]))
-            return catalog, table, last[len(_BRANCH) :]
-    return catalog, table, "main"
 
 
 def column_sources(

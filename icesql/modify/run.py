@@ -6,6 +6,7 @@ from icesql.access import Access
 from icesql.errors import AccessDeniedError
 from icesql.modify.modified import Modified, Work
 from icesql.sql.statement import Write
+from icesql.sql.writes import refs as r
 from icesql.sql.writes import statements as w
 
 
@@ -49,6 +50,10 @@ def modify(statement: Write, work: Work) -> Modified:
             from icesql.modify.delete import delete
 
             return delete(statement, work)
+        case r.CreateRef() | r.DropRef() | r.FastForward():
+            from icesql.modify.refs import change_ref
+
+            return change_ref(statement, work)
         case _:
             raise AssertionError(f"unreachable statement {statement!r}")
 

@@ -8,8 +8,8 @@ from icesql.commit.purge import drop_table as drop
 from icesql.errors import ProgrammingError, TableNotFoundError, found_at
 from icesql.iceberg.metadata.changes import updates as u
 from icesql.iceberg.metadata.table_metadata import TableMetadata
-from icesql.modify.insert import find_target
 from icesql.modify.modified import Modified, Work
+from icesql.modify.targets import find_target
 from icesql.sql.statement import Drop
 from icesql.sql.writes.statements import DropTable, RenameTable, SetProperties
 

@@ -29,7 +29,7 @@ from icesql.sql.time_travel import (
 if TYPE_CHECKING:
     from icesql.catalog.table import Table
     from icesql.context import QueryContext
-    from icesql.iceberg.metadata.snapshot import Snapshot
+    from icesql.iceberg.metadata.snapshot import Snapshot, SnapshotRef
     from icesql.iceberg.schema import Schema
     from icesql.sql.time_travel import TimeTravel
 
@@ -64,6 +64,8 @@ def select_snapshot(
     match travel:
         case None if query.settings.snapshot_time is not None and metadata.snapshots:
             return _pinned(table, query)
+        case None if _wap_branch(table, query) is not None:
+            return _by_version(table, str(query.settings.wap_branch), query)
         case None:
             current = metadata.current_snapshot
             return SelectedSnapshot(current, metadata.schema, MAIN if current else None, None)
@@ -86,6 +88,14 @@ def select_snapshot(
             return _branch_at(table, travel, query)
         case _:
             raise InternalError(f"time travel of an unknown kind: {travel!r}")
+
+
+def _wap_branch(table: Table, query: QueryContext) -> SnapshotRef | None:
+    """The branch that the session writes to before it is audited, where the table takes part."""
+    name = query.settings.wap_branch
+    takes_part = table.metadata.properties.get("write.wap.enabled", "false").lower() == "true"
+    ref = table.metadata.refs.get(name) if name is not None and takes_part else None
+    return ref if ref is not None and ref.kind == "branch" else None
 
 
 def _pinned(table: Table, query: QueryContext) -> SelectedSnapshot:

@@ -141,7 +141,7 @@ def test_everything(con: icesql.Connection, version: int, mode: str) -> None:
             "UnsupportedSqlError",
             "QUALIFY",
         ),
-        ("DELETE FROM s.t.branch_b WHERE i = 1", "UnsupportedSqlError", "a branch"),
+        ("DELETE FROM s.t.branch_b WHERE i = 1", "SnapshotNotFoundError", "branch 'b'"),
     ],
 )
 def test_what_is_refused_changes_nothing(

@@ -154,6 +154,7 @@ def test_use_and_branches(con: icesql.Connection) -> None:
     con.execute("CREATE TABLE s.t (a INT)")
     con.execute("USE s")
     con.execute("INSERT INTO t VALUES (1)")
+    con.execute("ALTER TABLE t CREATE BRANCH audit")
     con.execute("INSERT INTO s.t.branch_audit VALUES (2)")
     assert rows(con, "SELECT a FROM t") == [(1,)]
     assert rows(con, "SELECT a FROM t FOR VERSION AS OF 'audit' ORDER BY a") == [(1,), (2,)]

@@ -7,6 +7,7 @@ from typing import Literal, cast
 from msgspec import Struct
 
 from icesql.catalog.table import Catalog, Table
+from icesql.commit.snapshots.branches import Branch, start_of
 from icesql.commit.validation.validation import Isolation
 from icesql.errors import ProgrammingError, UnsupportedTableError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
@@ -30,7 +31,7 @@ class RowTarget(Struct, frozen=True):
     table: Table
     snapshot: Snapshot | None
     command: Command
-    branch: str = MAIN
+    branch: Branch = MAIN
     row_filter: Predicate = ALWAYS_TRUE
 
     @property
@@ -73,7 +74,7 @@ def row_target(
     scan: TableScan,
     *,
     command: Command,
-    branch: str = MAIN,
+    branch: Branch = MAIN,
     alone: bool = False,
 ) -> RowTarget:
     """The target that ``scan`` reads. ``alone``: what was pushed into the scan is all that the
@@ -81,8 +82,7 @@ def row_target(
 
     Raises ProgrammingError where the scan is not of the branch as it is now.
     """
-    ref = scan.table.metadata.refs.get(branch)
-    head = None if ref is None else ref.snapshot_id
+    head = start_of(scan.table.metadata, branch)
     found = None if scan.snapshot is None else scan.snapshot.snapshot_id
     if head != found:
         raise ProgrammingError(

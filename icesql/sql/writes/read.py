@@ -13,6 +13,7 @@ from icesql.sql.statement import Query, Write
 from icesql.sql.writes.alter import read_column_changes
 from icesql.sql.writes.create import read_create, read_drop
 from icesql.sql.writes.definitions import ReadConstant, read_properties
+from icesql.sql.writes.refs import read_ref_change, read_ref_in_table
 from icesql.sql.writes.rows import (
     ReadText,
     is_copy_from,
@@ -42,9 +43,10 @@ def read_write(
 
     match tokens[0].text.upper():
         case "CREATE":
-            return read_create(words, read_query, constant)
+            found = read_ref_in_table(words, "CREATE")
+            return found or read_create(words, read_query, constant)
         case "DROP":
-            return read_drop(words)
+            return read_ref_in_table(words, "DROP") or read_drop(words)
         case "INSERT":
             return read_insert(words, read_query)
         case "COPY":
@@ -54,7 +56,9 @@ def read_write(
         case "TRUNCATE":
             return read_truncate(words)
         case "ALTER" if words.skip("TABLE"):
-            return _read_alter(words, constant)
+            return _read_alter(words, constant, read_query)
+        case "ALTER":
+            return read_ref_in_table(words, "ALTER")
         case _:
             return None
 
@@ -72,7 +76,7 @@ def _constant(tokens: Sequence[Token], read_query: ReadQuery) -> Query:
     return replace(query, user_text=None, spark=None)
 
 
-def _read_alter(words: Words, constant: ReadConstant) -> RenameTable | SetProperties | AlterColumns:
+def _read_alter(words: Words, constant: ReadConstant, read_query: ReadQuery) -> Write:
     words.skip("IF", "EXISTS")
     at = words.here
     table = TableName(words.name("a table"), at)
@@ -94,6 +98,9 @@ def _read_alter(words: Words, constant: ReadConstant) -> RenameTable | SetProper
         inner.end()
         words.end()
         return SetProperties(table, unset=tuple(keys), if_exists=exists)
+    ref = read_ref_change(words, table, read_query)
+    if ref is not None:
+        return ref
     changes = read_column_changes(words, constant)
     if changes is not None:
         return AlterColumns(table, changes)

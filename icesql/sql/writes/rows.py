@@ -11,7 +11,8 @@ from sqlglot.tokens import Token, TokenType
 
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
-from icesql.sql.writes.statements import Delete, Insert, TableName
+from icesql.sql.writes.statements import Delete, Insert
+from icesql.sql.writes.targets import read_target
 from icesql.sql.writes.words import Words
 
 ReadQuery = Callable[[Sequence[Token]], Query]
@@ -48,7 +49,7 @@ def read_insert(words: Words, read_query: ReadQuery) -> Insert:
     if not overwrite and not into:
         raise words.unexpected("INTO", "OVERWRITE")
     words.skip("TABLE")
-    table = _table(words)
+    table = read_target(words)
     if words.peek() == "PARTITION" and words.peek(1) == "(":
         raise unsupported("INSERT … PARTITION (…)", words.here, "select the value as a column")
     if words.peek() == "REPLACE":
@@ -93,11 +94,6 @@ def _column_list(words: Words) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _table(words: Words) -> TableName:
-    at = words.here
-    return TableName(words.name("a table"), at)
-
-
 # ------------------------------------------------------------------ COPY
 
 
@@ -118,7 +114,7 @@ def is_copy_from(tokens: Sequence[Token]) -> bool:
 
 def read_copy_from(words: Words, read_query: ReadQuery) -> Insert:
     """The statement after COPY: ``table [(columns)] FROM 'file' [(options)]``."""
-    table = _table(words)
+    table = read_target(words)
     columns = _column_list(words) if words.peek() == "(" else None
     words.need("FROM")
     path_token = words.token
@@ -207,7 +203,7 @@ def read_delete(words: Words, read_text: ReadText) -> Delete:
     """
     words.need("FROM")
     at = words.here
-    name = words.name("a table")
+    table = read_target(words)
     after = words.index
     words.until("WHERE", "USING", "RETURNING")
     for word in ("USING", "RETURNING"):
@@ -215,7 +211,7 @@ def read_delete(words: Words, read_text: ReadText) -> Delete:
             raise unsupported(f"DELETE … {word}", words.here, "use a subquery in WHERE")
     between = words.tokens[after : words.index]
     if words.token is None and not between:
-        return Delete(TableName(name, at))
+        return Delete(table)
     if words.peek() != "WHERE":
         words.index = after
         raise words.unexpected("WHERE", "the end of the statement")
@@ -228,7 +224,7 @@ def read_delete(words: Words, read_text: ReadText) -> Delete:
     text = begin + words.sql[at : words.tokens[-1].end + 1]
     rows = read_text(text, shift)
     _check_condition(rows, condition)
-    return Delete(TableName(name, at), rows, shift)
+    return Delete(table, rows, shift)
 
 
 def _check_condition(rows: Query, tokens: Sequence[Token]) -> None:
@@ -255,6 +251,6 @@ def _alias(tokens: Sequence[Token]) -> Token | None:
 def read_truncate(words: Words) -> Delete:
     """The statement after TRUNCATE."""
     words.skip("TABLE")
-    table = _table(words)
+    table = read_target(words)
     words.end()
     return Delete(table)

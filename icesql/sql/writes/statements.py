@@ -51,10 +51,11 @@ class SortTerm(Struct, frozen=True):
 
 
 class TableName(Struct, frozen=True):
-    """The name of a table as written."""
+    """The name of a table as written, and the branch that is written to if that is told apart."""
 
     parts: tuple[str, ...]
     offset: int | None = None
+    branch: str | None = None
 
     @property
     def text(self) -> str:

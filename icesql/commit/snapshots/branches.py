@@ -1,0 +1,49 @@
+"""What a new snapshot belongs to: a branch, or none before it is audited."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from icesql.errors import CommitConflictError
+from icesql.iceberg.metadata.snapshot import Snapshot, SnapshotRef
+from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
+
+
+class Staged(Struct, frozen=True):
+    """No branch: the snapshot follows the head of main, and is published by its ``wap_id``."""
+
+    wap_id: str
+
+
+Branch = str | Staged
+
+
+def branch_head(metadata: TableMetadata, branch: Branch) -> tuple[Snapshot | None, Snapshot | None]:
+    """The head of a branch, and what a new snapshot of it goes on.
+
+    They differ for a new branch, which goes on main and begins its totals at zero. Raises
+    CommitConflictError where ``branch`` is a tag.
+    """
+    if isinstance(branch, Staged):
+        return metadata.current_snapshot, metadata.current_snapshot
+    ref = metadata.refs.get(branch)
+    if ref is not None and ref.kind == "tag":
+        raise CommitConflictError(f"{branch!r} is a tag; only a branch takes new snapshots")
+    if ref is not None:
+        head = metadata.snapshots[ref.snapshot_id]
+        return head, head
+    return None, metadata.current_snapshot if branch != MAIN else None
+
+
+def start_of(metadata: TableMetadata, branch: Branch) -> int | None:
+    """The snapshot whose rows a statement on a branch sees; None for an empty table."""
+    _, found = branch_head(metadata, branch)
+    return None if found is None else found.snapshot_id
+
+
+def moved_ref(metadata: TableMetadata, branch: str, snapshot_id: int) -> SnapshotRef:
+    """A branch at another snapshot, with the retention that it has."""
+    from msgspec.structs import replace
+
+    known = metadata.refs.get(branch)
+    return SnapshotRef(snapshot_id) if known is None else replace(known, snapshot_id=snapshot_id)

@@ -1,0 +1,58 @@
+"""Branches and tags: made, replaced, moved on and dropped."""
+
+from __future__ import annotations
+
+from icesql.commit import refs
+from icesql.commit.change import change_table
+from icesql.errors import found_at
+from icesql.iceberg.metadata.snapshot import SnapshotRef
+from icesql.modify.modified import Modified, Work
+from icesql.modify.targets import find_target
+from icesql.query.snapshot_selection import select_snapshot
+from icesql.sql.writes.refs import CreateRef, DropRef, FastForward
+
+
+def change_ref(statement: CreateRef | DropRef | FastForward, work: Work) -> Modified:
+    """Make the change in one commit.
+
+    Raises ProgrammingError where the name is taken, or not there to be replaced or dropped;
+    SnapshotNotFoundError.
+    """
+    catalog, table, _ = find_target(statement.table, work)
+    match statement:
+        case DropRef(kind=kind, name=name, if_exists=if_exists):
+            change = refs.drop_ref(name, kind, if_exists=if_exists)
+        case FastForward(branch=branch, to=to):
+            change = refs.fast_forward(branch, to)
+        case CreateRef(kind=kind, name=name, retention=kept):
+            empty = not table.metadata.snapshots and name not in table.metadata.refs
+            if empty and kind == "branch" and not statement.must_exist and not statement.travel:
+                ref = SnapshotRef(
+                    0,
+                    "branch",
+                    kept.max_ref_age_ms,
+                    kept.min_snapshots_to_keep,
+                    kept.max_snapshot_age_ms,
+                )
+                refs.create_branch_of_empty(catalog, table, name, ref, work.query)
+                return Modified()
+            snapshot_id = None
+            if statement.travel is not None:
+                with found_at(statement.table.offset):
+                    found = select_snapshot(table, statement.travel, work.query).snapshot
+                snapshot_id = None if found is None else found.snapshot_id
+            change = refs.create_ref(
+                name,
+                kind,
+                snapshot_id=snapshot_id,
+                if_exists=statement.if_exists,
+                must_exist=statement.must_exist,
+                max_ref_age_ms=kept.max_ref_age_ms,
+                min_snapshots_to_keep=kept.min_snapshots_to_keep,
+                max_snapshot_age_ms=kept.max_snapshot_age_ms,
+            )
+    before = table.metadata_location
+    done = change_table(catalog, table, change, query=work.query)
+    if done.metadata_location == before:
+        return Modified(note="nothing was to be done")
+    return Modified()

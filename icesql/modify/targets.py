@@ -1,0 +1,94 @@
+"""The table that a statement changes, and the branch that its rows go to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from icesql.catalog.targets import table_to_change
+from icesql.commit.snapshots.branches import Branch, Staged
+from icesql.errors import (
+    ProgrammingError,
+    SnapshotNotFoundError,
+    TableNotFoundError,
+    UnsupportedSqlError,
+    found_at,
+    similar_names,
+)
+from icesql.iceberg.metadata.table_metadata import MAIN
+from icesql.modify.modified import Work
+from icesql.sql.writes.statements import TableName
+
+if TYPE_CHECKING:
+    from icesql.catalog.table import Catalog, Table
+
+_BRANCH: Final = "branch_"
+_WAP: Final = "write.wap.enabled"
+
+
+def find_target(name: TableName, work: Work) -> tuple[Catalog, Table, Branch]:
+    """The catalog, table and branch that a statement writes to; ``t.branch_x`` is branch x of t.
+
+    Without a branch in the statement, and where the table says ``write.wap.enabled``, the settings
+    ``wap_branch`` and ``wap_id`` say where rows go. Raises TableNotFoundError,
+    SnapshotNotFoundError for a branch that is not there, UnsupportedTableError.
+    """
+    names = work.names
+    made = names.temporary
+    if made is not None and made.find(name.parts) is not None:
+        raise UnsupportedSqlError(
+            f"a change of {name.text}, which this session made",
+            hint="CREATE OR REPLACE TEMP TABLE … AS SELECT",
+            offset=name.offset,
+        )
+    branch = name.branch
+    with found_at(name.offset):
+        try:
+            catalog, table = work.query.wait_for(lambda: table_to_change(names, name.parts))
+        except TableNotFoundError:
+            parts, branch = _with_branch(name.parts)
+            if branch is None or name.branch is not None:
+                raise
+            catalog, table = work.query.wait_for(lambda: table_to_change(names, parts))
+        if branch is not None:
+            _check_branch(table, branch)
+            return catalog, table, branch
+    return catalog, table, _of_session(table, work)
+
+
+def _with_branch(parts: tuple[str, ...]) -> tuple[tuple[str, ...], str | None]:
+    """A name without the branch that it ends in: ``t.branch_x``, or ``"t@x"`` in quotes."""
+    before, last = parts[:-1], parts[-1]
+    if before and last.lower().startswith(_BRANCH) and len(last) > len(_BRANCH):
+        return before, last[len(_BRANCH) :]
+    table, at, branch = last.rpartition("@")
+    return ((*before, table), branch) if table and at and branch else (parts, None)
+
+
+def _check_branch(table: Table, branch: str) -> None:
+    refs = table.metadata.refs
+    ref = refs.get(branch)
+    if ref is not None and ref.kind == "tag":
+        raise ProgrammingError(f"{branch!r} is a tag; only a branch takes new snapshots")
+    if ref is None and branch != MAIN:
+        branches = [each for each, held in refs.items() if held.kind == "branch"]
+        raise SnapshotNotFoundError(
+            f"branch {branch!r}",
+            table=table.name,
+            similar=similar_names(branch, branches),
+            hint=f"ALTER TABLE {table.name} CREATE BRANCH {branch} makes it",
+        )
+
+
+def _of_session(table: Table, work: Work) -> Branch:
+    """Where write-audit-publish leads rows that the statement gives no branch."""
+    settings = work.query.settings
+    if settings.wap_id is None and settings.wap_branch is None:
+        return MAIN
+    if table.metadata.properties.get(_WAP, "false").lower() != "true":
+        return MAIN
+    if settings.wap_id is not None and settings.wap_branch is not None:
+        raise ProgrammingError("wap_id and wap_branch are both set; RESET one of them")
+    if settings.wap_branch is not None:
+        return settings.wap_branch
+    assert settings.wap_id is not None
+    return Staged(settings.wap_id)

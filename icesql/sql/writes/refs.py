@@ -1,0 +1,221 @@
+"""Branches and tags: made, replaced, moved and dropped, in the spellings of Spark, Hive and Trino.
+
+``ALTER TABLE t CREATE BRANCH b …`` is Spark's and Hive's, ``CREATE BRANCH b IN TABLE t`` Trino's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, Literal, cast
+
+from msgspec import Struct
+from sqlglot.tokens import Token, TokenType
+
+from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.statement import Query, Write
+from icesql.sql.time_travel import TimeTravel, VersionText
+from icesql.sql.writes.statements import TableName
+from icesql.sql.writes.words import Words
+
+ReadQuery = Callable[[Sequence[Token]], Query]
+Kind = Literal["branch", "tag"]
+
+KINDS: Final = ("BRANCH", "TAG")
+_UNIT_MS: Final = {"DAY": 86_400_000, "HOUR": 3_600_000, "MINUTE": 60_000}
+
+
+class Retention(Struct, frozen=True):
+    """How long a ref and its snapshots are kept, in milliseconds; None is as the table says."""
+
+    max_ref_age_ms: int | None = None
+    min_snapshots_to_keep: int | None = None
+    max_snapshot_age_ms: int | None = None
+
+
+class CreateRef(Write, frozen=True):
+    """CREATE or REPLACE of a branch or tag; ``travel`` None is the head of main.
+
+    ``must_exist`` is REPLACE without CREATE.
+    """
+
+    table: TableName
+    kind: Kind
+    name: str
+    travel: TimeTravel | None = None
+    if_exists: Literal["fail", "keep", "replace"] = "fail"
+    must_exist: bool = False
+    retention: Retention = Retention()
+
+
+class DropRef(Write, frozen=True):
+    """DROP of a branch or tag."""
+
+    table: TableName
+    kind: Kind
+    name: str
+    if_exists: bool = False
+
+
+class FastForward(Write, frozen=True):
+    """A branch is moved on to the head of another ref."""
+
+    table: TableName
+    branch: str
+    to: str
+
+
+def read_ref_change(
+    words: Words, table: TableName, read_query: ReadQuery
+) -> CreateRef | DropRef | None:
+    """What follows ALTER TABLE and its name; None for what concerns no branch or tag."""
+    start = words.index
+    begun = _begin(words)
+    if begun is None:
+        words.index = start
+        return None
+    verb, kind = begun
+    if verb == "DROP":
+        exists = words.skip("IF", "EXISTS")
+        name = _ref_name(words)
+        words.end()
+        return DropRef(table, kind, name, exists)
+    unless = words.skip("IF", "NOT", "EXISTS")
+    _check_unless(words, verb, unless)
+    name = _ref_name(words)
+    travel = _travel(words, table, read_query)
+    retention = _retention(words, kind)
+    words.end()
+    return _created(table, kind, name, verb, unless, travel, retention)
+
+
+def read_ref_in_table(words: Words, verb: str) -> CreateRef | DropRef | FastForward | None:
+    """Trino's statements, after their first word; None for what is no branch or tag."""
+    start = words.index
+    replaces = verb == "CREATE" and words.skip("OR", "REPLACE")
+    if words.peek() not in KINDS:
+        words.index = start
+        return None
+    kind = _kind(words)
+    unless = words.skip("IF", "NOT", "EXISTS")
+    _check_unless(words, "CREATE OR REPLACE" if replaces else verb, unless)
+    exists = verb == "DROP" and words.skip("IF", "EXISTS")
+    name = _ref_name(words)
+    if verb == "CREATE" and words.peek() == "WITH":
+        raise unsupported("WITH (…) of a branch", words.here, "ALTER TABLE … RETAIN n DAYS")
+    words.need("IN", "TABLE")
+    at = words.here
+    table = TableName(words.name("a table"), at)
+    if verb == "DROP":
+        words.end()
+        return DropRef(table, kind, name, exists)
+    if verb == "ALTER":
+        words.need("FAST", "FORWARD", "TO")
+        to = _ref_name(words)
+        words.end()
+        return FastForward(table, name, to)
+    travel = VersionText(_ref_name(words)) if words.skip("FROM") else None
+    words.end()
+    shown = "CREATE OR REPLACE" if replaces else verb
+    return _created(table, kind, name, shown, unless, travel, Retention())
+
+
+def _begin(words: Words) -> tuple[str, Kind] | None:
+    """Such as CREATE OR REPLACE, and what it is of."""
+    for verb in (("CREATE", "OR", "REPLACE"), ("CREATE",), ("REPLACE",), ("DROP",)):
+        if words.skip(*verb):
+            return (" ".join(verb), _kind(words)) if words.peek() in KINDS else None
+    return None
+
+
+def _kind(words: Words) -> Kind:
+    kind = words.peek().lower()
+    words.index += 1
+    return cast("Kind", kind)
+
+
+def _check_unless(words: Words, verb: str, unless: bool) -> None:
+    if unless and verb != "CREATE":
+        raise syntax_error(f"{verb} and IF NOT EXISTS exclude each other", words.here)
+
+
+def _created(
+    table: TableName,
+    kind: Kind,
+    name: str,
+    verb: str,
+    unless: bool,
+    travel: TimeTravel | None,
+    retention: Retention,
+) -> CreateRef:
+    how: Literal["fail", "keep", "replace"] = "keep" if unless else "fail"
+    if verb != "CREATE":
+        how = "replace"
+    return CreateRef(table, kind, name, travel, how, verb == "REPLACE", retention)
+
+
+def _ref_name(words: Words) -> str:
+    """A name, which may be a text or have dots."""
+    token = words.token
+    if token is not None and token.token_type == TokenType.STRING:
+        return words.text()
+    return ".".join(words.name("the name of a branch or tag"))
+
+
+def _travel(words: Words, table: TableName, read_query: ReadQuery) -> TimeTravel | None:
+    """A snapshot in any spelling of reading, and in Spark's own of this statement."""
+    if words.token is None or words.peek() in ("RETAIN", "WITH"):
+        return None
+    if words.skip("FROM") or words.skip("FOR", "TAG", "AS", "OF"):
+        return VersionText(_ref_name(words))
+    start = words.index
+    tokens = [*words.until("RETAIN", "WITH")]
+    if not tokens:
+        raise words.unexpected("AS OF VERSION", "RETAIN", "WITH SNAPSHOT RETENTION")
+    if words.tokens[start].text.upper() == "AS" and len(tokens) > 3:
+        tokens = [tokens[2], *tokens[:2], *tokens[3:]]  # AS OF VERSION n
+    at = words.tokens[start]
+    opening = [
+        _word(text, kind, at)
+        for text, kind in (
+            ("SELECT", TokenType.SELECT), ("*", TokenType.STAR),
+            ("FROM", TokenType.FROM), ("t", TokenType.IDENTIFIER),
+        )
+    ]  # fmt: skip
+    (reference, *more) = read_query([*opening, *tokens]).references
+    if more or reference.changes is not None or reference.travel is None:
+        words.index = start
+        raise words.unexpected("AS OF VERSION", "RETAIN", "WITH SNAPSHOT RETENTION")
+    return reference.travel
+
+
+def _word(text: str, kind: TokenType, at: Token) -> Token:
+    return Token(kind, text, at.line, at.col, at.start, at.start)
+
+
+def _retention(words: Words, kind: Kind) -> Retention:
+    age = _age(words) if words.skip("RETAIN") else None
+    if kind == "tag" or not words.skip("WITH", "SNAPSHOT", "RETENTION"):
+        return Retention(age)
+    count = None
+    if words.peek(1) in ("SNAPSHOT", "SNAPSHOTS"):
+        count = _positive(words)
+        words.index += 1
+    if words.token is None and count is not None:
+        return Retention(age, count)
+    return Retention(age, count, _age(words))
+
+
+def _age(words: Words) -> int:
+    number = _positive(words)
+    unit = words.peek().removesuffix("S")
+    if unit not in _UNIT_MS:
+        raise words.unexpected("DAYS", "HOURS", "MINUTES")
+    words.index += 1
+    return number * _UNIT_MS[unit]
+
+
+def _positive(words: Words) -> int:
+    at, number = words.here, words.number()
+    if not 0 < number < 10**9:
+        raise syntax_error(f"{number} is no such number", at, ("a number from 1",))
+    return number
