@@ -306,13 +306,14 @@ class Session:
 
         bound = bound if bound.spark is not None else with_counts(bound)
         plans = [plan(scan, query) for scan in bound.scans]
-        check_limits(plans, query.settings)
+        keys = _keys(bound, plans)
+        check_limits(plans, query.settings, [each.source for each in keys])
         notes = bound.notes
         if query.settings.verify == "full":
             from icesql.read.verification import verify
 
             notes += verify(plans, query)
-        plans = _narrowed(_keys(bound, plans), plans, query)
+        plans = _narrowed(keys, plans, query)
         choice = _choice(bound, plans, query)
         if choice.name == "spark" and statement.spark is not None and bound.spark is None:
             from icesql.query.bind import bind
@@ -343,7 +344,6 @@ class Session:
         from icesql.explain import engine_plan, explain, measure
         from icesql.query.bind import bind
         from icesql.query.metadata_answers import with_counts
-        from icesql.scan.limits import check_limits
         from icesql.scan.planner import plan
 
         started = time.perf_counter()
@@ -357,14 +357,8 @@ class Session:
             plans = [plan(replace(scan, explain=True), query) for scan in bound.scans]
         elif bound.spark is not None:
             choice = replace(choice, name="spark")
-        notes = bound.notes
-        try:
-            check_limits(plans, query.settings)
-        except ScanLimitError as error:
-            if statement.analyze or statement.format == "engine":
-                raise
-            notes += (f"not allowed to run: {error}",)
         keys = _keys(bound, plans)
+        notes = bound.notes + _limit_notes(plans, keys, statement, query)
         if statement.analyze:
             plans = _narrowed(keys, plans, query)
             engine = self.engines.named(choice.name)
@@ -400,8 +394,32 @@ def _narrowed(
     if not keys:
         return plans
     from icesql.engine.run_time.narrowing import narrowed
+    from icesql.scan.limits import check_limits
 
-    return [*narrowed(keys, plans, query)]
+    found = [*narrowed(keys, plans, query)]
+    check_limits(found, query.settings)
+    return found
+
+
+def _limit_notes(
+    plans: list[ScanPlan], keys: tuple[KeyEdge, ...], explain: Explain, query: QueryContext
+) -> tuple[str, ...]:
+    """What EXPLAIN tells of limits that the query exceeds. Raises ScanLimitError where it runs."""
+    from icesql.scan.limits import check_limits
+
+    try:
+        check_limits(plans, query.settings, [each.source for each in keys])
+    except ScanLimitError as error:
+        if explain.analyze or explain.format == "engine":
+            raise
+        return (f"not allowed to run: {error}",)
+    if not keys or explain.analyze:
+        return ()
+    try:
+        check_limits(plans, query.settings)
+    except ScanLimitError as error:
+        return (f"allowed to run only if run-time filters leave out files: {error}",)
+    return ()
 
 
 def _answered(statement: Statement, session: Session, query: QueryContext) -> Any:

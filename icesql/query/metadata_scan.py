@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from icesql.catalog.table import Table
-from icesql.errors import TableNotFoundError
+from icesql.errors import AccessDeniedError, TableNotFoundError
 from icesql.scan.metadata_tables.schemas import (
     OF_A_SNAPSHOT,
     OF_ALL_SNAPSHOTS,
@@ -46,9 +47,8 @@ class Found(Struct, frozen=True):
 
 def load(reference: TableReference, names: SearchPath, query: QueryContext) -> Found:
     """What a reference means. Raises what ``names.load`` raises."""
-    if reference.metadata_table is not None:
-        table = names.load(reference.parts, reference.path, query, reference.place)
-        return Found(table, reference.metadata_table)
+    if reference.path is not None:
+        return _by_path(reference, names, query)
     try:
         return Found(names.load(reference.parts, reference.path, query, reference.place))
     except TableNotFoundError as error:
@@ -60,6 +60,26 @@ def load(reference: TableReference, names: SearchPath, query: QueryContext) -> F
                 # What is wrong is the table's name, where that can be told.
                 told = missing if missing.similar and told is error else told
         raise told from None
+
+
+def _by_path(reference: TableReference, names: SearchPath, query: QueryContext) -> Found:
+    """What ``iceberg_scan('path')`` and its like mean; the path may be a table's name."""
+    path = reference.path
+    assert path is not None
+    try:
+        table = names.load(reference.parts, path, query, reference.place)
+        return Found(table, reference.metadata_table)
+    except (TableNotFoundError, AccessDeniedError) as error:
+        if re.search(r"[/\\:]", path) or path.endswith(".json"):
+            raise
+        told = error
+    try:
+        found = load(replace(reference, path=None, parts=name_parts(path)), names, query)
+    except TableNotFoundError as missing:
+        raise (missing if missing.similar else told) from None
+    if found.metadata_table is not None:
+        raise told
+    return replace(found, metadata_table=reference.metadata_table)
 
 
 _Meaning = tuple[tuple[str, ...], str | None, TimeTravel | None]

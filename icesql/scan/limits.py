@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from icesql.config import Settings
 from icesql.errors import ScanLimitError
 from icesql.scan.plan import ScanPlan
 
 
-def check_limits(plans: Sequence[ScanPlan], settings: Settings) -> None:
+def check_limits(
+    plans: Sequence[ScanPlan], settings: Settings, first: Collection[int] = ()
+) -> None:
     """Raise ScanLimitError if the scans of a query exceed what ``settings`` allow.
 
     ``max_scan_files`` counts data and delete files, ``max_scan_bytes`` the stored bytes of the
     projected columns and of delete files, both over all scans of the query: a table that is
     scanned twice counts twice. ``require_partition_filter`` asks each scan of a partitioned table
     for a filter that can skip partitions. Metadata tables read no data and are not limited.
+
+    ``first`` are the scans that are read to narrow the others. With any, the limits hold for these
+    alone: what the others read is known only afterwards, and is to be checked again then.
     """
     scanned = [each for each in plans if each.metadata is None]
     if settings.require_partition_filter:
         for plan in scanned:
             _check_partition_filter(plan, settings)
+    if first:
+        scanned = [plans[each] for each in sorted(set(first)) if plans[each].metadata is None]
     if settings.max_scan_files is not None:
         files = sum(len(each.files) + each.report.distinct_delete_files for each in scanned)
         if files > settings.max_scan_files:

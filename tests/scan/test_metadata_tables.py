@@ -90,6 +90,30 @@ def test_readable_metrics_have_the_types_of_their_columns(connection: Any) -> No
     assert row == (low, high, count)
 
 
+def test_duckdbs_functions_take_a_name_too(warehouse: Path, connection: Any) -> None:
+    path = str(warehouse / "shop" / "orders")
+    for function in ("iceberg_snapshots", "iceberg_metadata", "iceberg_scan"):
+        expected = connection.execute(f"SELECT * FROM {function}(?)", [path]).fetchall()
+        for name in ("shop.orders", 'shop."orders"'):
+            named = connection.execute(f"SELECT * FROM {function}(?)", [name]).fetchall()
+            assert expected
+            assert sorted(map(repr, named)) == sorted(map(repr, expected))
+    connection.execute("USE shop")
+    assert connection.execute("SELECT * FROM iceberg_snapshots('orders')").fetchall()
+    with pytest.raises(icesql.TableNotFoundError, match="did you mean"):
+        connection.execute("SELECT * FROM iceberg_snapshots('shop.order')")
+    with pytest.raises(icesql.TableNotFoundError):
+        connection.execute("SELECT * FROM iceberg_metadata('shop.orders.files')")
+
+
+def test_a_name_needs_no_leave_to_read_paths(warehouse: Path) -> None:
+    with icesql.connect(warehouse=str(warehouse), tables_by_path=False) as opened:
+        assert opened.execute("SELECT * FROM iceberg_snapshots('shop.orders')").fetchall()
+        for path in ("shop.nothing", "./shop/orders"):
+            with pytest.raises(icesql.Error, match="no table may be read by this path"):
+                opened.execute(f"SELECT * FROM iceberg_snapshots('{path}')")
+
+
 def test_duckdbs_functions_are_understood(warehouse: Path, connection: Any) -> None:
     path = str(warehouse / "shop" / "orders")
     snapshots = connection.execute(

@@ -273,3 +273,26 @@ def test_explain_tells_of_them(connection: icesql.Connection) -> None:
     assert "run-time filter: part of the filter: k has to be among scan 1: dim.k" in text
     assert "filter: k IN (251, 301, 351, 401, 451)" in text
     assert "data files: 5 kept, 15 skipped" in text
+
+
+def test_limits_hold_for_what_is_read_once_keys_are_known(connection: icesql.Connection) -> None:
+    sql = f"SELECT fact.k FROM fact JOIN dim ON fact.k = dim.k WHERE {ONE}"
+    rows, files = _run(connection, sql)
+    allowed = sum(files.values()) + 1  # the delete file of one of them
+    try:
+        connection.execute(f"SET max_scan_files = {allowed}")
+        assert sorted(connection.execute(sql).fetchall()) == sorted(rows)
+        told = " ".join(connection.execute(f"EXPLAIN {sql}").notes)
+        assert "allowed to run only if run-time filters leave out files" in told
+        connection.execute(f"EXPLAIN ANALYZE {sql}")
+        connection.execute("SET max_scan_files = 2")
+        for each in (sql, f"EXPLAIN ANALYZE {sql}"):
+            with pytest.raises(icesql.ScanLimitError, match="which is more than max_scan_files"):
+                connection.execute(each)
+        # What is read first has a limit before it is read.
+        connection.execute("SET max_scan_bytes = 10")
+        with pytest.raises(icesql.ScanLimitError, match="max_scan_bytes = 10"):
+            connection.execute(sql)
+    finally:
+        connection.execute("RESET max_scan_files")
+        connection.execute("RESET max_scan_bytes")
