@@ -143,3 +143,7 @@ SET VARIABLE x = 3;
 PREPARE p AS SELECT id FROM sales.orders WHERE id = 3;
 EXECUTE p(1, 'a');
 DEALLOCATE p;
+CALL system.rollback_to_snapshot('db.t', 8123);
+CALL lake.system.expire_snapshots(table => 'db.t', older_than => TIMESTAMP '2026-01-31', snapshot_ids => [1, 2]);
+EXPLAIN CALL system.set_current_snapshot('db.t', ref => 'audit');
+SHOW PROCEDURES LIKE 'roll%';

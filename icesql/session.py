@@ -522,7 +522,7 @@ def modified_outcome(done: Modified) -> Outcome:
     """The outcome of a statement that changes tables."""
     notes = (done.note,) if done.note else ()
     if done.rows is None:
-        return Outcome(None, notes=notes, modified=done)
+        return Outcome(done.answer, notes=notes, modified=done)
     kinds = [(name, "bigint") for name in ("rows", "files", "bytes", "snapshot_id")]
     row = (done.rows, done.files, done.bytes, done.snapshot_id)
     return Outcome(StaticResult(kinds, [row]), notes=notes, modified=done)
@@ -616,8 +616,9 @@ def _with_views(
             asked = replace(shown, about="DESCRIBE") if told else shown
             result = session.run(asked, query).result
             assert result is not None
-        elif isinstance(shown, kinds.Describe | kinds.ShowOfTable) and (
-            stored or named(shown, session.names) is not None
+        elif (isinstance(shown, kinds.ShowSession) and shown.what == "PROCEDURES") or (
+            isinstance(shown, kinds.Describe | kinds.ShowOfTable)
+            and (stored or named(shown, session.names) is not None)
         ):
             result, _ = _shown(shown, session, query)
         else:
@@ -658,8 +659,12 @@ def _shown(
 ) -> tuple[Result, tuple[str, ...]]:
     """The rows and notes that answer a SHOW or DESCRIBE."""
     from icesql.query.show import show
-    from icesql.sql.statement import Describe, ShowOfTable
+    from icesql.sql.statement import Describe, ShowOfTable, ShowSession
 
+    if isinstance(statement, ShowSession) and statement.what == "PROCEDURES":
+        from icesql.maintain.procedures.shown import shown_procedures
+
+        return StaticResult(*shown_procedures(statement.like)), ()
     if session.names.temporary and isinstance(statement, Describe | ShowOfTable):
         from icesql.query.views.create import named, whole
         from icesql.query.views.shown import shown

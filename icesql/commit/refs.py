@@ -189,14 +189,9 @@ def cherry_pick(
     """
     metadata, context = table.metadata, query or QueryContext()
     picked = _snapshot(metadata, snapshot_id)
-    _refuse_published(table, picked)
+    check_pick(table, picked)
     if picked.parent_snapshot_id == metadata.current_snapshot_id:
         return change_table(catalog, table, _forward_to(snapshot_id), query=context)
-    if picked.operation != "append":
-        raise ProgrammingError(
-            f"snapshot {snapshot_id} ({picked.operation}) does not follow the head of main; only "
-            "appended rows can be brought to another state of the table"
-        )
     files: tuple[DataFile, ...] = added_files(table, picked, context)
     told = {"source-snapshot-id": str(snapshot_id), **_wap_id(picked)}
 
@@ -206,6 +201,17 @@ def cherry_pick(
 
     changes = FileChanges("append", files, summary=told, borrowed=True)
     return commit_files(catalog, table, changes, context, validate=check)
+
+
+def check_pick(table: Table, picked: Snapshot) -> None:
+    """Raise ProgrammingError where ``cherry_pick`` cannot bring a snapshot to ``main``."""
+    _refuse_published(table, picked)
+    follows = picked.parent_snapshot_id == table.metadata.current_snapshot_id
+    if not follows and picked.operation != "append":
+        raise ProgrammingError(
+            f"snapshot {picked.snapshot_id} ({picked.operation}) does not follow the head of main; "
+            "only appended rows can be brought to another state of the table"
+        )
 
 
 def _forward_to(snapshot_id: int) -> MakeUpdates:

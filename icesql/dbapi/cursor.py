@@ -198,9 +198,9 @@ class Cursor(ArrowRows):
         statement without rows it is -1.
         """
         done = None if self._outcome is None else self._outcome.modified
-        if done is not None:
-            return -1 if done.rows is None else done.rows
         result = self._result
+        if done is not None and (done.rows is not None or result is None):
+            return -1 if done.rows is None else done.rows
         count = result.row_count if result is not None else None
         return -1 if count is None else count
 

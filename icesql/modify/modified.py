@@ -21,6 +21,7 @@ class Modified(Struct, frozen=True):
 
     ``files`` and ``bytes`` are of the data files that it wrote. ``snapshot_id`` is None where no
     snapshot was made: nothing was to be done, or only metadata changed. ``note`` is worth knowing.
+    ``answer`` are the rows that the statement itself gives, those of CALL.
     """
 
     rows: int | None = None
@@ -28,6 +29,7 @@ class Modified(Struct, frozen=True):
     bytes: int = 0
     snapshot_id: int | None = None
     note: str = ""
+    answer: Result | None = None
 
     @classmethod
     def of(cls, written: WriteResult, snapshot_id: int | None) -> Modified:

@@ -8,12 +8,21 @@ from icesql.modify.modified import Modified, Work
 from icesql.sql.statement import Write
 from icesql.sql.writes import refs as r
 from icesql.sql.writes import statements as w
+from icesql.sql.writes.call import CallProcedure
 
 
 def modify(statement: Write, work: Work) -> Modified:
     """What the statement has done. Raises AccessDeniedError where the connection only reads."""
+    if isinstance(statement, CallProcedure) and statement.explain:
+        from icesql.modify.procedures.run import call
+
+        return call(statement, work)  # it changes nothing
     check_writes(work.names.access)
     match statement:
+        case CallProcedure():
+            from icesql.modify.procedures.run import call
+
+            return call(statement, work)
         case w.Insert():
             from icesql.modify.insert import insert
 

@@ -32,6 +32,12 @@ def find_target(name: TableName, work: Work) -> tuple[Catalog, Table, Branch]:
     ``wap_branch`` and ``wap_id`` say where rows go. Raises TableNotFoundError,
     SnapshotNotFoundError for a branch that is not there, UnsupportedTableError.
     """
+    catalog, table, branch = find_named(name, work)
+    return catalog, table, _of_session(table, work) if branch is None else branch
+
+
+def find_named(name: TableName, work: Work) -> tuple[Catalog, Table, str | None]:
+    """As ``find_target``, whatever the settings are; None where the name has no branch."""
     names = work.names
     made = names.temporary
     if made is not None and made.find(name.parts) is not None:
@@ -51,8 +57,7 @@ def find_target(name: TableName, work: Work) -> tuple[Catalog, Table, Branch]:
             catalog, table = work.query.wait_for(lambda: table_to_change(names, parts))
         if branch is not None:
             _check_branch(table, branch)
-            return catalog, table, branch
-    return catalog, table, _of_session(table, work)
+    return catalog, table, branch
 
 
 def _with_branch(parts: tuple[str, ...]) -> tuple[tuple[str, ...], str | None]:

@@ -25,7 +25,11 @@ COMMAND_WORDS: Final = (
     "DEALLOCATE",
 )  # fmt: skip
 # Some statements that begin so change tables; see ``sql.writes``.
-WRITE_WORDS: Final = ("CREATE", "DROP", "ALTER", "INSERT", "COPY", "DELETE", "TRUNCATE")
+WRITE_WORDS: Final = (
+    "CREATE", "DROP", "ALTER", "INSERT", "COPY", "DELETE", "TRUNCATE", "CALL",
+)  # fmt: skip
+# Statements of these that EXPLAIN takes, too.
+EXPLAINED_WRITES: Final = ("CALL",)
 COPY_FROM_HINT: Final = (
     "connect(files='folder') and --files allow statements to read files of this machine"
 )
@@ -56,7 +60,6 @@ REFUSED_STATEMENTS: Final[dict[str, str]] = {
     **dict.fromkeys(("BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT"), _READ_ONLY),
     **dict.fromkeys(("DECLARE",), "use ? parameters"),
     "PRAGMA": "settings are changed with SET name = value",
-    "CALL": "",
     "IMPORT": _READ_ONLY,
     "ANALYZE": "EXPLAIN ANALYZE SELECT … measures a query",
     "CHECKPOINT": _READ_ONLY,

@@ -27,6 +27,7 @@ from icesql.sql.acceptance import (
     COPY_FROM_HINT,
     COPY_HINT,
     CREATED,
+    EXPLAINED_WRITES,
     QUERY_WORDS,
     REFUSED_STATEMENTS,
     TABLE_WORDS,
@@ -319,6 +320,10 @@ class _Parse:
             return self.any_query(tokens)
         if first in WORDS and not quoted and isinstance(self._reader, Icesql):
             return self._query(tokens)
+        if first == "EXPLAIN" and any(t.text.upper() in EXPLAINED_WRITES for t in tokens[1:2]):
+            from icesql.sql.writes.call import explained
+
+            return explained(self.statement(tokens[1:]), tokens[1])
         if first in COMMAND_WORDS and not quoted and not _is_copy_from(tokens):
             read = read_command(tokens, self._sql, self.any_query)
             if isinstance(read, ShowSession) and self._spark:

@@ -273,7 +273,9 @@ class ShowOfTable(Struct, frozen=True):
 
 
 class ShowSession(Struct, frozen=True):
-    """What a session has: ``what`` is "ALL" (settings), "SETTING", "FUNCTIONS" or "ALL TABLES".
+    """What a session has.
+
+    ``what`` is "ALL" (settings), "SETTING", "FUNCTIONS", "PROCEDURES" or "ALL TABLES".
 
     ``name`` is the setting, or the dialect whose functions are asked for.
     """

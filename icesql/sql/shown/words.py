@@ -22,8 +22,8 @@ from icesql.sql.statement import (
 
 SHOWN: Final = (
     "TABLES", "VIEWS", "NAMESPACES", "CATALOGS", "SNAPSHOTS", "REFS", "BRANCHES", "TAGS", "COLUMNS",
-    "PARTITIONS", "HISTORY", "CREATE TABLE", "CREATE VIEW", "TBLPROPERTIES", "FUNCTIONS", "ALL",
-    "a setting",
+    "PARTITIONS", "HISTORY", "CREATE TABLE", "CREATE VIEW", "TBLPROPERTIES", "FUNCTIONS",
+    "PROCEDURES", "ALL", "a setting",
 )  # fmt: skip
 _OF_A_TABLE: Final = ("BRANCHES", "TAGS", "PARTITIONS", "HISTORY")
 
@@ -72,6 +72,8 @@ def read_show(reader: Reader, word: str, at: int) -> Statement:
             return _functions(reader)
         case "FUNCTIONS":
             return _functions(reader)
+        case "PROCEDURES":
+            return _procedures(reader)
         case "ALL":
             return _all(reader)
         case "CATALOGS":
@@ -110,6 +112,17 @@ def _functions(reader: Reader) -> Statement:
         pattern = reader.rest[0].text  # as Spark has it: SHOW FUNCTIONS trim
         reader.word()
     shown = ShowSession("FUNCTIONS", pattern or reader.like())
+    reader.end()
+    return shown
+
+
+def _procedures(reader: Reader) -> Statement:
+    """SHOW PROCEDURES [FROM [catalog.]system] [LIKE pattern]: all catalogs have the same."""
+    if reader.skip("FROM", "IN"):
+        at = reader.rest[0].start if reader.rest else None
+        if reader.name()[-1].lower() != "system":
+            raise syntax_error("procedures are in system", at, ("system",))
+    shown = ShowSession("PROCEDURES", reader.like())
     reader.end()
     return shown
 

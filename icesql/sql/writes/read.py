@@ -11,6 +11,7 @@ from sqlglot.tokens import Token, TokenType
 from icesql.sql.positions import unsupported
 from icesql.sql.statement import Query, Write
 from icesql.sql.writes.alter import read_column_changes
+from icesql.sql.writes.call import read_call
 from icesql.sql.writes.create import read_create, read_drop
 from icesql.sql.writes.definitions import ReadConstant, read_properties
 from icesql.sql.writes.refs import read_ref_change, read_ref_in_table
@@ -55,6 +56,8 @@ def read_write(
             return read_delete(words, read_text)
         case "TRUNCATE":
             return read_truncate(words)
+        case "CALL":
+            return read_call(words, read_query)
         case "ALTER" if words.skip("TABLE"):
             return _read_alter(words, constant, read_query)
         case "ALTER":

@@ -1,0 +1,200 @@
+"""Arguments of a CALL, checked against the parameters of its procedure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from decimal import Decimal
+from typing import Any, Final
+
+from msgspec import Struct
+
+from icesql.errors import ProgrammingError, similar_names
+from icesql.maintain.procedures.procedure import Parameter, Procedure
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_LARGEST: Final = {"int": 2**31 - 1, "bigint": 2**63 - 1}
+
+
+class Argument(Struct, frozen=True):
+    """A value as given; ``name`` is "" for one by position, ``offset`` its place in the SQL."""
+
+    name: str
+    value: Any
+    offset: int | None = None
+
+
+class Ago(Struct, frozen=True):
+    """So many milliseconds before now, for a timestamp."""
+
+    milliseconds: int
+
+
+class Arguments(Struct, frozen=True):
+    """The values by parameter, None for what was not given; see ``Parameter`` for their kinds.
+
+    A timestamp is in milliseconds since 1970, a map a dict of texts, an array a tuple.
+    """
+
+    procedure: Procedure
+    values: dict[str, Any]
+    offsets: dict[str, int | None]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+    def wrong(self, name: str, problem: str) -> ProgrammingError:
+        """The error for a value that the procedure cannot take."""
+        return _error(self.procedure, f"{name} {problem}", self.offsets.get(name))
+
+
+def bind(
+    procedure: Procedure, given: Sequence[Argument], *, zone: tzinfo, now_ms: int
+) -> Arguments:
+    """The value of each parameter. ``zone`` is that of timestamps without one.
+
+    Those by position come first. NULL is as good as nothing. Raises ProgrammingError for an
+    unknown, repeated, missing or unfit argument, with the signature.
+    """
+    parameters = {each.name: each for each in procedure.parameters}
+    values: dict[str, Any] = {}
+    offsets: dict[str, int | None] = {}
+    named = False
+    for place, each in enumerate(given):
+        name = each.name.lower()
+        if not name:
+            if named:
+                problem = "an argument by position follows one by name"
+                raise _error(procedure, problem, each.offset)
+            if place >= len(procedure.parameters):
+                problem = f"it takes {len(parameters)} arguments, not {len(given)}"
+                raise _error(procedure, problem, each.offset)
+            name = procedure.parameters[place].name
+        else:
+            named = True
+        if name not in parameters:
+            near = similar_names(name, parameters)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise _error(procedure, f"there is no parameter {each.name}{hint}", each.offset)
+        if name in values:
+            raise _error(procedure, f"{name} is given twice", each.offset)
+        offsets[name] = each.offset
+        values[name] = None
+        if each.value is not None:
+            values[name] = _fit(procedure, parameters[name], each, zone, now_ms)
+    for parameter in procedure.parameters:
+        if parameter.required and values.get(parameter.name) is None:
+            raise _error(procedure, f"{parameter.name} is missing", offsets.get(parameter.name))
+        values.setdefault(parameter.name, None)
+    return Arguments(procedure, values, offsets)
+
+
+def _error(procedure: Procedure, problem: str, offset: int | None) -> ProgrammingError:
+    hint = f"; the signature is {procedure.signature}"
+    error = ProgrammingError(f"CALL {procedure.name}: {problem}{hint}")
+    error.sql_offset, error.hint_length = offset, len(hint)
+    return error
+
+
+def _fit(
+    procedure: Procedure, parameter: Parameter, given: Argument, zone: tzinfo, now_ms: int
+) -> Any:
+    """The value as the parameter's kind has it."""
+    value = given.value
+    try:
+        match parameter.kind:
+            case "timestamp":
+                return _instant(value, zone, now_ms)
+            case "int" | "bigint":
+                return _whole(value, parameter.kind)
+            case "boolean":
+                return _boolean(value)
+            case "array<string>":
+                return _array(value, _text)
+            case "array<bigint>":
+                return _array(value, _long)
+            case "map<string, string>":
+                return _map(value)
+            case "table" if not isinstance(value, str):
+                return value  # a name that is written as one
+            case _:
+                return _text(value)
+    except _Unfit as unfit:
+        kind = "string" if parameter.kind in ("table", "condition") else parameter.kind
+        shown = str(unfit) or _shown(value)
+        problem = f"{parameter.name} is {shown}, and takes {_ARTICLES.get(kind, 'a')} {kind}"
+        raise _error(procedure, problem, given.offset) from None
+
+
+_ARTICLES: Final = {"int": "an", "array<string>": "an", "array<bigint>": "an"}
+
+
+class _Unfit(Exception):
+    """A value that a kind has no room for; the text is how it is shown, "" as it is."""
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise _Unfit
+    return value
+
+
+def _whole(value: Any, kind: str) -> int:
+    if isinstance(value, Decimal) and value.is_finite() and value == int(value):
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise _Unfit
+    if not -_LARGEST[kind] - 1 <= value <= _LARGEST[kind]:
+        raise _Unfit
+    return value
+
+
+def _long(value: Any) -> int:
+    return _whole(value, "bigint")
+
+
+def _boolean(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _Unfit
+    return value
+
+
+def _array(value: Any, item: Callable[[Any], Any]) -> tuple[Any, ...]:
+    if not isinstance(value, list | tuple):
+        raise _Unfit
+    return tuple(item(each) for each in value)
+
+
+def _map(value: Any) -> dict[str, str]:
+    """Keys are texts; values may be written as numbers and booleans."""
+    if not isinstance(value, dict):
+        raise _Unfit
+    found = {}
+    for key, each in value.items():
+        if not isinstance(key, str) or not isinstance(each, str | int | Decimal | float | bool):
+            raise _Unfit
+        found[key] = str(each).lower() if isinstance(each, bool) else str(each)
+    return found
+
+
+def _instant(value: Any, zone: tzinfo, now_ms: int) -> int:
+    """Milliseconds since 1970 of a time, a day, or either as a text."""
+    if isinstance(value, Ago):
+        return now_ms - value.milliseconds
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value.strip())
+        except ValueError:
+            raise _Unfit from None
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day)
+    if not isinstance(value, datetime):
+        raise _Unfit
+    if value.tzinfo is None:
+        value = value.replace(tzinfo=zone)
+    return int((value.astimezone(UTC) - _EPOCH) // timedelta(milliseconds=1))

@@ -1,0 +1,51 @@
+"""A procedure: its name, what it takes and what its rows are."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class Parameter(Struct, frozen=True):
+    """One parameter. ``kind`` is in Spark's words, with two of our own.
+
+    They are "string", "boolean", "int", "bigint", "timestamp", "array<string>", "array<bigint>",
+    "map<string, string>"; "table" is the name of a table in a string, "condition" a WHERE in one.
+    ``default`` is shown; what a procedure does without a value is its own affair.
+    """
+
+    name: str
+    kind: str
+    required: bool = False
+    default: str = ""
+
+    @property
+    def text(self) -> str:
+        """As a signature shows it, such as ``retain_last int``, in brackets if optional."""
+        kind = "string" if self.kind in ("table", "condition") else self.kind
+        default = f" = {self.default}" if self.default else ""
+        return f"{self.name} {kind}" if self.required else f"[{self.name} {kind}{default}]"
+
+
+class Procedure(Struct, frozen=True):
+    """One procedure of ``system``; ``columns`` are names and kinds of its rows.
+
+    The order of the parameters is that of arguments by position.
+    """
+
+    name: str
+    about: str
+    parameters: tuple[Parameter, ...]
+    columns: tuple[tuple[str, str], ...]
+
+    @property
+    def signature(self) -> str:
+        """Such as ``rollback_to_snapshot(table string, snapshot_id bigint)``."""
+        return f"{self.name}({', '.join(each.text for each in self.parameters)})"
+
+    @property
+    def result(self) -> str:
+        """Its columns, such as ``snapshot_id bigint, timestamp bigint``."""
+        return ", ".join(f"{name} {_SHOWN.get(kind, kind)}" for name, kind in self.columns)
+
+
+_SHOWN = {"integer": "int", "varchar": "string"}

@@ -1,0 +1,1 @@
+"""What each procedure of CALL does to a table: its plan, and what carries it out."""

@@ -1,0 +1,63 @@
+"""One CALL as its procedure is given it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from icesql.errors import ProgrammingError
+from icesql.iceberg.metadata.table_metadata import MAIN
+from icesql.maintain.procedures.arguments import Arguments
+from icesql.modify.modified import Work
+from icesql.modify.targets import find_named
+from icesql.sql.writes.statements import TableName
+
+if TYPE_CHECKING:
+    from icesql.catalog.table import Catalog, Table
+
+
+class Call(Struct, frozen=True):
+    """The checked arguments of a CALL, and where its names are looked up.
+
+    ``catalog`` is what stands before ``system``, "" for nothing. ``explain``: nothing may be
+    changed, and all that is planned is told. ``now_ms`` is when the statement began.
+    """
+
+    arguments: Arguments
+    work: Work
+    now_ms: int
+    catalog: str = ""
+    explain: bool = False
+
+    def __getitem__(self, name: str) -> Any:
+        """The value of a parameter, None for one that was not given."""
+        return self.arguments[name]
+
+    def table_name(self, parameter: str = "table") -> TableName:
+        """The table that a parameter names, in the catalog of the CALL."""
+        name: TableName = self.arguments[parameter]
+        named = self.catalog and name.parts[0].lower() != self.catalog.lower()
+        return TableName((self.catalog, *name.parts), name.offset) if named else name
+
+    def target(self) -> tuple[Catalog, Table]:
+        """The catalog, and the table freshly loaded.
+
+        Raises TableNotFoundError, UnsupportedTableError, ProgrammingError for a branch.
+        """
+        catalog, table, branch = self.branch_target()
+        if branch != MAIN:
+            raise self.arguments.wrong("table", f"names the branch {branch!r}; it takes a table")
+        return catalog, table
+
+    def branch_target(self) -> tuple[Catalog, Table, str]:
+        """As ``target``, and the branch: ``t.branch_x`` is branch x of t, main without one.
+
+        Write-audit-publish concerns rows, and no procedure.
+        """
+        catalog, table, branch = find_named(self.table_name(), self.work)
+        return catalog, table, branch or MAIN
+
+    def wrong(self, parameter: str, problem: str) -> ProgrammingError:
+        """The error for a value that the procedure cannot take."""
+        return self.arguments.wrong(parameter, problem)

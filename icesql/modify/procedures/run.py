@@ -1,0 +1,127 @@
+"""CALL: find the procedure, check its arguments, plan it, and run the plan or tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from icesql.config import time_zone
+from icesql.engine.static import StaticResult
+from icesql.errors import ProgrammingError, UnsupportedSqlError, similar_names
+from icesql.maintain.procedures.arguments import Ago, Argument, Arguments, bind
+from icesql.maintain.procedures.declared import PROCEDURES, REFUSED
+from icesql.maintain.procedures.plan import Plan
+from icesql.maintain.procedures.procedure import Procedure
+from icesql.modify.modified import Modified, Work
+from icesql.modify.procedures import refs
+from icesql.modify.procedures.call import Call
+from icesql.sql.statement import Query
+from icesql.sql.table_name import name_parts
+from icesql.sql.writes.call import (
+    CallProcedure,
+    Duration,
+    ListValue,
+    MapValue,
+    TimestampText,
+    Value,
+)
+from icesql.sql.writes.statements import TableName
+
+PLANNERS: Final[Mapping[str, Callable[[Call], Plan]]] = {
+    **refs.PLANNERS,
+}
+_SYSTEM: Final = "system"
+# DuckDB's extension calls them so, without a schema.
+_DUCKDB: Final = "iceberg_"
+_EXPLAINED: Final = (
+    ("action", "varchar"), ("kind", "varchar"), ("name", "varchar"), ("bytes", "bigint"),
+    ("records", "bigint"), ("reason", "varchar"),
+)  # fmt: skip
+
+
+def call(statement: CallProcedure, work: Work) -> Modified:
+    """Run a procedure, or tell what it would do; the answer are its rows.
+
+    Raises ProgrammingError for an unknown procedure or unfit arguments, UnsupportedSqlError for
+    one of Spark's that is not here, and what the procedure does.
+    """
+    procedure = _procedure(statement)
+    now_ms = int(work.query.now.timestamp() * 1000)
+    zone = time_zone(work.query.settings.timezone)
+    given = [
+        Argument(each.name, _value(each.value, work), each.offset) for each in statement.arguments
+    ]
+    bound = bind(procedure, given, zone=zone, now_ms=now_ms)
+    catalog = statement.name[0] if len(statement.name) > 2 else ""
+    arguments = _with_tables(bound, work)
+    plan = PLANNERS[procedure.name](Call(arguments, work, now_ms, catalog, statement.explain))
+    if statement.explain:
+        rows = [
+            (each.action, each.what, each.name, each.bytes, each.records, each.reason)
+            for each in plan.steps
+        ]
+        return Modified(note=plan.summary, answer=StaticResult(_EXPLAINED, rows))
+    done = plan.run()
+    answer = StaticResult(procedure.columns, done.rows)
+    return Modified(note=done.note, snapshot_id=done.snapshot_id, answer=answer)
+
+
+def _procedure(statement: CallProcedure) -> Procedure:
+    *place, last = statement.name
+    name = last.lower()
+    if not place and name.startswith(_DUCKDB):
+        name = name.removeprefix(_DUCKDB)
+    if place and (place[-1].lower() != _SYSTEM or len(place) > 2):
+        hint = "; procedures are called as CALL system.name(…) or CALL catalog.system.name(…)"
+        raise _at(f"there is no procedure {'.'.join(statement.name)}{hint}", statement, len(hint))
+    if name in REFUSED:
+        raise UnsupportedSqlError(
+            f"CALL {_SYSTEM}.{name}", hint=REFUSED[name], offset=statement.offset
+        )
+    if name not in PROCEDURES:
+        near = similar_names(name, PROCEDURES)
+        hint = f"; did you mean {_SYSTEM}.{near[0]}?" if near else "; SHOW PROCEDURES lists them"
+        raise _at(f"there is no procedure {'.'.join(statement.name)}{hint}", statement, len(hint))
+    return PROCEDURES[name]
+
+
+def _at(problem: str, statement: CallProcedure, hint_length: int) -> ProgrammingError:
+    error = ProgrammingError(problem)
+    error.sql_offset, error.hint_length = statement.offset, hint_length
+    return error
+
+
+def _value(value: Value, work: Work) -> Any:
+    """The value in Python's terms."""
+    match value:
+        case TimestampText(text):
+            return text
+        case Duration(milliseconds):
+            return Ago(milliseconds)
+        case ListValue(items):
+            return [_value(each, work) for each in items]
+        case MapValue(entries):
+            return {_value(key, work): _value(each, work) for key, each in entries}
+        case Query():
+            result = work.ask(value)
+            try:
+                return result.fetch(1)[0][0]
+            finally:
+                result.close()
+        case _:
+            return value
+
+
+def _with_tables(bound: Arguments, work: Work) -> Arguments:
+    """The arguments with names of tables read."""
+    values = dict(bound.values)
+    for each in bound.procedure.parameters:
+        text = values[each.name]
+        if each.kind == "table" and isinstance(text, str):
+            parts = name_parts(text.replace("`", '"'))
+            if not all(parts):
+                raise bound.wrong(each.name, f"is {text!r}, which is no name of a table")
+            values[each.name] = TableName(parts, bound.offsets[each.name])
+    return replace(bound, values=values)

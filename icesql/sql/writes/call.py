@@ -1,0 +1,209 @@
+"""CALL, and what other systems write for the same: OPTIMIZE, VACUUM, ALTER TABLE … EXECUTE."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+from sqlglot import exp
+from sqlglot.tokens import Token, TokenType
+
+from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.statement import Query, Write
+from icesql.sql.writes.statements import TableName
+from icesql.sql.writes.words import Words
+
+ReadQuery = Callable[[Sequence[Token]], Query]
+
+
+class TimestampText(Struct, frozen=True):
+    """``TIMESTAMP 'text'``, which may say its zone."""
+
+    text: str
+
+
+class Duration(Struct, frozen=True):
+    """So long ago."""
+
+    milliseconds: int
+
+
+class ListValue(Struct, frozen=True):
+    """``array(…)`` or ``[…]``."""
+
+    items: tuple[Value, ...]
+
+
+class MapValue(Struct, frozen=True):
+    """``map(key, value, …)`` or ``{key: value}``."""
+
+    entries: tuple[tuple[Value, Value], ...]
+
+
+# A Query is asked for the one value that it computes.
+Value: TypeAlias = (
+    "str | int | bool | TimestampText | Duration | ListValue | MapValue | TableName | Query | None"
+)
+
+
+class CallArgument(Struct, frozen=True):
+    """An argument; ``name`` is "" for one by position."""
+
+    name: str
+    value: Value
+    offset: int
+
+
+class CallProcedure(Write, frozen=True):
+    """CALL [catalog.]system.procedure(…); ``explain`` only shows what it would do."""
+
+    name: tuple[str, ...]
+    arguments: tuple[CallArgument, ...]
+    offset: int
+    explain: bool = False
+
+
+# ------------------------------------------------------------------ CALL
+
+
+def read_call(words: Words, read_query: ReadQuery) -> CallProcedure:
+    """The statement after CALL."""
+    at = words.here
+    name = words.name("a procedure")
+    arguments: list[CallArgument] = []
+    if words.skip("(", ")"):
+        words.end()
+        return CallProcedure(name, (), at)
+    inner = words.in_brackets()
+    while True:
+        arguments.append(_argument(inner, read_query))
+        if not inner.skip(","):
+            break
+    inner.end()
+    words.end()
+    return CallProcedure(name, tuple(arguments), at)
+
+
+def explained(statement: object, at: Token) -> CallProcedure:
+    """EXPLAIN of such a statement. Raises UnsupportedSqlError for another one."""
+    if not isinstance(statement, CallProcedure):
+        raise unsupported("EXPLAIN of this statement", at, "EXPLAIN takes a query or CALL")
+    return replace(statement, explain=True)
+
+
+def _argument(words: Words, read_query: ReadQuery) -> CallArgument:
+    at, name = words.here, ""
+    following = words.tokens[words.index + 1 : words.index + 2]
+    if following and following[0].text in ("=>", ":="):
+        name = words.identifier("a parameter")
+        words.index += 1
+    return CallArgument(name, read_value(words, read_query), at)
+
+
+def read_value(words: Words, read_query: ReadQuery) -> Value:
+    """A constant, up to the next comma or closing bracket."""
+    at, start = words.here, words.index
+    value = _literal(words, read_query)
+    if value is not _NO_LITERAL and (words.token is None or words.peek() in (",", ")", "]", "}")):
+        return value  # type: ignore[return-value]
+    if value is not _NO_LITERAL and words.peek() == ":":
+        return value  # type: ignore[return-value]
+    words.index = start
+    tokens = words.until()
+    if not tokens:
+        raise words.unexpected("a value")
+    return _asked(tokens, read_query, at)
+
+
+_NO_LITERAL: Final = object()
+
+
+def _literal(words: Words, read_query: ReadQuery) -> object:
+    """What can be read without an engine, and step over it."""
+    token = words.token
+    if token is None:
+        return _NO_LITERAL
+    if token.token_type == TokenType.STRING:
+        return words.text()
+    if token.token_type == TokenType.NUMBER and token.text.isdigit():
+        return words.number()
+    ahead = words.tokens[words.index + 1 : words.index + 2]
+    if token.text == "-" and ahead and ahead[0].text.isdigit():
+        words.index += 1
+        return -words.number()
+    for word, constant in (("TRUE", True), ("FALSE", False), ("NULL", None)):
+        if words.skip(word):
+            return constant
+    if words.peek() == "TIMESTAMP" and ahead and ahead[0].token_type == TokenType.STRING:
+        words.index += 1
+        return TimestampText(words.text())
+    if words.peek() in ("MAP", "ARRAY") and ahead and ahead[0].text in ("(", "[", "{"):
+        words.index += 1
+        is_map = token.text.upper() == "MAP"
+        if words.peek() == "(":
+            items = _items(words, read_query, "(", ")")
+            return _map_of(items, token) if is_map else ListValue(tuple(items))
+        if is_map and words.peek() == "[":
+            return _NO_LITERAL
+    if words.peek() == "[":
+        return ListValue(tuple(_items(words, read_query, "[", "]")))
+    if words.peek() == "{":
+        return MapValue(tuple(_entries(words, read_query)))
+    return _NO_LITERAL
+
+
+def _items(words: Words, read_query: ReadQuery, opening: str, closing: str) -> list[Value]:
+    words.need(opening)
+    found: list[Value] = []
+    if words.skip(closing):
+        return found
+    while True:
+        found.append(read_value(words, read_query))
+        if not words.skip(","):
+            break
+    words.need(closing)
+    return found
+
+
+def _map_of(items: list[Value], at: Token) -> MapValue:
+    """Spark's ``map(key, value, …)``, or two lists as DuckDB and Trino have it."""
+    match items:
+        case [ListValue(keys), ListValue(values)] if len(keys) == len(values):
+            return MapValue(tuple(zip(keys, values, strict=True)))
+    if len(items) % 2:
+        raise syntax_error("a map has a value for each key", at, ("map('key', 'value')",))
+    return MapValue(tuple(zip(items[::2], items[1::2], strict=True)))
+
+
+def _entries(words: Words, read_query: ReadQuery) -> list[tuple[Value, Value]]:
+    """``{'key': 'value', …}``; a key may stand without quotes."""
+    words.need("{")
+    found: list[tuple[Value, Value]] = []
+    if words.skip("}"):
+        return found
+    while True:
+        token = words.token
+        is_text = token is not None and token.token_type == TokenType.STRING
+        key = words.text() if is_text else words.identifier("a key")
+        if not words.skip(":"):
+            words.need("=")
+        found.append((key, read_value(words, read_query)))
+        if not words.skip(","):
+            break
+    words.need("}")
+    return found
+
+
+def _asked(tokens: Sequence[Token], read_query: ReadQuery, at: int) -> Query:
+    """An expression without columns, as a query of it."""
+    first = tokens[0]
+    opening = Token(TokenType.SELECT, "SELECT", first.line, first.col, first.start, first.start)
+    query = read_query([opening, *tokens])
+    used = {part for part, value in query.tree.args.items() if value}
+    items = query.tree.expressions
+    if used != {"expressions"} or len(items) != 1 or items[0].find(exp.Column, exp.Query):
+        raise unsupported("an argument that is no constant", at, "write a literal; names in quotes")
+    # The tree is what runs: the word SELECT is not in the text.
+    return replace(query, user_text=None, spark=None)
