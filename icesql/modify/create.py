@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import Struct
 
@@ -14,19 +14,17 @@ from icesql.commit.replace import Replacement, replace_table, stage_replacement
 from icesql.commit.result import CommitResult
 from icesql.engine.result_schema import ResultColumn
 from icesql.errors import (
-    ColumnNotFoundError,
     DataError,
     ProgrammingError,
     TableNotFoundError,
     UnsupportedSqlError,
-    similar_names,
 )
 from icesql.iceberg import types as t
 from icesql.iceberg.manifest.data_file import DataFile
-from icesql.iceberg.new_spec import PartitionRequest, SortRequest
 from icesql.iceberg.schema import Schema
 from icesql.modify.column_types import column_fields
 from icesql.modify.engine_name import SUMMARY
+from icesql.modify.layout import partition_request, sort_request
 from icesql.modify.modified import Modified, Work
 from icesql.modify.result_types import result_fields
 from icesql.sql.writes.statements import (
@@ -34,8 +32,6 @@ from icesql.sql.writes.statements import (
     CreateNamespace,
     CreateTable,
     DropNamespace,
-    PartitionTerm,
-    SortTerm,
 )
 from icesql.write.assignment import Misfit, stored_array
 from icesql.write.parquet_schema import stored_fields
@@ -81,8 +77,8 @@ def _existing(catalog: Catalog, identifier: Sequence[str]) -> Table | None:
 
 
 def _stage(statement: CreateTable, place: _Place, schema: Schema) -> StagedTable | Replacement:
-    partitioning = [_partition(each, schema) for each in statement.partitioning]
-    ordering = [_sort(each, schema) for each in statement.ordering]
+    partitioning = [partition_request(each, schema) for each in statement.partitioning]
+    ordering = [sort_request(each, schema) for each in statement.ordering]
     properties: Mapping[str, str] = dict(statement.properties)
     if place.before is not None:
         if statement.location not in (None, place.before.metadata.location):
@@ -114,37 +110,6 @@ def _finish(
     if isinstance(staged, Replacement):
         return replace_table(place.catalog, staged, files, summary=SUMMARY, query=work.query)
     return create_table(place.catalog, staged, files, summary=SUMMARY, query=work.query)
-
-
-def _partition(term: PartitionTerm, schema: Schema) -> PartitionRequest:
-    return PartitionRequest(_source(term, schema), term.transform, term.name)
-
-
-def _sort(term: SortTerm, schema: Schema) -> SortRequest:
-    nulls: dict[bool | None, Literal["nulls-first", "nulls-last"] | None] = {
-        None: None,
-        True: "nulls-first",
-        False: "nulls-last",
-    }
-    return SortRequest(
-        _source(term, schema),
-        term.transform,
-        "desc" if term.descending else "asc",
-        nulls[term.nulls_first],
-    )
-
-
-def _source(term: PartitionTerm | SortTerm, schema: Schema) -> str:
-    """The column's name as the table spells it."""
-    try:
-        field = schema.find_field(term.source, case_sensitive=False)
-    except ColumnNotFoundError as error:
-        raise ColumnNotFoundError(
-            term.source,
-            similar=similar_names(term.source, schema.name_by_id.values()),
-            offset=term.offset,
-        ) from error
-    return schema.name_by_id[field.field_id]
 
 
 def default_value(column: ColumnDefinition, type: t.IcebergType, work: Work) -> Any:

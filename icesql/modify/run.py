@@ -6,6 +6,7 @@ from icesql.access import Access
 from icesql.errors import AccessDeniedError
 from icesql.modify.modified import Modified, Work
 from icesql.sql.statement import Write
+from icesql.sql.writes import layout
 from icesql.sql.writes import refs as r
 from icesql.sql.writes import statements as w
 from icesql.sql.writes.call import CallProcedure
@@ -59,6 +60,10 @@ def modify(statement: Write, work: Work) -> Modified:
             from icesql.modify.delete import delete
 
             return delete(statement, work)
+        case layout.ChangeLayout() | layout.SetIdentifierFields():
+            from icesql.modify.layout import change_layout
+
+            return change_layout(statement, work)
         case r.CreateRef() | r.DropRef() | r.FastForward():
             from icesql.modify.refs import change_ref
 

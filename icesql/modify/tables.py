@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from icesql.catalog.targets import new_place, table_to_change
 from icesql.commit.change import change_table
 from icesql.commit.purge import drop_table as drop
@@ -51,22 +53,30 @@ def set_properties(statement: SetProperties, work: Work) -> Modified:
     catalog, table, _ = find_target(statement.table, work)
 
     def changes(metadata: TableMetadata) -> list[u.Update]:
-        missing = [key for key in statement.unset if key not in metadata.properties]
-        if missing and not statement.if_exists:
-            raise ProgrammingError(f"the table has no property {missing[0]}")
-        found: list[u.Update] = []
         given = dict(statement.set)
-        version = given.pop("format-version", None)
-        if version is not None:
-            if not version.isdigit():
-                raise ProgrammingError(f"format-version is {version!r}; it can be 1, 2 or 3")
-            found.append(u.UpgradeFormatVersion(int(version)))
-        if given:
-            found.append(u.SetProperties(given))
-        there = [key for key in statement.unset if key in metadata.properties]
-        if there:
-            found.append(u.RemoveProperties(tuple(there)))
-        return found
+        return property_updates(metadata, given, statement.unset, if_exists=statement.if_exists)
 
     change_table(catalog, table, changes, query=work.query)
     return Modified()
+
+
+def property_updates(
+    metadata: TableMetadata, given: Mapping[str, str], unset: Sequence[str], *, if_exists: bool
+) -> list[u.Update]:
+    """The updates that set and remove properties. Raises ProgrammingError."""
+    missing = [key for key in unset if key not in metadata.properties]
+    if missing and not if_exists:
+        raise ProgrammingError(f"the table has no property {missing[0]}")
+    found: list[u.Update] = []
+    given = dict(given)
+    version = given.pop("format-version", None)
+    if version is not None:
+        if not version.isdigit():
+            raise ProgrammingError(f"format-version is {version!r}; it can be 1, 2 or 3")
+        found.append(u.UpgradeFormatVersion(int(version)))
+    if given:
+        found.append(u.SetProperties(given))
+    there = [key for key in unset if key in metadata.properties]
+    if there:
+        found.append(u.RemoveProperties(tuple(there)))
+    return found

@@ -26,7 +26,7 @@ COMMAND_WORDS: Final = (
 )  # fmt: skip
 # Some statements that begin so change tables; see ``sql.writes``.
 WRITE_WORDS: Final = (
-    "CREATE", "DROP", "ALTER", "INSERT", "COPY", "DELETE", "TRUNCATE", "CALL",
+    "CREATE", "DROP", "ALTER", "COMMENT", "INSERT", "COPY", "DELETE", "TRUNCATE", "CALL",
 )  # fmt: skip
 # Statements of these that EXPLAIN takes, too.
 EXPLAINED_WRITES: Final = ("CALL",)

@@ -68,7 +68,8 @@ def test_defaults(con: icesql.Connection) -> None:
         ("RENAME COLUMN a TO p", "ProgrammingError", "already"),
         ("ALTER COLUMN a", "SqlSyntaxError", "expected TYPE"),
         ("ADD COLUMN", "SqlSyntaxError", "expected a column"),
-        ("ADD PARTITION FIELD a", "UnsupportedSqlError", "ADD PARTITION"),
+        ("ADD PARTITION FIELD p", "ProgrammingError", "two partition fields"),
+        ("EXCHANGE PARTITION (p = 1)", "UnsupportedSqlError", "EXCHANGE PARTITION"),
     ],
 )
 def test_what_no_table_can_become(

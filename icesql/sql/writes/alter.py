@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from icesql.sql.positions import syntax_error
 from icesql.sql.writes.definitions import ReadConstant, read_column, read_type
-from icesql.sql.writes.statements import ColumnChange, ColumnDefinition, TypeName
+from icesql.sql.writes.statements import (
+    AlterColumns,
+    ColumnChange,
+    ColumnDefinition,
+    SetProperties,
+    TableName,
+    TypeName,
+)
 from icesql.sql.writes.words import Words
 
 _NO_TYPE: Final = TypeName("")
@@ -32,6 +40,28 @@ def read_column_changes(words: Words, constant: ReadConstant) -> tuple[ColumnCha
         return None
     words.end()
     return found
+
+
+def read_comment(words: Words) -> AlterColumns | SetProperties:
+    """What follows COMMENT ON: ``TABLE t IS 'x'``, ``COLUMN t.a IS 'x'``; NULL takes it away."""
+    if words.peek() not in ("TABLE", "COLUMN"):
+        raise words.unexpected("TABLE", "COLUMN")
+    is_column = words.peek() == "COLUMN"
+    words.index += 1
+    at = words.here
+    *above, last = words.name("a column" if is_column else "a table")
+    if is_column and not above:
+        raise syntax_error("a column of no table", at, ("table.column",))
+    words.need("IS")
+    text = None if words.skip("NULL") else words.text()
+    words.end()
+    if is_column:
+        change = ColumnChange("comment", (last,), text=text or "")
+        return AlterColumns(TableName(tuple(above), at), (change,))
+    table = TableName((*above, last), at)
+    if text is None:
+        return SetProperties(table, unset=("comment",), if_exists=True)
+    return SetProperties(table, (("comment", text),))
 
 
 def _several(words: Words, read: Callable[[], ColumnChange]) -> tuple[ColumnChange, ...]:

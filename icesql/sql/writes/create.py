@@ -55,7 +55,7 @@ def read_create(
     columns: tuple[ColumnDefinition, ...] = ()
     if words.peek() == "(" and words.peek(1) not in ("SELECT", "WITH", "FROM", "VALUES", "("):
         columns = read_columns(words, constant)
-    clauses = _Clauses()
+    clauses = Clauses()
     while words.token is not None and words.peek() not in ("AS", "SELECT", "FROM", "("):
         _read_clause(words, clauses)
     query = None
@@ -83,15 +83,19 @@ def read_create(
     )
 
 
-class _Clauses:
+class Clauses:
+    """What is said of a table beside its columns."""
+
     def __init__(self) -> None:
+        self.is_partitioned = self.is_ordered = False
+        self.unset: list[str] = []
         self.partitioning: tuple[PartitionTerm, ...] = ()
         self.ordering: tuple[SortTerm, ...] = ()
         self.properties: list[tuple[str, str]] = []
         self.location: str | None = None
 
 
-def _read_clause(words: Words, clauses: _Clauses) -> None:
+def _read_clause(words: Words, clauses: Clauses) -> None:
     at = words.here
     if words.skip("USING"):
         engine = words.identifier()
@@ -120,7 +124,14 @@ def _read_clause(words: Words, clauses: _Clauses) -> None:
         raise words.unexpected("PARTITIONED BY", "LOCATION", "TBLPROPERTIES", "WITH", "AS")
 
 
-def _read_with(words: Words, clauses: _Clauses) -> None:
+def read_clauses(words: Words) -> Clauses:
+    """Trino's properties, to the end of the words."""
+    found = Clauses()
+    _read_with(words, found)
+    return found
+
+
+def _read_with(words: Words, clauses: Clauses) -> None:
     """``WITH ('key' = 'value')`` of DuckDB, and Trino's ``partitioning`` and so on."""
     while True:
         at = words.here
@@ -130,9 +141,14 @@ def _read_with(words: Words, clauses: _Clauses) -> None:
                 words.need("=")
                 texts = _array(words)
                 if word == "PARTITIONING":
+                    clauses.is_partitioned = True
                     clauses.partitioning = tuple(term_of_text(text, at) for text in texts)
                 else:
+                    clauses.is_ordered = True
                     clauses.ordering = tuple(_sort_term(text, at) for text in texts)
+            case _ if words.peek(2) == "DEFAULT" and words.peek(1) == "=":
+                clauses.unset.append(words.identifier("a property"))
+                words.index += 2
             case _:
                 key, value = _with_pair(words)
                 match key.lower():

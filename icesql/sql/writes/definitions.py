@@ -28,6 +28,7 @@ _REFUSED: Final = {
     "AS": "a generated column",
 }
 _AFTER_COLUMN: Final = (",", ")", ">", ">>", "FIRST", "AFTER", "BEFORE")
+_AFTER_TERM: Final = (",", ")", "AS", "ASC", "DESC", "NULLS", "WITH", "DISTRIBUTED")
 _STRUCTS: Final = ("STRUCT", "ROW")
 _LISTS: Final = ("ARRAY", "LIST")
 # Iceberg's transforms by the names that Spark, DuckDB and Trino give them.
@@ -188,7 +189,7 @@ def read_term(words: Words) -> PartitionTerm:
     at = words.here
     if words.peek(1) != "(":
         source = ".".join(words.name("a column"))
-        if words.token is not None and words.peek() not in (",", ")", "AS", "ASC", "DESC", "NULLS"):
+        if words.token is not None and words.peek() not in _AFTER_TERM:
             raise unsupported("a new column in PARTITIONED BY", at, "list it among the columns")
         return PartitionTerm(source, offset=at)
     function = words.identifier().upper()

@@ -10,10 +10,11 @@ from sqlglot.tokens import Token, TokenType
 
 from icesql.sql.positions import unsupported
 from icesql.sql.statement import Query, Write
-from icesql.sql.writes.alter import read_column_changes
+from icesql.sql.writes.alter import read_column_changes, read_comment
 from icesql.sql.writes.call import read_call
 from icesql.sql.writes.create import read_create, read_drop
 from icesql.sql.writes.definitions import ReadConstant, read_properties
+from icesql.sql.writes.layout import read_layout
 from icesql.sql.writes.refs import read_ref_change, read_ref_in_table
 from icesql.sql.writes.rows import (
     ReadText,
@@ -62,6 +63,8 @@ def read_write(
             return _read_alter(words, constant, read_query)
         case "ALTER":
             return read_ref_in_table(words, "ALTER")
+        case "COMMENT" if words.skip("ON"):
+            return read_comment(words)
         case _:
             return None
 
@@ -88,6 +91,9 @@ def _read_alter(words: Words, constant: ReadConstant, read_query: ReadQuery) -> 
         new = words.name("a table")
         words.end()
         return RenameTable(table, new)
+    layout = read_layout(words, table)
+    if layout is not None:
+        return layout
     if words.skip("SET", "TBLPROPERTIES") or words.skip("SET", "PROPERTIES"):
         found = SetProperties(table, read_properties(words))
         words.end()

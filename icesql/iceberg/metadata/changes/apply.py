@@ -197,6 +197,8 @@ class _Builder:
         for known in parse_sort_orders(self._orders).values():
             if known.fields == order.fields:
                 self._added["order"] = known.order_id
+                if not any(each["order-id"] == known.order_id for each in self._orders):
+                    self._orders.append(sort_order_json(known))  # none, which is always there
                 return
         order_id = max(each["order-id"] for each in self._orders) + 1
         self._added["order"] = order_id

@@ -57,7 +57,8 @@ def _check_sources(base: TableMetadata, schema: Schema) -> None:
             if source not in left and field.transform.lower() != "void":
                 raise ProgrammingError(
                     f'cannot drop "{base.schema.name_by_id.get(source, source)}": the table is '
-                    f'partitioned by it ("{field.name}"); drop that partition field first'
+                    f'partitioned by it ("{field.name}"); ALTER TABLE … DROP PARTITION FIELD '
+                    f"{field.name} comes first"
                 )
     order = base.sort_orders.get(base.default_sort_order_id)
     for key in () if order is None else order.fields:
@@ -65,7 +66,7 @@ def _check_sources(base: TableMetadata, schema: Schema) -> None:
             if source not in left:
                 raise ProgrammingError(
                     f'cannot drop "{base.schema.name_by_id.get(source, source)}": the table is '
-                    "ordered by it; change its sort order first"
+                    "ordered by it; ALTER TABLE … WRITE UNORDERED, or by others, comes first"
                 )
 
 

@@ -1,0 +1,140 @@
+"""How new files of a table are laid out: partition fields, sort order, identifier fields.
+
+Spark's ``ADD PARTITION FIELD`` and ``WRITE ORDERED BY``, DuckDB's ``SET PARTITIONED BY`` and
+``SET SORTED BY``, Trino's ``SET PROPERTIES partitioning = …``, Hive's ``SET PARTITION SPEC``.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec.structs import replace
+
+from icesql.sql.positions import unsupported
+from icesql.sql.statement import Write
+from icesql.sql.writes.create import read_clauses
+from icesql.sql.writes.definitions import read_ordering, read_partitioning, read_term
+from icesql.sql.writes.statements import PartitionTerm, SortTerm, TableName
+from icesql.sql.writes.words import Words
+
+Distribution = Literal["none", "hash", "range"]
+
+
+class ChangeLayout(Write, frozen=True):
+    """Changes of one table's layout that are one commit.
+
+    ``partitioning`` and ``ordering`` are the whole of it, None as it is; ``add`` and ``drop`` are
+    single partition fields, those to drop by their name or their transform. ``distribution`` is
+    the ``write.distribution-mode`` that goes with an order.
+    """
+
+    table: TableName
+    partitioning: tuple[PartitionTerm, ...] | None = None
+    add: tuple[PartitionTerm, ...] = ()
+    drop: tuple[PartitionTerm, ...] = ()
+    ordering: tuple[SortTerm, ...] | None = None
+    distribution: Distribution | None = None
+    properties: tuple[tuple[str, str], ...] = ()
+    unset: tuple[str, ...] = ()
+
+
+class SetIdentifierFields(Write, frozen=True):
+    """SET or DROP IDENTIFIER FIELDS: the columns that tell rows apart; nothing enforces it."""
+
+    table: TableName
+    paths: tuple[tuple[str, ...], ...]
+    drop: bool = False
+
+
+def read_layout(words: Words, table: TableName) -> ChangeLayout | SetIdentifierFields | None:
+    """What follows ALTER TABLE and its name; None for what concerns no layout."""
+    found: ChangeLayout | SetIdentifierFields
+    if words.skip("ADD", "PARTITION", "FIELD"):
+        found = ChangeLayout(table, add=(_named_term(words),))
+    elif words.skip("DROP", "PARTITION", "FIELD"):
+        found = ChangeLayout(table, drop=(read_term(words),))
+    elif words.skip("REPLACE", "PARTITION", "FIELD"):
+        gone = read_term(words)
+        words.need("WITH")
+        found = ChangeLayout(table, add=(_named_term(words),), drop=(gone,))
+    elif words.skip("SET", "PARTITIONED", "BY") or words.skip("SET", "PARTITION", "SPEC"):
+        found = ChangeLayout(table, partitioning=read_partitioning(words))
+    elif words.skip("RESET", "PARTITIONED", "BY"):
+        found = ChangeLayout(table, partitioning=())
+    elif words.skip("SET", "SORTED", "BY"):
+        inner = words.in_brackets()
+        found = ChangeLayout(table, ordering=read_ordering(inner))
+        inner.end()
+    elif words.skip("RESET", "SORTED", "BY"):
+        found = ChangeLayout(table, ordering=())
+    elif words.peek() == "WRITE" and words.peek(1).split(" ")[0] in _WRITE:
+        words.index += 1
+        found = _write_order(words, table)
+    elif words.peek() in ("SET", "DROP") and words.peek(1) == "IDENTIFIER":
+        drop = words.peek() == "DROP"
+        words.index += 1
+        words.need("IDENTIFIER", "FIELDS")
+        paths = [words.name("a column")]
+        while words.skip(","):
+            paths.append(words.name("a column"))
+        found = SetIdentifierFields(table, tuple(paths), drop)
+    elif words.peek(2) != "(" and words.skip("SET", "PROPERTIES"):
+        found = _of_trino(words, table)
+    else:
+        return None
+    words.end()
+    return found
+
+
+_WRITE = ("ORDERED", "UNORDERED", "LOCALLY", "DISTRIBUTED")
+
+
+def _named_term(words: Words) -> PartitionTerm:
+    term = read_term(words)
+    return replace(term, name=words.identifier("a name")) if words.skip("AS") else term
+
+
+def _write_order(words: Words, table: TableName) -> ChangeLayout:
+    """``[DISTRIBUTED BY PARTITION] [[LOCALLY] ORDERED BY … | UNORDERED]``, in either order."""
+    distribution: Distribution | None = None
+    ordering: tuple[SortTerm, ...] | None = None
+    by_partition = False
+    while words.token is not None:
+        if not by_partition and words.skip("DISTRIBUTED", "BY", "PARTITION"):
+            by_partition = True
+        elif ordering is None and words.skip("UNORDERED"):
+            ordering, distribution = (), "none"
+        elif ordering is None and words.skip("LOCALLY"):
+            words.need("ORDERED", "BY")
+            ordering, distribution = _terms(words), "none"
+        elif ordering is None and words.skip("ORDERED", "BY"):
+            ordering, distribution = _terms(words), "range"
+        else:
+            raise words.unexpected("ORDERED BY", "UNORDERED", "DISTRIBUTED BY PARTITION")
+    if by_partition:
+        distribution = "hash"
+    return ChangeLayout(table, ordering=ordering or (), distribution=distribution)
+
+
+def _terms(words: Words) -> tuple[SortTerm, ...]:
+    if words.peek() != "(":
+        return read_ordering(words)
+    inner = words.in_brackets()
+    terms = read_ordering(inner)
+    inner.end()
+    return terms
+
+
+def _of_trino(words: Words, table: TableName) -> ChangeLayout:
+    """``partitioning = ARRAY['day(ts)'], sorted_by = ARRAY['id'], format_version = 3``."""
+    at = words.here
+    found = read_clauses(words)
+    if found.location is not None:
+        raise unsupported("a new location of a table", at, "CREATE TABLE … AS SELECT")
+    return ChangeLayout(
+        table,
+        found.partitioning if found.is_partitioned else None,
+        ordering=found.ordering if found.is_ordered else None,
+        properties=tuple(found.properties),
+        unset=tuple(found.unset),
+    )
