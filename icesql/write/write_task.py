@@ -18,6 +18,7 @@ from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.partitioning import PartitionSpec, partition_types
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.transforms import parse_transform
+from icesql.scan.deletes.delete_index import partition_key
 from icesql.storage.new_file import check_writable
 from icesql.storage.open import Storage
 from icesql.write.assignment import Assignment
@@ -26,7 +27,7 @@ from icesql.write.locations import DataLocations, data_locations, partition_path
 from icesql.write.metrics_config import MetricsMode, metrics_modes
 from icesql.write.options import WriteOptions, check_table, write_options
 from icesql.write.parquet_file import FileShape, RollingFiles, WrittenFile
-from icesql.write.partition.clustering import Clusters
+from icesql.write.partition.clustering import Clusters, divide, partition_columns
 from icesql.write.partition.sorting import SortKey, sort_keys, sorted_rows
 
 # Rows that are handed to a writing thread at once, and what waits for all partitions together.
@@ -40,9 +41,11 @@ _ROWS_AT_ONCE: Final = 1 << 17
 class WriteTask(Struct, frozen=True):
     """Everything that writing rows of a table needs; picklable.
 
-    ``number`` is that of this task among those of one statement, ``operation`` a name that no
-    other statement has: together they make the names of files unique. ``sort_order_id`` is 0 where
-    rows are not sorted.
+    ``number`` is that of this task among those of one statement, ``attempt`` tells repetitions of
+    it apart, ``operation`` is a name that no other statement has: together they make the names of
+    files unique. ``sort_order_id`` is 0 where rows are not sorted. ``clustered`` rows come
+    partition by partition, so that they are written as they come. ``lanes`` is how many files may
+    be written side by side, None for as many as pay: rows keep their order over files with one.
     """
 
     assignment: Assignment
@@ -55,6 +58,9 @@ class WriteTask(Struct, frozen=True):
     number: int = 0
     sort_keys: tuple[SortKey, ...] = ()
     sort_order_id: int = 0
+    attempt: int = 0
+    clustered: bool = False
+    lanes: int | None = None
 
     @property
     def schema(self) -> Schema:
@@ -144,7 +150,7 @@ class _Writing:
         # Partition tuples by number; () is that of a table without partitions.
         self._tuples: list[tuple[Any, ...]] = []
         self._lock, self._count = threading.Lock(), 0
-        lanes = min(query.settings.threads or os.cpu_count() or 1, _MOST_LANES)
+        lanes = task.lanes or min(query.settings.threads or os.cpu_count() or 1, _MOST_LANES)
         budget = max(query.settings.memory_limit // 8, _SMALLEST_BUDGET)
         self._piece_bytes = min(_PIECE_BYTES, max(budget // lanes, _SMALLEST_BUDGET))
         self._budget = min(_CLUSTER_BYTES, budget)
@@ -182,6 +188,9 @@ class _Writing:
             for table in _gathered(batches, self._piece_bytes):
                 self._lanes.put(Rows(0, table))
             return 0
+        if task.clustered:
+            self._write_clustered(batches)
+            return 0
         clusters = Clusters(
             task.spec, task.schema, self._budget, self._query.settings.temp_directory
         )
@@ -202,6 +211,17 @@ class _Writing:
         finally:
             clusters.close()
 
+    def _write_clustered(self, batches: Iterator[pa.RecordBatch]) -> None:
+        task = self._task
+        for table in _gathered(batches, self._piece_bytes):
+            columns = partition_columns(table, task.spec, task.schema)
+            for piece in divide(table, columns):
+                if not self._tuples or partition_key(self._tuples[-1]) != partition_key(
+                    piece.values
+                ):
+                    self._tuples.append(piece.values)
+                self._lanes.put(Rows(len(self._tuples) - 1, piece.rows))
+
     def _files_of(self, partition: int) -> RollingFiles:
         task, values = self._task, self._tuples[partition]
         folder = partition_path(task.spec, task.schema, self._types, values)
@@ -213,7 +233,8 @@ class _Writing:
         with self._lock:
             self._count += 1
             count = self._count
-        return f"{self._task.number:05d}-0-{self._task.operation}-{count:05d}.parquet"
+        task = self._task
+        return f"{task.number:05d}-{task.attempt}-{task.operation}-{count:05d}.parquet"
 
     def _data_file(self, partition: int, file: WrittenFile) -> DataFile:
         metrics = file.metrics

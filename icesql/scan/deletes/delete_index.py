@@ -8,6 +8,8 @@ from struct import pack
 from typing import Any, Final
 from urllib.parse import unquote
 
+from msgspec.structs import replace
+
 from icesql.errors import CorruptFileError
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.partition_values import UNSTORED
@@ -65,7 +67,9 @@ class DeleteIndex:
                     raise CorruptFileError(delete.path, "a deletion vector that names no data file")
                 vectors.add(delete.referenced_data_file, without_metrics(delete))
             elif (path := _only_path(delete)) is not None:
-                by_path.add(path, without_metrics(delete))
+                # Bounds go; that they named one file is worth knowing.
+                named = replace(without_metrics(delete), referenced_data_file=path)
+                by_path.add(path, named)
             else:
                 positions.setdefault(scope, []).append(delete)
         self._vectors, self._by_path = vectors, by_path

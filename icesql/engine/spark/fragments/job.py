@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -16,14 +16,11 @@ from icesql.engine.duckdb.arrow_stream import ArrowStream
 from icesql.engine.duckdb.bad_file import name_bad_file
 from icesql.engine.duckdb.errors import translate
 from icesql.engine.duckdb.instance import InstancePool
-from icesql.engine.duckdb.relations import grouping
 from icesql.engine.duckdb.relations.footer import FooterCache
-from icesql.engine.duckdb.relations.grouping import FileGroup, group_files
-from icesql.engine.duckdb.relations.relation import Relation, union_all
-from icesql.engine.duckdb.relations.relation_builder import RelationBuilder
 from icesql.engine.duckdb.sql.size_guards import guard_sizes
 from icesql.engine.duckdb.sql.splice import filled
-from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, ScanContext
+from icesql.engine.duckdb.tasks.task_relation import task_relation
+from icesql.scan.tasks.task import CombinedScanTask
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -103,7 +100,7 @@ class FragmentJob(Struct, frozen=True):
         guard_sizes(self.sql, None, cursor, query.settings)
         sources, parameters = dict[str, str](), dict[str, Any]()
         for index, (table, task) in enumerate(self.tables):
-            relation = _relation(cursor, index, task, query, streams)
+            relation = task_relation(cursor, index, task, query, streams, _footers())
             for name, source in relation.registered.items():
                 cursor.register(name, source)
             sources[table] = relation.sql
@@ -119,56 +116,6 @@ class FragmentJob(Struct, frozen=True):
                     for array, field in zip(batch.columns, schema, strict=True)
                 ]
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _relation(
-    cursor: Any, index: int, task: CombinedScanTask, query: QueryContext, streams: list[ArrowStream]
-) -> Relation:
-    context = task.context
-    builder = RelationBuilder(cursor, _footers(), query, streams)
-    relations: list[Relation] = []
-    rest: list[FileGroup] = []
-    for group in builder.confirm(context, group_files(task.tasks, context, query.settings)):
-        whole = tuple(each for each in group.tasks if each.is_whole_file)
-        parts = tuple(each for each in group.tasks if not each.is_whole_file)
-        if group.name == grouping.DUCKDB:
-            for number, part in enumerate(parts):
-                first, end = _row_range(part, context)
-                relations.append(builder.rows(context, part, f"p{index}_{number}", first, end))
-        elif parts:
-            # A split of a file with deletes: only ``read/`` knows the row numbers in it.
-            rest.append(FileGroup(grouping.ARROW, parts, "a split with deletes"))
-        if whole:
-            rest.append(FileGroup(group.name, whole, group.reason))
-    if rest or not relations:
-        relations.append(builder.relation(index, context, _merge_arrow(rest)))
-    return union_all(relations)
-
-
-def _merge_arrow(groups: Sequence[FileGroup]) -> list[FileGroup]:
-    streamed = tuple(t for g in groups if g.name == grouping.ARROW for t in g.tasks)
-    kept = [g for g in groups if g.name != grouping.ARROW]
-    return [*kept, FileGroup(grouping.ARROW, streamed)] if streamed else kept
-
-
-def _row_range(task: FileScanTask, context: ScanContext) -> tuple[int, int]:
-    """First row and end of a split: the row groups whose midpoint lies in its bytes."""
-    import pyarrow.parquet as pq
-
-    from icesql.read.formats.row_groups import RowGroups
-    from icesql.read.task import byte_range
-
-    path = context.storage.location(task.data_file.path)
-    metadata = pq.read_metadata(path)
-    groups = RowGroups(metadata, (), (), context.schema)
-    start, stop = byte_range(task)
-    rows = first = last = 0
-    found = False
-    for number, count in enumerate(groups.row_counts):
-        if start <= groups.midpoint(number) < stop:
-            first, last, found = (first if found else rows), rows + count, True
-        rows += count
-    return first, last
 
 
 def arrow_type(name: str) -> pa.DataType:

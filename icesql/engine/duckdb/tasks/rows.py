@@ -1,0 +1,115 @@
+"""The live rows of a combined task as Arrow batches, read by DuckDB where it reads them exactly."""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from icesql.config import Settings
+from icesql.context import QueryContext
+from icesql.engine.duckdb.arrow_stream import ArrowStream
+from icesql.engine.duckdb.bad_file import name_bad_file
+from icesql.engine.duckdb.errors import is_fatal, translate
+from icesql.engine.duckdb.instance import InstancePool
+from icesql.engine.duckdb.relations.footer import FooterCache
+from icesql.engine.duckdb.tasks.task_relation import task_relation
+from icesql.scan.tasks.task import CombinedScanTask
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_BATCH_ROWS: Final = 65_536
+_STEP_SECONDS: Final = 0.1
+
+
+@functools.cache
+def _instances() -> InstancePool:
+    """DuckDB is kept for the next task of this process."""
+    return InstancePool()
+
+
+def task_rows(task: CombinedScanTask, query: QueryContext) -> Iterator[pa.RecordBatch]:
+    """The live rows of a task of local files; columns are those of its projection, in order.
+
+    Their types are those that DuckDB gives, so ``write.assignment`` is to make them the table's.
+    Raises icesql errors, those of files naming the file.
+    """
+    folders = {
+        os.path.dirname(path)
+        for file in task.tasks
+        for each in (file.data_file, *file.deletes)
+        if (path := task.context.storage.local_path(each.path)) is not None
+    }
+
+    def relation(cursor: Any, streams: list[ArrowStream]) -> tuple[str, dict[str, Any]]:
+        found = task_relation(cursor, 0, task, query, streams, FooterCache())
+        for name, source in found.registered.items():
+            cursor.register(name, source)
+        return found.sql, dict(found.parameters)
+
+    return engine_batches(relation, folders, (task,), query)
+
+
+def engine_batches(
+    relation: Callable[[Any, list[ArrowStream]], tuple[str, dict[str, Any]]],
+    folders: set[str],
+    tasks: Sequence[CombinedScanTask],
+    query: QueryContext,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of the SQL that ``relation`` makes for a cursor; ``tasks`` are what it reads."""
+    import duckdb
+
+    instance, cursor = _instances().cursor(folders, query.settings)
+    streams: list[ArrowStream] = []
+    try:
+        sql, parameters = relation(cursor, streams)
+        with _interrupted(cursor, query):
+            used = {name: value for name, value in parameters.items() if f"${name}" in sql}
+            with cursor.sql(sql, params=used or None).to_arrow_reader(_BATCH_ROWS) as reader:
+                for batch in reader:
+                    query.check()
+                    yield batch
+    except (duckdb.Error, UnicodeDecodeError, OSError) as error:
+        query.check()
+        for stream in streams:
+            if stream.error is not None:
+                raise stream.error from None
+        if is_fatal(error):
+            _instances().discard(instance)
+        names = [f.data_file.path.rsplit("/", 1)[-1] for each in tasks for f in each.tasks]
+        found = translate(error, names)
+        # DuckDB does not always say which file is bad.
+        name_bad_file(found, tasks, query)
+        raise found from error
+    finally:
+        for stream in streams:
+            stream.stop()
+        instance.release(cursor)
+
+
+@contextmanager
+def _interrupted(cursor: Any, query: QueryContext) -> Iterator[None]:
+    """Let a cancelled statement end what the cursor does, which may take long for one batch."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(_STEP_SECONDS):
+            if query.cancel.is_set():
+                cursor.interrupt()
+
+    threading.Thread(target=watch, name="icesql-watch", daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
+
+
+def engine_settings(settings: Settings, memory: int, threads: int) -> Settings:
+    """``settings`` for a task that may take so many bytes and threads."""
+    from msgspec.structs import replace
+
+    return replace(settings, memory_limit=min(settings.memory_limit, memory), threads=threads)

@@ -1,0 +1,115 @@
+"""Rows in the order of key columns, in bounded memory: DuckDB sorts and spills."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from icesql.context import QueryContext
+from icesql.engine.duckdb.arrow_stream import ArrowStream
+from icesql.engine.duckdb.tasks.rows import engine_batches
+from icesql.engine.duckdb.types import quoted
+from icesql.errors import UnsupportedTableError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class KeyOrder(Struct, frozen=True):
+    """The direction of one key column."""
+
+    descending: bool = False
+    nulls_first: bool = False
+
+
+def sorted_batches(
+    batches: Iterable[tuple[pa.RecordBatch, Sequence[pa.Array]]],
+    schema: pa.Schema,
+    key_types: Sequence[pa.DataType],
+    orders: Sequence[KeyOrder],
+    query: QueryContext,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of ``batches`` (of ``schema``, each with its keys), ordered by the keys.
+
+    Comes out in types that DuckDB gives; what it would change travels as something else. Raises
+    UnsupportedTableError for a nested column that cannot.
+    """
+    import pyarrow as pa
+
+    carried = [_carried(field.type, field.name) for field in schema]
+    fields = [pa.field(f"c{n}", kind) for n, kind in enumerate(carried)]
+    fields += [pa.field(f"k{n}", kind) for n, kind in enumerate(key_types)]
+    stream_schema = pa.schema(fields)
+
+    def opened() -> Iterator[pa.RecordBatch]:
+        for batch, keys in batches:
+            arrays = [
+                _as(column, kind) for column, kind in zip(batch.columns, carried, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays([*arrays, *keys], schema=stream_schema)
+
+    def relation(cursor: Any, streams: list[ArrowStream]) -> tuple[str, dict[str, Any]]:
+        stream = ArrowStream(stream_schema, opened)
+        streams.append(stream)
+        cursor.register("__rows", stream)
+        columns = ", ".join(quoted(f"c{n}") for n in range(len(carried)))
+        keys = ", ".join(
+            f"{quoted(f'k{n}')} {'DESC' if each.descending else 'ASC'} "
+            f"NULLS {'FIRST' if each.nulls_first else 'LAST'}"
+            for n, each in enumerate(orders)
+        )
+        return f'SELECT {columns} FROM "__rows" ORDER BY {keys}', {}
+
+    for batch in engine_batches(relation, set(), (), query):
+        yield pa.RecordBatch.from_arrays(
+            [
+                _back(column, field.type)
+                for column, field in zip(batch.columns, schema, strict=True)
+            ],
+            names=schema.names,
+        )
+
+
+def _carried(kind: pa.DataType, name: str) -> pa.DataType:
+    """What a column travels as: DuckDB has no nanoseconds with a zone, nor bytes of a length."""
+    import pyarrow as pa
+
+    if _has_zoned_nanos(kind):
+        if pa.types.is_nested(kind):
+            raise UnsupportedTableError(f"sorting rows with column {name} of type {kind}")
+        return pa.int64()
+    if kind == pa.uuid() or pa.types.is_fixed_size_binary(kind):
+        return pa.binary()
+    return kind
+
+
+def _has_zoned_nanos(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    if pa.types.is_nested(kind):
+        return any(_has_zoned_nanos(kind.field(n).type) for n in range(kind.num_fields))
+    return bool(pa.types.is_timestamp(kind) and kind.tz is not None and kind.unit == "ns")
+
+
+def _as(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    import pyarrow as pa
+
+    if column.type == kind:
+        return column
+    if column.type == pa.uuid():
+        column = column.storage
+    return column.cast(kind)
+
+
+def _back(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    import pyarrow as pa
+
+    if column.type == kind:
+        return column
+    if kind == pa.uuid():
+        return pa.ExtensionArray.from_storage(kind, column.cast(pa.binary(16)))
+    if pa.types.is_fixed_size_binary(kind) or _has_zoned_nanos(kind):
+        return column.cast(kind)
+    return column

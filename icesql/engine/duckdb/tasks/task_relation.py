@@ -1,0 +1,71 @@
+"""The rows of one combined task as a relation: splits by their rows, the rest as a scan has it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from icesql.context import QueryContext
+from icesql.engine.duckdb.arrow_stream import ArrowStream
+from icesql.engine.duckdb.relations import grouping
+from icesql.engine.duckdb.relations.footer import FooterCache
+from icesql.engine.duckdb.relations.grouping import FileGroup, group_files
+from icesql.engine.duckdb.relations.relation import Relation, union_all
+from icesql.engine.duckdb.relations.relation_builder import RelationBuilder
+from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, ScanContext
+
+
+def task_relation(
+    cursor: Any,
+    index: int,
+    task: CombinedScanTask,
+    query: QueryContext,
+    streams: list[ArrowStream],
+    footers: FooterCache,
+) -> Relation:
+    """The live rows of a task whose files are local; ``index`` keeps several relations apart."""
+    context = task.context
+    builder = RelationBuilder(cursor, footers, query, streams)
+    relations: list[Relation] = []
+    rest: list[FileGroup] = []
+    for group in builder.confirm(context, group_files(task.tasks, context, query.settings)):
+        whole = tuple(each for each in group.tasks if each.is_whole_file)
+        parts = tuple(each for each in group.tasks if not each.is_whole_file)
+        if group.name == grouping.DUCKDB:
+            for number, part in enumerate(parts):
+                first, end = _row_range(part, context)
+                relations.append(builder.rows(context, part, f"p{index}_{number}", first, end))
+        elif parts:
+            # A split of a file with deletes: only ``read/`` knows the row numbers in it.
+            rest.append(FileGroup(grouping.ARROW, parts, "a split with deletes"))
+        if whole:
+            rest.append(FileGroup(group.name, whole, group.reason))
+    if rest or not relations:
+        relations.append(builder.relation(index, context, _merge_arrow(rest)))
+    return union_all(relations)
+
+
+def _merge_arrow(groups: Sequence[FileGroup]) -> list[FileGroup]:
+    streamed = tuple(t for g in groups if g.name == grouping.ARROW for t in g.tasks)
+    kept = [g for g in groups if g.name != grouping.ARROW]
+    return [*kept, FileGroup(grouping.ARROW, streamed)] if streamed else kept
+
+
+def _row_range(task: FileScanTask, context: ScanContext) -> tuple[int, int]:
+    """First row and end of a split: the row groups whose midpoint lies in its bytes."""
+    import pyarrow.parquet as pq
+
+    from icesql.read.formats.row_groups import RowGroups
+    from icesql.read.task import byte_range
+
+    path = context.storage.location(task.data_file.path)
+    metadata = pq.read_metadata(path)
+    groups = RowGroups(metadata, (), (), context.schema)
+    start, stop = byte_range(task)
+    rows = first = last = 0
+    found = False
+    for number, count in enumerate(groups.row_counts):
+        if start <= groups.midpoint(number) < stop:
+            first, last, found = (first if found else rows), rows + count, True
+        rows += count
+    return first, last

@@ -1,0 +1,231 @@
+"""Which files are rewritten, in which groups: sizes and deletes decide, no file is opened.
+
+Source: Java ``BinPackRewriteFilePlanner``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from icesql.iceberg.metadata_columns import DELETE_FILE_PATH
+from icesql.maintain.rewrite.options import RewriteOptions
+from icesql.scan.deletes.delete_index import partition_key
+from icesql.scan.tasks.packing import pack
+from icesql.scan.tasks.task import FileScanTask
+
+# What Java adds to a group's share so that the pieces of row groups fit.
+_SPLIT_OVERHEAD: Final = 5 * 1024
+
+
+class FileGroup(Struct, frozen=True):
+    """Whole files that become new ones together; ``number`` counts from 0 in the order of the work.
+
+    ``partition`` is that of all files in the table's current spec, None where they are of other
+    specs, so that their rows may go to several partitions. ``reasons`` says of each file why it
+    was chosen. ``output_files`` is how many are expected, ``split_size`` the bytes read for each.
+    """
+
+    number: int
+    partition: tuple[Any, ...] | None
+    files: tuple[FileScanTask, ...]
+    reasons: tuple[str, ...]
+    output_files: int
+    split_size: int
+
+    @property
+    def bytes(self) -> int:
+        """Of the data files."""
+        return sum(each.length for each in self.files)
+
+
+class LeftAlone(Struct, frozen=True):
+    """A file that is not rewritten, and why."""
+
+    file: FileScanTask
+    reason: str
+
+
+class Grouped(Struct, frozen=True):
+    """The groups, and the files that are in none."""
+
+    groups: tuple[FileGroup, ...] = ()
+    left: tuple[LeftAlone, ...] = ()
+
+
+def group_files(
+    files: Sequence[FileScanTask], spec_id: int, fields: int, options: RewriteOptions
+) -> Grouped:
+    """The groups of a scan's files, which are whole and have all of their deletes.
+
+    ``spec_id`` is the table's current spec and ``fields`` the number of its fields.
+    """
+    nothing = (None,) * fields
+    by_partition: dict[tuple[Any, ...], list[FileScanTask]] = {}
+    for each in files:
+        file = each.data_file
+        # Rows of other specs may belong anywhere now: their files are rewritten together.
+        own = partition_key(file.partition) if file.spec_id == spec_id else nothing
+        by_partition.setdefault(own, []).append(each)
+    chosen: list[tuple[list[FileScanTask], list[str]]] = []
+    left: list[LeftAlone] = []
+    for members in by_partition.values():
+        chosen += _of_partition(members, options, left)
+    chosen = _at_most(chosen, options.max_files_to_rewrite, left)
+    groups = [_group(number, *each, spec_id, options) for number, each in enumerate(chosen)]
+    return Grouped(_in_order(groups, options.rewrite_job_order), tuple(left))
+
+
+def _of_partition(
+    files: Sequence[FileScanTask], options: RewriteOptions, left: list[LeftAlone]
+) -> Iterable[tuple[list[FileScanTask], list[str]]]:
+    reasons: dict[int, str] = {}
+    candidates = []
+    for each in files:
+        reason = why_candidate(each, options)
+        if reason is None:
+            left.append(LeftAlone(each, "its size is right and it has few deletes"))
+        else:
+            reasons[id(each)] = reason
+            candidates.append(each)
+    packed = pack(
+        candidates,
+        options.max_file_group_size_bytes,
+        lambda each: each.length,
+        lookback=1,
+        most_items=options.max_file_group_input_files,
+    )
+    for group in packed:
+        if (problem := _why_not(group, options)) is None:
+            yield group, [reasons[id(each)] for each in group]
+        else:
+            left += [LeftAlone(each, f"{reasons[id(each)]}; {problem}") for each in group]
+
+
+def why_candidate(task: FileScanTask, options: RewriteOptions) -> str | None:
+    """Why a file is worth rewriting; None if it is not."""
+    if options.rewrite_all:
+        return "rewrite-all"
+    if task.length < options.min_file_size_bytes:
+        return f"{task.length:,} bytes, less than {options.min_file_size_bytes:,}"
+    if task.length > options.max_file_size_bytes:
+        return f"{task.length:,} bytes, more than {options.max_file_size_bytes:,}"
+    return _deletes_reason(task, options)
+
+
+def _deletes_reason(task: FileScanTask, options: RewriteOptions) -> str | None:
+    if len(task.deletes) >= options.delete_file_threshold:
+        return f"{len(task.deletes):,} delete files"
+    known, rows = known_deleted(task), task.data_file.record_count
+    if known and rows > 0 and known / rows >= options.delete_ratio_threshold:
+        return f"{known:,} of {rows:,} rows are deleted"
+    return None
+
+
+def known_deleted(task: FileScanTask) -> int:
+    """How many rows the deletes that concern this file alone take; others may take more."""
+    of_file = sum(each.record_count for each in task.deletes if _is_file_scoped(each))
+    return min(of_file, max(task.data_file.record_count, 0))
+
+
+def _is_file_scoped(delete: Any) -> bool:
+    if delete.equality_ids:
+        return False
+    if delete.referenced_data_file is not None:
+        return True
+    lower = (delete.lower_bounds or {}).get(DELETE_FILE_PATH.field_id)
+    upper = (delete.upper_bounds or {}).get(DELETE_FILE_PATH.field_id)
+    return lower is not None and lower == upper
+
+
+def _why_not(group: Sequence[FileScanTask], options: RewriteOptions) -> str | None:
+    """Why a group is not worth it; None if it is."""
+    size = sum(each.length for each in group)
+    if options.rewrite_all or (len(group) > 1 and len(group) >= options.min_input_files):
+        return None
+    if len(group) > 1 and size > options.target_file_size_bytes:
+        return None
+    if size > options.max_file_size_bytes:
+        return None
+    if any(_deletes_reason(each, options) is not None for each in group):
+        return None
+    few = "only 1 such file" if len(group) == 1 else f"only {len(group)} such files"
+    return f"{few} in its group, fewer than min-input-files {options.min_input_files}"
+
+
+def _at_most(
+    groups: list[tuple[list[FileScanTask], list[str]]], most: int | None, left: list[LeftAlone]
+) -> list[tuple[list[FileScanTask], list[str]]]:
+    if most is None:
+        return groups
+    kept = []
+    for files, reasons in groups:
+        count = min(len(files), most)
+        if count:
+            kept.append((files[:count], reasons[:count]))
+        left += [LeftAlone(each, "more than max-files-to-rewrite") for each in files[count:]]
+        most -= count
+    return kept
+
+
+def _group(
+    number: int,
+    files: Sequence[FileScanTask],
+    reasons: Sequence[str],
+    spec_id: int,
+    options: RewriteOptions,
+) -> FileGroup:
+    size = sum(each.length for each in files)
+    first = files[0].data_file
+    alike = all(each.data_file.spec_id == spec_id for each in files)
+    return FileGroup(
+        number,
+        first.partition if alike else None,
+        (*files,),
+        (*reasons,),
+        expected_files(size, options),
+        split_size(size, options),
+    )
+
+
+def expected_files(size: int, options: RewriteOptions) -> int:
+    """How many files ``size`` bytes become: a small rest is spread over the others.
+
+    >>> options = RewriteOptions(21, 15, 37)
+    >>> [expected_files(size, options) for size in (30, 22, 50)]
+    [2, 1, 3]
+    """
+    size = int(size * options.compression_factor)
+    target = options.target_file_size_bytes
+    if size < target:
+        return 1
+    whole, rest = divmod(size, target)
+    if rest > options.min_file_size_bytes:
+        return whole + 1
+    if size // whole < min(1.1 * target, float(options.write_max)):
+        return whole
+    return whole + 1 if rest else whole
+
+
+def split_size(size: int, options: RewriteOptions) -> int:
+    """The bytes to read for each new file."""
+    share = size // expected_files(size, options) + _SPLIT_OVERHEAD
+    return min(max(share, options.target_file_size_bytes), options.write_max)
+
+
+_KEYS: Final[dict[str, Callable[[FileGroup], int]]] = {
+    "bytes-asc": lambda group: group.bytes,
+    "bytes-desc": lambda group: -group.bytes,
+    "files-asc": lambda group: len(group.files),
+    "files-desc": lambda group: -len(group.files),
+}
+
+
+def _in_order(groups: Sequence[FileGroup], order: str) -> tuple[FileGroup, ...]:
+    from msgspec.structs import replace
+
+    if order in _KEYS:
+        groups = sorted(groups, key=_KEYS[order])
+    return tuple(replace(each, number=number) for number, each in enumerate(groups))

@@ -1,0 +1,172 @@
+"""The options of a rewrite: Spark's names, defaults and rules.
+
+Source: Java ``SizeBasedFileRewritePlanner``, ``BinPackRewriteFilePlanner``,
+``RewriteDataFilesSparkAction``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+
+from icesql.errors import ProgrammingError, similar_names
+from icesql.iceberg.metadata.table_metadata import TableMetadata
+
+Strategy = Literal["binpack", "sort", "zorder"]
+JobOrder = Literal["none", "bytes-asc", "bytes-desc", "files-asc", "files-desc"]
+
+_TARGET: Final = "write.target-file-size-bytes"
+_ORDERS: Final = ("none", "bytes-asc", "bytes-desc", "files-asc", "files-desc")
+_UNLIMITED: Final = (1 << 63) - 1
+_MOST_DELETES: Final = (1 << 31) - 1
+_OF_SORTS: Final = frozenset({"compression-factor", "shuffle-partitions-per-file"})
+_OF_Z_ORDER: Final = frozenset({"max-output-size", "var-length-contribution"})
+
+
+class RewriteOptions(Struct, frozen=True):
+    """Sizes are bytes. Names are those of the options, ``_`` for ``-`` and ``.``.
+
+    ``output_spec_id`` None is the table's current spec; ``max_files_to_rewrite`` None no limit.
+    """
+
+    target_file_size_bytes: int
+    min_file_size_bytes: int
+    max_file_size_bytes: int
+    min_input_files: int = 5
+    rewrite_all: bool = False
+    max_file_group_size_bytes: int = 100 << 30
+    max_file_group_input_files: int = _UNLIMITED
+    delete_file_threshold: int = _MOST_DELETES
+    delete_ratio_threshold: float = 0.3
+    max_files_to_rewrite: int | None = None
+    partial_progress_enabled: bool = False
+    partial_progress_max_commits: int = 10
+    partial_progress_max_failed_commits: int = 10
+    max_concurrent_file_group_rewrites: int = 5
+    use_starting_sequence_number: bool = True
+    remove_dangling_deletes: bool = False
+    rewrite_job_order: JobOrder = "none"
+    output_spec_id: int | None = None
+    compression_factor: float = 1.0
+    shuffle_partitions_per_file: int = 1
+    max_output_size: int = _MOST_DELETES
+    var_length_contribution: int = 8
+
+    @property
+    def write_max(self) -> int:
+        """The size at which a file that is written ends: between target and maximum."""
+        half = (self.max_file_size_bytes - self.target_file_size_bytes) * 0.5
+        return int(self.target_file_size_bytes + half)
+
+
+_NAMES: Final = {
+    name.replace("_", "-")
+    .replace("partial-progress-", "partial-progress."): name
+    for name in RewriteOptions.__struct_fields__
+}  # fmt: skip
+
+
+def rewrite_options(
+    given: Mapping[str, str], metadata: TableMetadata, strategy: Strategy = "binpack"
+) -> RewriteOptions:
+    """The options that texts by Spark's names give; sizes that are left out follow the target.
+
+    Raises ProgrammingError for an unknown name, and for a value that cannot be.
+    """
+    known = dict(_NAMES)
+    if strategy != "zorder":
+        known = {name: key for name, key in known.items() if name not in _OF_Z_ORDER}
+    if strategy == "binpack":
+        known = {name: key for name, key in known.items() if name not in _OF_SORTS}
+    for name in given:
+        if name not in known:
+            near = similar_names(name, known)
+            hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(known)}"
+            raise ProgrammingError(f"rewrite_data_files has no option {name!r} ({strategy}){hint}")
+    values: dict[str, Any] = {known[name]: _value(name, text) for name, text in given.items()}
+    target = values.setdefault("target_file_size_bytes", _table_target(metadata))
+    values.setdefault("min_file_size_bytes", int(target * 0.75))
+    values.setdefault("max_file_size_bytes", int(target * 1.8))
+    if "partial_progress_max_commits" in values:
+        most = values["partial_progress_max_commits"]
+        values.setdefault("partial_progress_max_failed_commits", most)
+    options = RewriteOptions(**values)
+    _check(options, metadata)
+    return options
+
+
+def _table_target(metadata: TableMetadata) -> int:
+    text = metadata.properties.get(_TARGET, str(512 << 20))
+    try:
+        return int(text)
+    except ValueError as error:
+        raise ProgrammingError(
+            f"the table property {_TARGET} is {text!r}, not a number of bytes; "
+            "the option target-file-size-bytes overrides it"
+        ) from error
+
+
+def _value(name: str, text: str) -> Any:
+    match name:
+        case (
+            "rewrite-all"
+            | "partial-progress.enabled"
+            | "use-starting-sequence-number"
+            | ("remove-dangling-deletes")
+        ):
+            words = {"true": True, "false": False}
+            if text.strip().lower() not in words:
+                raise ProgrammingError(f"option {name} is {text!r}; it can be true or false")
+            return words[text.strip().lower()]
+        case "rewrite-job-order":
+            word = text.strip().lower()
+            if word not in _ORDERS:
+                raise ProgrammingError(f"option {name} is {text!r}; it can be {', '.join(_ORDERS)}")
+            return word
+        case "delete-ratio-threshold" | "compression-factor":
+            return _number(name, text, float)
+        case _:
+            return _number(name, text, int)
+
+
+def _number(name: str, text: str, kind: type[int] | type[float]) -> int | float:
+    try:
+        return kind(text.strip())
+    except ValueError as error:
+        raise ProgrammingError(f"option {name} is {text!r}, not a number") from error
+
+
+def _check(options: RewriteOptions, metadata: TableMetadata) -> None:
+    o = options
+    target, least, most = o.target_file_size_bytes, o.min_file_size_bytes, o.max_file_size_bytes
+    rules = [
+        (target > 0, "target-file-size-bytes must be > 0"),
+        (least >= 0, "min-file-size-bytes must be >= 0"),
+        (target > least, f"target-file-size-bytes ({target}) must be > min-file-size-bytes "
+         f"({least}): all new files would be too small"),
+        (target < most, f"target-file-size-bytes ({target}) must be < max-file-size-bytes "
+         f"({most}): all new files would be too large"),
+        (o.min_input_files > 0, "min-input-files must be > 0"),
+        (o.max_file_group_size_bytes > 0, "max-file-group-size-bytes must be > 0"),
+        (o.max_file_group_input_files > 0, "max-file-group-input-files must be > 0"),
+        (o.delete_file_threshold >= 0, "delete-file-threshold must be >= 0"),
+        (0 < o.delete_ratio_threshold <= 1, "delete-ratio-threshold must be > 0 and <= 1"),
+        (o.max_files_to_rewrite is None or o.max_files_to_rewrite > 0,
+         "max-files-to-rewrite must be > 0"),
+        (o.max_concurrent_file_group_rewrites > 0,
+         "max-concurrent-file-group-rewrites must be > 0"),
+        (not o.partial_progress_enabled or o.partial_progress_max_commits > 0,
+         "partial-progress.max-commits must be > 0"),
+        (o.compression_factor > 0, "compression-factor must be > 0"),
+        (o.shuffle_partitions_per_file > 0, "shuffle-partitions-per-file must be > 0"),
+        (o.max_output_size > 0, "max-output-size must be > 0"),
+        (o.var_length_contribution > 0, "var-length-contribution must be > 0"),
+        (o.output_spec_id is None or o.output_spec_id in metadata.specs,
+         f"output-spec-id is {o.output_spec_id}; the table has the partition specs "
+         f"{', '.join(map(str, sorted(metadata.specs)))}"),
+    ]  # fmt: skip
+    for holds, problem in rules:
+        if not holds:
+            raise ProgrammingError(f"rewrite_data_files: {problem}")

@@ -1,0 +1,101 @@
+"""Plan a rewrite: the files of a branch's head in groups. Only metadata is read."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from icesql.catalog.table import Table
+from icesql.context import QueryContext
+from icesql.errors import ProgrammingError
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
+from icesql.iceberg.metadata.snapshot import Snapshot
+from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
+from icesql.iceberg.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, ROW_ID
+from icesql.iceberg.partitioning import PartitionSpec
+from icesql.iceberg.schema import Schema
+from icesql.maintain.rewrite.grouping import FileGroup, LeftAlone, group_files
+from icesql.maintain.rewrite.options import RewriteOptions, Strategy
+from icesql.maintain.rewrite.row_order import RowOrder
+from icesql.scan.planner import plan
+from icesql.scan.table_scan import TableScan
+from icesql.scan.tasks.task import ScanContext
+
+
+class RewriteRequest(Struct, frozen=True):
+    """What to rewrite: the files of ``branch`` that may hold a row of ``row_filter``, wholly.
+
+    ``row_filter`` names fields of the current schema. ``order`` is None for bin-packing, which
+    keeps the order of the rows.
+    """
+
+    options: RewriteOptions
+    strategy: Strategy = "binpack"
+    order: RowOrder | None = None
+    row_filter: Predicate = ALWAYS_TRUE
+    branch: str = MAIN
+
+
+class RewritePlan(Struct, frozen=True):
+    """The groups to rewrite of the files that snapshot ``start`` has, and the files left alone.
+
+    ``context`` is what reading them needs: all columns, with the row lineage of version 3.
+    ``schema`` has the columns that the new files hold. ``start`` is None for an empty branch.
+    """
+
+    table: Table
+    request: RewriteRequest
+    start: Snapshot | None
+    context: ScanContext
+    schema: Schema
+    groups: tuple[FileGroup, ...] = ()
+    left: tuple[LeftAlone, ...] = ()
+
+    @property
+    def spec(self) -> PartitionSpec:
+        """The partition spec of the new files."""
+        metadata, spec_id = self.table.metadata, self.request.options.output_spec_id
+        return metadata.spec if spec_id is None else metadata.specs[spec_id]
+
+
+def plan_rewrite(table: Table, request: RewriteRequest, query: QueryContext) -> RewritePlan:
+    """The groups of a branch's head.
+
+    Raises ProgrammingError for a branch that does not exist, and what planning a scan does.
+    """
+    metadata = table.metadata
+    start = _head(metadata, request.branch)
+    schema = written_schema(metadata)
+    scan = TableScan(
+        # A plan by the catalog has no sequence numbers, which a rewrite keeps.
+        replace(table, planning=None) if table.planning is not None else table,
+        start,
+        metadata.schema,
+        schema,
+        request.row_filter,
+    )
+    # Files are rewritten whole, so what is left of the filter for their rows is dropped.
+    found = plan(scan, query)
+    files = [replace(each, residual=ALWAYS_TRUE) for each in found.files]
+    spec = metadata.spec
+    grouped = group_files(files, spec.spec_id, len(spec.fields), request.options)
+    return RewritePlan(table, request, start, found.context, schema, grouped.groups, grouped.left)
+
+
+def written_schema(metadata: TableMetadata) -> Schema:
+    """The columns of rewritten files: the current ones, and in version 3 the lineage of rows."""
+    schema = metadata.schema
+    if metadata.format_version < 3:
+        return schema
+    return replace(schema, fields=(*schema.fields, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER))
+
+
+def _head(metadata: TableMetadata, branch: str) -> Snapshot | None:
+    ref = metadata.refs.get(branch)
+    if ref is None:
+        if branch == MAIN:
+            return metadata.current_snapshot
+        raise ProgrammingError(f"the table has no branch {branch!r}; nothing was rewritten")
+    if ref.kind == "tag":
+        raise ProgrammingError(f"{branch!r} is a tag; only files of a branch can be rewritten")
+    return metadata.snapshots[ref.snapshot_id]

@@ -1,0 +1,286 @@
+"""Carry a rewrite out: run its tasks, commit groups as they are done, remove what failed.
+
+Source: Java ``RewriteDataFilesSparkAction`` and ``RewriteDataFilesCommitManager``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from typing import Final
+
+from msgspec import Struct
+
+from icesql.catalog.table import Catalog, Table
+from icesql.commit.rows import commit_rewrite
+from icesql.context import Progress, QueryContext
+from icesql.errors import (
+    CommitConflictError,
+    CommitStateUnknownError,
+    Error,
+    InternalError,
+    OperationalError,
+    QueryCancelledError,
+)
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.maintain.rewrite.grouping import FileGroup
+from icesql.maintain.rewrite.local import run_locally
+from icesql.maintain.rewrite.plan import RewritePlan
+from icesql.maintain.rewrite.task import (
+    RewriteResult,
+    RewriteTask,
+    Runner,
+    TaskFailure,
+    tasks_of,
+)
+from icesql.storage.new_file import remove_file
+
+NOTHING: Final[Mapping[str, str]] = {}
+
+
+class Rewritten(Struct, frozen=True):
+    """What a rewrite has done. ``failures`` say why groups were not rewritten."""
+
+    table: Table
+    rewritten_data_files_count: int = 0
+    added_data_files_count: int = 0
+    rewritten_bytes_count: int = 0
+    failed_data_files_count: int = 0
+    removed_delete_files_count: int = 0
+    snapshot_ids: tuple[int, ...] = ()
+    failures: tuple[str, ...] = ()
+    added_bytes: int = 0
+
+
+def rewrite(
+    catalog: Catalog,
+    plan: RewritePlan,
+    query: QueryContext,
+    *,
+    run: Runner | None = None,
+    summary: Mapping[str, str] = NOTHING,
+) -> Rewritten:
+    """Rewrite the groups of a plan, in one commit, or in several with partial progress.
+
+    In one commit, a group that fails ends the rewrite, and nothing is changed. With partial
+    progress it costs its own files alone. Raises what tasks and commits do: CommitConflictError
+    where others changed the files or deleted rows of them since they were planned.
+    """
+    work = _Rewrite(catalog, plan, query, summary)
+    if not plan.groups:
+        return work.done()
+    try:
+        with closing(_closed((run or run_locally)(work.tasks(), query))) as results:
+            for each in results:
+                query.check()
+                work.take(each)
+        work.finish()
+    except BaseException:
+        work.remove_uncommitted()
+        raise
+    return work.done()
+
+
+def _closed(
+    results: Iterator[RewriteResult | TaskFailure],
+) -> Generator[RewriteResult | TaskFailure, None, None]:
+    """``results`` as a generator that closes them with itself."""
+    try:
+        yield from results
+    finally:
+        close = getattr(results, "close", None)
+        if close is not None:
+            close()
+
+
+class _Rewrite:
+    def __init__(
+        self, catalog: Catalog, plan: RewritePlan, query: QueryContext, summary: Mapping[str, str]
+    ) -> None:
+        self._catalog, self._plan, self._query = catalog, plan, query
+        self._summary = summary
+        self._table = plan.table
+        self._options = plan.request.options
+        self._groups = {each.number: each for each in plan.groups}
+        self._open: dict[int, int] = {}  # tasks of each group that have not ended
+        self._results: dict[int, list[RewriteResult]] = {}
+        self._failed: dict[int, str] = {}
+        self._ready: list[int] = []
+        self._committed: list[tuple[int, ...]] = []
+        self._failed_commits = 0
+        self._ended = 0
+        self._removed_deletes = self._added = self._added_bytes = 0
+        self._snapshots: list[int] = []
+        most = self._options.partial_progress_max_commits
+        self._at_once = len(plan.groups)
+        if self._options.partial_progress_enabled:
+            self._at_once = -(-len(plan.groups) // most)
+
+    def tasks(self) -> Iterator[RewriteTask]:
+        """The tasks of all groups, in the order of the work."""
+        number = 0
+        for group in self._plan.groups:
+            found = tasks_of(self._plan, group, number)
+            number += len(found)
+            self._open[group.number] = len(found)
+            yield from found
+
+    def take(self, result: RewriteResult | TaskFailure) -> None:
+        """One task has ended."""
+        number = result.group
+        self._open[number] -= 1
+        if isinstance(result, TaskFailure):
+            if not self._options.partial_progress_enabled or _ends_all(result.error):
+                raise result.error
+            self._failed.setdefault(number, str(result.error))
+        else:
+            self._results.setdefault(number, []).append(result)
+        if self._open[number]:
+            return
+        self._ended += 1
+        if number in self._failed:
+            self._remove(number)
+            return
+        try:
+            check_rows(self._groups[number], sum(each.rows for each in self._results[number]))
+        except InternalError as error:
+            if not self._options.partial_progress_enabled:
+                raise
+            self._failed[number] = str(error)
+            self._remove(number)
+            return
+        self._ready.append(number)
+        written = sum(each.bytes for found in self._results.values() for each in found)
+        self._query.report(
+            Progress("rewriting file groups", self._ended, len(self._groups), written)
+        )
+        if self._options.partial_progress_enabled and len(self._ready) >= self._at_once:
+            self._commit()
+
+    def finish(self) -> None:
+        """Commit what is left. Raises OperationalError where too many commits failed."""
+        if self._ready:
+            self._commit()
+        most = self._options.partial_progress_max_failed_commits
+        if self._failed_commits > most:
+            raise OperationalError(
+                f"{self._failed_commits} commits of the rewrite failed, more than "
+                f"partial-progress.max-failed-commits {most}; {len(self._committed)} were made. "
+                f"The last said: {[*self._failed.values()][-1]}"
+            )
+
+    def _commit(self) -> None:
+        numbers, self._ready = self._ready, []
+        numbers.sort()
+        groups = [self._groups[each] for each in numbers]
+        added = [
+            file
+            for each in numbers
+            for result in sorted(self._results[each], key=lambda found: found.number)
+            for file in result.files
+        ]
+        removed = [task.data_file for group in groups for task in group.files]
+        vectors = vectors_of(groups)
+        assert self._plan.start is not None
+        try:
+            done = commit_rewrite(
+                self._catalog,
+                self._table,
+                added=added,
+                removed=(*removed, *vectors),
+                start_id=self._plan.start.snapshot_id,
+                keeps_age=self._options.use_starting_sequence_number,
+                branch=self._plan.request.branch,
+                summary=self._summary,
+                query=self._query,
+            )
+        except CommitStateUnknownError:
+            self._forget(numbers)  # they may be part of the table
+            raise
+        except CommitConflictError as error:
+            self._forget(numbers)  # the commit removed them
+            if not self._options.partial_progress_enabled:
+                raise
+            self._failed_commits += 1
+            self._failed |= dict.fromkeys(numbers, str(error))
+            return
+        except BaseException:
+            self._forget(numbers)
+            raise
+        self._table = done.table
+        if done.snapshot_id is not None:
+            self._snapshots.append(done.snapshot_id)
+        self._added += len(added)
+        self._added_bytes += sum(each.file_size_in_bytes for each in added)
+        self._removed_deletes += len(vectors)
+        self._committed.append((*numbers,))
+        self._forget(numbers)
+
+    def _forget(self, numbers: Iterable[int]) -> None:
+        """These files are no longer this rewrite's to remove."""
+        for each in numbers:
+            self._results.pop(each, None)
+
+    def _remove(self, number: int) -> None:
+        for result in self._results.pop(number, ()):
+            for file in result.files:
+                remove_file(self._table.storage, file.path)
+
+    def remove_uncommitted(self) -> None:
+        """Remove every file that was written and is in no commit."""
+        for number in [*self._results]:
+            self._remove(number)
+
+    def done(self) -> Rewritten:
+        """What there is to tell."""
+        groups = [self._groups[n] for numbers in self._committed for n in numbers]
+        return Rewritten(
+            self._table,
+            sum(len(each.files) for each in groups),
+            self._added,
+            sum(each.bytes for each in groups),
+            sum(len(self._groups[each].files) for each in self._failed),
+            self._removed_deletes,
+            (*self._snapshots,),
+            tuple(dict.fromkeys(self._failed.values())),
+            self._added_bytes,
+        )
+
+
+def _ends_all(error: Exception) -> bool:
+    return isinstance(error, QueryCancelledError) or not isinstance(error, Error)
+
+
+def vectors_of(groups: Sequence[FileGroup]) -> list[DataFile]:
+    """The deletion vectors of the files of groups, which go with them."""
+    return [
+        delete
+        for group in groups
+        for task in group.files
+        for delete in task.deletes
+        if delete.is_deletion_vector
+    ]
+
+
+def check_rows(group: FileGroup, rows: int) -> None:
+    """Raise InternalError where metadata says that a group has not so many live rows."""
+    counts = [task.data_file.record_count for task in group.files]
+    if any(each < 0 for each in counts):
+        return
+    most = least = sum(counts)
+    for task in group.files:
+        of_file = task.data_file.record_count
+        deletes = task.deletes
+        if any(each.content is FileContent.EQUALITY_DELETES for each in deletes):
+            least -= of_file
+            continue
+        gone = sum(each.record_count for each in deletes)
+        least -= min(of_file, gone)
+        if len(deletes) == 1 and deletes[0].is_deletion_vector:
+            most -= gone
+    if not least <= rows <= most:
+        expected = f"{most:,}" if least == most else f"{least:,} to {most:,}"
+        raise InternalError(
+            f"a rewrite of {len(group.files)} files gave {rows:,} rows where their metadata says "
+            f"{expected}; nothing of it was committed"
+        )

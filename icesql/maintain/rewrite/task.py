@@ -1,0 +1,172 @@
+"""The work of a rewrite that one process does: read live rows, write them as new files.
+
+Picklable, and the same on this machine and in a worker on another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
+
+from icesql.context import QueryContext
+from icesql.iceberg.manifest.data_file import DataFile
+from icesql.maintain.rewrite.grouping import FileGroup
+from icesql.maintain.rewrite.plan import RewritePlan
+from icesql.maintain.rewrite.row_order import OrderKeys, RowOrder
+from icesql.scan.tasks.packing import pack
+from icesql.scan.tasks.split import merge_adjacent, split_file
+from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, without_metrics
+from icesql.write.assignment import Assignment
+from icesql.write.write_task import WriteTask, write_task, write_task_for
+
+_LOOKBACK: Final = 1
+
+
+class RewriteTask(Struct, frozen=True):
+    """Some rows of a group; ``number`` is its own among all tasks of the rewrite.
+
+    ``groups_at_once`` is how many groups may be worked on side by side.
+    """
+
+    group: int
+    number: int
+    scan: CombinedScanTask
+    write: WriteTask
+    order: RowOrder | None = None
+    groups_at_once: int = 5
+
+    @property
+    def bytes(self) -> int:
+        """Of the data files, or the parts of them, that are read."""
+        return sum(each.length for each in self.scan.tasks)
+
+
+class RewriteResult(Struct, frozen=True):
+    """The files that a task wrote, with their rows and bytes."""
+
+    group: int
+    number: int
+    files: tuple[DataFile, ...] = ()
+    rows: int = 0
+    bytes: int = 0
+
+
+class TaskFailure(Struct, frozen=True):
+    """A task that did not end well, and left no file."""
+
+    group: int
+    number: int
+    error: Exception
+
+
+# Runs tasks and gives their results in any order; closing it ends those that still run.
+Runner = Callable[[Iterable[RewriteTask], QueryContext], Iterator[RewriteResult | TaskFailure]]
+
+
+def tasks_of(plan: RewritePlan, group: FileGroup, first_number: int) -> tuple[RewriteTask, ...]:
+    """The tasks of a group: together they read every row of its files once.
+
+    One for each expected file, that holds neighbours; rows that are ordered are one task's, since
+    they are of all files.
+    """
+    order = plan.request.order
+    bare = [replace(each, data_file=without_metrics(each.data_file)) for each in group.files]
+    divided: list[list[FileScanTask]] = [bare]
+    if order is None and group.output_files > 1:
+        divided = _divided(bare, group)
+    write = _write_task(plan, group)
+    return tuple(
+        RewriteTask(
+            group.number,
+            first_number + index,
+            CombinedScanTask(tuple(files), plan.context),
+            replace(write, number=first_number + index),
+            order,
+            plan.request.options.max_concurrent_file_group_rewrites,
+        )
+        for index, files in enumerate(divided)
+    )
+
+
+def _divided(files: list[FileScanTask], group: FileGroup) -> list[list[FileScanTask]]:
+    pieces = [piece for each in files for piece in split_file(each, group.split_size)]
+    packed = pack(pieces, group.split_size, lambda each: each.length, lookback=_LOOKBACK)
+    return [merge_adjacent(each) for each in packed]
+
+
+def _write_task(plan: RewritePlan, group: FileGroup) -> WriteTask:
+    options, order = plan.request.options, plan.request.order
+    made = write_task_for(
+        plan.table.metadata,
+        plan.table.storage,
+        tuple(range(len(plan.schema.fields))),
+        spec=plan.spec,
+        schema=plan.schema,
+    )
+    size = options.write_max if order is None else group.split_size
+    return replace(
+        made,
+        options=replace(made.options, target_file_size=size),
+        sort_keys=(),
+        sort_order_id=0 if order is None else order.order_id,
+        # Rows of one partition of the spec that is written: they go to its files as they come.
+        clustered=group.partition is not None and plan.spec is plan.table.metadata.spec,
+        # One file after the other: each has rows that are neighbours.
+        lanes=1,
+    )
+
+
+def run_rewrite_task(task: RewriteTask, query: QueryContext, *, attempt: int = 0) -> RewriteResult:
+    """Read the live rows of a task and write them; what fails leaves no file.
+
+    ``attempt`` is another for each repetition of a task whose end is not known. Raises what
+    reading and writing do.
+    """
+    write = replace(task.write, attempt=attempt)
+    quiet = _quiet(query)
+    written = write_task(write, _rows(task, quiet), quiet)
+    return RewriteResult(task.group, task.number, written.files, written.rows, written.bytes)
+
+
+def _quiet(query: QueryContext) -> QueryContext:
+    """``query`` without the progress of parts, which several tasks would mix up."""
+    return QueryContext(query.settings, query.cancel, query.deadline, query.now, None, query.tables)
+
+
+def _rows(task: RewriteTask, query: QueryContext) -> Iterator[pa.RecordBatch]:
+    if task.order is None:
+        return read_live_rows(task.scan, query)
+    return _ordered(task, task.order, query)
+
+
+def _ordered(task: RewriteTask, order: RowOrder, query: QueryContext) -> Iterator[pa.RecordBatch]:
+    from icesql.engine.duckdb.tasks.sorting import sorted_batches
+    from icesql.write.parquet_schema import parquet_schema
+
+    keys = OrderKeys(order, task.write.schema)
+    assignment: Assignment = task.write.assignment
+
+    def with_keys() -> Iterator[tuple[pa.RecordBatch, list[pa.Array]]]:
+        for batch in read_live_rows(task.scan, query):
+            rows = assignment.convert(batch)
+            yield rows, keys.of(rows)
+
+    return sorted_batches(
+        with_keys(), parquet_schema(task.write.schema), keys.types, keys.orders, query
+    )
+
+
+def read_live_rows(scan: CombinedScanTask, query: QueryContext) -> Iterator[pa.RecordBatch]:
+    """The live rows of a task, by whichever reader is the quickest that reads them exactly."""
+    from icesql.engine.duckdb.tasks.rows import task_rows
+    from icesql.read.task import read_task
+
+    storage = scan.context.storage
+    local = all(storage.local_path(each.data_file.path) is not None for each in scan.tasks)
+    if local and query.settings.local_reader != "arrow":
+        return task_rows(scan, query)
+    return read_task(scan, query)

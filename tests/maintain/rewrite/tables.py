@@ -1,0 +1,63 @@
+"""Tables with every kind of delete, and their rewrites."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import icesql
+from icesql.catalog.directory import DirectoryCatalog
+from icesql.context import QueryContext
+from icesql.maintain.rewrite.options import rewrite_options
+from icesql.maintain.rewrite.plan import RewritePlan, RewriteRequest, plan_rewrite
+from tests.writer.table import TableWriter
+
+FIELDS = [
+    {"id": 1, "name": "id", "required": False, "type": "long"},
+    {"id": 2, "name": "p", "required": False, "type": "string"},
+    {"id": 3, "name": "x", "required": False, "type": "double"},
+]
+BY_P = [{"name": "p", "transform": "identity", "source-id": 2, "field-id": 1000}]
+
+
+def rows(first: int, count: int, p: str | None = "a") -> list[dict[str, Any]]:
+    return [{"id": n, "p": p, "x": n / 4 if n % 5 else None} for n in range(first, first + count)]
+
+
+def new_table(folder: Path, version: int = 2, *, partitioned: bool = False, **properties: str):
+    target = folder / "wh" / "ns" / "t"
+    target.mkdir(parents=True)
+    return TableWriter(
+        str(target), FIELDS, BY_P if partitioned else [], version=version,
+        properties={"commit.retry.min-wait-ms": "1", **properties},
+    )  # fmt: skip
+
+
+def catalog_of(table: TableWriter) -> DirectoryCatalog:
+    return DirectoryCatalog(str(Path(table.folder).parents[1]))
+
+
+def planned(
+    catalog: Any, strategy: Any = "binpack", order: Any = None, **given: Any
+) -> RewritePlan:
+    """The plan of a rewrite of ns.t; options by their names with _ for - and __ for a dot."""
+    loaded = catalog.load(("ns", "t"))
+    asked = {name: given.pop(name) for name in ("row_filter", "branch") if name in given}
+    texts = {k.replace("__", ".").replace("_", "-"): str(v).lower() for k, v in given.items()}
+    options = rewrite_options(texts, loaded.metadata, strategy)
+    return plan_rewrite(loaded, RewriteRequest(options, strategy, order, **asked), QueryContext())
+
+
+def read(catalog: Any, columns: str = "*", **settings: Any) -> list[Any]:
+    with icesql.connect(warehouse=catalog.folder, settings=settings) as con:
+        return sorted(con.execute(f"SELECT {columns} FROM ns.t").fetchall(), key=repr)
+
+
+def everything(catalog: Any, version: int) -> list[Any]:
+    """All rows, with their lineage in version 3."""
+    lineage = ", _row_id, _last_updated_sequence_number" if version > 2 else ""
+    return read(catalog, f"*{lineage}")
+
+
+def files_below(table: TableWriter) -> set[str]:
+    return {str(each) for each in Path(table.folder).rglob("*.parquet")}

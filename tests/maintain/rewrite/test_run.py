@@ -1,0 +1,320 @@
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+import icesql
+from icesql.config import Settings
+from icesql.context import QueryContext
+from icesql.errors import CommitConflictError, InternalError
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
+from icesql.maintain.rewrite.row_order import RowOrder, check_z_columns
+from icesql.maintain.rewrite.run import rewrite
+from icesql.maintain.rewrite.task import RewriteResult, TaskFailure, run_rewrite_task, tasks_of
+from icesql.write.partition.sorting import SortKey
+from tests.maintain.rewrite.tables import (
+    catalog_of,
+    everything,
+    files_below,
+    new_table,
+    planned,
+    read,
+    rows,
+)
+
+ORDERS = {
+    "binpack": None,
+    "sort": RowOrder((SortKey(3, "identity", True, True), SortKey(1, "identity", False, False))),
+    "zorder": RowOrder(z_columns=(1, 2)),
+}
+
+
+def with_deletes(folder: Path, version: int, *, partitioned: bool = False):
+    """Files of two commits with positions or vectors, equality deletes of before and after."""
+    table = new_table(folder, version, partitioned=partitioned)
+    places = [("a",), ("b",), (None,)] if partitioned else [()] * 3
+    values = ["a", "b", None] if partitioned else ["a"] * 3
+    first = [
+        table.data_file(rows(10 * n, 10, value), partition=place)
+        for n, (place, value) in enumerate(zip(places, values, strict=True))
+    ]
+    table.commit(first)
+    gone = [(file, [0, 3]) for file in first]
+    if version == 3:
+        table.commit(table.deletion_vectors(gone))
+    elif version == 2 and partitioned:
+        table.commit(
+            [
+                table.position_deletes([(file, at) for at in places_], partition=place)
+                for (file, places_), place in zip(gone, places, strict=True)
+            ]
+        )
+    elif version == 2:
+        table.commit([table.position_deletes([(f, at) for f, ats in gone for at in ats])])
+    if version > 1:
+        deletes = [
+            table.equality_deletes([{"id": each} for each in (4, 14, 24)], [1], partition=place)
+            for place in (places if partitioned else [()])
+        ]
+        table.commit(deletes)
+    second = [
+        table.data_file(rows(10 * n + 100, 5, value), partition=place)
+        for n, (place, value) in enumerate(zip(places, values, strict=True))
+    ]
+    table.commit([*second, table.data_file(rows(4, 1, values[0]), partition=places[0])])
+    return table
+
+
+@pytest.mark.parametrize("strategy", ["binpack", "sort", "zorder"])
+@pytest.mark.parametrize("partitioned", [False, True])
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_rows_and_their_lineage_stay(tmp_path, version, partitioned, strategy):
+    table = with_deletes(tmp_path, version, partitioned=partitioned)
+    catalog = catalog_of(table)
+    before, history = everything(catalog, version), read(catalog, "count(*)")
+    plan = planned(catalog, strategy, ORDERS[strategy], rewrite_all=True)
+    assert len(plan.groups) == (3 if partitioned else 1)
+    done = rewrite(catalog, plan, QueryContext())
+    assert done.rewritten_data_files_count == 7
+    assert done.added_data_files_count == len(plan.groups)
+    assert done.failures == ()
+    assert everything(catalog, version) == before
+    assert read(catalog, "*", local_reader="arrow") == read(catalog)
+    snapshot = done.table.metadata.current_snapshot
+    assert snapshot.operation == "replace"
+    assert snapshot.summary["added-records"] == str(len(before))
+    # The snapshot before still reads as it did.
+    with icesql.connect(warehouse=catalog.folder) as con:
+        old = con.execute(f"SELECT count(*) FROM ns.t VERSION AS OF {plan.start.snapshot_id}")
+        assert old.fetchall() == history
+    assert done.removed_delete_files_count == (3 if version == 3 else 0)
+
+
+def test_a_sorted_rewrite_is_sorted_and_a_z_curve_keeps_neighbours(tmp_path):
+    table = new_table(tmp_path)
+    table.commit([table.data_file(rows(n, 3)) for n in (30, 0, 20)])
+    catalog = catalog_of(table)
+    rewrite(catalog, planned(catalog, "sort", ORDERS["sort"], rewrite_all=True), QueryContext())
+    with icesql.connect(warehouse=catalog.folder) as con:
+        found = con.execute("SELECT x, id, _pos FROM ns.t ORDER BY _pos").fetchall()
+    nulls = [each for each in found if each[0] is None]
+    assert found[: len(nulls)] == nulls
+    assert [each[0] for each in found[len(nulls) :]] == sorted(
+        (each[0] for each in found[len(nulls) :]), reverse=True
+    )
+
+
+def test_tasks_are_picklable_and_split_large_groups(tmp_path):
+    table = new_table(tmp_path)
+    table.commit([table.data_file(rows(1000 * n, 1000)) for n in range(6)])
+    catalog = catalog_of(table)
+    before = read(catalog)
+    size = Path(next(iter(files_below(table)))).stat().st_size
+    plan = planned(catalog, rewrite_all=True, target_file_size_bytes=2 * size)
+    (group,) = plan.groups
+    tasks = tasks_of(plan, group, 5)
+    assert len(tasks) == 3
+    assert [each.number for each in tasks] == [5, 6, 7]
+    assert [len(each.scan.tasks) for each in tasks] == [2, 2, 2]
+
+    def elsewhere(given, query):
+        for each in [pickle.loads(pickle.dumps(task)) for task in given][::-1]:
+            yield pickle.loads(pickle.dumps(run_rewrite_task(each, query, attempt=7)))
+
+    done = rewrite(catalog, plan, QueryContext(), run=elsewhere)
+    assert done.added_data_files_count == 3
+    assert read(catalog) == before
+    names = [each.path.rpartition("/")[2] for each in tasks_files(catalog)]
+    assert all(name.split("-")[1] == "7" for name in names)
+
+
+def tasks_files(catalog):
+    return [each.data_file for each in [*planned(catalog, rewrite_all=True).groups[0].files]]
+
+
+def test_old_schemas_and_specs_are_evolved(tmp_path):
+    table = new_table(tmp_path, partitioned=True)
+    table.commit([table.data_file(rows(0, 5, "a"), partition=("a",))])
+    wider = [
+        {**field, "name": {"x": "y"}.get(field["name"], field["name"])} for field in table.fields
+    ]
+    table.set_fields([*wider, {"id": 9, "name": "new", "required": False, "type": "int"}])
+    table.set_spec([{"name": "b", "transform": "bucket[4]", "source-id": 1, "field-id": 1001}])
+    table.commit([table.data_file([{"id": 77, "p": "b", "y": 1.0, "new": 3}], partition=(2,))])
+    catalog = catalog_of(table)
+    before = read(catalog)
+    plan = planned(catalog, rewrite_all=True)
+    assert [each.partition for each in plan.groups] == [None, (2,)]
+    done = rewrite(catalog, plan, QueryContext())
+    assert read(catalog) == before
+    specs = {
+        task.data_file.spec_id
+        for group in planned(catalog, rewrite_all=True).groups
+        for task in group.files
+    }
+    assert specs == {1}
+    assert done.rewritten_data_files_count == 2
+
+
+def test_an_older_spec_may_be_written(tmp_path):
+    table = new_table(tmp_path, partitioned=True)
+    table.commit([table.data_file(rows(0, 5, "a"), partition=("a",))])
+    table.set_spec([])
+    table.commit([table.data_file(rows(9, 5, "b"))])
+    catalog = catalog_of(table)
+    before = read(catalog)
+    rewrite(catalog, planned(catalog, rewrite_all=True, output_spec_id=0), QueryContext())
+    assert read(catalog) == before
+    found = planned(catalog, rewrite_all=True).groups[0].files
+    assert {(each.data_file.spec_id, each.data_file.partition) for each in found} == {
+        (0, ("a",)),
+        (0, ("b",)),
+    }
+
+
+# ------------------------------------------------------------------ conflicts and failures
+
+
+def test_deletes_that_came_meanwhile(tmp_path):
+    table = new_table(tmp_path)
+    file = table.data_file(rows(0, 10))
+    table.commit([file, table.data_file(rows(10, 10))])
+    catalog = catalog_of(table)
+    plan = planned(catalog, rewrite_all=True)
+    table.commit([table.equality_deletes([{"id": 3}], [1])])
+    done = rewrite(catalog, plan, QueryContext())
+    # The rewritten rows keep their age: what was deleted meanwhile stays deleted.
+    assert read(catalog, "count(*)") == [(19,)]
+    assert done.rewritten_data_files_count == 2
+
+    plan = planned(catalog, rewrite_all=True, use_starting_sequence_number=False)
+    with icesql.connect(warehouse=catalog.folder) as con:
+        con.execute("ALTER TABLE ns.t SET TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')")
+        con.execute("DELETE FROM ns.t WHERE id = 5")
+    known = files_below(table)
+    with pytest.raises(CommitConflictError, match=r"rows of .* were deleted"):
+        rewrite(catalog, plan, QueryContext())
+    assert read(catalog, "count(*)") == [(18,)]
+    assert files_below(table) == known
+
+
+def test_without_partial_progress_a_failure_leaves_nothing(tmp_path):
+    table = new_table(tmp_path, partitioned=True)
+    for p in "abc":
+        table.commit([table.data_file(rows(0, 5, p), partition=(p,))])
+    catalog = catalog_of(table)
+    before, known = read(catalog), files_below(table)
+    plan = planned(catalog, rewrite_all=True)
+
+    def failing(given, query):
+        for each in given:
+            if each.group == 1:
+                yield TaskFailure(each.group, each.number, CommitConflictError("a disk is full"))
+            else:
+                yield run_rewrite_task(each, query)
+
+    with pytest.raises(CommitConflictError, match="a disk is full"):
+        rewrite(catalog, plan, QueryContext(), run=failing)
+    assert (read(catalog), files_below(table)) == (before, known)
+
+    plan = planned(catalog, rewrite_all=True, partial_progress__enabled=True)
+    done = rewrite(catalog, plan, QueryContext(), run=failing)
+    assert (done.rewritten_data_files_count, done.failed_data_files_count) == (2, 1)
+    assert done.failures == ("a disk is full",)
+    assert len(done.snapshot_ids) == 2
+    assert read(catalog) == before
+    assert len(files_below(table)) == len(known) + 2
+
+
+def test_partial_progress_commits_groups_as_they_are_done(tmp_path):
+    table = new_table(tmp_path, 3, partitioned=True)
+    for p in "abcde":
+        table.commit([table.data_file(rows(0, 5, p), partition=(p,))])
+    catalog = catalog_of(table)
+    before = everything(catalog, 3)
+    plan = planned(
+        catalog, rewrite_all=True, partial_progress__enabled=True, partial_progress__max_commits=2
+    )
+    done = rewrite(catalog, plan, QueryContext())
+    assert len(done.snapshot_ids) == 2
+    assert everything(catalog, 3) == before
+
+
+def test_a_conflict_costs_its_own_commit_alone(tmp_path):
+    table = new_table(tmp_path, partitioned=True)
+    files = [table.data_file(rows(0, 5, p), partition=(p,)) for p in "ab"]
+    table.commit(files)
+    catalog = catalog_of(table)
+    plan = planned(catalog, rewrite_all=True, partial_progress__enabled=True)
+    table.commit([table.position_deletes([(files[0], 0)], partition=("a",))])
+    known = files_below(table)
+    done = rewrite(catalog, plan, QueryContext())
+    assert (done.rewritten_data_files_count, done.failed_data_files_count) == (1, 1)
+    assert "were deleted" in done.failures[0]
+    assert read(catalog, "count(*)") == [(9,)]
+    assert len(files_below(table)) == len(known) + 1
+
+
+def done_version(catalog):
+    return int(Path(catalog.folder, "ns/t/metadata/version-hint.text").read_text())
+
+
+def test_rows_that_are_lost_are_noticed(tmp_path):
+    table = new_table(tmp_path)
+    table.commit([table.data_file(rows(0, 10)), table.data_file(rows(10, 10))])
+    catalog = catalog_of(table)
+    before, known = read(catalog), files_below(table)
+
+    def careless(given, query):
+        for each in given:
+            done = run_rewrite_task(each, query)
+            yield RewriteResult(done.group, done.number, done.files, done.rows - 1, done.bytes)
+
+    with pytest.raises(InternalError, match=r"19 rows where their metadata says 20"):
+        rewrite(catalog, planned(catalog, rewrite_all=True), QueryContext(), run=careless)
+    assert (read(catalog), files_below(table)) == (before, known)
+
+
+def test_nothing_to_rewrite_commits_nothing(tmp_path):
+    table = new_table(tmp_path)
+    table.commit([table.data_file(rows(0, 10))])
+    catalog = catalog_of(table)
+    done = rewrite(catalog, planned(catalog), QueryContext())
+    assert (done.rewritten_data_files_count, done.snapshot_ids) == (0, ())
+    assert done_version(catalog) == table.metadata_version
+
+
+def test_a_branch_is_rewritten_alone(tmp_path):
+    table = new_table(tmp_path)
+    table.commit([table.data_file(rows(0, 5))])
+    table.tag("audit", kind="branch")
+    table.commit([table.data_file(rows(5, 5))], branch="audit")
+    catalog = catalog_of(table)
+    main = table.current
+    plan = planned(catalog, rewrite_all=True, branch="audit", row_filter=ALWAYS_TRUE)
+    done = rewrite(catalog, plan, QueryContext())
+    metadata = done.table.metadata
+    assert metadata.refs["main"].snapshot_id == main
+    assert metadata.refs["audit"].snapshot_id == done.snapshot_ids[0]
+    assert done.rewritten_data_files_count == 2
+
+
+def test_small_memory_and_one_thread(tmp_path):
+    table = with_deletes(tmp_path, 2)
+    catalog = catalog_of(table)
+    before = read(catalog)
+    query = QueryContext(settings=Settings(memory_limit=64 << 20, threads=1))
+    rewrite(catalog, planned(catalog, "sort", ORDERS["sort"], rewrite_all=True), query)
+    assert read(catalog) == before
+
+
+def test_z_order_takes_columns_that_have_an_order(tmp_path):
+    table = new_table(tmp_path)
+    schema = catalog_of(table).load(("ns", "t")).metadata.schema
+    assert check_z_columns(["ID", "x"], schema) == (1, 3)
+    with pytest.raises(icesql.ProgrammingError, match="twice"):
+        check_z_columns(["id", "ID"], schema)
+    with pytest.raises(icesql.ProgrammingError, match='column "q" not found'):
+        check_z_columns(["q"], schema)
