@@ -7,7 +7,6 @@ incremental one deletes files that are still needed.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any
 
 from msgspec import Struct
 
@@ -17,16 +16,20 @@ from icesql.commit.change import change_table
 from icesql.context import QueryContext
 from icesql.errors import Error, NotSupportedError
 from icesql.iceberg.manifest.data_file import FileContent
-from icesql.iceberg.manifest.entries import DELETED
 from icesql.iceberg.manifest.manifest import ManifestFile
-from icesql.iceberg.metadata.changes.updates import RemoveSnapshotRef, RemoveSnapshots, Update
+from icesql.iceberg.metadata.changes.updates import (
+    RemovePartitionSpecs,
+    RemoveSchemas,
+    RemoveSnapshotRef,
+    RemoveSnapshots,
+    Update,
+)
 from icesql.iceberg.metadata.snapshot import Snapshot
-from icesql.iceberg.metadata.table_metadata import TableMetadata
-from icesql.iceberg.partitioning import partition_types
+from icesql.iceberg.metadata.table_metadata import StatisticsFile, TableMetadata
+from icesql.maintain.content_files import live_paths
 from icesql.maintain.expiry_plan import Expiry, plan_expiry
 from icesql.scan.manifest_reader import ManifestReader
-from icesql.scan.spec_scan import source_schema
-from icesql.storage.new_file import remove_file
+from icesql.storage.removal import remove_files
 
 
 class Unneeded(Struct, frozen=True):
@@ -49,12 +52,21 @@ class Unneeded(Struct, frozen=True):
 
 
 class Expired(Struct, frozen=True):
-    """What was forgotten, the files that went with it, and how many of them were deleted."""
+    """What was forgotten, and the files that went with it; ``left`` could not be deleted."""
 
     table: Table
     expiry: Expiry
     files: Unneeded
-    deleted: int = 0
+    left: frozenset[str] = frozenset()
+
+    @property
+    def deleted(self) -> int:
+        """How many files were deleted."""
+        return len(self.files.paths) - len(self.left)
+
+    def count(self, paths: Sequence[str]) -> int:
+        """How many of these were deleted."""
+        return sum(each not in self.left for each in paths)
 
 
 def expire_snapshots(
@@ -64,14 +76,18 @@ def expire_snapshots(
     older_than_ms: int | None = None,
     retain_last: int | None = None,
     snapshot_ids: Collection[int] = (),
+    clean_metadata: bool = False,
     dry_run: bool = False,
+    at_once: int | None = None,
     query: QueryContext | None = None,
 ) -> Expired:
     """Forget snapshots and delete their files; what is retained is as ``plan_expiry`` says.
 
     A file goes only if no snapshot that stays names it: all of their manifests are read, and where
-    one cannot be, no data file is deleted. With ``dry_run`` nothing is changed. Raises
-    NotSupportedError for a table with gc.enabled false, whose files may be another's.
+    one cannot be, no data file is deleted. With ``clean_metadata`` schemas and partition specs go
+    that nothing uses any more. With ``dry_run`` nothing is changed. ``at_once`` is how many files
+    of a store are deleted at a time. Raises NotSupportedError for a table with gc.enabled false,
+    whose files may be another's.
     """
     if table.metadata.properties.get("gc.enabled", "true").lower() == "false":
         raise NotSupportedError(
@@ -90,8 +106,12 @@ def expire_snapshots(
             snapshot_ids=snapshot_ids,
         )
         planned.append((base, found))
-        refs = [RemoveSnapshotRef(name) for name in found.refs]
-        return (*refs, RemoveSnapshots(found.snapshot_ids)) if found.snapshot_ids else refs
+        made: list[Update] = [RemoveSnapshotRef(name) for name in found.refs]
+        if found.snapshot_ids:
+            made.append(RemoveSnapshots(found.snapshot_ids))
+        if clean_metadata:
+            made += unused(table, base, found, context)
+        return made
 
     if dry_run:
         updates(table.metadata)
@@ -102,8 +122,30 @@ def expire_snapshots(
     # What was committed since may need files of the snapshots that are gone.
     left = tuple(each for each in expiry.snapshot_ids if after.metadata.snapshot(each) is None)
     files = unneeded(after, base, Expiry(expiry.refs, left), context)
-    deleted = sum(remove_file(after.storage, path) for path in files.paths)
-    return Expired(after, expiry, files, deleted)
+    left_over = remove_files(after.storage, files.paths, context, at_once=at_once)
+    return Expired(after, expiry, files, frozenset(left_over))
+
+
+def unused(
+    table: Table, base: TableMetadata, expiry: Expiry, query: QueryContext
+) -> Sequence[Update]:
+    """The removal of schemas and partition specs that no snapshot needs which stays.
+
+    Source: Java ``RemoveSnapshots.cleanExpiredMetadata``.
+    """
+    gone = {*expiry.snapshot_ids}
+    stay = [each for each in base.snapshots.values() if each.snapshot_id not in gone]
+    reader = ManifestReader(table.storage, query, table.name)
+    specs = {manifest.partition_spec_id for each in stay for manifest in reader.manifests_of(each)}
+    schemas = {each.schema_id for each in stay}
+    old_specs = [each for each in base.specs if each not in {*specs, base.default_spec_id}]
+    old_schemas = [each for each in base.schemas if each not in {*schemas, base.current_schema_id}]
+    made: list[Update] = []
+    if old_specs:
+        made.append(RemovePartitionSpecs(tuple(old_specs)))
+    if old_schemas:
+        made.append(RemoveSchemas(tuple(old_schemas)))
+    return made
 
 
 def unneeded(table: Table, base: TableMetadata, expiry: Expiry, query: QueryContext) -> Unneeded:
@@ -130,12 +172,11 @@ def unneeded(table: Table, base: TableMetadata, expiry: Expiry, query: QueryCont
         candidates |= {
             each.manifest_path: each for each in listed if each.manifest_path not in kept_manifests
         }
-    kept_ids = {each.snapshot_id for each in stay}
-    found = _paths(reader, table.metadata, [*candidates.values()], None)
-    statistics = [each.statistics_path for each in base.statistics if each.snapshot_id in gone]
+    found = live_paths(reader, table.metadata, [*candidates.values()])
+    statistics = [each.statistics_path for each in _statistics(base) if each.snapshot_id in gone]
     needed: Iterable[str] = ()
     if found or statistics:
-        needed = _paths(reader, table.metadata, [*kept_manifests.values()], kept_ids)
+        needed = live_paths(reader, table.metadata, [*kept_manifests.values()])
     # Whatever a file is to those that stay, and however they spell it.
     same = table.storage.same_file_key
     kept = {same(each) for each in (*needed, *kept_manifests, *_own_files(table, stay))}
@@ -163,26 +204,9 @@ def _own_files(table: Table, stay: Sequence[Snapshot]) -> Iterator[str]:
     yield from (each.metadata_file for each in table.metadata.metadata_log)
     yield from (each.manifest_list for each in stay if each.manifest_list is not None)
     yield from (
-        each.statistics_path for each in table.metadata.statistics if each.snapshot_id in kept_ids
+        each.statistics_path for each in _statistics(table.metadata) if each.snapshot_id in kept_ids
     )
 
 
-def _paths(
-    reader: ManifestReader,
-    metadata: TableMetadata,
-    manifests: Sequence[ManifestFile],
-    deleted_by: set[int] | None,
-) -> dict[str, FileContent]:
-    """The paths of live files; also those that the snapshots ``deleted_by`` tell as removed."""
-    specs: dict[int, Any] = {
-        spec_id: (spec, partition_types(spec, source_schema(spec, metadata.schema, metadata)))
-        for spec_id, spec in metadata.specs.items()
-    }
-    found: dict[str, FileContent] = {}
-    for _, entries in reader.entries_of(manifests, lambda each: specs[each.partition_spec_id]):
-        for index, status in enumerate(entries.status):
-            if status != DELETED or (
-                deleted_by is not None and entries.snapshot_id[index] in deleted_by
-            ):
-                found[entries.path[index]] = FileContent(entries.content[index])
-    return found
+def _statistics(metadata: TableMetadata) -> tuple[StatisticsFile, ...]:
+    return (*metadata.statistics, *metadata.partition_statistics)

@@ -45,12 +45,12 @@ class Modified(Struct, frozen=True):
             return f"{_count(self.rows, 'row')}, nothing to commit"
         parts = [_count(self.rows, "row")]
         if self.files:
-            parts = [_count(self.files, "file"), *parts, _size(self.bytes)]
+            parts = [_count(self.files, "file"), *parts, in_bytes(self.bytes)]
         return ", ".join((*parts, f"snapshot {self.snapshot_id}"))
 
 
-def _size(number: int) -> str:
-    """Such as ``96 MB``; units of 1,000."""
+def in_bytes(number: int) -> str:
+    """A size, such as ``96 MB``; units of 1,000."""
     amount, units = float(number), ["bytes", "kB", "MB", "GB", "TB"]
     while amount >= 1000 and len(units) > 1:
         amount, units = amount / 1000, units[1:]

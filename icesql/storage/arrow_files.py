@@ -92,6 +92,25 @@ class ArrowFiles:
             found = system.get_file_info(FileSelector(inner.rstrip("/"), allow_not_found=True))
         return sorted(info.base_name for info in found if info.type == FileType.File)
 
+    def walk(self, uri: str) -> list[tuple[str, int, int]]:
+        """Name below the folder, length and time of change (ms since 1970) of all files in it."""
+        from pyarrow.fs import FileSelector, FileType
+
+        system, inner = self.filesystem(uri)
+        base = inner.rstrip("/")
+        with self.reaching(uri):
+            selector = FileSelector(base, allow_not_found=True, recursive=True)
+            found = system.get_file_info(selector)
+        files = [each for each in found if each.type == FileType.File]
+        untimed = next((each for each in files if each.mtime_ns is None), None)
+        if untimed is not None:
+            raise StorageError(uri, f"the store does not say when {untimed.path} changed")
+        return [
+            (each.path[len(base) + 1 :], each.size or 0, each.mtime_ns // 1_000_000)
+            for each in files
+            if each.path.startswith(f"{base}/")
+        ]
+
     def _info(self, uri: str) -> Any:
         system, inner = self.filesystem(uri)
         with self.reaching(uri):

@@ -227,6 +227,10 @@ class RemoteFiles:
 
         return self._allowed(uri, listed)
 
+    def walk(self, uri: str) -> list[tuple[str, int, int]]:
+        """Name below the folder, length and time of change (ms since 1970) of all files in it."""
+        return self._allowed(uri, lambda opened: opened.arrow.walk(uri))
+
     def shelf(self, uri: str) -> Shelf | None:
         """Where what is fetched of the store of ``uri`` is kept; None where nothing is."""
         if self.blocks is None:

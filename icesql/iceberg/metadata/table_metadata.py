@@ -66,7 +66,7 @@ class MetadataLogEntry(Struct, frozen=True):
 
 
 class StatisticsFile(Struct, frozen=True):
-    """A Puffin file with statistics of one snapshot; informational."""
+    """A file with statistics of one snapshot, of columns (Puffin) or partitions; informational."""
 
     snapshot_id: int
     statistics_path: str
@@ -99,6 +99,7 @@ class TableMetadata(Struct, frozen=True, dict=True):
     metadata_log: tuple[MetadataLogEntry, ...] = ()
     refs: Mapping[str, SnapshotRef] = field(default_factory=dict)
     statistics: tuple[StatisticsFile, ...] = ()
+    partition_statistics: tuple[StatisticsFile, ...] = ()
     next_row_id: int | None = None
     encryption_keys: tuple[Mapping[str, Any], ...] = ()
     # The highest ids that any schema or spec ever gave away, as the file says them.
@@ -267,7 +268,8 @@ def _parse(node: Mapping[str, Any], path: str) -> TableMetadata:
         snapshot_log=parse_snapshot_log(node.get("snapshot-log")),
         metadata_log=_metadata_log(node),
         refs=refs,
-        statistics=_statistics(node),
+        statistics=_statistics(node, "statistics"),
+        partition_statistics=_statistics(node, "partition-statistics"),
         next_row_id=optional_int(node, "next-row-id", "metadata"),
         encryption_keys=tuple(objects(node, "encryption-keys", "metadata")),
         told_last_column_id=_for_writers(node, "last-column-id"),
@@ -357,18 +359,18 @@ def _metadata_log(node: Mapping[str, Any]) -> tuple[MetadataLogEntry, ...]:
     return tuple(entries)
 
 
-def _statistics(node: Mapping[str, Any]) -> tuple[StatisticsFile, ...]:
-    listed = node.get("statistics")
+def _statistics(node: Mapping[str, Any], kind: str) -> tuple[StatisticsFile, ...]:
+    listed = node.get(kind)
     files = []
     for each in listed if isinstance(listed, list) else ():
         try:
-            fields = as_object(each, "statistics")
+            fields = as_object(each, kind)
             files.append(
                 StatisticsFile(
-                    required_id(fields, "snapshot-id", "statistics"),
+                    required_id(fields, "snapshot-id", kind),
                     as_text(fields.get("statistics-path"), "statistics-path"),
-                    optional_int(fields, "file-size-in-bytes", "statistics"),
-                    optional_int(fields, "file-footer-size-in-bytes", "statistics"),
+                    optional_int(fields, "file-size-in-bytes", kind),
+                    optional_int(fields, "file-footer-size-in-bytes", kind),
                 )
             )
         except Malformed:

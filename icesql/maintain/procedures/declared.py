@@ -13,6 +13,7 @@ _TABLE: Final = Parameter("table", "table", required=True)
 _MOVED: Final = (("previous_snapshot_id", "bigint"), ("current_snapshot_id", "bigint"))
 _PICKED: Final = (("source_snapshot_id", "bigint"), ("current_snapshot_id", "bigint"))
 _OPTIONS: Final = Parameter("options", "map<string, string>")
+_AT_ONCE: Final = Parameter("max_concurrent_deletes", "int")
 _WHERE: Final = Parameter("where", "condition")
 
 
@@ -34,6 +35,36 @@ _ALL: Final = (
         _PICKED,
     ),
     Procedure(
+        "expire_snapshots",
+        "forgets old snapshots and deletes the files that only they need",
+        (
+            _TABLE,
+            Parameter(
+                "older_than",
+                "timestamp",
+                default="by history.expire.max-snapshot-age-ms, else 5 days ago",
+            ),
+            Parameter(
+                "retain_last", "int", default="by history.expire.min-snapshots-to-keep, else 1"
+            ),
+            _AT_ONCE,
+            Parameter("stream_results", "boolean"),
+            Parameter("snapshot_ids", "array<bigint>"),
+            Parameter("clean_expired_metadata", "boolean", default="false"),
+        ),
+        tuple(
+            (f"deleted_{each}_count", "bigint")
+            for each in (
+                "data_files",
+                "position_delete_files",
+                "equality_delete_files",
+                "manifest_files",
+                "manifest_lists",
+                "statistics_files",
+            )
+        ),
+    ),
+    Procedure(
         "fast_forward",
         "moves a branch to the head of another one that it led to",
         (_TABLE, _required("branch", "string"), _required("to", "string")),
@@ -44,6 +75,24 @@ _ALL: Final = (
         "brings the snapshot that was staged with a wap.id to main",
         (_TABLE, _required("wap_id", "string")),
         _PICKED,
+    ),
+    Procedure(
+        "remove_orphan_files",
+        "removes files in the folder of a table that nothing of the table names",
+        (
+            _TABLE,
+            Parameter("older_than", "timestamp", default="3 days ago"),
+            Parameter("location", "string", default="that of the table"),
+            Parameter("dry_run", "boolean", default="false"),
+            _AT_ONCE,
+            Parameter("file_list_view", "string"),
+            Parameter("equal_schemes", "map<string, string>"),
+            Parameter("equal_authorities", "map<string, string>"),
+            Parameter("prefix_mismatch_mode", "string", default="ERROR"),
+            Parameter("prefix_listing", "boolean"),
+            Parameter("stream_results", "boolean"),
+        ),
+        (("orphan_file_location", "varchar"),),
     ),
     Procedure(
         "rollback_to_snapshot",

@@ -1,0 +1,33 @@
+"""The data and delete files that manifests list as live."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from icesql.iceberg.manifest.data_file import FileContent
+from icesql.iceberg.manifest.entries import DELETED
+from icesql.iceberg.manifest.manifest import ManifestFile
+from icesql.iceberg.metadata.table_metadata import TableMetadata
+from icesql.iceberg.partitioning import partition_types
+from icesql.scan.manifest_reader import ManifestReader
+from icesql.scan.spec_scan import source_schema
+
+
+def live_paths(
+    reader: ManifestReader, metadata: TableMetadata, manifests: Sequence[ManifestFile]
+) -> dict[str, FileContent]:
+    """The paths of live files as the manifests spell them, with what each file holds.
+
+    Raises what reading a manifest does.
+    """
+    specs: dict[int, Any] = {
+        spec_id: (spec, partition_types(spec, source_schema(spec, metadata.schema, metadata)))
+        for spec_id, spec in metadata.specs.items()
+    }
+    found: dict[str, FileContent] = {}
+    for _, entries in reader.entries_of(manifests, lambda each: specs[each.partition_spec_id]):
+        for index, status in enumerate(entries.status):
+            if status != DELETED:
+                found[entries.path[index]] = FileContent(entries.content[index])
+    return found

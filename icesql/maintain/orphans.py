@@ -1,0 +1,160 @@
+"""Files in the folder of a table that it does not need: what failed and killed writes left.
+
+Source: Java ``DeleteOrphanFilesSparkAction``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from icesql.catalog.table import Catalog, Table
+from icesql.context import QueryContext
+from icesql.errors import NotSupportedError, StorageError
+from icesql.maintain.referenced import Prefixes, Referenced, referenced_paths, wanted_name
+from icesql.storage import sizes
+from icesql.storage.listing import ListedFile, list_files
+from icesql.storage.new_file import check_writable
+from icesql.storage.open import Storage
+from icesql.storage.reroot import components, split_path
+
+DAY_MS: Final = 86_400_000
+DEFAULT_AGE_MS: Final = 3 * DAY_MS
+# Files of running writers are newer than this.
+LEAST_AGE_MS: Final = DAY_MS
+
+# Places besides its location in which a table keeps files.
+_FOLDERS: Final = (
+    "write.data.path", "write.metadata.path", "write.object-storage.path",
+    "write.folder-storage.path",
+)  # fmt: skip
+# What icesql gives files until they are whole; see storage.output_file and catalog.writes.
+_UNFINISHED: Final = re.compile(
+    r"\..*\.[0-9a-f]{12}\.part|\.[0-9a-f]{32}\.new|\.[0-9a-f]{16}-version-hint\.temp", re.DOTALL
+)
+_HINTS: Final = ("version-hint.text", "version-hint.txt")
+_METADATA: Final = re.compile(r".*\.metadata\.json(\.gz)?|.*\.gz\.metadata\.json", re.DOTALL)
+_UUID: Final = re.compile(rb'"table-uuid"\s*:\s*"([^"\\]{1,80})"')
+_BEGINNING: Final = 4096
+
+
+class Orphans(Struct, frozen=True):
+    """What was found below ``folder``; ``young`` orphans are newer than is removed."""
+
+    folder: str
+    files: tuple[ListedFile, ...]
+    listed: int
+    young: int
+    table: Table
+
+    @property
+    def bytes(self) -> int:
+        """The size of all of them."""
+        return sum(each.size for each in self.files)
+
+
+def find_orphans(
+    catalog: Catalog,
+    table: Table,
+    *,
+    older_than_ms: int,
+    folder: str | None = None,
+    prefixes: Prefixes | None = None,
+    query: QueryContext | None = None,
+) -> Orphans:
+    """The files below ``folder``, by default the table's location, that the table does not need.
+
+    Only those that changed last before ``older_than_ms`` (since 1970). The folder is listed before
+    the table is loaded anew, so that what is committed meanwhile is known. Raises
+    NotSupportedError for a table with gc.enabled false, for a folder that is not the table's, and
+    where another table lies in it; StorageError and CorruptFileError where a manifest or folder
+    cannot be read.
+    """
+    context = query or QueryContext()
+    metadata = table.metadata
+    if metadata.properties.get("gc.enabled", "true").lower() == "false":
+        raise NotSupportedError(
+            f"not supported: removing orphans of {table.name}, whose property gc.enabled is false: "
+            "other tables may need its files"
+        )
+    check_writable(table.storage)
+    start = _checked(table, folder)
+    fields = {field.name for spec in metadata.specs.values() for field in spec.fields}
+    enter = wanted_name(frozenset(each for each in fields if each.startswith(("_", "."))))
+    found = list(list_files(table.storage, start, context, enter=enter))
+    table = catalog.load(table.identifier)
+    referenced = Referenced(table.storage, prefixes or Prefixes(), referenced_paths(table, context))
+    unneeded = [
+        each for each in found if _is_candidate(each.names[-1]) and not referenced.holds(each)
+    ]
+    _refuse_others(table, unneeded, context)
+    old = tuple(each for each in unneeded if each.modified_ms < older_than_ms)
+    return Orphans(start, old, len(found), len(unneeded) - len(old), table)
+
+
+def _is_candidate(name: str) -> bool:
+    if name in _HINTS:
+        return False
+    return not name.startswith(("_", ".")) or _UNFINISHED.fullmatch(name) is not None
+
+
+def _checked(table: Table, folder: str | None) -> str:
+    """The folder to list. Raises NotSupportedError for one that is not the table's own."""
+    metadata = table.metadata
+    if folder is None:
+        return metadata.location
+    own = [metadata.location, *(metadata.properties.get(each, "") for each in _FOLDERS)]
+    wanted = _names(folder)
+    for each in own:
+        names = _names(each)
+        if each and len(names) > 2 and wanted[: len(names)] == names:
+            return folder
+    raise NotSupportedError(
+        f"not supported: looking for orphans in {folder}, where other tables may have files: "
+        f"location is a folder in {metadata.location}"
+    )
+
+
+def _names(folder: str) -> tuple[str, ...]:
+    scheme, authority, _ = split_path(folder)
+    return ("" if scheme == "file" else scheme, authority, *components(folder))
+
+
+def _refuse_others(table: Table, files: Sequence[ListedFile], query: QueryContext) -> None:
+    """Raise NotSupportedError where metadata of another table lies among the files."""
+    own = (table.metadata.table_uuid or "").lower()
+    for each in files:
+        if _METADATA.fullmatch(each.names[-1]) is None:
+            continue
+        query.check()
+        uuid = _table_uuid(table.storage, each.path)
+        if uuid is not None and uuid != own:
+            raise NotSupportedError(
+                f"not supported: removing orphans where another table lies: {each.shown} is the "
+                f"metadata of table {uuid}, this one is {own}; give a folder of this table alone "
+                "as location, or remove the other's metadata first if it was dropped"
+            )
+
+
+def _table_uuid(storage: Storage, path: str) -> str | None:
+    """The uuid in a metadata file; None for what is none."""
+    try:
+        size = storage.size(path)
+        start = storage.read(path, length=min(size, _BEGINNING))
+        found = _UUID.search(start)
+        if found is None:
+            from icesql.errors import CorruptFileError
+            from icesql.iceberg.metadata.table_metadata import metadata_document
+
+            try:
+                document = metadata_document(storage.read(path, most=sizes.METADATA), path)
+            except CorruptFileError:
+                return None  # half a file, or something else
+            uuid = document.get("table-uuid")
+            return uuid.lower() if isinstance(uuid, str) else None
+    except StorageError:
+        return None  # removed meanwhile
+    return found[1].decode("ascii", "replace").lower()

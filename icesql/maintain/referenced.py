@@ -1,0 +1,158 @@
+"""Everything that a table names: what may never be taken for an orphan."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+
+from icesql.catalog.table import Table
+from icesql.context import QueryContext
+from icesql.errors import NotSupportedError, StorageError
+from icesql.iceberg.manifest.manifest import ManifestFile
+from icesql.iceberg.metadata.table_metadata import metadata_document
+from icesql.maintain.content_files import live_paths
+from icesql.scan.manifest_reader import ManifestReader
+from icesql.storage import sizes
+from icesql.storage.listing import ListedFile
+from icesql.storage.open import Storage
+from icesql.storage.reroot import components, is_local, local_spellings, split_path
+
+Mismatch = Literal["error", "ignore", "delete"]
+
+_SCHEMES: Final = {
+    "s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs", "wasb": "abfs", "wasbs": "abfs",
+}  # fmt: skip
+
+
+class Prefixes(Struct, frozen=True):
+    """Which schemes and authorities mean the same store, each with what it stands for.
+
+    ``mismatch`` is what becomes of a file whose path, but neither scheme nor authority, is that of
+    a file of the table.
+    """
+
+    schemes: Mapping[str, str] = MappingProxyType(_SCHEMES)
+    authorities: Mapping[str, str] = MappingProxyType({})
+    mismatch: Mismatch = "error"
+
+    def of(self, path: str) -> tuple[str, str, str]:
+        """Scheme and authority as they are compared, and the path below them."""
+        scheme, authority, _ = split_path(path)
+        inner = "/" + "/".join(components(path))
+        scheme = self.schemes.get(scheme, scheme)
+        return "" if scheme == "file" else scheme, self.authorities.get(authority, authority), inner
+
+
+class Referenced:
+    """The files that a table needs, however they are spelled."""
+
+    def __init__(self, storage: Storage, prefixes: Prefixes, paths: Iterable[str]) -> None:
+        self._prefixes = prefixes
+        # By the path alone: the schemes, authorities and spellings of those that need it.
+        self._by_path: dict[str, list[tuple[str, str, str]]] = {}
+        self._places: set[str] = set()
+        folders: dict[str, str] = {}
+        self.count = 0
+        for path in paths:
+            self.count += 1
+            scheme, authority, inner = prefixes.of(path)
+            self._by_path.setdefault(inner, []).append((scheme, authority, path))
+            if storage.reroot is not None:
+                self._places.add(storage.same_file_key(path))
+            if is_local(path):
+                self._places.update(_real_places(path, folders))
+            elif inner != split_path(path)[2]:
+                # Stores know "a//b" and "a/b" apart, and readers of tables may not.
+                self._by_path.setdefault(split_path(path)[2], []).append((scheme, authority, path))
+
+    def holds(self, file: ListedFile) -> bool:
+        """Whether the table needs a file. Raises NotSupportedError where nobody can know."""
+        if file.place is not None and file.place in self._places:
+            return True
+        scheme, authority, inner = self._prefixes.of(file.path)
+        found = self._by_path.get(inner) or self._by_path.get(split_path(file.path)[2])
+        if not found:
+            return False
+        if any(
+            each[0] in ("", scheme) and each[1].lower() in ("", authority.lower()) for each in found
+        ):
+            return True
+        if self._prefixes.mismatch == "error":
+            raise NotSupportedError(
+                f"not supported: removing orphans where {file.shown} may be {found[0][2]}, a file "
+                "of the table: if they are the same, say so with equal_schemes or "
+                "equal_authorities; else prefix_mismatch_mode => 'IGNORE' keeps such files and "
+                "'DELETE' removes them"
+            )
+        return self._prefixes.mismatch == "ignore"
+
+
+def _real_places(path: str, folders: dict[str, str]) -> Iterator[str]:
+    """Where a local path may lie, links resolved."""
+    for place in local_spellings(path):
+        yield place
+        folder, name = os.path.split(place)
+        if folder not in folders:
+            folders[folder] = os.path.realpath(folder)
+        real = os.path.join(folders[folder], name)
+        yield real
+        if os.path.islink(real):
+            yield os.path.realpath(real)
+
+
+def referenced_paths(table: Table, query: QueryContext) -> Iterator[str]:
+    """Every path that a table names: metadata, lists, manifests, live files, statistics.
+
+    All snapshots count, also those of no branch. Raises what reading a manifest does: what cannot
+    be read may name anything.
+    """
+    yield table.metadata_location
+    yield from _texts_of(table)
+    metadata = table.metadata
+    yield from (each.metadata_file for each in metadata.metadata_log)
+    for each in (*metadata.statistics, *metadata.partition_statistics):
+        yield each.statistics_path
+    reader = ManifestReader(table.storage, query, table.name)
+    manifests: dict[str, ManifestFile] = {}
+    for snapshot in metadata.snapshots.values():
+        if snapshot.manifest_list is not None:
+            yield snapshot.manifest_list
+        for manifest in reader.manifests_of(snapshot):
+            manifests.setdefault(manifest.manifest_path, manifest)
+    yield from manifests
+    yield from live_paths(reader, metadata, [*manifests.values()])
+
+
+def _texts_of(table: Table) -> Iterator[str]:
+    """All that looks like a path in the metadata file, also of kinds that icesql does not know."""
+    try:
+        data = table.storage.read(table.metadata_location, most=sizes.METADATA)
+    except StorageError:
+        return  # a REST catalog may keep the file to itself
+    document = metadata_document(data, table.metadata_location)
+    waiting: list[Any] = [document]
+    while waiting:
+        match waiting.pop():
+            case dict() as node:
+                waiting.extend(node.values())
+            case list() as items:
+                waiting.extend(items)
+            case str() as text if "/" in text and len(text) < 10_000:
+                yield text
+
+
+def wanted_name(enter_partitions: frozenset[str]) -> Callable[[str], bool]:
+    """Whether a folder is looked into: hidden ones only if they are those of a partition field.
+
+    Source: Java ``PartitionAwareHiddenPathFilter``.
+    """
+
+    def enter(name: str) -> bool:
+        hidden = name.startswith(("_", "."))
+        return not hidden or any(name.startswith(f"{field}=") for field in enter_partitions)
+
+    return enter

@@ -1,0 +1,168 @@
+"""Procedures that remove files: expire_snapshots and remove_orphan_files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final, cast
+
+from icesql.errors import UnsupportedSqlError
+from icesql.maintain.expire import Expired
+from icesql.maintain.expire import expire_snapshots as expire
+from icesql.maintain.orphans import DEFAULT_AGE_MS, LEAST_AGE_MS, Orphans, find_orphans
+from icesql.maintain.procedures.plan import Plan, Rows, Step
+from icesql.maintain.referenced import Mismatch, Prefixes
+from icesql.modify.modified import in_bytes
+from icesql.modify.procedures.call import Call
+from icesql.storage.removal import remove_listed
+
+_MODES: Final = ("ERROR", "IGNORE", "DELETE")
+
+
+def expire_snapshots(call: Call) -> Plan:
+    """Snapshots, and the files that only they need."""
+    catalog, table = call.target()
+    at_once = _at_once(call)
+    given: dict[str, Any] = {
+        "older_than_ms": call["older_than"],
+        "retain_last": call["retain_last"],
+        "snapshot_ids": call["snapshot_ids"] or (),
+        "clean_metadata": bool(call["clean_expired_metadata"]),
+        "query": call.work.query,
+    }
+
+    def run() -> Rows:
+        done = expire(catalog, table, at_once=at_once, **given)
+        files = done.files
+        counts = tuple(
+            done.count(each)
+            for each in (
+                files.data_files, files.position_delete_files, files.equality_delete_files,
+                files.manifests, files.manifest_lists, files.statistics,
+            )
+        )  # fmt: skip
+        left = f"{len(done.left)} files could not be deleted" if done.left else ""
+        return Rows([counts], left)
+
+    if not call.explain:
+        return Plan((), run)
+    planned = expire(catalog, table, dry_run=True, **given)
+    count = len(planned.expiry.snapshot_ids)
+    kept = len(table.metadata.snapshots) - count
+    return Plan(
+        _expiry_steps(planned),
+        run,
+        f"{count} snapshots and {len(planned.files.paths)} files would go, {kept} snapshots stay",
+    )
+
+
+def _expiry_steps(planned: Expired) -> Iterator[Step]:
+    metadata, files = planned.table.metadata, planned.files
+    for name in planned.expiry.refs:
+        ref = metadata.refs[name]
+        reason = f"the snapshot {ref.snapshot_id} is older than the {ref.kind} may be"
+        yield Step("remove", ref.kind, name, reason)
+    for snapshot_id in planned.expiry.snapshot_ids:
+        snapshot = metadata.snapshots[snapshot_id]
+        moment = _moment(snapshot.timestamp_ms)
+        reason = f"{snapshot.operation} of {moment}: no branch or tag keeps it"
+        yield Step("remove", "snapshot", str(snapshot_id), reason)
+    for what, paths in (
+        ("data file", files.data_files),
+        ("position delete file", files.position_delete_files),
+        ("equality delete file", files.equality_delete_files),
+        ("statistics file", files.statistics),
+        ("manifest", files.manifests),
+        ("manifest list", files.manifest_lists),
+    ):
+        for path in paths:
+            yield Step("remove", what, path, "no snapshot that stays needs it")
+
+
+def remove_orphan_files(call: Call) -> Plan:
+    """Files that nothing of the table names."""
+    if call["file_list_view"] is not None:
+        raise UnsupportedSqlError(
+            "file_list_view", hint="icesql lists the folder itself, in stores as well"
+        )
+    older_than = call["older_than"]
+    dry_run = bool(call["dry_run"])
+    if older_than is None:
+        older_than = call.now_ms - DEFAULT_AGE_MS
+    elif not dry_run and not call.explain and older_than > call.now_ms - LEAST_AGE_MS:
+        raise call.wrong(
+            "older_than", "is less than 24 hours ago, and may remove files of running writes"
+        )
+    at_once, prefixes = _at_once(call), _prefixes(call)
+    catalog, table = call.target()
+    found = find_orphans(
+        catalog,
+        table,
+        older_than_ms=older_than,
+        folder=call["location"],
+        prefixes=prefixes,
+        query=call.work.query,
+    )
+
+    def run() -> Rows:
+        rows = [(each.shown,) for each in found.files]
+        if dry_run:
+            return Rows(rows, f"dry run: {_summary(found)}")
+        left = remove_listed(found.table.storage, found.files, call.work.query, at_once=at_once)
+        told = f"; {len(left)} of them could not be removed" if left else ""
+        return Rows(rows, _summary(found) + told)
+
+    return Plan(_orphan_steps(found), run, _summary(found))
+
+
+def _orphan_steps(found: Orphans) -> Iterator[Step]:
+    for each in found.files:
+        reason = (
+            f"no snapshot, statistics or metadata names it; changed {_moment(each.modified_ms)}"
+        )
+        yield Step("remove", "file", each.shown, reason, each.size)
+
+
+def _summary(found: Orphans) -> str:
+    young = f", {found.young} more are too young" if found.young else ""
+    return (
+        f"{len(found.files)} of {found.listed} files in {found.folder} are orphans, "
+        f"{in_bytes(found.bytes)}{young}"
+    )
+
+
+def _at_once(call: Call) -> int | None:
+    count: int | None = call["max_concurrent_deletes"]
+    if count is not None and count < 1:
+        raise call.wrong("max_concurrent_deletes", "is less than 1")
+    return None if count is None else min(count, 64)
+
+
+def _prefixes(call: Call) -> Prefixes:
+    """Which spellings of stores are one; keys may list several, ``s3a,s3n``."""
+    mode = (call["prefix_mismatch_mode"] or "ERROR").upper()
+    if mode not in _MODES:
+        raise call.wrong("prefix_mismatch_mode", f"is {mode!r}; it can be {', '.join(_MODES)}")
+    return Prefixes(
+        {**Prefixes().schemes, **_flat(call["equal_schemes"])},
+        _flat(call["equal_authorities"]),
+        cast("Mismatch", mode.lower()),
+    )
+
+
+def _flat(given: Mapping[str, str] | None) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for names, same in (given or {}).items():
+        found |= dict.fromkeys((each.strip() for each in names.split(",")), same.strip())
+    return found
+
+
+def _moment(milliseconds: int) -> str:
+    moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    return moment.isoformat(sep=" ", timespec="milliseconds")
+
+
+PLANNERS: Final[Mapping[str, Callable[[Call], Plan]]] = {
+    "expire_snapshots": expire_snapshots,
+    "remove_orphan_files": remove_orphan_files,
+}
