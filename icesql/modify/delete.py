@@ -13,6 +13,7 @@ from icesql.modify.engine_name import SUMMARY
 from icesql.modify.modified import Modified, Work
 from icesql.modify.rows.changes import RowBatch
 from icesql.modify.rows.commit import change_rows
+from icesql.modify.rows.reading import target_of
 from icesql.modify.rows.target import row_target
 from icesql.modify.targets import find_target
 from icesql.sql.writes.statements import Delete
@@ -33,10 +34,11 @@ def delete(statement: Delete, work: Work) -> Modified:
     if statement.rows is None:
         return _delete_all(catalog, table.identifier, branch, work)
     with shifted(statement.shift):
+        index = target_of(statement.rows, statement.table, statement.shift).index
         result, scans = work.ask_scanned(statement.rows)
         try:
             target = row_target(
-                catalog, scans[0], command="delete", branch=branch, alone=len(scans) == 1
+                catalog, scans[index], command="delete", branch=branch, alone=len(scans) == 1
             )
             done = change_rows(target, _batches(result), work, once=False)
         finally:

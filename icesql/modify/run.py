@@ -68,6 +68,10 @@ def modify(statement: Write, work: Work) -> Modified:
             from icesql.modify.refs import change_ref
 
             return change_ref(statement, work)
+        case w.Update():
+            from icesql.modify.update import update
+
+            return update(statement, work)
         case _:
             raise AssertionError(f"unreachable statement {statement!r}")
 

@@ -26,7 +26,8 @@ COMMAND_WORDS: Final = (
 )  # fmt: skip
 # Some statements that begin so change tables; see ``sql.writes``.
 WRITE_WORDS: Final = (
-    "CREATE", "DROP", "ALTER", "COMMENT", "INSERT", "COPY", "DELETE", "TRUNCATE", "CALL",
+    "CREATE", "DROP", "ALTER", "COMMENT", "INSERT", "COPY", "DELETE", "UPDATE", "TRUNCATE",
+    "CALL",
 )  # fmt: skip
 # Statements of these that EXPLAIN takes, too.
 EXPLAINED_WRITES: Final = ("CALL",)
@@ -40,7 +41,7 @@ COPY_HINT: Final = (
 
 _READ_ONLY: Final = (
     "of the statements that change tables there are CREATE TABLE, INSERT, COPY … FROM, "
-    "DELETE, TRUNCATE, ALTER TABLE and DROP TABLE"
+    "DELETE, UPDATE, TRUNCATE, ALTER TABLE and DROP TABLE"
 )
 _RESULTS: Final = "results leave through --output, cursor.arrow() or cursor.df()"
 _CATALOGS: Final = "catalogs are opened with connect(…) or --catalog, --warehouse, --uri"

@@ -68,6 +68,17 @@ def test_the_rows_that_match_go(con: icesql.Connection, version: int, mode: str)
         assert repr(rows(con)) == repr(expected), condition
 
 
+def test_using_other_tables(con: icesql.Connection) -> None:
+    filled(con, 3, "merge-on-read")
+    other = "(SELECT i + k AS i FROM s.t, (VALUES (1), (2), (2)) v(k) WHERE i < 3) y"
+    sql = f"DELETE FROM s.t x /* , */ USING {other}, (SELECT 1 AS n) z WHERE x.i = y.i AND z.n = ?"
+    assert con.execute(sql, [1]).rowcount == 4
+    assert [row[0] for row in rows(con)[:4]] == [0, 5, 6, 7]
+    assert con.execute("DELETE FROM s.t USING (SELECT 6 AS k) t2 WHERE t.i = k").rowcount == 1
+    assert con.execute("DELETE FROM s.t USING (SELECT 6 WHERE false) u").rowcount == 0
+    assert con.execute("DELETE FROM s.t USING (SELECT 6) u").rowcount == 57
+
+
 def test_copy_on_write_keeps_row_ids(con: icesql.Connection) -> None:
     filled(con, 3, "copy-on-write")
     lineage = "i, s, x, _row_id, _last_updated_sequence_number"
@@ -114,7 +125,12 @@ def test_everything(con: icesql.Connection, version: int, mode: str) -> None:
         ("DELETE FROM s.nope WHERE i = 1", "TableNotFoundError", "line 1, column 13"),
         ("DELETE FROM s.t WHERE", "SqlSyntaxError", "line 1"),
         ("DELETE FROM s.t x y WHERE i = 1", "SqlSyntaxError", 'unexpected "y"'),
-        ("DELETE FROM s.t USING s.t u WHERE i = 1", "UnsupportedSqlError", "USING"),
+        ("DELETE FROM s.t USING s.t u WHERE i = 1", "Error", "(?i)ambiguous"),
+        ("DELETE FROM s.t USING", "SqlSyntaxError", "nothing follows USING"),
+        ("DELETE FROM s.t USING WHERE i = 1", "SqlSyntaxError", "nothing follows USING"),
+        ("DELETE FROM s.t USING s.nope u", "TableNotFoundError", "line 1, column 23"),
+        ("DELETE FROM s.t USING s.t u, s.t v WHERE u.nope = 1", "ColumnNotFoundError", "column 42"),
+        ("DELETE FROM s.t USING s.t u WHERE u.i = 1 LIMIT 1", "UnsupportedSqlError", "LIMIT"),
         ("DELETE FROM s.t WHERE i = 1 RETURNING i", "UnsupportedSqlError", "RETURNING"),
         ("DELETE FROM s.t LIMIT 3", "SqlSyntaxError", "LIMIT"),
         ("DELETE s.t", "SqlSyntaxError", "expected FROM"),
@@ -142,6 +158,7 @@ def test_everything(con: icesql.Connection, version: int, mode: str) -> None:
             "QUALIFY",
         ),
         ("DELETE FROM s.t.branch_b WHERE i = 1", "SnapshotNotFoundError", "branch 'b'"),
+        ("DELETE FROM s.t.branch_b", "SnapshotNotFoundError", "branch 'b'"),
     ],
 )
 def test_what_is_refused_changes_nothing(
@@ -207,3 +224,28 @@ def test_a_limited_connection_deletes_nothing(
             with pytest.raises(errors.AccessDeniedError, match="only reads"):
                 other.execute(sql)
     assert con.execute("SELECT count(*) FROM s.t").fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_a_branch(con: icesql.Connection, mode: str) -> None:
+    """What is deleted and updated of a branch is what the branch has, and main stays as it is."""
+    from icesql.commit.change import change_table
+    from icesql.commit.refs import create_ref
+
+    filled(con, 3, mode)
+    catalog, table = table_to_change(con._session.names, ("s", "t"))
+    change_table(catalog, table, create_ref("b", kind="branch"))
+    main = rows(con)
+    con.execute("INSERT INTO s.t.branch_b VALUES (1000, 'late', 0)")
+    con.execute("INSERT INTO s.t VALUES (1000, 'main', 0)")
+    assert con.execute("DELETE FROM s.t.branch_b WHERE i >= 50 AND s <> 'x'").rowcount == 10
+    assert con.execute("UPDATE s.t.branch_b SET s = 'new' WHERE i < 5").rowcount == 5
+    assert con.execute("UPDATE s.t.branch_b AS y SET x = 1 WHERE y.s = 'new'").rowcount == 5
+    found = con.execute("SELECT i FROM s.t VERSION AS OF 'b' WHERE s = 'new' AND x = 1 ORDER BY i")
+    assert found.fetchall() == [(i,) for i in range(5)]
+    (count,) = con.execute("SELECT count(*) FROM s.t VERSION AS OF 'b'").fetchone()
+    assert count == 62 + 1 - 10
+    assert [each for each in map(repr, rows(con)) if "main" not in each] == [*map(repr, main)]
+    con.execute("DELETE FROM s.t.branch_b")
+    assert con.execute("SELECT count(*) FROM s.t VERSION AS OF 'b'").fetchone() == (0,)
+    assert len(rows(con)) == len(main) + 1

@@ -34,14 +34,6 @@ if TYPE_CHECKING:
     from icesql.commit.result import CommitResult
     from icesql.scan.tasks.task import FileScanTask, ScanContext
 
-_REPEATED = {
-    "delete": "",
-    "update": "a row of {} matches several rows of FROM, and which of them it is to become is not "
-    "told; make them distinct, nothing was changed",
-    "merge": "a row of {} matches several rows of the source, and which of them is to change it is "
-    "not told; make them distinct, nothing was changed",
-}
-
 
 class ChangedRows(Struct, frozen=True):
     """``gone`` rows were there before, ``added`` ones are new; an updated row is in both.
@@ -85,7 +77,11 @@ def change_rows(
 
 
 def _repeated(target: RowTarget) -> str:
-    return _REPEATED[target.command].format(target.table.name)
+    others = "the source" if target.command == "merge" else "FROM"
+    return (
+        f"a row of {target.table.name} matches several rows of {others}, and which of them is to "
+        "change it is not told; make them distinct, nothing was changed"
+    )
 
 
 class _Change:

@@ -14,17 +14,12 @@ from icesql.sql.writes.alter import read_column_changes, read_comment
 from icesql.sql.writes.call import read_call
 from icesql.sql.writes.create import read_create, read_drop
 from icesql.sql.writes.definitions import ReadConstant, read_properties
+from icesql.sql.writes.delete import ReadText, read_delete, read_truncate
 from icesql.sql.writes.layout import read_layout
 from icesql.sql.writes.refs import read_ref_change, read_ref_in_table
-from icesql.sql.writes.rows import (
-    ReadText,
-    is_copy_from,
-    read_copy_from,
-    read_delete,
-    read_insert,
-    read_truncate,
-)
+from icesql.sql.writes.rows import is_copy_from, read_copy_from, read_insert
 from icesql.sql.writes.statements import AlterColumns, RenameTable, SetProperties, TableName
+from icesql.sql.writes.update import read_update
 from icesql.sql.writes.words import Words
 
 ReadQuery = Callable[[Sequence[Token]], Query]
@@ -55,6 +50,8 @@ def read_write(
             return read_copy_from(words, read_query) if is_copy_from(tokens) else None
         case "DELETE":
             return read_delete(words, read_text)
+        case "UPDATE":
+            return read_update(words, read_query)
         case "TRUNCATE":
             return read_truncate(words)
         case "CALL":

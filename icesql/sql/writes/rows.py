@@ -1,4 +1,4 @@
-"""INSERT, COPY … FROM, DELETE and TRUNCATE: statements that change rows."""
+"""INSERT and COPY … FROM: statements that add rows."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec.structs import replace
-from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
-from icesql.sql.writes.statements import Delete, Insert
+from icesql.sql.writes.conditions import refuse_endings
+from icesql.sql.writes.statements import Insert
 from icesql.sql.writes.targets import read_target
 from icesql.sql.writes.words import Words
 
 ReadQuery = Callable[[Sequence[Token]], Query]
-# Reads a text made of the statement's, whose places are so much further.
-ReadText = Callable[[str, int], Query]
 
 _QUERY: Final = ("SELECT", "WITH", "FROM", "VALUES", "(", "TABLE")
 _READERS: Final = {
@@ -26,10 +24,6 @@ _READERS: Final = {
     "tsv": "read_csv",
     "json": "read_json",
 }
-_BEHIND_WHERE: Final = (
-    "UNION", "EXCEPT", "INTERSECT", "MINUS", "GROUP", "HAVING", "WINDOW", "QUALIFY", "ORDER",
-    "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET", "FETCH", "FOR",
-)  # fmt: skip
 # Options of COPY … FROM by the names that DuckDB's readers of files give them.
 _OPTIONS: Final = {
     "delimiter": "delim", "delim": "delim", "sep": "delim", "header": "header", "quote": "quote",
@@ -67,22 +61,8 @@ def read_insert(words: Words, read_query: ReadQuery) -> Insert:
     if words.peek() not in _QUERY:
         raise words.unexpected("SELECT", "VALUES", "a query")
     tokens = words.rest
-    _refuse_endings(tokens)
+    refuse_endings(tokens)
     return Insert(table, read_query(tokens), columns, by_name, overwrite)
-
-
-def _refuse_endings(tokens: Sequence[Token]) -> None:
-    depth = 0
-    for place, token in enumerate(tokens):
-        if token.token_type in (TokenType.STRING, TokenType.IDENTIFIER) or not token.text:
-            continue
-        depth += (token.text == "(") - (token.text == ")")
-        word = token.text.upper()
-        after = tokens[place + 1].text.upper() if place + 1 < len(tokens) else ""
-        if depth == 0 and word == "ON" and after == "CONFLICT":
-            raise unsupported("ON CONFLICT", token, "use MERGE")
-        if depth == 0 and word == "RETURNING":
-            raise unsupported("RETURNING", token)
 
 
 def _column_list(words: Words) -> tuple[str, ...]:
@@ -191,66 +171,3 @@ def _quoted(text: str) -> str:
 
 def _word(text: str, kind: TokenType, at: Token) -> Token:
     return Token(kind, text, at.line, at.col, at.start, at.start)
-
-
-# ------------------------------------------------------------------ DELETE
-
-
-def read_delete(words: Words, read_text: ReadText) -> Delete:
-    """The statement after DELETE: its rows are found by a query over the table itself.
-
-    The query's text is the user's own from the name of the table on.
-    """
-    words.need("FROM")
-    at = words.here
-    table = read_target(words)
-    after = words.index
-    words.until("WHERE", "USING", "RETURNING")
-    for word in ("USING", "RETURNING"):
-        if words.peek() == word:
-            raise unsupported(f"DELETE … {word}", words.here, "use a subquery in WHERE")
-    between = words.tokens[after : words.index]
-    if words.token is None and not between:
-        return Delete(table)
-    if words.peek() != "WHERE":
-        words.index = after
-        raise words.unexpected("WHERE", "the end of the statement")
-    condition = words.rest
-    _refuse_endings(condition)
-    alias = _alias(between)
-    owner = "" if alias is None else words.sql[alias.start : alias.end + 1] + "."
-    begin = f"SELECT {owner}_file, {owner}_pos FROM "
-    shift = len(begin) - at
-    text = begin + words.sql[at : words.tokens[-1].end + 1]
-    rows = read_text(text, shift)
-    _check_condition(rows, condition)
-    return Delete(table, rows, shift)
-
-
-def _check_condition(rows: Query, tokens: Sequence[Token]) -> None:
-    """Refuse what a query may have behind its WHERE: a UNION would select more to delete."""
-    used = {part for part, value in rows.tree.args.items() if value}
-    if isinstance(rows.tree, exp.Select) and used <= {"expressions", "from_", "where"}:
-        return
-    depth = 0
-    for token in tokens:
-        plain = token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER)
-        if depth == 0 and plain and token.text.upper().split(" ")[0] in _BEHIND_WHERE:
-            raise unsupported(f"DELETE … {token.text.upper()}", token, "put it into a subquery")
-        depth += plain * ((token.text == "(") - (token.text == ")"))
-    raise unsupported("a DELETE with more than a condition", tokens[0], "put it into a subquery")
-
-
-def _alias(tokens: Sequence[Token]) -> Token | None:
-    given = [token for token in tokens if token.text.upper() != "AS"]
-    if len(given) > 1:
-        raise syntax_error(f'unexpected "{given[1].text}"', given[1], ("WHERE",))
-    return given[0] if given else None
-
-
-def read_truncate(words: Words) -> Delete:
-    """The statement after TRUNCATE."""
-    words.skip("TABLE")
-    table = read_target(words)
-    words.end()
-    return Delete(table)

@@ -164,3 +164,24 @@ class Delete(Write, frozen=True):
     table: TableName
     rows: Query | None = None
     shift: int = 0
+
+
+class ColumnValue(Struct, frozen=True):
+    """What ``SET column = value`` assigns to, by its path as written; ``default``: its default.
+
+    The first parts of the path may be the alias or name of the table.
+    """
+
+    path: tuple[str, ...]
+    offset: int | None = None
+    default: bool = False
+
+
+class Update(Write, frozen=True):
+    """UPDATE: ``rows`` selects the values in the order of ``assigned``, NULL for a default, from
+    the table and those of FROM; ``alias`` is the table's."""
+
+    table: TableName
+    assigned: tuple[ColumnValue, ...]
+    rows: Query
+    alias: str | None = None

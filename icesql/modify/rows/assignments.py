@@ -1,0 +1,158 @@
+"""What UPDATE assigns: columns and fields of structs by the table's schema, and rows made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import Struct
+
+from icesql.errors import (
+    ColumnNotFoundError,
+    ProgrammingError,
+    UnsupportedSqlError,
+    similar_names,
+)
+from icesql.iceberg import types as t
+from icesql.iceberg.schema import Schema
+from icesql.sql.writes.statements import ColumnValue
+from icesql.write.casts import plain_array
+from icesql.write.constant import constant_array
+
+# Where the value of a field is: the number of an assignment, or those of fields inside of it.
+Places = Mapping[int, "int | Places"]
+
+
+class Assigned(Struct, frozen=True):
+    """The assignments of a statement by the columns of ``schema``.
+
+    ``places`` has by field id the number of the assignment; of a struct of which only some fields
+    are assigned, the same of these. ``defaults`` are the numbers of those that assign a default.
+    """
+
+    schema: Schema
+    places: Places
+    defaults: frozenset[int]
+
+    @property
+    def old(self) -> tuple[t.NestedField, ...]:
+        """The columns of which the new rows have something."""
+        return tuple(
+            each
+            for each in self.schema.fields
+            if not isinstance(self.places.get(each.field_id), int)
+        )
+
+    @property
+    def sources(self) -> tuple[int | None, ...]:
+        """The places of the columns in ``rows``, None for a default."""
+        found = [self.places.get(field.field_id) for field in self.schema.fields]
+        return tuple(
+            None if isinstance(each, int) and each in self.defaults else place
+            for place, each in enumerate(found)
+        )
+
+    def rows(self, old: Sequence[pa.Array], values: Sequence[pa.Array]) -> pa.RecordBatch:
+        """The new rows of one batch, the columns of the schema in its order.
+
+        ``old`` are the arrays of the columns ``old``, ``values`` those of the assignments. All are
+        in the engine's types; only what is put together is a plain struct.
+        """
+        known = dict(zip((each.field_id for each in self.old), old, strict=True))
+        made = []
+        for field in self.schema.fields:
+            place = self.places.get(field.field_id)
+            if isinstance(place, int):
+                made.append(values[place])
+            elif place is None:
+                made.append(known[field.field_id])
+            else:
+                made.append(self._struct(field, place, known[field.field_id], values))
+        return pa.RecordBatch.from_arrays(made, names=[each.name for each in self.schema.fields])
+
+    def _struct(
+        self, field: t.NestedField, places: Places, old: pa.Array, values: Sequence[pa.Array]
+    ) -> pa.Array:
+        """A struct with other values in some of its fields."""
+        assert isinstance(field.type, t.StructType)
+        old = plain_array(old)
+        made = []
+        for index, inner in enumerate(field.type.fields):
+            place = places.get(inner.field_id)
+            if place is None:
+                made.append(pc.struct_field(old, [index]))
+            elif isinstance(place, Mapping):
+                made.append(self._struct(inner, place, pc.struct_field(old, [index]), values))
+            elif place in self.defaults:
+                default = None if inner.write_default is t.MISSING else inner.write_default
+                made.append(constant_array(default, inner.type, len(old)))
+            else:
+                made.append(values[place])
+        return pa.StructArray.from_arrays(made, names=[each.name for each in field.type.fields])
+
+
+def assigned(
+    columns: Sequence[ColumnValue], schema: Schema, names: Sequence[tuple[str, ...]]
+) -> Assigned:
+    """The assignments by the columns of a schema; ``names`` are what the table may be called.
+
+    Raises ColumnNotFoundError, UnsupportedSqlError for a place inside of a list or map, and
+    ProgrammingError for what is assigned twice.
+    """
+    places: dict[int, object] = {}
+    defaults = set()
+    for number, column in enumerate(columns):
+        fields = _fields(column, schema, names)
+        inner = places
+        for each in fields[:-1]:
+            below = inner.setdefault(each.field_id, {})
+            if not isinstance(below, dict):
+                raise _twice(column)
+            inner = below
+        if fields[-1].field_id in inner:
+            raise _twice(column)
+        inner[fields[-1].field_id] = number
+        if column.default:
+            defaults.add(number)
+    return Assigned(schema, places, frozenset(defaults))  # type: ignore[arg-type]
+
+
+def _twice(column: ColumnValue) -> ProgrammingError:
+    return ProgrammingError(f'column "{".".join(column.path)}" is assigned twice')
+
+
+def _fields(
+    column: ColumnValue, schema: Schema, names: Sequence[tuple[str, ...]]
+) -> list[t.NestedField]:
+    """The column and the fields in it that a path leads to."""
+    path = column.path
+    lowered = tuple(each.lower() for each in path)
+    for owner in names:
+        length = len(owner)
+        if len(path) <= length or lowered[:length] != tuple(each.lower() for each in owner):
+            continue
+        if schema.find_column(path[length]) is not None:
+            path = path[length:]
+            break
+    top = schema.find_column(path[0])
+    if top is None:
+        similar = similar_names(path[0], [each.name for each in schema.fields])
+        raise ColumnNotFoundError(".".join(path), similar=similar, offset=column.offset)
+    found = [top]
+    for name in path[1:]:
+        kind = found[-1].type
+        if isinstance(kind, t.ListType | t.MapType):
+            raise UnsupportedSqlError(
+                f"SET of a part of {found[-1].name}, which is a {kind}",
+                hint="assign the whole column",
+                offset=column.offset,
+            )
+        inner = kind.fields if isinstance(kind, t.StructType) else ()
+        exact = [each for each in inner if each.name == name]
+        near = exact or [each for each in inner if each.name.lower() == name.lower()]
+        if not near:
+            similar = similar_names(name, [each.name for each in inner])
+            raise ColumnNotFoundError(".".join(path), similar=similar, offset=column.offset)
+        found.append(near[0])
+    return found

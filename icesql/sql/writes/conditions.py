@@ -1,0 +1,77 @@
+"""What follows the table of a DELETE or UPDATE: its alias, other tables, the condition."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from sqlglot import exp
+from sqlglot.tokens import Token, TokenType
+
+from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.statement import Query
+
+_QUOTED: Final = (TokenType.STRING, TokenType.IDENTIFIER)
+# What a query may have behind its WHERE and no other statement.
+BEHIND_WHERE: Final = (
+    "UNION", "EXCEPT", "INTERSECT", "MINUS", "GROUP", "HAVING", "WINDOW", "QUALIFY", "ORDER",
+    "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET", "FETCH", "FOR",
+)  # fmt: skip
+_PLAIN: Final = frozenset({"expressions", "from_", "where"})
+
+
+def refuse_endings(tokens: Sequence[Token]) -> None:
+    """Raise UnsupportedSqlError for ON CONFLICT and RETURNING outside of brackets."""
+    for place, word in _outer(tokens):
+        token = tokens[place]
+        after = tokens[place + 1].text.upper() if place + 1 < len(tokens) else ""
+        if word == "ON" and after == "CONFLICT":
+            raise unsupported("ON CONFLICT", token, "use MERGE")
+        if word == "RETURNING":
+            raise unsupported("RETURNING", token)
+
+
+def _outer(tokens: Sequence[Token]) -> list[tuple[int, str]]:
+    """The words that stand in no bracket, in upper case, and their places."""
+    found, depth = [], 0
+    for place, token in enumerate(tokens):
+        if token.token_type in _QUOTED or not token.text:
+            continue
+        depth += (token.text in "([{") - (token.text in ")]}")
+        if depth == 0:
+            found.append((place, token.text.upper()))
+    return found
+
+
+def split_at(tokens: Sequence[Token], word: str) -> tuple[Sequence[Token], Sequence[Token]]:
+    """The tokens before a word that stands in no bracket, and those from it on."""
+    for place, each in _outer(tokens):
+        if each == word:
+            return tokens[:place], tokens[place:]
+    return tokens, ()
+
+
+def alias_of(tokens: Sequence[Token], expected: str) -> Token | None:
+    """The alias that is between a table and what follows it. Raises SqlSyntaxError."""
+    given = [token for token in tokens if token.text.upper() != "AS"]
+    if len(given) > 1:
+        raise syntax_error(f'unexpected "{given[1].text}"', given[1], (expected,))
+    return given[0] if given else None
+
+
+def check_condition(
+    rows: Query, tokens: Sequence[Token], word: str, more: Collection[str] = ()
+) -> None:
+    """Refuse what a query may have behind its WHERE: a UNION would select more rows.
+
+    ``word`` is the statement's, ``tokens`` are those of the condition, ``more`` the parts of the
+    tree that it may have beside it.
+    """
+    used = {part for part, value in rows.tree.args.items() if value}
+    if isinstance(rows.tree, exp.Select) and used <= _PLAIN.union(more):
+        return
+    for place, each in _outer(tokens):
+        if each.split(" ")[0] in BEHIND_WHERE:
+            raise unsupported(f"{word} … {each}", tokens[place], "put it into a subquery")
+    at = tokens[0] if tokens else None
+    raise unsupported(f"{word} with more than a condition", at, "put it into a subquery")

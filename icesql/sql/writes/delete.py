@@ -1,0 +1,63 @@
+"""DELETE and TRUNCATE."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.statement import Query
+from icesql.sql.writes.conditions import alias_of, check_condition, refuse_endings
+from icesql.sql.writes.statements import Delete
+from icesql.sql.writes.targets import read_target
+from icesql.sql.writes.words import Words
+
+# Reads a text made of the statement's, whose places are so much further.
+ReadText = Callable[[str, int], Query]
+
+
+def read_delete(words: Words, read_text: ReadText) -> Delete:
+    """The statement after DELETE: its rows are found by a query over the table itself.
+
+    The query's text is the user's own from the name of the table on, with a comma for USING.
+    """
+    words.need("FROM")
+    at = words.here
+    table = read_target(words)
+    after = words.index
+    words.until("WHERE", "USING", "RETURNING")
+    if words.peek() == "RETURNING":
+        raise unsupported("DELETE … RETURNING", words.here)
+    between = words.tokens[after : words.index]
+    if words.token is None and not between:
+        return Delete(table)
+    if words.peek() not in ("WHERE", "USING"):
+        words.index = after
+        raise words.unexpected("WHERE", "USING", "the end of the statement")
+    text, condition = words.sql, words.rest
+    using = words.token if words.peek() == "USING" else None
+    if using is not None:
+        # The other tables follow that of the statement in FROM.
+        text = text[: using.start] + ",".ljust(len("USING")) + text[using.end + 1 :]
+        words.need("USING")
+        if words.token is None or words.peek() == "WHERE":
+            # The engine takes a comma before nothing, and the statement would be another.
+            raise syntax_error("nothing follows USING", using.end + 1, ("a table",))
+    refuse_endings(condition)
+    alias = alias_of(between, "WHERE")
+    owner = table.parts[-1:] if using is not None else ()
+    quoted = '"' + owner[0].replace('"', '""') + '".' if owner else ""
+    if alias is not None:
+        quoted = words.sql[alias.start : alias.end + 1] + "."
+    begin = f"SELECT {quoted}_file, {quoted}_pos FROM "
+    shift = len(begin) - at
+    rows = read_text(begin + text[at : words.tokens[-1].end + 1], shift)
+    check_condition(rows, condition, "DELETE", () if using is None else ("joins", "laterals"))
+    return Delete(table, rows, shift)
+
+
+def read_truncate(words: Words) -> Delete:
+    """The statement after TRUNCATE."""
+    words.skip("TABLE")
+    table = read_target(words)
+    words.end()
+    return Delete(table)

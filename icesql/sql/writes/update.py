@@ -1,0 +1,123 @@
+"""UPDATE: what is assigned, and the query that finds the rows and computes the values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+from sqlglot import exp
+from sqlglot.tokens import Token, TokenType
+
+from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.statement import Query
+from icesql.sql.writes.conditions import (
+    BEHIND_WHERE,
+    alias_of,
+    check_condition,
+    refuse_endings,
+    split_at,
+)
+from icesql.sql.writes.statements import ColumnValue, Update
+from icesql.sql.writes.targets import read_target
+from icesql.sql.writes.words import Words
+
+ReadQuery = Callable[[Sequence[Token]], Query]
+# What ends a value; words that belong together may be one token.
+_FOLLOWING: Final = ("FROM", "WHERE", "RETURNING", *BEHIND_WHERE, "ORDER BY", "GROUP BY")
+
+
+def read_update(words: Words, read_query: ReadQuery) -> Update:
+    """The statement after UPDATE: ``table [alias] SET column = value, … [FROM …] [WHERE …]``.
+
+    The query selects the values, in order, from the table and those of FROM.
+    """
+    first = words.index
+    table = read_target(words)
+    after = words.index
+    words.until("SET")
+    alias = alias_of(words.tokens[after : words.index], "SET")
+    named = words.tokens[first : words.index]
+    words.need("SET")
+    assigned = [_read_assignment(words)]
+    while words.skip(","):
+        assigned.append(_read_assignment(words))
+    others, condition = split_at(words.rest, "WHERE")
+    refuse_endings(words.rest)
+    if others and others[0].text.upper() != "FROM":
+        word = others[0].text.upper()
+        if word in _FOLLOWING:
+            raise unsupported(f"UPDATE … {word}", others[0], "put it into a subquery")
+        raise words.unexpected("WHERE", "FROM", "the end of the statement")
+    if others and len(others) == 1:
+        raise syntax_error("nothing follows FROM", others[0].end + 1, ("a table",))
+    tokens = [*_selected(named[0], [value for _, value in assigned])]
+    tokens += [_word("FROM", TokenType.FROM, named[0]), *named]
+    if others:
+        tokens += [_word(",", TokenType.COMMA, others[0]), *others[1:]]
+    end = words.tokens[-1]
+    nothing = [_word("WHERE", TokenType.WHERE, end), _word("TRUE", TokenType.TRUE, end)]
+    query = read_query([*tokens, *(condition or nothing)])
+    check_condition(query, condition, "UPDATE", ("joins", "laterals") if others else ())
+    _check_values(query, assigned)
+    # The tree is what runs: the text has these words in another order.
+    query = replace(query, user_text=None, spark=None)
+    written = None if alias is None else str(alias.text)
+    return Update(table, tuple(each for each, _ in assigned), query, written)
+
+
+def _read_assignment(words: Words) -> tuple[ColumnValue, Sequence[Token]]:
+    """``column = value``, the tokens of the value with it."""
+    if words.peek() == "(":
+        raise unsupported("SET (a, b) = …", words.here, "write SET a = …, b = …")
+    at = words.here
+    path = words.name("a column")
+    words.need("=")
+    start = words.index
+    words.until(*_FOLLOWING)
+    # IS DISTINCT FROM is one comparison.
+    while words.peek() == "FROM" and words.tokens[words.index - 1].text.upper() == "DISTINCT":
+        words.index += 1
+        words.until(*_FOLLOWING)
+    value = words.tokens[start : words.index]
+    if not value:
+        raise words.unexpected("a value", "DEFAULT")
+    default = len(value) == 1 and value[0].text.upper() == "DEFAULT"
+    return ColumnValue(path, at, default), value
+
+
+def _selected(at: Token, values: Sequence[Sequence[Token]]) -> Iterator[Token]:
+    """SELECT and the values, each in brackets so that it is one and has no alias."""
+    yield _word("SELECT", TokenType.SELECT, at)
+    for number, value in enumerate(values):
+        if number:
+            yield _word(",", TokenType.COMMA, value[0])
+        if len(value) == 1 and value[0].text.upper() == "DEFAULT":
+            yield _word("NULL", TokenType.NULL, value[0])
+            continue
+        yield _word("(", TokenType.L_PAREN, value[0])
+        yield from value
+        yield _word(")", TokenType.R_PAREN, value[-1])
+
+
+def _check_values(query: Query, assigned: Sequence[tuple[ColumnValue, Sequence[Token]]]) -> None:
+    """One value for each column, computed from one row."""
+    values = query.tree.expressions
+    if len(values) != len(assigned):
+        raise unsupported("several values for one column", assigned[0][0].offset)
+    for node, (_, tokens) in zip(values, assigned, strict=True):
+        if isinstance(node.unnest(), exp.Alias):
+            raise syntax_error("a value has no alias", tokens[-1])
+        for inner in node.walk(prune=lambda each: isinstance(each, exp.Query)):
+            if isinstance(inner, exp.Query):
+                continue
+            if isinstance(inner, exp.AggFunc | exp.Window):
+                raise unsupported(
+                    "an aggregate or window function in SET", tokens[0], "put it into a subquery"
+                )
+            if isinstance(inner, exp.Star | exp.Columns | exp.UDTF):
+                raise unsupported("several values for one column", tokens[0])
+
+
+def _word(text: str, kind: TokenType, at: Token) -> Token:
+    return Token(kind, text, at.line, at.col, at.start, at.start)
