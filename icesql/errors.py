@@ -129,17 +129,21 @@ def placing(sql: str) -> Iterator[None]:
     """Give errors that know an offset in ``sql`` their line and column."""
     try:
         yield
-    except _InSql as error:
-        error.place(sql)
-        raise
     except Error as error:
-        if error.sql_offset is not None and error.line is None:
-            error.line, column = position(sql, error.sql_offset)
-            text = str(error)
-            end = len(text) - error.hint_length
-            where = f" (line {error.line}, column {column})"
-            error.args = (text[:end] + where + text[end:],)
+        place(error, sql)
         raise
+
+
+def place(error: BaseException, sql: str) -> None:
+    """Give an error that knows an offset in ``sql`` its line and column; leave any other."""
+    if isinstance(error, _InSql):
+        error.place(sql)
+    elif isinstance(error, Error) and error.sql_offset is not None and error.line is None:
+        error.line, column = position(sql, error.sql_offset)
+        text = str(error)
+        end = len(text) - error.hint_length
+        where = f" (line {error.line}, column {column})"
+        error.args = (text[:end] + where + text[end:],)
 
 
 @contextmanager

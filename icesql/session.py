@@ -33,7 +33,7 @@ from icesql.query.kept.texts import Asked, Texts
 from icesql.sql.parser.row_count import RowCount, read_row_count
 from icesql.stack import with_room
 from icesql.storage.cache import BoundedCache
-from icesql.storage.clean_errors import without_secrets
+from icesql.storage.clean_errors import clean, without_secrets
 from icesql.storage.stores.cached import Blocks
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from icesql.engine.protocol import Result
     from icesql.modify.modified import Modified, Work
     from icesql.query.bound import BoundQuery, KeyEdge
+    from icesql.query.kept.bound_queries import KeptQuery
     from icesql.query.pushdown.same import MarkSame
     from icesql.query.views.stored import StoredViews
     from icesql.scan.plan import ScanPlan
@@ -136,8 +137,15 @@ class Session:
 
     def without_secrets(self) -> AbstractContextManager[None]:
         """A block whose errors contain no secret of this connection's catalogs and stores."""
+        return without_secrets(self._secrets())
+
+    def clean(self, error: Exception) -> None:
+        """Take every secret of this connection's catalogs and stores out of an error, in place."""
+        clean(error, self._secrets())
+
+    def _secrets(self) -> dict[str, Any]:
         sources = [self._properties, *self.names.storage_properties]
-        return without_secrets({str(number): each for number, each in enumerate(sources)})
+        return {str(number): each for number, each in enumerate(sources)}
 
     def read(self, sql: str, parameters: Parameters = None) -> list[Readable]:
         """The statements of a text, in order. Raises what ``parse`` raises."""
@@ -253,9 +261,12 @@ class Session:
         """Run a query whose text may have come before."""
         kept, statement = asked.kept, asked.statement
         if kept is not None and not query.tables:
-            found = kept.again(asked.parameters, self.names, query)
+            found = _looked_up(self, kept, asked.parameters, query)
             if found is not None:
-                return self._run(kept.statement, found, query)
+                return found
+            scans = kept.scans_now(asked.parameters, self.names, query)
+            if scans is not None:
+                return self._run(kept.statement, kept.over(scans, asked.parameters), query)
         if statement is None:
             statement = cast("Query", self.parse(asked.sql, asked.parameters)[0])
         # What another thread makes meanwhile may have a name of this text.
@@ -323,9 +334,7 @@ class Session:
             check_limits(plans, query.settings)
         elif bound.spark is not None:
             choice = replace(choice, name="spark")
-        for scan, each in zip(bound.scans, plans, strict=True):
-            if scan.table.reports is not None and each.report.snapshot_id is not None:
-                scan.table.reports.send(each.report.to_dict())
+        _send_reports(bound.scans, plans)
         notes += () if choice.reason is None else (choice.reason,)
         result: Result = self.engines.named(choice.name).execute(bound, plans, query)
         if any(each.counted for each in plans):
@@ -376,6 +385,40 @@ class Session:
             return
         self.engines.close()
         self.names.close()
+
+
+def _looked_up(
+    session: Session, kept: KeptQuery, values: Any, query: QueryContext
+) -> Outcome | None:
+    """The outcome of a text that the local engine answers from memory; None for all others."""
+    before = kept.bound.found_before
+    if not before or not session.engines.local().has_lookups(before):
+        return None
+    found = kept.scan_at_once(values, session.names, query)
+    if found is None:
+        return None
+    from icesql.query.kept.bound_queries import literals
+    from icesql.scan.limits import check_limits
+    from icesql.scan.planner import plan
+
+    scans, plans = found, [plan(scan, query) for scan in found]
+    check_limits(plans, query.settings)
+
+    def whole() -> Result:
+        return session.engines.local().execute(kept.over(scans, values), plans, query)
+
+    result = session.engines.local().look_up(before, plans, literals(values), query, whole)
+    if result is None:
+        return None
+    _send_reports(scans, plans)
+    return Outcome(result, tuple(plans), (), replace(kept.bound, scans=scans), scans)
+
+
+def _send_reports(scans: Sequence[TableScan], plans: Sequence[ScanPlan]) -> None:
+    """Tell catalogs that want to know what is read."""
+    for scan, each in zip(scans, plans, strict=True):
+        if scan.table.reports is not None and each.report.snapshot_id is not None:
+            scan.table.reports.send(each.report.to_dict())
 
 
 def _keys(bound: BoundQuery, plans: list[ScanPlan]) -> tuple[KeyEdge, ...]:

@@ -341,6 +341,16 @@ class SearchPath:
         raise missing[parts if len(parts) > 1 else candidates[0]]
 
 
+def kept_table(names: SearchPath, parts: Sequence[str], path: str | None) -> Table | None:
+    """The table of a name as ``load`` gives it, the same object while nothing has changed.
+
+    Only where the connection's own catalog can tell at once; None for all others.
+    """
+    if path or names.place[0] or names._registered_path(parts) or names._closed:
+        return None
+    return _at_once(names._catalog, (*names.place[1], *parts), "kept_at_once")
+
+
 def _meant(
     parts: tuple[str, ...], namespace: tuple[str, ...], stored: bool
 ) -> list[tuple[str, ...]]:
@@ -360,9 +370,11 @@ def _reached(
     return None if stored and used is not None and not is_named else own
 
 
-def _at_once(catalog: Catalog | None, identifier: Identifier) -> Table | None:
+def _at_once(
+    catalog: Catalog | None, identifier: Identifier, how: str = "load_at_once"
+) -> Table | None:
     """The table of an exact name, where the catalog can tell without waiting for anybody."""
-    look = getattr(catalog, "load_at_once", None)
+    look = getattr(catalog, how, None)
     if look is None:
         return None
     from icesql.catalog.short_looks import WouldWait

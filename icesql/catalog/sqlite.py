@@ -32,6 +32,11 @@ _HEADER: Final = b"SQLite format 3\0"
 # PyIceberg's name for it; here the default is not to make a file of a mistyped path.
 _INIT: Final = "init_catalog_tables"
 _SUFFIXES: Final = (".db", ".sqlite", ".sqlite3")
+# Tables that ``kept_at_once`` remembers.
+_MOST_GIVEN: Final = 16
+
+# Metadata location and kind.
+_Row = tuple[str | None, str | None]
 
 
 def sqlite_file(uri: str) -> str | None:
@@ -103,6 +108,7 @@ class SqliteCatalog:
         self.file, self.properties, self.cache = file, dict(properties or {}), cache
         self.confine = confine
         self._looks = ShortLooks(file)
+        self._given: dict[Identifier, tuple[_Row, tuple[int, int, int], Table]] = {}
         if str(self.properties.get(_INIT, "false")).lower() == "true":
             from icesql.catalog.writes.sqlite import make_catalog
 
@@ -171,6 +177,29 @@ class SqliteCatalog:
         if row is None or row[0] is None or not is_local(row[0]):
             raise WouldWait
         return self._table(wanted, row)
+
+    def kept_at_once(self, identifier: Sequence[str]) -> Table:
+        """As ``load_at_once``; the same object while the catalog names the same metadata file.
+
+        What such a table knows of where its files lie is not looked up again.
+        """
+        wanted = tuple(identifier)
+        with self._looks.look() as database:
+            row = self._row(database, wanted)
+        if row is None or row[0] is None or not is_local(row[0]):
+            raise WouldWait
+        known = self._given.get(wanted)
+        if known is not None:
+            before, version, table = known
+            if before == row and version == _version_of(table.metadata_location):
+                return table
+        table = self._table(wanted, row)
+        found = _version_of(table.metadata_location)
+        if found is not None:
+            if len(self._given) >= _MOST_GIVEN:
+                self._given.clear()
+            self._given[wanted] = row, found, table
+        return table
 
     def _table(self, wanted: Identifier, row: tuple[str | None, str | None] | None) -> Table:
         location, kind = row or (None, None)
@@ -278,6 +307,7 @@ class SqliteCatalog:
     def close(self) -> None:
         """Close the file."""
         self._looks.close()
+        self._given.clear()
 
     # ------------------------------------------------------------------ rows
 
@@ -351,6 +381,14 @@ class SqliteCatalog:
                 f"near {self.file}",
             )
         return found
+
+
+def _version_of(file: str) -> tuple[int, int, int] | None:
+    try:
+        found = os.stat(file)
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 @contextmanager

@@ -6,8 +6,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from icesql.context import QueryContext
@@ -18,7 +17,7 @@ from icesql.errors import (
     InterfaceError,
     ProgrammingError,
     QueryCancelledError,
-    placing,
+    place,
 )
 from icesql.storage.credentials import redact_urls
 
@@ -283,20 +282,12 @@ class Cursor(ArrowRows):
             raise InterfaceError("the cursor is closed")
         self._session.check_open()
 
-    @contextmanager
-    def _at_work(self) -> Iterator[None]:
-        """Whatever fails because this was closed meanwhile is an InterfaceError."""
-        try:
-            with self._session.without_secrets(), placing(self._sql):
-                yield
-        except (InterfaceError, QueryCancelledError):
-            raise
-        except Exception as error:  # whatever an engine raises when its result goes away
-            if self.closed:
-                raise InterfaceError("the cursor was closed while in use") from error
-            raise
-        finally:
-            self._ended = time.perf_counter()
+    def _at_work(self) -> _Work:
+        """A block whatever fails in which because this was closed meanwhile is an InterfaceError.
+
+        Errors know their place in the SQL and contain no secret.
+        """
+        return _Work(self)
 
     def _rows(self) -> Result:
         self._check_open()
@@ -331,6 +322,30 @@ class Cursor(ArrowRows):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class _Work:
+    """See ``Cursor._at_work``. It is entered twice for each statement, so it is no generator."""
+
+    __slots__ = ("_cursor",)
+
+    def __init__(self, cursor: Cursor) -> None:
+        self._cursor = cursor
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        cursor = self._cursor
+        cursor._ended = time.perf_counter()
+        if not isinstance(error, Exception):
+            return
+        place(error, cursor._sql)
+        cursor._session.clean(error)
+        # Whatever an engine raises when its result goes away.
+        own = isinstance(error, InterfaceError | QueryCancelledError)
+        if not own and cursor.closed:
+            raise InterfaceError("the cursor was closed while in use") from error
 
 
 def _insert_many(

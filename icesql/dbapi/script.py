@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from icesql.context import QueryContext
-from icesql.errors import placing
 
 if TYPE_CHECKING:
     from icesql.context import Progress
@@ -35,8 +34,11 @@ class Script:
 
             self._tables = tables_of(session, tables)
         self._session, self._sql, self._position = session, sql, 0
-        with session.without_secrets():
+        try:
             self._statements = session.read(sql, parameters)
+        except Exception as error:  # each goes on, whatever it is, once it is clean
+            session.clean(error)
+            raise
 
     @property
     def sql(self) -> str:
@@ -51,11 +53,13 @@ class Script:
         cancel: threading.Event | None = None,
         progress: Callable[[Progress], None] | None = None,
     ) -> Outcome:
-        """The outcome of the next statement. Raises IndexError after the last."""
+        """The outcome of the next statement. Raises IndexError after the last.
+
+        Whoever calls it places its errors in the text, and cleans them of secrets.
+        """
         session = self._session
         session.check_open()
         statement = self._statements[self._position]
         self._position += 1
         query = QueryContext.begin(session.settings, cancel, progress, self._tables)
-        with session.without_secrets(), placing(self._sql):
-            return session.execute(statement, query)
+        return session.execute(statement, query)

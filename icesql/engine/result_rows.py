@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, time, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any, Final
 
@@ -121,6 +121,21 @@ def _no_python_value(declared: ResultType) -> str:
             what = f"a {declared.name} beyond the years 1 to 9999 has no Python value"
     where = "" if declared.kind == "timetz" else " or read it through arrow()"
     return f"{what}; CAST it to VARCHAR{where}"
+
+
+def converted(
+    rows: list[tuple[Any, ...]], converters: Sequence[Converter | None]
+) -> list[tuple[Any, ...]]:
+    """Rows whose values are those of ``row_expression``, through the ``row_converter`` of each."""
+    if not any(converters):
+        return rows
+    return [
+        tuple(
+            value if convert is None else convert(value)
+            for convert, value in zip(converters, row, strict=True)
+        )
+        for row in rows
+    ]
 
 
 def row_converter(declared: ResultType, zone: tzinfo) -> Converter | None:

@@ -294,6 +294,9 @@ SINKS = {
     "literal, to icesql's parser",
     "dialect.py: IcesqlDialect.on_connect_url.use: execute": "a name in quotes, to icesql's parser",
     "script.py: Script.run: execute": "a session of icesql, whose argument is a parsed statement",
+    "lookups.py: look_up: execute": "what ran before, other literals in the place of its own",
+    "lookups.py: look_up: sql": "Lookup.sql, which puts the literals in their places",
+    "session.py: _looked_up.whole: execute": "of the engine, not of SQL",
     "instance.py: Instance.__init__: execute": "folders as literals",
     "same_reading.py: EngineReading.ask: execute": "functions that query.pushdown.computed knows "
     "by name, casts and literals of the user's condition; values of files bound",

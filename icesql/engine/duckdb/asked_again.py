@@ -26,6 +26,8 @@ _MOST_FILES: Final = 16
 _MOST_SCANS: Final = 64
 _SCANS: Final = "scans"
 _FEW: Final = "few rows"
+# What ``lookups`` keeps.
+LOOKUPS: Final = "lookups"
 # So few rows are fetched as the query is bound.
 MOST_ROWS: Final = 64
 _CHECKED: Final = ("date", "timestamp")

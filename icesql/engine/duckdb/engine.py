@@ -13,6 +13,7 @@ from weakref import WeakSet
 from icesql.config import time_zone
 from icesql.context import QueryContext
 from icesql.engine.chunk_sizes import MOST_ROWS, ChunkSize, batch_rows
+from icesql.engine.duckdb.asked_again import LOOKUPS, expects_few
 from icesql.engine.duckdb.bad_file import ask_named_file, is_reading_problem, name_bad_file
 from icesql.engine.duckdb.copying.statement import columns_to_write, copy_statement
 from icesql.engine.duckdb.copying.stream import copy_stream
@@ -30,7 +31,7 @@ from icesql.engine.memory_watch import MemoryWatch
 from icesql.engine.query_thread import Threads, Worker
 from icesql.engine.result_reader import Reading
 from icesql.engine.result_rows import (
-    Converter,
+    converted,
     may_be_infinite,
     needs_arrow_rows,
     python_values,
@@ -49,8 +50,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from sqlglot import exp
 
+    from icesql.engine.duckdb.lookups import LookedUp
     from icesql.engine.duckdb.sql.composed import Composed
-    from icesql.engine.protocol import Sink
+    from icesql.engine.protocol import Result, Sink
     from icesql.file_format import FileFormat
     from icesql.query.bound import BoundQuery
     from icesql.scan.plan import ScanPlan
@@ -95,6 +97,23 @@ class LocalEngine:
         )
         self._open.add(result)
         return result
+
+    def has_lookups(self, before: dict[Any, Any]) -> bool:
+        """Whether ``look_up`` may know a query of which ``before`` was noted."""
+        return LOOKUPS in before and expects_few(before)
+
+    def look_up(
+        self,
+        before: dict[Any, Any],
+        plans: Sequence[ScanPlan],
+        values: Sequence[str],
+        query: QueryContext,
+        whole: Callable[[], Result],
+    ) -> LookedUp | None:
+        """See ``lookups.look_up``."""
+        from icesql.engine.duckdb.lookups import look_up
+
+        return look_up(before, plans, values, self._pool, query, whole)
 
     def write(
         self,
@@ -282,7 +301,7 @@ class LocalResult:
             if is_last:
                 self._reading.last()
             size.measure(rows)
-            yield _converted(rows, converters) if any(converters) else rows
+            yield converted(rows, converters)
             if is_last:
                 return
             rows = self._later(lambda: self._open.cursor.fetchmany(size.rows))
@@ -310,6 +329,7 @@ class LocalResult:
         with suppress(Exception):  # whoever reads the rows meets it again
             rows = self._fetch_first(again.quick_expression, again.MOST_ROWS + 1)
             if len(rows) <= again.MOST_ROWS and not again.have_doubt(rows, types):
+                self._sources.note_lookup(self.columns, (self._given, self._sql, self._composed))
                 return rows
         self._open.cursor.abort()
         return None
@@ -448,18 +468,6 @@ def _cast(query: str, expressions: Sequence[str]) -> str:
         f"{expression} AS {name}" for expression, name in zip(expressions, names, strict=True)
     )
     return f"SELECT {selected} FROM ({query}\n) AS q({', '.join(names)})"
-
-
-def _converted(
-    rows: Sequence[tuple[Any, ...]], converters: Sequence[Converter | None]
-) -> list[tuple[Any, ...]]:
-    return [
-        tuple(
-            value if convert is None else convert(value)
-            for convert, value in zip(converters, row, strict=True)
-        )
-        for row in rows
-    ]
 
 
 def _scanned_rows(plans: Sequence[ScanPlan]) -> int | None:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from icesql.engine.duckdb.instance import Instance, InstancePool
     from icesql.engine.duckdb.open_query import OpenQuery
     from icesql.engine.duckdb.relations.footer import FooterCache
+    from icesql.engine.duckdb.sql.composed import Composed
+    from icesql.engine.result_schema import ResultColumn
     from icesql.query.bound import BoundQuery
     from icesql.scan.plan import ScanPlan
 
@@ -44,6 +46,8 @@ class Sources:
         self.instance: Instance | None = None
         self.parameters: dict[str, Any] = {}
         self.groups: tuple[str, ...] = ()
+        # The tables in memory that stand for all of the scans, if they do.
+        self._kept: tuple[str, ...] = ()
 
     def planned(self, *, arrow_only: bool) -> Callable[[], Mapping[str, str]]:
         """What is left to do in the query's own thread, which gives the SQL by table.
@@ -109,7 +113,18 @@ class Sources:
             sources[f"__scan_{index}"] = found.sql
             self.parameters.update(found.parameters)
         self.groups = tuple(name for scan in known for name in scan.groups)
+        if len(kept.names) == sum(len(scan.parts) for scan in known):
+            self._kept = kept.names
         return {**sources, **self._files()}
+
+    def note_lookup(
+        self, columns: tuple[ResultColumn, ...], ran: tuple[str, str, Composed | None]
+    ) -> None:
+        """Keep how the query ran, if it is a lookup of tables in memory; see ``lookups``."""
+        if self._kept and self.instance is not None:
+            from icesql.engine.duckdb.lookups import note_lookup
+
+            note_lookup(self._bound, columns, ran, self._kept, self.instance, self._query)
 
     def _begin(self, folders: Iterable[Set[str]]) -> Any:
         """The cursor of the query."""

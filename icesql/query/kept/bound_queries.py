@@ -19,6 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlglot import exp
 
+from icesql.catalog.search_path import kept_table
 from icesql.errors import Error
 from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Operation, Predicate, Term
@@ -88,17 +89,17 @@ class KeptQuery(Struct, frozen=True):
     kinds: tuple[type, ...]
     conditions: tuple[Predicate | Compared, ...]
 
-    def again(
+    def scans_now(
         self, values: Sequence[Any], names: SearchPath, query: QueryContext
-    ) -> BoundQuery | None:
-        """The query over its tables as they are now, None where it has to be bound again."""
+    ) -> tuple[TableScan, ...] | None:
+        """The scans of its tables as they are now, None where it has to be bound again."""
         if query.settings != self.settings:
             return None
         try:
             tables = open_tables(self.bound.references, names, query)
         except Error:
             return None  # the whole way says where in the SQL it is
-        scans = []
+        scans: list[TableScan] = []
         for scan, known, found in zip(self.bound.scans, self.tables, tables, strict=True):
             if found is None or known != _version(found.table):
                 return None
@@ -106,15 +107,43 @@ class KeptQuery(Struct, frozen=True):
                 return None
             scans.append(replace(scan, table=found.table))
         if not self.kinds:
-            return replace(self.bound, scans=tuple(scans))
+            return tuple(scans)
         (scan,) = scans
-        pushed = _pushed(self.conditions, values, scan, query)
+        return (replace(scan, row_filter=_pushed(self.conditions, values, scan, query)),)
+
+    def scan_at_once(
+        self, values: Sequence[Any], names: SearchPath, query: QueryContext
+    ) -> tuple[TableScan, ...] | None:
+        """As ``scans_now`` of one table, where its catalog can tell at once; None for all others.
+
+        The table is the same object while nothing has changed.
+        """
+        if query.settings != self.settings or len(self.bound.scans) != 1:
+            return None
+        (reference,), (scan,) = self.bound.references, self.bound.scans
+        if scan.metadata_table or reference.metadata_table or reference.place is not None:
+            return None
+        try:
+            table = kept_table(names, reference.parts, reference.path)
+        except Error:
+            return None  # the whole way says where in the SQL it is
+        if table is None or self.tables[0] != _version(table):
+            return None
+        scan = replace(scan, table=table)
+        if self.kinds:
+            scan = replace(scan, row_filter=_pushed(self.conditions, values, scan, query))
+        return (scan,)
+
+    def over(self, scans: tuple[TableScan, ...], values: Sequence[Any]) -> BoundQuery:
+        """The query over the scans that ``scans_now`` gave for these values."""
+        if not self.kinds:
+            return replace(self.bound, scans=scans)
         text = self.bound.user_text
         assert text is not None
         return replace(
             self.bound,
             tree=_tree_with_values(self.bound.tree, values),
-            scans=(replace(scan, row_filter=pushed),),
+            scans=scans,
             pushed=(),
             user_text=_with_values(text, values),
         )
@@ -171,6 +200,11 @@ def _kinds(parameters: object) -> tuple[type, ...] | None:
         elif type(each) is not str or "inf" in each.lower() or not each.isascii():
             return None
     return tuple(map(type, parameters))
+
+
+def literals(values: Sequence[Any] | None) -> list[str]:
+    """The SQL of values of a kept query."""
+    return [write_literal(literal(each)) for each in values or ()]
 
 
 def _kept(

@@ -82,6 +82,16 @@ class KeptRelations:
             table.is_taken |= is_due
             return table, is_due
 
+    def find(self, key: Hashable) -> _Table | None:
+        """The table of a scan, leased; None where there is none."""
+        with self._lock:
+            table = self._tables.get(key)
+            if table is None or table.name is None:
+                return None
+            self._tables.move_to_end(key)
+            table.leases += 1
+            return table
+
     def room(self, table: _Table, size: int) -> tuple[str | None, list[str]]:
         """The name of a table of ``size`` bytes, None without room; the tables to drop for it."""
         names: list[str] = []
@@ -141,17 +151,32 @@ class KeptLease:
         """
         if found.registered or not _is_small(tasks, context):
             return found
-        versions = [context.storage.version_of(task.data_file.path) for task in tasks]
-        if None in versions:
+        key = _key(found, tasks, context)
+        if key is None:
             return found
-        constants = [(name, *map(str, values)) for name, values in found.parameters.items()]
-        table, is_due = self._kept.use((found.sql, *versions, *constants))
+        table, is_due = self._kept.use(key)
         if is_due:
             self._make(cursor, table, found, tasks, context)
         if table.name is None:
             return found
         self._used.append(table)
         return Relation(f"SELECT * FROM {table.name}")
+
+    def name_of(
+        self, found: Relation, tasks: Sequence[FileScanTask], context: ScanContext
+    ) -> str | None:
+        """The table that holds the same rows, None where they are not kept."""
+        key = _key(found, tasks, context)
+        table = None if key is None else self._kept.find(key)
+        if table is None:
+            return None
+        self._used.append(table)
+        return table.name
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The tables that were found, in their order."""
+        return tuple(table.name for table in self._used if table.name is not None)
 
     def _make(
         self,
@@ -187,6 +212,15 @@ class KeptLease:
         """Give all of them back. Harmless when repeated."""
         while self._used:
             self._kept.give_back(self._used.pop())
+
+
+def _key(found: Relation, tasks: Sequence[FileScanTask], context: ScanContext) -> Hashable | None:
+    """What a scan is known by; None where a file is not on this machine."""
+    versions = [context.storage.version_of(task.data_file.path) for task in tasks]
+    if None in versions:
+        return None
+    constants = [(name, *map(str, values)) for name, values in found.parameters.items()]
+    return (found.sql, *versions, *constants)
 
 
 def _is_small(tasks: Sequence[FileScanTask], context: ScanContext) -> bool:
