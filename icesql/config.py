@@ -21,6 +21,7 @@ _OTHER_NAMES: Final = {
     "read_split_target_size": "split_target_size",
     "spark_wap_id": "wap_id",
     "spark_wap_branch": "wap_branch",
+    "spark_sql_sources_partitionoverwritemode": "partition_overwrite_mode",
 }
 # Variables of icesql and its tests that are not settings.
 _OTHER_VARIABLES: Final = frozenset(
@@ -154,6 +155,7 @@ class Settings(Struct, frozen=True):
     snapshot_time: str | None = None
     wap_id: str | None = None
     wap_branch: str | None = None
+    partition_overwrite_mode: str = "static"
 
     @property
     def snapshot_micros(self) -> int | None:
@@ -278,5 +280,6 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "snapshot_time": _optional(_instant),
     "wap_id": _optional(str),
     "wap_branch": _optional(str),
+    "partition_overwrite_mode": _one_of("static", "dynamic"),
 }
 assert set(_PARSERS) == set(Settings.__struct_fields__)

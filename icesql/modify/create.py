@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from icesql.catalog.table import Catalog, Table
 from icesql.catalog.targets import namespace_place, new_place
@@ -27,16 +28,29 @@ from icesql.modify.engine_name import SUMMARY
 from icesql.modify.layout import partition_request, sort_request
 from icesql.modify.modified import Modified, Work
 from icesql.modify.result_types import result_fields
+from icesql.modify.targets import find_target
 from icesql.sql.writes.statements import (
     ColumnDefinition,
     CreateNamespace,
     CreateTable,
     DropNamespace,
+    PartitionTerm,
+    SortTerm,
+    TableName,
 )
 from icesql.write.assignment import Misfit, stored_array
 from icesql.write.parquet_schema import stored_fields
 from icesql.write.partition.partition_values import internal_array
 from icesql.write.write_task import write_task, write_task_for
+
+# Two tables that write to one folder would lose files to each other's clean-up.
+_OF_ITS_PLACE: Final = (
+    "write.data.path",
+    "write.metadata.path",
+    "write.object-storage.path",
+    "write.folder-storage.path",
+    "schema.name-mapping.default",
+)
 
 
 def create(statement: CreateTable, work: Work) -> Modified:
@@ -54,11 +68,46 @@ def create(statement: CreateTable, work: Work) -> Modified:
     place = _Place(catalog, identifier, before)
     if statement.query is not None:
         return _create_as(statement, place, work)
+    if statement.like is not None:
+        statement, schema = _alike(statement, statement.like, work)
+        _finish(place, _stage(statement, place, schema), (), work)
+        return Modified()
     fields = column_fields(
         statement.columns, work.dialect, lambda column, type: default_value(column, type, work)
     )
     _finish(place, _stage(statement, place, Schema(fields)), (), work)
     return Modified()
+
+
+def _alike(statement: CreateTable, like: TableName, work: Work) -> tuple[CreateTable, Schema]:
+    """The statement with all that the other table is made of: CREATE TABLE … LIKE."""
+    _, table, _ = find_target(like, work)
+    metadata = table.metadata
+    names = metadata.schema.name_by_id
+    partitioning = tuple(
+        PartitionTerm(names[each.source_id], each.transform, each.name)
+        for each in metadata.spec.fields
+        if each.transform.lower() != "void"
+    )
+    order = metadata.sort_orders.get(metadata.default_sort_order_id)
+    ordering = tuple(
+        SortTerm(
+            names[each.source_ids[0]],
+            each.transform,
+            each.direction == "desc",
+            each.null_order == "nulls-first",
+        )
+        for each in (() if order is None else order.fields)
+    )
+    kept = {key: each for key, each in metadata.properties.items() if key not in _OF_ITS_PLACE}
+    kept["format-version"] = str(metadata.format_version)
+    made = replace(
+        statement,
+        partitioning=partitioning,
+        ordering=ordering,
+        properties=(*kept.items(), *statement.properties),
+    )
+    return made, metadata.schema
 
 
 class _Place(Struct, frozen=True):
@@ -112,7 +161,9 @@ def _finish(
     return create_table(place.catalog, staged, files, summary=SUMMARY, query=work.query)
 
 
-def default_value(column: ColumnDefinition, type: t.IcebergType, work: Work) -> Any:
+def default_value(
+    column: ColumnDefinition, type: t.IcebergType, work: Work, *, what: str = "default"
+) -> Any:
     """The value of DEFAULT, in internal form."""
     assert column.default is not None
     result = work.ask(column.default)
@@ -125,13 +176,13 @@ def default_value(column: ColumnDefinition, type: t.IcebergType, work: Work) -> 
         if values.null_count == len(values):
             return None
         raise UnsupportedSqlError(
-            f"a default of type {type}", hint="leave it out", offset=column.offset
+            f"a {what} of type {type}", hint="leave it out", offset=column.offset
         )
     try:
         made = stored_array(field, values, str(work.query.settings.timezone))
     except Misfit as misfit:
         raise DataError(
-            f'the default of column "{column.name}" ({type}): {misfit.reason}'
+            f'the {what} of column "{column.name}" ({type}): {misfit.reason}'
         ) from misfit
     return internal_array(made, type)[0].as_py()
 

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from icesql.commit.append import commit_append
-from icesql.commit.delete_where import commit_delete_where
-from icesql.commit.snapshots.branches import start_of
 from icesql.engine.duckdb.types import column_types
 from icesql.errors import (
     ColumnNotFoundError,
@@ -19,10 +17,10 @@ from icesql.errors import (
     similar_names,
 )
 from icesql.iceberg import types as t
-from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.iceberg.schema import Schema
 from icesql.modify.engine_name import SUMMARY
 from icesql.modify.modified import Modified, Work
+from icesql.modify.partition_clause import partition_values, with_values
 from icesql.modify.targets import find_target
 from icesql.sql.writes.statements import Insert
 from icesql.write.write_task import write_task, write_task_for
@@ -34,36 +32,43 @@ if TYPE_CHECKING:
 
 
 def insert(statement: Insert, work: Work) -> Modified:
-    """Run the query and append its rows; OVERWRITE puts them in the place of all there are.
+    """Run the query and append its rows, or put them in the place of others.
+
+    OVERWRITE replaces all rows, those of the partition that PARTITION names, or, with the setting
+    ``partition_overwrite_mode`` dynamic, those of every partition that gets rows; REPLACE WHERE
+    those that satisfy its condition.
 
     Raises ColumnNotFoundError, ProgrammingError and IntegrityError for columns that do not fit,
     DataError and TypeMismatchError for rows that do not, and what the query or the commit raises.
     """
+    if statement.replaced is not None:
+        from icesql.modify.overwrite import replace_where
+
+        return replace_where(statement, work)
     catalog, table, branch = find_target(statement.table, work)
     schema = table.metadata.schema
     if statement.copied is not None:
         statement = _read_by_columns(statement, schema)
+    values = partition_values(statement, table.metadata, work) if statement.partition else ()
     result = work.ask(statement.query)
     try:
-        sources = column_sources(statement, schema, [each.name for each in result.columns])
+        given = [each.name for each in result.columns]
+        sources = column_sources(statement, schema, given)
         task = write_task_for(
             table.metadata, table.storage, sources, zone=str(work.query.settings.timezone)
         )
         reader = result.arrow_reader()
-        written = write_task(task, reader, work.query, reader.schema)
+        if values:
+            batches, shape = with_values(reader, values)
+            written = write_task(task, batches, work.query, shape)
+        else:
+            written = write_task(task, reader, work.query, reader.schema)
     finally:
         result.close()
     if statement.overwrite:
-        done = commit_delete_where(
-            catalog,
-            table,
-            ALWAYS_TRUE,
-            added=written.files,
-            start_id=start_of(table.metadata, branch),
-            branch=branch,
-            summary=SUMMARY,
-            query=work.query,
-        )
+        from icesql.modify.overwrite import overwrite
+
+        done = overwrite(statement, (catalog, table, branch), values, written.files, work)
     else:
         done = commit_append(
             catalog, table, written.files, branch=branch, summary=SUMMARY, query=work.query
@@ -77,7 +82,7 @@ def insert_many(statements: Iterable[Insert], work: Work) -> Modified:
     first = next(several, None)
     if first is None:
         return Modified(0)
-    if first.overwrite or first.copied is not None:
+    if first.overwrite or first.copied is not None or first.partition or first.replaced:
         raise UnsupportedSqlError("this statement with several sets of values")
     catalog, table, branch = find_target(first.table, work)
     schema = table.metadata.schema
@@ -111,14 +116,19 @@ def insert_many(statements: Iterable[Insert], work: Work) -> Modified:
 def column_sources(
     statement: Insert, schema: Schema, given: Sequence[str], *, counted: bool = True
 ) -> tuple[int | None, ...]:
-    """Where the values of each column of the table stand among the columns of the query."""
+    """Where the values of each column of the table stand among the columns of the query.
+
+    Those that PARTITION gives stand behind these.
+    """
     fields = schema.fields
+    fixed = [each.name for each in statement.partition if each.value is not None]
+    own = [_column(name, schema, statement) for name in fixed]
     if statement.by_name:
         targets = [_column(name, schema, statement) for name in given]
     elif statement.columns is not None:
         targets = [_column(name, schema, statement) for name in statement.columns]
     else:
-        targets = list(fields)
+        targets = [each for each in fields if each not in own]
     if counted and len(given) != len(targets):
         listed = "the column list" if statement.columns is not None else statement.table.text
         raise ProgrammingError(
@@ -126,7 +136,7 @@ def column_sources(
             f"and {listed} has {len(targets)}"
         )
     places: dict[int, int] = {}
-    for place, field in enumerate(targets):
+    for place, field in enumerate((*targets, *own)):
         if field.field_id in places:
             raise ProgrammingError(f'column "{field.name}" is given twice')
         places[field.field_id] = place

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec.structs import replace
 from sqlglot import exp
@@ -76,6 +76,9 @@ from icesql.sql.statement import Query, Shown, ShowSession, Statement
 from icesql.sql.unexpected import check_commands_in_from, no_statement, parse_error
 from icesql.sql.user_text import LIST, Edit, UserText, nameless_columns, token_places
 from icesql.stack import with_room
+
+if TYPE_CHECKING:
+    from icesql.sql.writes.overwrites import ReadText
 
 _NUMBERS_ARE_SECONDS = ("spark", "spark2", "databricks")
 SPARK_TABLE = "spark"
@@ -180,9 +183,14 @@ def _respelt(sql: str, tokens: Sequence[Token]) -> str:
     return double_quoted(with_options(sql, tokens), tokens)
 
 
-def _text_query(parse: _Parse, text: str, shift: int) -> Query:
-    """A query of another text, whose places are ``shift`` further than in the statement."""
+def _text_query(parse: _Parse, text: str, shift: int, *, again: bool = False) -> Query:
+    """A query of another text, whose places are ``shift`` further than in the statement.
+
+    ``again``: its parameters belong to a text that is read next, too.
+    """
     same = copy(parse)
+    if again:
+        same._values = copy(parse._values)
     with shifted(shift):
         same._sql = text
         same._lists, tokens = _tokens(text, same._reader)
@@ -190,7 +198,7 @@ def _text_query(parse: _Parse, text: str, shift: int) -> Query:
 
 
 def _is_copy_from(tokens: Sequence[Token]) -> bool:
-    from icesql.sql.writes.rows import is_copy_from
+    from icesql.sql.writes.copies import is_copy_from
 
     return tokens[0].text.upper() == "COPY" and is_copy_from(tokens)
 
@@ -199,7 +207,7 @@ def _written(
     tokens: Sequence[Token],
     sql: str,
     inner: _Inner,
-    read_text: Callable[[str, int], Query],
+    read_text: ReadText,
 ) -> Statement | None:
     """A statement that changes tables or makes temporary ones, None for another that begins so."""
     if tokens[0].text.upper() in ("CREATE", "DROP"):

@@ -50,8 +50,8 @@ def read_create(
     if unless and replace:
         raise syntax_error("OR REPLACE and IF NOT EXISTS exclude each other", words.here)
     table = _table(words)
-    if words.peek() == "LIKE":
-        raise unsupported("CREATE TABLE … LIKE", words.here, "CREATE TABLE … AS SELECT … LIMIT 0")
+    if words.peek() == "LIKE" or (words.peek() == "(" and words.peek(1) == "LIKE"):
+        return _like(words, table, unless, replace)
     columns: tuple[ColumnDefinition, ...] = ()
     if words.peek() == "(" and words.peek(1) not in ("SELECT", "WITH", "FROM", "VALUES", "("):
         columns = read_columns(words, constant)
@@ -80,6 +80,34 @@ def read_create(
         query,
         unless,
         replace,
+    )
+
+
+def _like(words: Words, table: TableName, unless: bool, replace: bool) -> CreateTable:
+    """``LIKE s [TBLPROPERTIES …] [LOCATION …]``, also ``(LIKE s INCLUDING PROPERTIES)``."""
+    in_brackets = words.skip("(")
+    words.need("LIKE")
+    like = _table(words)
+    if in_brackets:
+        if words.skip("INCLUDING"):
+            words.need("PROPERTIES")
+        elif words.peek() == "EXCLUDING":
+            raise unsupported("EXCLUDING PROPERTIES", words.here, "list the columns")
+        words.need(")")
+    clauses = Clauses()
+    at = words.here
+    while words.token is not None:
+        _read_clause(words, clauses)
+    if clauses.partitioning or clauses.ordering:
+        raise unsupported("another layout with LIKE", at, "ALTER TABLE … SET PARTITIONED BY")
+    properties = tuple(clauses.properties)
+    return CreateTable(
+        table,
+        properties=properties,
+        location=clauses.location,
+        if_not_exists=unless,
+        or_replace=replace,
+        like=like,
     )
 
 

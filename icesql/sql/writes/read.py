@@ -12,12 +12,14 @@ from icesql.sql.positions import unsupported
 from icesql.sql.statement import Query, Write
 from icesql.sql.writes.alter import read_column_changes, read_comment
 from icesql.sql.writes.call import read_call
+from icesql.sql.writes.copies import is_copy_from
 from icesql.sql.writes.create import read_create, read_drop
 from icesql.sql.writes.definitions import ReadConstant, read_properties
-from icesql.sql.writes.delete import ReadText, read_delete, read_truncate
+from icesql.sql.writes.delete import read_delete, read_truncate
 from icesql.sql.writes.layout import read_layout
+from icesql.sql.writes.overwrites import ReadText
 from icesql.sql.writes.refs import read_ref_change, read_ref_in_table
-from icesql.sql.writes.rows import is_copy_from, read_copy_from, read_insert
+from icesql.sql.writes.rows import read_copy_from, read_insert
 from icesql.sql.writes.statements import AlterColumns, RenameTable, SetProperties, TableName
 from icesql.sql.writes.update import read_update
 from icesql.sql.writes.words import Words
@@ -45,7 +47,7 @@ def read_write(
         case "DROP":
             return read_ref_in_table(words, "DROP") or read_drop(words)
         case "INSERT":
-            return read_insert(words, read_query)
+            return read_insert(words, read_query, read_text, constant)
         case "COPY":
             return read_copy_from(words, read_query) if is_copy_from(tokens) else None
         case "DELETE":
@@ -74,7 +76,7 @@ def _constant(tokens: Sequence[Token], read_query: ReadQuery) -> Query:
     used = {part for part, value in query.tree.args.items() if value}
     items = query.tree.expressions
     if used != {"expressions"} or len(items) != 1 or items[0].find(exp.Column, exp.Query):
-        raise unsupported("a default that is no constant", at, "write a literal")
+        raise unsupported("a value that is no constant", at, "write a literal")
     # The tree is what runs: the word SELECT is not in the text.
     return replace(query, user_text=None, spark=None)
 

@@ -11,6 +11,8 @@ from sqlglot.tokens import Token, TokenType
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
 from icesql.sql.writes.conditions import refuse_endings
+from icesql.sql.writes.definitions import ReadConstant
+from icesql.sql.writes.overwrites import ReadText, read_partition, read_replaced
 from icesql.sql.writes.statements import Insert
 from icesql.sql.writes.targets import read_target
 from icesql.sql.writes.words import Words
@@ -33,7 +35,9 @@ _OPTIONS: Final = {
 }  # fmt: skip
 
 
-def read_insert(words: Words, read_query: ReadQuery) -> Insert:
+def read_insert(
+    words: Words, read_query: ReadQuery, read_text: ReadText, constant: ReadConstant
+) -> Insert:
     """The statement after INSERT."""
     at = words.here
     if words.peek() == "OR":
@@ -44,10 +48,8 @@ def read_insert(words: Words, read_query: ReadQuery) -> Insert:
         raise words.unexpected("INTO", "OVERWRITE")
     words.skip("TABLE")
     table = read_target(words)
-    if words.peek() == "PARTITION" and words.peek(1) == "(":
-        raise unsupported("INSERT … PARTITION (…)", words.here, "select the value as a column")
-    if words.peek() == "REPLACE":
-        raise unsupported("INSERT … REPLACE WHERE", words.here)
+    after_table = words.tokens[words.index - 1].end + 1
+    partition = read_partition(words, constant)
     columns: tuple[str, ...] | None = None
     if words.peek() == "(" and words.peek(1) not in _QUERY:
         columns = _column_list(words)
@@ -56,13 +58,22 @@ def read_insert(words: Words, read_query: ReadQuery) -> Insert:
         words.skip("BY", "POSITION")
     if by_name and columns is not None:
         raise syntax_error("a column list and BY NAME exclude each other", words.here)
+    if words.peek() == "REPLACE" and words.peek(1) == "WHERE":
+        if overwrite or partition or columns is not None:
+            what = "OVERWRITE" if overwrite else "PARTITION" if partition else "a column list"
+            raise unsupported(f"REPLACE WHERE with {what}", words.here, "INSERT INTO t REPLACE …")
+        words.index += 1
+        refuse_endings(words.rest)
+        made = read_replaced(words, table, after_table, read_text, by_name=by_name)
+        return Insert(table, made.query, None, by_name, replaced=made.rows)
     if words.peek() == "DEFAULT":
         raise unsupported("DEFAULT VALUES", words.here, "name the columns that have no default")
     if words.peek() not in _QUERY:
         raise words.unexpected("SELECT", "VALUES", "a query")
     tokens = words.rest
     refuse_endings(tokens)
-    return Insert(table, read_query(tokens), columns, by_name, overwrite)
+    query = read_query(tokens)
+    return Insert(table, query, columns, by_name, overwrite, partition=partition)
 
 
 def _column_list(words: Words) -> tuple[str, ...]:
@@ -75,21 +86,6 @@ def _column_list(words: Words) -> tuple[str, ...]:
 
 
 # ------------------------------------------------------------------ COPY
-
-
-def is_copy_from(tokens: Sequence[Token]) -> bool:
-    """Whether the tokens are those of COPY table … FROM 'file'."""
-    words = Words(tokens, "")
-    words.index = 1
-    if words.peek() in ("(", "INTO"):
-        return False
-    for place in range(1, len(tokens)):
-        words.index = place
-        if words.peek() in ("TO", "SELECT"):
-            return False
-        if words.peek() == "FROM":
-            return [each.token_type for each in tokens[place + 1 : place + 2]] == [TokenType.STRING]
-    return False
 
 
 def read_copy_from(words: Words, read_query: ReadQuery) -> Insert:

@@ -64,7 +64,7 @@ class TableName(Struct, frozen=True):
 
 
 class CreateTable(Write, frozen=True):
-    """CREATE TABLE, of columns or AS a query."""
+    """CREATE TABLE, of columns, AS a query, or LIKE another table."""
 
     table: TableName
     columns: tuple[ColumnDefinition, ...] = ()
@@ -75,6 +75,7 @@ class CreateTable(Write, frozen=True):
     query: Query | None = None
     if_not_exists: bool = False
     or_replace: bool = False
+    like: TableName | None = None
 
 
 class CreateNamespace(Write, frozen=True):
@@ -139,11 +140,29 @@ class AlterColumns(Write, frozen=True):
     changes: tuple[ColumnChange, ...]
 
 
+class PartitionValue(Struct, frozen=True):
+    """A column of ``PARTITION (…)``; ``value`` is a query of its constant, None: a name alone."""
+
+    name: str
+    value: Query | None = None
+    offset: int | None = None
+
+
+class ReplacedRows(Struct, frozen=True):
+    """What goes by REPLACE WHERE: ``rows`` as in ``Delete``, with its shift and the query's."""
+
+    rows: Query
+    shift: int
+    query_shift: int
+
+
 class Insert(Write, frozen=True):
     """INSERT INTO, INSERT OVERWRITE and COPY … FROM: the rows of a query into a table.
 
     ``columns`` are those of the column list, None without one. ``by_name``: columns of the query
     go to those of their names. ``copied`` is the file of COPY … FROM, read by the table's columns.
+    ``partition`` are the columns of PARTITION. With ``replaced`` the last column of the query
+    says whether a row satisfies the condition of REPLACE WHERE.
     """
 
     table: TableName
@@ -152,6 +171,8 @@ class Insert(Write, frozen=True):
     by_name: bool = False
     overwrite: bool = False
     copied: FileReference | None = None
+    partition: tuple[PartitionValue, ...] = ()
+    replaced: ReplacedRows | None = None
 
 
 class Delete(Write, frozen=True):

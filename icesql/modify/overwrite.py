@@ -1,0 +1,205 @@
+"""INSERT that takes the place of rows: OVERWRITE of partitions, REPLACE WHERE."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icesql.commit.delete_where import commit_delete_where, matched_files
+from icesql.commit.result import CommitResult
+from icesql.commit.rows import commit_replace_partitions
+from icesql.commit.snapshots.branches import Branch, start_of
+from icesql.errors import DataError, UnsupportedSqlError, shifted
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Leaf, Operation, Predicate, Term
+from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.metadata.snapshot import Snapshot
+from icesql.iceberg.metadata.table_metadata import TableMetadata
+from icesql.modify.engine_name import SUMMARY
+from icesql.modify.insert import column_sources
+from icesql.modify.modified import Modified, Work
+from icesql.modify.partition_clause import FixedValue
+from icesql.modify.rows.changes import NewRows, RowBatch
+from icesql.modify.rows.commit import change_rows
+from icesql.modify.rows.target import row_target
+from icesql.modify.targets import find_target
+from icesql.scan.manifest_reader import ManifestReader
+from icesql.scan.spec_scan import SpecScan
+from icesql.sql.writes.statements import Insert
+from icesql.storage.new_file import remove_file
+
+if TYPE_CHECKING:
+    from icesql.catalog.table import Catalog, Table
+    from icesql.engine.protocol import Result
+    from icesql.iceberg.manifest.manifest import ManifestFile
+    from icesql.iceberg.partitioning import PartitionSpec
+    from icesql.iceberg.types import IcebergType
+
+Target = tuple["Catalog", "Table", Branch]
+
+
+def overwrite(
+    statement: Insert,
+    target: Target,
+    values: Sequence[FixedValue],
+    files: Sequence[DataFile],
+    work: Work,
+) -> CommitResult:
+    """Commit the files of new rows in the place of those that the statement replaces.
+
+    Raises UnsupportedSqlError where a file of another partitioning also holds rows that stay.
+    """
+    catalog, table, branch = target
+    metadata = table.metadata
+    start_id = start_of(metadata, branch)
+    head = None if start_id is None else metadata.snapshot(start_id)
+    try:
+        dynamic = _is_dynamic(statement, metadata, work)
+        removed = _partitions_of(files, table, head, work) if dynamic else ()
+        wanted = reduce(lambda all, each: all & _is(each), values, ALWAYS_TRUE)
+        if not dynamic and values:
+            _check_whole(statement, table, head, wanted, work)
+    except BaseException:
+        for each in files:
+            remove_file(table.storage, each.path)
+        raise
+    if dynamic:
+        return commit_replace_partitions(
+            catalog,
+            table,
+            added=files,
+            removed=removed,
+            start_id=start_id,
+            branch=branch,
+            summary=SUMMARY,
+            query=work.query,
+        )
+    return commit_delete_where(
+        catalog,
+        table,
+        wanted,
+        added=files,
+        start_id=start_id,
+        branch=branch,
+        summary=SUMMARY,
+        query=work.query,
+    )
+
+
+def _is_dynamic(statement: Insert, metadata: TableMetadata, work: Work) -> bool:
+    """As in Spark: a table without partitions, and PARTITION of values alone, are static."""
+    if work.query.settings.partition_overwrite_mode != "dynamic":
+        return False
+    live = [each for each in metadata.spec.fields if each.transform.lower() != "void"]
+    fixed = [each for each in statement.partition if each.value is not None]
+    return len(fixed) < len(live)
+
+
+def _is(given: FixedValue) -> Predicate:
+    term = Term(given.field.field_id, given.field.name)
+    if given.value is None:
+        return Leaf(Operation.IS_NULL, term)
+    if given.value != given.value:
+        return Leaf(Operation.IS_NAN, term)
+    return Leaf(Operation.EQ, term, given.value)
+
+
+def _check_whole(
+    statement: Insert, table: Table, head: Snapshot | None, wanted: Predicate, work: Work
+) -> None:
+    partly = matched_files(table, head, wanted, work.query).partly
+    if partly:
+        raise UnsupportedSqlError(
+            f"INSERT OVERWRITE of a partition where {partly[0]}, written by an older partitioning, "
+            "may hold rows of others, too",
+            hint="INSERT INTO t REPLACE WHERE does it row by row",
+            offset=statement.table.offset,
+        )
+
+
+def _partitions_of(
+    files: Sequence[DataFile], table: Table, head: Snapshot | None, work: Work
+) -> tuple[DataFile, ...]:
+    """All live files of the partitions of new files; those of other specs stay."""
+    if head is None or not files:
+        return ()
+    wanted = {(each.spec_id, each.partition) for each in files}
+    metadata = table.metadata
+    reader = ManifestReader(table.storage, work.query, table.name)
+    specs = {
+        spec_id: SpecScan(metadata.specs[spec_id], ALWAYS_TRUE, metadata.schema, metadata)
+        for spec_id in {spec_id for spec_id, _ in wanted}
+    }
+    manifests = [
+        each
+        for each in reader.manifests_of(head)
+        if each.partition_spec_id in specs and each.has_live_files
+    ]
+
+    def spec_of(manifest: ManifestFile) -> tuple[PartitionSpec, tuple[IcebergType, ...]]:
+        spec = specs[manifest.partition_spec_id]
+        return spec.spec, spec.types
+
+    found: list[DataFile] = []
+    for _, entries in reader.entries_of(manifests, spec_of):
+        for index, alive in enumerate(entries.live):
+            if alive:
+                file = entries.data_file(index)
+                if (file.spec_id, file.partition) in wanted:
+                    found.append(file)
+    return tuple(found)
+
+
+# ------------------------------------------------------------------ REPLACE WHERE
+
+
+def replace_where(statement: Insert, work: Work) -> Modified:
+    """Remove the rows that satisfy the condition and add those of the query, in one commit.
+
+    Raises DataError for a new row that does not satisfy it; nothing is changed then.
+    """
+    replaced = statement.replaced
+    assert replaced is not None
+    catalog, _, branch = find_target(statement.table, work)
+    with shifted(replaced.shift):
+        gone, scans = work.ask_scanned(replaced.rows)
+    try:
+        target = row_target(
+            catalog, scans[0], command="delete", branch=branch, alone=len(scans) == 1
+        )
+        with shifted(replaced.query_shift):
+            coming = work.ask(statement.query)
+        try:
+            reader = coming.arrow_reader()
+            shape = reader.schema
+            last = len(shape) - 1
+            shape = shape.remove(last)
+            names = [each.name for each in coming.columns][:-1]
+            schema = target.metadata.schema
+            new = NewRows(column_sources(statement, schema, names), schema=shape)
+            done = change_rows(target, _both(gone, reader), work, new=new, once=False)
+        finally:
+            coming.close()
+    finally:
+        gone.close()
+    return done.modified(done.added)
+
+
+def _both(gone: Result, reader: pa.RecordBatchReader) -> Iterator[RowBatch]:
+    for batch in gone.arrow_reader():
+        yield RowBatch(batch.column(0), batch.column(1))
+    seen = 0
+    for batch in reader:
+        last = batch.num_columns - 1
+        fits = pc.fill_null(batch.column(last), False)
+        if fits.false_count:
+            row = seen + fits.index(False).as_py() + 1
+            raise DataError(
+                f"row {row} does not satisfy the condition of REPLACE WHERE: it would come again "
+                "each time; put the same condition into the query, or widen it"
+            )
+        seen += batch.num_rows
+        yield RowBatch(rows=batch.remove_column(last))

@@ -1,0 +1,86 @@
+"""``INSERT … PARTITION (p = 1, q)``: the values that every row gets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from msgspec import Struct
+
+from icesql.errors import ColumnNotFoundError, ProgrammingError, similar_names
+from icesql.iceberg import types as t
+from icesql.iceberg.metadata.table_metadata import TableMetadata
+from icesql.modify.create import default_value
+from icesql.modify.modified import Work
+from icesql.sql.writes.statements import ColumnDefinition, Insert, PartitionValue, TypeName
+
+if TYPE_CHECKING:
+    from icesql.engine.protocol import Result
+
+
+class FixedValue(Struct, frozen=True):
+    """A column with the one value of all rows: in internal form, and as the engine gave it."""
+
+    field: t.NestedField
+    value: Any
+    given: pa.Scalar
+
+
+def partition_values(
+    statement: Insert, metadata: TableMetadata, work: Work
+) -> tuple[FixedValue, ...]:
+    """The values of PARTITION, in its order.
+
+    Raises ProgrammingError for a column by whose values the table is not partitioned,
+    ColumnNotFoundError, DataError for a value that the column cannot hold.
+    """
+    own = {each.source_id for each in metadata.spec.fields if each.transform.lower() == "identity"}
+    found = []
+    for each in statement.partition:
+        field = _column(each, metadata)
+        if field.field_id not in own:
+            raise ProgrammingError(
+                f'PARTITION names "{field.name}", by whose values {statement.table.text} is not '
+                "partitioned; INSERT INTO t REPLACE WHERE takes any condition"
+            )
+        if each.value is not None:
+            found.append(_value(field, each, work))
+    return tuple(found)
+
+
+def _column(given: PartitionValue, metadata: TableMetadata) -> t.NestedField:
+    found = metadata.schema.find_column(given.name)
+    if found is None:
+        names = [each.name for each in metadata.schema.fields]
+        near = similar_names(given.name, names)
+        raise ColumnNotFoundError(given.name, similar=near, offset=given.offset)
+    return found
+
+
+def _value(field: t.NestedField, given: PartitionValue, work: Work) -> FixedValue:
+    assert given.value is not None
+    column = ColumnDefinition(field.name, TypeName(""), default=given.value, offset=given.offset)
+    value = default_value(column, field.type, work, what="value")
+    result: Result = work.ask(given.value)
+    try:
+        scalar = result.arrow_reader().read_all().column(0)[0]
+    finally:
+        result.close()
+    return FixedValue(field, value, scalar)
+
+
+def with_values(
+    reader: pa.RecordBatchReader, values: Sequence[FixedValue]
+) -> tuple[Iterable[pa.RecordBatch], pa.Schema]:
+    """The batches with the values as their last columns, and the schema that these have."""
+    shape = reader.schema
+    for each in values:
+        shape = shape.append(pa.field(each.field.name, each.given.type))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in reader:
+            more = [pa.repeat(each.given, batch.num_rows) for each in values]
+            yield pa.RecordBatch.from_arrays([*batch.columns, *more], schema=shape)
+
+    return batches(), shape

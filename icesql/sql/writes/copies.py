@@ -1,0 +1,24 @@
+"""Which COPY is of rows into a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot.tokens import Token, TokenType
+
+from icesql.sql.writes.words import Words
+
+
+def is_copy_from(tokens: Sequence[Token]) -> bool:
+    """Whether the tokens are those of COPY table … FROM 'file'."""
+    words = Words(tokens, "")
+    words.index = 1
+    if words.peek() in ("(", "INTO"):
+        return False
+    for place in range(1, len(tokens)):
+        words.index = place
+        if words.peek() in ("TO", "SELECT"):
+            return False
+        if words.peek() == "FROM":
+            return [each.token_type for each in tokens[place + 1 : place + 2]] == [TokenType.STRING]
+    return False

@@ -1,0 +1,136 @@
+"""What an INSERT says of the rows that it takes the place of, and of its partition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from msgspec import Struct
+from sqlglot.tokens import Token
+
+from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.statement import Query
+from icesql.sql.writes.definitions import ReadConstant
+from icesql.sql.writes.statements import PartitionValue, ReplacedRows, TableName
+from icesql.sql.writes.words import Words
+
+_QUERY = ("SELECT", "WITH", "FROM", "VALUES", "(", "TABLE")
+
+
+class ReadText(Protocol):
+    """Reads a text made of the statement's, whose places are so much further.
+
+    ``again``: its parameters are those of a text that is read next, too.
+    """
+
+    def __call__(self, text: str, shift: int, *, again: bool = False) -> Query:
+        """The query. Raises what reading one raises, at places of the statement."""
+
+
+def read_partition(words: Words, constant: ReadConstant) -> tuple[PartitionValue, ...]:
+    """``PARTITION (p = 1, q)``: a value for some columns, names alone for others."""
+    if words.peek() != "PARTITION" or words.peek(1) != "(":
+        return ()
+    words.index += 1
+    inner = words.in_brackets()
+    found: list[PartitionValue] = []
+    while True:
+        at = inner.here
+        name = ".".join(inner.name("a column"))
+        value = None
+        if inner.skip("="):
+            tokens = inner.until()
+            if not tokens:
+                raise inner.unexpected("a constant")
+            value = constant(tokens)
+        found.append(PartitionValue(name, value, at))
+        if not inner.skip(","):
+            break
+    inner.end()
+    return tuple(found)
+
+
+class Replacing(Struct, frozen=True):
+    """The two queries of ``INSERT INTO t REPLACE WHERE condition query``."""
+
+    rows: ReplacedRows
+    query: Query
+
+
+def read_replaced(
+    words: Words, table: TableName, after_table: int, read_text: ReadText, *, by_name: bool
+) -> Replacing:
+    """The condition and the query, from the word WHERE on.
+
+    The rows that go are a query as DELETE has it. Those that come are read with the condition as
+    one more column, so that a row outside of it is found.
+    """
+    words.need("WHERE")
+    start = words.here
+    tokens = _condition(words)
+    if not tokens:
+        raise words.unexpected("a condition")
+    if words.token is None:
+        raise words.unexpected("SELECT", "VALUES", "a query")
+    sql = words.sql
+    assert table.offset is not None
+    name = sql[table.offset : after_table]
+    condition = sql[start : tokens[-1].end + 1]
+    alias = _last_name(words, table)
+    begin = f"SELECT _file, _pos FROM {name} AS {alias} WHERE "
+    gone = read_text(f"{begin}{condition}", len(begin) - start, again=True)
+    used = {part for part, value in gone.tree.args.items() if value}
+    if used != {"expressions", "from_", "where"}:
+        raise unsupported("REPLACE WHERE with more than a condition", start, "use a subquery")
+    union = "UNION ALL BY NAME" if by_name else "UNION ALL"
+    first = words.token.start
+    begin_new = f"SELECT *, ({condition}) FROM (SELECT * FROM {name} WHERE false {union} ("
+    rest = sql[first : words.tokens[-1].end + 1]
+    query = read_text(f"{begin_new}{rest})) AS {alias}", len(begin_new) - first)
+    return Replacing(ReplacedRows(gone, len(begin) - start, len(begin_new) - first), query)
+
+
+def _last_name(words: Words, table: TableName) -> str:
+    """The last part of the table's name, quoted as the user did."""
+    first = next(n for n, each in enumerate(words.tokens) if each.start == table.offset)
+    last = words.tokens[first + 2 * (len(table.parts) - 1)]
+    return words.sql[last.start : last.end + 1]
+
+
+def _condition(words: Words) -> Sequence[Token]:
+    """The tokens up to the query, which no bracket or CASE can hold."""
+    start, depth = words.index, 0
+    while (token := words.token) is not None:
+        text = words.peek()
+        if depth == 0 and text in _QUERY and text != "(" and not _is_inside(words):
+            break
+        if depth == 0 and text == "(" and words.index > start and _is_query(words):
+            break
+        depth += (text in ("(", "[")) - (text in (")", "]"))
+        words.index += 1
+        if depth < 0:
+            raise syntax_error('unexpected ")"', token, ())
+    return words.tokens[start : words.index]
+
+
+def _is_inside(words: Words) -> bool:
+    """Whether such a word is part of the condition: IS DISTINCT FROM, TIMESTAMP WITH TIME ZONE."""
+    before = words.tokens[words.index - 1].text.upper() if words.index else ""
+    return (words.peek() == "FROM" and before.endswith("DISTINCT")) or (
+        words.peek() == "WITH" and words.peek(1) in ("TIME", "LOCAL")
+    )
+
+
+def _is_query(words: Words) -> bool:
+    """Whether the bracket that comes next holds the query, not a part of the condition."""
+    before = words.tokens[words.index - 1].text.upper()
+    ahead = 1
+    while words.peek(ahead) == "(":
+        ahead += 1
+    return words.peek(ahead) in _QUERY and before not in _BEFORE_SUBQUERY
+
+
+_BEFORE_SUBQUERY = (
+    "IN", "EXISTS", "ANY", "ALL", "SOME", "AND", "OR", "NOT", "=", "<", ">", "<=", ">=", "<>", "!=",
+    "+", "-", "*", "/", "LIKE", "BETWEEN", "IS", "ARRAY",
+)  # fmt: skip
