@@ -547,6 +547,10 @@ def _modified(statement: Write, session: Session, query: QueryContext) -> Outcom
     return modified_outcome(modify(statement, _work(session, query)))
 
 
+# What a query of no more than a condition has.
+_OF_CONDITION = frozenset({"expressions", "from_", "where"})
+
+
 def _work(session: Session, query: QueryContext) -> Work:
     from icesql.modify.modified import Work
 
@@ -558,7 +562,17 @@ def _work(session: Session, query: QueryContext) -> Work:
         assert outcome.result is not None
         return outcome.result, outcome.scans
 
-    return Work(session.names, query, ask, ask_scanned, session.dialect or "")
+    def scans(text: str) -> tuple[TableScan, ...]:
+        from icesql.sql.statement import Query
+
+        read = session.parse(text)
+        if len(read) != 1 or not isinstance(read[0], Query):
+            raise ProgrammingError("it is more than a condition")
+        if {part for part, value in read[0].tree.args.items() if value} - _OF_CONDITION:
+            raise ProgrammingError("it is more than a condition")
+        return session.bound(read[0], query)[1].scans
+
+    return Work(session.names, query, ask, ask_scanned, scans, session.dialect or "")
 
 
 def modified_outcome(done: Modified) -> Outcome:

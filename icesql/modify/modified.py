@@ -68,10 +68,12 @@ class Work(Struct, frozen=True):
     """What every such statement is given: names, context, dialect, and an engine for queries.
 
     ``ask`` runs a query; ``ask_scanned`` also tells what it reads, in the order of its text.
+    ``scans`` tells what the query of a text would read, and runs nothing.
     """
 
     names: SearchPath
     query: QueryContext
     ask: Callable[[Query], Result]
     ask_scanned: Callable[[Query], tuple[Result, tuple[TableScan, ...]]]
+    scans: Callable[[str], tuple[TableScan, ...]]
     dialect: str = ""

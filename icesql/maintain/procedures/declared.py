@@ -95,6 +95,25 @@ _ALL: Final = (
         (("orphan_file_location", "varchar"),),
     ),
     Procedure(
+        "rewrite_data_files",
+        "makes few files of the target size of small ones and of those with many deletes",
+        (
+            _TABLE,
+            Parameter("strategy", "string", default="binpack"),
+            Parameter("sort_order", "string"),
+            _OPTIONS,
+            _WHERE,
+            Parameter("branch", "string", default="main"),
+        ),
+        (
+            ("rewritten_data_files_count", "integer"),
+            ("added_data_files_count", "integer"),
+            ("rewritten_bytes_count", "bigint"),
+            ("failed_data_files_count", "integer"),
+            ("removed_delete_files_count", "integer"),
+        ),
+    ),
+    Procedure(
         "rollback_to_snapshot",
         "sets main back to a snapshot that led to it",
         (_TABLE, _required("snapshot_id", "bigint")),

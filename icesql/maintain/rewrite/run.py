@@ -23,6 +23,7 @@ from icesql.errors import (
     QueryCancelledError,
 )
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.maintain.rewrite.dangling import dangling_deletes
 from icesql.maintain.rewrite.grouping import FileGroup
 from icesql.maintain.rewrite.local import run_locally
 from icesql.maintain.rewrite.plan import RewritePlan
@@ -162,6 +163,8 @@ class _Rewrite:
         if self._ready:
             self._commit()
         most = self._options.partial_progress_max_failed_commits
+        if self._options.remove_dangling_deletes and self._snapshots:
+            self._remove_dangling()
         if self._failed_commits > most:
             raise OperationalError(
                 f"{self._failed_commits} commits of the rewrite failed, more than "
@@ -215,6 +218,26 @@ class _Rewrite:
         self._removed_deletes += len(vectors)
         self._committed.append((*numbers,))
         self._forget(numbers)
+
+    def _remove_dangling(self) -> None:
+        """Remove what deletes rows of no file any more, in a commit of its own."""
+        head = self._table.metadata.refs[self._plan.request.branch].snapshot_id
+        snapshot = self._table.metadata.snapshots[head]
+        useless = dangling_deletes(self._table, snapshot, self._query)
+        done = commit_rewrite(
+            self._catalog,
+            self._table,
+            added=(),
+            removed=useless,
+            start_id=head,
+            branch=self._plan.request.branch,
+            summary=self._summary,
+            query=self._query,
+        )
+        self._table = done.table
+        if done.snapshot_id is not None:
+            self._snapshots.append(done.snapshot_id)
+            self._removed_deletes += len(useless)
 
     def _forget(self, numbers: Iterable[int]) -> None:
         """These files are no longer this rewrite's to remove."""

@@ -1,0 +1,219 @@
+"""rewrite_data_files: compaction by size, by an order or along a z-curve."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, cast
+
+from icesql.catalog.table import Table
+from icesql.errors import Error, ProgrammingError, UnsupportedTableError
+from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.metadata.sort_order import SortOrder
+from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
+from icesql.iceberg.new_spec import new_sort_order
+from icesql.maintain.procedures.plan import Plan, Rows, Step
+from icesql.maintain.rewrite.grouping import FileGroup, known_deleted
+from icesql.maintain.rewrite.local import run_locally
+from icesql.maintain.rewrite.options import Strategy, rewrite_options
+from icesql.maintain.rewrite.plan import RewritePlan, RewriteRequest, plan_rewrite
+from icesql.maintain.rewrite.row_order import RowOrder, check_z_columns
+from icesql.maintain.rewrite.run import Rewritten, rewrite, vectors_of
+from icesql.maintain.rewrite.task import Runner
+from icesql.modify.engine_name import SUMMARY
+from icesql.modify.layout import sort_request
+from icesql.modify.modified import Work
+from icesql.modify.procedures.call import Call
+from icesql.modify.procedures.conditions import files_condition
+from icesql.sql.writes.sort_orders import SortText, read_sort_text
+from icesql.write.partition.sorting import sort_keys
+
+
+def rewrite_data_files(call: Call) -> Plan:
+    """The groups of files, and what makes new ones of them."""
+    catalog, table, branch = call.branch_target()
+    if call["branch"] is not None:
+        if branch not in (MAIN, call["branch"]):
+            raise call.wrong("branch", f"is {call['branch']!r}, and table names {branch!r}")
+        branch = call["branch"]
+    planned = plan_rewrite(table, _request(call, table, branch), call.work.query)
+
+    def run() -> Rows:
+        runner = runner_for(call.work, planned)
+        done = rewrite(catalog, planned, call.work.query, run=runner, summary=SUMMARY)
+        last = done.snapshot_ids[-1] if done.snapshot_ids else None
+        return Rows([_row(done)], _note(done), last)
+
+    return Plan(_steps(planned), run, _summary(planned))
+
+
+PLANNERS: Final[Mapping[str, Callable[[Call], Plan]]] = {"rewrite_data_files": rewrite_data_files}
+
+
+def runner_for(work: Work, planned: RewritePlan) -> Runner:
+    """What runs the tasks of a plan: this machine."""
+    return run_locally
+
+
+# ------------------------------------------------------------------ what is asked for
+
+
+def _request(call: Call, table: Table, branch: str) -> RewriteRequest:
+    text, given = call["sort_order"], call["strategy"]
+    strategy = (given or ("binpack" if text is None else "sort")).lower()
+    if strategy not in ("binpack", "sort"):
+        raise call.wrong("strategy", f"is {given!r}; it can be 'binpack' or 'sort'")
+    if strategy == "binpack" and text is not None:
+        raise call.wrong("sort_order", "goes with strategy 'sort': bin-packing keeps the order")
+    read = None
+    if text is not None:
+        try:
+            read = read_sort_text(text)
+        except Error as error:
+            raise call.wrong("sort_order", f"is {text!r}: {error}") from error
+        strategy = "zorder" if read.z_columns else "sort"
+    kind = cast("Strategy", strategy)
+    try:
+        options = rewrite_options(call["options"] or {}, table.metadata, kind)
+    except ProgrammingError as error:
+        raise call.wrong("options", f"cannot be: {error}") from error
+    order = None
+    if strategy != "binpack":
+        order = _order(call, table.metadata, read)
+        if order.z_columns:
+            order = RowOrder(
+                z_columns=order.z_columns,
+                text_bytes=options.var_length_contribution,
+                most_bytes=options.max_output_size,
+            )
+    return RewriteRequest(options, kind, order, files_condition(call), branch)
+
+
+def _order(call: Call, metadata: TableMetadata, read: SortText | None) -> RowOrder:
+    schema = metadata.schema
+    if read is not None and read.z_columns:
+        return RowOrder(z_columns=check_z_columns(read.z_columns, schema))
+    if read is None:
+        wanted = metadata.sort_orders.get(metadata.default_sort_order_id)
+        if wanted is None or not wanted.fields:
+            raise call.wrong(
+                "sort_order", "is needed: the table has no order of its own (WRITE ORDERED BY)"
+            )
+    else:
+        wanted = new_sort_order(schema, [sort_request(each, schema) for each in read.terms])
+    keys = sort_keys(wanted, schema)
+    if keys is None:
+        raise UnsupportedTableError("sorting by the sort order of the table")
+    return RowOrder(keys, order_id=_known(wanted, metadata))
+
+
+def _known(order: SortOrder, metadata: TableMetadata) -> int:
+    """The id of the table's sort order that is the same; 0 without one."""
+    same = [n for n, each in metadata.sort_orders.items() if n and each.fields == order.fields]
+    return same[0] if same else 0
+
+
+# ------------------------------------------------------------------ what is told
+
+
+def _row(done: Rewritten) -> tuple[int, ...]:
+    return (
+        done.rewritten_data_files_count,
+        done.added_data_files_count,
+        done.rewritten_bytes_count,
+        done.failed_data_files_count,
+        done.removed_delete_files_count,
+    )
+
+
+def _note(done: Rewritten) -> str:
+    if not done.snapshot_ids and not done.failures:
+        return "nothing is to be rewritten"
+    parts = [
+        f"{done.rewritten_data_files_count:,} files ({done.rewritten_bytes_count:,} bytes) became "
+        f"{done.added_data_files_count:,} ({done.added_bytes:,} bytes)"
+    ]
+    if done.failures:
+        parts.append(
+            f"{done.failed_data_files_count:,} files were not rewritten: {done.failures[0]}"
+        )
+    return "; ".join(parts)
+
+
+def _summary(planned: RewritePlan) -> str:
+    files = sum(len(each.files) for each in planned.groups)
+    size = sum(each.bytes for each in planned.groups)
+    new = sum(each.output_files for each in planned.groups)
+    if not files:
+        return f"nothing is to be rewritten; {_files(len(planned.left))} stay as they are"
+    return (
+        f"{_files(files)} ({size:,} bytes) in {len(planned.groups):,} "
+        f"group{'s' if len(planned.groups) > 1 else ''} become about {new:,}; "
+        f"{_files(len(planned.left))} stay as they are"
+    )
+
+
+def _files(count: int) -> str:
+    return f"{count:,} file{'' if count == 1 else 's'}"
+
+
+def _steps(planned: RewritePlan) -> Iterator[Step]:
+    """What each group reads and writes; files that stay are told last, as read by none."""
+    removed: set[int] = set()
+    for group in planned.groups:
+        label = f"group {group.number + 1}{_place(planned, group)}"
+        for task, reason in zip(group.files, group.reasons, strict=True):
+            file = task.data_file
+            yield Step(
+                "read", "data file", file.path, f"{label}: {reason}", file.file_size_in_bytes,
+                file.record_count,
+            )  # fmt: skip
+        deletes = {id(each): each for task in group.files for each in task.deletes}
+        for each in deletes.values():
+            yield Step(
+                "read", _kind(each), each.path, f"{label}: its deletes are applied",
+                _size(each), each.record_count,
+            )  # fmt: skip
+        rows = sum(each.data_file.record_count - known_deleted(each) for each in group.files)
+        new = f"({_files(group.output_files)})"
+        how = _how(planned)
+        yield Step("write", "data file", new, f"{label}: {how}", group.bytes, rows)
+        for task in group.files:
+            yield Step(
+                "remove", "data file", task.data_file.path, f"{label}: its rows are rewritten"
+            )
+        for each in vectors_of([group]):
+            if id(each) not in removed:
+                removed.add(id(each))
+                yield Step("remove", _kind(each), each.path, f"{label}: it is of a file that goes")
+
+
+def _place(planned: RewritePlan, group: FileGroup) -> str:
+    if group.partition is None:
+        return " of older partition specs"
+    spec = planned.table.metadata.spec
+    if not spec.fields:
+        return ""
+    values = (f"{f.name}={v!r}" for f, v in zip(spec.fields, group.partition, strict=True))
+    return f" ({', '.join(values)})"
+
+
+def _how(planned: RewritePlan) -> str:
+    order, schema = planned.request.order, planned.schema
+    if order is None:
+        return "in the order of the files"
+    if order.z_columns:
+        names = ", ".join(schema.name_by_id[each] for each in order.z_columns)
+        return f"along a z-curve through {names}"
+    names = ", ".join(schema.name_by_id[each.source_id] for each in order.keys)
+    return f"ordered by {names}"
+
+
+def _kind(delete: DataFile) -> str:
+    if delete.is_deletion_vector:
+        return "deletion vector"
+    return "equality delete file" if delete.equality_ids else "position delete file"
+
+
+def _size(delete: DataFile) -> int:
+    size = delete.content_size_in_bytes
+    return delete.file_size_in_bytes if size is None else size

@@ -1,0 +1,49 @@
+"""A sort order as a text: ``a DESC NULLS LAST, bucket(4, b)``, or ``zorder(a, b)``."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from icesql.errors import ProgrammingError
+from icesql.sql.parser.dialect import reading, tokenize
+from icesql.sql.writes.definitions import read_ordering
+from icesql.sql.writes.statements import SortTerm
+from icesql.sql.writes.words import Words
+
+
+class SortText(Struct, frozen=True):
+    """The terms of an order, or the columns of a z-order."""
+
+    terms: tuple[SortTerm, ...] = ()
+    z_columns: tuple[str, ...] = ()
+
+
+def read_sort_text(text: str) -> SortText:
+    """What a text asks for; places in errors are those in the text.
+
+    Raises SqlSyntaxError, and ProgrammingError for a Hilbert curve or a z-order beside others.
+    """
+    words = Words(tokenize(text.replace("`", '"'), reading(None)), text)
+    if not words.tokens:
+        raise ProgrammingError("it is empty")
+    if words.peek() == "HILBERT" and words.peek(1) == "(":
+        raise ProgrammingError("hilbert(…) is not here; zorder(…) keeps neighbours together, too")
+    if words.peek() == "ZORDER" and words.peek(1) == "(":
+        return SortText(z_columns=_z_columns(words))
+    terms = read_ordering(words)
+    words.end()
+    return SortText(terms)
+
+
+def _z_columns(words: Words) -> tuple[str, ...]:
+    words.index += 1
+    inner = words.in_brackets()
+    names = [".".join(inner.name("a column"))]
+    while inner.skip(","):
+        names.append(".".join(inner.name("a column")))
+    inner.end()
+    if words.token is not None:
+        raise ProgrammingError(
+            "zorder(…) stands alone in sort_order: no other column comes before or after it"
+        )
+    return tuple(names)

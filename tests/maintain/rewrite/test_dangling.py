@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import pytest
+
+from icesql.context import QueryContext
+from icesql.maintain.rewrite.dangling import dangling_deletes
+from icesql.maintain.rewrite.run import rewrite
+from tests.maintain.rewrite.tables import catalog_of, new_table, planned, read, rows
+
+
+@pytest.mark.parametrize("removed", [False, True])
+def test_deletes_that_apply_to_nothing_go_with_the_option(tmp_path, removed):
+    table = new_table(tmp_path, partitioned=True)
+    files = [table.data_file(rows(0, 10, p), partition=(p,)) for p in "ab"]
+    table.commit(files)
+    table.commit(
+        [
+            table.position_deletes([(files[0], 1)], partition=("a",)),
+            table.equality_deletes([{"id": 2}], [1], partition=("a",)),
+            table.position_deletes([(files[1], 1)], partition=("b",)),
+            table.equality_deletes([{"id": 2}], [1], partition=("b",)),
+        ]
+    )
+    table.commit([table.data_file(rows(2, 1, "a"), partition=("a",))])
+    catalog = catalog_of(table)
+    before = read(catalog)
+    from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
+
+    plan = planned(
+        catalog, rewrite_all=True, remove_dangling_deletes=removed, max_files_to_rewrite=2,
+        row_filter=ALWAYS_TRUE,
+    )  # fmt: skip
+    done = rewrite(catalog, plan, QueryContext())
+    assert read(catalog) == before
+    # Of partition a both are older than all data; b still needs its own.
+    assert done.removed_delete_files_count == (2 if removed else 0)
+    assert len(done.snapshot_ids) == (2 if removed else 1)
+    left = dangling_deletes(done.table, done.table.metadata.current_snapshot, QueryContext())
+    assert len(left) == (0 if removed else 2)
+
+
+def test_a_vector_without_its_file_and_an_unpartitioned_key(tmp_path):
+    table = new_table(tmp_path, 3)
+    files = [table.data_file(rows(0, 10)), table.data_file(rows(10, 10))]
+    table.commit(files)
+    vectors = table.deletion_vectors([(each, [1]) for each in files])
+    keys = table.equality_deletes([{"id": 3}], [1])
+    table.commit([*vectors, keys])
+    table.commit(removed=[files[0]])
+    catalog = catalog_of(table)
+    loaded = catalog.load(("ns", "t"))
+    found = dangling_deletes(loaded, loaded.metadata.current_snapshot, QueryContext())
+    assert [each.referenced_data_file for each in found] == [files[0].record["file_path"]]
+    table.commit(removed=[files[1]])
+    table.commit([table.data_file(rows(0, 5))])
+    loaded = catalog.load(("ns", "t"))
+    found = dangling_deletes(loaded, loaded.metadata.current_snapshot, QueryContext())
+    assert len(found) == 3
