@@ -572,7 +572,19 @@ def _work(session: Session, query: QueryContext) -> Work:
             raise ProgrammingError("it is more than a condition")
         return session.bound(read[0], query)[1].scans
 
-    return Work(session.names, query, ask, ask_scanned, scans, session.dialect or "")
+    def ask_with(
+        read: Query,
+        tables: Mapping[str, Any],
+        narrow: Callable[[tuple[TableScan, ...]], tuple[TableScan, ...]],
+    ) -> tuple[Result, tuple[TableScan, ...]]:
+        own = replace(query, tables={**query.tables, **tables})
+        statement, bound = session.bound(read, own)
+        bound = replace(bound, scans=narrow(bound.scans))
+        outcome = session._placed(statement, bound, own)
+        assert outcome.result is not None
+        return outcome.result, outcome.scans
+
+    return Work(session.names, query, ask, ask_scanned, scans, ask_with, session.dialect or "")
 
 
 def modified_outcome(done: Modified) -> Outcome:

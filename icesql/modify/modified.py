@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -64,11 +64,19 @@ def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
+# The query, tables that it alone knows, and what is put in the place of its scans.
+AskWith = Callable[
+    ["Query", Mapping[str, Any], Callable[["tuple[TableScan, ...]"], "tuple[TableScan, ...]"]],
+    "tuple[Result, tuple[TableScan, ...]]",
+]
+
+
 class Work(Struct, frozen=True):
     """What every such statement is given: names, context, dialect, and an engine for queries.
 
     ``ask`` runs a query; ``ask_scanned`` also tells what it reads, in the order of its text.
     ``scans`` tells what the query of a text would read, and runs nothing.
+    ``ask_with`` runs one that knows more tables, by their names, and whose scans may be narrowed.
     """
 
     names: SearchPath
@@ -76,4 +84,5 @@ class Work(Struct, frozen=True):
     ask: Callable[[Query], Result]
     ask_scanned: Callable[[Query], tuple[Result, tuple[TableScan, ...]]]
     scans: Callable[[str], tuple[TableScan, ...]]
+    ask_with: AskWith
     dialect: str = ""

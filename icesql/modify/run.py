@@ -10,6 +10,7 @@ from icesql.sql.writes import layout
 from icesql.sql.writes import refs as r
 from icesql.sql.writes import statements as w
 from icesql.sql.writes.call import CallProcedure
+from icesql.sql.writes.merge.statement import Merge
 
 
 def modify(statement: Write, work: Work) -> Modified:
@@ -72,6 +73,10 @@ def modify(statement: Write, work: Work) -> Modified:
             from icesql.modify.update import update
 
             return update(statement, work)
+        case Merge():
+            from icesql.modify.merge.merge import merge
+
+            return merge(statement, work)
         case _:
             raise AssertionError(f"unreachable statement {statement!r}")
 

@@ -27,7 +27,7 @@ COMMAND_WORDS: Final = (
 # Some statements that begin so change tables; see ``sql.writes``.
 WRITE_WORDS: Final = (
     "CREATE", "DROP", "ALTER", "COMMENT", "INSERT", "COPY", "DELETE", "UPDATE", "TRUNCATE",
-    "CALL",
+    "CALL", "MERGE",
 )  # fmt: skip
 # Statements of these that EXPLAIN takes, too.
 EXPLAINED_WRITES: Final = ("CALL",)
@@ -41,7 +41,7 @@ COPY_HINT: Final = (
 
 _READ_ONLY: Final = (
     "of the statements that change tables there are CREATE TABLE, INSERT, COPY … FROM, "
-    "DELETE, UPDATE, TRUNCATE, ALTER TABLE and DROP TABLE"
+    "DELETE, UPDATE, MERGE, TRUNCATE, ALTER TABLE and DROP TABLE"
 )
 _RESULTS: Final = "results leave through --output, cursor.arrow() or cursor.df()"
 _CATALOGS: Final = "catalogs are opened with connect(…) or --catalog, --warehouse, --uri"

@@ -197,6 +197,16 @@ def _text_query(parse: _Parse, text: str, shift: int, *, again: bool = False) ->
         return same.any_query(tokens)
 
 
+def _first_word(tokens: Sequence[Token]) -> str:
+    """The word that says what a statement is, which WITH does not where MERGE follows."""
+    first = tokens[0].text.upper()
+    if first == "WITH" and any(token.text.upper() == "MERGE" for token in tokens):
+        from icesql.sql.writes.merge.read import merge_at
+
+        return first if merge_at(tokens) is None else "MERGE"
+    return first
+
+
 def _is_copy_from(tokens: Sequence[Token]) -> bool:
     from icesql.sql.writes.copies import is_copy_from
 
@@ -315,7 +325,7 @@ class _Parse:
         return same
 
     def statement(self, tokens: Sequence[Token]) -> Statement:
-        first = tokens[0].text.upper()
+        first = _first_word(tokens)
         quoted = tokens[0].token_type in (TokenType.STRING, TokenType.IDENTIFIER)
         if first in (*QUERY_WORDS, *TABLE_WORDS) and not quoted:
             return self.any_query(tokens)

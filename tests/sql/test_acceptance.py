@@ -56,7 +56,6 @@ def test_nothing_of_the_machine_is_read(sql: str) -> None:
 @pytest.mark.parametrize(
     "word",
     [
-        "MERGE",
         "CREATE",
         "DROP",
         "ALTER",

@@ -40,8 +40,8 @@ def read_rows(plan: ScanPlan, query: QueryContext) -> pa.Table:
         stream.stop()
 
 
-def keys_filter(edge: KeyEdge, rows: pa.Table, schema: Schema) -> Predicate | None:
-    """What the target's column is, given the keys among ``rows``; None if they say nothing.
+def keys_filter(edge: KeyEdge, rows: pa.Table, schema: Schema) -> Predicate:
+    """What the target's column is, given the keys among ``rows``.
 
     ``schema`` is that of the target. A NULL key equals nothing.
     """
@@ -49,18 +49,34 @@ def keys_filter(edge: KeyEdge, rows: pa.Table, schema: Schema) -> Predicate | No
     if edge.only:
         found = pc.min_max(column)[edge.only]
         column = pa.chunked_array([pa.array([found], column.type)])
-    column = pc.drop_null(pc.unique(column.combine_chunks()))
-    kind = schema.field_by_id[edge.target_id].type
-    term = Term(edge.target_id, edge.target_name)
-    keys = [each for each in _values(column) if _fits(each, kind)]
-    if not keys:
-        return ALWAYS_FALSE
-    if len(keys) == 1:
-        return Leaf(Operation.EQ, term, keys[0])
-    if len(keys) <= MOST_KEYS:
+    return values_filter(column, schema.field_by_id[edge.target_id], edge.target_name)
+
+
+def values_filter(
+    column: pa.ChunkedArray, field: t.NestedField, name: str | None = None
+) -> Predicate:
+    """That a column of a table is among some values: their list, or their range if it is long.
+
+    ``column`` has the values that SQL compares with those of ``field`` without converting either;
+    a NULL equals nothing.
+    """
+    column = pc.drop_null(pc.unique(column))
+    term = Term(field.field_id, name or field.name)
+    if len(column) <= MOST_KEYS:
+        keys = [each for each in _values(column) if _fits(each, field.type)]
+        if not keys:
+            return ALWAYS_FALSE
+        if len(keys) == 1:
+            return Leaf(Operation.EQ, term, keys[0])
         return Leaf(Operation.IN, term, frozenset(keys))
-    low, high = Leaf(Operation.GT_EQ, term, min(keys)), Leaf(Operation.LT_EQ, term, max(keys))
-    return low & high
+    least, greatest = pc.min_max(column).values()
+    low, high = _values(pa.array([least, greatest], column.type))
+    bits = _INTEGERS.get(type(field.type))
+    if bits is not None:
+        low, high = max(low, -(1 << (bits - 1))), min(high, (1 << (bits - 1)) - 1)
+        if low > high:
+            return ALWAYS_FALSE
+    return Leaf(Operation.GT_EQ, term, low) & Leaf(Operation.LT_EQ, term, high)
 
 
 def _values(column: pa.Array) -> list[Any]:

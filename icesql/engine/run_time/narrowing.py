@@ -76,8 +76,6 @@ def narrowed(
                 continue
             scan = known[edge.target].scan
             found = keys_filter(edge, rows, scan.schema)
-            if found is None:
-                continue
             explain = known[edge.target].scan.explain
             wanted = replace(scan, row_filter=scan.row_filter & found, explain=explain)
             known[edge.target] = plan_scan(wanted, query)

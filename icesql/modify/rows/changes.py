@@ -58,7 +58,7 @@ class GoneRows:
         """Note some rows. Raises ProgrammingError for one that is noted already."""
         from pyroaring import BitMap64
 
-        for path, rows in _by_file(files, positions.to_numpy(zero_copy_only=False)):
+        for path, rows in by_file(files, positions.to_numpy(zero_copy_only=False)):
             part = BitMap64(array("Q", rows.astype(np.uint64).tobytes()))
             known = self._by_file.get(path)
             if known is None:
@@ -94,7 +94,8 @@ def as_positions(bitmap: BitMap64) -> Positions:
     return np.frombuffer(bitmap.to_array(), np.int64) if len(bitmap) else np.empty(0, np.int64)
 
 
-def _by_file(files: pa.Array, positions: Positions) -> Iterator[tuple[str, Positions]]:
+def by_file(files: pa.Array, positions: Positions) -> Iterator[tuple[str, Positions]]:
+    """The positions by their files, in the order in which they come."""
     encoded: Any = files if pa.types.is_dictionary(files.type) else files.dictionary_encode()
     codes = encoded.indices.to_numpy(zero_copy_only=False)
     paths = encoded.dictionary.to_pylist()

@@ -243,7 +243,7 @@ class _Finder(Struct):
     ) -> Iterator[KeyEdge]:
         if target is None or source is None or target.scan == source.scan:
             return
-        if not _agree(target.column, source.column):
+        if not compare_alike(target.column, source.column):
             return
         if any(not _is_of_table(self.scans[each.scan]) for each in (target, source)):
             return
@@ -260,7 +260,7 @@ class _Finder(Struct):
         )
 
 
-def _agree(one: NestedField, other: NestedField) -> bool:
+def compare_alike(one: NestedField, other: NestedField) -> bool:
     """Whether SQL compares two columns without converting values."""
     if isinstance(one.type, _WHOLE) and isinstance(other.type, _WHOLE):
         return True

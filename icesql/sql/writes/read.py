@@ -54,6 +54,10 @@ def read_write(
             return read_delete(words, read_text)
         case "UPDATE":
             return read_update(words, read_query)
+        case "MERGE" | "WITH":
+            from icesql.sql.writes.merge.read import read_merge
+
+            return read_merge(tokens, sql, read_text)
         case "TRUNCATE":
             return read_truncate(words)
         case "CALL":

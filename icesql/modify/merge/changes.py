@@ -1,0 +1,203 @@
+"""Batches of the joined rows become rows that go and rows that come."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icesql.iceberg import types as t
+from icesql.iceberg.schema import Schema
+from icesql.modify.merge.relation import SEEN, Action, Relation
+from icesql.modify.merge.values import Changed, Default, Value
+from icesql.modify.rows.changes import Positions, RowBatch, by_file
+from icesql.write.assignment import Assignment
+
+if TYPE_CHECKING:
+    from pyroaring import BitMap64
+
+# Raises the error for a row of the table, by file and position, that matches twice.
+Refuse = Callable[[str, int], None]
+
+
+class MergeChanges:
+    """What the rows of the query do, in numbers once all are read."""
+
+    def __init__(
+        self, relation: Relation, schema: Schema, zone: str, *, lineage: bool, refuse: Refuse
+    ) -> None:
+        self._relation, self._schema, self._lineage = relation, schema, lineage
+        self._matched = _Matched(relation, refuse) if relation.taking else None
+        self._assignments = [
+            None if each.values is None else _Rows(each, relation, schema, zone)
+            for each in relation.actions
+        ]
+        # Of each clause the rows that came by it.
+        self._counts = [0] * len(relation.actions)
+
+    @property
+    def inserted(self) -> int:
+        """How many rows are new."""
+        actions = self._relation.actions
+        return sum(
+            count for count, each in zip(self._counts, actions, strict=True) if not each.goes
+        )
+
+    def check(self, given: pa.Schema) -> None:
+        """Raise TypeMismatchError for a column whose values can never be stored."""
+        empty = given.empty_table().to_batches() or [
+            pa.RecordBatch.from_arrays([pa.array([], f.type) for f in given], schema=given)
+        ]
+        for each in self._assignments:
+            if each is not None:
+                each.check(empty[0])
+
+    def batches(self, read: pa.RecordBatchReader) -> Iterator[RowBatch]:
+        """All rows that go and come. Raises ProgrammingError for a row that matches twice."""
+        relation = self._relation
+        for batch in read:
+            if not batch.num_rows:
+                continue
+            actions = batch.column(relation.action)
+            if self._matched is not None:
+                self._matched.add(batch, actions)
+            numbers = pc.unique(actions).to_pylist()
+            for number in sorted(n for n in numbers if n not in (None, SEEN)):
+                rows = batch
+                if len(numbers) > 1:
+                    rows = batch.filter(pc.equal(actions, number))
+                yield self._of_clause(number - 1, rows)
+
+    def _of_clause(self, index: int, rows: pa.RecordBatch) -> RowBatch:
+        relation, action = self._relation, self._relation.actions[index]
+        made = self._assignments[index]
+        come = None
+        if made is not None:
+            row_id = relation.row_id if action.goes else None
+            come = made.convert(rows, self._counts[index], row_id, lineage=self._lineage)
+            self._counts[index] += rows.num_rows
+        if not action.goes:
+            return RowBatch(rows=come)
+        assert relation.file is not None
+        assert relation.pos is not None
+        return RowBatch(rows.column(relation.file), rows.column(relation.pos), come)
+
+
+class _Rows:
+    """Rows that come by one clause, as the table stores them."""
+
+    def __init__(self, action: Action, relation: Relation, schema: Schema, zone: str) -> None:
+        assert action.values is not None
+        self._values, self._places = action.values, relation.places
+        self._schema = schema
+        sources = [
+            None if isinstance(each, Default) else index for index, each in enumerate(self._values)
+        ]
+        self._assignment = Assignment(schema, tuple(sources), zone)
+
+    def check(self, empty: pa.RecordBatch) -> None:
+        made = self._chosen(empty)
+        self._assignment.check(made.schema)
+
+    def convert(
+        self, batch: pa.RecordBatch, first_row: int, row_id: int | None, *, lineage: bool
+    ) -> pa.RecordBatch:
+        """The rows in the table's Parquet schema, behind it ``_row_id`` where it is wanted."""
+        made = self._assignment.convert(self._chosen(batch), first_row)
+        if not lineage:
+            return made
+        ids = pa.nulls(batch.num_rows, pa.int64()) if row_id is None else batch.column(row_id)
+        return pa.RecordBatch.from_arrays(
+            [*made.columns, ids], names=[*made.schema.names, "_row_id"]
+        )
+
+    def _chosen(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        columns = [
+            self._value(value, field, batch)
+            for value, field in zip(self._values, self._schema.fields, strict=True)
+        ]
+        names = [str(index) for index in range(len(columns))]
+        return pa.RecordBatch.from_arrays(columns, names=names)
+
+    def _value(self, value: Value, field: t.NestedField, batch: pa.RecordBatch) -> pa.Array:
+        if isinstance(value, Default):
+            return pa.nulls(batch.num_rows)
+        if isinstance(value, Changed):
+            base = batch.column(self._places[value.base])
+            parts = {
+                path: pa.nulls(batch.num_rows)
+                if isinstance(inner, Default)
+                else batch.column(self._places[inner])
+                for path, inner in value.fields
+            }
+            return _changed(base, field, parts)
+        return batch.column(self._places[value])
+
+
+def _changed(
+    base: pa.Array, field: t.NestedField, parts: dict[tuple[str, ...], pa.Array]
+) -> pa.Array:
+    """A struct with other values in some fields; one that is NULL gets NULL in all others."""
+    assert isinstance(field.type, t.StructType)
+    children, names = [], []
+    for place, inner in enumerate(field.type.fields):
+        below = {path[1:]: array for path, array in parts.items() if path[0] == inner.name}
+        if () in below:
+            child = below[()]
+        else:
+            child = pc.struct_field(base, [place])
+            if below:
+                child = _changed(child, inner, below)
+        children.append(child)
+        names.append(inner.name)
+    return pa.StructArray.from_arrays(children, names=names)
+
+
+class _Matched:
+    """The rows of the table that match, to find one that matches twice and that a clause takes."""
+
+    def __init__(self, relation: Relation, refuse: Refuse) -> None:
+        self._relation, self._refuse = relation, refuse
+        self._once: dict[str, BitMap64] = {}
+        self._twice: dict[str, BitMap64] = {}
+        self._taken: dict[str, BitMap64] = {}
+
+    def add(self, batch: pa.RecordBatch, actions: pa.Array) -> None:
+        """Note the rows of a batch that match."""
+        from pyroaring import BitMap64
+
+        relation = self._relation
+        assert relation.file is not None
+        assert relation.pos is not None
+        numbers = actions.to_numpy(zero_copy_only=False)
+        matched = np.isin(numbers, relation.matching)
+        if not matched.all():
+            batch, numbers = batch.filter(pa.array(matched)), numbers[matched]
+        if not len(numbers):
+            return
+        takes = np.isin(numbers, relation.taking)
+        positions = batch.column(relation.pos).to_numpy(zero_copy_only=False)
+        # The places in the batch, to be told of each file.
+        rows = np.arange(len(positions))
+        for path, places in by_file(batch.column(relation.file), rows):
+            found, counts = np.unique(positions[places], return_counts=True)
+            here = _bitmap(found)
+            known = self._once.setdefault(path, BitMap64())
+            twice = self._twice.setdefault(path, BitMap64())
+            twice |= (known & here) | _bitmap(found[counts > 1])
+            known |= here
+            taken = self._taken.setdefault(path, BitMap64())
+            taken |= _bitmap(positions[places][takes[places]])
+            both = twice & taken
+            if both:
+                self._refuse(path, both[0])
+
+
+def _bitmap(positions: Positions) -> BitMap64:
+    from pyroaring import BitMap64
+
+    return BitMap64(array("Q", positions.astype(np.uint64).tobytes()))

@@ -1,0 +1,253 @@
+"""The text of the query that joins the table with its source and says what becomes of each row.
+
+    FROM t RIGHT JOIN source AS s ON (…)
+    SELECT t._file, t._pos, t._row_id,
+        CASE WHEN t._pos IS NOT NULL THEN CASE WHEN (…) THEN 1 END END AS __do1,
+        CASE WHEN __do1 = 1 THEN (…) END AS __v0, …
+        COALESCE(__do1, CASE WHEN t._pos IS NULL THEN 2 END) AS __do2, …
+    WHERE __do2 IS NOT NULL
+
+A clause looks at a row that none before it has taken, and its values are computed for rows that it
+has taken. All parts keep the order of the statement, by which parameters are counted.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from icesql.iceberg.schema import Schema
+from icesql.modify.merge.source import SourceRows
+from icesql.modify.merge.values import (
+    Changed,
+    Computed,
+    Default,
+    OfSource,
+    OfTable,
+    Value,
+    clause_values,
+)
+from icesql.query.views.expansion import quoted_name
+from icesql.sql.writes.merge.composed import Composed, Composer
+from icesql.sql.writes.merge.statement import BY_SOURCE, MATCHED, NOT_MATCHED, Merge, MergeClause
+
+# What the last column of actions says of a row that matches and that no clause takes.
+SEEN: Final = 0
+_ACTION: Final = "__do"
+
+
+class Action(Struct, frozen=True):
+    """What a clause does to a row that it takes.
+
+    ``goes``: the row of the table goes. ``values`` are those of each column of the row that comes,
+    as columns of the query; None where none comes.
+    """
+
+    goes: bool
+    values: tuple[Value, ...] | None = None
+
+
+class Relation(Struct, frozen=True):
+    """The query, and what its columns are, by their places.
+
+    ``action`` is the number of the clause in ``actions`` from 1, or ``SEEN``. The others are None
+    where the query has no such column. ``places`` are those of values. A row of the table
+    that two source rows match is an error where its action is among ``taking`` for one of them,
+    which are none where that is all the same; ``matching`` are the actions of all rows that match.
+    ``keeps_all``: rows of the table that match nothing are asked for, too.
+    """
+
+    text: Composed
+    actions: tuple[Action, ...]
+    action: int
+    file: int | None
+    pos: int | None
+    row_id: int | None
+    places: dict[Value, int]
+    matching: tuple[int, ...]
+    taking: tuple[int, ...]
+    keeps_all: bool
+
+
+def merge_relation(
+    statement: Merge, schema: Schema, source: SourceRows, dialect: str, *, lineage: bool
+) -> Relation:
+    """The query of a statement. Raises what ``clause_values`` raises."""
+    return _Relation(statement, schema, source, dialect, lineage=lineage).made()
+
+
+class _Relation:
+    def __init__(
+        self,
+        statement: Merge,
+        schema: Schema,
+        source: SourceRows,
+        dialect: str,
+        *,
+        lineage: bool,
+    ) -> None:
+        self._statement, self._source, self._dialect = statement, source, dialect
+        self._clauses = statement.clauses
+        self._actions = tuple(
+            Action(
+                each.action in ("update", "delete"),
+                clause_values(each, statement, schema, source.names)
+                if each.action in ("update", "insert")
+                else None,
+            )
+            for each in self._clauses
+        )
+        acting = {each.kind for each in self._clauses if each.action != "nothing"}
+        self._keeps_table, self._keeps_source = BY_SOURCE in acting, NOT_MATCHED in acting
+        self._goes = any(each.goes for each in self._actions)
+        updates = any(each.action == "update" for each in self._clauses)
+        self._lineage = lineage and updates
+        matched = [each for each in self._clauses if each.kind == MATCHED]
+        # Which of several source rows deletes a row is all the same.
+        only_deletes = [(each.action, each.condition) for each in matched] == [("delete", None)]
+        self._once = MATCHED in acting and not only_deletes
+        self._sees_all = self._once and (
+            matched[-1].condition is not None or any(e.action == "nothing" for e in matched)
+        )
+        self._composer = Composer(statement.sql, statement.edits)
+        self._places: dict[Value, int] = {}
+        self._count = 0
+        self._action_place = 0
+
+    def made(self) -> Relation:
+        statement = self._statement
+        table, source = statement.target_name, statement.source_name
+        composer = self._composer.add("FROM ").copy(statement.target)
+        composer.add(f" {self._join()} JOIN {self._source.table.name} AS {source} ")
+        if statement.uses_columns:
+            composer.add("USING ").copy(statement.join)
+        else:
+            composer.add("ON (").copy(statement.join).add(")")
+        composer.add(" SELECT ")
+        file = self._column(f"{table}._file", "__file") if self._goes else None
+        pos = self._column(f"{table}._pos", "__pos") if self._goes else None
+        row_id = self._column(f"{table}._row_id", "__row_id") if self._lineage else None
+        before = ""
+        for number, (clause, action) in enumerate(
+            zip(self._clauses, self._actions, strict=True), 1
+        ):
+            before = self._chosen(clause, number, before)
+            for value in action.values or ():
+                self._put(value, f"{before} = {number}")
+        if self._sees_all:
+            number = len(self._clauses) + 1
+            kind = self._kind(MATCHED)
+            self._begin()
+            composer.add(f"COALESCE({before}, CASE WHEN {kind} THEN {SEEN} END)")
+            self._action_place = self._count
+            before = self._named(f"{_ACTION}{number}")
+        if not self._acts_on_all():
+            composer.add(f" WHERE {before} IS NOT NULL")
+        return Relation(
+            composer.made(),
+            self._actions,
+            self._action_place,
+            file,
+            pos,
+            row_id,
+            self._places,
+            (SEEN, *self._numbers("update", "delete", "nothing")),
+            self._numbers("update", "delete") if self._once else (),
+            self._keeps_table,
+        )
+
+    def _numbers(self, *actions: str) -> tuple[int, ...]:
+        """The actions of these kinds on rows that match."""
+        return tuple(
+            number
+            for number, each in enumerate(self._clauses, 1)
+            if each.kind == MATCHED and each.action in actions
+        )
+
+    def _join(self) -> str:
+        match self._keeps_table, self._keeps_source:
+            case True, True:
+                return "FULL"
+            case True, False:
+                return "LEFT"
+            case False, True:
+                return "RIGHT"
+            case _:
+                return "INNER"
+
+    def _acts_on_all(self) -> bool:
+        """Whether each row of an inner join is taken, or looked at."""
+        if self._keeps_table or self._keeps_source:
+            return False
+        matched = [each for each in self._clauses if each.kind == MATCHED]
+        return self._sees_all or matched[-1].condition is None
+
+    def _kind(self, kind: str) -> str:
+        """The condition under which a row is one for clauses of a kind."""
+        table = f"{self._statement.target_name}._pos"
+        here = f"{self._statement.source_name}.{self._quoted(self._source.here)}"
+        match kind:
+            case "NOT MATCHED":
+                return f"{table} IS NULL"
+            case "NOT MATCHED BY SOURCE":
+                return f"{here} IS NULL"
+        wanted = [f"{table} IS NOT NULL"] if self._keeps_source else []
+        wanted += [f"{here} IS NOT NULL"] if self._keeps_table else []
+        return " AND ".join(wanted) or "TRUE"
+
+    def _chosen(self, clause: MergeClause, number: int, before: str) -> str:
+        """Put in which clause takes the row, the ones up to this considered."""
+        composer = self._composer
+        self._begin()
+        if before:
+            composer.add(f"COALESCE({before}, ")
+        composer.add(f"CASE WHEN {self._kind(clause.kind)} THEN ")
+        if clause.condition is None:
+            composer.add(f"{number} END")
+        else:
+            composer.add("CASE WHEN (").copy(clause.condition).add(f") THEN {number} END END")
+        if before:
+            composer.add(")")
+        self._action_place = self._count
+        return self._named(f"{_ACTION}{number}")
+
+    def _put(self, value: Value, condition: str) -> None:
+        """Put in a value, unless it is there already."""
+        if value in self._places or isinstance(value, Default):
+            return
+        match value:
+            case OfSource(name):
+                self._place(value, f"{self._statement.source_name}.{self._quoted(name)}")
+            case OfTable(name):
+                self._place(value, f"{self._statement.target_name}.{self._quoted(name)}")
+            case Computed(span):
+                self._begin()
+                self._places[value] = self._count
+                self._composer.add(f"CASE WHEN {condition} THEN (").copy(span).add(") END")
+                self._named(f"__v{self._count}")
+            case Changed(base, fields):
+                self._put(base, condition)
+                for _, inner in fields:
+                    self._put(inner, condition)
+
+    def _place(self, value: Value, text: str) -> None:
+        self._places[value] = self._column(text, f"__v{self._count}")
+
+    def _column(self, text: str, name: str) -> int:
+        self._begin()
+        self._composer.add(text)
+        self._named(name)
+        return self._count - 1
+
+    def _begin(self) -> None:
+        if self._count:
+            self._composer.add(", ")
+
+    def _named(self, name: str) -> str:
+        self._composer.add(f" AS {name}")
+        self._count += 1
+        return name
+
+    def _quoted(self, name: str) -> str:
+        return quoted_name(name, self._dialect)

@@ -1,0 +1,122 @@
+"""The rows of the source: asked for once, as they may be others the next time."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from msgspec import Struct
+
+from icesql.engine.temporary import keep_rows
+from icesql.query.views.temporary import TemporaryTable
+from icesql.storage.temporary import make_temporary_folder, spilling_to
+
+if TYPE_CHECKING:
+    from icesql.context import QueryContext
+    from icesql.engine.protocol import Result
+    from icesql.engine.result_schema import ResultColumn
+
+# What of the source stays in memory; more waits on disk, in the form that it is read in.
+_MOST_BYTES: Final = 256 << 20
+
+
+class SourceRows(Struct, frozen=True):
+    """All rows of the source, and what its columns are called and of which types.
+
+    ``here`` is a column that is TRUE in each row, so that a row which the join made up has NULL.
+    """
+
+    table: TemporaryTable
+    columns: tuple[ResultColumn, ...]
+    here: str
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of the source."""
+        return [name for name, _, _ in self.table.columns[: len(self.columns)]]
+
+    def values(self, index: int) -> pa.ChunkedArray:
+        """A column of it."""
+        column: pa.ChunkedArray = self.table.data.column(index)
+        return column
+
+
+def read_source(result: Result, name: str, query: QueryContext) -> SourceRows:
+    """The rows of a query, which is closed. Raises what reading it raises, OperationalError."""
+    spilled: Any = _Spilled(result, query)
+    columns = result.columns
+    described, data = keep_rows(spilled, (), lambda size: None)
+    here = "__here"
+    while here in {each.lower() for each, _, _ in described}:
+        here += "_"
+    data = data.append_column(here, _all_true(data))
+    told = (*described, (here, "boolean", "BOOLEAN"))
+    return SourceRows(TemporaryTable(name, told, data, data.nbytes), tuple(columns), here)
+
+
+def _all_true(data: pa.Table) -> pa.ChunkedArray:
+    """One column of TRUE in the chunks of the others."""
+    lengths = [batch.num_rows for batch in data.to_batches()]
+    chunks = [pa.repeat(pa.scalar(True), length) for length in lengths]
+    return pa.chunked_array(chunks, pa.bool_())
+
+
+class _Spilled:
+    """A result whose batches lie in a mapped file once they are many."""
+
+    def __init__(self, result: Result, query: QueryContext) -> None:
+        self._result, self._query = result, query
+        self.columns = result.columns
+        self.engine_types = getattr(result, "engine_types", ())
+
+    def close(self) -> None:
+        self._result.close()
+
+    def arrow_reader(self) -> Any:
+        reader = self._result.arrow_reader()
+        most = min(_MOST_BYTES, self._query.settings.memory_limit // 8)
+        return _Batches(reader.schema, self._batches(reader, most))
+
+    def _batches(self, reader: pa.RecordBatchReader, most: int) -> Iterator[pa.RecordBatch]:
+        size = 0
+        for batch in reader:
+            self._query.check()
+            size += batch.nbytes
+            if size > most:
+                yield from self._on_disk(batch, reader)
+                return
+            yield batch
+
+    def _on_disk(
+        self, first: pa.RecordBatch, reader: pa.RecordBatchReader
+    ) -> Iterator[pa.RecordBatch]:
+        folder = self._query.settings.temp_directory
+        make_temporary_folder(folder)
+        with spilling_to(folder):
+            handle, path = tempfile.mkstemp(dir=folder, prefix="icesql-merge-")
+            os.close(handle)
+            try:
+                with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, reader.schema) as writer:
+                    writer.write_batch(first)
+                    for batch in reader:
+                        self._query.check()
+                        writer.write_batch(batch)
+                # The rows stay as long as something maps them.
+                mapped = pa.ipc.open_file(pa.memory_map(path))
+            finally:
+                os.unlink(path)
+            for index in range(mapped.num_record_batches):
+                yield mapped.get_batch(index)
+
+
+class _Batches(Struct):
+    """Batches of a schema, as a reader gives them."""
+
+    schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self.batches

@@ -1,0 +1,206 @@
+"""Which value each column of the table gets by a clause: the names of MERGE are looked up here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from icesql.errors import (
+    ColumnNotFoundError,
+    IntegrityError,
+    ProgrammingError,
+    TypeMismatchError,
+    similar_names,
+)
+from icesql.iceberg import types as t
+from icesql.iceberg.schema import Schema
+from icesql.sql.writes.merge.composed import Span
+from icesql.sql.writes.merge.statement import Merge, MergeClause, MergeValue
+
+
+class OfSource(Struct, frozen=True):
+    """A column of the source, by its name."""
+
+    name: str
+
+
+class OfTable(Struct, frozen=True):
+    """The value that a column of the table has."""
+
+    name: str
+
+
+class Computed(Struct, frozen=True):
+    """An expression of the statement."""
+
+    span: Span
+
+
+class Default(Struct, frozen=True):
+    """What a column gets that is given no value."""
+
+
+class Changed(Struct, frozen=True):
+    """A struct of the table of which some fields get other values, by their paths in it."""
+
+    base: OfTable
+    fields: tuple[tuple[tuple[str, ...], Value], ...]
+
+
+Value = OfSource | OfTable | Computed | Default | Changed
+DEFAULT: Final = Default()
+
+
+def clause_values(
+    clause: MergeClause, statement: Merge, schema: Schema, source: Sequence[str]
+) -> tuple[Value, ...]:
+    """The value of each column of the table in the rows that come by the clause.
+
+    ``source`` are the columns of the source. Raises ColumnNotFoundError, ProgrammingError,
+    TypeMismatchError and IntegrityError for what does not fit the table.
+    """
+    given = _starred(clause, statement, schema, source)
+    if clause.action == "insert":
+        values = _inserted(clause, schema, given, statement)
+        for field, value in zip(schema.fields, values, strict=True):
+            _check_required(field, value)
+        return values
+    return _updated(clause, schema, given, statement)
+
+
+def _check_required(field: t.NestedField, value: Value) -> None:
+    if value is DEFAULT and field.required and field.write_default in (t.MISSING, None):
+        raise IntegrityError(
+            f'column "{field.name}" is required and the statement gives it no value'
+        )
+
+
+def _starred(
+    clause: MergeClause, statement: Merge, schema: Schema, source: Sequence[str]
+) -> dict[int, Value]:
+    """What ``*`` and its like give to columns, by their ids."""
+    known = {name.lower(): name for name in source}
+    fields = schema.fields
+    match clause.star:
+        case "all":
+            missing = [each.name for each in fields if each.name.lower() not in known]
+            if missing:
+                raise ColumnNotFoundError(
+                    missing[0],
+                    similar=similar_names(missing[0], source),
+                    offset=clause.offset,
+                    table=statement.source_name.strip('"`'),
+                )
+            return {each.field_id: OfSource(known[each.name.lower()]) for each in fields}
+        case "name":
+            found: dict[int, Value] = {}
+            for name in source:
+                found[_column(name, schema, clause.offset).field_id] = OfSource(name)
+            return found
+        case "position":
+            if len(source) != len(fields):
+                raise ProgrammingError(
+                    f"the source has {len(source)} columns and the table {len(fields)}; "
+                    "BY POSITION takes as many"
+                )
+            return {
+                field.field_id: OfSource(name) for field, name in zip(fields, source, strict=True)
+            }
+        case _:  # none, or INSERT DEFAULT VALUES
+            return {}
+
+
+def _inserted(
+    clause: MergeClause, schema: Schema, given: dict[int, Value], statement: Merge
+) -> tuple[Value, ...]:
+    values = clause.values
+    if values and not values[0].path:
+        if len(values) != len(schema.fields):
+            raise ProgrammingError(
+                f"INSERT gives {len(values)} value{'s' * (len(values) != 1)}, "
+                f"and {statement.table.text} has {len(schema.fields)} columns; name those it gives"
+            )
+        return tuple(_value(each) for each in values)
+    for each in values:
+        path = _unqualified(each.path, schema, statement)
+        field = _column(path[0], schema, each.offset)
+        if len(path) > 1:
+            raise ProgrammingError(
+                f"INSERT gives values to whole columns; {'.'.join(path)} is a field of one"
+            )
+        if field.field_id in given:
+            raise ProgrammingError(f'column "{field.name}" is given twice')
+        given[field.field_id] = _value(each)
+    return tuple(given.get(field.field_id, DEFAULT) for field in schema.fields)
+
+
+def _updated(
+    clause: MergeClause, schema: Schema, given: dict[int, Value], statement: Merge
+) -> tuple[Value, ...]:
+    inner: dict[int, dict[tuple[str, ...], Value]] = {}
+    for each in clause.values:
+        path = _unqualified(each.path, schema, statement)
+        field = _column(path[0], schema, each.offset)
+        below = _path_in(field, path[1:], each.offset)
+        others = inner.setdefault(field.field_id, {})
+        for other in others:
+            shorter = min(len(other), len(below))
+            if other[:shorter] == below[:shorter]:
+                raise ProgrammingError(f'column "{".".join(path)}" is set twice')
+        others[below] = _value(each)
+    found: list[Value] = []
+    for field in schema.fields:
+        own = OfTable(field.name)
+        parts = inner.get(field.field_id)
+        if parts is None:
+            found.append(given.get(field.field_id, own))
+        elif () in parts:
+            found.append(parts[()])
+        else:
+            found.append(Changed(own, tuple(parts.items())))
+        _check_required(field, found[-1])
+    return tuple(found)
+
+
+def _value(given: MergeValue) -> Value:
+    return DEFAULT if given.value is None else Computed(given.value)
+
+
+def _unqualified(path: tuple[str, ...], schema: Schema, statement: Merge) -> tuple[str, ...]:
+    """The path without the name of the table, by which it may begin."""
+    lower = tuple(each.lower() for each in path)
+    alias = statement.target_name.strip('"`').lower()
+    whole = tuple(each.lower() for each in statement.table.parts)
+    for prefix in ((alias,), whole, whole[-2:]):
+        rest = path[len(prefix) :]
+        if rest and lower[: len(prefix)] == prefix and schema.find_column(rest[0]) is not None:
+            return rest
+    return path
+
+
+def _column(name: str, schema: Schema, offset: int | None) -> t.NestedField:
+    found = schema.find_column(name)
+    if found is None:
+        names = [each.name for each in schema.fields]
+        raise ColumnNotFoundError(name, similar=similar_names(name, names), offset=offset)
+    return found
+
+
+def _path_in(field: t.NestedField, path: tuple[str, ...], offset: int | None) -> tuple[str, ...]:
+    """A path as the table spells it."""
+    found: list[str] = []
+    for name in path:
+        if not isinstance(field.type, t.StructType):
+            raise TypeMismatchError(f'"{field.name}" ({field.type}) has no field "{name}" to set')
+        fields = field.type.fields
+        inner = [each for each in fields if each.name == name] or [
+            each for each in fields if each.name.lower() == name.lower()
+        ]
+        if len(inner) != 1:
+            names = [each.name for each in fields]
+            raise ColumnNotFoundError(name, similar=similar_names(name, names), offset=offset)
+        field = inner[0]
+        found.append(field.name)
+    return tuple(found)

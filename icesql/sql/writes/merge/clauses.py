@@ -1,0 +1,205 @@
+"""WHEN [NOT] MATCHED [BY TARGET | BY SOURCE] [AND condition] THEN action."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from sqlglot.tokens import Token, TokenType
+
+from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.writes.merge.composed import Span
+from icesql.sql.writes.merge.statement import (
+    BY_SOURCE,
+    MATCHED,
+    NOT_MATCHED,
+    MergeClause,
+    MergeValue,
+)
+from icesql.sql.writes.words import Words
+
+_MOST: Final = 64
+_QUOTED: Final = (TokenType.STRING, TokenType.IDENTIFIER)
+
+
+def plain_words(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:
+    """The index and text of each token that is in no bracket and in no CASE … END.
+
+    There are none behind a bracket that closes nothing.
+    """
+    depth = cases = 0
+    for index, token in enumerate(tokens):
+        if token.token_type in _QUOTED or not token.text:
+            continue
+        word = token.text.upper()
+        if word in ("(", "[", "{"):
+            depth += 1
+        elif word in (")", "]", "}"):
+            depth -= 1
+            if depth < 0:
+                return
+        elif word == "CASE":
+            cases += 1
+        elif word == "END" and cases:
+            cases -= 1
+        elif depth == 0 and cases == 0:
+            yield index, word
+
+
+def span_of(tokens: Sequence[Token]) -> Span:
+    """From the first character of some tokens to behind the last."""
+    return tokens[0].start, tokens[-1].end + 1
+
+
+def read_clauses(tokens: Sequence[Token], sql: str) -> tuple[MergeClause, ...]:
+    """The clauses of a statement, whose tokens begin with the first WHEN.
+
+    Raises SqlSyntaxError and UnsupportedSqlError.
+    """
+    places = [index for index, word in plain_words(tokens) if word == "WHEN"]
+    for index, word in plain_words(tokens):
+        if word == "RETURNING":
+            raise unsupported("MERGE … RETURNING", tokens[index], "query the table afterwards")
+    if len(places) > _MOST:
+        raise syntax_error(f"MERGE has more than {_MOST} clauses", tokens[places[_MOST]])
+    ends = [*places[1:], len(tokens)]
+    found: list[MergeClause] = []
+    closed: set[str] = set()
+    for start, end in zip(places, ends, strict=True):
+        clause = _clause(Words(tokens[start:end], sql))
+        if clause.kind in closed:
+            raise syntax_error(
+                f"this clause is never reached: the WHEN {clause.kind} before it has no condition",
+                clause.offset,
+            )
+        if clause.condition is None:
+            closed.add(clause.kind)
+        found.append(clause)
+    return tuple(found)
+
+
+def _clause(words: Words) -> MergeClause:
+    offset = words.here
+    words.need("WHEN")
+    negated = words.skip("NOT")
+    words.need("MATCHED")
+    kind = NOT_MATCHED if negated else MATCHED
+    if negated and words.skip("BY", "SOURCE"):
+        kind = BY_SOURCE
+    elif negated:
+        words.skip("BY", "TARGET")
+    condition = _condition(words) if words.skip("AND") else None
+    words.need("THEN")
+    at = words.here
+    if words.skip("DO", "NOTHING"):
+        words.end()
+        return MergeClause(kind, "nothing", condition, offset=offset)
+    if words.peek() == "ERROR":
+        raise unsupported("THEN ERROR", at, "query for such rows before the MERGE")
+    wanted = "INSERT" if kind == NOT_MATCHED else "UPDATE"
+    if kind != NOT_MATCHED and words.skip("DELETE"):
+        words.end()
+        return MergeClause(kind, "delete", condition, offset=offset)
+    if not words.skip(wanted):
+        expected = ("INSERT",) if kind == NOT_MATCHED else ("UPDATE", "DELETE")
+        raise words.unexpected(*expected, "DO NOTHING")
+    star, values = _inserted(words) if wanted == "INSERT" else _updated(words)
+    if star and kind == BY_SOURCE:
+        raise syntax_error("there is no source row to take values from; write SET", at)
+    return MergeClause(kind, wanted.lower(), condition, values, star, offset)
+
+
+def _condition(words: Words) -> Span:
+    rest = words.rest
+    until = next((index for index, word in plain_words(rest) if word == "THEN"), len(rest))
+    words.index += until
+    if until == 0:
+        raise words.unexpected("a condition")
+    return span_of(rest[:until])
+
+
+def _star(words: Words) -> str:
+    """What is written for values that are not listed; "" where they are."""
+    if (
+        words.token is None
+        or (words.peek() == "*" and words.skip("*"))
+        or words.skip("ALL", "BY", "NAME")
+    ):
+        star = "all"
+    elif words.skip("BY", "NAME"):
+        star = "name"
+    elif words.skip("BY", "POSITION"):
+        star = "position"
+    else:
+        return ""
+    words.skip("*")
+    words.end()
+    return star
+
+
+def _updated(words: Words) -> tuple[str, tuple[MergeValue, ...]]:
+    if not words.skip("SET"):
+        star = _star(words)
+        if not star:
+            raise words.unexpected("SET")
+        return star, ()
+    if words.peek() == "*":
+        return _star(words), ()
+    values = []
+    while True:
+        at = words.here
+        if words.peek() == "(":
+            raise unsupported("SET (columns) = (values)", at, "write SET a = x, b = y")
+        path = words.name("a column")
+        words.need("=")
+        values.append(MergeValue(path, _value(words), at))
+        if not words.skip(","):
+            break
+    words.end()
+    return "", tuple(values)
+
+
+def _inserted(words: Words) -> tuple[str, tuple[MergeValue, ...]]:
+    if words.skip("DEFAULT", "VALUES"):
+        words.end()
+        return "default", ()
+    star = "" if words.peek() in ("(", "VALUES") else _star(words)
+    if star:
+        return star, ()
+    paths: list[tuple[tuple[str, ...], int]] = []
+    if words.peek() == "(":
+        inner = words.in_brackets()
+        while True:
+            at = inner.here
+            paths.append((inner.name("a column"), at))
+            if not inner.skip(","):
+                break
+        inner.end()
+    at = words.here
+    words.need("VALUES")
+    inner = words.in_brackets()
+    values: list[MergeValue] = []
+    while True:
+        place = inner.here
+        value = _value(inner)
+        number = len(values)
+        path, offset = paths[number] if number < len(paths) else ((), place)
+        values.append(MergeValue(path, value, offset))
+        if not inner.skip(","):
+            break
+    inner.end()
+    words.end()
+    if paths and len(paths) != len(values):
+        counted = f"{len(paths)} column{'s' * (len(paths) != 1)}"
+        raise syntax_error(
+            f"INSERT names {counted} and gives {len(values)} value{'s' * (len(values) != 1)}", at
+        )
+    return "", tuple(values)
+
+
+def _value(words: Words) -> Span | None:
+    tokens = words.until(",")
+    if not tokens:
+        raise words.unexpected("a value")
+    words_only = [each.text.upper() for each in tokens if each.token_type not in _QUOTED]
+    return None if len(tokens) == 1 and words_only == ["DEFAULT"] else span_of(tokens)

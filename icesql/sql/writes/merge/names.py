@@ -1,0 +1,116 @@
+"""What the expressions of MERGE may see: their names without a qualifier get one.
+
+An inserted row sees the source alone, and a row that no source row matches the table alone, but
+one query joins both, in which a name that both have would mean nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+from sqlglot import exp
+from sqlglot.tokens import Token, TokenType
+
+from icesql.sql.positions import first_offset, syntax_error, unsupported
+from icesql.sql.writes.merge.composed import Composed, Span
+from icesql.sql.writes.merge.statement import BY_SOURCE, NOT_MATCHED
+
+_OF_SEVERAL: Final = (exp.AggFunc, exp.Window, exp.UDTF, exp.Explode, exp.Star)
+
+
+class Part(Struct, frozen=True):
+    """An expression of the statement and the kind of clause that it is of, "" for ON."""
+
+    span: Span
+    kind: str
+
+
+class Sides(Struct, frozen=True):
+    """What the table and the source are called, by name and as written in SQL.
+
+    ``source_parts`` is the whole name of a source that has no alias.
+    """
+
+    target: str
+    target_word: str
+    source: str
+    source_word: str
+    source_parts: tuple[str, ...] = ()
+
+
+def written_name(name: str, tokens: Sequence[Token], sql: str) -> str:
+    """A name as its statement writes it, with its quotes."""
+    for token in reversed(tokens):
+        if token.text == name and token.token_type != TokenType.STRING:
+            return sql[token.start : token.end + 1]
+    return name
+
+
+def check_part(node: exp.Expr | None, where: str) -> None:
+    """Refuse what makes one value of several rows, or several rows of one."""
+    for each in _outer(node):
+        if isinstance(each, _OF_SEVERAL):
+            what = "*" if isinstance(each, exp.Star) else str(each.sql()).partition("(")[0]
+            raise unsupported(f"{what} in MERGE … {where}", each, "compute it in the source")
+
+
+def part_edits(
+    node: exp.Expr, part: Part, sides: Sides, text: Composed
+) -> Iterator[tuple[int, int, str]]:
+    """What is put into the words of an expression, by places in the statement.
+
+    Raises SqlSyntaxError for a column of the side that the clause does not see.
+    """
+    own = {NOT_MATCHED: sides.source_word, BY_SOURCE: sides.target_word}.get(part.kind)
+    hidden = {NOT_MATCHED: sides.target, BY_SOURCE: sides.source}.get(part.kind, "").lower()
+    known = {sides.target.lower(), sides.source.lower()}
+    for each in _outer(node):
+        if not isinstance(each, exp.Column):
+            continue
+        start = first_offset(each)
+        if start is None:
+            continue
+        place = text.place(start)
+        parts = [str(name.name).lower() for name in each.parts]
+        if len(parts) > 1 and parts[0] in known:
+            if hidden and parts[0] == hidden:
+                side = "source" if part.kind == NOT_MATCHED else "table"
+                raise syntax_error(
+                    f"{each.sql()}: WHEN {part.kind} sees the columns of the {side} alone", place
+                )
+            continue
+        length = len(sides.source_parts)
+        if length > 1 and parts[:length] == [name.lower() for name in sides.source_parts]:
+            last = each.parts[length - 1].meta.get("start")
+            if last is not None:
+                yield place, text.place(int(last)), ""
+        elif own is not None:
+            yield place, place, f"{own}."
+
+
+def source_columns(
+    node: exp.Expr, part: Part, sides: Sides, text: Composed
+) -> Iterator[tuple[str, int]]:
+    """The columns that an expression asks the source for, and their places in the statement."""
+    for each in _outer(node):
+        if not isinstance(each, exp.Column):
+            continue
+        names = [str(name.name) for name in each.parts]
+        skipped = 1 if len(names) > 1 and names[0].lower() == sides.source.lower() else 0
+        if not skipped and part.kind != NOT_MATCHED:
+            continue
+        whole = [name.lower() for name in sides.source_parts]
+        if not skipped and whole and [name.lower() for name in names[: len(whole)]] == whole:
+            skipped = len(whole)
+        start = each.parts[skipped].meta.get("start") if skipped < len(names) else None
+        if start is not None:
+            yield names[skipped], text.place(int(start))
+
+
+def _outer(node: exp.Expr | None) -> Iterator[exp.Expr]:
+    """The nodes of an expression without those of its subqueries."""
+    if node is None:
+        return
+    yield from node.walk(prune=lambda each: isinstance(each, exp.Query))

@@ -1,0 +1,229 @@
+"""MERGE INTO, read: its source becomes a query, all other parts are kept as places in its text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from sqlglot import exp
+from sqlglot.tokens import Token
+
+from icesql.errors import AmbiguousTableError
+from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.statement import Query
+from icesql.sql.writes.merge.clauses import plain_words, read_clauses, span_of
+from icesql.sql.writes.merge.composed import Composer, Span
+from icesql.sql.writes.merge.names import (
+    Part,
+    Sides,
+    check_part,
+    part_edits,
+    source_columns,
+    written_name,
+)
+from icesql.sql.writes.merge.statement import JoinKey, Merge, MergeClause
+from icesql.sql.writes.statements import TableName
+from icesql.sql.writes.targets import read_target
+from icesql.sql.writes.words import Words
+
+# Reads a text made of the statement's, whose places are so much further.
+ReadText = Callable[[str, int], Query]
+
+# What the rows of the source are called in the query that joins them, for want of a name.
+SOURCE: Final = "__merge_source"
+
+
+def merge_at(tokens: Sequence[Token]) -> int | None:
+    """Where MERGE stands in a statement, which may begin with WITH; None for another."""
+    first = tokens[0].text.upper()
+    if first != "WITH":
+        return 0 if first == "MERGE" else None
+    for index, word in plain_words(tokens):
+        if word in ("SELECT", "FROM", "VALUES", "INSERT", "UPDATE", "DELETE"):
+            return None
+        if word == "MERGE" and tokens[index - 1].text == ")":
+            return index
+    return None
+
+
+def read_merge(tokens: Sequence[Token], sql: str, read_text: ReadText) -> Merge:
+    """The statement. Raises SqlSyntaxError and UnsupportedSqlError."""
+    at = merge_at(tokens)
+    assert at is not None
+    words = Words(tokens, sql)
+    words.index = at + 1
+    if words.peek() == "WITH":
+        raise unsupported("MERGE WITH SCHEMA EVOLUTION", words.here, "ALTER TABLE … ADD COLUMN")
+    words.need("INTO")
+    table, target = _target(words)
+    words.need("USING")
+    source_tokens = _until(words, "ON", "USING", "WHEN")
+    if not source_tokens:
+        raise words.unexpected("a table", "a query in brackets")
+    composer = Composer(sql)
+    if at:
+        composer.copy((tokens[0].start, tokens[at].start))
+    source_text = composer.add("SELECT * FROM ").copy(span_of(source_tokens)).made()
+    with source_text.placing():
+        source = read_text(source_text.text, 0)
+    _check_source(source, source_tokens)
+    on_tokens, uses_columns = _on(words)
+    join = span_of(on_tokens)
+    if words.token is None:
+        raise words.unexpected("WHEN MATCHED", "WHEN NOT MATCHED")
+    clauses = read_clauses(words.rest, sql)
+    parts = _parts(clauses)
+
+    composer = Composer(sql).add("FROM ").copy(span_of(target)).add(f" JOIN {SOURCE} AS ")
+    named = _item(source.tree).alias_or_name or SOURCE
+    source_word = written_name(named, source_tokens, sql)
+    composer.add(source_word, " ").add("USING " if uses_columns else "ON (").copy(join)
+    composer.add("" if uses_columns else ")", " SELECT 1")
+    for part in parts:
+        composer.add(", (").copy(part.span).add(")")
+    text = composer.made()
+    with text.placing():
+        skeleton = read_text(text.text, 0)
+        item, joined = _joined(skeleton.tree, len(parts) + 1, on_tokens)
+        name = item.alias_or_name
+        # Where both have one name, the table's is its whole name.
+        if named.lower() in (name.lower(), name.rpartition(".")[2].lower()):
+            raise AmbiguousTableError(named, offset=item.this.meta.get("start"))
+        _check_names(skeleton, source)
+    sides = Sides(
+        name, written_name(name, target, sql), named, source_word, _plain_name(source.tree, source)
+    )
+    edits: list[tuple[int, int, str]] = []
+    used: list[tuple[str, int]] = []
+    for part, node in zip(
+        (Part(join, ""), *parts), (joined, *skeleton.tree.expressions[1:]), strict=True
+    ):
+        with text.placing():
+            check_part(node, part.kind or "ON")
+        edits += part_edits(node, part, sides, text)
+        used += source_columns(node, part, sides, text)
+    return Merge(
+        table,
+        sql,
+        source,
+        source_text,
+        span_of(target),
+        sides.target_word,
+        source_word,
+        join,
+        uses_columns,
+        clauses,
+        tuple(sorted(edits)),
+        skeleton.given,
+        _keys(joined),
+        tuple(used),
+    )
+
+
+def _target(words: Words) -> tuple[TableName, Sequence[Token]]:
+    """The table, and all its tokens; its alias is the last of them, if it has one."""
+    start = words.index
+    table = read_target(words)
+    if words.peek() != "USING":
+        words.skip("AS")
+        words.identifier("an alias")
+    return table, words.tokens[start : words.index]
+
+
+def _until(words: Words, *stops: str) -> Sequence[Token]:
+    rest = words.rest
+    count = next((index for index, word in plain_words(rest) if word in stops), len(rest))
+    words.index += count
+    return rest[:count]
+
+
+def _on(words: Words) -> tuple[Sequence[Token], bool]:
+    uses_columns = words.skip("USING")
+    if not uses_columns:
+        words.need("ON")
+    tokens = _until(words, "WHEN")
+    if not tokens:
+        raise words.unexpected("columns in brackets" if uses_columns else "a condition")
+    if uses_columns and (tokens[0].text != "(" or tokens[-1].text != ")"):
+        raise syntax_error(f'unexpected "{tokens[0].text}"', tokens[0], ("columns in brackets",))
+    return tokens, uses_columns
+
+
+def _parts(clauses: Sequence[MergeClause]) -> list[Part]:
+    """All expressions of the clauses, in the order of the text."""
+    found = []
+    for clause in clauses:
+        spans: list[Span | None] = [clause.condition, *(each.value for each in clause.values)]
+        found += [Part(span, clause.kind) for span in spans if span is not None]
+    return found
+
+
+def _check_source(source: Query, tokens: Sequence[Token]) -> None:
+    """Refuse what a query may have behind FROM: it is one table, or a query in brackets."""
+    tree = source.tree
+    used = {part for part, value in tree.args.items() if value}
+    if isinstance(tree, exp.Select) and used <= {"expressions", "from_", "with_"}:
+        item = _item(tree)
+        if not item.args.get("joins") and not item.args.get("laterals"):
+            return
+    raise unsupported(
+        "a MERGE from more than one table or query", tokens[0], "put it into a query in brackets"
+    )
+
+
+def _item(tree: exp.Expr) -> exp.Expr:
+    item: exp.Expr = tree.args["from_"].this
+    return item
+
+
+def _joined(tree: exp.Expr, count: int, on: Sequence[Token]) -> tuple[exp.Expr, exp.Join]:
+    """The table and the join of the query that joins it with the source, and nothing else."""
+    used = {part for part, value in tree.args.items() if value}
+    item = _item(tree)
+    joins = [*(item.args.get("joins") or ()), *(tree.args.get("joins") or ())]
+    plain = used <= {"expressions", "from_", "joins"}
+    if plain and len(joins) == 1 and len(tree.expressions) == count:
+        return item, joins[0]
+    raise unsupported("a MERGE with more than conditions and values", on[0])
+
+
+def _plain_name(tree: exp.Expr, source: Query) -> tuple[str, ...]:
+    """The name of the source where it is a table without an alias."""
+    item = _item(tree)
+    if not isinstance(item, exp.Table) or not source.references:
+        return ()
+    parts = source.references[-1].parts
+    return parts if parts[-1].lower() == item.alias_or_name.lower() else ()
+
+
+def _check_names(skeleton: Query, source: Query) -> None:
+    """Refuse names of a WITH query outside of the source, where they would mean tables."""
+    clause = source.tree.args.get("with_")
+    if clause is None:
+        return
+    known = {each.alias.lower() for each in clause.expressions}
+    for each in skeleton.references:
+        if len(each.parts) == 1 and each.parts[0].lower() in known:
+            raise unsupported(
+                f"{each.name} of the WITH clause outside of USING", each.offset, "use a subquery"
+            )
+
+
+def _keys(join: exp.Join) -> tuple[JoinKey, ...]:
+    using = join.args.get("using")
+    if using:
+        return tuple(JoinKey(("", each.name), ("", each.name)) for each in using)
+    found: list[JoinKey] = []
+    waiting = [join.args.get("on")]
+    while waiting:
+        node = waiting.pop(0)
+        if isinstance(node, exp.Paren):
+            waiting.append(node.this)
+        elif isinstance(node, exp.And):
+            waiting += [node.this, node.expression]
+        elif isinstance(node, exp.EQ):
+            sides = [each for each in (node.this, node.expression) if isinstance(each, exp.Column)]
+            if len(sides) == 2 and not any(each.args.get("db") for each in sides):
+                one, other = ((each.table, each.name) for each in sides)
+                found.append(JoinKey(one, other))
+    return tuple(found)

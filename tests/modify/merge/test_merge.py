@@ -1,0 +1,276 @@
+"""MERGE INTO: spellings, names, values, branches, conflicts, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import icesql
+from icesql import errors
+
+WAYS = [(1, "copy-on-write"), (2, "merge-on-read"), (3, "copy-on-write"), (3, "merge-on-read")]
+
+
+@pytest.fixture
+def filled(con: icesql.Connection) -> icesql.Connection:
+    con.execute("CREATE TABLE s.t (k INT, a INT, w VARCHAR)")
+    con.execute("INSERT INTO s.t VALUES (1, 10, 'one'), (2, 20, 'two'), (NULL, 0, 'none')")
+    con.execute("CREATE TABLE s.u (k INT, a INT, w VARCHAR)")
+    con.execute("INSERT INTO s.u VALUES (2, 22, 'zwei'), (3, 33, 'drei'), (NULL, -1, 'nichts')")
+    return con
+
+
+def rows(con: icesql.Connection, table: str = "s.t") -> list[tuple[Any, ...]]:
+    return sorted(con.execute(f"SELECT * FROM {table}").fetchall(), key=repr)
+
+
+UPSERTED = [
+    (1, 10, "one"),
+    (2, 22, "zwei"),
+    (3, 33, "drei"),
+    (None, -1, "nichts"),
+    (None, 0, "none"),
+]
+U = "(SELECT w, a, k FROM s.u)"
+
+
+@pytest.mark.parametrize(
+    ("dialect", "sql"),
+    [
+        (None, "s.t USING s.u ON t.k = u.k WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"),
+        (None, f"s.t x USING {U} y USING (k) WHEN MATCHED THEN UPDATE BY NAME WHEN NOT MATCHED THEN INSERT BY NAME"),
+        (None, f"s.t USING {U} u ON t.k = u.k WHEN NOT MATCHED THEN INSERT WHEN MATCHED THEN UPDATE"),
+        (None, "s.t USING (SELECT k AS c1, a AS c2, w AS c3 FROM s.u) u ON t.k = c1 WHEN MATCHED THEN UPDATE BY POSITION WHEN NOT MATCHED BY TARGET THEN INSERT BY POSITION *"),
+        (None, "s.t AS t USING s.u AS u ON (t.k = u.k) WHEN MATCHED THEN UPDATE SET a = u.a, w = u.w WHEN NOT MATCHED THEN INSERT (k, w, a) VALUES (k, u.w, a)"),
+        (None, "s.t USING s.u ON s.t.k = s.u.k WHEN MATCHED THEN UPDATE SET t.a = s.u.a, s.t.w = u.w WHEN NOT MATCHED THEN INSERT VALUES (s.u.k, s.u.a, w)"),
+        (None, "s.t USING (VALUES (2, 22, 'zwei'), (3, 33, 'drei'), (NULL, -1, 'nichts')) AS u(k, a, w) ON t.k = u.k WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"),
+        (None, 's.t AS "T x" USING s.u AS "U" ON "T x".k = "U".k WHEN MATCHED THEN UPDATE SET "a" = "U".a, w = "U".w WHEN NOT MATCHED THEN INSERT *'),
+        ("spark", "s.t AS `t` USING s.u AS `u x` ON t.k = `u x`.k WHEN MATCHED THEN UPDATE SET t.a = `u x`.a, `w` = `u x`.`w` WHEN NOT MATCHED THEN INSERT (k, a, `w`) VALUES (`k`, `u x`.a, w)"),
+        ("spark", "s.t USING s.u ON t.k <=> u.k AND t.k IS NOT NULL WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"),
+        ("snowflake", "s.t USING s.u ON t.k = u.k WHEN MATCHED THEN UPDATE ALL BY NAME WHEN NOT MATCHED THEN INSERT ALL BY NAME"),
+        ("trino", "s.t t USING s.u u ON t.k = u.k WHEN MATCHED THEN UPDATE SET a = u.a, w = u.w WHEN NOT MATCHED THEN INSERT VALUES (u.k, u.a, u.w)"),
+    ],
+)  # fmt: skip
+def test_spellings(
+    catalog: dict[str, Any], filled: icesql.Connection, dialect: str, sql: str
+) -> None:
+    with icesql.connect(**catalog, dialect=dialect) as con:
+        assert con.execute(f"MERGE INTO {sql}").rowcount == 3
+    assert rows(filled) == UPSERTED
+
+
+@pytest.mark.parametrize(("version", "mode"), WAYS)
+def test_values_of_every_kind(con: icesql.Connection, version: int, mode: str) -> None:
+    """Fields of structs, defaults, subqueries, CASE, old values, NULL and parameters."""
+    default = "DEFAULT 5" if version == 3 else ""
+    con.execute(
+        f"CREATE TABLE s.t (k BIGINT NOT NULL, p STRUCT<x: INT, q: STRUCT<y: INT, z: VARCHAR>>, d INT {default}, "
+        f"l INT[]) TBLPROPERTIES ('format-version' = '{version}', 'write.merge.mode' = '{mode}')"
+    )
+    con.execute(
+        "INSERT INTO s.t VALUES (1, {'x': 1, 'q': {'y': 2, 'z': 'z'}}, 1, [1]), (2, NULL, 2, NULL), (3, NULL, 3, [3])"
+    )
+    con.execute("CREATE TABLE s.u (n INT)")
+    con.execute("INSERT INTO s.u VALUES (7), (8)")
+    cursor = con.execute(
+        "WITH src AS (SELECT k, k * ? AS v FROM range(1, 6) r(k)) MERGE INTO s.t USING src ON t.k = src.k AND src.k <> ? "
+        "WHEN MATCHED AND CASE WHEN t.k = 1 THEN v > ? ELSE false END THEN UPDATE SET p.x = v, t.p.q.z = 'new' || ?, d = d + t.k "
+        "WHEN MATCHED AND t.p IS NULL THEN UPDATE SET p.q.y = (SELECT max(n) FROM s.u), d = DEFAULT, l = [v, v] "
+        "WHEN NOT MATCHED AND k = 5 THEN INSERT (k, d) VALUES (k, DEFAULT) WHEN NOT MATCHED AND k < ? THEN DO NOTHING "
+        "WHEN NOT MATCHED THEN INSERT (k, p, l) VALUES (k, {'q': {'z': 'z', 'y': NULL}, 'x': v}, NULL)",
+        [10, 3, 9, "er", 4],
+    )
+    five = 5 if version == 3 else None
+    assert cursor.rowcount == 4
+    assert rows(con) == [
+        (1, {"x": 10, "q": {"y": 2, "z": "newer"}}, 2, [1]),
+        (2, {"x": None, "q": {"y": 8, "z": None}}, five, [20, 20]),
+        (3, None, 3, [3]),
+        (4, {"x": 40, "q": {"y": None, "z": "z"}}, five, None),
+        (5, None, five, None),
+    ]
+
+
+def test_values_are_computed_for_the_rows_of_their_clause(filled: icesql.Connection) -> None:
+    """What cannot be computed for another row is no error, and types of clauses do not mix."""
+    filled.execute(
+        "MERGE INTO s.t USING s.u ON t.k = u.k WHEN MATCHED THEN UPDATE SET w = u.a / 4, a = 1.0 "
+        "WHEN NOT MATCHED AND w = 'drei' THEN INSERT (k, a, w) VALUES ('4', CASE WHEN w = 'drei' THEN 4 END, w) "
+        "WHEN NOT MATCHED THEN INSERT (a) VALUES (CAST('0' || abs(a) AS INT)) "
+        "WHEN NOT MATCHED BY SOURCE AND k IS NULL THEN UPDATE SET a = CAST(w || '5' AS INT)"
+        .replace("VALUES ('4'", "VALUES (4").replace("w = u.a / 4", "w = (u.a / 4)::VARCHAR")
+        .replace("CAST(w || '5' AS INT)", "length(w)")
+    )  # fmt: skip
+    assert rows(filled) == [
+        (1, 10, "one"), (2, 1, "5.5"), (4, 4, "drei"), (None, 1, None), (None, 4, "none"),
+    ]  # fmt: skip
+
+
+def test_lineage(con: icesql.Connection) -> None:
+    """Updated rows keep their ids, inserted ones get new ones, rows that stay keep both."""
+    for mode in ("copy-on-write", "merge-on-read"):
+        con.execute(
+            "CREATE OR REPLACE TABLE s.t (k INT, a INT) TBLPROPERTIES "
+            f"('format-version' = '3', 'write.merge.mode' = '{mode}')"
+        )
+        con.execute("INSERT INTO s.t SELECT i, 0 FROM range(5) r(i)")
+        before = dict(con.execute("SELECT k, _row_id FROM s.t").fetchall())
+        sequence = con.execute("SELECT max(_last_updated_sequence_number) FROM s.t").fetchone()[0]
+        con.execute(
+            "MERGE INTO s.t USING (SELECT i AS k FROM range(3, 7) r(i)) s ON t.k = s.k WHEN MATCHED AND s.k = 3 THEN DELETE "
+            "WHEN MATCHED THEN UPDATE SET a = 1 WHEN NOT MATCHED THEN INSERT (k, a) VALUES (k, 2)"
+        )
+        found = con.execute("SELECT k, _row_id, _last_updated_sequence_number FROM s.t").fetchall()
+        ids = {k: (row_id, number) for k, row_id, number in found}
+        assert len({row_id for row_id, _ in ids.values()}) == len(ids) == 6
+        for k in (0, 1, 2):
+            assert ids[k] == (before[k], sequence)
+        assert ids[4] == (before[4], sequence + 1)
+        assert all(ids[k][0] > max(before.values()) and ids[k][1] == sequence + 1 for k in (5, 6))
+
+
+def test_frames_and_temporary_tables(filled: icesql.Connection) -> None:
+    frame = pa.table({"k": pa.array([2, 9], pa.int64()), "a": [1, 2], "w": ["b", None]})
+    sql = "MERGE INTO s.t USING given ON t.k = given.k WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    filled.register("given", frame)
+    assert filled.execute(sql).rowcount == 2
+    filled.execute("CREATE TEMP TABLE held AS SELECT 9 AS k, 3 AS a, 'c' AS w")
+    assert filled.execute(sql.replace("given", "held")).rowcount == 1
+    filled.execute("CREATE TEMP VIEW seen AS SELECT k, a + 1 AS a, w FROM s.t WHERE k = 9")
+    assert filled.execute(sql.replace("given", "seen")).rowcount == 1
+    assert rows(filled) == [(1, 10, "one"), (2, 1, "b"), (9, 4, "c"), (None, 0, "none")]
+
+
+def test_the_source_is_asked_once(filled: icesql.Connection) -> None:
+    """Rows that are others each time: the key that is looked for is the one that is written."""
+    for _ in range(5):
+        filled.execute(
+            "MERGE INTO s.t USING (SELECT (random() * 1000000)::INT AS k FROM range(50)) s ON t.k = s.k "
+            "WHEN NOT MATCHED THEN INSERT (k, a) VALUES (k, k)"
+        )
+    assert filled.execute("SELECT count(*) FROM s.t WHERE k <> a AND w IS NULL").fetchone() == (0,)
+    assert filled.execute("SELECT count(*) > 200 FROM s.t").fetchone() == (True,)
+
+
+def test_only_inserts_append(filled: icesql.Connection) -> None:
+    filled.execute("MERGE INTO s.t USING s.u ON t.k = u.k WHEN NOT MATCHED THEN INSERT *")
+    found = filled.execute("SELECT operation FROM s.t.snapshots ORDER BY committed_at").fetchall()
+    assert [each for (each,) in found] == ["append", "append"]
+    sql = "MERGE INTO s.t USING s.u ON t.k = u.k WHEN NOT MATCHED AND k IS NOT NULL THEN INSERT *"
+    assert filled.execute(sql).message == "0 rows, nothing to commit"
+    assert len(rows(filled)) == 5
+
+
+@pytest.mark.parametrize("target", ["s.t VERSION AS OF 'audit' AS t", "s.t.branch_audit AS t"])
+def test_a_branch(filled: icesql.Connection, target: str) -> None:
+    filled.execute("ALTER TABLE s.t CREATE BRANCH audit")
+    before = rows(filled)
+    filled.execute("INSERT INTO s.t.branch_audit VALUES (3, 0, 'of the branch')")
+    filled.execute(
+        f"MERGE INTO {target} USING s.u ON t.k = u.k WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED BY SOURCE THEN DELETE"
+    )
+    assert rows(filled) == before
+    assert rows(filled, "s.t VERSION AS OF 'audit'") == [(2, 22, "zwei"), (3, 33, "drei")]
+
+
+def test_a_target_row_that_matches_twice(filled: icesql.Connection) -> None:
+    """It is an error if a clause takes it; deleting it twice is not."""
+    twice = "MERGE INTO s.t USING (VALUES (2, 1), (2, 2)) v(k, n) ON t.k = v.k "
+    before = rows(filled)
+    for clauses in (
+        "WHEN MATCHED THEN UPDATE SET a = n",
+        "WHEN MATCHED AND n = 2 THEN UPDATE SET a = n",
+        "WHEN MATCHED AND a > 0 THEN DELETE",
+        "WHEN MATCHED AND n = 1 THEN DELETE WHEN MATCHED THEN DO NOTHING",
+    ):
+        with pytest.raises(errors.ProgrammingError, match=r"match the row with k = 2 in s\.t"):
+            filled.execute(twice + clauses)
+    assert rows(filled) == before
+    assert filled.execute(twice + "WHEN MATCHED AND n > 5 THEN DELETE").rowcount == 0
+    assert filled.execute(twice + "WHEN MATCHED THEN DELETE").rowcount == 1
+    assert len(rows(filled)) == 2
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind", "message"),
+    [
+        ("s.nope USING s.u ON true WHEN MATCHED THEN DELETE", "TableNotFoundError", "column 12"),
+        ("s.t USING s.nope ON true WHEN MATCHED THEN DELETE", "TableNotFoundError", "column 22"),
+        ("s.t USING s.u ON t.k = u.nope WHEN MATCHED THEN DELETE", "ColumnNotFoundError", "column 37"),
+        ("s.t USING s.u ON t.k = u.k WHEN MATCHED AND nope THEN DELETE", "ColumnNotFoundError", "column 56"),
+        ("s.t USING s.u ON t.k = u.k WHEN MATCHED THEN UPDATE SET nope = 1", "ColumnNotFoundError", "column 68"),
+        ("s.t USING s.u ON t.k = u.k WHEN NOT MATCHED THEN INSERT (k, nope) VALUES (1, 2)", "ColumnNotFoundError", "column 72"),
+        ("s.t USING s.u ON t.k = u.k WHEN NOT MATCHED THEN INSERT (k) VALUES (nope)", "ColumnNotFoundError", "column 80"),
+        ("s.t USING s.u ON t.k = u.k WHEN NOT MATCHED THEN INSERT (k, k) VALUES (1, 2)", "ProgrammingError", "given twice"),
+        ("s.t USING s.u ON t.k = u.k WHEN NOT MATCHED THEN INSERT VALUES (1, 2)", "ProgrammingError", "2 values.*3 columns"),
+        ("s.t USING s.u ON t.k = u.k WHEN MATCHED THEN UPDATE SET a = 1, a = 2", "ProgrammingError", "set twice"),
+        ("s.t USING s.u ON t.k = u.k WHEN MATCHED THEN UPDATE SET a.b = 1", "TypeMismatchError", "no field"),
+        ("s.t USING (SELECT k, a FROM s.u) u ON t.k = u.k WHEN MATCHED THEN UPDATE SET *", "ColumnNotFoundError", '"w" not found.*"u"'),
+        ("s.t USING (SELECT k, a AS nope FROM s.u) u ON t.k = u.k WHEN MATCHED THEN UPDATE BY NAME", "ColumnNotFoundError", "nope"),
+        ("s.t USING (SELECT k FROM s.u) u ON t.k = u.k WHEN MATCHED THEN UPDATE BY POSITION", "ProgrammingError", "1 columns and the table 3"),
+        ("s.t USING s.u ON t.k = u.k WHEN MATCHED THEN UPDATE SET a = w", "AmbiguousColumnError", "w"),
+        ("s.t USING s.u ON t.k = u.k WHEN MATCHED THEN UPDATE SET a = u.w", "TypeMismatchError", '"a"'),
+        ("s.t USING s.u ON t.k = u.k WHEN MATCHED THEN UPDATE SET a = 3000000000", "DataError", '"a".*does not fit'),
+        ("s.t USING s.u ON t.k = u.k WHEN MATCHED THEN UPDATE SET a = u.a / 4", "DataError", "5.5"),
+        ("s.t USING s.u ON t.k = u.k WHEN NOT MATCHED THEN INSERT (k) VALUES (t.k)", "SqlSyntaxError", "sees the columns of the source"),
+        ("s.t USING s.u ON t.k = u.k WHEN NOT MATCHED BY SOURCE THEN UPDATE SET a = u.a", "SqlSyntaxError", "sees the columns of the table"),
+        ("s.t USING s.u ON t.k = u.k WHEN MATCHED AND count(*) > 1 THEN DELETE", "UnsupportedSqlError", "COUNT in MERGE"),
+        ("s.t USING s.u ON sum(t.k) = u.k WHEN MATCHED THEN DELETE", "UnsupportedSqlError", "SUM in MERGE"),
+        ("s.t USING s.u ON t.k = u.k WHEN MATCHED THEN UPDATE SET a = row_number() OVER ()", "UnsupportedSqlError", "MERGE"),
+        ("s.t USING s.u ON t.k = u.k WHEN MATCHED THEN UPDATE SET a = 1 WHERE true", "SqlSyntaxError", "WHERE"),
+        ("s.t USING s.u ON t.k = u.k WHEN MATCHED THEN DELETE RETURNING k", "UnsupportedSqlError", "RETURNING"),
+        ("s.t USING s.u ON t.k = u.k WHEN MATCHED THEN INSERT *", "SqlSyntaxError", "expected UPDATE"),
+        ("s.t USING s.u ON t.k = u.k WHEN NOT MATCHED THEN DELETE", "SqlSyntaxError", "expected INSERT"),
+        ("s.t USING s.u ON t.k = u.k WHEN NOT MATCHED BY SOURCE THEN UPDATE SET *", "SqlSyntaxError", "no source row"),
+        ("s.t USING s.u ON t.k = u.k WHEN MATCHED THEN DELETE WHEN MATCHED THEN DELETE", "SqlSyntaxError", "never reached"),
+        ("s.t USING s.u ON t.k = u.k", "SqlSyntaxError", "expected WHEN MATCHED"),
+        ("s.t USING s.u WHEN MATCHED THEN DELETE", "SqlSyntaxError", "expected ON"),
+        ("s.t USING s.u ON WHEN MATCHED THEN DELETE", "SqlSyntaxError", "a condition"),
+        ("s.t USING s.u ON t.k = u.k) OR (true WHEN MATCHED THEN DELETE", "SqlSyntaxError", "expected WHEN MATCHED"),
+        ("s.t USING s.u, s.t ON true WHEN MATCHED THEN DELETE", "UnsupportedSqlError", "more than one table"),
+        ("s.t USING s.u LIMIT 1 ON true WHEN MATCHED THEN DELETE", "UnsupportedSqlError", "more than one table"),
+        ("s.t USING s.t ON true WHEN MATCHED THEN DELETE", "AmbiguousTableError", "alias"),
+        ("s.t TIMESTAMP AS OF now() USING s.u ON true WHEN MATCHED THEN DELETE", "UnsupportedSqlError", "the past"),
+        ("s.t VERSION AS OF 'nope' USING s.u ON true WHEN MATCHED THEN DELETE", "SnapshotNotFoundError", "nope"),
+        ("s.t USING (SELECT ('x' || k)::INT AS k FROM s.u) u ON t.k = u.k WHEN MATCHED THEN DELETE", "Error", "x2"),
+        ("s.r USING s.u ON r.k = u.k WHEN NOT MATCHED THEN INSERT (a) VALUES (1)", "IntegrityError", '"k" is required'),
+        ("s.r USING s.u ON r.k = u.k WHEN NOT MATCHED THEN INSERT (k) VALUES (u.k)", "IntegrityError", 'NULL in required column "k"'),
+    ],
+)  # fmt: skip
+def test_what_is_refused_changes_nothing(
+    lasting: tuple[icesql.Connection, Path], sql: str, kind: str, message: str
+) -> None:
+    con, warehouse = lasting
+    made = con.execute("CREATE TABLE IF NOT EXISTS s.t (k INT, a INT, w VARCHAR)")
+    if not made.notes:
+        con.execute("INSERT INTO s.t VALUES (1, 10, 'one'), (2, 20, 'two')")
+        con.execute("CREATE TABLE s.u (k INT, a INT, w VARCHAR)")
+        con.execute("INSERT INTO s.u VALUES (2, 22, 'zwei'), (NULL, 3, 'x')")
+        con.execute("CREATE TABLE s.r (k INT NOT NULL, a INT)")
+    before = sorted(each for each in warehouse.rglob("*") if each.is_file())
+    with pytest.raises(getattr(errors, kind), match=message):
+        con.execute(f"MERGE INTO {sql}")
+    assert before == sorted(each for each in warehouse.rglob("*") if each.is_file())
+
+
+def test_with_names_are_of_the_source_alone(filled: icesql.Connection) -> None:
+    with pytest.raises(errors.UnsupportedSqlError, match="WITH clause outside of USING"):
+        filled.execute(
+            "WITH q AS (SELECT 2 AS k) MERGE INTO s.t USING q ON t.k = q.k AND t.k IN (SELECT k FROM q) WHEN MATCHED THEN DELETE"
+        )
+
+
+def test_a_limited_connection_merges_nothing(
+    filled: icesql.Connection, catalog: dict[str, Any]
+) -> None:
+    before = rows(filled)
+    with icesql.connect(**catalog, read_only=True) as other:
+        for start in ("", "WITH q AS (SELECT 1) "):
+            with pytest.raises(errors.AccessDeniedError, match="only reads"):
+                other.execute(
+                    f"{start}MERGE INTO s.t USING s.u ON t.k = u.k WHEN MATCHED THEN DELETE"
+                )
+    assert rows(filled) == before
