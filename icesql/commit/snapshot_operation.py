@@ -6,8 +6,6 @@ Source: Java ``SnapshotProducer`` and ``MergingSnapshotProducer``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
-from typing import Final
 
 from icesql.catalog.table import Table
 from icesql.commit.files import FileChanges, file_key
@@ -18,6 +16,7 @@ from icesql.commit.manifests.merging import ManifestMerge
 from icesql.commit.manifests.store import ManifestStore
 from icesql.commit.own_files import OwnFiles
 from icesql.commit.snapshots.branches import Staged, branch_head, moved_ref
+from icesql.commit.snapshots.engine import engine_summary
 from icesql.commit.snapshots.snapshot_ids import new_snapshot_id
 from icesql.commit.snapshots.summary import SummaryCounts, totals
 from icesql.context import QueryContext
@@ -31,8 +30,6 @@ from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.storage.new_file import remove_file
 from icesql.write.locations import partition_path
-
-ENGINE: Final = "icesql"
 
 # What others did since the change was planned, checked against the head that it goes on.
 Validate = Callable[[Table, Snapshot | None, QueryContext], None]
@@ -268,23 +265,12 @@ class SnapshotOperation:
             "manifests-created": str(created),
             "manifests-kept": str(len(listed) - created),
             "manifests-replaced": str(replaced),
-            "engine-name": ENGINE,
-            "engine-version": _version(),
+            **engine_summary(),
         }
 
     def _path(self, file: DataFile) -> str:
         spec, types = self._store.spec(file.spec_id)
         return partition_path(spec, self._store.metadata.file_schema, types, file.partition)
-
-
-@cache
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version(ENGINE)
-    except PackageNotFoundError:  # run from a folder of sources
-        return "0"
 
 
 def _of(manifests: Iterable[ManifestFile], content: ManifestContent) -> list[ManifestFile]:

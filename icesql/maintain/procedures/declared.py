@@ -114,6 +114,17 @@ _ALL: Final = (
         ),
     ),
     Procedure(
+        "rewrite_manifests",
+        "writes manifests anew, with the files of a partition together",
+        (
+            _TABLE,
+            Parameter("use_caching", "boolean", default="false"),
+            Parameter("spec_id", "int", default="the current one"),
+            Parameter("sort_by", "array<string>", default="all partition fields"),
+        ),
+        (("rewritten_manifests_count", "integer"), ("added_manifests_count", "integer")),
+    ),
+    Procedure(
         "rollback_to_snapshot",
         "sets main back to a snapshot that led to it",
         (_TABLE, _required("snapshot_id", "bigint")),

@@ -1,0 +1,246 @@
+"""Write the manifests of a branch anew, clustered by partition: rewrite_manifests.
+
+Source: Java ``RewriteManifestsSparkAction`` and ``BaseRewriteManifests``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from icesql.catalog.table import Catalog, Table
+from icesql.commit.attempts import commit
+from icesql.commit.manifests.store import ManifestStore
+from icesql.commit.own_files import OwnFiles
+from icesql.commit.snapshots.branches import moved_ref
+from icesql.commit.snapshots.engine import engine_summary
+from icesql.commit.snapshots.snapshot_ids import new_snapshot_id
+from icesql.commit.snapshots.summary import totals
+from icesql.context import QueryContext
+from icesql.errors import CommitConflictError, ProgrammingError, UnsupportedTableError
+from icesql.iceberg.manifest.entries import DELETED
+from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
+from icesql.iceberg.manifest.partition_values import UNSTORED
+from icesql.iceberg.manifest.writing.entry import ManifestEntry, existing_entry
+from icesql.iceberg.manifest.writing.list_writer import ListHeader
+from icesql.iceberg.metadata.changes.updates import AddSnapshot, SetSnapshotRef, Update
+from icesql.iceberg.metadata.snapshot import Snapshot
+from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
+
+_CONTENTS: Final = (ManifestContent.DATA, ManifestContent.DELETES)
+
+
+class ManifestGroup(Struct, frozen=True):
+    """Manifests of one content that are written anew, as ``count`` ones."""
+
+    content: ManifestContent
+    manifests: tuple[ManifestFile, ...]
+    count: int
+
+    @property
+    def files(self) -> int:
+        """How many live files they list."""
+        return sum(
+            (each.added_files_count or 0) + (each.existing_files_count or 0)
+            for each in self.manifests
+        )
+
+
+class RewrittenManifests(Struct, frozen=True):
+    """The table afterwards, and how many manifests took the place of how many."""
+
+    table: Table
+    snapshot_id: int | None = None
+    rewritten: int = 0
+    added: int = 0
+
+
+def plan_manifests(
+    manifests: Iterable[ManifestFile], spec_id: int, target_bytes: int
+) -> list[ManifestGroup]:
+    """What is to be written anew: the manifests of a spec, unless one would become one."""
+    found = []
+    for content in _CONTENTS:
+        chosen = tuple(
+            each
+            for each in manifests
+            if each.content is content and each.partition_spec_id == spec_id
+        )
+        size = sum(each.manifest_length or 0 for each in chosen)
+        count = -(-size // max(target_bytes, 1))
+        if chosen and not (len(chosen) == 1 and count <= 1):
+            found.append(ManifestGroup(content, chosen, count))
+    return found
+
+
+def manifest_groups(
+    table: Table, spec_id: int | None, sort_by: Sequence[str], query: QueryContext
+) -> tuple[list[ManifestGroup], int]:
+    """What ``rewrite_manifests`` would write anew of main now, and how many manifests stay."""
+    return _ManifestRewrite(table, spec_id, sort_by, query).groups(table.metadata)
+
+
+def rewrite_manifests(
+    catalog: Catalog,
+    table: Table,
+    *,
+    spec_id: int | None = None,
+    sort_by: Sequence[str] = (),
+    query: QueryContext | None = None,
+) -> RewrittenManifests:
+    """Write the manifests of one partition spec of main anew, by default of the current one.
+
+    Files are ordered by their partition, or by the partition fields of ``sort_by``, and cut into
+    manifests of the target size. No file changes. Others may commit meanwhile: what they added is
+    rewritten too. Raises ProgrammingError for an unknown spec or field, as ``commit_append``.
+    """
+    context = query or QueryContext()
+    operation = _ManifestRewrite(table, spec_id, sort_by, context)
+    after = commit(catalog, table, operation, context)
+    if not operation.summary:
+        return RewrittenManifests(after)
+    told = operation.summary
+    return RewrittenManifests(
+        after,
+        operation.snapshot_id,
+        int(told["manifests-replaced"]),
+        int(told["manifests-created"]),
+    )
+
+
+class _ManifestRewrite:
+    """An ``Operation`` of ``commit.attempts``; what was written serves the next attempt, too."""
+
+    def __init__(
+        self, table: Table, spec_id: int | None, sort_by: Sequence[str], query: QueryContext
+    ) -> None:
+        self._given_spec, self._query = spec_id, query
+        self._own = OwnFiles(table.storage)
+        self._id = new_snapshot_id(table.metadata.snapshots)
+        self._store = ManifestStore(table, self._id, self._own, query)
+        self._order = self._fields(table.metadata, sort_by)
+        self._written: dict[tuple[str, ...], list[ManifestFile]] = {}
+        self._written_as: tuple[int, int] | None = None
+        self.summary: dict[str, str] = {}
+
+    @property
+    def snapshot_id(self) -> int:
+        return self._id
+
+    def _spec_id(self, metadata: TableMetadata) -> int:
+        wanted = self._given_spec
+        if wanted is not None and wanted not in metadata.specs:
+            known = ", ".join(map(str, metadata.specs))
+            raise ProgrammingError(f"the table has no partition spec {wanted}; it has {known}")
+        return metadata.default_spec_id if wanted is None else wanted
+
+    def _fields(self, metadata: TableMetadata, names: Sequence[str]) -> tuple[int, ...]:
+        """The places of partition fields in the tuple; all of them without names."""
+        known = [each.name for each in metadata.specs[self._spec_id(metadata)].fields]
+        for each in names:
+            if each not in known:
+                names_known = ", ".join(known) or "none"
+                raise ProgrammingError(
+                    f"{each!r} is no field of the partition spec; it has {names_known}"
+                )
+        return tuple(known.index(each) for each in names) or tuple(range(len(known)))
+
+    def groups(self, metadata: TableMetadata) -> tuple[list[ManifestGroup], int]:
+        """What is written anew, and how many manifests stay as they are."""
+        self._store.rebase(metadata)
+        manifests = self._store.manifests_of(metadata.current_snapshot)
+        found = plan_manifests(
+            manifests, self._spec_id(metadata), self._store.settings.target_bytes
+        )
+        return found, len(manifests) - sum(len(each.manifests) for each in found)
+
+    def updates(self, base: Table, attempt: int, now_ms: int) -> Sequence[Update]:
+        """As ``Operation.updates``."""
+        metadata = base.metadata
+        if metadata.encryption_keys or metadata.properties.get("encryption.key-id"):
+            raise UnsupportedTableError("writing encrypted tables")
+        groups, kept_count = self.groups(metadata)
+        head = metadata.current_snapshot
+        if not groups or head is None:
+            self.summary = {}
+            return ()
+        written_as = metadata.format_version, metadata.current_schema_id
+        if self._written_as != written_as:
+            self._written.clear()
+            self._written_as = written_as
+        made = [each for group in groups for each in self._rewritten(group)]
+        gone = {each.manifest_path for group in groups for each in group.manifests}
+        kept = [e for e in self._store.manifests_of(head) if e.manifest_path not in gone]
+        # Data before deletes, as all lists have them.
+        listed_order = sorted([*made, *kept], key=lambda each: each.content)
+        version = metadata.format_version
+        number = metadata.last_sequence_number + 1 if version > 1 else 0
+        first_row_id = (metadata.next_row_id or 0) if version > 2 else None
+        header = ListHeader(version, self._id, head.snapshot_id, number, first_row_id)
+        path, _, rows = self._store.write_list(listed_order, attempt, header)
+        self.summary = {
+            "changed-partition-count": "0",
+            **totals(head.summary, {}),
+            "manifests-created": str(len(made)),
+            "manifests-kept": str(kept_count),
+            "manifests-replaced": str(len(gone)),
+            "entries-processed": str(sum(group.files for group in groups)),
+            **engine_summary(),
+        }
+        snapshot = Snapshot(
+            self._id,
+            head.snapshot_id,
+            number,
+            now_ms,
+            path,
+            operation="replace",
+            summary=self.summary,
+            schema_id=metadata.current_schema_id,
+            first_row_id=first_row_id,
+            added_rows=rows if version > 2 else None,
+        )
+        return AddSnapshot(snapshot), SetSnapshotRef(MAIN, moved_ref(metadata, MAIN, self._id))
+
+    def succeeded(self, table: Table) -> None:
+        """Delete what lost attempts wrote."""
+        snapshot = table.metadata.snapshot(self._id)
+        if snapshot is None or snapshot.manifest_list is None:
+            return
+        self._store.rebase(table.metadata)
+        used = [each.manifest_path for each in self._store.manifests_of(snapshot)]
+        self._own.keep_only([snapshot.manifest_list, *used])
+
+    def failed(self) -> None:
+        """Delete everything that was written."""
+        self._own.keep_only(())
+
+    def _rewritten(self, group: ManifestGroup) -> list[ManifestFile]:
+        key = tuple(each.manifest_path for each in group.manifests)
+        if key not in self._written:
+            self._written[key] = [*self._write(group)]
+        return self._written[key]
+
+    def _write(self, group: ManifestGroup) -> Iterator[ManifestFile]:
+        entries: list[ManifestEntry] = []
+        for manifest, found in self._store.read(group.manifests):
+            for index, status in enumerate(found.status):
+                if status != DELETED:
+                    file = found.data_file(index)
+                    entries.append(existing_entry(file, manifest.added_snapshot_id or 0))
+        if len(entries) != group.files:
+            raise CommitConflictError(
+                f"the manifests list {len(entries)} files and say that they are {group.files}; "
+                "they are damaged, and stay as they are"
+            )
+        entries.sort(key=lambda each: [_key(each.file.partition[at]) for at in self._order])
+        form = self._store.form(group.manifests[0].partition_spec_id, group.content)
+        size = max(-(-len(entries) // group.count), 1)
+        for start in range(0, len(entries), size):
+            yield self._store.write(entries[start : start + size], form)
+
+
+def _key(value: Any) -> tuple[bool, Any]:
+    """NULL first."""
+    return (False, 0) if value is None or value is UNSTORED else (True, value)
