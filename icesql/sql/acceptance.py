@@ -28,9 +28,10 @@ COMMAND_WORDS: Final = (
 WRITE_WORDS: Final = (
     "CREATE", "DROP", "ALTER", "COMMENT", "INSERT", "COPY", "DELETE", "UPDATE", "TRUNCATE",
     "CALL", "MERGE",
+    "CALL", "OPTIMIZE", "VACUUM", "ROLLBACK",
 )  # fmt: skip
 # Statements of these that EXPLAIN takes, too.
-EXPLAINED_WRITES: Final = ("CALL",)
+EXPLAINED_WRITES: Final = ("CALL", "OPTIMIZE", "VACUUM", "ROLLBACK", "ALTER")
 COPY_FROM_HINT: Final = (
     "connect(files='folder') and --files allow statements to read files of this machine"
 )

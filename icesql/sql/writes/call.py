@@ -1,4 +1,4 @@
-"""CALL, and what other systems write for the same: OPTIMIZE, VACUUM, ALTER TABLE … EXECUTE."""
+"""CALL: a procedure and its arguments."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def read_call(words: Words, read_query: ReadQuery) -> CallProcedure:
         return CallProcedure(name, (), at)
     inner = words.in_brackets()
     while True:
-        arguments.append(_argument(inner, read_query))
+        arguments.append(read_argument(inner, read_query))
         if not inner.skip(","):
             break
     inner.end()
@@ -93,7 +93,8 @@ def explained(statement: object, at: Token) -> CallProcedure:
     return replace(statement, explain=True)
 
 
-def _argument(words: Words, read_query: ReadQuery) -> CallArgument:
+def read_argument(words: Words, read_query: ReadQuery) -> CallArgument:
+    """``value`` or ``name => value``."""
     at, name = words.here, ""
     following = words.tokens[words.index + 1 : words.index + 2]
     if following and following[0].text in ("=>", ":="):

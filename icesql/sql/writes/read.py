@@ -18,6 +18,12 @@ from icesql.sql.writes.definitions import ReadConstant, read_properties
 from icesql.sql.writes.delete import read_delete, read_truncate
 from icesql.sql.writes.layout import read_layout
 from icesql.sql.writes.overwrites import ReadText
+from icesql.sql.writes.maintenance import (
+    read_execute,
+    read_optimize,
+    read_rollback,
+    read_vacuum,
+)
 from icesql.sql.writes.refs import read_ref_change, read_ref_in_table
 from icesql.sql.writes.rows import read_copy_from, read_insert
 from icesql.sql.writes.statements import AlterColumns, RenameTable, SetProperties, TableName
@@ -62,6 +68,12 @@ def read_write(
             return read_truncate(words)
         case "CALL":
             return read_call(words, read_query)
+        case "OPTIMIZE":
+            return read_optimize(words)
+        case "VACUUM":
+            return read_vacuum(words)
+        case "ROLLBACK" if words.skip("TABLE"):
+            return read_rollback(words)
         case "ALTER" if words.skip("TABLE"):
             return _read_alter(words, constant, read_query)
         case "ALTER":
@@ -94,6 +106,8 @@ def _read_alter(words: Words, constant: ReadConstant, read_query: ReadQuery) -> 
         new = words.name("a table")
         words.end()
         return RenameTable(table, new)
+    if words.skip("EXECUTE"):
+        return read_execute(words, table, read_query)
     layout = read_layout(words, table)
     if layout is not None:
         return layout
