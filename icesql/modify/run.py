@@ -9,8 +9,8 @@ from icesql.sql.statement import Write
 from icesql.sql.writes import layout
 from icesql.sql.writes import refs as r
 from icesql.sql.writes import statements as w
-from icesql.sql.writes.call import CallProcedure
 from icesql.sql.writes.merge.statement import Merge
+from icesql.sql.writes.procedures.call import CallProcedure
 
 
 def modify(statement: Write, work: Work) -> Modified:

@@ -339,7 +339,7 @@ class _Parse:
         if first in WORDS and not quoted and isinstance(self._reader, Icesql):
             return self._query(tokens)
         if first == "EXPLAIN" and any(t.text.upper() in EXPLAINED_WRITES for t in tokens[1:2]):
-            from icesql.sql.writes.call import explained
+            from icesql.sql.writes.procedures.call import explained
 
             return explained(self.statement(tokens[1:]), tokens[1])
         if first in COMMAND_WORDS and not quoted and not _is_copy_from(tokens):

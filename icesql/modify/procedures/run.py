@@ -19,7 +19,7 @@ from icesql.modify.procedures import files, manifests, refs, rewrite_data_files
 from icesql.modify.procedures.call import Call
 from icesql.sql.statement import Query
 from icesql.sql.table_name import name_parts
-from icesql.sql.writes.call import (
+from icesql.sql.writes.procedures.call import (
     CallProcedure,
     Duration,
     ListValue,

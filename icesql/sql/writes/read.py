@@ -11,14 +11,14 @@ from sqlglot.tokens import Token, TokenType
 from icesql.sql.positions import unsupported
 from icesql.sql.statement import Query, Write
 from icesql.sql.writes.alter import read_column_changes, read_comment
-from icesql.sql.writes.call import read_call
 from icesql.sql.writes.copies import is_copy_from
 from icesql.sql.writes.create import read_create, read_drop
 from icesql.sql.writes.definitions import ReadConstant, read_properties
 from icesql.sql.writes.delete import read_delete, read_truncate
 from icesql.sql.writes.layout import read_layout
 from icesql.sql.writes.overwrites import ReadText
-from icesql.sql.writes.maintenance import (
+from icesql.sql.writes.procedures.call import read_call
+from icesql.sql.writes.procedures.maintenance import (
     read_execute,
     read_optimize,
     read_rollback,

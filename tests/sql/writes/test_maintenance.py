@@ -8,7 +8,7 @@ import pytest
 
 from icesql.errors import SqlSyntaxError, UnsupportedSqlError
 from icesql.sql.parse import parse
-from icesql.sql.writes.call import CallProcedure, Duration, MapValue, TimestampText
+from icesql.sql.writes.procedures.call import CallProcedure, Duration, MapValue, TimestampText
 
 DAY = 86_400_000
 TRINO = (("min-input-files", 2), ("delete-file-threshold", 1))

@@ -10,7 +10,7 @@ from sqlglot.tokens import Token, TokenType
 
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
-from icesql.sql.writes.call import (
+from icesql.sql.writes.procedures.call import (
     CallArgument,
     CallProcedure,
     Duration,

@@ -1,0 +1,1 @@
+"""CALL, and other systems' words for the same."""
