@@ -572,6 +572,9 @@ def _work(session: Session, query: QueryContext) -> Work:
             raise ProgrammingError("it is more than a condition")
         return session.bound(read[0], query)[1].scans
 
+    def bind(read: Query) -> tuple[TableScan, ...]:
+        return session.bound(read, query)[1].scans
+
     def ask_with(
         read: Query,
         tables: Mapping[str, Any],
@@ -584,7 +587,7 @@ def _work(session: Session, query: QueryContext) -> Work:
         assert outcome.result is not None
         return outcome.result, outcome.scans
 
-    return Work(session.names, query, ask, ask_scanned, scans, ask_with, session.dialect or "")
+    return Work(session.names, query, ask, ask_scanned, scans, bind, ask_with, session.dialect or "")
 
 
 def modified_outcome(done: Modified) -> Outcome:
@@ -660,7 +663,8 @@ def _bound(
     # What DuckDB computes has to be what the text means.
     asks = session.is_engines_dialect and query.settings.engine != "spark"
     ask = session.engines.ask if asks else None
-    mark = session.mark(query)
+    # Where the tree is what runs, it means the same everywhere.
+    mark = None if statement.user_text is None else session.mark(query)
     with nullcontext() if statement.sources is None else statement.sources.placing():
         bound = bind(statement, session.names, query, mark, on_spark=on_spark, told=told, ask=ask)
     return statement, bound

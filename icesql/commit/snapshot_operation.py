@@ -219,7 +219,7 @@ class SnapshotOperation:
 
     def _applies_to_nothing(self, file: DataFile) -> bool:
         """Deletes of data that is gone: older than all of it, or of a file that goes now."""
-        if file.is_deletion_vector and file.referenced_data_file in self._gone:
+        if file.referenced_data_file in self._gone:
             return True
         return 0 < file.sequence_number < self._oldest_data
 

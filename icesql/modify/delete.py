@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from icesql.commit.delete_where import commit_delete_where
+from icesql.commit.rows import commit_overwrite
 from icesql.commit.snapshots.branches import Branch, start_of
 from icesql.errors import shifted
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
@@ -13,15 +16,19 @@ from icesql.modify.engine_name import SUMMARY
 from icesql.modify.modified import Modified, Work
 from icesql.modify.rows.changes import RowBatch
 from icesql.modify.rows.commit import change_rows
-from icesql.modify.rows.reading import target_of
+from icesql.modify.rows.counting import live_rows
+from icesql.modify.rows.reading import counting, target_of
 from icesql.modify.rows.target import row_target
 from icesql.modify.targets import find_target
+from icesql.scan.planner import plan, whole_files
+from icesql.scan.table_scan import TableScan
 from icesql.sql.writes.statements import Delete
 from icesql.storage.new_file import check_writable
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog
     from icesql.engine.protocol import Result
+    from icesql.sql.statement import Query
 
 
 def delete(statement: Delete, work: Work) -> Modified:
@@ -35,6 +42,10 @@ def delete(statement: Delete, work: Work) -> Modified:
         return _delete_all(catalog, table.identifier, branch, work)
     with shifted(statement.shift):
         index = target_of(statement.rows, statement.table, statement.shift).index
+        if len(statement.rows.references) == 1 and not statement.rows.only_text:
+            whole = _delete_files(statement.rows, catalog, branch, work)
+            if whole is not None:
+                return whole
         result, scans = work.ask_scanned(statement.rows)
         try:
             target = row_target(
@@ -51,18 +62,50 @@ def _batches(result: Result) -> Iterator[RowBatch]:
         yield RowBatch(batch.column(0), batch.column(1))
 
 
+def _delete_files(rows: Query, catalog: Catalog, branch: Branch, work: Work) -> Modified | None:
+    """Remove whole files, without reading one; None where some may have rows that stay."""
+    (scan,) = work.bind(counting(rows))
+    if not scan.counts or work.query.settings.verify == "full":
+        return None
+    found = whole_files(scan, work.query)
+    if found is None:
+        return None
+    target = row_target(catalog, scan, command="delete", branch=branch, alone=True)
+    check_writable(scan.table.storage)
+    tasks = tuple(replace(each, residual=ALWAYS_TRUE) for each in found.files)
+    count = live_rows(tasks, found.context, work.query)
+    vectors = [each for task in tasks for each in task.deletes if each.is_deletion_vector]
+    done = commit_overwrite(
+        catalog,
+        scan.table,
+        removed=[*(task.data_file for task in tasks), *vectors],
+        start_id=target.start_id,
+        row_filter=target.row_filter,
+        isolation=target.isolation,
+        branch=branch,
+        summary=SUMMARY,
+        query=work.query,
+    )
+    return Modified(count, snapshot_id=done.snapshot_id)
+
+
 def _delete_all(
     catalog: Catalog, identifier: tuple[str, ...], branch: Branch, work: Work
 ) -> Modified:
     table = catalog.load(identifier)
     check_writable(table.storage)
+    start_id = start_of(table.metadata, branch)
+    schema = table.metadata.schema
+    snapshot = None if start_id is None else table.metadata.snapshots[start_id]
+    planned = plan(TableScan(table, snapshot, schema, schema), work.query)
+    count = live_rows(planned.files, planned.context, work.query)
     done = commit_delete_where(
         catalog,
         table,
         ALWAYS_TRUE,
-        start_id=start_of(table.metadata, branch),
+        start_id=start_id,
         branch=branch,
         summary=SUMMARY,
         query=work.query,
     )
-    return Modified(int(done.summary.get("deleted-records", 0)), snapshot_id=done.snapshot_id)
+    return Modified(count, snapshot_id=done.snapshot_id)

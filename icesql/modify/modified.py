@@ -74,8 +74,8 @@ AskWith = Callable[
 class Work(Struct, frozen=True):
     """What every such statement is given: names, context, dialect, and an engine for queries.
 
-    ``ask`` runs a query; ``ask_scanned`` also tells what it reads, in the order of its text.
-    ``scans`` tells what the query of a text would read, and runs nothing.
+    ``ask`` runs a query; ``ask_scanned`` also tells what it reads, in the order of its text;
+    ``bind`` tells what it would read, ``scans`` the same of a text, and they run nothing.
     ``ask_with`` runs one that knows more tables, by their names, and whose scans may be narrowed.
     """
 
@@ -84,5 +84,6 @@ class Work(Struct, frozen=True):
     ask: Callable[[Query], Result]
     ask_scanned: Callable[[Query], tuple[Result, tuple[TableScan, ...]]]
     scans: Callable[[str], tuple[TableScan, ...]]
+    bind: Callable[[Query], tuple[TableScan, ...]]
     ask_with: AskWith
     dialect: str = ""

@@ -80,6 +80,15 @@ def needed_files(files: tuple[FileScanTask, ...], walk: Walk) -> Needed:
     return Needed(kept, counts, len(gone) if scan.counts else 0)
 
 
+def all_whole(files: Sequence[FileScanTask], walk: Walk) -> bool:
+    """Whether the WHERE surely leaves out no row of any of the files."""
+    scan = walk.scan
+    mapping, left_out = scan.table.metadata.name_mapping, scan.left_out
+    if mapping is not None:
+        left_out = keep_columns(left_out, mapping.field_ids)
+    return all(are_whole(_candidates(files, walk, left_out), scan.schema))
+
+
 def without(
     files: Sequence[FileScanTask],
     gone: Mapping[int, tuple[str, str]],

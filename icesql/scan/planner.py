@@ -474,3 +474,28 @@ def _until(
         if rows_wanted <= 0:
             return indexes[: position + 1], rows_wanted
     return indexes, rows_wanted
+
+
+def whole_files(scan: TableScan, query: QueryContext) -> ScanPlan | None:
+    """The plan of a scan with a row to find in every row of every file; None where it is not sure.
+
+    ``scan`` says by ``left_out`` which rows its statement leaves out. Rows that deletes take count
+    as rows.
+    """
+    unknown = scan.metadata_table is not None or scan.changes is not None
+    if unknown or scan.table.planning is not None or scan.left_out is ALWAYS_TRUE:
+        return None
+    from icesql.scan.extreme_files import all_whole
+
+    walk = _Walk(scan, query)
+    files = tuple(walk.file_tasks())
+    if not all_whole(files, walk):
+        return None
+    return ScanPlan(
+        scan=scan,
+        context=scan_context(scan),
+        files=files,
+        settings=query.settings,
+        counts=walk.counts,
+        survivors=tuple(walk.survivors),
+    )

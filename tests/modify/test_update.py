@@ -103,6 +103,20 @@ def test_row_ids_stay(con: icesql.Connection, mode: str) -> None:
     assert {row[2]: row[4] for row in rows(con, lineage) if row[2] in (1, 5)} == {1: 4, 5: 3}
 
 
+def test_only_files_that_may_match_are_read(
+    con: icesql.Connection, catalog: dict[str, Any]
+) -> None:
+    con.execute("CREATE TABLE s.t (i INT, p VARCHAR) PARTITIONED BY (p)")
+    con.execute("INSERT INTO s.t VALUES (1, 'a'), (2, 'b'), (3, 'c'), (4, 'c')")
+    for each in Path(catalog["warehouse"]).rglob("p=[ab]/*.parquet"):
+        each.unlink()
+    assert con.execute("UPDATE s.t SET i = i + 10 WHERE p = 'c' AND i < 4").rowcount == 1
+    con.execute("CREATE TABLE s.u AS SELECT 4 AS k, 'c' AS q")
+    assert con.execute("UPDATE s.t SET i = 5 FROM s.u u WHERE i = k AND p = q").rowcount == 1
+    found = con.execute("SELECT i FROM s.t WHERE p = 'c' ORDER BY i").fetchall()
+    assert found == [(5,), (13,)]
+
+
 def test_rows_move_to_their_partition(con: icesql.Connection) -> None:
     filled(con, 2, "copy-on-write")
     con.execute("UPDATE s.t SET s = 'new' WHERE s LIKE 'a%'")
@@ -227,6 +241,7 @@ def test_parameters_are_in_the_order_of_the_text(con: icesql.Connection) -> None
         ("UPDATE s.t SET i = 1 UNION ALL SELECT 1", "UnsupportedSqlError", "UNION"),
         ("UPDATE s.t SET i = 1) FROM s.t (VALUES (1)", "SqlSyntaxError", "line 1"),
         ("UPDATE s.t SET i = 1), (2 WHERE r = 1", "Error", "line 1"),
+        ("UPDATE s.t SET i = 1 FROM s.t u TABLESAMPLE 10%", "UnsupportedSqlError", "TABLESAMPLE"),
         ("UPDATE s.t SET i = 1 FROM", "SqlSyntaxError", "nothing follows FROM"),
         ("UPDATE s.t SET i = 1 WHERE", "SqlSyntaxError", "nothing follows WHERE"),
         ("UPDATE s.t SET i =", "SqlSyntaxError", "expected a value"),

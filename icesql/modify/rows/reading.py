@@ -25,3 +25,11 @@ def with_columns(query: Query, index: int, columns: Sequence[str]) -> Query:
     own = [exp.column(name, table=table.alias, quoted=True) for name in columns]
     tree.set("expressions", [*own, *tree.expressions])
     return replace(query, tree=tree)
+
+
+def counting(query: Query) -> Query:
+    """The query with the number of its rows in place of what it selects."""
+    tree = query.tree.copy()
+    assert isinstance(tree, exp.Select)
+    tree.set("expressions", [exp.Count(this=exp.Star())])
+    return replace(query, tree=tree, user_text=None, spark=None)

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from icesql.iceberg import types as t
-from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Leaf, Operation, Predicate, Term
+from icesql.iceberg.expressions.predicate import (
+    ALWAYS_FALSE,
+    ALWAYS_TRUE,
+    Leaf,
+    Operation,
+    Predicate,
+    Term,
+)
 from icesql.query.constants.constant import Kind
 from icesql.query.constants.folding import fold
 from icesql.query.pushdown.column_access import Resolve
@@ -52,6 +59,8 @@ class _Complement:
             case exp.And() | exp.Or():
                 parts = (self.of(part, negated=negated) for part in node.flatten())
                 return any_of(parts) if isinstance(node, exp.And) != negated else all_of(parts)
+            case exp.Boolean():
+                return ALWAYS_TRUE if bool(node.this) == negated else ALWAYS_FALSE
             case exp.Is(expression=exp.Null()):
                 return self._translator.implied(node, negated=not negated)  # never NULL itself
             case _:

@@ -60,6 +60,8 @@ def read_update(words: Words, read_query: ReadQuery) -> Update:
     query = read_query([*tokens, *(condition or nothing)])
     check_condition(query, condition, "UPDATE", ("joins", "laterals") if others else ())
     _check_values(query, assigned)
+    if query.only_text:
+        raise unsupported(f"{query.only_text} in UPDATE", named[0], "put its rows into a table")
     # The tree is what runs: the text has these words in another order.
     query = replace(query, user_text=None, spark=None)
     written = None if alias is None else str(alias.text)

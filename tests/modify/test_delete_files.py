@@ -1,0 +1,96 @@
+"""DELETE of whole files: metadata says that every row of them matches, and none is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import icesql
+from icesql import errors
+
+
+def filled(con: icesql.Connection, version: int = 2, **properties: str) -> None:
+    """Rows 0 to 29, ten in each of the partitions a, b and c."""
+    given = {"format-version": str(version), **properties}
+    listed = ", ".join(f"'{key}' = '{value}'" for key, value in given.items())
+    con.execute(
+        f"CREATE TABLE s.t (i INT, p VARCHAR, x DOUBLE) PARTITIONED BY (p) TBLPROPERTIES ({listed})"
+    )
+    con.execute(
+        "INSERT INTO s.t SELECT i, chr(97 + (i // 10)::INT), CASE WHEN i < 29 THEN i END "
+        "FROM range(30) r(i)"
+    )
+
+
+def data_files(catalog: dict[str, Any]) -> list[Path]:
+    return sorted((Path(catalog["warehouse"]) / "s" / "t" / "data").rglob("*.parquet"))
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize(
+    ("condition", "count"),
+    [
+        ("p = 'a'", 10), ("p <> 'a'", 20), ("p IN ('a', 'c') AND i >= 0", 20), ("i < 10", 10),
+        ("NOT (i >= 10)", 10), ("i BETWEEN 10 AND 19", 10), ("p = 'a' OR i > 19", 20),
+        ("p IS NOT NULL", 30), ("x <= 9", 10), ("p = 'nope'", 0), ("i > 100", 0), ("true", 30),
+    ],
+)  # fmt: skip
+def test_no_data_file_is_opened(
+    con: icesql.Connection, catalog: dict[str, Any], mode: str, condition: str, count: int
+) -> None:
+    filled(con, 3 if mode == "merge-on-read" else 2, **{"write.delete.mode": mode})
+    files = {each: each.read_bytes() for each in data_files(catalog)}
+    for each in files:
+        each.unlink()
+    done = con.execute(f"DELETE FROM s.t WHERE {condition}")
+    assert done.rowcount == count
+    assert data_files(catalog) == []
+    for path, data in files.items():
+        path.write_bytes(data)
+    assert con.execute("SELECT count(*) FROM s.t").fetchone() == (30 - count,)
+    assert con.execute(f"SELECT count(*) FROM s.t WHERE {condition}").fetchone() == (0,)
+    told = con.execute("SELECT operation FROM s.t.snapshots").fetchall()
+    assert told == [("append",), ("delete",)][: 1 + (count > 0)]
+
+
+@pytest.mark.parametrize("condition", ["i < 5", "x < 1000", "i % 10 < 10", "p || 'x' = 'ax'"])
+def test_rows_that_may_stay_are_looked_at(con: icesql.Connection, condition: str) -> None:
+    filled(con)
+    (count,) = con.execute(f"SELECT count(*) FROM s.t WHERE {condition}").fetchone()
+    assert con.execute(f"DELETE FROM s.t WHERE {condition}").rowcount == count > 0
+    assert con.execute("SELECT count(*) FROM s.t").fetchone() == (30 - count,)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("everything", [False, True])
+def test_rows_that_were_deleted_before_do_not_count(
+    con: icesql.Connection, version: int, everything: bool
+) -> None:
+    filled(con, version, **{"write.delete.mode": "merge-on-read"})
+    con.execute("DELETE FROM s.t WHERE i IN (1, 2, 11)")
+    sql = "DELETE FROM s.t" + ("" if everything else " WHERE p = 'a'")
+    assert con.execute(sql).rowcount == (27 if everything else 8)
+    left = con.execute("SELECT count(*) FROM s.t.delete_files").fetchone()
+    assert left in ([(0,)] if everything else [(1,), (2,)])
+
+
+def test_files_that_another_writer_rewrites(
+    con: icesql.Connection, catalog: dict[str, Any], monkeypatch: Any
+) -> None:
+    import icesql.modify.delete as module
+
+    filled(con)
+    real = module.commit_overwrite
+
+    def meanwhile(*given: Any, **more: Any) -> Any:
+        monkeypatch.setattr(module, "commit_overwrite", real)
+        with icesql.connect(**catalog) as other:
+            other.execute("UPDATE s.t SET x = 0 WHERE i = 5")
+        return real(*given, **more)
+
+    monkeypatch.setattr(module, "commit_overwrite", meanwhile)
+    with pytest.raises(errors.CommitConflictError):
+        con.execute("DELETE FROM s.t WHERE p = 'a'")
+    assert con.execute("SELECT count(*) FROM s.t").fetchone() == (30,)
