@@ -587,7 +587,9 @@ def _work(session: Session, query: QueryContext) -> Work:
         assert outcome.result is not None
         return outcome.result, outcome.scans
 
-    return Work(session.names, query, ask, ask_scanned, scans, bind, ask_with, session.dialect or "")
+    return Work(
+        session.names, query, ask, ask_scanned, scans, bind, ask_with, session.dialect or ""
+    )
 
 
 def modified_outcome(done: Modified) -> Outcome:

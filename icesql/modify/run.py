@@ -58,7 +58,7 @@ def modify(statement: Write, work: Work) -> Modified:
 
             return alter_columns(statement, work)
         case w.Delete():
-            from icesql.modify.delete import delete
+            from icesql.modify.rows.delete import delete
 
             return delete(statement, work)
         case layout.ChangeLayout() | layout.SetIdentifierFields():
@@ -70,7 +70,7 @@ def modify(statement: Write, work: Work) -> Modified:
 
             return change_ref(statement, work)
         case w.Update():
-            from icesql.modify.update import update
+            from icesql.modify.rows.update import update
 
             return update(statement, work)
         case Merge():

@@ -79,7 +79,7 @@ def test_rows_that_were_deleted_before_do_not_count(
 def test_files_that_another_writer_rewrites(
     con: icesql.Connection, catalog: dict[str, Any], monkeypatch: Any
 ) -> None:
-    import icesql.modify.delete as module
+    import icesql.modify.rows.delete as module
 
     filled(con)
     real = module.commit_overwrite

@@ -11,10 +11,11 @@ from sqlglot.tokens import Token, TokenType
 from icesql.sql.positions import unsupported
 from icesql.sql.statement import Query, Write
 from icesql.sql.writes.alter import read_column_changes, read_comment
+from icesql.sql.writes.changes.delete import read_delete, read_truncate
+from icesql.sql.writes.changes.update import read_update
 from icesql.sql.writes.copies import is_copy_from
 from icesql.sql.writes.create import read_create, read_drop
 from icesql.sql.writes.definitions import ReadConstant, read_properties
-from icesql.sql.writes.delete import read_delete, read_truncate
 from icesql.sql.writes.layout import read_layout
 from icesql.sql.writes.overwrites import ReadText
 from icesql.sql.writes.procedures.call import read_call
@@ -27,7 +28,6 @@ from icesql.sql.writes.procedures.maintenance import (
 from icesql.sql.writes.refs import read_ref_change, read_ref_in_table
 from icesql.sql.writes.rows import read_copy_from, read_insert
 from icesql.sql.writes.statements import AlterColumns, RenameTable, SetProperties, TableName
-from icesql.sql.writes.update import read_update
 from icesql.sql.writes.words import Words
 
 ReadQuery = Callable[[Sequence[Token]], Query]

@@ -10,7 +10,7 @@ from sqlglot.tokens import Token, TokenType
 
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
-from icesql.sql.writes.conditions import refuse_endings
+from icesql.sql.writes.changes.conditions import refuse_endings
 from icesql.sql.writes.definitions import ReadConstant
 from icesql.sql.writes.overwrites import ReadText, read_partition, read_replaced
 from icesql.sql.writes.statements import Insert

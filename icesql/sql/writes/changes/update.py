@@ -11,7 +11,7 @@ from sqlglot.tokens import Token, TokenType
 
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
-from icesql.sql.writes.conditions import (
+from icesql.sql.writes.changes.conditions import (
     BEHIND_WHERE,
     alias_of,
     check_condition,

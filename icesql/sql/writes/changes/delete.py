@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
-from icesql.sql.writes.conditions import alias_of, check_condition, refuse_endings
+from icesql.sql.writes.changes.conditions import alias_of, check_condition, refuse_endings
 from icesql.sql.writes.statements import Delete
 from icesql.sql.writes.targets import read_target
 from icesql.sql.writes.words import Words

@@ -1,0 +1,1 @@
+"""DELETE and UPDATE as values."""
