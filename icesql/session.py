@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         Created,
         CreateTable,
         Explain,
+        MacroStatement,
         Query,
         SetSnapshotTime,
         Shown,
@@ -151,7 +152,8 @@ class Session:
         """The statements of a text, in order. Raises what ``parse`` raises."""
         if not self.is_engines_dialect:
             return [*self.parse(sql, parameters)]
-        counted = read_row_count(sql) if parameters is None else None
+        plain = parameters is None and not self.names.macros
+        counted = read_row_count(sql) if plain else None
         if counted is not None:
             return [counted]
         kept = self._texts.find(sql, parameters)
@@ -173,6 +175,7 @@ class Session:
             parameters=parameters,
             files=access.files is not False,
             copies=access.copy_to is not False,
+            macros=self.names.macros,
         )
 
     @property
@@ -216,6 +219,8 @@ class Session:
                 return _copy(statement, self, query)
             case kinds.CreateView() | kinds.CreateTable() | kinds.Drop():
                 return _created(statement, self, query)
+            case kinds.MacroStatement():
+                return _changed_macros(statement, self)
             case kinds.Write():
                 return _modified(statement, self, query)
             case kinds.SetSetting(name, value):
@@ -240,10 +245,7 @@ class Session:
                 self._prepared[name] = sql
                 return Outcome(None)
             case kinds.Deallocate(name):
-                gone = [name] if name is not None else list(self._prepared)
-                for each in gone:
-                    _text_of(each, self._prepared)
-                    del self._prepared[each]
+                _deallocate(name, self._prepared)
                 return Outcome(None)
             case kinds.Execute(name, values):
                 text = _text_of(name, self._prepared)
@@ -272,7 +274,7 @@ class Session:
         # What another thread makes meanwhile may have a name of this text.
         texts = self._texts
         expanded, bound = self.bound(statement, query)
-        if expanded is statement:
+        if expanded is statement and statement.sources is None:
             texts.keep(asked, statement, bound, query)
         return self._placed(expanded, bound, query)
 
@@ -505,6 +507,21 @@ def _set(session: Session, name: str, value: str) -> None:
     if changed.cache_directory not in (None, session.settings.cache_directory):
         check_folder("cache_directory", changed.cache_directory)
     session.settings = changed
+
+
+def _changed_macros(statement: MacroStatement, session: Session) -> Outcome:
+    from icesql.sql.macros.macro import changed
+
+    session.names.macros = changed(session.names.macros, statement)
+    session.forget_texts()
+    return Outcome(None)
+
+
+def _deallocate(name: str | None, prepared: dict[str, str]) -> None:
+    """Forget one prepared statement, or all. Raises ProgrammingError for a name without one."""
+    for each in [name] if name is not None else list(prepared):
+        _text_of(each, prepared)
+        del prepared[each]
 
 
 def _text_of(name: str, prepared: Mapping[str, str]) -> str:

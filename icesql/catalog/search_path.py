@@ -67,6 +67,8 @@ class SearchPath:
         self.variables: dict[str, Any] = {}
         # The temporary views and tables of the session; None before the first one.
         self.temporary: Any = None
+        # The macros of the session by their names in lower case.
+        self.macros: dict[str, Any] = {}
         self._open_catalog, self._opened = open_catalog, False
         self._catalog: Catalog | None = None
         self._closed = False

@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from icesql.engine.long_intervals import without_long_intervals
 from icesql.engine.struct_names import engine_names, renamed, true_name
-from icesql.errors import UnsupportedSqlError
+from icesql.errors import DataError, UnsupportedSqlError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -304,4 +304,9 @@ def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array:
 
         stored = [None if text is None else UUID(text).bytes for text in column.to_pylist()]
         return pa.ExtensionArray.from_storage(wanted, pa.array(stored, pa.binary(16)))
-    return column.cast(wanted)
+    try:
+        return column.cast(wanted)
+    except pa.ArrowNotImplementedError as error:
+        raise DataError(
+            f"a value of type {wanted} has no place in a result; CAST it to VARCHAR"
+        ) from error

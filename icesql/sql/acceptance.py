@@ -76,8 +76,6 @@ REFUSED_STATEMENTS: Final[dict[str, str]] = {
 CREATED: Final = {
     "GLOBAL": "write CREATE TEMP VIEW v AS SELECT …, which lives as long as the connection",
     "VIEW": "write CREATE TEMP VIEW v AS SELECT …, which lives as long as the connection",
-    "MACRO": "write its expression where it is called; SET VARIABLE keeps a constant",
-    "FUNCTION": "write its expression where it is called; SET VARIABLE keeps a constant",
     "TEMP": "write CREATE TEMP TABLE t AS SELECT …, which lives as long as the connection",
     "TEMPORARY": "write CREATE TEMP TABLE t AS SELECT …, which lives as long as the connection",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
@@ -72,15 +73,17 @@ from icesql.sql.shown.advice import without as without_advice
 from icesql.sql.shown.in_from import PREFIX, begins_comparison, statements_in_from, without
 from icesql.sql.shown.pivots import WORDS, as_selects, before_ending
 from icesql.sql.shown.with_values import select_from_values
-from icesql.sql.statement import Query, Shown, ShowSession, Statement
+from icesql.sql.statement import MacroStatement, Query, Shown, ShowSession, Statement
 from icesql.sql.unexpected import check_commands_in_from, no_statement, parse_error
 from icesql.sql.user_text import LIST, Edit, UserText, nameless_columns, token_places
 from icesql.stack import with_room
 
 if TYPE_CHECKING:
+    from icesql.sql.macros.macro import Macros
     from icesql.sql.writes.overwrites import ReadText
 
 _NUMBERS_ARE_SECONDS = ("spark", "spark2", "databricks")
+_MACRO = ("MACRO", "FUNCTION")
 SPARK_TABLE = "spark"
 # What begins a query beside SELECT and its like; see ``shown.differences``.
 _COMPARED = ("DIFF", "BLAME")
@@ -94,16 +97,19 @@ def parse(
     parameters: Sequence[Any] | Mapping[str, Any] | None = None,
     files: bool = False,
     copies: bool = False,
+    macros: Macros | None = None,
 ) -> list[Statement]:
     """The statements of a text, in order; none for an empty one.
 
     ``dialect`` is a sqlglot dialect, None is icesql's own (DuckDB's spelling). ``files``: whether
     a query may read files (``read_csv('x')``, ``'x.csv'``), ``copies``: whether COPY may write
-    some. Raises SqlSyntaxError, UnsupportedSqlError, ProgrammingError, DataError.
+    some. ``macros`` are those that calls may name. Raises SqlSyntaxError, UnsupportedSqlError,
+    ProgrammingError, DataError.
     """
+    known = macros or {}
     with placing(sql):
         try:
-            return with_room(lambda: _parse_all(sql, dialect, parameters, files, copies))
+            return with_room(lambda: _parse_all(sql, dialect, parameters, files, copies, known))
         except RecursionError:
             raise too_deep(None) from None
 
@@ -114,6 +120,7 @@ def _parse_all(
     parameters: Sequence[Any] | Mapping[str, Any] | None,
     files: bool,
     copies: bool,
+    macros: Macros,
 ) -> list[Statement]:
     reader = reading(dialect)
     _check_encodable(sql)
@@ -137,8 +144,14 @@ def _parse_all(
         parse = _Parse(sql, reader, values, seconds, lists, files, spark, own)
         inside = [each for each in advice if chunk[0].start <= each[0] <= chunk[-1].end]
         parse.notes = tuple(note_of(written[start:end]) for start, end in inside)
-        statement = parse.statement(chunk)
+        statement = _WithMacros(parse, macros).statement(chunk)
         statements.append(statement)
+        if isinstance(statement, MacroStatement):
+            from icesql.sql.macros.macro import changed
+
+            # Those that follow know it; what is wrong with it ends the text before them.
+            with suppress(ProgrammingError):
+                macros = changed(macros, statement)
     values.finish()
     return statements
 
@@ -308,10 +321,9 @@ class _Parse:
         self._seconds, self._lists, self._files = seconds, lists, files
         # The statements that stand in FROM, by their places.
         self._shown: Mapping[int, Shown | Query] = {}
-        # Whether views were put into the text.
-        self._views = False
-        # What is told of the statement when it runs.
-        self.notes: tuple[str, ...] = ()
+        self._views = False  # whether some were put into the text
+        self.notes: tuple[str, ...] = ()  # what is told of the statement when it runs
+        self._sources: Any = None  # of the texts in it, if not all of it is the user's
 
     def expanded(self, tokens: Sequence[Token], shown: Mapping[int, Shown | Query]) -> Query:
         """The query of a text that holds the texts of views."""
@@ -445,7 +457,8 @@ class _Parse:
         check_depth(tree)
         if self._spark:
             made = self._spark_query(tree, tokens)
-            return replace(made, given=given, start=tokens[0].start, notes=self.notes)
+            made = replace(made, given=given, notes=self.notes, sources=self._sources)
+            return replace(made, start=tokens[0].start)
         first, last = tokens[0].start, tokens[-1].end
         edits = [
             Edit(start, self._lists.ends[start], LIST, self._sql[start : self._lists.ends[start]])
@@ -473,6 +486,7 @@ class _Parse:
             translated=self._translated,
             only_text=has_only_text(tree) if own else "",
             given=given,
+            sources=self._sources,
             notes=self.notes,
         )
 
@@ -590,6 +604,60 @@ class _Parse:
         own = [start for start in self._lists.lists if first <= start <= last]
         if own and self._lists.put_back(tree) != len(own):
             raise unsupported("a long list of literals at this place", own[0])
+
+
+class _WithMacros:
+    """Reads statements that define and call macros; see ``macros.create.Reader``."""
+
+    def __init__(self, parse: _Parse, macros: Macros) -> None:
+        self._parse, self._macros = parse, macros
+
+    def statement(self, tokens: Sequence[Token]) -> Statement:
+        """The statement, whose calls of macros are replaced by what they stand for."""
+        word = tokens[0].text.upper()
+        if word in ("CREATE", "DROP") and any(each.text.upper() in _MACRO for each in tokens[:5]):
+            from icesql.sql.macros.create import read_macro
+            from icesql.sql.macros.macro import is_macro_word
+
+            if is_macro_word(tokens):
+                return read_macro(tokens, self._parse._sql, self)
+        # What is prepared is read with the macros that are known when it runs.
+        return self._parse.statement(tokens) if word == "PREPARE" else self._expanded(tokens)
+
+    def tree(self, tokens: Sequence[Token]) -> exp.Expr:
+        """See ``Reader``."""
+        return self._tree_of(self._parse._sql, tokens)
+
+    def check(self, tokens: Sequence[Token], name: str, before: str) -> None:
+        """See ``Reader``."""
+        known = {key: each for key, each in self._macros.items() if key != name.lower()}
+        if not isinstance(_WithMacros(self._parse.alone(), known)._expanded(tokens, before), Query):
+            raise unsupported(f"{tokens[0].text.upper()} in a macro", tokens[0], "it has a query")
+
+    def _expanded(self, tokens: Sequence[Token], before: str = "") -> Statement:
+        """The statement without calls of macros; ``before`` are words in front of it."""
+        found = None
+        if any(token.text.lower() in self._macros for token in tokens):
+            from icesql.sql.macros.expand import expand
+
+            parse = self._parse
+            found = expand(parse._sql, tokens, self._macros, parse._reader, self._tree_of, before)
+        if found is None:
+            start = tokens[0].start
+            word = Token(TokenType.SELECT, before.strip(), 1, 1, start, start)
+            return self._parse.statement([word, *tokens] if before else tokens)
+        same, (text, sources) = copy(self._parse), found
+        with sources.placing():
+            same._sql, same._sources = text, sources
+            same._lists, read = _tokens(text, same._reader)
+            return same.statement(read)
+
+    def _tree_of(self, sql: str, tokens: Sequence[Token]) -> exp.Expr:
+        """The tree of a query of a text, calls of macros among its functions."""
+        same = copy(self._parse)
+        same._sql, same._lists = sql, Lists(sql, {}, {})
+        forms = read_forms(tokens) if isinstance(same._reader, Icesql) else None
+        return same._tree(list(tokens), forms)[0]
 
 
 class _Inner:

@@ -305,6 +305,10 @@ class Write(Struct, frozen=True):
     """A statement that changes tables; see ``sql.writes.statements``."""
 
 
+class MacroStatement(Struct, frozen=True):
+    """A statement that changes which macros there are; see ``sql.macros.macro``."""
+
+
 Shown = (
     ShowTables
     | ShowViews
@@ -323,7 +327,7 @@ Created = CreateView | CreateTable | Drop
 
 Commands = SetSetting | ResetSetting | SetSnapshotTime | SetVariable | Use | Prepared
 
-Statement = Query | Copy | Explain | Commands | Shown | Created | Write
+Statement = Query | Copy | Explain | Commands | Shown | Created | MacroStatement | Write
 
 
 def asks_versions(statement: object) -> bool:

@@ -117,12 +117,13 @@ def nameless_columns(tree: exp.Expr) -> tuple[tuple[int, int], ...]:
     for select in tree.find_all(exp.Select):
         for node in select.expressions:
             place = node.meta.get("place")
-            if place is not None and (node.meta.get("is_ours") or not _is_named(node)):
+            if place is not None and (node.meta.get("is_ours") or not is_named(node)):
                 found.append(cast("tuple[int, int]", place))
     return tuple(found)
 
 
-def _is_named(node: exp.Expr) -> bool:
+def is_named(node: exp.Expr) -> bool:
+    """Whether an item of a select list has a name of its own, or is several columns."""
     match node:
         case exp.Alias():
             return True

@@ -307,3 +307,8 @@ def test_a_union_gives_infinite_texts_as_nanoseconds(connection):
     sql = "SELECT '2020-01-01'::TIMESTAMP_NS AS t UNION ALL (SELECT 'infinity'::TIMESTAMP)"
     with pytest.raises(icesql.DataError, match="has no Python value"):
         connection.execute(f"SELECT t FROM ({sql})").fetchall()
+
+
+def test_a_value_without_a_place_in_a_result_is_refused() -> None:
+    with icesql.connect() as opened, pytest.raises(icesql.DataError, match="CAST it to VARCHAR"):
+        opened.execute("SELECT [true::UNION(a INTEGER, c BOOL)] FROM range(10)").arrow()

@@ -186,3 +186,22 @@ def test_numpy_scalars_are_plain_values() -> None:
 def test_half_of_a_character_is_no_value(values: Any) -> None:
     with pytest.raises(DataError, match="lone surrogate"):
         parse("SELECT ?" if isinstance(values, list) else "SELECT :x", parameters=values)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT greatest($1,$2,$1,$2)", "SELECT ($1)*$2/$1", "SELECT $1-$2-- $1,$",
+        "SELECT $1-$2, '$1,$2', $$a$1,$b$$, \"$1,$\" FROM (SELECT 1 AS \"$1,$\")",
+        "SELECT /* $1,$ */ $1-$2+$1",
+    ],
+)  # fmt: skip
+def test_numbered_parameters_stand_close_together(sql: str) -> None:
+    import duckdb
+
+    import icesql
+
+    with icesql.connect() as opened:
+        assert opened.execute(sql, [3, 4]).fetchall() == duckdb.execute(sql, [3, 4]).fetchall()
+    with icesql.connect() as opened, pytest.raises(icesql.Error, match=r"column 11\)"):
+        opened.execute("SELECT $1,nope,$2", [3, 4])

@@ -74,7 +74,7 @@ def _fold(node: exp.Expr, query: QueryContext) -> Constant | None:
         case exp.TimestampTrunc() | exp.DateTrunc():
             inner = _fold(node.this, query)
             return None if inner is None else _truncated(inner, unit_of(node), query)
-        case exp.DateFromParts():
+        case exp.DateFromParts() if node.args.get("month") and node.args.get("day"):
             parts = [_fold(node.args[part], query) for part in ("year", "month", "day")]
             if any(part is None or part.kind is not Kind.INTEGER for part in parts):
                 return None

@@ -77,7 +77,7 @@ def of_session(
             name = statement.name
             return ((name, "varchar"),), [(_value(query.settings, name, names),)], ()
         case "FUNCTIONS":
-            found = _functions(statement.name)
+            found = sorted({*_functions(statement.name), *names.macros})
             return (
                 (("function", "varchar"),),
                 [(name,) for name in found if like is None or is_like(name, like)],

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from sqlglot import exp
 
 from icesql.errors import ProgrammingError
-from icesql.query.views.sources import Piece, Sources
 from icesql.query.views.temporary import View
+from icesql.sql.macros.sources import Piece, Sources
 from icesql.sql.parse import first_tokens, parse_expanded
 from icesql.sql.positions import unsupported
 from icesql.sql.statement import Place, Query, Shown, TableReference
@@ -84,7 +84,7 @@ class _Expansion:
             (view.name, None if view.dialect is not None else view.query.text)
             for view in self._views
         )
-        return made, Sources(tuple(made.pieces), views)
+        return made, Sources(tuple(made.pieces), views, under=query.sources)
 
     def _text(
         self, query: Query, source: int, place: Place | None, above: tuple[str, ...]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import re
 from typing import Any, Final, cast
 
 from sqlglot import exp
@@ -21,6 +22,8 @@ from icesql.errors import ProgrammingError, similar_names
 from icesql.sql.positions import syntax_error
 
 DEFAULT_DIALECT: Final = "icesql"
+# See ``numbered``.
+_LIKE_TAG: Final = r"\$\d+[^\s$]+\$"
 
 # What sqlglot has to say is icesql's to tell; without a handler it would reach standard error.
 logging.getLogger("sqlglot").addHandler(logging.NullHandler())
@@ -150,6 +153,10 @@ def tokenize(sql: str, dialect: Dialect) -> list[Token]:
     from sqlglot.errors import TokenError
 
     try:
+        if re.search(_LIKE_TAG, sql):
+            from icesql.sql.parser.numbered import tokenize_apart
+
+            return tokenize_apart(sql, dialect)
         return list(dialect.tokenize(sql))
     except TokenError as error:
         offset, problem = _unfinished(sql)

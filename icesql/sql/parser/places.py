@@ -45,7 +45,7 @@ def place_nodes(tree: exp.Expr, tokens: Sequence[Token]) -> None:
             selects.append(node)
         elif isinstance(node, exp.Star) and node.args.get("except_"):
             _place_left_out(node, tokens, starts)
-    columns = _columns(tokens)
+    columns = select_columns(tokens)
     for select in selects:
         depth = _depth(select)
         for node in select.expressions:
@@ -79,7 +79,7 @@ def _depth(select: exp.Select) -> int:
     return depth
 
 
-def _columns(tokens: Sequence[Token]) -> list[tuple[int, int, int]]:
+def select_columns(tokens: Sequence[Token]) -> list[tuple[int, int, int]]:
     """Begin, end and depth of each item of the select lists."""
     found: list[tuple[int, int, int]] = []
     open_lists: list[_List | None] = [None]

@@ -33,6 +33,13 @@ _ELSEWHERE = re.compile(
     r"|\bfrom\s+'|^\s*(show|describe|desc)\b|\(\s*(show|describe|desc)\b",
     re.IGNORECASE,
 )
+# What a catalog holds is told in the words of each system.
+_OF_CATALOG = re.compile(r"\binformation_schema\.|\(\s*(show|describe|desc)\b", re.IGNORECASE)
+# A WITH query that changes tables is no query.
+_CHANGES = re.compile(
+    r"\bas\s+(not\s+)?(materialized\s+)?\(\s*(insert\s|update\s|delete\s+from\b|merge\s+into\b)",
+    re.IGNORECASE,
+)
 _SHOWS = re.compile(r"\s*(show|describe|desc)\b", re.IGNORECASE)
 _ORDERS = ("rowid DESC", "hash(rowid)")
 _SIDE_EFFECT = re.compile(r"\b(nextval|setval|setseed)\b", re.IGNORECASE)
@@ -84,7 +91,8 @@ class Court:
             [partial(self._ask_reordered, sql, order) for order in _ORDERS],
         )
         refused = found.word in ("refused", "both", "error")
-        if _SHOWS.match(sql) or (refused and _ELSEWHERE.search(sql)):
+        other = found.word in ("WRONG", "names") and _OF_CATALOG.search(sql)
+        if _SHOWS.match(sql) or other or (refused and _ELSEWHERE.search(sql)):
             found = Verdict("elsewhere")
         setup = "" if found.word in ("same", "both") else self._setup(sql)
         if _SIDE_EFFECT.search(sql):
@@ -134,7 +142,7 @@ def judged_statements(court: Court, record: Record) -> Iterator[tuple[str, Verdi
         # DuckDB's parser refuses it; icesql should as well.
         statements = [(record.sql, True)]
     for sql, is_select in statements:
-        if is_select and _BEGINNINGS.match(sql):
+        if is_select and _BEGINNINGS.match(sql) and not _CHANGES.search(sql):
             yield sql, *court.verdict(record.connection, sql)
         else:
             court.prepare(record.connection, sql)

@@ -1,4 +1,4 @@
-"""Of which text each part of a statement is, once views were put into it."""
+"""Of which text each part of a statement is, once views or macros were put into it."""
 
 from __future__ import annotations
 
@@ -25,10 +25,16 @@ class Piece(Struct, frozen=True):
 
 
 class Sources(Struct, frozen=True):
-    """The pieces of a statement in order; names and texts of its views, None of a translation."""
+    """The pieces of a statement in order; names and texts of its views, None of a translation.
+
+    ``word`` is "view" or "macro". ``under`` are the sources of the text that places of source -1
+    count in, None where that is the user's.
+    """
 
     pieces: tuple[Piece, ...]
     views: tuple[tuple[str, str | None], ...]
+    word: str = "view"
+    under: Sources | None = None
 
     def find(self, offset: int) -> tuple[int, int]:
         """The source of a place and the place in it."""
@@ -60,11 +66,14 @@ class Sources(Struct, frozen=True):
         source, place = self.find(offset)
         if source < 0:
             setattr(error, name, place)
+            if self.under is not None:
+                error.view = None
+                self.under.place(error)
             return
         label, text = self.views[source]
         setattr(error, name, None)
         error.view = label
         line, column = position(text or "", place)
         where = "" if text is None else f" (line {line}, column {column})"
-        message = f'in view "{label}"{where}: {error}'
+        message = f'in {self.word} "{label}"{where}: {error}'
         error.args = (message,)

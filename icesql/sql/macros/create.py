@@ -1,0 +1,315 @@
+"""CREATE MACRO and DROP MACRO, read from tokens; also SQL functions that end in RETURN.
+
+    CREATE [OR REPLACE] [TEMP] MACRO [IF NOT EXISTS] f(a, b := 1) AS a + b
+    CREATE MACRO newest(n) AS TABLE SELECT * FROM t ORDER BY ts DESC LIMIT n
+    CREATE [OR REPLACE] TEMPORARY FUNCTION f(a INT) RETURNS INT RETURN a + 1
+
+Parameters are found in the tokens and again in the tree of the body. Where the two differ (a name
+that is a parameter and an alias, too) the macro is refused: a parameter is never missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from sqlglot import exp
+from sqlglot.tokens import Token, TokenType
+
+from icesql.sql.macros.expand import NAMES
+from icesql.sql.macros.macro import (
+    TEMPORARY,
+    WORDS,
+    Body,
+    CreateMacro,
+    DropMacro,
+    Macro,
+    Parameter,
+)
+from icesql.sql.positions import syntax_error, unsupported
+
+_OPENING: Final = ("(", "[", "{")
+_CLOSING: Final = (")", "]", "}")
+# What stands before a name that is no expression: t.a, x::date, x AS a, a b.
+_NO_EXPRESSION: Final = (
+    TokenType.DOT, TokenType.DCOLON, TokenType.ALIAS, *NAMES, TokenType.R_PAREN, TokenType.STRING,
+    TokenType.NUMBER, TokenType.R_BRACKET,
+)  # fmt: skip
+_NO_VALUE: Final = (TokenType.PLACEHOLDER, TokenType.PARAMETER)
+_CHOOSE: Final = "choose another name for the parameter"
+
+
+class Reader(Protocol):
+    """What reads SQL for a macro."""
+
+    def tree(self, tokens: Sequence[Token]) -> exp.Expr:
+        """The tree of a query in tokens of the statement."""
+
+    def check(self, tokens: Sequence[Token], name: str, before: str) -> None:
+        """Raises what reading a query raises; the macro ``name`` is not known in it.
+
+        ``before`` are words in front of it.
+        """
+
+
+def read_macro(tokens: Sequence[Token], sql: str, reader: Reader) -> CreateMacro | DropMacro:
+    """The statement of tokens for which ``is_macro_word`` holds.
+
+    Raises SqlSyntaxError, UnsupportedSqlError, and what reading its body raises.
+    """
+    made = _Reader(tokens, sql, reader)
+    return made.drop() if made.skip("DROP") else made.create()
+
+
+class _Reader:
+    def __init__(self, tokens: Sequence[Token], sql: str, reader: Reader) -> None:
+        self._tokens, self._sql, self._reader = tokens, sql, reader
+        self._index = 0
+
+    def create(self) -> CreateMacro:
+        self.skip("CREATE")
+        replaced = bool(self.skip("OR"))
+        if replaced:
+            self.skip("REPLACE")
+        self.skip(*TEMPORARY)
+        self.skip(*WORDS)
+        if_missing = bool(self.skip("IF"))
+        if if_missing and not (self.skip("NOT") and self.skip("EXISTS")):
+            raise self._unexpected(("IF NOT EXISTS",))
+        if replaced and if_missing:
+            raise unsupported("OR REPLACE with IF NOT EXISTS", self._here(), "write one of them")
+        name = self._name()
+        bodies, is_table = [self._body(name)], self._is_table
+        while self._index < len(self._tokens):
+            if is_table or not self.skip(","):
+                raise self._unexpected(("the end of the statement",))
+            bodies.append(self._body(name))
+            if self._is_table:
+                raise unsupported("a macro with an expression and a query", self._here())
+        counts = [len(each.parameters) for each in bodies]
+        if len(set(counts)) < len(counts):
+            hint = "its bodies differ by how many they have"
+            raise unsupported("two bodies with the same number of parameters", self._here(), hint)
+        return CreateMacro(Macro(name, tuple(bodies), is_table), replaced, if_missing)
+
+    def drop(self) -> DropMacro:
+        self.skip(*TEMPORARY)
+        self.skip(*WORDS)
+        is_table = True if self.skip("TABLE") else None
+        if_exists = bool(self.skip("IF"))
+        if if_exists and not self.skip("EXISTS"):
+            raise self._unexpected(("EXISTS",))
+        name = self._name()
+        self.skip("CASCADE", "RESTRICT")
+        if self._index < len(self._tokens):
+            raise self._unexpected(("the end of the statement",))
+        return DropMacro(name, if_exists, is_table)
+
+    # ------------------------------------------------------------ pieces
+
+    def skip(self, *words: str) -> str:
+        """Step over the next token if it is one of the words."""
+        if self._index < len(self._tokens):
+            token = self._tokens[self._index]
+            word = token.text.upper()
+            if word in words and token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER):
+                self._index += 1
+                return word
+        return ""
+
+    def _name(self) -> str:
+        """``f``, ``temp.f`` or ``main.f``."""
+        name = self._identifier("a name")
+        if self.skip("."):
+            if name.lower() not in ("temp", "main"):
+                hint = f"a macro has one name, as in CREATE MACRO {self._identifier('a name')}(x)"
+                raise unsupported(f"a macro in {name}", self._here(), hint)
+            name = self._identifier("a name")
+        return name
+
+    def _identifier(self, expected: str) -> str:
+        token = self._tokens[self._index] if self._index < len(self._tokens) else None
+        if token is None or token.token_type not in NAMES or not token.text:
+            raise self._unexpected((expected,))
+        self._index += 1
+        return token.text
+
+    def _body(self, name: str) -> Body:
+        """``(a, b := 1) AS [TABLE] body`` or ``(a INT) RETURNS INT RETURN body``."""
+        at = self._here()
+        parameters = self._parameters()
+        kind = ""
+        if self.skip("RETURNS"):
+            first = self._index
+            while self._index < len(self._tokens) and self._word() not in ("RETURN", "AS"):
+                self._index += 1
+            kind = self._written(first, self._index)
+        returns = bool(self.skip("RETURN"))
+        if not returns:
+            if kind or any(each.type for each in parameters):
+                hint = "write RETURNS type RETURN expression, or CAST(x AS type) in a macro"
+                raise unsupported("types of a macro", at, hint)
+            if not self.skip("AS"):
+                raise self._unexpected(("AS",))
+        self._is_table = bool(self.skip("TABLE")) or kind.upper().startswith("TABLE")
+        first = self._index
+        last = len(self._tokens) if self._is_table else self._end_of_expression()
+        if first >= last:
+            raise syntax_error("the macro has no body", self._here(), ("an expression",))
+        self._index = last
+        body = self._tokens[first:last]
+        return self._analysed(name, parameters, body, "" if self._is_table else kind)
+
+    def _end_of_expression(self) -> int:
+        """Where a comma begins the next body."""
+        depth = 0
+        for index in range(self._index, len(self._tokens)):
+            word = self._tokens[index].text
+            depth += (word in _OPENING) - (word in _CLOSING)
+            if depth == 0 and word == ",":
+                return index
+        return len(self._tokens)
+
+    def _parameters(self) -> tuple[Parameter, ...]:
+        if not self.skip("("):
+            raise self._unexpected(("(",))
+        found: list[Parameter] = []
+        while not self.skip(")"):
+            if found and not self.skip(","):
+                raise self._unexpected((",", ")"))
+            at, name = self._here(), self._identifier("a parameter").lower()
+            kind = self._until((":=", "=>", "=", "DEFAULT"))
+            default = ""
+            if self.skip(":=", "=>", "=", "DEFAULT"):
+                default = self._until(())
+                if not default:
+                    raise self._unexpected(("a constant",))
+            elif found and found[-1].default:
+                raise syntax_error(f"the parameter {name} has no default", at, (":=",))
+            if any(each.name == name for each in found):
+                raise syntax_error(f"two parameters are called {name}", at)
+            found.append(Parameter(name, default, kind))
+        return tuple(found)
+
+    def _until(self, words: tuple[str, ...]) -> str:
+        """The SQL up to one of the words, a comma or the closing parenthesis."""
+        first, depth = self._index, 0
+        while self._index < len(self._tokens):
+            word = self._word()
+            if depth == 0 and (word in words or word in (",", ")")):
+                break
+            depth += (word in _OPENING) - (word in _CLOSING)
+            self._index += 1
+        return self._written(first, self._index)
+
+    def _analysed(
+        self, name: str, parameters: tuple[Parameter, ...], tokens: Sequence[Token], kind: str
+    ) -> Body:
+        """The body of these tokens. Raises UnsupportedSqlError where a parameter is not certain."""
+        for token in tokens:
+            if token.token_type in _NO_VALUE:
+                raise unsupported("a parameter of the statement in a macro", token, "name it")
+        start = tokens[0].start
+        select = Token(TokenType.SELECT, "SELECT", 1, 1, start, start)
+        query = tokens if self._is_table else [select, *tokens]
+        tree = self._reader.tree(query)
+        if not self._is_table and not _is_expression(tree):
+            hint = "a query is written AS TABLE SELECT …, or in parentheses"
+            raise unsupported("this body of a macro", tokens[0], hint)
+        names = [each.name for each in parameters]
+        places = _places(tokens, set(names))
+        lambdas = _lambda_names(tree)
+        aliases = _table_names(tree)
+        for each in names:
+            found = sum(1 for token in places if token.text.lower() == each)
+            if each in lambdas or each in aliases or found != _count(tree, each):
+                raise unsupported(f"the name {each} for two things in a macro", start, _CHOOSE)
+        has_query = self._is_table or tree.find(exp.Table, exp.Subquery) is not None
+        if not has_query:
+            _check_columns(tree, {*names, *lambdas})
+        self._reader.check(tokens, name, "" if self._is_table else "SELECT ")
+        inner = tree.expressions[0] if not self._is_table else tree
+        return Body(
+            parameters,
+            self._sql[start : tokens[-1].end + 1],
+            tuple((t.start - start, t.end - start, t.text.lower()) for t in places),
+            aliases if has_query else None,
+            lambdas,
+            kind,
+            isinstance(inner, exp.Func) and not kind,
+        )
+
+    def _word(self) -> str:
+        return self._tokens[self._index].text.upper() if self._index < len(self._tokens) else ""
+
+    def _written(self, first: int, last: int) -> str:
+        if first >= last:
+            return ""
+        return self._sql[self._tokens[first].start : self._tokens[last - 1].end + 1]
+
+    def _here(self) -> int:
+        if self._index < len(self._tokens):
+            return self._tokens[self._index].start
+        return self._tokens[-1].end + 1
+
+    def _unexpected(self, expected: tuple[str, ...]) -> Exception:
+        there = self._index < len(self._tokens)
+        word = self._tokens[self._index].text if there else ""
+        problem = f'unexpected "{word}"' if there else "unexpected end of the statement"
+        return syntax_error(problem, self._here(), expected)
+
+
+def _is_expression(tree: exp.Expr) -> bool:
+    if not isinstance(tree, exp.Select) or len(tree.expressions) != 1:
+        return False
+    if any(value for part, value in tree.args.items() if part != "expressions"):
+        return False
+    return not isinstance(tree.expressions[0], exp.Alias | exp.Star)
+
+
+def _check_columns(tree: exp.Expr, known: set[str]) -> None:
+    """Refuse a column of no table: it would be whatever stands where the macro is called."""
+    for column in tree.find_all(exp.Column):
+        if column.parts[0].name.lower() not in known and not isinstance(column.this, exp.Star):
+            what = f"the column {column.name} in a macro without a table"
+            raise unsupported(what, column, "give the macro a parameter for it")
+
+
+def _places(tokens: Sequence[Token], names: set[str]) -> list[Token]:
+    """The tokens that are parameters in the place of an expression."""
+    found = []
+    for index, token in enumerate(tokens):
+        if token.token_type not in NAMES or token.text.lower() not in names:
+            continue
+        if index and tokens[index - 1].token_type in _NO_EXPRESSION:
+            continue
+        after = tokens[index + 1].text if index + 1 < len(tokens) else ""
+        if after in ("(", ":=", "=>"):
+            continue
+        if after == ":" and index and tokens[index - 1].text in ("{", ","):
+            continue
+        found.append(token)
+    return found
+
+
+def _count(tree: exp.Expr, name: str) -> int:
+    """How often an expression of the tree begins with a name."""
+    return sum(1 for each in tree.find_all(exp.Column) if each.parts[0].name.lower() == name)
+
+
+def _lambda_names(tree: exp.Expr) -> frozenset[str]:
+    found = [part.name for each in tree.find_all(exp.Lambda) for part in each.expressions]
+    for each in tree.find_all(exp.Comprehension):
+        part = each.expression
+        found.append(part.name if isinstance(part, exp.Expression) else str(part))
+    return frozenset(each.lower() for each in found)
+
+
+def _table_names(tree: exp.Expr) -> frozenset[str]:
+    """The names of tables, their aliases, and names that these give columns."""
+    found: list[str] = []
+    for table in tree.find_all(exp.Table):
+        found += [part.name for part in table.parts]
+    for alias in tree.find_all(exp.TableAlias):
+        found += [alias.name, *(column.name for column in alias.args.get("columns") or ())]
+    return frozenset(each.lower() for each in found if each)

@@ -1,0 +1,384 @@
+"""Calls of macros in a statement, each replaced by what it stands for.
+
+The text that results is read as if the user had written it, so a macro can do nothing that its
+text could not do in its place. What an argument says stays what it says where it is written: one
+whose names would be looked up among the tables of the macro's own query is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.tokens import Token, TokenType
+
+from icesql.errors import Error, ProgrammingError
+from icesql.sql.macros.macro import Body, Macro, Macros, bodies_of
+from icesql.sql.macros.sources import Piece, Sources
+from icesql.sql.parser.dialect import tokenize
+from icesql.sql.parser.places import select_columns
+from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.user_text import is_named, quoted
+
+_DEEPEST: Final = 64
+_LONGEST: Final = 2_000_000
+NAMES: Final = (TokenType.VAR, TokenType.IDENTIFIER)
+_OPENING: Final = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
+_CLOSING: Final = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
+# What stands before a name with parentheses that is no call: an alias with its columns.
+_BEFORE_ALIAS: Final = (
+    TokenType.ALIAS, *NAMES, *_CLOSING, TokenType.STRING, TokenType.NUMBER, TokenType.DOT,
+)  # fmt: skip
+_FROM: Final = (TokenType.FROM, TokenType.JOIN, TokenType.LATERAL)
+_CLAUSES: Final = (
+    TokenType.SELECT, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY,
+    TokenType.QUALIFY, TokenType.LIMIT, TokenType.VALUES, TokenType.WITH, TokenType.WINDOW,
+)  # fmt: skip
+_OPERATORS: Final = (exp.Binary, exp.Between, exp.In, exp.Not)
+_NO_OPERATORS: Final = (exp.Dot, exp.PropertyEQ, exp.Kwarg, exp.JSONExtract)
+_SCHEMAS: Final = ("temp", "main")
+_NAMED: Final = (":=", "=>")
+
+# The tree of a query in tokens of a text.
+TreeOf = Callable[[str, Sequence[Token]], exp.Expr]
+
+
+class _Segment(Struct, frozen=True):
+    """Words, and what they are of; ``length`` is 0 for words that stand for others."""
+
+    words: str
+    source: int
+    start: int
+    length: int
+
+
+class _Call(Struct, frozen=True):
+    """A call by its tokens: its first and last one, and the first and last of each argument."""
+
+    macro: Macro
+    first: int
+    last: int
+    arguments: tuple[tuple[int, int], ...]
+
+
+Given = Mapping[int, Sequence[_Segment]]
+
+
+def expand(
+    sql: str,
+    tokens: Sequence[Token],
+    macros: Macros,
+    reader: Dialect,
+    tree_of: TreeOf,
+    before: str = "",
+) -> tuple[str, Sources] | None:
+    """The text of a statement without calls of macros, and its sources; None where it has none.
+
+    ``before`` are words in front of the tokens.
+    Raises ProgrammingError for macros that call themselves, SqlSyntaxError for other arguments than
+    a macro takes, UnsupportedSqlError for arguments that would not keep their meaning.
+    """
+    work = _Expansion(macros, reader, tree_of)
+    segments = work.expanded(sql, tokens, -1, {}, ())
+    if not work.texts:
+        return None
+    pieces, size = [Piece(0, -1, tokens[0].start, 0)], len(before)
+    for each in segments:
+        pieces.append(Piece(size, each.source, each.start, each.length))
+        size += len(each.words)
+    text = before + "".join(each.words for each in segments)
+    return text, Sources(tuple(pieces), tuple(work.texts), "macro")
+
+
+class _Expansion:
+    def __init__(self, macros: Macros, reader: Dialect, tree_of: TreeOf) -> None:
+        self._macros, self._reader, self._tree_of = macros, reader, tree_of
+        self.texts: list[tuple[str, str]] = []
+        self._at = 0
+
+    def expanded(
+        self,
+        sql: str,
+        tokens: Sequence[Token],
+        source: int,
+        given: Given,
+        above: tuple[str, ...],
+    ) -> list[_Segment]:
+        """The words of tokens; ``given`` are what parameters stand for, by their places."""
+        edits: list[tuple[int, int, Sequence[_Segment]]] = []
+        calls: list[tuple[int, int]] = []
+        index = 0
+        while index < len(tokens):
+            token = tokens[index]
+            call = None if token.start in given else _call_at(tokens, index, self._macros)
+            if token.start in given:
+                edits.append((token.start, token.end + 1, given[token.start]))
+            elif call is not None:
+                if source < 0 and not above:
+                    self._at = token.start
+                end = tokens[call.last].end + 1
+                edits.append(
+                    (token.start, end, self._called(call, sql, tokens, source, given, above))
+                )
+                calls.append((token.start, end))
+                index = call.last
+            index += 1
+        edits += [
+            (end, end, [_Segment(f" AS {quoted(name)}", source, end, 0)])
+            for end, name in self._names(sql, tokens, calls)
+        ]
+        made: list[_Segment] = []
+        last = tokens[0].start if tokens else 0
+        for start, end, segments in sorted(edits, key=lambda edit: edit[:2]):
+            made += [_Segment(sql[last:start], source, last, start - last), *segments]
+            last = end
+        stop = tokens[-1].end + 1 if tokens else 0
+        made.append(_Segment(sql[last:stop], source, last, stop - last))
+        if sum(len(each.words) for each in made) > _LONGEST:
+            raise ProgrammingError(
+                f"the macros of this statement make over {_LONGEST:,} characters of SQL"
+            )
+        return made
+
+    def _called(
+        self,
+        call: _Call,
+        sql: str,
+        tokens: Sequence[Token],
+        source: int,
+        given: Given,
+        above: tuple[str, ...],
+    ) -> list[_Segment]:
+        macro, name = call.macro, call.macro.name.lower()
+        if name in above:
+            chain = " → ".join([*above[above.index(name) :], name])
+            raise ProgrammingError(f'the macro "{macro.name}" calls itself: {chain}')
+        if len(above) >= _DEEPEST:
+            raise ProgrammingError(f'macros are nested more than {_DEEPEST} deep at "{macro.name}"')
+        by_place, by_name = self._arguments(call, sql, tokens, source, given, above)
+        body = next(bodies_of(macro, len(by_place), set(by_name)), None)
+        if body is None:
+            problem = f"the macro takes other arguments: {macro.signatures}"
+            raise syntax_error(problem, self._at)
+        values = dict(by_name)
+        for parameter, segments in zip(body.parameters, by_place, strict=False):
+            values[parameter.name] = segments
+        for segments in values.values():
+            self._check_names(body, segments)
+        number = len(self.texts)
+        self.texts.append((macro.name, body.text))
+        stands: dict[str, list[_Segment]] = {}
+        for parameter in body.parameters:
+            segments = values.get(parameter.name, [_Segment(parameter.default, number, 0, 0)])
+            stands[parameter.name] = _bracketed(segments, parameter.type, number)
+        inner = self.expanded(
+            body.text,
+            tokenize(body.text, self._reader),
+            number,
+            {start: stands[parameter] for start, _, parameter in body.places},
+            (*above, name),
+        )
+        after = tokens[call.last + 1] if call.last + 1 < len(tokens) else None
+        if macro.is_table:
+            alias = "" if _begins_alias(after) else f" AS {quoted(macro.name)}"
+            return [_Segment("(", number, 0, 0), *inner, _Segment(f"\n){alias}", number, 0, 0)]
+        if after is not None and after.text.upper() == "OVER":
+            if not body.is_call:
+                hint = f"{macro.name}() is no call of a function"
+                raise unsupported("OVER after this macro", self._at, hint)
+            return inner
+        if _is_number(inner) and _is_key(tokens, call.first):
+            # ORDER BY 1 would be the first column.
+            inner = [*inner, _Segment(" + 0", number, 0, 0)]
+        return _bracketed(inner, body.type, number)
+
+    def _arguments(
+        self,
+        call: _Call,
+        sql: str,
+        tokens: Sequence[Token],
+        source: int,
+        given: Given,
+        above: tuple[str, ...],
+    ) -> tuple[list[list[_Segment]], dict[str, list[_Segment]]]:
+        """The arguments by place and by name."""
+        by_place: list[list[_Segment]] = []
+        by_name: dict[str, list[_Segment]] = {}
+        for first, last in call.arguments:
+            part = tokens[first : last + 1]
+            name = ""
+            if len(part) > 2 and part[0].token_type in NAMES and part[1].text in _NAMED:
+                name, part = part[0].text.lower(), part[2:]
+            if part[0].token_type in (TokenType.DISTINCT, TokenType.STAR):
+                what = f"{part[0].text} in the arguments of a macro"
+                raise unsupported(what, self._at, "it takes expressions")
+            if any(each.token_type == TokenType.PLACEHOLDER and each.text == "?" for each in part):
+                raise unsupported("a ? in the arguments of a macro", self._at, "write $1, $2")
+            segments = self.expanded(sql, part, source, given, above)
+            if name in by_name or (by_name and not name):
+                problem = f"the macro takes other arguments: {call.macro.signatures}"
+                raise syntax_error(problem, self._at)
+            if name:
+                by_name[name] = segments
+            else:
+                by_place.append(segments)
+        return by_place, by_name
+
+    def _check_names(self, body: Body, segments: Sequence[_Segment]) -> None:
+        """Refuse an argument whose names would mean something else inside of the body."""
+        if body.tables is None and not body.lambdas:
+            return
+        text = "".join(each.words for each in segments)
+        tokens = tokenize(f"SELECT {text}", self._reader)
+        if not any(each.token_type in NAMES for each in tokens):
+            return
+        tree = self._tree_of(f"SELECT {text}", tokens)
+        for column in tree.find_all(exp.Column):
+            names = [part.name.lower() for part in column.parts]
+            if names[0] in body.lambdas:
+                hint = "a lambda function of the macro has a parameter of this name"
+                raise unsupported(f"the name {names[0]} in its arguments", self._at, hint)
+            if body.tables is None:
+                continue
+            if len(names) == 1:
+                hint = f"write its table in front of it: t.{column.name}"
+                what = f"the column {column.name} in the arguments of a macro with a query"
+                raise unsupported(what, self._at, hint)
+            if set(names[:-1]) & body.tables:
+                hint = "the macro has a table of this name; give yours another alias"
+                raise unsupported(f"{'.'.join(names)} in the arguments", self._at, hint)
+
+    def _names(
+        self, sql: str, tokens: Sequence[Token], calls: Sequence[tuple[int, int]]
+    ) -> list[tuple[int, str]]:
+        """Where columns end that a call would rename, and what they are called with it."""
+        found: list[tuple[int, str]] = []
+        for start, end, _ in select_columns(tokens) if calls else ():
+            if not any(start <= first and last <= end for first, last in calls):
+                continue
+            inside = [each for each in tokens if start <= each.start < end]
+            select = Token(TokenType.SELECT, "SELECT", 1, 1, start, start)
+            try:
+                tree = self._tree_of(sql, [select, *inside])
+            except Error:
+                continue  # what is wrong there is told when all of it is read
+            columns = tree.expressions if isinstance(tree, exp.Select) else []
+            if len(columns) == 1 and not is_named(columns[0]):
+                found.append((end, _name(columns[0], sql[start:end])))
+        return found
+
+
+def _name(node: exp.Expr, words: str) -> str:
+    """The name that DuckDB gives a column: with every operator in parentheses, and no other."""
+    root = exp.Paren(this=node.copy())
+    for each in reversed(list(root.this.walk())):
+        if isinstance(each, exp.Paren):
+            each.replace(each.this)
+        elif isinstance(each, _OPERATORS) and not isinstance(each, _NO_OPERATORS):
+            place = exp.Placeholder()
+            each.replace(place)
+            place.replace(exp.Paren(this=each))
+    try:
+        return str(root.this.sql(dialect="duckdb", normalize_functions="lower"))
+    except ValueError:
+        return words
+
+
+def _bracketed(segments: Sequence[_Segment], kind: str, source: int) -> list[_Segment]:
+    """The words in parentheses, or cast to a type."""
+    first, last = ("CAST((", f") AS {kind})") if kind else ("(", ")")
+    return [_Segment(first, source, 0, 0), *segments, _Segment(last, source, 0, 0)]
+
+
+def _is_number(segments: Sequence[_Segment]) -> bool:
+    return "".join(each.words for each in segments).strip("() \n+-").isdigit()
+
+
+def _is_key(tokens: Sequence[Token], index: int) -> bool:
+    """Whether what begins at a token is a whole item of ORDER BY or GROUP BY, or may be one."""
+    depth = 0
+    for each in range(index - 1, -1, -1):
+        kind = tokens[each].token_type
+        depth += (kind in _CLOSING) - (kind in _OPENING)
+        if kind in (TokenType.ORDER_BY, TokenType.GROUP_BY):
+            return True
+        if depth == 0 and kind in (*_CLAUSES, *_FROM):
+            return False
+    return False
+
+
+def _call_at(tokens: Sequence[Token], index: int, macros: Macros) -> _Call | None:
+    """The call of a macro that begins at a token."""
+    first = index
+    if _is_dot(tokens, index + 1) and tokens[index].text.lower() in _SCHEMAS:
+        index += 2
+    if index + 1 >= len(tokens) or tokens[index].token_type not in NAMES:
+        return None
+    macro = macros.get(tokens[index].text.lower())
+    if macro is None or tokens[index + 1].token_type != TokenType.L_PAREN:
+        return None
+    if first and tokens[first - 1].token_type in _BEFORE_ALIAS:
+        return None
+    arguments, last = _split(tokens, index + 1)
+    following = [each.text.upper() for each in tokens[last + 1 : last + 3]]
+    if following[:1] == ["AS"] and following[1:] in (["("], ["MATERIALIZED"], ["NOT"]):
+        return None  # a WITH query with names for its columns
+    if macro.is_table != _is_in_from(tokens, first):
+        return None
+    return _Call(macro, first, last, arguments)
+
+
+def _is_dot(tokens: Sequence[Token], index: int) -> bool:
+    return index < len(tokens) and tokens[index].token_type == TokenType.DOT
+
+
+def _split(tokens: Sequence[Token], opened: int) -> tuple[tuple[tuple[int, int], ...], int]:
+    """The first and last token of each argument, and the closing parenthesis."""
+    found: list[tuple[int, int]] = []
+    depth, first = 0, opened + 1
+    for index in range(opened, len(tokens)):
+        kind = tokens[index].token_type
+        depth += (kind in _OPENING) - (kind in _CLOSING)
+        ends = depth == 0 or (depth == 1 and kind == TokenType.COMMA)
+        if ends and first < index:
+            found.append((first, index - 1))
+        elif ends and (depth or found):
+            raise syntax_error("an argument is missing", tokens[index], ("an expression",))
+        if ends:
+            first = index + 1
+        if depth == 0:
+            return tuple(found), index
+    raise syntax_error("the arguments do not end", tokens[opened], (")",))
+
+
+def _is_in_from(tokens: Sequence[Token], index: int) -> bool:
+    """Whether what begins at a token stands where FROM has tables."""
+    if not index:
+        return False
+    if tokens[index - 1].token_type in _FROM:
+        return True
+    if tokens[index - 1].token_type != TokenType.COMMA:
+        return False
+    depth = 0
+    for each in range(index - 1, -1, -1):
+        kind = tokens[each].token_type
+        depth += (kind in _CLOSING) - (kind in _OPENING)
+        if depth < 0:
+            return False
+        if depth == 0 and kind in _FROM[:2]:
+            return True
+        if depth == 0 and kind in _CLAUSES:
+            return False
+    return False
+
+
+def _begins_alias(token: Token | None) -> bool:
+    if token is None:
+        return False
+    words = ("QUALIFY", "POSITIONAL", "ASOF", "SEMI", "ANTI", "SAMPLE", "TABLESAMPLE", "WINDOW")
+    if token.token_type == TokenType.ALIAS:
+        return True
+    return token.token_type in NAMES and token.text.upper() not in words

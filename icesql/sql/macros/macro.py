@@ -1,0 +1,125 @@
+"""A macro: expressions or a query under a name, with parameters; and those of one session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from icesql.errors import ProgrammingError, similar_names
+from icesql.sql.statement import MacroStatement
+
+if TYPE_CHECKING:
+    from sqlglot.tokens import Token
+
+Macros = dict[str, "Macro"]
+WORDS: Final = ("MACRO", "FUNCTION")
+TEMPORARY: Final = ("TEMP", "TEMPORARY")
+
+
+class Parameter(Struct, frozen=True):
+    """A parameter; ``default`` and ``type`` are SQL, "" for none. The name is in lower case."""
+
+    name: str
+    default: str = ""
+    type: str = ""
+
+
+class Body(Struct, frozen=True):
+    """What a call with these parameters stands for.
+
+    ``text`` is the SQL, ``places`` are where its parameters stand: by the first character, the last
+    one and the name. ``tables`` are the names of its tables and their aliases, None where it reads
+    none, ``lambdas`` the parameters of its lambda functions, in lower case. ``type`` is the SQL of
+    a type that its value is cast to, "" for none. ``is_call``: it is one call of a function.
+    """
+
+    parameters: tuple[Parameter, ...]
+    text: str
+    places: tuple[tuple[int, int, str], ...] = ()
+    tables: frozenset[str] | None = None
+    lambdas: frozenset[str] = frozenset()
+    type: str = ""
+    is_call: bool = False
+
+
+class Macro(Struct, frozen=True):
+    """A macro by its name; ``is_table`` says whether it stands in FROM. Its bodies take different
+    numbers of arguments."""
+
+    name: str
+    bodies: tuple[Body, ...]
+    is_table: bool = False
+
+    @property
+    def signatures(self) -> str:
+        """How it is called."""
+        return ", ".join(
+            f"{self.name}({', '.join(each.name for each in body.parameters)})"
+            for body in self.bodies
+        )
+
+
+class CreateMacro(MacroStatement, frozen=True):
+    """CREATE [OR REPLACE] [TEMP] MACRO [IF NOT EXISTS] name(parameters) AS expression."""
+
+    macro: Macro
+    replace: bool = False
+    if_missing: bool = False
+
+
+class DropMacro(MacroStatement, frozen=True):
+    """DROP MACRO [TABLE] or FUNCTION [IF EXISTS] name; ``is_table`` is None for either kind."""
+
+    name: str
+    if_exists: bool = False
+    is_table: bool | None = None
+
+
+def is_macro_word(tokens: Sequence[Token]) -> bool:
+    """Whether a CREATE or DROP is about a macro."""
+    words = [token.text.upper() for token in tokens[:5]]
+    if words[0] == "DROP":
+        rest = words[2:] if words[1:2] and words[1] in TEMPORARY else words[1:]
+        return rest[:1] in (["MACRO"], ["FUNCTION"])
+    if words[0] != "CREATE" or tokens[0].token_type.name in ("STRING", "IDENTIFIER"):
+        return False
+    rest = words[3:] if words[1:3] == ["OR", "REPLACE"] else words[1:]
+    rest = rest[1:] if rest[:1] and rest[0] in TEMPORARY else rest
+    return rest[:1] in (["MACRO"], ["FUNCTION"])
+
+
+def changed(macros: Macros, statement: MacroStatement) -> Macros:
+    """The macros after the statement. Raises ProgrammingError where a name is taken or missing."""
+    if isinstance(statement, CreateMacro):
+        made = statement.macro
+        if made.name.lower() in macros and not statement.replace:
+            if statement.if_missing:
+                return macros
+            hint = "CREATE OR REPLACE MACRO replaces it"
+            raise ProgrammingError(f'the macro "{made.name}" exists; {hint}')
+        return {**macros, made.name.lower(): made}
+    assert isinstance(statement, DropMacro)
+    found = macros.get(statement.name.lower())
+    if found is None or statement.is_table not in (None, found.is_table):
+        if statement.if_exists:
+            return macros
+        near = similar_names(statement.name, [each.name for each in macros.values()])
+        hint = f"; did you mean {near[0]}?" if near and found is None else ""
+        kind = "table macro" if statement.is_table else "macro"
+        raise ProgrammingError(f'no {kind} "{statement.name}"{hint}')
+    return {name: each for name, each in macros.items() if each is not found}
+
+
+def bodies_of(macro: Macro, count: int, names: set[str]) -> Iterator[Body]:
+    """The bodies that take ``count`` arguments by place, and these by name."""
+    for body in macro.bodies:
+        rest = body.parameters[count:]
+        known = {each.name for each in rest}
+        if (
+            count <= len(body.parameters)
+            and names <= known
+            and all(each.name in names or each.default for each in rest)
+        ):
+            yield body
