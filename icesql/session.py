@@ -604,9 +604,8 @@ def _work(session: Session, query: QueryContext) -> Work:
         assert outcome.result is not None
         return outcome.result, outcome.scans
 
-    return Work(
-        session.names, query, ask, ask_scanned, scans, bind, ask_with, session.dialect or ""
-    )
+    dialect, engines = session.dialect or "", session.engines
+    return Work(session.names, query, ask, ask_scanned, scans, bind, ask_with, dialect, engines)
 
 
 def modified_outcome(done: Modified) -> Outcome:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from icesql.context import QueryContext
     from icesql.engine.duckdb.engine import LocalEngine
     from icesql.engine.protocol import Engine
+    from icesql.engine.spark.engine import SparkEngine
     from icesql.scan.plan import ScanPlan
 
 
@@ -29,9 +30,13 @@ class EngineChoice(Struct, frozen=True):
 
 def choose_engine(plans: Sequence[ScanPlan], settings: Settings) -> EngineChoice:
     """The engine for a query: ``auto`` reads more than ``spark_threshold`` bytes with Spark."""
+    return engine_for(sum(plan.report.projected_bytes for plan in plans), settings)
+
+
+def engine_for(size: int, settings: Settings) -> EngineChoice:
+    """The engine for work that reads ``size`` bytes."""
     if settings.engine != "auto":
         return EngineChoice(settings.engine)
-    size = sum(plan.report.projected_bytes for plan in plans)
     limit = settings.spark_threshold
     name, relation = ("spark", "more than") if size > limit else ("local", "at most")
     reason = f"engine {name}: {size:,} bytes to read, {relation} spark_threshold {limit:,}"
@@ -74,6 +79,14 @@ class Engines:
         local = self.named("local")
         assert isinstance(local, LocalEngine)
         return local
+
+    def spark(self) -> SparkEngine:
+        """The Spark engine, which also runs work that is no query in its tasks."""
+        from icesql.engine.spark.engine import SparkEngine
+
+        spark = self.named("spark")
+        assert isinstance(spark, SparkEngine)
+        return spark
 
     def _start(self, name: str) -> Engine:
         if name == "spark":

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from icesql.file_format import FileFormat
     from icesql.query.bound import BoundQuery
     from icesql.scan.plan import ScanPlan
+    from icesql.write.write_task import WriteResult, WriteTask
 
 
 class Sink(Protocol):
@@ -71,6 +72,13 @@ class WritableResult(Result, Protocol):
 
     def write(self, form: FileFormat, sink: Sink) -> int:
         """Write all rows in a format, in bounded memory; how many there were."""
+
+
+class TableWritingResult(Result, Protocol):
+    """A result whose engine can write the data files of a table itself."""
+
+    def write_files(self, task: WriteTask) -> WriteResult | None:
+        """Write all rows as data files; None where it cannot, and then nothing was read."""
 
 
 class PlannedResult(Result, Protocol):

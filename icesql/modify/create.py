@@ -28,6 +28,7 @@ from icesql.modify.engine_name import SUMMARY
 from icesql.modify.layout import partition_request, sort_request
 from icesql.modify.modified import Modified, Work
 from icesql.modify.result_types import result_fields
+from icesql.modify.rows.query_files import rows_here, write_files
 from icesql.modify.targets import find_target
 from icesql.sql.writes.statements import (
     ColumnDefinition,
@@ -41,7 +42,7 @@ from icesql.sql.writes.statements import (
 from icesql.write.assignment import Misfit, stored_array
 from icesql.write.parquet_schema import stored_fields
 from icesql.write.partition.partition_values import internal_array
-from icesql.write.write_task import write_task, write_task_for
+from icesql.write.write_task import write_task_for
 
 # Two tables that write to one folder would lose files to each other's clean-up.
 _OF_ITS_PLACE: Final = (
@@ -192,7 +193,7 @@ def _create_as(statement: CreateTable, place: _Place, work: Work) -> Modified:
     assert statement.query is not None
     result = work.ask(statement.query)
     try:
-        reader = result.arrow_reader()
+        reader = rows_here(result)
         schema = Schema(result_fields(_named(result.columns)))
         staged = _stage(statement, place, schema)
         table = staged.table
@@ -200,7 +201,7 @@ def _create_as(statement: CreateTable, place: _Place, work: Work) -> Modified:
         task = write_task_for(
             table.metadata, table.storage, sources, zone=str(work.query.settings.timezone)
         )
-        written = write_task(task, reader, work.query, reader.schema)
+        written = write_files(result, task, work.query, reader)
     finally:
         result.close()
     done = _finish(place, staged, written.files, work)

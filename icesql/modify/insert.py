@@ -20,7 +20,8 @@ from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
 from icesql.modify.engine_name import SUMMARY
 from icesql.modify.modified import Modified, Work
-from icesql.modify.partition_clause import partition_values, with_values
+from icesql.modify.partition_clause import as_defaults, partition_values, with_values
+from icesql.modify.rows.query_files import write_files
 from icesql.modify.targets import find_target
 from icesql.sql.writes.statements import Insert
 from icesql.write.write_task import write_task, write_task_for
@@ -57,12 +58,11 @@ def insert(statement: Insert, work: Work) -> Modified:
         task = write_task_for(
             table.metadata, table.storage, sources, zone=str(work.query.settings.timezone)
         )
-        reader = result.arrow_reader()
-        if values:
-            batches, shape = with_values(reader, values)
+        if values and not hasattr(result, "write_files"):
+            batches, shape = with_values(result.arrow_reader(), values)
             written = write_task(task, batches, work.query, shape)
         else:
-            written = write_task(task, reader, work.query, reader.schema)
+            written = write_files(result, as_defaults(task, values), work.query)
     finally:
         result.close()
     if statement.overwrite:

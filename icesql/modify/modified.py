@@ -10,6 +10,7 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from icesql.catalog.search_path import SearchPath
     from icesql.context import QueryContext
+    from icesql.engine.engines import Engines
     from icesql.engine.protocol import Result
     from icesql.scan.table_scan import TableScan
     from icesql.sql.statement import Query
@@ -72,7 +73,7 @@ AskWith = Callable[
 
 
 class Work(Struct, frozen=True):
-    """What every such statement is given: names, context, dialect, and an engine for queries.
+    """What every such statement is given: names, context, dialect, and engines for queries.
 
     ``ask`` runs a query; ``ask_scanned`` also tells what it reads, in the order of its text;
     ``bind`` tells what it would read, ``scans`` the same of a text, and they run nothing.
@@ -87,3 +88,4 @@ class Work(Struct, frozen=True):
     bind: Callable[[Query], tuple[TableScan, ...]]
     ask_with: AskWith
     dialect: str = ""
+    engines: Engines | None = None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
 from icesql.errors import ColumnNotFoundError, ProgrammingError, similar_names
 from icesql.iceberg import types as t
@@ -17,6 +18,7 @@ from icesql.sql.writes.statements import ColumnDefinition, Insert, PartitionValu
 
 if TYPE_CHECKING:
     from icesql.engine.protocol import Result
+    from icesql.write.write_task import WriteTask
 
 
 class FixedValue(Struct, frozen=True):
@@ -84,3 +86,21 @@ def with_values(
             yield pa.RecordBatch.from_arrays([*batch.columns, *more], schema=shape)
 
     return batches(), shape
+
+
+def as_defaults(task: WriteTask, values: Sequence[FixedValue]) -> WriteTask:
+    """A task that gives every row the values, for rows that are written where they are."""
+    fixed = {each.field.field_id: each.value for each in values}
+    if not fixed:
+        return task
+    old = task.assignment
+    fields = tuple(
+        replace(each, write_default=fixed[each.field_id]) if each.field_id in fixed else each
+        for each in old.schema.fields
+    )
+    sources = tuple(
+        None if each.field_id in fixed else source
+        for each, source in zip(old.schema.fields, old.sources, strict=True)
+    )
+    made = replace(old, schema=replace(old.schema, fields=fields), sources=sources)
+    return replace(task, assignment=made)

@@ -34,12 +34,14 @@ class Assignment(Struct, frozen=True):
     """How batches become rows of a table; picklable.
 
     ``sources`` has for each column of ``schema`` the position of its values in a batch, None where
-    the statement names no such column: it gets its default for writing, or NULL.
+    the statement names no such column: it gets its default for writing, or NULL. ``numbered``:
+    errors tell the row, whose number means something where rows come in the order of a query.
     """
 
     schema: Schema
     sources: tuple[int | None, ...]
     zone: str = "UTC"
+    numbered: bool = True
 
     def check(self, given: pa.Schema) -> None:
         """Raise TypeMismatchError for the first column whose type cannot be stored at all."""
@@ -77,7 +79,8 @@ class Assignment(Struct, frozen=True):
         values = None if source is None else batch.column(source)
         if values is not None and values.null_count < len(values):
             row = pc.index(values.is_valid(), True).as_py()
-            raise _error(field, first_row, Misfit(row, "the column's type unknown has only NULL"))
+            misfit = Misfit(row, "the column's type unknown has only NULL")
+            raise self._error(field, first_row, misfit)
 
     def _default(self, field: t.NestedField, count: int) -> pa.Array:
         value = None if field.write_default is t.MISSING else field.write_default
@@ -93,16 +96,17 @@ class Assignment(Struct, frozen=True):
         try:
             return stored_array(stored, values, self.zone)
         except Misfit as misfit:
-            raise _error(field, first_row, misfit) from misfit.__cause__
+            raise self._error(field, first_row, misfit) from misfit.__cause__
 
-
-def _error(field: t.NestedField, first_row: int, misfit: Misfit) -> DataError | IntegrityError:
-    row = f"row {first_row + misfit.row + 1:,}"
-    if misfit.null:
-        return IntegrityError(f'NULL in required column "{field.name}", {row}{misfit.reason}')
-    if misfit.row < 0:
-        return TypeMismatchError(f'column "{field.name}" ({field.type}): {misfit.reason}')
-    return DataError(f'column "{field.name}" ({field.type}), {row}: {misfit.reason}')
+    def _error(
+        self, field: t.NestedField, first_row: int, misfit: Misfit
+    ) -> DataError | IntegrityError:
+        row = f", row {first_row + misfit.row + 1:,}" if self.numbered else ""
+        if misfit.null:
+            return IntegrityError(f'NULL in required column "{field.name}"{row}{misfit.reason}')
+        if misfit.row < 0:
+            return TypeMismatchError(f'column "{field.name}" ({field.type}): {misfit.reason}')
+        return DataError(f'column "{field.name}" ({field.type}){row}: {misfit.reason}')
 
 
 def stored_array(field: t.NestedField, values: pa.Array, zone: str = "UTC") -> pa.Array:

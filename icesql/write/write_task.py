@@ -22,6 +22,7 @@ from icesql.scan.deletes.delete_index import partition_key
 from icesql.storage.new_file import check_writable
 from icesql.storage.open import Storage
 from icesql.write.assignment import Assignment
+from icesql.write.distribution import Distribution, distribution
 from icesql.write.lanes import Lanes, Rows
 from icesql.write.locations import DataLocations, data_locations, partition_path
 from icesql.write.metrics_config import MetricsMode, metrics_modes
@@ -46,6 +47,7 @@ class WriteTask(Struct, frozen=True):
     files unique. ``sort_order_id`` is 0 where rows are not sorted. ``clustered`` rows come
     partition by partition, so that they are written as they come. ``lanes`` is how many files may
     be written side by side, None for as many as pay: rows keep their order over files with one.
+    ``distribution`` says how rows are to be spread over several tasks.
     """
 
     assignment: Assignment
@@ -61,6 +63,7 @@ class WriteTask(Struct, frozen=True):
     attempt: int = 0
     clustered: bool = False
     lanes: int | None = None
+    distribution: Distribution = "none"
 
     @property
     def schema(self) -> Schema:
@@ -112,6 +115,7 @@ def write_task_for(
         number,
         keys,
         metadata.default_sort_order_id if keys else 0,
+        distribution=distribution(metadata.properties, spec, bool(keys)),
     )
 
 

@@ -259,7 +259,7 @@ def test_a_table_made_anew_meanwhile_keeps_its_rows(
     import icesql.modify.insert as module
 
     con.execute("CREATE TABLE s.t (a INT, b VARCHAR)")
-    real = module.write_task
+    real = module.write_files
 
     def meanwhile(*given: Any, **more: Any) -> Any:
         with icesql.connect(**catalog) as other:
@@ -267,8 +267,8 @@ def test_a_table_made_anew_meanwhile_keeps_its_rows(
             other.execute("CREATE TABLE s.t AS SELECT 7 AS z")
         return real(*given, **more)
 
-    monkeypatch.setattr(module, "write_task", meanwhile)
+    monkeypatch.setattr(module, "write_files", meanwhile)
     with pytest.raises(errors.CommitConflictError, match="replaced by another one"):
         con.execute("INSERT INTO s.t VALUES (1, 'x')")
-    monkeypatch.setattr(module, "write_task", real)
+    monkeypatch.setattr(module, "write_files", real)
     assert rows(con, "SELECT * FROM s.t") == [(7,)]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -133,6 +134,8 @@ class Program:
                 reader = self.session().read.format("icesql").option("split-size", str(SPLIT_SIZE))
                 reader.load(path).createOrReplaceTempView(name)
             rows = [tuple(row) for row in self.session().sql(sql).collect()]
+        elif way == "write":
+            rows = self._written(sql)
         else:
             Scans.ways = frozenset({FRAGMENTS} if way == "partial" else ())
             self._cursor = self.spark.execute(sql)
@@ -142,6 +145,25 @@ class Program:
         expected = self.local.execute(sql).fetchall()
         return {"count": len(rows), "expected": len(expected), "distinct": len(set(rows)),
                 "same": same(sorted(rows), sorted(expected))}  # fmt: skip
+
+    def _written(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of a table that Spark's tasks write; all of its files are in its snapshot."""
+        Scans.ways = frozenset()
+        options: Any = {self._kind: self._address}
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            icesql.connect(warehouse=folder, engine="spark", **options) as connection,
+        ):
+            for name, path in self._paths.items():
+                connection.register_table(name, path)
+            connection.execute(f"SET split_target_size = {SPLIT_SIZE}")
+            connection.execute("CREATE SCHEMA w")
+            self._cursor = connection.execute(f"CREATE TABLE w.copy AS {sql}")
+            connection.execute("SET engine = 'local'")
+            named = connection.execute("SELECT file_path FROM w.copy.files").fetchall()
+            attempts = {Path(path).name.split("-")[1] for (path,) in named}
+            assert len(attempts) == len(named), "one file for each task, and only of one try"
+            return connection.execute("SELECT * FROM w.copy").fetchall()
 
     def start(self, way: str, sql: str) -> None:
         """``rows`` in a thread of its own; ``finish`` tells its outcome."""

@@ -114,6 +114,7 @@ def assert_done_once(
         pytest.param("tasks", ROWS, id="rows of tasks"),
         pytest.param("partial", EACH, id="partial results of each row"),
         pytest.param("format", ROWS, id="format"),
+        pytest.param("write", ROWS, id="files of a table"),
     ],
 )
 def test_a_worker_killed_in_the_middle_of_a_task_loses_and_doubles_nothing(
@@ -131,6 +132,7 @@ def test_a_worker_killed_in_the_middle_of_a_task_loses_and_doubles_nothing(
         pytest.param("tasks", GROUPED, id="rows of tasks, grouped by Spark"),
         pytest.param("partial", PARTIAL, id="partial results"),
         pytest.param("format", GROUPED, id="format, grouped by Spark"),
+        pytest.param("write", ROWS, id="files of a table"),
     ],
 )
 def test_a_python_process_killed_in_the_middle_of_a_task_loses_and_doubles_nothing(

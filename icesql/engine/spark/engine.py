@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
@@ -29,17 +29,19 @@ from icesql.engine.spark.errors import has_crossed, is_gone, spark_exceptions, t
 from icesql.engine.spark.progress import SparkJobs
 from icesql.engine.spark.reader import ReaderFrames, readable_folders
 from icesql.engine.spark.scans import Scans
-from icesql.engine.spark.session import SparkSessions
+from icesql.engine.spark.session import SparkSessions, is_connect
 from icesql.engine.spark.sql.grand_total import must_have_rows
 from icesql.engine.spark.sql.kinds import refuse
-from icesql.engine.spark.types import declared_array
-from icesql.errors import DataError, Error, InterfaceError
+from icesql.engine.spark.types import declared_batch
+from icesql.errors import Error, InterfaceError, OperationalError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from icesql.engine.spark.writing.task_runs import Numbered, Told
     from icesql.query.bound import BoundQuery
     from icesql.scan.plan import ScanPlan
+    from icesql.write.write_task import WriteResult, WriteTask
 
 _FETCH_ROWS: Final = 2_048
 _CLOSE_SECONDS: Final = 0.5
@@ -67,6 +69,21 @@ class SparkEngine:
         )
         self._open.add(result)
         return result
+
+    def run_jobs(
+        self, chunks: Callable[[int], Iterable[Sequence[Numbered]]], query: QueryContext, lanes: int
+    ) -> Generator[Told, None, None]:
+        """Run jobs in Spark's tasks, chunk by chunk, ``lanes`` chunks at a time; see ``TaskRuns``.
+
+        ``chunks`` is given how many tasks run at once. Raises what a session that cannot be had
+        does; errors of jobs are told.
+        """
+        from icesql.engine.spark.tasks import parallelism
+        from icesql.engine.spark.writing.task_runs import TaskRuns
+
+        session = self._sessions.session(query.settings.timezone)
+        parts = chunks(parallelism(session))
+        return TaskRuns(session, parts, query, new_mark(), lanes).results()
 
     def close(self) -> None:
         """End every open result; a session of the user stays."""
@@ -253,24 +270,53 @@ class SparkResult:
         rows = 0
         while (batch := self._run(self._next_batch)) is not None:
             rows += batch.num_rows
-            yield self._declared(batch)
-        if not rows and self._bound.spark is None and must_have_rows(self._bound.tree):
-            raise refuse("the grand total of ROLLUP, CUBE or GROUPING SETS over no rows")
+            yield declared_batch(batch, self.columns)
+        self._check_rows(rows)
 
     def _next_batch(self) -> pa.RecordBatch | None:
         return None if self._open.stream is None else next(self._open.stream, None)
 
-    def _declared(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        import pyarrow as pa
+    # ------------------------------------------------------------------ files
 
-        schema = arrow_schema(self.columns)
-        arrays = []
-        for array, column in zip(batch.columns, self.columns, strict=True):
+    def write_files(self, task: WriteTask) -> WriteResult | None:
+        """See ``protocol.TableWritingResult``; None where few rows are put together here."""
+        from icesql.engine.spark.writing.results import collect_results
+
+        if self._open.scans is None or self._open.scans.rest is not None:
+            return None
+        task.assignment.check(arrow_schema(self.columns))
+        try:
             try:
-                arrays.append(declared_array(array, column.type))
-            except pa.ArrowInvalid as error:
-                raise DataError(f"column {column.name}: {error}") from error
-        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+                written = collect_results(task, self._described_files(task))
+            except OperationalError as error:
+                if self._query.cancel.is_set() or not self._loses_workers(error):
+                    raise
+                written = collect_results(task, self._described_files(task))
+        finally:
+            self.close()
+        self._check_rows(written.rows)
+        return written
+
+    def _loses_workers(self, error: OperationalError) -> bool:
+        """Whether a Python worker ended on a local master, which tries no task again."""
+        session = self._frame.sparkSession
+        if is_connect(session) or "Python worker exited" not in str(error):
+            return False
+        return str(session.sparkContext.master).startswith("local")
+
+    def _described_files(self, task: WriteTask) -> Iterator[bytes]:
+        from icesql.engine.spark.writing.frame import written_frame
+
+        jobs = self._open.jobs
+        assert jobs is not None
+        frame = self._run(lambda: written_frame(self._frame, self.columns, task, self._mark))
+        self._open.stream = stream(frame, jobs, expected_bytes=0)
+        while (batch := self._run(self._next_batch)) is not None:
+            yield from batch.column(0).to_pylist()
+
+    def _check_rows(self, rows: int) -> None:
+        if not rows and self._bound.spark is None and must_have_rows(self._bound.tree):
+            raise refuse("the grand total of ROLLUP, CUBE or GROUPING SETS over no rows")
 
     # ------------------------------------------------------------------ ends
 

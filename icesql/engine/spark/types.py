@@ -9,14 +9,16 @@ sorted and compared; the declared type comes back when the column leaves the que
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from icesql.errors import DataError
 from icesql.iceberg import types as iceberg
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from icesql.engine.result_schema import ResultType
+    from icesql.engine.result_schema import ResultColumn, ResultType
     from icesql.iceberg.schema import Schema
 
 _CARRIED = (
@@ -173,6 +175,21 @@ def _uuid_text(digits: str) -> str:
 
 
 # ------------------------------------------------------------------ from Spark
+
+
+def declared_batch(batch: pa.RecordBatch, columns: Sequence[ResultColumn]) -> pa.RecordBatch:
+    """A batch of a Spark result in the declared schema. Raises DataError."""
+    import pyarrow as pa
+
+    from icesql.engine.result_schema import arrow_schema
+
+    arrays = []
+    for array, column in zip(batch.columns, columns, strict=True):
+        try:
+            arrays.append(declared_array(array, column.type))
+        except pa.ArrowInvalid as error:
+            raise DataError(f"column {column.name}: {error}") from error
+    return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(columns))
 
 
 def declared_array(array: pa.Array, declared: ResultType) -> pa.Array:

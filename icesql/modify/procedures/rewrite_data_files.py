@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, cast
 
 from icesql.catalog.table import Table
+from icesql.engine.engines import EngineChoice, engine_for
 from icesql.errors import Error, ProgrammingError, UnsupportedTableError
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.metadata.sort_order import SortOrder
@@ -14,6 +15,7 @@ from icesql.iceberg.new_spec import new_sort_order
 from icesql.maintain.procedures.plan import Plan, Rows, Step
 from icesql.maintain.rewrite.grouping import FileGroup, known_deleted
 from icesql.maintain.rewrite.local import run_locally
+from icesql.maintain.rewrite.on_spark import run_on_spark
 from icesql.maintain.rewrite.options import Strategy, rewrite_options
 from icesql.maintain.rewrite.plan import RewritePlan, RewriteRequest, plan_rewrite
 from icesql.maintain.rewrite.row_order import RowOrder, check_z_columns
@@ -43,15 +45,29 @@ def rewrite_data_files(call: Call) -> Plan:
         last = done.snapshot_ids[-1] if done.snapshot_ids else None
         return Rows([_row(done)], _note(done), last)
 
-    return Plan(_steps(planned), run, _summary(planned))
+    return Plan(_steps(planned), run, _summary(planned) + _where(call.work, planned))
 
 
 PLANNERS: Final[Mapping[str, Callable[[Call], Plan]]] = {"rewrite_data_files": rewrite_data_files}
 
 
 def runner_for(work: Work, planned: RewritePlan) -> Runner:
-    """What runs the tasks of a plan: this machine."""
-    return run_locally
+    """What runs the tasks of a plan: this machine, or Spark by the setting ``engine``."""
+    engines = work.engines
+    if engines is None or not planned.groups or _engine(work, planned).name != "spark":
+        return run_locally
+    return run_on_spark(engines.spark())
+
+
+def _engine(work: Work, planned: RewritePlan) -> EngineChoice:
+    return engine_for(sum(each.bytes for each in planned.groups), work.query.settings)
+
+
+def _where(work: Work, planned: RewritePlan) -> str:
+    choice = _engine(work, planned)
+    if not planned.groups or (choice.reason is None and choice.name == "local"):
+        return ""
+    return f"; {choice.reason or 'in tasks of Spark'}"
 
 
 # ------------------------------------------------------------------ what is asked for

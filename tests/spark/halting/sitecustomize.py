@@ -49,7 +49,8 @@ def _halting(unpack):
         if isinstance(found, tuple):
             # Tasks of queries come with the mark behind which their errors cross.
             mark, job = found
-            return mark, lambda: _watched(job, folder, context)
+            # One that is given rows writes what a task of the same stage reads, which is watched.
+            return mark, lambda *rows: job(*rows) if rows else _watched(job, folder, context)
         return lambda: _watched(found, folder, context)
 
     return halting

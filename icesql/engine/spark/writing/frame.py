@@ -1,0 +1,104 @@
+"""The DataFrame whose rows tell what was written: spread as the table asks, then written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from icesql.engine.result_schema import ResultColumn
+from icesql.engine.spark.session import without_warnings
+from icesql.engine.spark.worker import pack
+from icesql.engine.spark.writing.functions import partition_numbers_of_rows, writer_of_rows
+from icesql.engine.spark.writing.job import PartitionJob, WriteJob
+from icesql.iceberg.transforms import parse_transform
+from icesql.write.write_task import WriteTask
+
+_PARTITION = "icesql_partition"
+
+
+def written_frame(frame: Any, columns: Sequence[ResultColumn], task: WriteTask, mark: str) -> Any:
+    """The rows of ``frame``, columns c0, c1, …, written by as many tasks as it has partitions.
+
+    One column comes out, ``written``, a row for each task: see ``write.described_files``.
+    """
+    names = [f"c{place}" for place in range(len(columns))]
+    job = WriteJob(task, tuple(columns))
+    with without_warnings():
+        spread = _distributed(frame, columns, task, mark).select(*names)
+        return spread.mapInArrow(writer_of_rows(pack((mark, job))), "written BINARY")
+
+
+def _distributed(frame: Any, columns: Sequence[ResultColumn], task: WriteTask, mark: str) -> Any:
+    if task.distribution == "none":
+        return frame
+    from pyspark.sql.functions import col
+
+    keys: list[Any] = []
+    partition = _partition_number(columns, task, mark)
+    if partition is not None:
+        frame = frame.withColumn(_PARTITION, partition)
+        # A hint takes names alone.
+        keys.append(col(_PARTITION))
+    if task.distribution == "range":
+        keys += _sorted_by(frame, task)
+        if keys:
+            return frame.repartitionByRange(*keys)
+    if not keys:
+        return frame
+    if str(frame.sparkSession.conf.get("spark.sql.adaptive.enabled")).lower() == "true":
+        # Large partitions are divided again, small ones share a task.
+        return frame.hint("rebalance", *keys)
+    return frame.repartition(*keys)
+
+
+def _sources(task: WriteTask) -> dict[int, int | None]:
+    """Where each column of the table stands in the rows, by its id."""
+    fields = task.schema.fields
+    pairs = zip(fields, task.assignment.sources, strict=True)
+    return {field.field_id: source for field, source in pairs}
+
+
+def _partition_number(columns: Sequence[ResultColumn], task: WriteTask, mark: str) -> Any:
+    """A column that is equal for rows of one partition; None where all are in one."""
+    schema, spec = task.schema, task.spec
+    sources = _sources(task)
+    tops = {_top(task, each.source_id) for each in spec.fields}
+    kept = tuple(each for each in schema.fields if each.field_id in tops)
+    given = [sources[each.field_id] for each in kept]
+    read = [source for source in dict.fromkeys(given) if source is not None]
+    if not read or spec.is_unpartitioned:
+        return None
+    assignment = replace(
+        task.assignment,
+        schema=replace(schema, fields=kept),
+        sources=tuple(None if source is None else read.index(source) for source in given),
+        numbered=False,
+    )
+    job = PartitionJob(assignment, spec, tuple(columns[source] for source in read))
+    from pyspark.sql.functions import arrow_udf, col
+
+    function = arrow_udf(partition_numbers_of_rows(pack((mark, job))), "bigint")
+    return function(*(col(f"c{source}") for source in read))
+
+
+def _top(task: WriteTask, field_id: int) -> int:
+    """The column of the table that has this field in it."""
+    parents = task.schema.parent_by_id
+    while field_id in parents:
+        field_id = parents[field_id]
+    return field_id
+
+
+def _sorted_by(frame: Any, task: WriteTask) -> list[Any]:
+    """The keys of the sort order as far as their columns come in that order."""
+    sources, keys = _sources(task), list[Any]()
+    for each in task.sort_keys:
+        source = sources.get(each.source_id)
+        if source is None or not parse_transform(each.transform).preserves_order:
+            break
+        order = "desc" if each.descending else "asc"
+        nulls = "first" if each.nulls_first else "last"
+        keys.append(getattr(frame[f"c{source}"], f"{order}_nulls_{nulls}")())
+    return keys

@@ -1,0 +1,113 @@
+"""What runs in Spark's Python workers to write: the rows of one partition become data files."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
+
+from icesql.config import Settings
+from icesql.context import QueryContext
+from icesql.engine.result_schema import ResultColumn
+from icesql.engine.spark.crossing import marked
+from icesql.engine.spark.types import declared_batch
+from icesql.engine.spark.worker import run, unpack
+from icesql.errors import Error
+from icesql.iceberg.partitioning import PartitionSpec
+from icesql.write.assignment import Assignment
+from icesql.write.described_files import encode_result
+from icesql.write.partition.clustering import divide, partition_columns
+from icesql.write.write_task import WriteTask, write_task
+
+_MEMORY_LIMIT: Final = 1 << 30
+
+
+def worker_query() -> QueryContext:
+    """The context of work in one Spark task: one core, and memory as for one of several."""
+    return QueryContext(settings=replace(Settings(), threads=1, memory_limit=_MEMORY_LIMIT))
+
+
+def task_numbers() -> tuple[int, int]:
+    """Which of its stage's tasks this is, and a number that no other try of any task has."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return (0, 0) if context is None else (context.partitionId(), context.taskAttemptId())
+
+
+class WriteJob(Struct, frozen=True):
+    """Writes the rows of a Spark partition, which has the result ``columns``, as ``task`` says."""
+
+    task: WriteTask
+    columns: tuple[ResultColumn, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """One row: the description of the files. If anything fails, no file is left."""
+        number, attempt = task_numbers()
+        # A row of a task has no number that anybody knows.
+        assignment = replace(self.task.assignment, numbered=False)
+        task = replace(self.task, number=number, attempt=attempt, assignment=assignment)
+        rows = (declared_batch(each, self.columns) for each in batches)
+        written = encode_result(write_task(task, rows, worker_query()))
+        yield pa.RecordBatch.from_arrays([pa.array([written], pa.binary())], names=["written"])
+
+
+class PartitionJob(Struct, frozen=True):
+    """Numbers that are equal for rows of one partition, out of the columns of its sources."""
+
+    assignment: Assignment
+    spec: PartitionSpec
+    columns: tuple[ResultColumn, ...]
+
+    def __call__(self, arrays: Sequence[pa.Array]) -> Iterator[pa.Array]:
+        """One array of int64, in the order of the rows."""
+        names = [f"c{place}" for place in range(len(arrays))]
+        given = pa.RecordBatch.from_arrays([*arrays], names=names)
+        rows = pa.Table.from_batches([self.assignment.convert(declared_batch(given, self.columns))])
+        places = pa.array(np.arange(rows.num_rows))
+        numbers = np.zeros(rows.num_rows, np.int64)
+        values = partition_columns(rows.combine_chunks(), self.spec, self.assignment.schema)
+        for piece in divide(pa.table({"place": places}), values):
+            numbers[piece.rows.column("place").to_numpy()] = zlib.crc32(repr(piece.values).encode())
+        yield pa.array(numbers)
+
+
+def write_batches(packed: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """For ``mapInArrow``: the job packed in ``packed`` over the rows of a partition."""
+    mark, job = unpack(packed)
+    yield from run(lambda: job(batches), mark)
+
+
+def partition_numbers(packed: bytes, arrays: Sequence[pa.Array]) -> pa.Array:
+    """For an Arrow function of columns: see ``PartitionJob``."""
+    mark, job = unpack(packed)
+    (numbers,) = run(lambda: job(arrays), mark)
+    return numbers
+
+
+def run_jobs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """For ``mapInArrow``: each input row holds a packed (mark, (number, job)).
+
+    A row comes out for each: its number, and what it told or its error behind the mark.
+    """
+    for batch in batches:
+        for blob in batch.column(0).to_pylist():
+            mark, (number, job) = unpack(blob)
+            told, failed = None, None
+            try:
+                told = job(worker_query(), task_numbers()[1])
+            except Error as error:
+                failed = marked(error, mark)
+            yield pa.RecordBatch.from_arrays(
+                [
+                    pa.array([number], pa.int32()),
+                    pa.array([told], pa.binary()),
+                    pa.array([failed], pa.string()),
+                ],
+                names=["number", "told", "error"],
+            )

@@ -1,0 +1,148 @@
+"""Jobs that read and write by themselves, each in a Spark task; only what they tell comes back.
+
+Several Spark jobs run side by side, as those of Java's rewrite do, so that a large one at the end
+of a list leaves no core idle. What a Spark job loses, a Python worker or an executor more often
+than Spark tries again, is run again, each in a job of its own: only the one that ends its worker
+every time fails.
+"""
+
+from __future__ import annotations
+
+import queue
+import secrets
+import threading
+from collections.abc import Generator, Iterable, Sequence
+from typing import Any, Final, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from icesql.context import QueryContext
+from icesql.engine.spark.crossing import crossed
+from icesql.engine.spark.errors import is_gone, spark_exceptions, translate
+from icesql.engine.spark.progress import SparkJobs
+from icesql.engine.spark.session import without_warnings
+from icesql.engine.spark.worker import pack
+from icesql.engine.spark.writing.functions import runner_of_jobs
+from icesql.errors import Error, InternalError
+
+_TOLD: Final = "number INT, told BINARY, error STRING"
+_TRIES: Final = 3
+_STEP_SECONDS: Final = 0.1
+_END_SECONDS: Final = 10.0
+
+
+class TaskJob(Protocol):
+    """Something picklable that does its work in a worker; icesql is imported there by name."""
+
+    def __call__(self, query: QueryContext, attempt: int) -> bytes:
+        """What there is to tell; ``attempt`` is another for each try. Raises icesql's errors."""
+
+
+class Told(Struct, frozen=True):
+    """What the job of a number told, or why it failed.
+
+    ``lost``: there were tries that told nothing.
+    """
+
+    number: int
+    told: bytes = b""
+    error: Error | None = None
+    lost: bool = False
+
+
+Numbered = tuple[int, TaskJob]
+
+
+class TaskRuns:
+    """Runs chunks of jobs, each chunk as one Spark job; ``lanes`` chunks at a time."""
+
+    def __init__(
+        self,
+        session: Any,
+        chunks: Iterable[Sequence[Numbered]],
+        query: QueryContext,
+        mark: str,
+        lanes: int,
+    ) -> None:
+        self._session, self._query, self._mark = session, query, mark
+        self._chunks = iter(chunks)
+        self._jobs = SparkJobs(session, f"icesql-{secrets.token_hex(8)}", query)
+        self._lock, self._stop = threading.Lock(), threading.Event()
+        self._ended: queue.SimpleQueue[Sequence[Told] | BaseException | None] = queue.SimpleQueue()
+        self._threads = [
+            threading.Thread(target=self._lane, name="icesql-rewrite", daemon=True)
+            for _ in range(lanes)
+        ]
+
+    def results(self) -> Generator[Told, None, None]:
+        """What the jobs tell, as chunks end; closing it stops those that run."""
+        for each in self._threads:
+            each.start()
+        running = len(self._threads)
+        try:
+            while running:
+                try:
+                    item = self._ended.get(timeout=_STEP_SECONDS)
+                except queue.Empty:
+                    self._query.check()
+                    continue
+                if item is None:
+                    running -= 1
+                elif isinstance(item, BaseException):
+                    raise item
+                else:
+                    yield from item
+        finally:
+            self._stop.set()
+            if running:
+                self._jobs.cancel()
+                for each in self._threads:
+                    each.join(_END_SECONDS / len(self._threads))
+
+    def _lane(self) -> None:
+        try:
+            self._jobs.join()
+            while not self._stop.is_set():
+                with self._lock:
+                    chunk = next(self._chunks, None)
+                if chunk is None:
+                    break
+                self._ended.put(self._tell(chunk))
+        except BaseException as error:
+            self._ended.put(error)
+        self._ended.put(None)
+
+    def _tell(self, chunk: Sequence[Numbered], tries: int = _TRIES) -> Sequence[Told]:
+        """What the jobs of a chunk told; those of a Spark job that failed are tried alone."""
+        try:
+            return self._run(chunk)
+        except spark_exceptions() as error:
+            found = translate(error, self._mark, cancelled=self._query.cancel.is_set())
+            if self._stop.is_set() or is_gone(error) or self._query.cancel.is_set():
+                raise found from error
+        if tries <= 1:
+            return [Told(number, error=found, lost=True) for number, _ in chunk]
+        again = [told for each in chunk for told in self._tell([each], tries - 1)]
+        return [replace(each, lost=True) for each in again]
+
+    def _run(self, chunk: Sequence[Numbered]) -> Sequence[Told]:
+        import pyarrow as pa
+
+        packed = [pack((self._mark, each)) for each in chunk]
+        rows = pa.table({"job": pa.array(packed, pa.binary())})
+        with without_warnings():
+            frame = self._session.createDataFrame(rows, "job BINARY")
+            frame = frame.mapInArrow(runner_of_jobs(), _TOLD)
+        told = [
+            self._of_row(*row) for row in zip(*frame.toArrow().to_pydict().values(), strict=True)
+        ]
+        if sorted(each.number for each in told) != sorted(number for number, _ in chunk):
+            raise InternalError("Spark gave other results than those of its tasks")
+        return told
+
+    def _of_row(self, number: int, told: bytes | None, error: str | None) -> Told:
+        if told is not None:
+            return Told(number, told)
+        found = crossed(error or "", self._mark)
+        return Told(number, error=found or InternalError("a task failed and did not tell why"))

@@ -1,0 +1,157 @@
+"""What Spark's workers run to write, called here without Spark; with it: tests/spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from msgspec import Struct
+from msgspec.structs import replace
+
+from icesql.context import QueryContext
+from icesql.engine.result_schema import ResultColumn, ResultType
+from icesql.engine.spark.crossing import crossed, new_mark
+from icesql.engine.spark.worker import pack
+from icesql.engine.spark.writing import job as job_module
+from icesql.engine.spark.writing.job import (
+    PartitionJob,
+    WriteJob,
+    partition_numbers,
+    run_jobs,
+    write_batches,
+)
+from icesql.engine.spark.writing.results import collect_results
+from icesql.errors import DataError, InternalError
+from icesql.iceberg import types as t
+from icesql.storage.leftovers import remove_leftovers
+from icesql.write.assignment import Assignment
+from icesql.write.described_files import decode_result, encode_result
+from icesql.write.write_task import WriteResult, WriteTask
+from tests.write.test_write_task import metadata, task_of
+
+MARK = new_mark()
+FIELDS = (t.NestedField(1, "i", t.LONG), t.NestedField(2, "u", t.UUID))
+COLUMNS = (ResultColumn("a", ResultType("bigint")), ResultColumn("b", ResultType("uuid")))
+
+
+@pytest.fixture(autouse=True)
+def needs_spark() -> None:
+    pytest.importorskip("pyspark", reason="a worker asks PySpark for the number of its task")
+
+
+def task(tmp_path: Path) -> WriteTask:
+    return task_of(metadata(tmp_path, *FIELDS, spec=[(1, "bucket[4]", "b")]))
+
+
+def spark_rows(*numbers: int) -> pa.RecordBatch:
+    texts = [f"00000000-0000-0000-0000-{number:012}" for number in numbers]
+    return pa.RecordBatch.from_pydict(
+        {"c0": pa.array(numbers, pa.int64()), "c1": pa.array(texts, pa.string())}
+    )
+
+
+def written(task: WriteTask, *batches: pa.RecordBatch) -> bytes:
+    (row,) = write_batches(pack((MARK, WriteJob(task, COLUMNS))), iter(batches))
+    assert row.num_rows == 1
+    return bytes(row.column(0)[0].as_py())
+
+
+def test_rows_of_spark_become_files_of_the_table(tmp_path: Path) -> None:
+    given = task(tmp_path)
+    described = written(given, spark_rows(*range(50)), spark_rows(*range(50, 100)))
+    found = collect_results(given, [described])
+    assert (found.rows, {each.partition for each in found.files}) == (
+        100,
+        {(0,), (1,), (2,), (3,)},
+    )
+    rows = pa.concat_tables([pq.read_table(each.path, partitioning=None) for each in found.files])
+    assert sorted(rows.column("i").to_pylist()) == [*range(100)]
+    by_number = dict(zip(*(rows.column(name).to_pylist() for name in "iu"), strict=True))
+    assert str(by_number[77]).endswith("000077")
+
+
+def test_a_task_without_rows_writes_no_file(tmp_path: Path) -> None:
+    given = task(tmp_path)
+    assert collect_results(given, [written(given)]) == WriteResult()
+
+
+def test_a_lost_try_is_not_part_of_the_table_and_shares_no_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = task(tmp_path)
+    monkeypatch.setattr(job_module, "task_numbers", lambda: (3, 41))
+    lost = collect_results(given, [written(given, spark_rows(*range(9)))])
+    monkeypatch.setattr(job_module, "task_numbers", lambda: (3, 42))
+    found = collect_results(given, [written(given, spark_rows(*range(9)))])
+    names = [Path(each.path).name for each in (*lost.files, *found.files)]
+    assert len(set(names)) == len(names)
+    assert all(name.startswith(("00003-41-", "00003-42-")) for name in names)
+
+
+def test_what_fails_leaves_no_file_of_any_task(tmp_path: Path) -> None:
+    given, other = task(tmp_path), task(tmp_path)
+    done, kept = (written(each, spark_rows(1, 2)) for each in (given, other))
+
+    def described() -> Iterator[bytes]:
+        yield done
+        raise DataError("a task failed")
+
+    # Of a task whose description never came.
+    written(given, spark_rows(3))
+    (Path(given.locations.folder) / f".00001-9-{given.operation}-00001.parquet.ab.part").touch()
+    with pytest.raises(DataError, match="a task failed"):
+        collect_results(given, described())
+    left = {str(each) for each in Path(given.locations.folder).rglob("*") if each.is_file()}
+    assert left == {each.path for each in decode_result(kept, [t.INTEGER]).files}
+
+
+@pytest.mark.parametrize("what", ["twice", "foreign", "elsewhere"])
+def test_files_that_a_task_cannot_have_written_are_refused(tmp_path: Path, what: str) -> None:
+    given = task(tmp_path)
+    described = written(given, spark_rows(1))
+    if what != "twice":
+        result = decode_result(described, [t.INTEGER])
+        path = result.files[0].path
+        path = path.replace(given.operation, "x") if what == "foreign" else f"/etc/{path}"
+        described = encode_result(replace(result, files=(replace(result.files[0], path=path),)))
+    with pytest.raises(InternalError):
+        collect_results(given, [described, described] if what == "twice" else [described])
+
+
+def test_leftovers_that_cannot_be_listed_are_no_error(tmp_path: Path) -> None:
+    given = task(tmp_path)
+    remove_leftovers(given.storage, str(tmp_path / "none"), ["x"])
+    remove_leftovers(given.storage, "s3://none.invalid/t", ["x"])
+
+
+class Telling(Struct, frozen=True):
+    number: int
+
+    def __call__(self, query: QueryContext, attempt: int) -> bytes:
+        assert query.settings.threads == 1
+        if self.number < 0:
+            raise DataError(f"no {self.number}")
+        return b"%d" % self.number
+
+
+def test_jobs_tell_what_they_did_or_why_not() -> None:
+    packed = [pack((MARK, (at, Telling(number)))) for at, number in enumerate((5, -1, 7))]
+    rows = pa.RecordBatch.from_pydict({"job": pa.array(packed, pa.binary())})
+    found = pa.Table.from_batches(run_jobs(iter([rows]))).to_pylist()
+    assert [(row["number"], row["told"]) for row in found] == [(0, b"5"), (1, None), (2, b"7")]
+    error = crossed(found[1]["error"], MARK)
+    assert (type(error), str(error)) == (DataError, "no -1")
+    assert crossed(found[1]["error"], new_mark()) is None
+
+
+def test_rows_of_a_partition_have_one_number(tmp_path: Path) -> None:
+    given = task(tmp_path)
+    job = PartitionJob(Assignment(given.schema, (0, 1)), given.spec, COLUMNS)
+    batch = spark_rows(*range(40))
+    numbers = partition_numbers(pack((MARK, job)), batch.columns).to_pylist()
+    again = partition_numbers(pack((MARK, job)), batch.slice(7, 20).columns).to_pylist()
+    assert numbers[7:27] == again
+    assert len(set(numbers)) == 4

@@ -1,0 +1,137 @@
+"""The runner of Spark without Spark: what crosses, what is lost, what stays. See tests/spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from icesql.context import QueryContext
+from icesql.engine.spark.crossing import crossed, new_mark
+from icesql.engine.spark.worker import pack
+from icesql.engine.spark.writing.job import run_jobs
+from icesql.engine.spark.writing.task_runs import Numbered, Told
+from icesql.errors import DataError, OperationalError
+from icesql.maintain.rewrite import on_spark
+from icesql.maintain.rewrite.on_spark import run_on_spark
+from icesql.maintain.rewrite.run import rewrite
+from tests.maintain.rewrite.tables import catalog_of, everything, files_below, new_table, planned
+from tests.maintain.rewrite.test_run import ORDERS, with_deletes
+
+MARK = new_mark()
+
+
+class Workers:
+    """Runs jobs as workers do; ``loses`` says whether the first try of a job is lost."""
+
+    def __init__(self, loses: Callable[[int], bool] = lambda number: False) -> None:
+        self._loses = loses
+        self.chunks: list[int] = []
+
+    def run_jobs(
+        self, chunks: Callable[[int], Iterable[Sequence[Numbered]]], query: QueryContext, lanes: int
+    ) -> Generator[Told, None, None]:
+        for chunk in chunks(2):
+            self.chunks.append(len(chunk))
+            for each in chunk:
+                lost = self._loses(each[0])
+                if lost:
+                    self._run(each)
+                yield self._run(each, lost=lost)
+
+    def _run(self, job: Numbered, *, lost: bool = False) -> Told:
+        packed = pa.RecordBatch.from_pydict({"job": pa.array([pack((MARK, job))], pa.binary())})
+        ((row,),) = (batch.to_pylist() for batch in run_jobs(iter([packed])))
+        error = crossed(row["error"] or "", MARK)
+        return Told(row["number"], row["told"] or b"", error, lost)
+
+
+@pytest.fixture(autouse=True)
+def attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each run of a job is another attempt, as in Spark."""
+    numbers = iter(range(1000))
+    monkeypatch.setattr("icesql.engine.spark.writing.job.task_numbers", lambda: (0, next(numbers)))
+
+
+@pytest.mark.parametrize(
+    ("version", "partitioned", "strategy"),
+    [(1, False, "binpack"), (2, True, "sort"), (3, True, "binpack"), (3, False, "zorder")],
+)
+def test_rows_and_their_lineage_stay(
+    tmp_path: Path, version: int, partitioned: bool, strategy: str
+) -> None:
+    table = with_deletes(tmp_path, version, partitioned=partitioned)
+    catalog = catalog_of(table)
+    before = everything(catalog, version)
+    plan = planned(catalog, strategy, ORDERS[strategy], rewrite_all=True)
+    workers: Any = Workers()
+    done = rewrite(catalog, plan, QueryContext(), run=run_on_spark(workers))
+    assert done.rewritten_data_files_count == 7
+    assert everything(catalog, version) == before
+    assert workers.chunks == ([2, 1] if partitioned else [1])
+
+
+def test_what_lost_tries_wrote_is_removed(tmp_path: Path) -> None:
+    table = with_deletes(tmp_path, 2, partitioned=True)
+    catalog, old = catalog_of(table), files_below(table)
+    before = everything(catalog, 2)
+    workers: Any = Workers(lambda number: number != 1)
+    plan = planned(catalog, rewrite_all=True)
+    done = rewrite(catalog, plan, QueryContext(), run=run_on_spark(workers))
+    assert everything(catalog, 2) == before
+    assert len(files_below(table) - old) == done.added_data_files_count == 3
+
+
+@pytest.mark.parametrize("partial", [False, True])
+def test_a_task_that_fails_fails_its_group(
+    tmp_path: Path, partial: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = on_spark.run_rewrite_task
+
+    def failing(task: Any, query: QueryContext, *, attempt: int = 0) -> Any:
+        if task.number == 1:
+            raise DataError("not this one")
+        return real(task, query, attempt=attempt)
+
+    monkeypatch.setattr(on_spark, "run_rewrite_task", failing)
+    table = with_deletes(tmp_path, 2, partitioned=True)
+    catalog, old = catalog_of(table), files_below(table)
+    before = everything(catalog, 2)
+    workers: Any = Workers()
+    plan = planned(catalog, rewrite_all=True, partial_progress__enabled=partial)
+    if partial:
+        done = rewrite(catalog, plan, QueryContext(), run=run_on_spark(workers))
+        assert (done.failures, done.added_data_files_count) == (("not this one",), 2)
+    else:
+        with pytest.raises(DataError, match="not this one"):
+            rewrite(catalog, plan, QueryContext(), run=run_on_spark(workers))
+        assert files_below(table) == old
+    assert everything(catalog, 2) == before
+
+
+def test_what_nobody_was_told_of_is_removed(tmp_path: Path) -> None:
+    table = with_deletes(tmp_path, 2, partitioned=True)
+    catalog, old = catalog_of(table), files_below(table)
+
+    def dies(number: int) -> bool:
+        if number == 2:
+            raise OperationalError("Spark has ended")
+        return number == 1
+
+    workers: Any = Workers(dies)
+    plan = planned(catalog, rewrite_all=True)
+    with pytest.raises(OperationalError, match="Spark has ended"):
+        rewrite(catalog, plan, QueryContext(), run=run_on_spark(workers))
+    assert files_below(table) == old
+
+
+def test_nothing_to_rewrite_starts_no_spark(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    table.commit([table.data_file([{"id": 1}])])
+    catalog = catalog_of(table)
+    none: Any = None
+    done = rewrite(catalog, planned(catalog), QueryContext(), run=run_on_spark(none))
+    assert done.rewritten_data_files_count == 0
