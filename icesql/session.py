@@ -210,7 +210,7 @@ class Session:
 
         match statement:
             case Asked():
-                return self._asked(statement, query)
+                return _asked(self, statement, query)
             case kinds.Query():
                 return self.run(statement, query)
             case kinds.Explain():
@@ -259,25 +259,6 @@ class Session:
                 told, notes = _shown(_answered(statement, self, query), self, query)
                 return Outcome(told, notes=notes)
 
-    def _asked(self, asked: Asked, query: QueryContext) -> Outcome:
-        """Run a query whose text may have come before."""
-        kept, statement = asked.kept, asked.statement
-        if kept is not None and not query.tables:
-            found = _looked_up(self, kept, asked.parameters, query)
-            if found is not None:
-                return found
-            scans = kept.scans_now(asked.parameters, self.names, query)
-            if scans is not None:
-                return self._run(kept.statement, kept.over(scans, asked.parameters), query)
-        if statement is None:
-            statement = cast("Query", self.parse(asked.sql, asked.parameters)[0])
-        # What another thread makes meanwhile may have a name of this text.
-        texts = self._texts
-        expanded, bound = self.bound(statement, query)
-        if expanded is statement and statement.sources is None:
-            texts.keep(asked, statement, bound, query)
-        return self._placed(expanded, bound, query)
-
     def run(self, statement: Query, query: QueryContext) -> Outcome:
         """Bind a query and run it."""
         return self._placed(*self.bound(statement, query), query)
@@ -306,7 +287,13 @@ class Session:
                 raise
         return _bound(found, self, query, told=told)
 
-    def _run(self, statement: Query, bound: BoundQuery, query: QueryContext) -> Outcome:
+    def _run(
+        self,
+        statement: Query,
+        bound: BoundQuery,
+        query: QueryContext,
+        kept: KeptQuery | None = None,
+    ) -> Outcome:
         from icesql.query.metadata_answers import answer_from_metadata, with_counts
 
         answer = answer_from_metadata(bound, query) if bound.spark is None else None
@@ -318,7 +305,7 @@ class Session:
         from icesql.scan.planner import plan
 
         bound = bound if bound.spark is not None else with_counts(bound)
-        plans = [plan(scan, query) for scan in bound.scans]
+        plans = _planned(bound, query, kept, self._texts)
         keys = _keys(bound, plans)
         check_limits(plans, query.settings, [each.source for each in keys])
         notes = bound.notes
@@ -389,6 +376,28 @@ class Session:
         self.names.close()
 
 
+def _asked(session: Session, asked: Asked, query: QueryContext) -> Outcome:
+    """Run a query whose text may have come before."""
+    kept, statement = asked.kept, asked.statement
+    if kept is not None and not query.tables:
+        found = _looked_up(session, kept, asked.parameters, query)
+        if found is not None:
+            return found
+        scans = kept.scans_now(asked.parameters, session.names, query)
+        if scans is not None:
+            scans = session._texts.plans.with_known_tables(kept, scans)
+            bound = kept.over(scans, asked.parameters)
+            return session._run(kept.statement, bound, query, kept)
+    if statement is None:
+        statement = cast("Query", session.parse(asked.sql, asked.parameters)[0])
+    # What another thread makes meanwhile may have a name of this text.
+    texts = session._texts
+    expanded, bound = session.bound(statement, query)
+    if expanded is statement and statement.sources is None:
+        texts.keep(asked, statement, bound, query)
+    return session._placed(expanded, bound, query)
+
+
 def _looked_up(
     session: Session, kept: KeptQuery, values: Any, query: QueryContext
 ) -> Outcome | None:
@@ -414,6 +423,23 @@ def _looked_up(
         return None
     _send_reports(scans, plans)
     return Outcome(result, tuple(plans), (), replace(kept.bound, scans=scans), scans)
+
+
+def _planned(
+    bound: BoundQuery, query: QueryContext, kept: KeptQuery | None, texts: Texts
+) -> list[ScanPlan]:
+    """A plan for each scan, which a query that comes again may still have."""
+    from icesql.scan.planner import plan
+
+    started = time.perf_counter()
+    known = None if kept is None else texts.plans.find(kept, bound.scans)
+    if known is not None:
+        seconds = time.perf_counter() - started
+        return [replace(each, planning_seconds=seconds) for each in known]
+    plans = [plan(scan, query) for scan in bound.scans]
+    if kept is not None:
+        texts.plans.keep(kept, bound.scans, plans)
+    return plans
 
 
 def _send_reports(scans: Sequence[TableScan], plans: Sequence[ScanPlan]) -> None:

@@ -15,6 +15,7 @@ from msgspec import Struct
 from icesql.engine.duckdb.relations import grouping
 from icesql.engine.result_rows import row_expression
 from icesql.engine.result_schema import ResultType
+from icesql.query.kept.plans import PLANNED
 
 if TYPE_CHECKING:
     from icesql.engine.duckdb.relations.grouping import FileGroup
@@ -45,11 +46,18 @@ class KnownScan(Struct, frozen=True):
 
 def known_scans(before: dict[Any, Any], plans: Sequence[ScanPlan]) -> list[KnownScan] | None:
     """One for each plan; None where any is unknown."""
-    scans = before.get(_SCANS)
-    if scans is None:
-        return None
-    found = [scans.get((index, _files(plan))) for index, plan in enumerate(plans)]
-    return None if None in found else found
+    scans, planned = before.get(_SCANS, {}), before.get(PLANNED, {})
+    found = []
+    for index, plan in enumerate(plans):
+        if len(plan.files) > _MOST_FILES:
+            files, known = planned.get(index, (None, None))
+            known = known if files is plan.files else None
+        else:
+            known = scans.get((index, _files(plan)))
+        if known is None:
+            return None
+        found.append(known)
+    return found
 
 
 def note_scan(
@@ -60,23 +68,31 @@ def note_scan(
     confirmed: Sequence[FileGroup],
     parts: Sequence[tuple[Relation, tuple[FileScanTask, ...]]],
 ) -> None:
-    """Remember how a plan is read, if it is plain: few files, all of them by the engine alone."""
+    """Remember how a plan is read, if it is plain: all files by the engine alone.
+
+    Of many files only while their plan is kept.
+    """
     is_plain = (
         plan.metadata is None
         and plan.rows_read is None
         and plan.changes is None
         and plan.scan.limit is None
-        and 0 < len(plan.files) <= _MOST_FILES
+        and bool(plan.files)
         and bool(parts)
         and all(group.name == grouping.DUCKDB for group in confirmed)
     )
     if not is_plain:
         return
+    groups = tuple(group.name for group in confirmed for _ in group.tasks)
+    known = KnownScan(frozenset(folders), groups, tuple(parts))
+    if len(plan.files) > _MOST_FILES:
+        if PLANNED in before:
+            before[PLANNED][index] = plan.files, known
+        return
     scans = before.setdefault(_SCANS, {})
     if len(scans) >= _MOST_SCANS:
         scans.clear()
-    groups = tuple(group.name for group in confirmed for _ in group.tasks)
-    scans[index, _files(plan)] = KnownScan(frozenset(folders), groups, tuple(parts))
+    scans[index, _files(plan)] = known
 
 
 def _files(plan: ScanPlan) -> tuple[str, ...]:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from icesql.query.kept.plans import KeptPlans
+
 if TYPE_CHECKING:
     from icesql.context import QueryContext
     from icesql.query.bound import BoundQuery
@@ -35,6 +37,7 @@ class Texts:
     def __init__(self) -> None:
         self._seen: OrderedDict[int, None] = OrderedDict()
         self._queries: KeptQueries | None = None
+        self.plans = KeptPlans()
         self._lock = threading.Lock()
 
     def find(self, sql: str, parameters: object) -> KeptQuery | None:
