@@ -244,6 +244,10 @@ class SqliteCatalog:
         """As ``Catalog.swap``: one UPDATE in a transaction that has no other writer."""
         return self._jdbc().swap(identifier, base_location, change)
 
+    def register(self, identifier: Sequence[str], location: str) -> Swap:
+        """As ``Registering.register``."""
+        return self._jdbc().register(identifier, location)
+
     def place_new(self, identifier: Sequence[str], change: TableChange) -> Place:
         """As ``Catalog.place_new``: below its namespace's location, the warehouse, or the file."""
         from icesql.catalog.writes.change import Place
