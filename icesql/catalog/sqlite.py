@@ -316,9 +316,8 @@ class SqliteCatalog:
     # ------------------------------------------------------------------ rows
 
     def _catalogs(self, database: sqlite3.Connection) -> list[str]:
-        query = "SELECT catalog_name FROM iceberg_tables"
-        if self._has_namespaces:
-            query += " UNION SELECT catalog_name FROM iceberg_namespace_properties"
+        tables = ["iceberg_tables", *["iceberg_namespace_properties"] * self._has_namespaces]
+        query = " UNION ".join(f"SELECT catalog_name FROM {each}" for each in tables)
         return sorted({str(row[0]) for row in database.execute(query)})
 
     def _namespace_texts(self, database: sqlite3.Connection) -> set[str]:
