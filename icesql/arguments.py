@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 # What ``repl.results`` writes; the last two are for files.
-FORMATS: Final = ("table", "csv", "tsv", "json", "jsonl", "markdown", "parquet", "arrow")
+FORMATS: Final = (
+    "table", "csv", "tsv", "json", "jsonl", "markdown", "html", "expanded", "parquet", "arrow",
+)  # fmt: skip
 
 _DESCRIPTION = """\
 SQL SELECT with time travel on Apache Iceberg tables.
@@ -130,8 +132,19 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME=VALUE",
         help="a setting, as SET does it; may be repeated",
     )
+    how.add_argument("--verbose", action="store_true", help=argparse.SUPPRESS)
     how.add_argument(
-        "-v", "--verbose", action="store_true", help="rows, time and what each scan read, on stderr"
+        "-v",
+        dest="variables",
+        action=_VerboseOrVariable,
+        nargs="?",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a variable: the value of $NAME in the statements, never text of SQL; may be "
+        "repeated. Alone, as --verbose: rows, time and what each scan read, on stderr",
+    )
+    how.add_argument(
+        "--continue-on-error", action="store_true", help="run the statements after one that fails"
     )
     how.add_argument(
         "--http", type=int, metavar="PORT", help="mcp over HTTP of this machine, not standard input"
@@ -221,6 +234,22 @@ def _setting(text: str) -> tuple[str, str]:
     if not equals or not name.strip():
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
     return name.strip(), value.strip()
+
+
+class _VerboseOrVariable(argparse.Action):
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        if values is None:
+            namespace.verbose = True
+        elif "=" in values:
+            namespace.variables = [*namespace.variables, values]
+        else:
+            parser.error(f"-v takes NAME=VALUE, not {values!r}; alone it stands behind the others")
 
 
 class _Version(argparse.Action):

@@ -12,7 +12,7 @@ import gc
 import os
 import sys
 from contextlib import redirect_stderr, suppress
-from typing import TYPE_CHECKING, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from icesql.arguments import access_arguments, read_arguments
 from icesql.errors import Error, InternalError, OperationalError, ProgrammingError
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from icesql.dbapi.connection import Connection
     from icesql.dbapi.cursor import Cursor
+    from icesql.repl.preferences import ConfigFile
     from icesql.repl.results import Target
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -82,11 +83,18 @@ def _run(options: argparse.Namespace) -> int:
         if options.command == "mcp":
             return _mcp(options)
         script = _script(options)
+        _add_config(options)
         with _connect(options) as connection:
             if script is None:
                 from icesql.repl.shell import Shell
 
-                return Shell(connection, output_format=options.format or "table").run()
+                return Shell(
+                    connection,
+                    output_format=options.format,
+                    preferences=options.shell,
+                    dialect=options.dialect or "",
+                    variables=_variables(options),
+                ).run()
             return _run_script(connection, script, options)
     except (BrokenPipeError, KeyboardInterrupt, SystemExit):
         raise
@@ -119,10 +127,12 @@ def _cache(options: argparse.Namespace) -> int:
 def _config(options: argparse.Namespace) -> int:
     from icesql.config import unknown_variables
     from icesql.in_force import COLUMNS, Given, in_force
+    from icesql.repl.preferences import read_config
     from icesql.repl.results import show_texts
 
     for each in unknown_variables(os.environ):
         say(f"warning: {each}")
+    _add_places(options, read_config(os.environ))
     given = Given(
         catalog=options.catalog,
         uri=options.uri,
@@ -152,6 +162,31 @@ def _mcp(options: argparse.Namespace) -> int:
     with _connect(options) as connection:
         serve(connection, options.http)
     return OK
+
+
+def _add_config(options: argparse.Namespace) -> None:
+    """Fill in what the configuration file says and the command line does not."""
+    from icesql.repl.preferences import read_config
+
+    config = read_config(os.environ)
+    _add_places(options, config)
+    for name in ("dialect", "timezone"):
+        if getattr(options, name) is None:
+            setattr(options, name, config.connect.get(name))
+    options.settings = [*config.settings.items(), *options.settings]
+    options.shell = config.shell
+
+
+def _add_places(options: argparse.Namespace, config: ConfigFile) -> None:
+    if options.catalog is options.uri is options.warehouse is None:
+        for name in ("catalog", "uri", "warehouse"):
+            setattr(options, name, config.connect.get(name))
+
+
+def _variables(options: argparse.Namespace) -> dict[str, Any]:
+    from icesql.repl.variables import variable
+
+    return dict(map(variable, options.variables))
 
 
 def _script(options: argparse.Namespace) -> str | None:
@@ -227,40 +262,53 @@ def _run_script(connection: Connection, script: str, options: argparse.Namespace
 def _run_statements(
     connection: Connection, script: str, options: argparse.Namespace, target: Target
 ) -> int:
+    if options.continue_on_error:
+        return _run_each(connection, script, options, target)
     number = 1  # of the statement that runs
     try:
-        cursors = connection.execute_script(script)
+        cursors = connection.execute_script(script, _parameters(options))
         while (cursor := next(cursors, None)) is not None:
             _show(cursor, options, target)
             number += 1
     except Error as error:
         if options.file in (None, "-") or options.debug or isinstance(error, InternalError):
             raise
-        say(f"error: {_place(script, number, error, options)}: {error}")
+        from icesql.repl.places import place_in_file
+
+        place = place_in_file(options.file, script, number, error, options.dialect)
+        say(f"error: {place}: {error}")
         return FAILED
     return OK
 
 
-def _place(script: str, number: int, error: Error, options: argparse.Namespace) -> str:
-    """Where in a file the error is: its line, if it knows one, else that of its statement."""
+def _parameters(options: argparse.Namespace) -> dict[str, Any] | None:
+    if not options.variables:
+        return None
+    from icesql.sql.parameters import Variables
+
+    return Variables(_variables(options))
+
+
+def _run_each(
+    connection: Connection, script: str, options: argparse.Namespace, target: Target
+) -> int:
+    """Every statement of a script by itself, whatever became of the one before."""
     from icesql.sql.parse import split_statements
 
-    line: int | None = getattr(error, "line", None)
-    try:
-        texts = split_statements(script, dialect=options.dialect)
-    except Error:  # a quote that is not closed
-        return f"{options.file}, line {line}" if line is not None else str(options.file)
-    lines, position = [], 0
-    for text in texts:
+    code, position, name = OK, 0, options.file or "-c"
+    for number, text in enumerate(split_statements(script, dialect=options.dialect), 1):
         start = script.index(text, position)
-        lines.append(script.count("\n", 0, start) + 1)
         position = start + len(text)
-    if line is None:
-        line = lines[number - 1]
-    elif number == 1:
-        # Nothing has run if one of the statements does not parse.
-        number = max(1, sum(each <= line for each in lines))
-    return f"{options.file}, line {line}, statement {number} of {len(texts)}"
+        try:
+            for cursor in connection.execute_script(text, _parameters(options)):
+                _show(cursor, options, target)
+        except InternalError:
+            raise
+        except Error as error:
+            line = script.count("\n", 0, start) + (getattr(error, "line", None) or 1)
+            say(f"error: {name}, line {line}, statement {number}: {error}")
+            code = FAILED
+    return code
 
 
 def _show(cursor: Cursor, options: argparse.Namespace, target: Target) -> None:

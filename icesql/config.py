@@ -25,7 +25,7 @@ _OTHER_NAMES: Final = {
 }
 # Variables of icesql and its tests that are not settings.
 _OTHER_VARIABLES: Final = frozenset(
-    ("JVM_ARCHIVE", "CORPUS", "HISTORIES", "PREDICATES", "DAMAGES", "HALTS")
+    ("CONFIG", "JVM_ARCHIVE", "CORPUS", "HISTORIES", "PREDICATES", "DAMAGES", "HALTS")
 )
 # What every pod is given beside a service that is called icesql.
 _OF_KUBERNETES: Final = r"(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT\w*|PORT(?:_\d+_\w+)?)"
@@ -156,6 +156,12 @@ class Settings(Struct, frozen=True):
     wap_id: str | None = None
     wap_branch: str | None = None
     partition_overwrite_mode: str = "static"
+    snapshot_ref: str | None = None
+
+    @property
+    def snapshot_pinned(self) -> bool:
+        """Whether tables are read as they were where a query does not say otherwise."""
+        return self.snapshot_time is not None or self.snapshot_ref is not None
 
     @property
     def snapshot_micros(self) -> int | None:
@@ -281,5 +287,6 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "wap_id": _optional(str),
     "wap_branch": _optional(str),
     "partition_overwrite_mode": _one_of("static", "dynamic"),
+    "snapshot_ref": _optional(str),
 }
 assert set(_PARSERS) == set(Settings.__struct_fields__)

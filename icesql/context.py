@@ -89,12 +89,13 @@ class Errand(Generic[T]):
 
 
 class Progress(Struct, frozen=True):
-    """How far a stage is; ``total`` is None while unknown."""
+    """How far a stage is; ``total`` is None and ``bytes_total`` 0 while unknown."""
 
     stage: str
     done: int
     total: int | None = None
     bytes_done: int = 0
+    bytes_total: int = 0
 
 
 class QueryContext(Struct):

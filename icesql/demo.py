@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import icesql
 from icesql.errors import ProgrammingError
-from icesql.repl.render import Style, write_rows
+from icesql.repl.cells import Style
+from icesql.repl.render import write_rows
 from icesql.repl.terminal import Output, Writer
 from icesql.scan.report_text import bytes_text
 

@@ -20,8 +20,9 @@ from icesql.catalog.open import open_catalog
 from icesql.config import Settings, setting_key
 from icesql.context import Errand, QueryContext
 from icesql.errors import Error, QueryCancelledError
+from icesql.repl.preferences import ConfigFile, ShellPreferences, read_config
 from icesql.storage.clean_errors import without_secrets
-from icesql.storage.credentials import MASK, is_secret, redact
+from icesql.storage.credentials import MASK, is_secret, redact, redact_urls
 from icesql.storage.stores.blocks import default_folder
 
 if TYPE_CHECKING:
@@ -59,8 +60,10 @@ def in_force(given: Given, environment: Mapping[str, str], *, ping: bool) -> tup
     Raises ProgrammingError for a setting that does not exist, CatalogError for a configuration
     file that cannot be read.
     """
-    settings = _settings(given, environment)
-    rows: list[Row] = [*_versions(), *_of_settings(settings, given, environment)]
+    file = read_config(environment)
+    settings = _settings(given, environment, file)
+    rows: list[Row] = [*_versions(), *_of_file(file, environment)]
+    rows += _of_settings(settings, given, environment, file)
     rows += _of_access(given.access)
     places = list(_places(given))
     rows += _of_catalogs(given, places)
@@ -89,11 +92,30 @@ def _versions() -> Iterator[Row]:
 # ------------------------------------------------------------------ settings and access
 
 
-def _settings(given: Given, environment: Mapping[str, str]) -> Settings:
+def _of_file(file: ConfigFile, environment: Mapping[str, str]) -> Iterator[Row]:
+    yield "config", file.path, "ICESQL_CONFIG" if "ICESQL_CONFIG" in environment else "default"
+    for name, text in file.connect.items():
+        # An address may hold a password.
+        yield f"config.{name}", redact_urls(text), file.path or ""
+    plain = ShellPreferences()
+    for name in plain.__struct_fields__:
+        value = getattr(file.shell, name)
+        text = ("on" if value else "off") if isinstance(value, bool) else str(value)
+        known = value == getattr(plain, name)
+        yield f"shell.{name}", text, "default" if known else file.path or ""
+
+
+def _settings(given: Given, environment: Mapping[str, str], file: ConfigFile) -> Settings:
     settings = Settings.from_environment(environment)
-    for name, text in _on_command_line(given):
+    for name, text in (*_in_file(file), *_on_command_line(given)):
         settings = settings.with_text(name, text)
     return settings
+
+
+def _in_file(file: ConfigFile) -> Iterator[tuple[str, str]]:
+    if "timezone" in file.connect:
+        yield "timezone", file.connect["timezone"]
+    yield from file.settings.items()
 
 
 def _on_command_line(given: Given) -> Iterator[tuple[str, str]]:
@@ -102,7 +124,9 @@ def _on_command_line(given: Given) -> Iterator[tuple[str, str]]:
     yield from given.settings
 
 
-def _of_settings(settings: Settings, given: Given, environment: Mapping[str, str]) -> Iterator[Row]:
+def _of_settings(
+    settings: Settings, given: Given, environment: Mapping[str, str], file: ConfigFile
+) -> Iterator[Row]:
     origin: dict[str, str] = {}
     for variable, text in environment.items():
         if variable.startswith("ICESQL_") and text:
@@ -110,6 +134,8 @@ def _of_settings(settings: Settings, given: Given, environment: Mapping[str, str
                 origin[setting_key(variable.removeprefix("ICESQL_"))] = variable
             except Error:
                 continue  # the command warns of these
+    for name, _ in _in_file(file):
+        origin[setting_key(name)] = file.path or ""
     for name, _ in _on_command_line(given):
         origin[setting_key(name)] = "--set"
     if given.timezone is not None and "timezone" not in dict(given.settings):

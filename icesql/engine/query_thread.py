@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, Generic, TypeVar, cast
 
-from icesql.context import QueryContext
+from icesql.context import Progress, QueryContext
 from icesql.engine.memory_watch import MemoryWatch
 from icesql.errors import InterfaceError, OperationalError, ScanLimitError
 from icesql.stack import start
@@ -218,9 +218,15 @@ class Worker:
         self._end = weakref.finalize(self, self._calls.put, None)
         self._end.atexit = False  # _end_all also waits
 
-    def call(self, function: Callable[[], T], query: QueryContext) -> T:
+    def call(
+        self,
+        function: Callable[[], T],
+        query: QueryContext,
+        progress: Callable[[], Progress] | None = None,
+    ) -> T:
         """``function()`` in the thread of this worker; its exceptions are raised here.
 
+        ``progress`` is asked now and then while it runs, and the context told.
         Raises QueryCancelledError when the context is cancelled or its deadline passes, at most
         0.2 s later, even if the call is blocked; its thread then ends with the call. Raises
         InterfaceError when the worker is closed, or stayed behind in another process, and
@@ -230,11 +236,16 @@ class Worker:
         _CALLERS.add(caller)
         try:
             with self._watch:
-                return self._call(function, query)
+                return self._call(function, query, progress)
         finally:
             _CALLERS.discard(caller)
 
-    def _call(self, function: Callable[[], T], query: QueryContext) -> T:
+    def _call(
+        self,
+        function: Callable[[], T],
+        query: QueryContext,
+        progress: Callable[[], Progress] | None,
+    ) -> T:
         query.check()
         call = _Call(function)
         self._calls.put(call)
@@ -242,6 +253,8 @@ class Worker:
             while not call.wait(STEP_SECONDS):
                 query.check()
                 self._watch.check()
+                if progress is not None:
+                    query.report(progress())
                 if self._is_over() and not call.has_ended():
                     raise InterfaceError("the result is closed")
         except ScanLimitError:

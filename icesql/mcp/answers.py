@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from icesql.dbapi.cursor import Cursor
 from icesql.dbapi.table_snapshot import TableSnapshot
-from icesql.repl.render import Style, json_of, write_rows
+from icesql.repl.cells import Style, json_of
+from icesql.repl.render import write_rows
 
 # A value that is longer is cut, in the text and in JSON: one cell must not fill a context.
 LONGEST_VALUE: Final = 2_000

@@ -210,7 +210,7 @@ def _version(version: str) -> str:
 
 def _plain(data: dict[str, Any]) -> dict[str, Any]:
     """Values as JSON has them; integers beyond 2^53 as text."""
-    from icesql.repl.render import json_of
+    from icesql.repl.cells import json_of
 
     def plain(value: Any) -> Any:
         if isinstance(value, dict):

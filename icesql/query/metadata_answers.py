@@ -73,7 +73,7 @@ def answer_row_count(
     from icesql.scan.pruning.metadata_count import count_rows
     from icesql.scan.table_scan import TableScan
 
-    if query.settings.verify == "full" or query.settings.snapshot_time is not None:
+    if query.settings.verify == "full" or query.settings.snapshot_pinned:
         return None
     try:
         table = names.load(statement.parts, None, query)

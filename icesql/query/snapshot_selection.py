@@ -62,7 +62,7 @@ def select_snapshot(
     """
     metadata = table.metadata
     match travel:
-        case None if query.settings.snapshot_time is not None and metadata.snapshots:
+        case None if query.settings.snapshot_pinned and metadata.snapshots:
             return _pinned(table, query)
         case None if _wap_branch(table, query) is not None:
             return _by_version(table, str(query.settings.wap_branch), query)
@@ -99,8 +99,15 @@ def _wap_branch(table: Table, query: QueryContext) -> SnapshotRef | None:
 
 
 def _pinned(table: Table, query: QueryContext) -> SelectedSnapshot:
-    """The snapshot at the time that SET SNAPSHOT TIME gave the session."""
-    micros, shown = query.settings.snapshot_micros, f"SNAPSHOT TIME {query.settings.snapshot_time}"
+    """The snapshot at the branch, tag or time that the session reads."""
+    ref, micros = query.settings.snapshot_ref, query.settings.snapshot_micros
+    shown = f"SNAPSHOT TIME {query.settings.snapshot_time}"
+    if ref is not None:
+        if micros is None:
+            found = _by_version(table, ref, query)
+        else:
+            found = _branch_at(table, BranchAt(ref, AsOf(micros, shown)), query)
+        return replace(found, note=f"{found.note}; snapshot_ref {ref}, until RESET snapshot_ref")
     assert micros is not None
     found = _by_instant(table, micros, shown, query)
     return replace(found, note=f"{found.note}; {shown}, until RESET SNAPSHOT TIME")

@@ -23,15 +23,46 @@ class _Usage(Struct, frozen=True):
 
 COMMANDS: Final[dict[str, _Usage]] = {
     "d": _Usage("[TABLE]", "the tables, or the columns of one"),
+    "dt": _Usage("[PATTERN]", "the tables, those LIKE a pattern"),
+    "dn": _Usage("", "the namespaces"),
     "dv": _Usage("", "the views"),
-    "snapshots": _Usage("TABLE", "the snapshots of a table"),
+    "df": _Usage("[PATTERN]", "the functions"),
+    "conninfo": _Usage("", "the catalog, engine and dialect of this shell"),
+    "snapshots": _Usage("TABLE", "the history of a table as a graph"),
+    "branches": _Usage("TABLE", "the branches of a table"),
+    "tags": _Usage("TABLE", "the tags of a table"),
     "refs": _Usage("TABLE", "the branches and tags of a table"),
+    "files": _Usage("TABLE", "the data files of a table"),
+    "partitions": _Usage("TABLE", "the partitions of a table"),
+    "diff": _Usage("TABLE A [B]", "the rows that differ between two versions"),
+    "changes": _Usage("TABLE A [B]", "what commits did to the rows between two versions"),
+    "at": _Usage("[TIME|REF|off]", "read every table as it was then, or at a branch or tag"),
+    "explain": _Usage("[QUERY]", "how a query is run: this one, or the last"),
+    "last": _Usage("", "what the last statement read"),
+    "all": _Usage("", "run the last query again and show all of its rows"),
+    "watch": _Usage("[SECONDS]", "run the last query again and again (2) until Ctrl-C"),
+    "x": _Usage("[on|off|auto]", "a column a line; auto: where a table is too wide"),
+    "pager": _Usage("[on|off]", "show what is longer than the screen in a pager"),
     "timing": _Usage("[on|off]", "show the time of each statement"),
-    "format": _Usage("[NAME]", "how results are shown: table, csv, tsv, json, jsonl, markdown"),
+    "format": _Usage("[NAME]", "how results are shown: table, csv, tsv, json, jsonl, markdown …"),
     "o": _Usage("[FILE]", "write the next result to a file, in the format of its ending"),
+    "engine": _Usage("[NAME]", "where queries run: local, spark or auto"),
+    "set": _Usage("[NAME [VALUE]]", "a variable, which statements use as $NAME"),
+    "unset": _Usage("NAME", "forget a variable"),
+    "i": _Usage("FILE", "run the statements of a file"),
+    "e": _Usage("", "edit the last statement in $EDITOR"),
+    "s": _Usage("[FILE]", "the statements so far, on the screen or in a new file"),
+    "!": _Usage("COMMAND", "run a command of the system"),
     "?": _Usage("", "this help"),
     "q": _Usage("", "leave (Ctrl-D does too)"),
 }
+_WORDS: Final = {"exit": "q", "quit": "q", "help": "?"}
+# What people type to the shells of SQLite and DuckDB.
+_DOTTED: Final[dict[str, str]] = {
+    "tables": "dt", "schema": "schema", "exit": "q", "quit": "q", "help": "?", "mode": "format",
+    "timer": "timing", "read": "i", "output": "o", "once": "o", "shell": "!", "system": "!",
+    "databases": "dn", "schemas": "dn", "functions": "df",
+}  # fmt: skip
 
 
 def parse_command(text: str) -> Command:
@@ -39,9 +70,18 @@ def parse_command(text: str) -> Command:
 
     Raises ProgrammingError for an unknown command or a missing or needless argument.
     """
-    name, _, rest = text.strip().removeprefix("\\").partition(" ")
-    argument = rest.strip().removesuffix(";").strip() or None
-    name = {"help": "?", "quit": "q"}.get(name.rstrip(";"), name.rstrip(";"))
+    text = text.strip().removeprefix("\\")
+    if text.startswith("!"):
+        text = f"! {text[1:]}"
+    name, _, rest = text.partition(" ")
+    argument = rest.strip()
+    if name != "!":
+        argument = argument.removesuffix(";").strip()
+    name = name.rstrip(";")
+    return _checked({"help": "?", "quit": "q", "w": "o"}.get(name, name), argument or None)
+
+
+def _checked(name: str, argument: str | None) -> Command:
     usage = COMMANDS.get(name)
     if usage is None:
         near = similar_names(name, COMMANDS)
@@ -55,9 +95,19 @@ def parse_command(text: str) -> Command:
 
 
 def in_words(text: str) -> Command | None:
-    """The command that people type as a word to other shells: exit, quit, help."""
-    word = text.strip().removesuffix(";").strip().lower()
-    return {"exit": Command("q"), "quit": Command("q"), "help": Command("?")}.get(word)
+    """The command that people type to other shells: exit, quit, help, .tables, .schema t.
+
+    Raises ProgrammingError for one of these with a wrong argument.
+    """
+    text = text.strip().removesuffix(";").strip()
+    if text.startswith("."):
+        name, _, argument = text[1:].partition(" ")
+        known = _DOTTED.get(name.lower())
+        if known == "schema":
+            return Command("schema", argument.strip()) if argument.strip() else Command("dt")
+        return None if known is None else _checked(known, argument.strip() or None)
+    word = _WORDS.get(text.lower())
+    return None if word is None else Command(word)
 
 
 def help_text() -> str:
@@ -67,7 +117,7 @@ def help_text() -> str:
     ]
     lines += [
         ("…;", "a statement ends with a semicolon and may span lines"),
-        ("Tab", "what may come next"),
+        ("Tab", "what may come next; → takes what is suggested from the history"),
         ("Ctrl-C", "stop the statement, keep the shell"),
     ]
     width = max(len(left) for left, _ in lines)
@@ -75,20 +125,65 @@ def help_text() -> str:
 
 
 def statement_of(command: Command) -> str | None:
-    """The SQL that answers a command about tables; None for the others."""
+    """The SQL that answers a command about tables; None for the others.
+
+    Raises ProgrammingError for a missing version.
+    """
     match command:
-        case Command("d", None):
+        case Command("d" | "dt", None):
             return "SHOW TABLES"
         case Command("d", table):
             return f"DESCRIBE {table}"
+        case Command("dt", pattern):
+            return f"SHOW TABLES LIKE {_pattern(pattern or '')}"
+        case Command("df", None):
+            return "SHOW FUNCTIONS"
+        case Command("df", pattern):
+            return f"SHOW FUNCTIONS LIKE {_pattern(pattern or '')}"
         case Command("dv"):
             return "SHOW VIEWS"
-        case Command("snapshots", table):
-            return f"SHOW SNAPSHOTS FROM {table}"
-        case Command("refs", table):
-            return f"SHOW REFS FROM {table}"
+        case Command("dn"):
+            return "SHOW NAMESPACES"
+        case Command("schema", table):
+            return f"SHOW CREATE TABLE {table}"
+        case Command("branches" | "tags" | "refs" | "partitions" as name, table):
+            return f"SHOW {name.upper()} FROM {table}"
+        case Command("files", table):
+            columns = "content, partition, record_count, file_size_in_bytes, file_path"
+            return f"SELECT {columns} FROM {table}.files"
+        case Command("diff", str(argument)):
+            table, first, last = _versions("diff", argument)
+            return f"DIFF {table} BETWEEN {first} AND {last or _text('main')}"
+        case Command("changes", str(argument)):
+            table, first, last = _versions("changes", argument)
+            until = "" if last is None else f" TO VERSION {last}"
+            return f"SELECT * FROM {table} CHANGES FROM VERSION {first}{until}"
         case _:
             return None
+
+
+def _versions(name: str, argument: str) -> tuple[str, str, str | None]:
+    """TABLE A [B]: a version is an id, a branch or a tag."""
+    table, *versions = argument.split()
+    if not 1 <= len(versions) <= 2:
+        raise ProgrammingError(f"\\{name} needs a table and versions: \\{name} TABLE A [B]")
+    first, last = (*map(_version, versions), None)[:2]
+    assert first is not None
+    return table, first, last
+
+
+def _version(text: str) -> str:
+    return text if text.removeprefix("-").isdigit() or text[:1] in "'\"" else _text(text)
+
+
+def _text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _pattern(text: str) -> str:
+    """A LIKE pattern; ``*`` and ``?`` are understood, and a bare word may stand anywhere."""
+    text = text.strip("'").replace("*", "%").replace("?", "_")
+    return _text(text if "%" in text or "_" in text else f"%{text}%")
 
 
 def is_complete(text: str) -> bool:
@@ -97,7 +192,7 @@ def is_complete(text: str) -> bool:
     A semicolon inside quotes or a comment ends nothing.
     """
     stripped = text.strip()
-    if not stripped or stripped[0] in "\\." or in_words(text) is not None:
+    if not stripped or stripped[0] in "\\." or stripped.rstrip("; ").lower() in _WORDS:
         return True
     last = ""
     position = 0

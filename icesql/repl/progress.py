@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 from icesql.context import Progress
+from icesql.repl.render import seconds_text
 from icesql.repl.terminal import spelled_out, styled
 from icesql.scan.report_text import bytes_text
 
@@ -21,14 +22,21 @@ class ProgressLine:
         self._out, self._clock = out, clock
         self._next = clock() + _QUIET_SECONDS
         self._drawn = False
+        self._stage_began: tuple[str, float] = ("", clock())
+        # What was done when the last progress came, as words; "" before the first.
+        self.done = ""
 
     def __call__(self, progress: Progress) -> None:
         """Draw ``progress``, unless the last drawing was a moment ago."""
         now = self._clock()
+        if progress.stage != self._stage_began[0]:
+            self._stage_began = (progress.stage, now)
+        self.done = progress_text(progress, now - self._stage_began[1])
         if now < self._next:
             return
         self._next = now + _BETWEEN_SECONDS
-        styled(self._out)(f"\r\x1b[2K{spelled_out(progress_text(progress))}")
+        seconds = now - self._stage_began[1]
+        styled(self._out)(f"\r\x1b[2K{spelled_out(progress_text(progress, seconds))}")
         self._out.flush()
         self._drawn = True
 
@@ -40,8 +48,34 @@ class ProgressLine:
             self._drawn = False
 
 
-def progress_text(progress: Progress) -> str:
-    """The words of the line: ``reading 3/10 · 12 MB``."""
-    count = f"{progress.done:,}" + ("" if progress.total is None else f"/{progress.total:,}")
-    size = f" · {bytes_text(progress.bytes_done)}" if progress.bytes_done else ""
-    return f"{progress.stage} {count}{size}"
+def progress_text(progress: Progress, seconds: float = 0.0) -> str:
+    """The words of the line: ``reading 3/10 · 12 MB of 40 MB · 6 MB/s · 5 s left``.
+
+    ``seconds`` is how long the stage runs already; rate and time left are told after one.
+    """
+    if progress.stage == "running":  # what is counted are bytes alone
+        parts = [f"running {seconds_text(seconds)}"]
+    else:
+        count = f"{progress.done:,}" + ("" if progress.total is None else f"/{progress.total:,}")
+        parts = [f"{progress.stage} {count}"]
+    if progress.bytes_done:
+        of = f" of {bytes_text(progress.bytes_total)}" if progress.bytes_total else ""
+        parts.append(bytes_text(progress.bytes_done) + of)
+    if seconds >= 1:
+        if progress.bytes_done:
+            parts.append(f"{bytes_text(int(progress.bytes_done / seconds))}/s")
+        share = _share(progress)
+        if share:
+            parts.append(f"{seconds_text(seconds / share - seconds)} left")
+    return " · ".join(parts)
+
+
+def _share(progress: Progress) -> float:
+    """Which part of the stage is done, 0 where that is unknown or too little to tell."""
+    if progress.bytes_total and progress.bytes_done:
+        share = progress.bytes_done / progress.bytes_total
+    elif progress.total:
+        share = progress.done / progress.total
+    else:
+        return 0.0
+    return share if 0.02 <= share <= 1 else 0.0

@@ -6,17 +6,12 @@ because ``icesql -c`` uses it too.
 
 from __future__ import annotations
 
-import json
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import chain, islice
 from typing import Any, Final
 
-from msgspec import Struct
-
-from icesql.interval import Interval
+from icesql.repl.cells import Style, display_width, printable, shortened, text_of
 from icesql.repl.terminal import Writer, styled
 
 Row = Sequence[Any]
@@ -24,82 +19,9 @@ Row = Sequence[Any]
 # Widths of a table come from this many rows; a longer result keeps them, so memory stays bounded.
 ROWS_MEASURED: Final = 1000
 _NARROWEST: Final = 6
+_READABLE: Final = 20  # cells of a long text while others need room
 _WIDEST_RULE: Final = 80
 _DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
-
-
-class Style(Struct, frozen=True):
-    """How a table is laid out; ``width`` is the terminal's in cells, None = never cut."""
-
-    width: int | None = None
-    colour: bool = False
-
-
-# ------------------------------------------------------------------ values
-
-
-def text_of(value: Any) -> str:
-    """One value as people read it; NULL is ``NULL``, nested values are JSON."""
-    match value:
-        case None:
-            return "NULL"
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return value
-        case float():
-            return repr(value)
-        case Decimal():
-            return format(value, "f")
-        case bytes() | bytearray() | memoryview():
-            return "0x" + bytes(value).hex()
-        case datetime():
-            return value.isoformat(" ")
-        case timedelta():
-            return str(Interval.of(value))
-        case list() | tuple() | dict():
-            return json_of(value)
-        case _:
-            return str(value)
-
-
-def json_of(value: Any) -> str:
-    """One value as JSON text: exact decimals as numbers, NaN and infinities as strings.
-
-    Times are ISO 8601 strings, bytes lower-case hex, a struct is an object, a map a list of
-    [key, value] pairs.
-    """
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case int():
-            return str(value)
-        case float():
-            if value != value:
-                return '"NaN"'
-            if value in (float("inf"), float("-inf")):
-                return '"Infinity"' if value > 0 else '"-Infinity"'
-            return repr(value)
-        case Decimal():
-            return format(value, "f") if value.is_finite() else f'"{value}"'
-        case bytes() | bytearray() | memoryview():
-            return f'"{bytes(value).hex()}"'
-        case date() | time():
-            return f'"{value.isoformat()}"'
-        case timedelta():
-            return json.dumps(str(Interval.of(value)))
-        case dict():
-            pairs = (
-                f"{json.dumps(str(key), ensure_ascii=False)}: {json_of(item)}"
-                for key, item in value.items()
-            )
-            return "{" + ", ".join(pairs) + "}"
-        case list() | tuple():
-            return "[" + ", ".join(map(json_of, value)) + "]"
-        case _:
-            return json.dumps(str(value), ensure_ascii=False)
 
 
 # ------------------------------------------------------------------ formats
@@ -157,7 +79,7 @@ def _write_markdown(out: Writer, columns: Sequence[str], rows: Iterable[Row], st
 
 
 def _markdown_cell(text: str) -> str:
-    return _printable(text).replace("|", "\\|")
+    return printable(text).replace("|", "\\|")
 
 
 # ------------------------------------------------------------------ table
@@ -168,8 +90,8 @@ def _write_table(out: Writer, columns: Sequence[str], rows: Iterable[Row], style
     rows = iter(rows)
     measured = list(islice(rows, ROWS_MEASURED))
     right = _right_aligned(measured, len(columns))
-    headings = [_printable(column) for column in columns]
-    cells = [[_printable(text_of(value)) for value in row] for row in measured]
+    headings = [printable(column) for column in columns]
+    cells = [[printable(text_of(value)) for value in row] for row in measured]
     widths = [
         max(map(display_width, (heading, *(row[index] for row in cells))))
         for index, heading in enumerate(headings)
@@ -177,14 +99,15 @@ def _write_table(out: Writer, columns: Sequence[str], rows: Iterable[Row], style
     cut = False
     # A single column (EXPLAIN has one) loses nothing by wrapping, and much by being cut.
     if style.width is not None and len(columns) > 1:
-        widths, cut = _fitted(widths, style.width)
+        fitted = _fitted(widths, _least_widths(headings, cells, measured), style.width)
+        widths, cut = fitted, fitted != widths
     shown = len(widths)
     more = " …" if shown < len(columns) else ""
 
     def line(texts: Sequence[str], values: Row | None) -> str:
         parts = []
         for index, width in enumerate(widths):
-            text = _shortened(texts[index], width) if cut else texts[index]
+            text = shortened(texts[index], width) if cut else texts[index]
             padding = " " * (width - display_width(text))
             if style.colour and values is not None and values[index] is None:
                 text = f"{_DIM}{text}{_PLAIN}"
@@ -197,24 +120,70 @@ def _write_table(out: Writer, columns: Sequence[str], rows: Iterable[Row], style
     for texts, row in zip(cells, measured, strict=True):
         write(line(texts, row))
     for row in rows:
-        write(line([_printable(text_of(value)) for value in row], row))
+        write(line([printable(text_of(value)) for value in row], row))
 
 
-def _fitted(widths: list[int], room: int) -> tuple[list[int], bool]:
-    """Widths that fit into ``room`` cells, and whether anything is cut.
+def table_room(columns: Sequence[str], rows: Sequence[Row], width: int) -> bool:
+    """Whether a table of these rows fits without a column falling off the end."""
+    headings = [printable(column) for column in columns]
+    cells = [[printable(text_of(value)) for value in row] for row in rows]
+    widths = [
+        max(map(display_width, (heading, *(row[index] for row in cells))))
+        for index, heading in enumerate(headings)
+    ]
+    least = _least_widths(headings, cells, rows)
+    return len(_fitted(widths, least, width)) == len(columns)
 
-    The widest columns give way first; columns that do not fit at their narrowest fall off the end.
+
+def _fitted(widths: list[int], stages: Sequence[Sequence[int]], room: int) -> list[int]:
+    """Widths that fit into ``room`` cells; columns without room fall off the end.
+
+    ``stages`` are the least widths, one list after the other: those of a later one are used only
+    where the earlier ones leave no room for all columns.
     """
-    count = len(widths)
-    while count > 1 and _line_width([min(width, _NARROWEST) for width in widths[:count]]) > room:
-        count -= 1
-        room -= 2 if count == len(widths) - 1 else 0  # the mark of what is left out
-    fitted = widths[:count]
-    while (over := _line_width(fitted) - room) > 0 and max(fitted) > _NARROWEST:
-        widest = max(fitted)
-        floor = max((width for width in fitted if width < widest), default=_NARROWEST)
-        fitted[fitted.index(widest)] -= min(over, max(widest - max(floor, _NARROWEST), 1))
-    return fitted, fitted != widths
+    for count in range(len(widths), 0, -1):
+        left = room - (2 if count < len(widths) else 0)  # the mark of what is left out
+        fitted = widths[:count]
+        for least in stages:
+            fitted = _lowered(fitted, least, left)
+            if _line_width(fitted) <= left:
+                return fitted
+    return [max(room - 2, 1)]
+
+
+def _lowered(widths: Sequence[int], least: Sequence[int], room: int) -> list[int]:
+    """The widest give way first, none below its least."""
+    lowered = list(widths)
+    while (over := _line_width(lowered) - room) > 0:
+        givers = [i for i, width in enumerate(lowered) if width > least[i]]
+        if not givers:
+            break
+        widest = max(givers, key=lambda i: (lowered[i], i))
+        others = [lowered[i] for i in givers if i != widest]
+        floor = max(least[widest], max(others, default=0) - 1)
+        lowered[widest] -= max(1, min(over, lowered[widest] - floor))
+    return lowered
+
+
+def _least_widths(
+    headings: Sequence[str], cells: Sequence[Sequence[str]], rows: Sequence[Row]
+) -> list[list[int]]:
+    """How narrow each column may be, in the order of ``_fitted``.
+
+    Long texts shrink first, then headings above narrow values, then every text, the first column
+    last. Numbers and times stay whole: half of an id is another one.
+    """
+    whole, values, texts, names = [], [], [], []
+    for index, heading in enumerate(headings):
+        size = max((display_width(row[index]) for row in cells), default=0)
+        natural = max(size, display_width(heading))
+        long = any(isinstance(row[index], str | bytes | list | dict | tuple) for row in rows)
+        narrow = min(natural, _NARROWEST)
+        whole.append(min(natural, _READABLE) if long else natural)
+        values.append(min(natural, _READABLE) if long else max(size, narrow))
+        texts.append(narrow if long and index else values[-1])
+        names.append(narrow if long else values[-1])
+    return [whole, values, texts, names]
 
 
 def _line_width(widths: Sequence[int]) -> int:
@@ -234,47 +203,22 @@ def _right_aligned(rows: Sequence[Row], count: int) -> list[bool]:
     return right
 
 
-def display_width(text: str) -> int:
-    """How many terminal cells the text takes; East Asian wide characters take two."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        0
-        if unicodedata.combining(character)
-        else 2
-        if unicodedata.east_asian_width(character) in "WF"
-        else 1
-        for character in text
-    )
+def _late(name: str) -> Callable[[Writer, Sequence[str], Iterable[Row], Style], None]:
+    """A layout of its own module, imported where it is asked for."""
 
+    def write(out: Writer, columns: Sequence[str], rows: Iterable[Row], style: Style) -> None:
+        from icesql.repl import layouts
 
-def _shortened(text: str, width: int) -> str:
-    if display_width(text) <= width:
-        return text
-    kept, used = [], 1
-    for character in text:
-        used += display_width(character)
-        if used > width:
-            break
-        kept.append(character)
-    return "".join(kept) + "…"
+        getattr(layouts, name)(out, columns, rows, style)
 
-
-def _printable(text: str) -> str:
-    """The text on one line; control characters are spelled out, so data cannot drive a terminal."""
-    if text.isprintable():
-        return text
-    return "".join(
-        character
-        if character.isprintable() or character == "\u3000"
-        else character.encode("unicode_escape").decode("ascii")
-        for character in text
-    )
+    return write
 
 
 LAYOUTS: Final[Mapping[str, Callable[[Writer, Sequence[str], Iterable[Row], Style], None]]] = {
     "table": _write_table,
     "markdown": _write_markdown,
+    "expanded": _late("write_expanded"),
+    "html": _late("write_html"),
 }
 
 

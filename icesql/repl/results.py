@@ -17,7 +17,8 @@ from icesql.dbapi.cursor import result_types, write_rows
 from icesql.engine.writing import write_texts
 from icesql.errors import ProgrammingError
 from icesql.file_format import compressed_by_ending, format_of_path, named_format
-from icesql.repl.render import LAYOUTS, Style, write_result
+from icesql.repl.cells import Style
+from icesql.repl.render import LAYOUTS, write_result
 from icesql.repl.render import write_rows as layout_rows
 from icesql.repl.single_floats import as_written
 from icesql.repl.terminal import Output
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
     from icesql.file_format import FileFormat
 
 # What a terminal can show, and what only a pipe or a file can take.
-TEXT_FORMATS: Final = ("table", "csv", "tsv", "json", "jsonl", "markdown")
+TEXT_FORMATS: Final = (
+    "table", "csv", "tsv", "json", "jsonl", "markdown", "html", "expanded",
+)  # fmt: skip
 FORMATS: Final = (*TEXT_FORMATS, "parquet", "arrow")
 
 

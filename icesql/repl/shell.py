@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,78 +10,105 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import get_app
+from prompt_toolkit.auto_suggest import AutoSuggestFromHistory, ThreadedAutoSuggest
+from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition
-from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory, ThreadedHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import Lexer, PygmentsLexer
 
-from icesql.errors import Error, ProgrammingError, QueryCancelledError, similar_names
-from icesql.repl.commands import (
-    Command,
-    help_text,
-    in_words,
-    is_complete,
-    parse_command,
-    statement_of,
-)
-from icesql.repl.completer import Names, SqlCompleter
+from icesql.errors import Error, ProgrammingError, QueryCancelledError
+from icesql.repl.commands import in_words, is_complete, parse_command
+from icesql.repl.completing.names import Names
+from icesql.repl.completing.prompt import SqlCompleter
+from icesql.repl.completing.source import ConnectionSource
+from icesql.repl.display import Display
+from icesql.repl.obey import obey
+from icesql.repl.preferences import ShellPreferences
 from icesql.repl.progress import ProgressLine
-from icesql.repl.render import Style, row_line
-from icesql.repl.results import TEXT_FORMATS, format_for, save, show
+from icesql.repl.render import row_line
+from icesql.repl.results import format_for, save
 from icesql.repl.terminal import Output, one_line, spelled_out
 from icesql.scan.report_text import scan_line
+from icesql.sql.parameters import Variables
 from icesql.storage.credentials import redact_urls
 
 if TYPE_CHECKING:
     from icesql.dbapi.connection import Connection
     from icesql.dbapi.cursor import Cursor
+    from icesql.scan.report import ScanReport
 
 _PROMPT, _CONTINUATION = "icesql> ", "   ...> "
 
 
 class Shell:
-    """A prompt on one connection; ``run`` returns the exit code of the command."""
+    """A prompt on one connection; ``run`` returns the exit code of the command.
+
+    ``variables`` are the parameters of every statement, ``reports`` the scans of the last one,
+    ``ran`` counts statements that ended, ``next_file`` is where the next result goes, and
+    ``prefill`` is what the next prompt begins with.
+    """
 
     def __init__(
         self,
         connection: Connection,
         *,
-        output_format: str = "table",
+        output_format: str | None = None,
+        preferences: ShellPreferences | None = None,
+        dialect: str = "",
+        variables: dict[str, Any] | None = None,
         out: TextIO | None = None,
         session_options: dict[str, Any] | None = None,
     ) -> None:
-        self._connection = connection
-        self._format = output_format
-        self._out = out or sys.stdout
-        self._timing = True
-        # Where the next result goes, None for the screen.
-        self._path: str | None = None
-        self._names = Names(connection)
+        wanted = preferences or ShellPreferences()
+        self.connection, self.dialect = connection, dialect
+        self.display = Display.of(out or sys.stdout, wanted, output_format)
+        self.variables = Variables(variables or {})
+        self.reports: list[ScanReport] = []
+        self.ran = 0
+        self.next_file: str | None = None
+        self.prefill = ""
+        self._last = ""
+        self._names = Names(ConnectionSource(connection))
+        self._history = _history()
         self._session: PromptSession[str] = PromptSession(
             message=self._prompt,
             multiline=True,
             prompt_continuation=lambda width, line, soft: _CONTINUATION,
-            history=_history(),
+            history=self._history,
             lexer=_lexer(),
             completer=SqlCompleter(self._names),
             complete_while_typing=False,
             complete_in_thread=True,  # a catalog may take its time
+            auto_suggest=ThreadedAutoSuggest(AutoSuggestFromHistory())
+            if wanted.suggestions
+            else None,
+            editing_mode=EditingMode.VI if wanted.keys == "vi" else EditingMode.EMACS,
+            enable_open_in_editor=True,
+            tempfile_suffix=".sql",
             key_bindings=_key_bindings(),
-            enable_history_search=True,
             **(session_options or {}),
         )
 
+    # ------------------------------------------------------------------ at the prompt
+
     def _prompt(self) -> str:
-        """The prompt, which says if tables are read as they were at a time."""
-        time = self._connection.settings.snapshot_time
-        return _PROMPT if time is None else f"icesql @ {time}> "
+        """The prompt, which says if tables are read as they were."""
+        at = self.travels_to()
+        return f"icesql @ {one_line(at)}> " if at else _PROMPT
+
+    def travels_to(self) -> str:
+        """The ref and time that tables are read at; "" for the present."""
+        settings = self.connection.settings
+        return ", ".join(filter(None, (settings.snapshot_ref, settings.snapshot_time)))
 
     def run(self) -> int:
         """Read and run statements until ``\\q`` or Ctrl-D."""
-        self._say("icesql · SQL on Iceberg tables · \\? for help, \\q to leave")
+        self.say("icesql · SQL on Iceberg tables · \\? for help, \\q to leave")
         while True:
             try:
-                text = self._session.prompt()
+                prefill, self.prefill = self.prefill, ""
+                text = self._session.prompt(default=prefill)
             except KeyboardInterrupt:
                 continue  # Ctrl-C at the prompt drops the line being typed
             except EOFError:
@@ -94,78 +120,75 @@ class Shell:
         """Run one input; False when it asks to leave. Errors are shown, not raised."""
         try:
             if text.lstrip().startswith("\\"):
-                return self._obey(parse_command(text))
+                return obey(self, parse_command(text))
             command = in_words(text)
             if command is not None:
-                return self._obey(command)
-            self._execute(text)
+                return obey(self, command)
+            self.execute(text)
         except Error as error:
-            self._say(f"error: {error}")
+            self.say(f"error: {error}")
         except KeyboardInterrupt:
-            self._connection.cancel()
-            self._say("cancelled")
+            self.connection.cancel()
+            self.say("cancelled")
         return True
 
-    def _obey(self, command: Command) -> bool:
-        statement = statement_of(command)
-        match command:
-            case Command("q"):
-                return False
-            case Command("?"):
-                self._say(help_text())
-            case Command("timing", argument):
-                self._timing = _switched(self._timing, argument)
-                self._say(f"timing is {'on' if self._timing else 'off'}")
-            case Command("format", None):
-                self._say(f"format is {self._format}; there are: {', '.join(TEXT_FORMATS)}")
-            case Command("format", str(name)):
-                if name not in TEXT_FORMATS:
-                    near = similar_names(name, TEXT_FORMATS) or TEXT_FORMATS
-                    raise ProgrammingError(f'unknown format "{name}"; try {", ".join(near)}')
-                self._format = name
-            case Command("o", path):
-                if path is not None:
-                    format_for(path, None)  # refuses an ending before anything is kept
-                self._path = path
-                self._say("results are shown" if path is None else f"the next result: {path}")
-            case _ if statement is not None:
-                self._execute(statement)
-        return True
+    # ------------------------------------------------------------------ statements
 
-    def _execute(self, text: str) -> None:
+    def execute(self, text: str, *, kept: bool = True, everything: bool = False) -> None:
+        """Run statements and show their results; ``kept`` makes it the last statement."""
+        if kept:
+            self._last = text
         progress = ProgressLine(sys.stderr)
-        self._connection.progress = progress if sys.stderr.isatty() else None
+        self.connection.progress = progress if sys.stderr.isatty() else None
         try:
-            for cursor in self._connection.execute_script(text):
+            for cursor in self.connection.execute_script(text, self.variables or None):
                 progress.clear()
-                self._show(cursor, progress.clear)
-        except QueryCancelledError as error:
+                self._show(cursor, progress.clear, everything=everything)
+                self.ran += 1
+        except (QueryCancelledError, KeyboardInterrupt) as error:
             progress.clear()
-            self._say(str(error))
+            self.connection.cancel()
+            told = str(error) or "cancelled"
+            self.say(f"{told} after {progress.done}" if progress.done else told)
         finally:
             progress.clear()
-            self._connection.progress = None
+            self.connection.progress = None
         self._names.forget()
 
-    def _show(self, cursor: Cursor, clear: Callable[[], None]) -> None:
+    def last_statement(self) -> str:
+        """The last query, without its semicolon. Raises ProgrammingError where there is none."""
+        if not self._last.strip():
+            raise ProgrammingError("no statement was run yet")
+        return self._last.strip().removesuffix(";").rstrip()
+
+    @property
+    def last_text(self) -> str:
+        """The last statement as typed; "" where there is none."""
+        return self._last
+
+    def _show(self, cursor: Cursor, clear: Callable[[], None], *, everything: bool) -> None:
         for note in cursor.notes:
-            self._say(f"note: {one_line(note)}")
+            self.say(f"note: {one_line(note)}")
+        self.reports = cursor.scan_reports
         if cursor.message or not cursor.description:
-            self._say(cursor.message or "ok")
+            self.say(cursor.message or "ok")
             return
-        width = shutil.get_terminal_size().columns if self._out.isatty() else None
-        colour = self._out.isatty() and "NO_COLOR" not in os.environ
-        out, style = Output(self._out, self._format), Style(width, colour)
-        path, self._path = self._path, None
+        path, self.next_file = self.next_file, None
         if path is None:
-            count = show(cursor, self._format, out, style, clear)
+            shown = self.display.show(cursor, clear, everything=everything)
+            if shown.more:
+                most = "" if shown.counted else "more than "
+                self.say(f"… {most}{shown.more:,} more, \\all shows them")
+            count, counted = shown.count, shown.counted
         else:
-            count = self._save(cursor, path)
+            count, counted = self._save(cursor, path), True
             clear()
-            self._say(f"written to {one_line(path)}")
-        self._say(row_line(count, cursor.elapsed if self._timing else None))
-        for report in cursor.scan_reports:
-            self._say(scan_line(report))
+            self.say(f"written to {one_line(path)}")
+        line = row_line(count, cursor.elapsed if self.display.timing else None)
+        self.say(line if counted else f"(more than {line[1:]}")
+        self.reports = cursor.scan_reports
+        for report in self.reports:
+            self.say(scan_line(report))
 
     def _save(self, cursor: Cursor, path: str) -> int:
         from icesql.storage.output_file import OutputFile
@@ -173,20 +196,29 @@ class Shell:
         with OutputFile(path) as file:
             return save(cursor, format_for(path, None), path, file)
 
-    def _say(self, text: str) -> None:
-        out = Output(self._out)
+    # ------------------------------------------------------------------ what commands need
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether what SQL may do is limited, so that files and commands are not for here."""
+        access = self.connection.access
+        return bool(access.locked) or not (
+            access.tables_by_path is True and access.catalogs is None and access.confine is False
+        )
+
+    def forget_names(self) -> None:
+        """Ask the catalogs again for what completion offers."""
+        self._names.forget()
+
+    def history(self) -> list[str]:
+        """What was typed so far, in all shells, oldest first."""
+        return list(self._history.load_history_strings())[::-1]
+
+    def say(self, text: str) -> None:
+        """A line for the person, fit for a terminal and without secrets."""
+        out = Output(self.display.out)
         out.write(spelled_out(redact_urls(text)) + "\n")
-        self._out.flush()
-
-
-def _switched(now: bool, argument: str | None) -> bool:
-    match argument:
-        case None:
-            return not now
-        case "on" | "off":
-            return argument == "on"
-        case _:
-            raise ProgrammingError(f"\\timing is on or off, not {argument!r}")
+        self.display.out.flush()
 
 
 def _key_bindings() -> KeyBindings:
@@ -223,4 +255,4 @@ def _history() -> History:
         path.touch(mode=0o600)
     except OSError:
         return InMemoryHistory()
-    return FileHistory(str(path))
+    return ThreadedHistory(FileHistory(str(path)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,6 +27,33 @@ def scan_line(report: ScanReport) -> str:
     if report.limit_reached:
         parts.append("stopped by LIMIT")
     return " · ".join(parts)
+
+
+def scan_lines(report: ScanReport) -> Iterator[str]:
+    """All that is worth knowing of a scan, a line each: what was read, and what was left out."""
+    yield f"{report.table_name}, snapshot {report.snapshot_id}" + (
+        f" ({report.ref})" if report.ref else ""
+    )
+    rows = (
+        ("filter", report.filter),
+        ("columns", ", ".join(report.projected_field_names)),
+        ("manifests", _of(report.scanned_data_manifests, report.total_data_manifests)),
+        ("delete manifests", _of(report.scanned_delete_manifests, report.total_delete_manifests)),
+        ("data files", _of(report.distinct_data_files,
+                           report.distinct_data_files + report.skipped_data_files)),
+        ("delete files", str(report.distinct_delete_files or "")),
+        ("size of the files", bytes_text(report.total_file_size_in_bytes)),
+        ("size of the columns", bytes_text(report.projected_bytes)),
+        ("planning", f"{report.planning_seconds * 1000:.1f} ms"),
+        ("stopped", "by LIMIT" if report.limit_reached else ""),
+    )  # fmt: skip
+    for name, text in rows:
+        if text:
+            yield f"  {name + ':':<21}{text}"
+
+
+def _of(read: int, there: int) -> str:
+    return f"{read:,} of {there:,}" if there else ""
 
 
 def bytes_text(count: int) -> str:

@@ -110,7 +110,7 @@ class Parameters:
     def finish(self) -> None:
         """Raises ProgrammingError if values were given that no statement asked for."""
         match self._values:
-            case None:
+            case None | Variables():
                 return
             case Mapping():
                 spare = [str(name) for name in self._values if name not in self._used]
@@ -160,6 +160,10 @@ class Parameters:
         if isinstance(values, Mapping):
             return values[str(label)]
         return values[int(label) - 1]
+
+
+class Variables(dict[str, Any]):
+    """Parameters of a whole session: a statement may use none of them."""
 
 
 class ParameterReader:

@@ -62,7 +62,7 @@ def assert_printed(expected: str, printed: str) -> None:
 @pytest.mark.parametrize(("note", "text"), blocks("console"))
 def test_console(note: str | None, text: str, folder: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(folder)
-    steps = re.split(r"^(\$|icesql>) ", text, flags=re.MULTILINE)[1:]
+    steps = re.split(r"^(\$|icesql>|icesql @ [^>]*>) ", text, flags=re.MULTILINE)[1:]
     shell = None
     for prompt, step in zip(steps[::2], steps[1::2], strict=True):
         if prompt == "$":
@@ -173,7 +173,7 @@ def test_python_session(note: str | None, text: str, folder: Path, monkeypatch: 
 
 def test_every_block_is_of_a_known_kind() -> None:
     kinds = {found[1] for found in FENCED.finditer(README.read_text(encoding="utf-8"))}
-    assert kinds <= {"console", "pycon", "python", "sql", "sh", "mermaid", "yaml"}
+    assert kinds <= {"console", "pycon", "python", "sql", "sh", "mermaid", "toml", "yaml"}
 
 
 def test_every_setting_is_described() -> None:

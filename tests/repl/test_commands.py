@@ -7,6 +7,7 @@ from icesql.repl.commands import (
     COMMANDS,
     Command,
     help_text,
+    in_words,
     is_complete,
     parse_command,
     statement_of,
@@ -23,10 +24,30 @@ from icesql.repl.commands import (
         ("\\quit", Command("q")),
         ("\\help", Command("?")),
         ("\\timing off", Command("timing", "off")),
+        ("\\!ls -l;", Command("!", "ls -l;")),
+        ("\\! ls", Command("!", "ls")),
+        ("\\set a 1", Command("set", "a 1")),
     ],
 )
 def test_commands_are_read(text: str, command: Command) -> None:
     assert parse_command(text) == command
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("exit", Command("q")),
+        ("quit;", Command("q")),
+        (".tables", Command("dt")),
+        (".schema sales.orders", Command("schema", "sales.orders")),
+        (".mode csv", Command("format", "csv")),
+        (".read a.sql", Command("i", "a.sql")),
+        (".nonsense", None),
+        ("exit_code", None),
+    ],
+)
+def test_words_of_other_shells_are_commands(text: str, command: Command | None) -> None:
+    assert in_words(text) == command
 
 
 @pytest.mark.parametrize(
@@ -47,7 +68,17 @@ def test_wrong_commands_say_what_is_wrong(text: str, problem: str) -> None:
 def test_commands_about_tables_are_statements() -> None:
     assert statement_of(Command("d")) == "SHOW TABLES"
     assert statement_of(Command("d", "a.b")) == "DESCRIBE a.b"
-    assert statement_of(Command("snapshots", "t")) == "SHOW SNAPSHOTS FROM t"
+    assert statement_of(Command("branches", "t")) == "SHOW BRANCHES FROM t"
+    assert statement_of(Command("dt", "or*")) == "SHOW TABLES LIKE 'or%'"
+    assert statement_of(Command("df", "it's")) == "SHOW FUNCTIONS LIKE '%it''s%'"
+    assert statement_of(Command("diff", "t audit 7")) == "DIFF t BETWEEN 'audit' AND 7"
+    assert statement_of(Command("diff", "t -1")) == "DIFF t BETWEEN -1 AND 'main'"
+    assert (
+        statement_of(Command("changes", "t v1 v2"))
+        == "SELECT * FROM t CHANGES FROM VERSION 'v1' TO VERSION 'v2'"
+    )
+    with pytest.raises(ProgrammingError, match="needs a table and versions"):
+        statement_of(Command("diff", "t"))
     assert statement_of(Command("timing")) is None
 
 

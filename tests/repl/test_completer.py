@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import random
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
 from icesql.errors import CatalogError
-from icesql.repl.completer import Names, SqlCompleter, quoted, suggestions
+from icesql.repl.completing.names import Known, Names
+from icesql.repl.completing.prompt import SqlCompleter
+from icesql.repl.completing.suggest import quoted, suggestions
 
 COLUMNS = {"sales.orders": ["id", "region", "Total Amount"], "sales.customers": ["id", "name"]}
 
@@ -28,8 +32,24 @@ class Source:
     def columns(self, table: str) -> list[str]:
         return COLUMNS.get(table, [])
 
+    def versions(self, table: str) -> list[Known]:
+        found = [Known("'audit'", "branch"), Known("'v1'", "tag"), Known("7012", "2 h ago, append")]
+        return found if table in COLUMNS else []
 
-class Broken:
+    def times(self, table: str) -> list[Known]:
+        return [Known("'2026-01-02 03:04:05'", "2 d ago")] if table in COLUMNS else []
+
+    def values(self, table: str, column: str) -> list[Known]:
+        return [Known("'eu'"), Known("'us'")] if column == "region" else []
+
+    def functions(self) -> list[Known]:
+        return [Known("regexp_matches"), Known("round")]
+
+    def settings(self) -> list[Known]:
+        return [Known("engine", "where queries run"), Known("prune")]
+
+
+class Broken(Source):
     def tables(self, catalog: str | None = None) -> list[str]:
         raise CatalogError("no answer")
 
@@ -82,6 +102,69 @@ def test_what_compares_a_table_knows_its_columns_and_words() -> None:
     assert texts("SELECT * FROM sales.orders CHANGES F", "keyword") == ["FROM"]
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("SELECT * FROM sales.orders VERSION AS OF ", ["'audit'", "'v1'", "7012"]),
+        ("SELECT * FROM sales.orders FOR VERSION AS OF 'a", ["'audit'"]),
+        ("SELECT * FROM sales.orders VERSION AS OF 70", ["7012"]),
+        ("SELECT * FROM nothing VERSION AS OF x", []),
+        ("SELECT * FROM sales.orders TIMESTAMP AS OF ", ["'2026-01-02 03:04:05'"]),
+        ("SELECT * FROM sales.orders FOR SYSTEM_TIME AS OF '2026", ["'2026-01-02 03:04:05'"]),
+        ("DIFF sales.orders BETWEEN 'v", ["'v1'"]),
+        ("DIFF SUMMARY sales.orders BETWEEN 'v1' AND ", ["'audit'", "'v1'", "7012"]),
+        ("SELECT * FROM sales.orders CHANGES FROM VERSION 'v1' TO VERSION 7", ["7012"]),
+        ("SET ", ["engine", "prune"]),
+        ("SELECT 1; RESET en", ["engine"]),
+        ("SET engine = ", ["local", "spark", "auto"]),
+        ("SET engine = s", ["spark"]),
+        ("SELECT * FROM sales.orders WHERE region = '", ["'eu'", "'us'"]),
+        ("SELECT * FROM sales.orders o WHERE id > 1 AND o.region = 'e", ["'eu'"]),
+        ("SELECT * FROM sales.orders.snap", ["sales.orders.snapshots"]),
+        ("\\diff sales.orders ", ["'audit'", "'v1'", "7012"]),
+        ("\\changes sales.orders v1 7", ["7012"]),
+    ],
+)
+def test_values_come_where_a_value_may_stand(text: str, found: list[str]) -> None:
+    offered = [each for each in suggestions(text, Names(Source())) if each.kind != "column"]
+    assert [each.text for each in offered] == found
+
+
+def test_partition_values_come_before_the_columns() -> None:
+    assert texts("SELECT * FROM sales.orders WHERE region = ")[:3] == ["'eu'", "'us'", "id"]
+    assert texts("SELECT * FROM sales.orders WHERE id = ", "value") == []
+
+
+def test_the_text_behind_the_cursor_is_read() -> None:
+    found = suggestions("SELECT re", Names(Source()), " FROM sales.orders; SELECT 1")
+    assert [each.text for each in found if each.kind == "column"] == ["region"]
+    assert [each.text for each in found if each.kind == "function"] == ["regexp_matches("]
+
+
+def test_a_key_is_quick_with_many_tables() -> None:
+    class Many(Source):
+        def tables(self, catalog: str | None = None) -> list[str]:
+            return [f"ns{i % 50}.table_{i}" for i in range(5000)]
+
+    names = Names(Many())
+    suggestions("SELECT * FROM table_4", names)
+    spent = []
+    for _ in range(9):
+        began = time.process_time()
+        assert suggestions("SELECT * FROM table_49", names)
+        spent.append(time.process_time() - began)
+    assert sorted(spent)[4] < 0.1  # 5 ms on an idle machine
+
+
+def test_no_prefix_of_any_statement_breaks_completion() -> None:
+    names = Names(Source())
+    statements = (Path(__file__).parents[2] / "grammar" / "accepted.sql").read_text().split(";")
+    random.Random(7).shuffle(statements)
+    for statement in statements[:40]:
+        for length in range(0, len(statement) + 1, 3):
+            suggestions(statement[:length], names, statement[length:])
+
+
 def test_a_qualifier_narrows_to_its_table() -> None:
     sql = "SELECT * FROM sales.orders o JOIN sales.customers AS c ON o.id = c."
     assert texts(sql, "column") == ["c.id", "c.name"]
@@ -101,6 +184,7 @@ def test_commands_and_their_tables_are_completed() -> None:
     assert texts("\\sn") == ["\\snapshots"]
     assert texts("\\snapshots sales.c") == ["sales.customers"]
     assert texts("\\timing ") == []
+    assert texts("\\nonsense x") == []
 
 
 def test_names_are_asked_for_once_until_forgotten() -> None:

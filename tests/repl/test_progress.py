@@ -29,3 +29,13 @@ def test_a_slow_one_is_drawn_now_and_then_and_taken_away() -> None:
 def test_progress_names_stage_count_and_size() -> None:
     assert progress_text(Progress("planning", 3)) == "planning 3"
     assert progress_text(Progress("reading", 1000, 2000, 3 << 20)) == "reading 1,000/2,000 · 3 MB"
+
+
+def test_rate_and_time_left_are_told_after_a_second() -> None:
+    half = Progress("fetching", 2, 4, 30 << 20, 60 << 20)
+    assert progress_text(half, 0.5) == "fetching 2/4 · 30 MB of 60 MB"
+    assert progress_text(half, 3) == "fetching 2/4 · 30 MB of 60 MB · 10 MB/s · 3.00 s left"
+    assert progress_text(Progress("spark", 1, 4), 2) == "spark 1/4 · 6.00 s left"
+    running = Progress("running", 0, bytes_done=10 << 20, bytes_total=40 << 20)
+    assert progress_text(running, 2) == "running 2.00 s · 10 MB of 40 MB · 5 MB/s · 6.00 s left"
+    assert progress_text(Progress("running", 0), 2) == "running 2.00 s"

@@ -11,15 +11,8 @@ from typing import Any
 import pytest
 
 from icesql.engine.values import Timestamp
-from icesql.repl.render import (
-    ROWS_MEASURED,
-    Style,
-    display_width,
-    json_of,
-    row_line,
-    text_of,
-    write_rows,
-)
+from icesql.repl.cells import Style, display_width, json_of, text_of
+from icesql.repl.render import ROWS_MEASURED, row_line, write_rows
 from icesql.scan.report_text import bytes_text
 
 

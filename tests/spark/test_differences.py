@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import icesql
-from icesql.repl.render import text_of
+from icesql.repl.cells import text_of
 from icesql.sql.functions import functions
 from tests.spark.comparison import same
 from tests.spark.statements import EXPRESSIONS, QUERIES, REFUSED, REFUSED_QUERIES

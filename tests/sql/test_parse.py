@@ -14,6 +14,7 @@ import pytest
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialects
 
+import icesql
 from icesql.errors import Error, ProgrammingError, SqlSyntaxError
 from icesql.sql.parse import parse, split_statements
 from icesql.sql.statement import Query
@@ -36,6 +37,14 @@ def names(sql: str) -> list[str]:
 @pytest.mark.parametrize("sql", ["", " ;; ", "-- nothing", "/* nothing */;"])
 def test_an_empty_text_has_no_statements(sql: str) -> None:
     assert parse(sql) == []
+
+
+def test_a_comment_inside_a_clause_is_named() -> None:
+    with pytest.raises(icesql.Error, match="a comment stands inside of ORDER BY"):
+        icesql.connect().execute("SELECT 1 AS a ORDER -- up\n BY a")
+    with icesql.connect() as connection:
+        sql = "SELECT 1 AS a /* one */ ORDER BY /* up */ a -- end"
+        assert connection.execute(sql).fetchall() == [(1,)]
 
 
 def test_statements_are_split_outside_quotes_and_comments() -> None:

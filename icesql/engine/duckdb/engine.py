@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from weakref import WeakSet
 
 from icesql.config import time_zone
-from icesql.context import QueryContext
+from icesql.context import Progress, QueryContext
 from icesql.engine.chunk_sizes import MOST_ROWS, ChunkSize, batch_rows
 from icesql.engine.duckdb.asked_again import LOOKUPS, expects_few
 from icesql.engine.duckdb.bad_file import ask_named_file, is_reading_problem, name_bad_file
@@ -21,6 +21,7 @@ from icesql.engine.duckdb.described import Described, describe_once, with_relati
 from icesql.engine.duckdb.errors import is_fatal, translate
 from icesql.engine.duckdb.instance import InstancePool
 from icesql.engine.duckdb.open_query import OpenQuery
+from icesql.engine.duckdb.progress import reading_progress
 from icesql.engine.duckdb.relations import grouping
 from icesql.engine.duckdb.relations.footer import FooterCache
 from icesql.engine.duckdb.same_reading import EngineReading
@@ -163,6 +164,10 @@ class LocalResult:
         self.groups: tuple[str, ...] = ()
         self.notes: tuple[str, ...] = ()
         self.columns: tuple[ResultColumn, ...] = ()
+        # Asked while a call waits, only where somebody looks at it.
+        self._progress: Callable[[], Progress] | None = None
+        if query.progress is not None:
+            self._progress = reading_progress(sum(plan.projected_bytes for plan in self._plans))
         self._watch = watch = MemoryWatch(query.settings.memory_limit, id(pool))
         self._worker = Worker(self._open.interrupt, self._open.release, watch, threads)
         self._reading = Reading(
@@ -221,7 +226,7 @@ class LocalResult:
         import duckdb
 
         try:
-            return self._worker.call(function, self._query)
+            return self._worker.call(function, self._query, self._progress)
         except Error as error:
             raise self._bound.placed(error) from error.__cause__
         except (duckdb.Error, UnicodeDecodeError, OSError) as error:

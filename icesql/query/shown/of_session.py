@@ -42,6 +42,7 @@ _DESCRIPTIONS: Final = {
     "max_scan_bytes": "a query that would read more bytes is refused",
     "require_partition_filter": "on: refuse a query without a filter on the partition columns",
     "snapshot_time": "tables are read as they were at this time; also SET SNAPSHOT TIME",
+    "snapshot_ref": "tables are read at this branch or tag of theirs",
 }
 # What a client whose settings are locked need not know of the machine.
 _FOLDERS: Final = ("temp_directory", "cache_directory")

@@ -10,13 +10,14 @@ from __future__ import annotations
 import functools
 import logging
 import re
+from itertools import pairwise
 from typing import Any, Final, cast
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError
-from sqlglot.tokens import Token
+from sqlglot.tokens import Token, TokenType
 
 from icesql.errors import ProgrammingError, similar_names
 from icesql.sql.positions import syntax_error
@@ -156,11 +157,28 @@ def tokenize(sql: str, dialect: Dialect) -> list[Token]:
         if re.search(_LIKE_TAG, sql):
             from icesql.sql.parser.numbered import tokenize_apart
 
-            return tokenize_apart(sql, dialect)
-        return list(dialect.tokenize(sql))
+            tokens = tokenize_apart(sql, dialect)
+        else:
+            tokens = list(dialect.tokenize(sql))
     except TokenError as error:
         offset, problem = _unfinished(sql)
         raise syntax_error(problem, offset) from error
+    if "--" in sql or "/*" in sql:
+        _check_clauses(tokens, dialect)
+    return tokens
+
+
+def _check_clauses(tokens: list[Token], dialect: Dialect) -> None:
+    """Raises SqlSyntaxError for a comment inside of ORDER BY and the like.
+
+    sqlglot knows such keywords by the blanks between their words alone.
+    """
+    keywords = dialect.tokenizer_class.KEYWORDS
+    for first, second in pairwise(tokens):
+        if first.comments and first.token_type == TokenType.VAR:
+            words = f"{first.text} {second.text}".upper()
+            if words in keywords and second.token_type != TokenType.IDENTIFIER:
+                raise syntax_error(f"a comment stands inside of {words}", first.start)
 
 
 def _unfinished(sql: str) -> tuple[int | None, str]:

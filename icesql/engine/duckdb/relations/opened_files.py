@@ -111,12 +111,14 @@ class OpenedFiles:
             for location, length in wanted.items()
             if location not in self._paths and (shelf := shelves[location]) is not None
         }
+        size, fetched = sum(wanted[location] for location in requests), 0
         try:
-            for done, (location, request) in enumerate(requests.items()):
+            for done, (location, request) in enumerate(requests.items(), 1):
                 place = request.result(self._query)
                 if place is not None:
                     self._paths[location] = place
-                self._query.report(Progress("fetching", done + 1, len(requests)))
+                fetched += wanted[location]
+                self._query.report(Progress("fetching", done, len(requests), fetched, size))
         finally:
             for request in requests.values():
                 if not request.is_done:

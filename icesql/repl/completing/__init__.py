@@ -1,0 +1,1 @@
+"""What may come next at the cursor."""

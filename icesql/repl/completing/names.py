@@ -1,0 +1,128 @@
+"""Names for completion: asked for beside the keys, once, and kept until a statement has run."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Protocol, TypeVar
+
+from msgspec import Struct
+
+from icesql.errors import Error
+
+T = TypeVar("T")
+
+
+class Known(Struct, frozen=True):
+    """A name or value with what is worth knowing of it."""
+
+    text: str
+    about: str = ""
+
+
+class Source(Protocol):
+    """Where names come from; a connection is one. Everything may raise icesql's errors."""
+
+    def tables(self, catalog: str | None = None) -> list[str]:
+        """Full names of the tables, as SQL would name them."""
+
+    def catalogs(self) -> list[str]:
+        """Names of the catalogs."""
+
+    def columns(self, table: str) -> list[str]:
+        """Names of the columns of a table."""
+
+    def versions(self, table: str) -> list[Known]:
+        """Branches and tags of a table, then its snapshots, newest first."""
+
+    def times(self, table: str) -> list[Known]:
+        """When the snapshots of a table were committed, newest first."""
+
+    def values(self, table: str, column: str) -> list[Known]:
+        """Values of a column that the metadata knows: of an identity partition."""
+
+    def functions(self) -> list[Known]:
+        """Functions and their arguments."""
+
+    def settings(self) -> list[Known]:
+        """Settings and what they are for."""
+
+
+class _Asked:
+    """What a source is being asked for, in a thread of its own."""
+
+    def __init__(self, ask: Callable[[], list[Any]]) -> None:
+        self.found: list[Any] = []
+        self.done = threading.Event()
+        threading.Thread(target=self._run, args=(ask,), name="icesql-names", daemon=True).start()
+
+    def _run(self, ask: Callable[[], list[Any]]) -> None:
+        with suppress(Error):
+            self.found = ask()
+        self.done.set()
+
+
+class Names:
+    """Names asked for once and kept until ``forget``; a catalog that fails offers none.
+
+    One that does not answer within ``patience`` seconds offers none for now: what it says later
+    is there the next time. No second question is asked while one is open.
+    """
+
+    def __init__(self, source: Source, patience: float = 1.0) -> None:
+        self._source, self._patience = source, patience
+        self._asked: dict[tuple[str, ...], _Asked] = {}
+
+    def tables(self, catalog: str | None = None) -> list[str]:
+        """Names of all tables, of the connection's own catalog or another one."""
+        source = self._source
+        if catalog is None:
+            return self._known(("tables", ""), source.tables)
+        return self._known(("tables", catalog), lambda: source.tables(catalog))
+
+    def catalogs(self) -> list[str]:
+        """Names of all catalogs."""
+        return self._known(("catalogs",), self._source.catalogs)
+
+    def columns(self, table: str) -> list[str]:
+        """Names of the columns of ``table``, or none when it cannot be opened."""
+        return self._known(("columns", table), lambda: self._source.columns(table))
+
+    def versions(self, table: str) -> list[Known]:
+        """See ``Source.versions``."""
+        return self._known(("versions", table), lambda: self._source.versions(table))
+
+    def times(self, table: str) -> list[Known]:
+        """See ``Source.times``."""
+        return self._known(("times", table), lambda: self._source.times(table))
+
+    def values(self, table: str, column: str) -> list[Known]:
+        """See ``Source.values``."""
+        return self._known(("values", table, column), lambda: self._source.values(table, column))
+
+    def functions(self) -> list[Known]:
+        """See ``Source.functions``."""
+        return self._known(("functions",), self._source.functions)
+
+    def settings(self) -> list[Known]:
+        """See ``Source.settings``."""
+        return self._known(("settings",), self._source.settings)
+
+    def _known(self, key: tuple[str, ...], ask: Callable[[], list[T]]) -> list[T]:
+        asked = self._asked.get(key)
+        if asked is None:
+            asked = self._asked[key] = _Asked(ask)
+        asked.done.wait(self._patience)
+        return asked.found
+
+    def forget(self) -> None:
+        """Ask again next time: a statement may have changed what there is.
+
+        What has not been answered yet is not asked for twice.
+        """
+        self._asked = {
+            key: asked
+            for key, asked in self._asked.items()
+            if not asked.done.is_set() or key[0] == "functions"
+        }

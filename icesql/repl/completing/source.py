@@ -1,0 +1,107 @@
+"""A connection as the source of names for completion."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from icesql.config import time_zone
+from icesql.repl.cells import text_of
+from icesql.repl.completing.names import Known
+from icesql.repl.history.graph import age
+
+if TYPE_CHECKING:
+    from icesql.dbapi.connection import Connection
+
+_MOST_SNAPSHOTS: Final = 100
+_MOST_VALUES: Final = 200
+
+
+class ConnectionSource:
+    """See ``Source``. Nothing here reads a data file."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def tables(self, catalog: str | None = None) -> list[str]:
+        """See ``Source``."""
+        return self._connection.tables(catalog)
+
+    def catalogs(self) -> list[str]:
+        """See ``Source``."""
+        return self._connection.catalogs()
+
+    def columns(self, table: str) -> list[str]:
+        """See ``Source``."""
+        return self._connection.columns(table)
+
+    def versions(self, table: str) -> list[Known]:
+        """See ``Source``; ids are numbers, refs texts."""
+        refs = [
+            Known("'" + name.replace("'", "''") + "'", str(kind).lower())
+            for name, kind, *_ in self._rows(f"SHOW REFS FROM {table}")
+        ]
+        now = datetime.now(UTC)
+        return refs + [
+            Known(str(number), f"{age(now - moment)} ago, {_told(operation, summary)}")
+            for moment, number, operation, summary in self._snapshots(table)
+        ]
+
+    def times(self, table: str) -> list[Known]:
+        """See ``Source``; in the session's time zone, a second late: commits have fractions."""
+        zone = time_zone(self._connection.settings.timezone)
+        now = datetime.now(UTC)
+        return [
+            Known(
+                f"'{moment.astimezone(zone):%Y-%m-%d %H:%M:%S.%f}'",
+                f"{age(now - moment)} ago, {_told(operation, summary)}",
+            )
+            for moment, _, operation, summary in self._snapshots(table)
+        ]
+
+    def values(self, table: str, column: str) -> list[Known]:
+        """See ``Source``; as literals of SQL."""
+        wanted = column.strip('"')
+        for name, _, _, _, partition, *_ in self._rows(f"DESCRIBE {table}"):
+            if name == wanted and partition == "identity":
+                break
+        else:
+            return []
+        rows = self._rows(f"SELECT DISTINCT {column} FROM {table} ORDER BY 1 LIMIT {_MOST_VALUES}")
+        return [Known(_literal(value), "partition") for (value,) in rows if value is not None]
+
+    def functions(self) -> list[Known]:
+        """See ``Source``."""
+        return [Known(name) for (name,) in self._rows("SHOW FUNCTIONS") if name[:1].isalpha()]
+
+    def settings(self) -> list[Known]:
+        """See ``Source``."""
+        return [Known(name, about or "") for name, _, _, about in self._rows("SHOW ALL")]
+
+    def _snapshots(self, table: str) -> list[tuple[Any, ...]]:
+        return self._rows(
+            f"SELECT committed_at, snapshot_id, operation, summary FROM (SHOW SNAPSHOTS FROM "
+            f"{table}) ORDER BY committed_at DESC LIMIT {_MOST_SNAPSHOTS}"
+        )
+
+    def _rows(self, sql: str) -> list[tuple[Any, ...]]:
+        with self._connection.cursor() as cursor:
+            return cursor.execute(sql).fetchall()
+
+
+def _told(operation: str | None, summary: str | None) -> str:
+    counts = json.loads(summary or "{}")
+    rows = [
+        f"{sign}{int(counts[name]):,}"
+        for name, sign in (("added-records", "+"), ("deleted-records", "-"))
+        if str(counts.get(name, "0")).isdigit() and int(counts.get(name, "0"))
+    ]
+    return " ".join((operation or "?", *rows))
+
+
+def _literal(value: Any) -> str:
+    text = text_of(value)
+    if isinstance(value, bool) or hasattr(value, "__neg__"):
+        return text
+    return "'" + text.replace("'", "''") + "'"

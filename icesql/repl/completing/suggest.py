@@ -1,0 +1,233 @@
+"""What may come next at the cursor: keywords, tables, columns, versions, times, values, commands.
+
+Three steps: which kinds may come here, which names are of that kind, in what order.
+``suggestions`` is a function of text and names alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from icesql.repl.commands import COMMANDS
+from icesql.repl.completing.names import Known, Names
+from icesql.sql.grammar import completions, keywords
+
+_WORD: Final = re.compile(r'[\w."$@]*$')
+# A text or number that is being written, after AS OF or a comparison.
+_VALUE: Final = re.compile(r"(?:'[^']*|[\w.-]*)$")
+_PLAIN_NAME: Final = re.compile(r"[a-z_][a-z0-9_]*$")
+_NAME: Final = r'((?:[\w$]+|"[^"]*")(?:\.(?:[\w$]+|"[^"]*"))*)'
+_TABLE_AFTER: Final = frozenset(
+    {"FROM", "JOIN", "DESCRIBE", "DESC", "SNAPSHOTS", "TABLE", "DIFF", "SUMMARY", "BLAME",
+     "INTO", "UPDATE"}
+)  # fmt: skip
+_TABLES_NAMED: Final = re.compile(
+    rf"\b(?:from|join|diff|blame|into|update)\s+{_NAME}"
+    r"(?:\s+(?:as\s+)?(?!on\b|where\b|join\b|between\b|keyed\b|set\b|version\b|for\b|group\b"
+    r"|order\b|left\b|inner\b|timestamp\b|limit\b|cross\b|values\b)([a-z_]\w*))?",
+    re.IGNORECASE,
+)
+_VERSION: Final = re.compile(
+    rf"{_NAME}\s+(?:for\s+)?(?:system_)?version\s+as\s+of\s*$", re.IGNORECASE
+)
+_TIME: Final = re.compile(
+    rf"{_NAME}\s+(?:for\s+)?(?:timestamp|system_time)\s+as\s+of\s*$", re.IGNORECASE
+)
+_STATES: Final = re.compile(
+    rf"\bdiff\s+(?:summary\s+)?{_NAME}\s+between\s+(?:\S+\s+and\s+)?$", re.IGNORECASE
+)
+_CHANGES: Final = re.compile(
+    rf"{_NAME}\s+changes\s+from\s+(?:version\s+\S+\s+to\s+)?version\s+$", re.IGNORECASE
+)
+_EQUALS: Final = re.compile(rf"\b{_NAME}\s*=\s*$", re.IGNORECASE)
+_SETTING: Final = re.compile(r"^\s*(?:set|reset|show)\s+$", re.IGNORECASE)
+_SETTING_VALUE: Final = re.compile(r"^\s*set\s+(\w+)\s*=\s*$", re.IGNORECASE)
+_WORDS_OF_SETTINGS: Final = {
+    "engine": ("local", "spark", "auto"), "local_reader": ("auto", "arrow"),
+    "verify": ("normal", "full"), "prune": ("on", "off"), "cache": ("on", "off"),
+    "run_time_filters": ("on", "off"), "require_partition_filter": ("on", "off"),
+}  # fmt: skip
+_METADATA_TABLES: Final = (
+    "snapshots", "history", "refs", "files", "data_files", "delete_files", "entries", "manifests",
+    "partitions", "position_deletes", "metadata_log_entries", "all_files", "all_data_files",
+    "all_delete_files", "all_entries", "all_manifests",
+)  # fmt: skip
+
+
+class Suggestion(Struct, frozen=True):
+    """One completion: ``text`` replaces ``word_at`` the cursor; ``about`` stands beside it.
+
+    ``kind`` is table, catalog, column, keyword, command, version, time, value, function or
+    setting.
+    """
+
+    text: str
+    kind: str
+    about: str = ""
+
+
+def word_at(before: str) -> str:
+    """The piece of text at the cursor that a suggestion replaces."""
+    if before.lstrip().startswith("\\") and " " not in before.lstrip():
+        return before.lstrip()
+    this = before[_statement_start(before) :]
+    value = _VALUE.search(this)
+    if value and _values_of(this[: value.start()], "", None) is not None:
+        return value[0]
+    found = _WORD.search(this)
+    return found[0] if found else ""
+
+
+def suggestions(before: str, names: Names, after: str = "") -> list[Suggestion]:
+    """What may replace ``word_at(before)``; ``after`` is the text behind the cursor."""
+    if before.lstrip().startswith("\\"):
+        return _command_suggestions(before.lstrip(), names)
+    word = word_at(before)
+    head = before[: len(before) - len(word)]
+    this = head[_statement_start(head) :]
+    rest = after[: _first_end(after)]
+    known = _values_of(this, rest, names)
+    if known:
+        if _EQUALS.search(this):  # a column may be compared with another one
+            known += _column_suggestions(this, word, rest, names)
+        return _matching(word, known)
+    last = (re.findall(r"\w+", this) or [""])[-1].upper()
+    if last in _TABLE_AFTER and not this.rstrip().endswith(","):
+        offered = _table_suggestions(word, names)
+        if last == "DIFF":
+            offered.append(Suggestion("SUMMARY", "keyword"))
+    else:
+        words, may_be_name = completions(this)
+        named = may_be_name or not words
+        # Text that the grammar cannot follow still gets help: every keyword and column.
+        columns = _column_suggestions(this, word, rest, names) if named else ()
+        offered = [*columns, *(Suggestion(each, "keyword") for each in words or keywords())]
+        if named and word and "." not in word:
+            offered += _functions(names)
+    return _matching(word, offered)
+
+
+def _values_of(head: str, rest: str, names: Names | None) -> list[Suggestion] | None:
+    """What stands for a value here: versions, times, partition values, settings; None elsewhere.
+
+    Without ``names`` an empty list says that one does.
+    """
+    for pattern in (_VERSION, _STATES, _CHANGES):
+        if found := pattern.search(head):
+            return _suggested("version", names.versions(found[1]) if names else ())
+    if found := _TIME.search(head):
+        return _suggested("time", names.times(found[1]) if names else ())
+    if found := _SETTING_VALUE.search(head):
+        offered = _WORDS_OF_SETTINGS.get(found[1].lower())
+        if offered:
+            return _suggested("value", map(Known, offered))
+    if _SETTING.search(head):
+        return _suggested("setting", names.settings()) if names else None
+    if found := _EQUALS.search(head):
+        if names is None:
+            return []
+        qualifier, _, column = found[1].rpartition(".")
+        for table, alias in _tables(head + rest):
+            if qualifier.lower() in ("", alias.lower(), table.lower()):
+                values = names.values(table, column)
+                if values:
+                    return _suggested("value", values)
+    return None
+
+
+def _suggested(kind: str, known: Iterable[Known]) -> list[Suggestion]:
+    return [Suggestion(each.text, kind, each.about) for each in known]
+
+
+def _command_suggestions(text: str, names: Names) -> list[Suggestion]:
+    name, space, argument = text.removeprefix("\\").partition(" ")
+    if not space:
+        offered = [Suggestion(f"\\{each}", "command", COMMANDS[each].help) for each in COMMANDS]
+        return _matching(f"\\{name}", offered)
+    takes_table = name in COMMANDS and "TABLE" in COMMANDS[name].argument
+    table, more, word = argument.lstrip().rpartition(" ")
+    if takes_table and not more:
+        return _matching(argument.strip(), [Suggestion(each, "table") for each in names.tables()])
+    if takes_table and name in ("diff", "changes"):
+        return _matching(word, _suggested("version", names.versions(table.split()[0])))
+    return []
+
+
+def _table_suggestions(word: str, names: Names) -> list[Suggestion]:
+    """Tables of the connection's catalog; others by name, and their tables behind it."""
+    tables = names.tables()
+    offered = [Suggestion(name, "table") for name in tables]
+    first, dot, _ = word.partition(".")
+    for name in names.catalogs():
+        if dot and first.lower() == name.lower():
+            offered += [Suggestion(table, "table") for table in names.tables(name)]
+        elif not dot:
+            offered.append(Suggestion(f"{name}.", "catalog"))
+    table = word.rpartition(".")[0].lower()
+    if dot and any(each.lower() == table for each in tables):
+        offered += [
+            Suggestion(f"{word.rpartition('.')[0]}.{each}", "metadata table")
+            for each in _METADATA_TABLES
+        ]
+    return offered
+
+
+def _tables(text: str) -> Iterator[tuple[str, str]]:
+    """Tables that a statement names, and what it calls them."""
+    for table, alias in _TABLES_NAMED.findall(text):
+        yield table, alias or table.rpartition(".")[2]
+
+
+def _column_suggestions(head: str, word: str, rest: str, names: Names) -> Iterator[Suggestion]:
+    qualifier, dot, _ = word.rpartition(".")
+    for table, short in _tables(f"{head} {rest}"):
+        if dot and qualifier.lower() not in (short.lower(), table.lower()):
+            continue
+        for column in names.columns(table):
+            text = f"{qualifier}.{quoted(column)}" if dot else quoted(column)
+            yield Suggestion(text, "column", table)
+
+
+def _functions(names: Names) -> Iterator[Suggestion]:
+    for each in names.functions():
+        yield Suggestion(f"{each.text}(", "function", each.about)
+
+
+def quoted(name: str) -> str:
+    """The name as SQL spells it: in double quotes unless it is a plain word."""
+    return name if _PLAIN_NAME.match(name) else '"' + name.replace('"', '""') + '"'
+
+
+def _statement_start(text: str) -> int:
+    """Where the statement at the end of the text begins: behind the last ``;`` outside quotes."""
+    start = 0
+    for found in re.finditer(r"'[^']*'?|\"[^\"]*\"?|--[^\n]*|/\*.*?(?:\*/|$)|;", text, re.DOTALL):
+        if found[0] == ";":
+            start = found.end()
+    return start
+
+
+def _first_end(text: str) -> int:
+    found = re.search(r"^(?:'[^']*'?|\"[^\"]*\"?|[^;'\"])*", text)
+    return found.end() if found else len(text)
+
+
+def _matching(word: str, offered: Iterable[Suggestion]) -> list[Suggestion]:
+    wanted = word.lower().lstrip("\"'")
+    starts, holds = [], []
+    seen = set()
+    for suggestion in offered:
+        # A name that would steer the terminal is not put on it.
+        if suggestion.text in seen or not suggestion.text.isprintable():
+            continue
+        seen.add(suggestion.text)
+        text = suggestion.text.lower().lstrip("\"'")
+        if text.startswith(wanted):
+            starts.append(suggestion)
+        elif suggestion.kind == "table" and f".{wanted}" in text:
+            holds.append(suggestion)  # `orders` finds sales.orders
+    return starts + holds

@@ -1,0 +1,130 @@
+"""One result on the screen of the shell: as much of it as a person reads, or a pager."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Final, TextIO
+
+from msgspec import Struct, field
+
+from icesql.dbapi.cursor import result_types
+from icesql.repl.cells import Style
+from icesql.repl.pager import page, pager_command
+from icesql.repl.preferences import ShellPreferences
+from icesql.repl.render import ROWS_MEASURED, table_room, write_rows
+from icesql.repl.results import show
+from icesql.repl.single_floats import as_written
+from icesql.repl.terminal import Output
+
+if TYPE_CHECKING:
+    from icesql.dbapi.cursor import Cursor
+
+_COUNTING_SECONDS: Final = 2.0
+_LINES_BESIDE: Final = 6  # headings, rule, rows, scan, prompt
+
+
+class Shown(Struct, frozen=True):
+    """Rows that a result had; ``more`` of them were not shown, None if the reader left first."""
+
+    count: int
+    more: int = 0
+    counted: bool = True
+
+
+class Display(Struct):
+    """How results are shown, and where; ``format`` is one of ``results.TEXT_FORMATS``."""
+
+    out: TextIO
+    format: str = "table"
+    expanded: str = "off"
+    paged: bool = True
+    timing: bool = True
+    most_rows: int = 40
+    screen: Callable[[], os.terminal_size] = field(default=shutil.get_terminal_size)
+
+    @classmethod
+    def of(cls, out: TextIO, preferences: ShellPreferences, output_format: str | None) -> Display:
+        """As the person wants it."""
+        return cls(
+            out,
+            output_format or preferences.format,
+            preferences.expanded,
+            preferences.pager,
+            preferences.timing,
+            preferences.rows,
+        )
+
+    def show(self, cursor: Cursor, began: Callable[[], None], *, everything: bool = False) -> Shown:
+        """Show the rows; ``began`` is called before the first of it is written.
+
+        On a terminal a result that is longer than the screen goes to the pager, and without one
+        its first rows are shown, unless ``everything`` is asked for.
+        """
+        out = Output(self.out, self.format)
+        form = "expanded" if self.format == "table" and self.expanded == "on" else self.format
+        description = cursor.description or []
+        documents = [column[1] for column in description] in (["json"], ["html"])
+        if not out.isatty() or form not in ("table", "expanded", "markdown") or documents:
+            return Shown(show(cursor, form, out, Style(), began))
+        names = [column[0] for column in description]
+        rows = as_written(chain(cursor.fetchmany(1), cursor), result_types(cursor))
+        head = list(islice(rows, ROWS_MEASURED))
+        began()
+        screen, colour = self.screen(), "NO_COLOR" not in os.environ
+        fits = form != "table" or table_room(names, head[: self.most_rows], screen.columns)
+        if not fits and self.expanded == "auto":
+            form, fits = "expanded", True
+        lines = len(head) * (len(names) + 1 if form == "expanded" else 1)
+        long = lines + _LINES_BESIDE > screen.lines
+        command = pager_command(os.environ) if self.paged else []
+        if command and not everything and (long or not fits):
+            return self._page(command, form, names, chain(head, rows), colour=colour)
+        style = Style(screen.columns, colour)
+        if everything or len(head) <= self.most_rows:
+            return Shown(write_rows(out, form, names, chain(head, rows), style))
+        write_rows(out, form, names, head[: self.most_rows], style)
+        out.flush()
+        more, counted = _rest(len(head) - self.most_rows, cursor)
+        return Shown(self.most_rows + more, more, counted)
+
+    def _page(
+        self,
+        command: list[str],
+        form: str,
+        names: Sequence[str],
+        rows: Iterable[Sequence[Any]],
+        *,
+        colour: bool,
+    ) -> Shown:
+        counted = _Counter(rows)
+        style = Style(None, colour)
+        self.out.flush()
+        ended = page(command, lambda pipe: write_rows(pipe, form, names, counted, style))
+        return Shown(counted.count, counted=ended >= 0)
+
+
+class _Counter:
+    """Rows on their way, counted."""
+
+    def __init__(self, rows: Iterable[Sequence[Any]]) -> None:
+        self._rows, self.count = rows, 0
+
+    def __iter__(self) -> Iterator[Sequence[Any]]:
+        for row in self._rows:
+            self.count += 1
+            yield row
+
+
+def _rest(seen: int, cursor: Cursor) -> tuple[int, bool]:
+    """How many rows are left beside ``seen``, and whether that is all: nobody waits to know."""
+    until = time.monotonic() + _COUNTING_SECONDS
+    while rows := len(cursor.fetchmany(10_000)):
+        seen += rows
+        if time.monotonic() > until:
+            cursor.close()
+            return seen, False
+    return seen, True

@@ -1,0 +1,262 @@
+"""What the backslash commands of the shell do, beside those that are a statement of SQL."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from icesql.errors import Error, ProgrammingError, similar_names
+from icesql.repl.commands import Command, help_text, statement_of
+from icesql.repl.history.of_table import history_lines
+from icesql.repl.places import place_in_file
+from icesql.repl.results import TEXT_FORMATS, format_for
+from icesql.repl.variables import variable_name, variable_value
+from icesql.scan.report_text import scan_lines
+
+if TYPE_CHECKING:
+    from icesql.repl.shell import Shell
+
+# What reaches beyond SQL, and so beyond what a restricted connection limits.
+_OUTSIDE = frozenset({"!", "e", "i", "o", "s"})
+
+
+def obey(shell: Shell, command: Command) -> bool:
+    """Do it; False when it asks to leave. Raises icesql's errors and KeyboardInterrupt."""
+    if command.name in _OUTSIDE and command.argument != "off" and shell.is_restricted:
+        raise ProgrammingError(f"\\{command.name} is refused: this shell is restricted")
+    statement = statement_of(command)
+    match command:
+        case Command("q"):
+            return False
+        case Command("?"):
+            shell.say(help_text())
+        case Command("snapshots", str(table)):
+            width = shell.display.screen().columns if shell.display.out.isatty() else 110
+            for line in history_lines(shell.connection, table, width):
+                shell.say(line)
+        case Command("at", argument):
+            _travel(shell, argument)
+        case Command("conninfo"):
+            _tell_connection(shell)
+        case Command("last"):
+            _tell_last(shell)
+        case Command("explain", query):
+            shell.execute(f"EXPLAIN {query or shell.last_statement()}", kept=False)
+        case Command("all"):
+            shell.execute(shell.last_statement(), everything=True)
+        case Command("watch", seconds):
+            _watch(shell, seconds)
+        case Command("engine", None):
+            shell.say(f"engine is {shell.connection.settings.engine}")
+        case Command("engine", name):
+            shell.execute(f"SET engine = '{_quoted(name or '')}'", kept=False)
+        case Command("set" | "unset"):
+            _set(shell, command)
+        case Command("i", str(path)):
+            _run_file(shell, path)
+        case Command("e"):
+            _edit(shell)
+        case Command("s", path):
+            _tell_history(shell, path)
+        case Command("!", str(text)):
+            # What the owner of the shell types, on the owner's machine.
+            subprocess.run(text, shell=True, check=False)
+        case _ if statement is not None:
+            shell.execute(statement, kept=command.name in ("diff", "changes", "files"))
+        case _:
+            _switch(shell, command)
+    return True
+
+
+# ------------------------------------------------------------------ how results are shown
+
+
+def _switch(shell: Shell, command: Command) -> None:
+    display, argument = shell.display, command.argument
+    match command.name:
+        case "timing":
+            display.timing = _on(command, display.timing)
+            shell.say(f"timing is {_word(display.timing)}")
+        case "pager":
+            display.paged = _on(command, display.paged)
+            shell.say(f"the pager is {_word(display.paged)}")
+        case "x":
+            words = ("on", "off", "auto")
+            if argument is not None and argument not in words:
+                raise ProgrammingError(f"\\x is on, off or auto, not {argument!r}")
+            display.expanded = argument or ("off" if display.expanded == "on" else "on")
+            shell.say(f"expanded display is {display.expanded}")
+        case "format" if argument is None:
+            shell.say(f"format is {display.format}; there are: {', '.join(TEXT_FORMATS)}")
+        case "format":
+            if argument not in TEXT_FORMATS:
+                near = similar_names(argument or "", TEXT_FORMATS) or TEXT_FORMATS
+                raise ProgrammingError(f'unknown format "{argument}"; try {", ".join(near)}')
+            display.format = argument
+        case "o":
+            if argument is not None:
+                format_for(argument, None)  # refuses an ending before anything is kept
+            shell.next_file = argument
+            told = "results are shown" if argument is None else f"the next result: {argument}"
+            shell.say(told)
+
+
+def _on(command: Command, now: bool) -> bool:
+    match command.argument:
+        case None:
+            return not now
+        case "on" | "off" as word:
+            return word == "on"
+        case other:
+            raise ProgrammingError(f"\\{command.name} is on or off, not {other!r}")
+
+
+def _word(value: bool) -> str:
+    return "on" if value else "off"
+
+
+# ------------------------------------------------------------------ history
+
+
+def _travel(shell: Shell, argument: str | None) -> None:
+    """``\\at``: a quoted text or one that begins with a digit is a time, another a ref."""
+    settings = shell.connection.settings
+    if argument is None:
+        at = shell.travels_to() or "off: tables are read as they are"
+        shell.say(f"at is {at}")
+        return
+    text = argument.strip("'")
+    is_time = argument.startswith("'") or text[:1].isdigit()
+    unset = ["snapshot_time", "snapshot_ref"]
+    if argument.lower() != "off":
+        # A snapshot id is as good as a ref.
+        if is_time and not (text.isdigit() and len(text) > 8):
+            shell.connection.execute(f"SET SNAPSHOT TIME = '{_quoted(text)}'")
+            unset = ["snapshot_ref"]
+        else:
+            shell.connection.execute(f"SET snapshot_ref = '{_quoted(text)}'")
+            unset = ["snapshot_time"]
+    for name in unset:
+        if getattr(settings, name) is not None:
+            shell.connection.execute(f"RESET {name}")
+    shell.forget_names()
+    at = shell.travels_to()
+    shell.say(f"tables are read at {at}, until \\at off" if at else "tables are read as they are")
+
+
+def _tell_last(shell: Shell) -> None:
+    if not shell.reports:
+        shell.say("the last statement read no table")
+    for report in shell.reports:
+        for line in scan_lines(report):
+            shell.say(line)
+
+
+# ------------------------------------------------------------------ the shell itself
+
+
+def _tell_connection(shell: Shell) -> None:
+    connection, settings = shell.connection, shell.connection.settings
+    own = connection.catalog
+    rows = [
+        ("catalog", "none; iceberg_scan('path') reads tables" if own is None else own.name),
+        ("kind", "" if own is None else own.kind),
+        ("engine", settings.engine),
+        ("dialect", shell.dialect),
+        ("time zone", settings.timezone),
+        ("reads at", shell.travels_to() or "now"),
+        ("changes", "refused" if connection.access.read_only else "allowed"),
+    ]
+    for name, value in rows:
+        if value:
+            shell.say(f"{name + ':':<11}{value}")
+
+
+def _watch(shell: Shell, argument: str | None) -> None:
+    try:
+        seconds = float(argument or 2)
+        if not 0.1 <= seconds <= 86_400:
+            raise ValueError
+    except ValueError:
+        raise ProgrammingError(f"\\watch takes seconds, not {argument!r}") from None
+    text = shell.last_statement()
+    try:
+        while True:
+            shell.say(f"{time.strftime('%H:%M:%S')}, every {seconds:g} s; Ctrl-C ends it")
+            shell.execute(text, everything=True)
+            time.sleep(seconds)
+    except KeyboardInterrupt:
+        shell.connection.cancel()
+
+
+def _set(shell: Shell, command: Command) -> None:
+    name, _, value = (command.argument or "").partition(" ")
+    if not name:
+        for each, given in shell.variables.items():
+            shell.say(f"{each} = {given!r}")
+        return
+    variable_name(name)
+    if command.name == "unset":
+        if shell.variables.pop(name, shell) is shell:
+            raise ProgrammingError(f"there is no variable {name}")
+    elif not value.strip():
+        shell.say(f"{name} = {shell.variables[name]!r}" if name in shell.variables else
+                  f"{name} is not set; \\set {name} VALUE sets it")  # fmt: skip
+    else:
+        shell.variables[name] = variable_value(value.strip())
+
+
+def _run_file(shell: Shell, path: str) -> None:
+    try:
+        script = Path(path).expanduser().read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise ProgrammingError(f"cannot read {path}: {reason}") from error
+    number = shell.ran = 0
+    try:
+        shell.execute(script, kept=False)
+    except Error as error:
+        number = shell.ran + 1
+        place = place_in_file(path, script, number, error, shell.dialect or None)
+        raise ProgrammingError(f"{place}: {error}") from error
+
+
+def _edit(shell: Shell) -> None:
+    import tempfile
+
+    command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    folder = tempfile.mkdtemp(prefix="icesql-")
+    path = Path(folder) / "statement.sql"
+    try:
+        path.write_text(shell.last_text + "\n", encoding="utf-8")
+        path.chmod(0o600)
+        try:
+            done = subprocess.run([*shlex.split(command), str(path)], check=False)
+        except (OSError, ValueError) as error:
+            raise ProgrammingError(f"cannot run {command}: {error}; set EDITOR") from error
+        if done.returncode == 0:
+            shell.prefill = path.read_text(encoding="utf-8", errors="replace").strip()
+    finally:
+        path.unlink(missing_ok=True)
+        os.rmdir(folder)
+
+
+def _tell_history(shell: Shell, path: str | None) -> None:
+    texts = shell.history()
+    if path is None:
+        for text in texts[-100:]:
+            shell.say(text)
+        return
+    from icesql.storage.output_file import OutputFile
+
+    with OutputFile(path) as file:
+        file.write("".join(f"{text}\n" for text in texts).encode())
+    shell.say(f"written to {path}")
+
+
+def _quoted(text: str) -> str:
+    return text.replace("'", "''")

@@ -1,0 +1,108 @@
+"""What a person wants of the command and the shell, from ``~/.config/icesql/config.toml``.
+
+``$ICESQL_CONFIG`` names another file, or none where it is empty. The command line and ``ICESQL_``
+variables win over the file; programs that call ``icesql.connect`` do not read it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from msgspec import Struct, ValidationError, convert
+
+from icesql.config import Settings, setting_key
+from icesql.errors import Error, ProgrammingError, similar_names
+
+# What ``connect`` takes that may stand at the top of the file.
+CONNECT: Final = ("catalog", "uri", "warehouse", "dialect", "timezone")
+
+
+class ShellPreferences(Struct, frozen=True, forbid_unknown_fields=True):
+    """The table ``[shell]``; ``rows`` are shown of a long result where no pager shows it."""
+
+    keys: Literal["emacs", "vi"] = "emacs"
+    format: str = "table"
+    expanded: Literal["on", "off", "auto"] = "off"
+    pager: bool = True
+    timing: bool = True
+    suggestions: bool = True
+    rows: int = 40
+
+
+class ConfigFile(Struct, frozen=True):
+    """What the file says; ``path`` is None where there is none."""
+
+    path: str | None = None
+    connect: Mapping[str, str] = {}
+    settings: Mapping[str, str] = {}
+    shell: ShellPreferences = ShellPreferences()
+
+
+def config_path(environment: Mapping[str, str]) -> str:
+    """Where the file is, whether it exists or not; "" where none is wanted."""
+    if "ICESQL_CONFIG" in environment:
+        return environment["ICESQL_CONFIG"]
+    base = environment.get("XDG_CONFIG_HOME") or os.path.join(
+        environment.get("HOME") or os.path.expanduser("~"), ".config"
+    )
+    return os.path.join(base, "icesql", "config.toml")
+
+
+def read_config(environment: Mapping[str, str]) -> ConfigFile:
+    """The file as it is; none of it is used that an ``ICESQL_`` variable says otherwise.
+
+    Raises ProgrammingError that names the file and the key for what it does not know, and for a
+    file that ``$ICESQL_CONFIG`` names and that cannot be read.
+    """
+    path = config_path(environment)
+    if not path:
+        return ConfigFile()
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        if "ICESQL_CONFIG" not in environment:
+            return ConfigFile()  # most people have none
+        raise ProgrammingError(f"ICESQL_CONFIG: cannot read {path}: {error.strerror}") from error
+    import tomllib
+
+    try:
+        given = tomllib.loads(data.decode())
+    except ValueError as error:  # not UTF-8, or not TOML
+        raise ProgrammingError(f"{path}: {error}") from error
+    return _checked(path, given, environment)
+
+
+def _checked(path: str, given: dict[str, Any], environment: Mapping[str, str]) -> ConfigFile:
+    shell, settings = given.pop("shell", {}), given.pop("settings", {})
+    for name in given:
+        if name not in CONNECT:
+            near = similar_names(name, (*CONNECT, "shell", "settings"))
+            hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(CONNECT)}"
+            raise ProgrammingError(f'{path}: unknown key "{name}"; {hint}')
+    if not isinstance(settings, dict):
+        raise ProgrammingError(f"{path}: settings is a table: [settings]")
+    try:
+        preferences = convert(shell, ShellPreferences)
+        connect = convert(given, dict[str, str])
+    except ValidationError as error:
+        raise ProgrammingError(f"{path}: {error}") from error
+    texts = {name: _text(value) for name, value in settings.items()}
+    try:
+        for name, text in texts.items():
+            Settings().with_text(name, text)
+    except Error as error:
+        raise ProgrammingError(f"{path}: {error}") from error
+    set_outside = {
+        name.removeprefix("ICESQL_").lower() for name, text in environment.items() if text
+    }
+    texts = {name: text for name, text in texts.items() if setting_key(name) not in set_outside}
+    if "timezone" in set_outside:
+        connect.pop("timezone", None)
+    return ConfigFile(path, connect, texts, preferences)
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,96 @@
+"""The configuration file of the command."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from icesql.errors import ProgrammingError
+from icesql.repl.preferences import ConfigFile, ShellPreferences, config_path, read_config
+from icesql.repl.variables import variable
+
+GOOD = """\
+warehouse = "/data"
+timezone = "Asia/Tokyo"
+[shell]
+keys = "vi"
+pager = false
+[settings]
+threads = 2
+prune = false
+"""
+
+
+def read(tmp_path: Path, text: str, **environment: str) -> ConfigFile:
+    path = tmp_path / "c.toml"
+    path.write_text(text)
+    return read_config({"ICESQL_CONFIG": str(path), **environment})
+
+
+def test_a_file_says_what_a_person_wants(tmp_path: Path) -> None:
+    config = read(tmp_path, GOOD)
+    assert config.connect == {"warehouse": "/data", "timezone": "Asia/Tokyo"}
+    assert config.settings == {"threads": "2", "prune": "false"}
+    assert config.shell == ShellPreferences(keys="vi", pager=False)
+
+
+def test_variables_win_over_the_file(tmp_path: Path) -> None:
+    config = read(tmp_path, GOOD, ICESQL_THREADS="1", ICESQL_TIMEZONE="UTC")
+    assert config.settings == {"prune": "false"}
+    assert "timezone" not in config.connect
+
+
+def test_no_file_is_no_matter_unless_it_was_named(tmp_path: Path) -> None:
+    assert read_config({"HOME": str(tmp_path)}) == ConfigFile()
+    assert read_config({"HOME": str(tmp_path), "ICESQL_CONFIG": ""}) == ConfigFile()
+    assert config_path({"XDG_CONFIG_HOME": "/x"}) == "/x/icesql/config.toml"
+    with pytest.raises(ProgrammingError, match="ICESQL_CONFIG: cannot read"):
+        read_config({"ICESQL_CONFIG": str(tmp_path / "nothing.toml")})
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("warehose = 'x'", 'unknown key "warehose"; did you mean warehouse?'),
+        ("[shell]\nkeys = 'nano'", "keys"),
+        ("[shell]\ncolour = 1", "colour"),
+        ("[settings]\nthread = 1", "did you mean threads?"),
+        ("[settings]\nthreads = 'many'", "threads"),
+        ("timezone = 7", "Expected `str`"),
+        ("a = ", "c.toml: "),
+        ("settings = 1", "is a table"),
+    ],
+)
+def test_what_a_file_says_wrong_is_an_error_with_its_name(
+    tmp_path: Path, text: str, told: str
+) -> None:
+    with pytest.raises(ProgrammingError) as caught:
+        read(tmp_path, text)
+    assert told in str(caught.value)
+    assert "c.toml" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a=1", 1),
+        ("a=-2.50", Decimal("-2.50")),
+        ("a='7'", "7"),
+        ("a=", ""),
+        ("a=true", True),
+        ("a=null", None),
+        ("a=1 OR 1=1", "1 OR 1=1"),
+        ("a='it''s'", "it's"),
+    ],
+)
+def test_variables_have_types(text: str, value: object) -> None:
+    assert variable(text) == ("a", value)
+
+
+def test_wrong_variables_are_refused() -> None:
+    with pytest.raises(ProgrammingError, match="is not NAME=VALUE"):
+        variable("a")
+    with pytest.raises(ProgrammingError, match="no name of a variable"):
+        variable("a b=1")
