@@ -56,6 +56,15 @@ class Bearer(Auth):
         return self._token
 
 
+class TableToken(Bearer):
+    """A token that a catalog gave for one table."""
+
+    @property
+    def secrets(self) -> Mapping[str, str]:
+        """As ``Auth.secrets``."""
+        return {"token-of-table": self._token}
+
+
 class Basic(Auth):
     """A user and a password."""
 

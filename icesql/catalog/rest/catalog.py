@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 _DELEGATION: Final = "X-Iceberg-Access-Delegation"
 _KEPT_BYTES: Final = 64 << 20
+_MOST_TOKENS: Final = 1_000
 _TABLE: Final = "/v1/{prefix}/namespaces/{namespace}/tables/{table}"
 _REPORT: Final = f"POST {_TABLE}/metrics"
 _VIEW: Final = "HEAD /v1/{prefix}/namespaces/{namespace}/views/{view}"
@@ -71,6 +73,8 @@ class RestCatalog(RestNames):
         self.cache, self.confine = cache, confine
         # What came with an ETag, by identifier and mode.
         self._kept = BoundedCache(_KEPT_BYTES)
+        # What the server gave for further requests about a table.
+        self._tokens: OrderedDict[Identifier, str] = OrderedDict()
         self._reports = ScanReports(self._post_report)
 
     def __repr__(self) -> str:
@@ -145,12 +149,27 @@ class RestCatalog(RestNames):
         path = self._path_of(identifier)
         answer = self._client.request("GET", *path, query=query, headers=headers)
         if answer.status == 304 and kept is not None:
+            self.use_token(identifier, kept[1].token)
             return kept[1]
         loaded: LoadedTable = self._client.decoded(answer.body, LoadedTable)
+        self.use_token(identifier, loaded.token)
         if tag := answer.headers.get("etag"):
             until = fresh_until(loaded)
             self._kept.put((*identifier, mode), (tag, loaded, until), len(answer.body))
         return loaded
+
+    def token_of(self, identifier: Sequence[str]) -> str | None:
+        """The token that the server gave for further requests about a table."""
+        return self._tokens.get(tuple(identifier))
+
+    def use_token(self, identifier: Sequence[str], token: str | None) -> None:
+        """Send this token with further requests about a table; None for the catalog's own."""
+        self._tokens.pop(tuple(identifier), None)
+        if token is not None:
+            self._tokens[tuple(identifier)] = token
+            while len(self._tokens) > _MOST_TOKENS:
+                with suppress(KeyError):  # of two threads
+                    self._tokens.popitem(last=False)
 
     def credentials(
         self, identifier: Sequence[str], location: str, plan_id: str | None = None
@@ -242,6 +261,7 @@ class RestCatalog(RestNames):
     def ask(self, method: str, identifier: Identifier, *below: str, **options: Any) -> Answer:
         """The answer to a request about a table. Raises CatalogError."""
         options.setdefault("headers", self._delegating())
+        options.setdefault("token", self.token_of(identifier))
         return self._client.request(method, *self._path_of(identifier), *below, **options)
 
     def _post_report(self, identifier: Identifier, report: Mapping[str, Any]) -> None:

@@ -46,6 +46,9 @@ class Server(Protocol):
     def send(self, method: str, *path: str, **options: Any) -> Answer:
         """The answer to a request below the catalog's prefix. Raises CatalogError."""
 
+    def token_of(self, identifier: Sequence[str]) -> str | None:
+        """The token that the server gave for requests about a table."""
+
     def joined(self, namespace: Sequence[str]) -> str:
         """A namespace as one segment of a path."""
 
@@ -86,13 +89,13 @@ def _posted(
     What is refused then is no answer to the first sending, which may have been done.
     """
     key = {"Idempotency-Key": str(uuid.uuid4())} if server.is_idempotent else {}
-    first = _once(server, path, body, key, ".".join(identifier))
+    first = _once(server, path, body, key, identifier)
     if not isinstance(first, Unknown) or not key:
         return first
     for _ in range(_SENT_AGAIN):
         time.sleep(_WAIT_SECONDS)
         try:
-            found = _once(server, path, body, key, ".".join(identifier))
+            found = _once(server, path, body, key, identifier)
         except Error:
             break
         if isinstance(found, Done):
@@ -105,10 +108,11 @@ def _once(
     path: Sequence[str],
     body: Mapping[str, Any],
     headers: Mapping[str, str],
-    name: str,
+    identifier: Sequence[str],
 ) -> Swap:
+    name, token = ".".join(identifier), server.token_of(identifier)
     try:
-        answer = server.send("POST", *path, body=body, headers=headers)
+        answer = server.send("POST", *path, body=body, headers=headers, token=token)
     except NoAnswer as error:
         if not error.was_sent:
             raise

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from icesql.catalog.rest.answers import Answer, NoAnswer, Refusal, Request
-from icesql.catalog.rest.auth import Auth
+from icesql.catalog.rest.auth import Auth, Bearer, TableToken
 from icesql.catalog.rest.origins import redirected
 from icesql.errors import CatalogError
 from icesql.storage.clean_errors import without_secrets
@@ -72,18 +72,19 @@ class RestClient:
         headers: Mapping[str, str] | None = None,
         body: Any = None,
         again: bool = False,
+        token: str | None = None,
     ) -> Answer:
         """The answer to one request; each part of ``path`` is one segment, whatever is in it.
 
-        Reads, and with ``again`` others, are tried again while the catalog is overloaded. Raises
-        CatalogError.
+        Reads, and with ``again`` others, are tried again while the catalog is overloaded. ``token``
+        stands for the catalog's own until the server refuses it. Raises CatalogError.
         """
         if any(part in (".", "..") for part in path):
             # As a segment it would mean another place, whatever it is encoded as.
             raise Refusal(f"catalog {self.name}: no name in it is a dot or two", 404)
         url = "/".join((self.uri, *(quote(part, safe="") for part in path)))
         url += f"?{urlencode(query)}" if query else ""
-        return self.request_at(method, url, headers=headers, body=body, again=again)
+        return self.request_at(method, url, headers=headers, body=body, again=again, token=token)
 
     def request_at(
         self,
@@ -93,14 +94,16 @@ class RestClient:
         headers: Mapping[str, str] | None = None,
         body: Any = None,
         again: bool = False,
+        token: str | None = None,
     ) -> Answer:
         """As ``request``, to an address that was checked: it gets the proof of who asks."""
         data = None if body is None else msgspec.json.encode(body)
         sent = {**self._headers, **(headers or {})}
         if data is not None:
             sent["Content-Type"] = "application/json"
-        with without_secrets({**self.properties, **self._auth.secrets}):
-            return self._tried(Request(method, url, sent, data), again or method in _READS)
+        auth = self._auth_of(token)
+        with without_secrets(self._secrets(auth)):
+            return self._tried(Request(method, url, sent, data), again or method in _READS, auth)
 
     def json(self, method: str, *path: str, **options: Any) -> Any:
         """As ``request``, with its body decoded."""
@@ -119,11 +122,19 @@ class RestClient:
 
     # ------------------------------------------------------------------ tries
 
-    def _tried(self, request: Request, safe: bool) -> Answer:
+    def _auth_of(self, token: str | None) -> Auth:
+        # As in Java, a catalog that knows its users otherwise gives no tokens for tables.
+        return TableToken(token) if token and isinstance(self._auth, Bearer) else self._auth
+
+    def _secrets(self, auth: Auth) -> dict[str, Any]:
+        """All that an error may not show."""
+        return {**self.properties, **self._auth.secrets, **auth.secrets}
+
+    def _tried(self, request: Request, safe: bool, auth: Auth) -> Answer:
         renewed, redirects, number = False, 0, 1
         is_read = request.method in _READS
         while True:
-            signed = self._auth.headers(self, request)
+            signed = auth.headers(self, request)
             answer = self.send(replace(request, headers=signed))
             place = answer.headers.get("location")
             if answer.status in _REDIRECTS and place and is_read and redirects < _MOST_REDIRECTS:
@@ -132,13 +143,15 @@ class RestClient:
                 request = replace(request, url=url)
             elif answer.status < 300 or (answer.status == 304 and "If-None-Match" in signed):
                 return answer
-            elif answer.status in (401, 419) and not renewed and self._auth.renew():
+            elif answer.status in (401, 419) and auth is not self._auth:
+                auth = self._auth  # it has expired
+            elif answer.status in (401, 419) and not renewed and auth.renew():
                 renewed = True
             elif safe and answer.status in _TRANSIENT and number < _MOST_TRIES:
                 time.sleep(_wait(number, answer.headers.get("retry-after")))
                 number += 1
             else:
-                raise self.refusal(answer)
+                raise self.refusal(answer, auth)
 
     def send(self, request: Request) -> Answer:
         """One request as it is, of whatever status. Raises CatalogError where no answer comes."""
@@ -180,9 +193,9 @@ class RestClient:
 
     # ------------------------------------------------------------------ words
 
-    def refusal(self, answer: Answer) -> Refusal:
+    def refusal(self, answer: Answer, auth: Auth | None = None) -> Refusal:
         """The error that an answer of status 400 and above stands for."""
-        known = {**self.properties, **self._auth.secrets}
+        known = self._secrets(auth or self._auth)
         told, kind = _told(answer.body)
         told = _short(redact(told, known))
         status, advice = _ADVICE.get(answer.status, ("", ""))
@@ -197,7 +210,7 @@ class RestClient:
         return Refusal(f"catalog {self.name}: {text}", answer.status, kind)
 
     def _malformed(self, body: bytes, error: Exception) -> str:
-        known = {**self.properties, **self._auth.secrets}
+        known = self._secrets(self._auth)
         start = _short(redact(body[:400].decode("utf-8", "replace"), known), 60)
         if body.lstrip()[:1] in (b"{", b"["):
             return f"its answer is not what a catalog sends: {_short(redact(str(error), known))}"

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from icesql.catalog.rest.origins import is_same_server
 from icesql.catalog.rest.planning import PLAN, Asked, RestPlanning
 from icesql.catalog.rest.signing import SIGN, RemoteSigner, SigningConfig, signing_address
 from icesql.catalog.rest.storage_properties import (
@@ -46,6 +47,12 @@ class LoadedTable(Struct, frozen=True, rename="kebab"):
     storage_credentials: list[StorageCredential] | None = None
     read_restrictions: Any = None
     remote_signing_config: SigningConfig | None = None
+
+    @property
+    def token(self) -> str | None:
+        """The token for further requests about this table, where the catalog gives one."""
+        found = (self.config or {}).get("token")
+        return found if isinstance(found, str) and found else None
 
     @property
     def location(self) -> str:
@@ -172,7 +179,10 @@ def _signer(loaded: LoadedTable, owner: Owner, found: Mapping[str, str]) -> Remo
     address = signing_address(
         owner.name, owner.given, owner.properties, loaded.config or {}, own_path
     )
-    return RemoteSigner(owner.catalog, address, loaded.remote_signing_config)
+    # Another server that the user has named knows the user, not this catalog's tokens.
+    own = is_same_server(address, [str(owner.properties["uri"])])
+    token = loaded.token if own else None
+    return RemoteSigner(owner.catalog, address, loaded.remote_signing_config, token)
 
 
 def properties_of(loaded: LoadedTable, owner: Owner, location: str) -> dict[str, str]:

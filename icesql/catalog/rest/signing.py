@@ -89,14 +89,22 @@ def signing_address(
 class RemoteSigner:
     """Has requests signed at one address; pickled it opens the catalog for itself.
 
+    It is asked with the table's own ``token``, where there is one.
     Signatures that the server allows to be kept hold for every range of an object.
     """
 
-    def __init__(self, catalog: Signing, address: str, config: SigningConfig | None) -> None:
+    def __init__(
+        self,
+        catalog: Signing,
+        address: str,
+        config: SigningConfig | None,
+        token: str | None = None,
+    ) -> None:
         self._catalog: Signing | None = catalog
         self._kind: Any = type(catalog)
         self._name, self._given = catalog.name, catalog.given
         self._address, self._config = address, config or SigningConfig()
+        self._token = token
         self._clear()
 
     def _clear(self) -> None:
@@ -136,7 +144,9 @@ class RemoteSigner:
         extra = {name: ", ".join(each) for name, each in (self._config.headers or {}).items()}
         client = catalog.client
         with self._gate:
-            answer = client.request_at("POST", self._address, headers=extra, body=body, again=True)
+            answer = client.request_at(
+                "POST", self._address, headers=extra, body=body, again=True, token=self._token
+            )
         signed: _Signed = client.decoded(answer.body, _Signed)
         told = {
             name: ", ".join(each)

@@ -1,0 +1,171 @@
+"""A token that a catalog gives with a table is sent with further requests about that table."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+
+from icesql.catalog.rest.answers import Refusal
+from icesql.catalog.rest.changes import swap
+from icesql.catalog.rest.loaded import LoadedTable
+from icesql.catalog.rest.renewal import Renewal
+from icesql.catalog.writes.change import TableChange
+from icesql.iceberg.metadata.changes.updates import SetProperties
+from tests.catalog.rest_server import Server, rest
+
+ORDERS = ("shop", "orders")
+METRICS = "/v1/namespaces/shop/tables/orders/metrics"
+CREDENTIALS = "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials"
+OWN, TABLES = "Bearer catalogs-own", "Bearer of-the-table"
+
+
+@pytest.fixture
+def giving(server: Server) -> Server:
+    """A server that gives a token with the table, and answers to metrics where they are seen."""
+    server.tables[ORDERS]["config"] = {"token": "of-the-table"}
+    server.redirects[METRICS], server.reporting = (204, ""), 0
+    return server
+
+
+def proofs(server: Server) -> list[tuple[str, str | None]]:
+    """The last part of each path and what came as proof, without the configuration."""
+    return [
+        (path.rpartition("/")[2], headers.get("authorization"))
+        for _, path, _, headers in server.asked
+        if path != "/v1/config"
+    ]
+
+
+def test_the_table_is_loaded_with_the_catalogs_token_and_asked_about_with_its_own(
+    giving: Server,
+) -> None:
+    giving.tables["shop", "other"] = {**giving.tables[ORDERS], "config": {}}
+    catalog = rest(giving, token="catalogs-own")
+    catalog.load(ORDERS)
+    catalog.load(("shop", "other"))
+    catalog.ask("POST", ORDERS, "metrics", body={})
+    with pytest.raises(Refusal):
+        catalog.ask("POST", ("shop", "other"), "metrics", body={})
+    catalog.load(ORDERS)
+    catalog.tables(("shop",))
+    assert proofs(giving) == [
+        ("orders", OWN), ("other", OWN), ("metrics", TABLES), ("metrics", OWN), ("orders", OWN),
+        ("tables", OWN),
+    ]  # fmt: skip
+
+
+def test_a_commit_and_credentials_are_asked_for_with_it(giving: Server) -> None:
+    giving.config["endpoints"] = [
+        CREDENTIALS, "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+    ]  # fmt: skip
+    catalog = rest(giving, token="catalogs-own")
+    table = catalog.load(ORDERS)
+    giving.asked.clear()
+    with pytest.raises(Refusal):
+        catalog.credentials(ORDERS, table.metadata.location)
+    change = TableChange((SetProperties({"a": "b"}),), (), table.storage, 0)
+    swap(catalog, ORDERS, False, change)
+    assert proofs(giving) == [("credentials", TABLES), ("orders", TABLES)]
+
+
+def test_a_table_that_comes_without_one_has_none_any_more(giving: Server) -> None:
+    catalog = rest(giving, token="catalogs-own")
+    catalog.load(ORDERS)
+    giving.tables[ORDERS]["config"] = {}
+    catalog.load(ORDERS)
+    catalog.ask("POST", ORDERS, "metrics", body={})
+    assert proofs(giving)[-1] == ("metrics", OWN)
+
+
+def test_a_table_that_did_not_change_keeps_it(giving: Server) -> None:
+    giving.tables[ORDERS]["etag"] = '"1"'
+    catalog = rest(giving, token="catalogs-own")
+    catalog.load(ORDERS)
+    catalog.load(ORDERS)
+    catalog.ask("POST", ORDERS, "metrics", body={})
+    assert proofs(giving)[-1] == ("metrics", TABLES)
+
+
+def test_one_that_has_expired_is_followed_by_the_catalogs_own(
+    giving: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = rest(giving, token="catalogs-own")
+    catalog.load(ORDERS)
+    plain = giving.answer
+
+    def strict(request: Any) -> None:
+        if request.headers["Authorization"] == TABLES:
+            giving.redirects[METRICS] = (401, "")
+        else:
+            giving.redirects[METRICS] = (204, "")
+        plain(request)
+
+    monkeypatch.setattr(giving, "answer", strict)
+    catalog.ask("POST", ORDERS, "metrics", body={})
+    assert proofs(giving)[-2:] == [("metrics", TABLES), ("metrics", OWN)]
+
+
+@pytest.mark.parametrize(
+    "auth", [{}, {"auth": {"type": "basic", "basic": {"username": "u", "password": "p"}}}]
+)
+def test_a_catalog_that_knows_no_tokens_gets_none(giving: Server, auth: dict[str, Any]) -> None:
+    catalog = rest(giving, **auth)
+    catalog.load(ORDERS)
+    catalog.ask("POST", ORDERS, "metrics", body={})
+    assert TABLES not in [proof for _, proof in proofs(giving)]
+
+
+@pytest.mark.parametrize("token", [None, "", 7, ["x"]])
+def test_what_is_no_token_is_none(giving: Server, token: object) -> None:
+    giving.tables[ORDERS]["config"] = {"token": token}
+    catalog = rest(giving, token="catalogs-own")
+    catalog.load(ORDERS)
+    catalog.ask("POST", ORDERS, "metrics", body={})
+    assert proofs(giving)[-1] == ("metrics", OWN)
+
+
+def test_no_error_shows_it(giving: Server) -> None:
+    catalog = rest(giving, token="catalogs-own")
+    catalog.load(ORDERS)
+    del giving.redirects[METRICS]
+    giving.reporting = 403
+
+    def told(request: Any, status: int, *_: Any) -> None:
+        plain(request, 403, {"error": {"message": "of-the-table may not, catalogs-own may"}})
+
+    plain, giving.send = giving.send, told  # type: ignore[method-assign]
+    with pytest.raises(Refusal) as found:
+        catalog.ask("POST", ORDERS, "metrics", body={})
+    assert "may not" in str(found.value)
+    assert "of-the-table" not in str(found.value)
+    assert "catalogs-own" not in str(found.value)
+
+
+def test_a_worker_asks_with_it_too(giving: Server) -> None:
+    giving.config["endpoints"] = [CREDENTIALS]
+    catalog = rest(giving, token="catalogs-own")
+    table = catalog.load(ORDERS)
+    renewal = pickle.loads(pickle.dumps(Renewal(catalog, ORDERS, table.metadata.location)))
+    again = pickle.loads(pickle.dumps(renewal))
+    for each in (renewal, again):
+        with pytest.raises(Refusal):
+            each()
+        assert proofs(giving)[-1] == ("credentials", TABLES)
+
+
+def test_few_are_kept(giving: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("icesql.catalog.rest.catalog._MOST_TOKENS", 2)
+    catalog = rest(giving, token="catalogs-own")
+    for name in "abc":
+        catalog.use_token(("shop", name), name)
+    assert [catalog.token_of(("shop", name)) for name in "abc"] == [None, "b", "c"]
+
+
+def test_it_is_read_of_the_answer() -> None:
+    import msgspec
+
+    answer = b'{"metadata": {}, "config": {"token": "t"}}'
+    assert msgspec.json.decode(answer, type=LoadedTable).token == "t"
+    assert msgspec.json.decode(b'{"metadata": {}}', type=LoadedTable).token is None
