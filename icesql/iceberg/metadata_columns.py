@@ -20,6 +20,8 @@ LAST_UPDATED_SEQUENCE_NUMBER: Final = t.NestedField(
     2147483539, "_last_updated_sequence_number", t.LONG
 )
 SNAPSHOT_ID: Final = t.NestedField(2147483500, "_snapshot_id", t.LONG)
+# Files may hold them; where they do not, they follow from the file.
+LINEAGE: Final = (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
 
 # What happened to a row, in the rows of a change. The spec reserves the first two ids, under other
 # names for the second; the time is icesql's own.

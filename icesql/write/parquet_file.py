@@ -22,6 +22,7 @@ from icesql.write.file_metrics import (
 )
 from icesql.write.metrics_config import MetricsMode
 from icesql.write.options import WriteOptions
+from icesql.write.parquet.dictionaries import leaf_paths, unrepeated_columns
 from icesql.write.parquet_schema import leaf_ids, parquet_schema, stored_fields
 
 if TYPE_CHECKING:
@@ -66,16 +67,27 @@ class WrittenFile(Struct, frozen=True):
 
 
 class ParquetFile:
-    """One file being written; each table that it takes is a row group."""
+    """One file being written; each table that it takes is a row group.
 
-    def __init__(self, storage: Storage, path: str, shape: FileShape) -> None:
+    ``plain`` columns have no dictionary.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        path: str,
+        shape: FileShape,
+        plain: frozenset[str] = frozenset(),
+    ) -> None:
         self._shape = shape
         self._file = NewFile(storage, path)
         self._nans: list[Mapping[int, int]] = []
         self.rows = 0
         try:
             self._writer = pq.ParquetWriter(
-                pa.PythonFile(_Target(self._file), mode="w"), shape.arrow, **_arguments(shape)
+                pa.PythonFile(_Target(self._file), mode="w"),
+                shape.arrow,
+                **_arguments(shape, plain),
             )
             if shape.key_values:
                 self._writer.add_key_value_metadata(dict(shape.key_values))
@@ -146,6 +158,7 @@ class RollingFiles:
         self._storage, self._shape, self._path_of = storage, shape, path_of
         self._file: ParquetFile | None = None
         self._bytes_per_byte = 1.0
+        self._plain: frozenset[str] | None = None
         self.written: list[WrittenFile] = []
 
     def write(self, table: pa.Table) -> None:
@@ -153,8 +166,10 @@ class RollingFiles:
         options = self._shape.options
         start = 0
         while start < table.num_rows:
+            if self._plain is None:
+                self._plain = unrepeated_columns(table)
             if self._file is None:
-                self._file = ParquetFile(self._storage, self._path_of(), self._shape)
+                self._file = ParquetFile(self._storage, self._path_of(), self._shape, self._plain)
             rest = table.slice(start)
             left = min(options.row_group_size, options.target_file_size - self._file.size)
             part = rest.slice(0, self._rows_for(rest, left))
@@ -189,10 +204,12 @@ class RollingFiles:
         self.written.clear()
 
 
-def _arguments(shape: FileShape) -> dict[str, Any]:
+def _arguments(shape: FileShape, unrepeated: frozenset[str]) -> dict[str, Any]:
     options = shape.options
     names = set(shape.arrow.names)
     plain = {avro_name(each) for each in options.without_dictionary} & names
+    plain |= unrepeated
+    kept = [path for path, top in leaf_paths(shape.arrow) if top not in plain] if plain else True
     bare = {avro_name(each) for each in options.without_statistics} & names
     arguments: dict[str, Any] = {
         "version": "2.6",
@@ -200,7 +217,7 @@ def _arguments(shape: FileShape) -> dict[str, Any]:
         "compression_level": options.level,
         "data_page_size": options.page_size,
         "dictionary_pagesize_limit": options.dictionary_size,
-        "use_dictionary": [*(names - plain)] if plain else True,
+        "use_dictionary": kept if kept else False,
         "write_statistics": [*(names - bare)] if bare else True,
         "store_schema": False,
         "store_decimal_as_integer": True,

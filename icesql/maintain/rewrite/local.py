@@ -42,7 +42,16 @@ def run_locally(
         return iter(())
     threads = query.settings.threads or os.cpu_count() or 1
     at_once = min(max(1, threads // _THREADS_OF_TASK), first.groups_at_once)
-    return _Local(chain((first,), waiting), first.write.storage, query, at_once, threads).results()
+    return _on_one_engine(
+        _Local(chain((first,), waiting), first.write.storage, query, at_once, threads)
+    )
+
+
+def _on_one_engine(local: _Local) -> Iterator[RewriteResult | TaskFailure]:
+    from icesql.engine.duckdb.tasks.rows import one_engine
+
+    with one_engine():
+        yield from local.results()
 
 
 class _Local:

@@ -26,7 +26,7 @@ from icesql.modify.layout import sort_request
 from icesql.modify.modified import Work
 from icesql.modify.procedures.call import Call
 from icesql.modify.procedures.conditions import files_condition
-from icesql.sql.writes.sort_orders import SortText, read_sort_text
+from icesql.sql.writes.procedures.sort_orders import SortText, read_sort_text
 from icesql.write.partition.sorting import sort_keys
 
 

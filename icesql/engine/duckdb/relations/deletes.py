@@ -43,7 +43,7 @@ def live_rows(
         )
     facts = FileFacts(len(files.tasks), "f", f"__files_{files.prefix}")
     for number, group in enumerate(relations.equality_groups):
-        keys = _Keys(group, files.tasks, facts, f"keys_{files.prefix}_{number}")
+        keys = _Keys(group, files, facts, f"keys_{files.prefix}_{number}")
         suffix.append(keys.anti_join(f"e{number}", by_duckdb=is_duckdb(group)))
         parameters.update(keys.parameters)
         registered.update(keys.registered)
@@ -73,9 +73,10 @@ class _Keys:
     """The keys of one group as SQL, and what the SQL needs."""
 
     def __init__(
-        self, group: EqualityGroup, tasks: Sequence[FileScanTask], facts: FileFacts, name: str
+        self, group: EqualityGroup, files: PlainFiles, facts: FileFacts, name: str
     ) -> None:
-        self._group, self._tasks, self._facts, self._name = group, tasks, facts, name
+        self._group, self._files, self._facts, self._name = group, files, facts, name
+        self._tasks = tasks = files.tasks
         self._columns = [quoted(column.name) for column in group.columns]
         if not group.is_global:
             self._columns.append("partition")
@@ -98,8 +99,8 @@ class _Keys:
             )
         group, facts = self._group, self._facts
         conditions = [
-            f"f.{name} IS NOT DISTINCT FROM {alias}.{name}"
-            for name in (quoted(column.name) for column in group.columns)
+            f"{self._files.stored(each.column)} IS NOT DISTINCT FROM {alias}.{quoted(each.name)}"
+            for each in group.columns
         ]
         if not group.is_global:
             ordinals = [group.partition_of(task.data_file) for task in self._tasks]

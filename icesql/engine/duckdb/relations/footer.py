@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import cached_property
+from io import BytesIO
 from typing import Any, Final
 
 from msgspec import Struct
@@ -13,6 +14,7 @@ from icesql.engine.duckdb.relations.relation import escape_glob
 from icesql.read.formats.parquet_footer import RowCounts, SchemaLayout, read_row_counts
 from icesql.read.formats.thrift import BadThrift
 
+_SMALL: Final = 1 << 20
 _QUERY: Final = (
     "SELECT name, type, type_length, repetition_type, num_children, converted_type,"
     " logical_type, field_id, scale, precision FROM parquet_schema(?)"
@@ -140,7 +142,12 @@ class FooterCache:
     ) -> FileFacts | None:
         location, length = key
         try:
-            with opened.open(location) as file:
+            with opened.open(location) as found:
+                file = found
+                if length <= _SMALL and opened.is_here(location):
+                    # One read is less work than one for each page.
+                    data = found.read(_SMALL + 1)
+                    file = BytesIO(data) if len(data) <= _SMALL else found
                 counts = read_row_counts(file, self._layouts)
                 problem = counts.problem
                 if problem is None and opened.is_here(location):

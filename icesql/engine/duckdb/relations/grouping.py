@@ -24,7 +24,8 @@ ARROW: Final = "arrow"
 
 _PENDING: Final = "pending footer check"
 
-# Metadata columns that DuckDB can give: constants of the file and the position in it.
+# Metadata columns that DuckDB can give: constants of the file, the position in it, and the two that
+# files may hold.
 _DUCKDB_METADATA: Final = frozenset(
     column.field_id
     for column in (
@@ -32,8 +33,10 @@ _DUCKDB_METADATA: Final = frozenset(
         metadata_columns.POS,
         metadata_columns.SPEC_ID,
         metadata_columns.SNAPSHOT_ID,
+        *metadata_columns.LINEAGE,
     )
 )
+_STORED: Final = frozenset(column.field_id for column in metadata_columns.LINEAGE)
 
 
 class FileGroup(Struct, frozen=True):
@@ -77,11 +80,11 @@ def group_files(
 def columns_to_read(
     context: ScanContext, tasks: Sequence[FileScanTask] = ()
 ) -> tuple[NestedField, ...]:
-    """The table columns a reader needs: projected ones and the keys of equality deletes."""
+    """The columns of files a reader needs: projected ones and the keys of equality deletes."""
     projected = [
         column
         for column in context.projection.fields
-        if column.field_id not in metadata_columns.METADATA_IDS
+        if column.field_id not in metadata_columns.METADATA_IDS or column.field_id in _STORED
     ]
     known = {column.field_id for column in projected}
     fields = context.file_schema.field_by_id

@@ -13,6 +13,7 @@ from icesql.engine.duckdb.relations.opened_files import OpenedFiles, locations
 from icesql.engine.duckdb.types import duckdb_type, literal, quoted
 from icesql.iceberg import metadata_columns
 from icesql.iceberg import types as t
+from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.schema import Schema
 from icesql.scan.tasks.task import FileScanTask, ScanContext
 
@@ -129,6 +130,10 @@ class PlainFiles(Struct, frozen=True):
                 return [task.data_file.spec_id for task in self.tasks]
             case metadata_columns.SNAPSHOT_ID.field_id:
                 return [task.data_file.snapshot_id for task in self.tasks]
+            case metadata_columns.ROW_ID.field_id:
+                return [task.data_file.first_row_id for task in self.tasks]
+            case metadata_columns.LAST_UPDATED_SEQUENCE_NUMBER.field_id:
+                return [_last_updated(task.data_file) for task in self.tasks]
             case _:
                 return None
 
@@ -139,21 +144,32 @@ class PlainFiles(Struct, frozen=True):
         if self._constants(column) is not None:
             sql_type = duckdb_type(column.type)
             values = f"(${self._parameter(column)})[CAST(file_index AS BIGINT) + 1]"
-            return f"CAST({values} AS {sql_type})"
-        name = self._reference(column)
+            value = f"CAST({values} AS {sql_type})"
+            return self._lineage(column, value) if column in metadata_columns.LINEAGE else value
+        name = self.stored(column)
         if t.is_floating(column.type) and not self._known_free_of_nan(column.field_id):
             # DuckDB prunes row groups by bounds that leave NaN out, and so loses NaN rows. A bare
             # column is pruned, an expression of a row's position is not.
             return f"CASE WHEN file_row_number >= 0 THEN {name} END"
         return name
 
+    def _lineage(self, column: t.NestedField, of_file: str) -> str:
+        """What is stored, else what follows from the file; NULL in a file without row ids."""
+        if all(task.data_file.first_row_id is None for task in self.tasks):
+            return f"CAST(NULL AS {duckdb_type(column.type)})"
+        is_id = column.field_id == metadata_columns.ROW_ID.field_id
+        derived = f"({of_file} + file_row_number)" if is_id else of_file
+        stored = self.stored(column)
+        return f"CASE WHEN {of_file} IS NOT NULL THEN coalesce({stored}, {derived}) END"
+
     def _parameter(self, column: t.NestedField) -> str:
         # By id: a name is whatever a table calls it.
         return f"{self.prefix}_c{column.field_id}"
 
-    def _reference(self, column: t.NestedField) -> str:
+    def stored(self, column: t.NestedField) -> str:
+        """SQL for what the files hold of a column, in a query that calls them ``f``."""
         if self.names is None:
-            return quoted(stored_name(column.field_id))
+            return f"f.{quoted(stored_name(column.field_id))}"
         stored = self.names.get(column.field_id)
         if stored is not None:
             return f"f.{quoted(stored)}"
@@ -176,6 +192,10 @@ class PlainFiles(Struct, frozen=True):
             f"SELECT {columns or _NO_COLUMNS} FROM {self.function} AS f{suffix}",
             self.parameters,
         )
+
+
+def _last_updated(file: DataFile) -> int | None:
+    return None if file.first_row_id is None else file.sequence_number
 
 
 def file_relation(scan: FileScan) -> Relation:

@@ -241,14 +241,7 @@ class RelationBuilder:
         self, context: ScanContext, tasks: Sequence[FileScanTask], prefix: str
     ) -> Iterator[Relation]:
         columns = grouping.columns_to_read(context)
-        storage = context.storage
-        footers = (
-            self._footers.get(
-                storage.location(task.data_file.path), task.data_file.file_size_in_bytes
-            )
-            for task in tasks
-        )
-        named = by_footer(tasks, footers, columns)
+        named = by_footer(tasks, self._footers_of(context, tasks), columns)
         if named is None:
             found = PlainFiles(context, tasks, prefix, columns, opened=self._opened).select()
             yield self._from_memory(found, tasks, context)
@@ -258,6 +251,13 @@ class RelationBuilder:
                 context, members, f"{prefix}_{number}", columns, names, self._opened
             ).select()
             yield self._from_memory(found, members, context)
+
+    def _footers_of(
+        self, context: ScanContext, tasks: Sequence[FileScanTask]
+    ) -> Iterator[Footer | None]:
+        for task in tasks:
+            location = context.storage.location(task.data_file.path)
+            yield self._footers.get(location, task.data_file.file_size_in_bytes)
 
     def take_plain(self) -> list[tuple[Relation, tuple[FileScanTask, ...]]]:
         """What the engine reads by itself of the last plan, each with its files."""
@@ -277,9 +277,7 @@ class RelationBuilder:
     ) -> Relation:
         """Rows ``first`` to ``end`` (exclusive) of a file that DuckDB reads."""
         columns = grouping.columns_to_read(context)
-        location = context.storage.location(task.data_file.path)
-        footer = self._footers.get(location, task.data_file.file_size_in_bytes)
-        named = by_footer((task,), (footer,), columns)
+        named = by_footer((task,), self._footers_of(context, (task,)), columns)
         names = named[0][1] if named is not None else None
         return PlainFiles(context, (task,), prefix, columns, names, self._opened).select(
             f" WHERE f.file_row_number >= {first} AND f.file_row_number < {end}"
@@ -292,7 +290,10 @@ class RelationBuilder:
 
         tasks = by_sequence_number(group.tasks)
         columns = grouping.columns_to_read(context, tasks)
-        files = PlainFiles(context, tasks, prefix, columns, opened=self._opened)
+        # By ids DuckDB would not know how many rows join, and might hash them instead of keys.
+        named = by_footer(tasks, self._footers_of(context, tasks), columns)
+        names = named[0][1] if named is not None and len(named) == 1 else None
+        files = PlainFiles(context, tasks, prefix, columns, names, opened=self._opened)
         # Data files are here by now; of a store the deletes come at once.
         ahead = ReadAhead(tasks, context, self._query)
         if self._opened is not None:

@@ -17,7 +17,7 @@ from icesql.engine.duckdb.errors import is_fatal, translate
 from icesql.engine.duckdb.instance import InstancePool
 from icesql.engine.duckdb.relations.footer import FooterCache
 from icesql.engine.duckdb.tasks.task_relation import task_relation
-from icesql.scan.tasks.task import CombinedScanTask
+from icesql.scan.tasks.task import CombinedScanTask, distinct_deletes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,10 +26,30 @@ _BATCH_ROWS: Final = 65_536
 _STEP_SECONDS: Final = 0.1
 
 
+_lock: Final = threading.Lock()
+_users = 0
+
+
 @functools.cache
 def _instances() -> InstancePool:
     """DuckDB is kept for the next task of this process."""
     return InstancePool()
+
+
+@contextmanager
+def one_engine() -> Iterator[None]:
+    """Let the tasks in it share an instance that ends, with its spilled files, when all have."""
+    global _users
+    with _lock:
+        _users += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if not _users:
+                _instances().close()
+                _instances.cache_clear()
 
 
 def task_rows(task: CombinedScanTask, query: QueryContext) -> Iterator[pa.RecordBatch]:
@@ -40,8 +60,7 @@ def task_rows(task: CombinedScanTask, query: QueryContext) -> Iterator[pa.Record
     """
     folders = {
         os.path.dirname(path)
-        for file in task.tasks
-        for each in (file.data_file, *file.deletes)
+        for each in (*(file.data_file for file in task.tasks), *distinct_deletes(task.tasks))
         if (path := task.context.storage.local_path(each.path)) is not None
     }
 

@@ -1,0 +1,1 @@
+"""How columns are encoded in Parquet files."""

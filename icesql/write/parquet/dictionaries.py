@@ -1,0 +1,65 @@
+"""For which columns of a file a dictionary pays, judged by the first rows.
+
+A dictionary of values that hardly repeat is built, found too large and thrown away: time and bytes
+for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_SAMPLE: Final = 1 << 15
+_FEWEST: Final = 20_000
+# Share of distinct values from which on a dictionary is left out.
+_MOST_OF_NUMBERS: Final = 0.2
+_MOST_OF_TEXTS: Final = 0.7
+
+
+def unrepeated_columns(rows: pa.Table) -> frozenset[str]:
+    """The names of columns whose values hardly repeat; nested ones are not looked at."""
+    sample = rows.slice(0, _SAMPLE)
+    if sample.num_rows < _FEWEST:
+        return frozenset()
+    found = []
+    for field, column in zip(sample.schema, sample.columns, strict=True):
+        kind = field.type
+        if pa.types.is_nested(kind) or pa.types.is_boolean(kind):
+            continue
+        if isinstance(kind, pa.BaseExtensionType):
+            kind = kind.storage_type
+            column = pa.chunked_array([chunk.storage for chunk in column.chunks], kind)
+        most = _MOST_OF_TEXTS if _is_text(kind) else _MOST_OF_NUMBERS
+        if pc.count_distinct(column).as_py() > most * len(column):
+            found.append(field.name)
+    return frozenset(found)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
+
+
+def leaf_paths(fields: Iterable[pa.Field], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """(path in the Parquet schema, top-level column) of every leaf.
+
+    >>> list(leaf_paths([pa.field("a", pa.list_(pa.int32())), pa.field("b", pa.int32())]))
+    [('a.list.element', 'a'), ('b', 'b')]
+    """
+    for field in fields:
+        path, kind = prefix + field.name, field.type
+        top = path.partition(".")[0] if prefix else field.name
+        if pa.types.is_struct(kind):
+            children = [kind.field(n) for n in range(kind.num_fields)]
+            yield from ((each, top) for each, _ in leaf_paths(children, f"{path}."))
+        elif pa.types.is_map(kind):
+            key, value = kind.key_field.with_name("key"), kind.item_field.with_name("value")
+            inner = leaf_paths([key, value], f"{path}.key_value.")
+            yield from ((each, top) for each, _ in inner)
+        elif pa.types.is_list(kind):
+            inner = leaf_paths([kind.value_field.with_name("element")], f"{path}.list.")
+            yield from ((each, top) for each, _ in inner)
+        else:
+            yield path, top
