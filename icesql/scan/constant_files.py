@@ -1,79 +1,84 @@
 """Files of which metadata knows every value that a query asks for.
 
-Where only the values of identity partition columns matter, and not how often they come, a file that
-surely has a row is one row: that of its partition.
+Where all columns that a query reads hold one value in a file (identity partition columns, and those
+whose bounds are equal and that have no NULL), its rows are one row and how often it comes. Where
+only the values matter and not how often they come, a file that surely has a row is that row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from icesql.iceberg import types as t
-from icesql.iceberg.metadata.table_metadata import TableMetadata
-from icesql.iceberg.partitioning import partition_types
-from icesql.iceberg.schema import Schema
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.scan.extreme_files import Walk, without
 from icesql.scan.pruning.extremes import is_ordered
+from icesql.scan.pruning.file_conditions import Ranges
+from icesql.scan.spec_scan import SpecScan
 from icesql.scan.tasks.task import FileScanTask
 
 
-def without_constant_files(
-    files: tuple[FileScanTask, ...], walk: Walk
-) -> tuple[tuple[FileScanTask, ...], tuple[tuple[Any, ...], ...], int]:
-    """The files to read, rows of the projection that stand for the others, and their number.
+class Constants(Struct, frozen=True):
+    """The ``files`` to read, and rows of the projection that stand for ``left_out`` others.
 
-    Values are in the internal form of ``iceberg.types``.
+    Values are in the internal form of ``iceberg.types``. ``counts`` say how often each row comes,
+    () where that does not matter.
     """
+
+    files: tuple[FileScanTask, ...]
+    rows: tuple[tuple[Any, ...], ...] = ()
+    counts: tuple[int, ...] = ()
+    left_out: int = 0
+
+
+def without_constant_files(
+    files: tuple[FileScanTask, ...], walk: Walk, *, counted: bool
+) -> Constants:
+    """What has to be read; ``counted``: it matters how often values come."""
     scan = walk.scan
     columns = scan.projection.fields
     metadata = scan.table.metadata
-    if not columns or metadata.name_mapping is not None:
-        return files, (), 0
-    places = {
-        spec_id: _places(metadata, spec_id, columns, scan.schema) for spec_id in metadata.specs
-    }
-    rows: dict[tuple[Any, ...], None] = {}
-    gone = {}
-    for position, task in enumerate(files):
-        where, values = places.get(task.spec_id), task.data_file.partition
-        if where is None or max(where) >= len(values) or not _has_a_row(task):
-            continue
-        rows.setdefault(tuple(values[place] for place in where))
-        gone[position] = "", "its partition has all values"
-    return without(files, gone, walk, "count") if gone else files, tuple(rows), len(gone)
+    if not columns or metadata.name_mapping is not None or not all(map(_is_exact, columns)):
+        return Constants(files)
+    rows: dict[tuple[Any, ...], int] = {}
+    gone: dict[int, tuple[str, str]] = {}
+    position = -1
+    for part in walk.survivors:
+        ranges: dict[int, Ranges] = {}
+        for index in part.indexes:
+            position += 1
+            task = files[position]
+            count = _live_rows(task)
+            if not count:
+                continue
+            if task.spec_id not in ranges:
+                spec = SpecScan(metadata.specs[task.spec_id], ALWAYS_TRUE, scan.schema, metadata)
+                ranges[task.spec_id] = Ranges(part.entries, spec, scan.schema)
+            found = [ranges[task.spec_id].of(each.field_id, index) for each in columns]
+            if not all(each.constant for each in found):
+                continue
+            row = tuple(each.low for each in found)
+            rows[row] = rows.get(row, 0) + count
+            told = f"all of its {count:,} rows have these values" if counted else "one value each"
+            gone[position] = "", told
+    if not gone:
+        return Constants(files)
+    counts = tuple(rows.values()) if counted else ()
+    return Constants(without(files, gone, walk, "count"), tuple(rows), counts, len(gone))
 
 
-def _places(
-    metadata: TableMetadata, spec_id: int, columns: Sequence[t.NestedField], schema: Schema
-) -> list[int] | None:
-    """Where a spec has the values of the columns themselves; None unless it has all of them."""
-    spec = metadata.specs[spec_id]
-    kinds = partition_types(spec, schema)
-    found = []
-    for column in columns:
-        place = next(
-            (
-                number
-                for number, (each, kind) in enumerate(zip(spec.fields, kinds, strict=True))
-                if each.source_ids == (column.field_id,)
-                and each.transform.lower() == "identity"
-                and kind == column.type
-                and (is_ordered(kind) or isinstance(kind, t.BooleanType))
-            ),
-            None,
-        )
-        if place is None:
-            return None
-        found.append(place)
-    return found
+def _is_exact(column: t.NestedField) -> bool:
+    """Whether metadata has the values of a column as SQL compares them."""
+    return is_ordered(column.type) or isinstance(column.type, t.BooleanType)
 
 
-def _has_a_row(task: FileScanTask) -> bool:
-    """Whether a file surely has a row that is not deleted."""
-    deletes = task.deletes
-    if not deletes:
-        return task.data_file.record_count > 0
+def _live_rows(task: FileScanTask) -> int:
+    """The rows of a file that are not deleted; 0 where their number is not known."""
+    rows, deletes = task.data_file.record_count, task.deletes
+    if not deletes or rows <= 0:
+        return max(rows, 0)
     only = deletes[0]
-    known = len(deletes) == 1 and only.is_deletion_vector
-    return known and 0 <= only.record_count < task.data_file.record_count
+    known = len(deletes) == 1 and only.is_deletion_vector and 0 <= only.record_count <= rows
+    return rows - only.record_count if known else 0

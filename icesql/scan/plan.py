@@ -65,7 +65,8 @@ class ScanPlan(Struct, frozen=True, dict=True):
     ``files`` are whole files in the order of the manifests. ``skipped`` is empty unless the scan is
     one to explain. ``counted`` is what ``files_counted`` files that are not read add to each output
     of the query, () if there are none; ``constants`` are rows of the projection that stand for such
-    files instead, in the internal form of ``iceberg.types``. ``metadata`` has the rows of a
+    files instead, in the internal form of ``iceberg.types``; ``constant_counts`` say how often each
+    comes, () for once. ``metadata`` has the rows of a
     metadata table, which has no files. ``rows_read`` is the Arrow table of all rows, columns named
     ``c<field id>``, where they were read to learn the keys that limit another scan. ``changes`` say
     what to compare; ``files`` are then all that are read for it. ``planned_by`` says how the
@@ -87,6 +88,7 @@ class ScanPlan(Struct, frozen=True, dict=True):
     metadata: MetadataRows | None = None
     rows_read: Any = None
     constants: tuple[tuple[Any, ...], ...] = ()
+    constant_counts: tuple[int, ...] = ()
     changes: ChangePlan | None = None
     planned_by: str | None = None
 

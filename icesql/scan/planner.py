@@ -72,10 +72,14 @@ def plan(scan: TableScan, query: QueryContext) -> ScanPlan:
         needed = needed_files(files, walk)
         files, counted, files_counted = needed.files, needed.counts, needed.files_counted
     constants: tuple[tuple[Any, ...], ...] = ()
-    if scan.values_only and query.settings.prune and query.settings.verify != "full":
+    constant_counts: tuple[int, ...] = ()
+    is_alike = scan.values_only or scan.rows_alike
+    if is_alike and query.settings.prune and query.settings.verify != "full":
         from icesql.scan.constant_files import without_constant_files
 
-        files, constants, files_counted = without_constant_files(files, walk)
+        found = without_constant_files(files, walk, counted=not scan.values_only)
+        files, files_counted = found.files, found.left_out
+        constants, constant_counts = found.rows, found.counts
     return ScanPlan(
         scan=scan,
         context=scan_context(scan),
@@ -89,6 +93,7 @@ def plan(scan: TableScan, query: QueryContext) -> ScanPlan:
         counted=counted,
         files_counted=files_counted,
         constants=constants,
+        constant_counts=constant_counts,
     )
 
 

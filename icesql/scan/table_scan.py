@@ -36,7 +36,8 @@ class TableScan(Struct, frozen=True):
     matter, if any are set. ``counts`` has one item for each output of the query if some of them
     count rows and the others are ``extremes``. With either, ``left_out`` holds for every row for
     which the WHERE is not true.
-    ``values_only``: one of several rows that are alike is enough.
+    ``values_only``: one of several rows that are alike is enough. ``rows_alike``: they may be told
+    by one of them and their number.
     ``rows`` gives the rows where they are of no table, but of a statement that stands in FROM; then
     ``metadata_table`` is what that shows.
     ``changes`` are asked for instead of rows; ``schema`` then has the columns of a change, too.
@@ -57,4 +58,5 @@ class TableScan(Struct, frozen=True):
     left_out: Predicate = ALWAYS_TRUE
     changes: ChangeScan | None = None
     values_only: bool = False
+    rows_alike: bool = False
     rows: Callable[[TableScan, QueryContext], Iterable[tuple[Any, ...]]] | None = None

@@ -107,7 +107,8 @@ def _is_lookup(bound: BoundQuery, query: QueryContext) -> bool:
         and not bound.files
         and query.settings.engine == "local"
         and query.settings.verify != "full"
-        and not (bound.scans[0].extremes or bound.scans[0].counts or bound.scans[0].values_only)
+        and not (bound.scans[0].extremes or bound.scans[0].counts)
+        and not (bound.scans[0].values_only or bound.scans[0].rows_alike)
         and all(isinstance(node, _PLAIN) for node in bound.tree.walk())
     )
 

@@ -61,7 +61,7 @@ def passing(
 ) -> tuple[list[int], dict[int, FileCondition]]:
     """Those of ``indexes`` whose files may satisfy all conditions, and what ruled out the rest."""
     kept, ruled_out = list(indexes), dict[int, FileCondition]()
-    ranges = _Ranges(entries, spec, schema)
+    ranges = Ranges(entries, spec, schema)
     for condition in conditions:
         if not kept:
             break
@@ -81,7 +81,7 @@ def passing(
     return kept, ruled_out
 
 
-class _Ranges:
+class Ranges:
     """The ranges of columns in the files of one manifest."""
 
     def __init__(self, entries: FilterColumns, spec: SpecScan, schema: Schema) -> None:
@@ -94,6 +94,7 @@ class _Ranges:
         }
 
     def of(self, field_id: int, index: int) -> ValueRange:
+        """The range of a column in the file of an entry."""
         position = self._positions.get(field_id)
         if position is not None:
             found = self._of_partition(self._entries.partition[index][position])

@@ -14,6 +14,7 @@ from icesql.engine.duckdb.arrow_stream import ArrowStream, TaskStream
 from icesql.engine.duckdb.errors import is_fatal
 from icesql.engine.duckdb.relations import grouping
 from icesql.engine.duckdb.relations.by_name import by_footer
+from icesql.engine.duckdb.relations.constant_rows import constant_rows
 from icesql.engine.duckdb.relations.footer import FileFacts, Footer, FooterCache
 from icesql.engine.duckdb.relations.grouping import FileGroup
 from icesql.engine.duckdb.relations.native import footer_problem
@@ -183,7 +184,7 @@ class RelationBuilder:
         relation = self.relation(index, plan.context, confirmed, plan.scan.limit)
         if not plan.constants:
             return relation
-        constants = _constants(index, plan.scan.projection, plan.constants)
+        constants = constant_rows(index, plan.scan.projection, plan.constants, plan.constant_counts)
         return union_all([relation, constants]) if plan.files else constants
 
     def relation(
@@ -325,19 +326,6 @@ class RelationBuilder:
         self._streams.append(stream)
         small = sum(task.data_file.file_size_in_bytes for task in tasks) <= SMALL_SCAN_BYTES
         return stream_relation(projection, f"__stream_{index}", stream.table() if small else stream)
-
-
-def _constants(index: int, projection: Schema, rows: Sequence[tuple[object, ...]]) -> Relation:
-    """Rows that stand for files of which metadata knows all values."""
-    import pyarrow as pa
-
-    from icesql.read.columns.values import column_of
-
-    columns = {
-        f"c{column.field_id}": column_of([row[place] for row in rows], column.type)
-        for place, column in enumerate(projection.fields)
-    }
-    return stream_relation(projection, f"__constants_{index}", pa.table(columns))
 
 
 def _file_of(groups: Sequence[FileGroup], rows: int) -> FileScanTask | None:

@@ -175,7 +175,7 @@ class _Adapter:
         found = self._of(node.this)
         is_time = node.to.this == exp.DataType.Type.TIME
         if found in _NANOS and (is_time or cast_type(node.to) in _TIMES):
-            _wrap(node.this, _micros, found)
+            _wrap(node.this, _instant, found)
             if is_time:
                 _wrap(node.this, _cast_to, "TIMESTAMP")
 

@@ -1,7 +1,8 @@
-"""Queries that ask which values there are, and not how often.
+"""Queries that ask which values there are, and how often.
 
 ``SELECT DISTINCT region``, ``count(DISTINCT day)``, ``GROUP BY region`` with min and max: one of
-several rows that are alike is enough.
+several rows that are alike is enough. ``GROUP BY region`` with count(*): so are one of them and
+their number.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ _PARTS: Final = frozenset(
         "limit", "offset", "distinct",
     }
 )  # fmt: skip
+_GROUPED: Final = _PARTS | {"having", "qualify", "windows"}
 # Values of one row, and aggregates to which a second row alike adds nothing.
 _OUTPUT: Final = (
     exp.Column, exp.Identifier, exp.Alias, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Cast,
@@ -46,7 +48,7 @@ def asks_for_values(tree: exp.Expr) -> bool:
 def with_values_only(
     tree: exp.Expr, scopes: Sequence[SelectScope], scans: tuple[TableScan, ...], *, marked: bool
 ) -> tuple[TableScan, ...]:
-    """The one scan of a query, marked if only the values of its columns matter."""
+    """The one scan of a query, marked if only the values of its columns matter, or their number."""
     scope = next((scope for scope in scopes if scope.select is tree), None)
     if scope is None or len(scans) != 1 or len(scope.items) != 1 or len(scopes) != 1:
         return scans
@@ -55,7 +57,11 @@ def with_values_only(
         return scans
     if marked and not all(map(is_same, (scope.select, *scope.select.expressions))):
         return scans
-    return (replace(scan, values_only=True),) if _is_plain(scope.select) else scans
+    if _is_plain(scope.select):
+        return (replace(scan, values_only=True),)
+    # Whatever is made of the rows: how they are told changes none of them.
+    groups = scope.select.args.get("group") is not None and has_only(scope.select, _GROUPED)
+    return (replace(scan, rows_alike=True),) if groups else scans
 
 
 def _is_plain(select: exp.Select) -> bool:

@@ -311,3 +311,14 @@ def test_infinite_times_stay_infinite(kind: str, value: str) -> None:
 def test_words_that_writing_back_would_lose_are_refused(connection, sql):
     with pytest.raises(icesql.UnsupportedSqlError, match="one of these words"):
         connection.execute(sql)
+
+
+@pytest.mark.parametrize("kind", ["TIMESTAMP_NS", "TIMESTAMPTZ_NS"])
+@pytest.mark.parametrize("target", ["DATE", "TIMESTAMP", "TIMESTAMPTZ"])
+def test_what_is_cast_stays_infinite(kind: str, target: str) -> None:
+    sql = f"SELECT '{{}}infinity'::{kind}::{target} = '{{}}infinity'"
+    with icesql.connect() as opened:
+        for sign in ("", "-"):
+            assert opened.execute(sql.format(sign, sign)).fetchall() == [(True,)]
+        taken = "SELECT TRY_CAST('infinity'::TIMESTAMP_NS AS TIME) IS NULL"
+        assert opened.execute(taken).fetchall() == [(True,)]
