@@ -91,6 +91,36 @@ def test_answers_are_those_of_the_files(
     assert connection.execute(sql).fetchall() == answer
 
 
+@pytest.mark.parametrize("settings", [SMALL, LARGE, TINY_CACHE])
+@pytest.mark.parametrize(
+    "sql", ["SELECT * FROM lake.large WHERE id = ?", "SELECT sum(id) FROM lake.small WHERE id > ?"]
+)
+def test_a_query_that_comes_again_and_again_is_read_in_the_same_way(
+    connect: Connect, store: Store, bucket: Path, sql: str, settings: dict[str, str]
+) -> None:
+    connection = connect(**settings)
+    for values in ([700], None):
+        text = sql if values else sql.replace("?", "700")
+        for number in range(6):
+            cursor = connection.execute(text, values)
+            assert cursor.fetchall() == expected(bucket, sql.replace("?", "700")), number
+            assert (cursor.notes, set(cursor.scan_groups)) == ([], {"duckdb"}), number
+
+
+def test_copies_that_are_gone_are_fetched_again(
+    connect: Connect, store: Store, bucket: Path, tmp_path: Path
+) -> None:
+    connection, sql = connect(), "SELECT sum(id) FROM lake.small"
+    for _ in range(5):
+        assert connection.execute(sql).fetchall() == expected(bucket, sql)
+    for each in (tmp_path / "cache").rglob("*"):
+        if each.is_file() and each.stat().st_size > 500:
+            each.unlink()
+    cursor = connection.execute(sql)
+    assert cursor.fetchall() == expected(bucket, sql)
+    assert cursor.notes == []
+
+
 def test_of_large_files_come_footers_and_the_columns_asked_for_once(
     connect: Connect, store: Store, bucket: Path
 ) -> None:

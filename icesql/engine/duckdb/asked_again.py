@@ -80,6 +80,7 @@ def note_scan(
         and bool(plan.files)
         and bool(parts)
         and all(group.name == grouping.DUCKDB for group in confirmed)
+        and _are_here(plan)
     )
     if not is_plain:
         return
@@ -93,6 +94,14 @@ def note_scan(
     if len(scans) >= _MOST_SCANS:
         scans.clear()
     scans[index, _files(plan)] = known
+
+
+def _are_here(plan: ScanPlan) -> bool:
+    """Whether all files lie on this machine: what stands for others is there for one query."""
+    storage = plan.context.storage
+    return storage.reroot is not None or all(
+        storage.local_path(task.data_file.path) is not None for task in plan.files
+    )
 
 
 def _files(plan: ScanPlan) -> tuple[str, ...]:
