@@ -379,7 +379,7 @@ class Session:
 def _asked(session: Session, asked: Asked, query: QueryContext) -> Outcome:
     """Run a query whose text may have come before."""
     kept, statement = asked.kept, asked.statement
-    if kept is not None and not query.tables:
+    if kept is not None and not query.tables and session.names.transaction is None:
         found = _looked_up(session, kept, asked.parameters, query)
         if found is not None:
             return found
@@ -579,6 +579,12 @@ def _copy(statement: Copy, session: Session, query: QueryContext) -> Outcome:
 
 def _modified(statement: Write, session: Session, query: QueryContext) -> Outcome:
     """A statement that changes tables: one row tells what it has done to rows."""
+    from icesql.sql.writes.transactions import TransactionControl
+
+    if isinstance(statement, TransactionControl):
+        from icesql.modify.transactions import control
+
+        return modified_outcome(control(statement.verb, session.names, query))
     if session.names.temporary:
         from icesql.query.views.create import drop_of
 
@@ -650,12 +656,14 @@ def insert_many(
     """One INSERT with several sets of values: the rows of all of them in one commit."""
     from icesql.modify.insert import insert_many as insert
     from icesql.modify.run import check_writes
+    from icesql.modify.transactions import begin_by_itself
     from icesql.sql.parse import first_tokens
     from icesql.sql.writes.statements import Insert
 
     if [each.text.upper() for each in first_tokens(sql, session.dialect)[:1]] != ["INSERT"]:
         raise NotSupportedError("executemany() takes one INSERT")
     check_writes(session.names.access)
+    begin_by_itself(session.names)
 
     def statements() -> Iterator[Insert]:
         for values in sets:

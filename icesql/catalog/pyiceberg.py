@@ -241,6 +241,13 @@ class PyIcebergCatalog:
         with self._calling():
             return swap(self._foreign, self.kind, identifier, base_location, change)
 
+    def register(self, identifier: Sequence[str], location: str) -> Swap:
+        """As ``Registering.register``; NotSupportedError for kinds that are only read."""
+        from icesql.catalog.writes.pyiceberg import register
+
+        with self._calling():
+            return register(self._foreign, self.kind, identifier, location)
+
     def place_new(self, identifier: Sequence[str], change: TableChange) -> Place:
         """As ``Catalog.place_new``, in databases; NotSupportedError for other kinds."""
         from icesql.catalog.writes.change import Place

@@ -69,6 +69,9 @@ class SearchPath:
         self.temporary: Any = None
         # The macros of the session by their names in lower case.
         self.macros: dict[str, Any] = {}
+        # What BEGIN has opened (``commit.transaction``), and whether each statement is a commit.
+        self.transaction: Any = None
+        self.autocommit = True
         self._open_catalog, self._opened = open_catalog, False
         self._catalog: Catalog | None = None
         self._closed = False
@@ -130,7 +133,8 @@ class SearchPath:
         if place is None and self.is_near(parts, path):
             return self.open_table(parts, path)
         is_own = not (place or path or self.place[0] or self._registered_path(parts))
-        found = _at_once(self._catalog, (*self.place[1], *parts)) if is_own else None
+        own = self._seen(self._catalog) if is_own else None
+        found = _at_once(own, (*self.place[1], *parts))
         return found or query.wait_for(lambda: self.open_table(parts, path, place))
 
     def open_view(
@@ -191,7 +195,7 @@ class SearchPath:
         is_own = own is not None and own.name == name
         catalog = own if is_own else self._others.named(name)
         if catalog is None:
-            raise self._no_catalog(name)
+            raise _no_catalog(name, self.catalog_kinds())
         return [".".join((name, *identifier)) for identifier in catalog.tables(None)]
 
     def catalog_kinds(self) -> dict[str, str]:
@@ -223,20 +227,8 @@ class SearchPath:
                 return own, parts[1:], None
         other = self._others.named(first)
         if other is None:
-            raise self._no_catalog(parts[0] if parts else "")
+            raise _no_catalog(parts[0] if parts else "", self.catalog_kinds())
         return other, parts[1:], first
-
-    def _no_catalog(self, name: str) -> ProgrammingError:
-        known = sorted(self.catalog_kinds())
-        near = similar_names(name, known)
-        hint = (
-            f"did you mean {near[0]}?"
-            if near
-            else f"there are: {', '.join(known)}"
-            if known
-            else "connect with one, or configure one in .pyiceberg.yaml"
-        )
-        return ProgrammingError(f'no catalog "{name}"; {hint}')
 
     def find_place(self, parts: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
         """What USE means by a name: a catalog (None is the connection's own) and a namespace.
@@ -260,6 +252,8 @@ class SearchPath:
     def close(self) -> None:
         """Close the catalogs; none is opened again. Whoever opens one is not waited for."""
         self._closed = True
+        if self.transaction is not None:
+            self.transaction.rollback()
         if self._catalog is not None:
             self._catalog.close()
         self._others.close()
@@ -295,6 +289,9 @@ class SearchPath:
         place = self.place if view is None else (view.catalog, view.namespace)
         return self._catalog_table(parts, place, stored)[1]
 
+    def _seen(self, catalog: Any) -> Any:
+        return catalog and (self.transaction.catalog(catalog) if self.transaction else catalog)
+
     def _registered_path(self, parts: Sequence[str]) -> str | None:
         if len(parts) != 1:
             return None
@@ -306,11 +303,11 @@ class SearchPath:
     def _catalog_table(
         self, parts: tuple[str, ...], place: tuple[str | None, tuple[str, ...]], view: bool = False
     ) -> tuple[Catalog, Table]:
-        catalog = _reached(self.catalog, parts, place[0], view)
+        catalog = self._seen(_reached(self.catalog, parts, place[0], view))
         name = ".".join(parts)
         used, namespace = place
         missing: dict[tuple[str, ...], TableNotFoundError] = {}
-        if used is not None and (current := self._others.named(used)) is not None:
+        if used is not None and (current := self._seen(self._others.named(used))) is not None:
             for candidate in _meant(parts, namespace, view):
                 try:
                     return current, current.load(candidate)
@@ -318,7 +315,7 @@ class SearchPath:
                     missing.setdefault(parts, error)
             namespace = ()
         if catalog is None:
-            other = self._others.named(parts[0]) if len(parts) > 2 else None
+            other = self._seen(self._others.named(parts[0])) if len(parts) > 2 else None
             if other is not None:
                 return other, _load_from(other, parts)
             if parts in missing:
@@ -337,7 +334,7 @@ class SearchPath:
                 return catalog, catalog.load(candidate)
             except TableNotFoundError as error:
                 missing.setdefault(candidate, error)
-        if len(parts) > 2 and (other := self._others.named(parts[0])) is not None:
+        if len(parts) > 2 and (other := self._seen(self._others.named(parts[0]))) is not None:
             return other, _load_from(other, parts)
         # Two names are most likely the namespace and the table, wherever USE has led.
         raise missing[parts if len(parts) > 1 else candidates[0]]
@@ -351,6 +348,19 @@ def kept_table(names: SearchPath, parts: Sequence[str], path: str | None) -> Tab
     if path or names.place[0] or names._registered_path(parts) or names._closed:
         return None
     return _at_once(names._catalog, (*names.place[1], *parts), "kept_at_once")
+
+
+def _no_catalog(name: str, kinds: Mapping[str, str]) -> ProgrammingError:
+    known = sorted(kinds)
+    near = similar_names(name, known)
+    hint = (
+        f"did you mean {near[0]}?"
+        if near
+        else f"there are: {', '.join(known)}"
+        if known
+        else "connect with one, or configure one in .pyiceberg.yaml"
+    )
+    return ProgrammingError(f'no catalog "{name}"; {hint}')
 
 
 def _meant(

@@ -244,6 +244,10 @@ class SqliteCatalog:
         """As ``Catalog.swap``: one UPDATE in a transaction that has no other writer."""
         return self._jdbc().swap(identifier, base_location, change)
 
+    def register(self, identifier: Sequence[str], location: str) -> Swap:
+        """As ``Registering.register``."""
+        return self._jdbc().register(identifier, location)
+
     def place_new(self, identifier: Sequence[str], change: TableChange) -> Place:
         """As ``Catalog.place_new``: below its namespace's location, the warehouse, or the file."""
         from icesql.catalog.writes.change import Place
@@ -312,9 +316,8 @@ class SqliteCatalog:
     # ------------------------------------------------------------------ rows
 
     def _catalogs(self, database: sqlite3.Connection) -> list[str]:
-        query = "SELECT catalog_name FROM iceberg_tables"
-        if self._has_namespaces:
-            query += " UNION SELECT catalog_name FROM iceberg_namespace_properties"
+        tables = ["iceberg_tables", *["iceberg_namespace_properties"] * self._has_namespaces]
+        query = " UNION ".join(f"SELECT catalog_name FROM {each}" for each in tables)
         return sorted({str(row[0]) for row in database.execute(query)})
 
     def _namespace_texts(self, database: sqlite3.Connection) -> set[str]:

@@ -60,7 +60,8 @@ class Table(Struct, frozen=True):
     ``identifier`` is namespace and name, or the one name a path was given. ``storage`` opens the
     paths that the metadata names, moved or not. ``reports`` takes what scans read, where the
     catalog wants to know. ``planning`` plans the scans of the table in place of icesql, where the
-    catalog demands that or the user asks for it.
+    catalog demands that or the user asks for it. ``document`` is the JSON of metadata that no
+    file holds yet, inside of a transaction.
     """
 
     identifier: Identifier
@@ -69,6 +70,7 @@ class Table(Struct, frozen=True):
     storage: Storage
     reports: Reports | None = None
     planning: Planning | None = None
+    document: Mapping[str, Any] | None = None
 
     @property
     def name(self) -> str:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 def table_to_change(names: SearchPath, parts: Sequence[str]) -> tuple[Catalog, Table]:
     """The catalog of a table, and the table freshly loaded, to commit to it.
 
-    Raises as ``open_table``, and UnsupportedTableError for a table that was registered.
+    Raises as ``open_table``, UnsupportedTableError for a table that was registered, and
+    NotSupportedError for a second table of a transaction.
     """
     if names._registered_path(parts) is not None:
         raise UnsupportedTableError(
@@ -23,6 +24,8 @@ def table_to_change(names: SearchPath, parts: Sequence[str]) -> tuple[Catalog, T
             "which of its metadata files is the current one"
         )
     catalog, table = names._catalog_table(tuple(parts), names.place)
+    if names.transaction is not None:
+        names.transaction.check_target(catalog, table.identifier)
     if table.storage.properties:
         names._properties[table.name] = table.storage.properties
     return catalog, table

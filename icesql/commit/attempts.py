@@ -58,6 +58,10 @@ def commit(catalog: Catalog, table: Table, operation: Operation, query: QueryCon
     deleted; CommitStateUnknownError when nobody can know, none of them being.
     """
     check_writable(table.storage)
+    defer = getattr(catalog, "defer", None)
+    if defer is not None:  # a transaction is open
+        deferred: Table = defer(table, operation, query)
+        return deferred
     try:
         return _tried(catalog, table, operation, query)
     except CommitStateUnknownError:

@@ -34,6 +34,8 @@ class _MetadataChange:
     """An operation without files."""
 
     snapshot_id = None
+    # Another attempt makes it of whatever there is.
+    reapplies = True
 
     def __init__(self, make_updates: MakeUpdates) -> None:
         self._make = make_updates
@@ -51,6 +53,8 @@ class _MetadataChange:
 
 def _changes_nothing(base: Table, updates: Sequence[Update], now_ms: int) -> bool:
     """Whether the table is the same after updates, where that can be seen from here."""
+    if base.document is not None:
+        return not is_changed(base.document, apply_updates(base.document, updates, now_ms=now_ms))
     try:
         data = base.storage.read(base.metadata_location, most=sizes.METADATA)
     except (StorageError, AccessDeniedError):

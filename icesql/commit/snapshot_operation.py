@@ -81,6 +81,11 @@ class SnapshotOperation:
         return self._id
 
     @property
+    def reapplies(self) -> bool:
+        """Whether it may be made again of whatever others left, in a transaction, too."""
+        return self._validate is None and self._plan is None and not self._changes.removed
+
+    @property
     def name(self) -> str:
         """The operation as the snapshot tells it."""
         return self._changes.operation

@@ -163,13 +163,42 @@ class Connection:
         with self._session.without_secrets():
             return column_names(table, self._session.names)
 
-    def commit(self) -> None:
-        """Does nothing: every statement is done for good when it ends."""
+    @property
+    def autocommit(self) -> bool:
+        """Whether each statement is done for good when it ends, as it is at first.
+
+        False: a change of a table begins a transaction, which ``commit`` applies as one commit.
+        Setting it to True applies one that is open.
+        """
+        return self._session.names.autocommit
+
+    @autocommit.setter
+    def autocommit(self, value: bool) -> None:
         self._session.check_open()
+        if value:
+            self.commit()
+        self._session.names.autocommit = bool(value)
+
+    def commit(self) -> None:
+        """Apply the transaction of BEGIN in one commit; without one nothing is to be done.
+
+        Raises CommitConflictError where another writer was first: nothing is applied then and its
+        files are deleted, and CommitStateUnknownError.
+        """
+        self._end(apply=True)
 
     def rollback(self) -> None:
-        """Does nothing, as connection pools expect: no transaction is ever open."""
+        """Give up the transaction of BEGIN and delete its files; without one do nothing."""
+        self._end(apply=False)
+
+    def _end(self, *, apply: bool) -> None:
         self._session.check_open()
+        if self._session.names.transaction is not None:
+            from icesql.context import QueryContext
+            from icesql.modify.transactions import end
+
+            with self._session.without_secrets():
+                end(self._session.names, QueryContext(settings=self.settings), apply=apply)
 
     def cancel(self) -> None:
         """Stop every statement of this connection, from any thread."""
@@ -198,8 +227,12 @@ class Connection:
     def __enter__(self) -> Connection:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None and not self.closed:
+                self.commit()
+        finally:
+            self.close()
 
 
 def _warn_of_unknown_variables() -> None:

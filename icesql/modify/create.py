@@ -24,8 +24,8 @@ from icesql.iceberg import types as t
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.schema import Schema
 from icesql.modify.column_types import column_fields
+from icesql.modify.definitions.layout import partition_request, sort_request
 from icesql.modify.engine_name import SUMMARY
-from icesql.modify.layout import partition_request, sort_request
 from icesql.modify.modified import Modified, Work
 from icesql.modify.result_types import result_fields
 from icesql.modify.rows.query_files import rows_here, write_files

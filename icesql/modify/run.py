@@ -5,10 +5,11 @@ from __future__ import annotations
 from icesql.access import Access
 from icesql.errors import AccessDeniedError, ProgrammingError
 from icesql.modify.modified import Modified, Work
+from icesql.modify.transactions import check_statement
 from icesql.sql.statement import Write
-from icesql.sql.writes import layout
-from icesql.sql.writes import refs as r
 from icesql.sql.writes import statements as w
+from icesql.sql.writes.alter import layout
+from icesql.sql.writes.alter import refs as r
 from icesql.sql.writes.merge.statement import Merge
 from icesql.sql.writes.procedures.call import CallProcedure
 
@@ -21,6 +22,7 @@ def modify(statement: Write, work: Work) -> Modified:
         return call(statement, work)  # it changes nothing
     check_writes(work.names.access)
     _check_present(statement, work)
+    check_statement(statement, work.names)
     match statement:
         case CallProcedure():
             from icesql.modify.procedures.run import call
@@ -43,19 +45,19 @@ def modify(statement: Write, work: Work) -> Modified:
 
             return drop_namespace(statement, work)
         case w.DropTable():
-            from icesql.modify.tables import drop_table
+            from icesql.modify.definitions.tables import drop_table
 
             return drop_table(statement, work)
         case w.RenameTable():
-            from icesql.modify.tables import rename_table
+            from icesql.modify.definitions.tables import rename_table
 
             return rename_table(statement, work)
         case w.SetProperties():
-            from icesql.modify.tables import set_properties
+            from icesql.modify.definitions.tables import set_properties
 
             return set_properties(statement, work)
         case w.AlterColumns():
-            from icesql.modify.columns import alter_columns
+            from icesql.modify.definitions.columns import alter_columns
 
             return alter_columns(statement, work)
         case w.Delete():
@@ -63,11 +65,11 @@ def modify(statement: Write, work: Work) -> Modified:
 
             return delete(statement, work)
         case layout.ChangeLayout() | layout.SetIdentifierFields():
-            from icesql.modify.layout import change_layout
+            from icesql.modify.definitions.layout import change_layout
 
             return change_layout(statement, work)
         case r.CreateRef() | r.DropRef() | r.FastForward():
-            from icesql.modify.refs import change_ref
+            from icesql.modify.definitions.refs import change_ref
 
             return change_ref(statement, work)
         case w.Update():

@@ -27,7 +27,7 @@ COMMAND_WORDS: Final = (
 # Some statements that begin so change tables; see ``sql.writes``.
 WRITE_WORDS: Final = (
     "CREATE", "DROP", "ALTER", "COMMENT", "INSERT", "COPY", "DELETE", "UPDATE", "TRUNCATE",
-    "CALL", "MERGE", "OPTIMIZE", "VACUUM", "ROLLBACK",
+    "CALL", "MERGE", "OPTIMIZE", "VACUUM", "ROLLBACK", "BEGIN", "START", "COMMIT",
 )  # fmt: skip
 # Statements of these that EXPLAIN takes, too.
 EXPLAINED_WRITES: Final = ("CALL", "OPTIMIZE", "VACUUM", "ROLLBACK", "ALTER")

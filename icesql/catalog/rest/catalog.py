@@ -207,6 +207,13 @@ class RestCatalog(RestNames):
         self._kept.clear()
         return changes.swap(self, tuple(identifier), base_location is None, change)
 
+    def register(self, identifier: Sequence[str], location: str) -> Swap:
+        """As ``Registering.register``: the server reads the file."""
+        from icesql.catalog.rest import changes
+
+        self._kept.clear()
+        return changes.register(self, tuple(identifier), location)
+
     def place_new(self, identifier: Sequence[str], change: TableChange) -> Place:
         """As ``Catalog.place_new``: where the server says, with the credentials that it lends."""
         from icesql.catalog.rest.changes import CREATE, create_request, refuse_missing

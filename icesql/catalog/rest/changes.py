@@ -35,6 +35,7 @@ _WAIT_SECONDS: Final = 1.0
 _TABLES: Final = "/v1/{prefix}/namespaces/{namespace}/tables"
 COMMIT: Final = f"POST {_TABLES}/{{table}}"
 CREATE: Final = f"POST {_TABLES}"
+REGISTER: Final = "POST /v1/{prefix}/namespaces/{namespace}/register"
 RENAME: Final = "POST /v1/{prefix}/tables/rename"
 
 
@@ -72,6 +73,14 @@ def swap(server: Server, identifier: Sequence[str], is_new: bool, change: TableC
     if is_new and not any(isinstance(each, u.AddSnapshot) for each in change.updates):
         # Every server makes an empty table; not all take one with its first snapshot.
         return _created(server, identifier, change)
+    return _posted(server, path, body, identifier)
+
+
+def register(server: Server, identifier: Sequence[str], location: str) -> Swap:
+    """As ``Registering.register``."""
+    refuse_missing(server, REGISTER, f"register_table in catalog {server.name}")
+    path = "namespaces", server.joined(identifier[:-1]), "register"
+    body = {"name": identifier[-1], "metadata-location": location}
     return _posted(server, path, body, identifier)
 
 

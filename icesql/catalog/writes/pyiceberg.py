@@ -46,6 +46,18 @@ def swap(
     return _committed(foreign, identifier, base_location, change)
 
 
+def register(foreign: ForeignCatalog, kind: str, identifier: Sequence[str], location: str) -> Swap:
+    """As ``Registering.register``."""
+    from pyiceberg.exceptions import TableAlreadyExistsError
+
+    refuse(kind, f"register_table of {'.'.join(identifier)}")
+    try:
+        foreign.register_table(tuple(identifier), location)
+    except TableAlreadyExistsError as error:
+        return Conflict(str(error))
+    return Done(location)
+
+
 # ------------------------------------------------------------------ databases
 
 

@@ -48,6 +48,10 @@ class JdbcCatalog(Struct, frozen=True):
             change, base_location, lambda new: self._set_location(identifier, base_location, new)
         )
 
+    def register(self, identifier: Sequence[str], location: str) -> Swap:
+        """A row for a metadata file that is there."""
+        return self._set_location(identifier, None, location)
+
     def _set_location(self, identifier: Sequence[str], base: str | None, new: str) -> Swap:
         try:
             with _writing(self.file) as database:

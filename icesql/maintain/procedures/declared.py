@@ -23,6 +23,18 @@ def _required(name: str, kind: str) -> Parameter:
 
 _ALL: Final = (
     Procedure(
+        "add_files",
+        "makes the Parquet files of a folder part of a table, without a copy",
+        (
+            _TABLE,
+            _required("source_table", "string"),
+            Parameter("partition_filter", "map<string, string>"),
+            Parameter("check_duplicate_files", "boolean", default="true"),
+            Parameter("parallelism", "int"),
+        ),
+        (("added_files_count", "bigint"), ("changed_partition_count", "bigint")),
+    ),
+    Procedure(
         "ancestors_of",
         "the snapshots that led to one, the latest first",
         (_TABLE, Parameter("snapshot_id", "bigint", default="the current one")),
@@ -75,6 +87,16 @@ _ALL: Final = (
         "brings the snapshot that was staged with a wap.id to main",
         (_TABLE, _required("wap_id", "string")),
         _PICKED,
+    ),
+    Procedure(
+        "register_table",
+        "gives a metadata file that is there already a name in the catalog",
+        (_TABLE, _required("metadata_file", "string")),
+        (
+            ("current_snapshot_id", "bigint"),
+            ("total_records_count", "bigint"),
+            ("total_data_files_count", "bigint"),
+        ),
     ),
     Procedure(
         "remove_orphan_files",

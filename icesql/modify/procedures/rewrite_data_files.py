@@ -21,8 +21,8 @@ from icesql.maintain.rewrite.plan import RewritePlan, RewriteRequest, plan_rewri
 from icesql.maintain.rewrite.row_order import RowOrder, check_z_columns
 from icesql.maintain.rewrite.run import Rewritten, rewrite, vectors_of
 from icesql.maintain.rewrite.task import Runner
+from icesql.modify.definitions.layout import sort_request
 from icesql.modify.engine_name import SUMMARY
-from icesql.modify.layout import sort_request
 from icesql.modify.modified import Work
 from icesql.modify.procedures.call import Call
 from icesql.modify.procedures.conditions import files_condition

@@ -15,7 +15,7 @@ from icesql.maintain.procedures.declared import PROCEDURES, REFUSED
 from icesql.maintain.procedures.plan import Plan
 from icesql.maintain.procedures.procedure import Procedure
 from icesql.modify.modified import Modified, Work
-from icesql.modify.procedures import files, manifests, refs, rewrite_data_files
+from icesql.modify.procedures import files, imports, manifests, refs, rewrite_data_files
 from icesql.modify.procedures.call import Call
 from icesql.sql.statement import Query
 from icesql.sql.table_name import name_parts
@@ -31,6 +31,7 @@ from icesql.sql.writes.statements import TableName
 
 PLANNERS: Final[Mapping[str, Callable[[Call], Plan]]] = {
     **files.PLANNERS,
+    **imports.PLANNERS,
     **manifests.PLANNERS,
     **refs.PLANNERS,
     **rewrite_data_files.PLANNERS,

@@ -31,5 +31,11 @@ def counting(query: Query) -> Query:
     """The query with the number of its rows in place of what it selects."""
     tree = query.tree.copy()
     assert isinstance(tree, exp.Select)
-    tree.set("expressions", [exp.Count(this=exp.Star())])
+    if query.translated:
+        # Functions of other dialects are names until binding puts them into DuckDB's.
+        counted: exp.Expr = exp.Anonymous(this="count", expressions=[exp.Star()])
+        counted.meta["call"] = True
+    else:
+        counted = exp.Count(this=exp.Star())
+    tree.set("expressions", [counted])
     return replace(query, tree=tree, user_text=None, spark=None)

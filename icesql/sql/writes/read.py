@@ -10,13 +10,14 @@ from sqlglot.tokens import Token, TokenType
 
 from icesql.sql.positions import unsupported
 from icesql.sql.statement import Query, Write
-from icesql.sql.writes.alter import read_column_changes, read_comment
+from icesql.sql.writes.alter.columns import read_column_changes, read_comment
+from icesql.sql.writes.alter.layout import read_layout
+from icesql.sql.writes.alter.refs import read_ref_change, read_ref_in_table
 from icesql.sql.writes.changes.delete import read_delete, read_truncate
 from icesql.sql.writes.changes.update import read_update
 from icesql.sql.writes.copies import is_copy_from
 from icesql.sql.writes.create import read_create, read_drop
 from icesql.sql.writes.definitions import ReadConstant, read_properties
-from icesql.sql.writes.layout import read_layout
 from icesql.sql.writes.overwrites import ReadText
 from icesql.sql.writes.procedures.call import read_call
 from icesql.sql.writes.procedures.maintenance import (
@@ -25,9 +26,9 @@ from icesql.sql.writes.procedures.maintenance import (
     read_rollback,
     read_vacuum,
 )
-from icesql.sql.writes.refs import read_ref_change, read_ref_in_table
 from icesql.sql.writes.rows import read_copy_from, read_insert
 from icesql.sql.writes.statements import AlterColumns, RenameTable, SetProperties, TableName
+from icesql.sql.writes.transactions import read_transaction
 from icesql.sql.writes.words import Words
 
 ReadQuery = Callable[[Sequence[Token]], Query]
@@ -78,6 +79,8 @@ def read_write(
             return _read_alter(words, constant, read_query)
         case "ALTER":
             return read_ref_in_table(words, "ALTER")
+        case "BEGIN" | "START" | "COMMIT" | "ROLLBACK" as first:
+            return read_transaction(words, first)
         case "COMMENT" if words.skip("ON"):
             return read_comment(words)
         case _:

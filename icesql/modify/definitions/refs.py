@@ -9,7 +9,7 @@ from icesql.iceberg.metadata.snapshot import SnapshotRef
 from icesql.modify.modified import Modified, Work
 from icesql.modify.targets import find_target
 from icesql.query.snapshot_selection import select_snapshot
-from icesql.sql.writes.refs import CreateRef, DropRef, FastForward
+from icesql.sql.writes.alter.refs import CreateRef, DropRef, FastForward
 
 
 def change_ref(statement: CreateRef | DropRef | FastForward, work: Work) -> Modified:

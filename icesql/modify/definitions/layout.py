@@ -17,10 +17,10 @@ from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.new_spec import PartitionRequest, SortRequest, new_sort_order
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.schema import Schema
+from icesql.modify.definitions.tables import property_updates
 from icesql.modify.modified import Modified, Work
-from icesql.modify.tables import property_updates
 from icesql.modify.targets import find_target
-from icesql.sql.writes.layout import ChangeLayout, SetIdentifierFields
+from icesql.sql.writes.alter.layout import ChangeLayout, SetIdentifierFields
 from icesql.sql.writes.statements import PartitionTerm, SortTerm
 
 _DISTRIBUTION: Final = "write.distribution-mode"

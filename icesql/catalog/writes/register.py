@@ -1,0 +1,56 @@
+"""Give a metadata file that is there already a name in a catalog."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from icesql.catalog.writes.change import Conflict, Swap, Unknown
+from icesql.context import QueryContext
+from icesql.errors import CatalogError, CommitStateUnknownError, Error, NotSupportedError
+from icesql.storage.reroot import is_local, split_path
+
+if TYPE_CHECKING:
+    from icesql.catalog.table import Catalog, Table
+
+
+@runtime_checkable
+class Registering(Protocol):
+    """A catalog whose tables may have metadata files anywhere."""
+
+    def register(self, identifier: Sequence[str], location: str) -> Swap:
+        """A new table of a metadata file, which stays as it is; Conflict where it exists."""
+
+
+def register(
+    catalog: Catalog, identifier: Sequence[str], location: str, query: QueryContext
+) -> Table:
+    """The new table. What cannot be loaded after that has no name left.
+
+    Raises NotSupportedError for a catalog of folders, CatalogError where the namespace is missing
+    or the name is taken, and what loading the table does.
+    """
+    name = ".".join(identifier)
+    if not isinstance(catalog, Registering):
+        raise NotSupportedError(
+            f"not supported: register_table in a catalog of kind {catalog.kind}, whose tables are "
+            "the folders that it finds"
+        )
+    if tuple(identifier[:-1]) not in {(), *catalog.namespaces()}:
+        raise CatalogError(f"there is no namespace {'.'.join(identifier[:-1])}")
+    if is_local(location) and not split_path(location)[0]:
+        location = os.path.abspath(location)
+    found = catalog.register(identifier, location)
+    if isinstance(found, Unknown):
+        raise CommitStateUnknownError(
+            f"register_table of {name} was sent and its outcome is unknown: {found.reason}; look "
+            "whether the table is there before running the statement again"
+        )
+    if isinstance(found, Conflict):
+        raise CatalogError(f"there is a table or view {name} already")
+    try:
+        return query.wait_for(lambda: catalog.load(identifier))
+    except Error:
+        catalog.drop(identifier)
+        raise

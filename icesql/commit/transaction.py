@@ -1,0 +1,253 @@
+"""Changes of one table that become one commit: BEGIN … COMMIT.
+
+Each statement makes its change of the table as the ones before it left it, in memory; its files
+are written at once. COMMIT applies all updates in one swap. Where another writer was first, plain
+appends and changes of metadata are made again of what it left; any other change was made of rows
+that may be others now, and the transaction fails as a whole.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from icesql.commit.attempts import Operation, commit, now_ms
+from icesql.errors import CommitConflictError, NotSupportedError
+from icesql.iceberg.metadata.changes.apply import apply_updates
+from icesql.iceberg.metadata.changes.updates import Update
+from icesql.iceberg.metadata.json_writer import metadata_bytes
+from icesql.iceberg.metadata.table_metadata import metadata_document, parse_metadata
+from icesql.storage import sizes
+
+if TYPE_CHECKING:
+    from icesql.catalog.table import Catalog, Identifier, Table
+    from icesql.catalog.writes.change import Place, Swap, TableChange
+    from icesql.context import QueryContext
+
+
+class Transaction:
+    """An open transaction; threads of one connection share it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._seen: dict[int, CatalogInTransaction] = {}
+        self._held: _HeldTable | None = None
+
+    def catalog(self, catalog: Catalog) -> Catalog:
+        """The catalog as this transaction sees it: its table with the changes so far."""
+        return self._seen.setdefault(id(catalog), CatalogInTransaction(catalog, self))
+
+    def table_of(self, catalog: Catalog, identifier: Sequence[str]) -> Table | None:
+        """The table with the changes so far; None for one that was not changed."""
+        held = self._held
+        if held is None or held.catalog is not catalog or not _same(held, identifier):
+            return None
+        return held.working
+
+    def check(self, catalog: Catalog, identifier: Sequence[str]) -> None:
+        """Raise NotSupportedError for a second table."""
+        held = self._held
+        if held is not None and (held.catalog is not catalog or not _same(held, identifier)):
+            raise NotSupportedError(
+                f"a transaction over several tables ({held.base.name} and {'.'.join(identifier)}): "
+                "what catalogs apply in one step is a change of one table; COMMIT first"
+            )
+
+    def check_target(self, seen: Catalog, identifier: Sequence[str]) -> None:
+        """The same for a catalog as ``catalog`` gave it."""
+        assert isinstance(seen, CatalogInTransaction)
+        self.check(seen.inner, identifier)
+
+    def take(
+        self, catalog: Catalog, table: Table, operation: Operation, query: QueryContext
+    ) -> Table:
+        """Make a change in memory; the table with it. One that fails leaves all as it was."""
+        with self._lock:
+            self.check(catalog, table.identifier)
+            held = self._held or _HeldTable(catalog, table)
+            made = held.take(operation, query)
+            self._held = held
+            return made
+
+    def commit(self, query: QueryContext) -> Table | None:
+        """Apply all changes in one step; None where there were none.
+
+        Raises CommitConflictError when they were not applied, their files being deleted, and
+        CommitStateUnknownError when nobody can know, none of them being.
+        """
+        with self._lock:
+            held, self._held = self._held, None
+        if held is None or not held.operations:
+            return None
+        return commit(held.catalog, held.base, _Whole(held), query)
+
+    def rollback(self) -> bool:
+        """Forget the changes and delete their files; whether there were any."""
+        with self._lock:
+            held, self._held = self._held, None
+        if held is None:
+            return False
+        held.failed()
+        return bool(held.operations)
+
+
+def _same(held: _HeldTable, identifier: Sequence[str]) -> bool:
+    return tuple(held.base.identifier) == tuple(identifier)
+
+
+class _HeldTable:
+    """The table of a transaction: as it was found, and as the changes so far leave it."""
+
+    def __init__(self, catalog: Catalog, table: Table) -> None:
+        self.catalog, self.base, self.working = catalog, table, table
+        self.operations: list[Operation] = []
+        self.updates: list[Update] = []
+
+    def take(self, operation: Operation, query: QueryContext) -> Table:
+        try:
+            query.check()
+            moment = max(now_ms(), self.working.metadata.last_updated_ms)
+            updates = tuple(operation.updates(self.working, 1, moment))
+            if not updates:
+                operation.failed()
+                return self.working
+            working = applied(self.working, updates, moment)
+        except BaseException:
+            operation.failed()
+            raise
+        self.operations.append(operation)
+        self.updates += updates
+        self.working = working
+        return working
+
+    def failed(self) -> None:
+        for each in reversed(self.operations):
+            each.failed()
+
+
+def applied(table: Table, updates: Sequence[Update], moment: int) -> Table:
+    """The table after updates, in memory alone. Raises as ``apply_updates``."""
+    document = table.document
+    if document is None:
+        data = table.storage.read(table.metadata_location, most=sizes.METADATA)
+        document = metadata_document(data, table.metadata_location)
+    made = apply_updates(document, updates, now_ms=moment)
+    metadata = parse_metadata(metadata_bytes(made), table.name)
+    # Nobody but this transaction could plan its scans.
+    return replace(table, metadata=metadata, document=made, planning=None)
+
+
+class _Whole:
+    """All changes of a transaction as one operation."""
+
+    def __init__(self, held: _HeldTable) -> None:
+        self._held = held
+
+    @property
+    def snapshot_id(self) -> int | None:
+        """The last one that the changes make."""
+        ids = [each.snapshot_id for each in self._held.operations]
+        return next((each for each in reversed(ids) if each is not None), None)
+
+    def updates(self, base: Table, attempt: int, now_ms: int) -> Sequence[Update]:
+        """As ``Operation.updates``."""
+        held = self._held
+        if base.metadata_location == held.base.metadata_location and (
+            base.metadata.last_updated_ms == held.base.metadata.last_updated_ms
+        ):
+            return held.updates
+        if not all(getattr(each, "reapplies", False) for each in held.operations):
+            raise CommitConflictError(
+                f"{base.name} was changed by another writer since the transaction read it; "
+                "nothing was applied, run the transaction again"
+            )
+        found: list[Update] = []
+        for each in held.operations:
+            made = tuple(each.updates(base, attempt, now_ms))
+            found += made
+            base = applied(base, made, now_ms) if made else base
+        return found
+
+    def succeeded(self, table: Table) -> None:
+        """As ``Operation.succeeded``."""
+        for each in self._held.operations:
+            each.succeeded(table)
+
+    def failed(self) -> None:
+        """As ``Operation.failed``."""
+        self._held.failed()
+
+
+class CatalogInTransaction:
+    """A catalog of which one table is as the transaction has changed it."""
+
+    # What the catalog knows at once is the table as others see it.
+    load_at_once = None
+
+    def __init__(self, inner: Catalog, transaction: Transaction) -> None:
+        self.inner, self._transaction = inner, transaction
+
+    def defer(self, table: Table, operation: Operation, query: QueryContext) -> Table:
+        """Take a change instead of committing it; see ``commit.attempts``."""
+        return self._transaction.take(self.inner, table, operation, query)
+
+    @property
+    def name(self) -> str:
+        """As the catalog's."""
+        return self.inner.name
+
+    @property
+    def kind(self) -> str:
+        """As the catalog's."""
+        return self.inner.kind
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def namespaces(self) -> list[Identifier]:
+        """As the catalog's."""
+        return self.inner.namespaces()
+
+    def tables(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
+        """As the catalog's."""
+        return self.inner.tables(namespace)
+
+    def load(self, identifier: Sequence[str]) -> Table:
+        """The table, with the changes so far where it is the transaction's."""
+        return self._transaction.table_of(self.inner, identifier) or self.inner.load(identifier)
+
+    def swap(
+        self, identifier: Sequence[str], base_location: str | None, change: TableChange
+    ) -> Swap:
+        """Refused: what makes tables is no change of one."""
+        raise _refused("a new table")
+
+    def place_new(self, identifier: Sequence[str], change: TableChange) -> Place:
+        """Refused."""
+        raise _refused("a new table")
+
+    def drop(self, identifier: Sequence[str], *, purge: bool = False) -> None:
+        """Refused."""
+        raise _refused("DROP TABLE")
+
+    def rename(self, identifier: Sequence[str], new: Sequence[str]) -> None:
+        """Refused."""
+        raise _refused("RENAME")
+
+    def create_namespace(self, namespace: Sequence[str]) -> None:
+        """Refused."""
+        raise _refused("CREATE SCHEMA")
+
+    def drop_namespace(self, namespace: Sequence[str]) -> None:
+        """Refused."""
+        raise _refused("DROP SCHEMA")
+
+    def close(self) -> None:
+        """Closing is the connection's."""
+
+
+def _refused(what: str) -> NotSupportedError:
+    return NotSupportedError(f"{what} in a transaction; COMMIT first")

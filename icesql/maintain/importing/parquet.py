@@ -1,0 +1,190 @@
+"""A Parquet file as a data file of a table: columns by id or name, metrics from its footer.
+
+Source: Java ``TableMigrationUtil.getParquetMetrics`` and ``ParquetUtil.footerMetrics``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from msgspec.structs import replace
+
+from icesql.catalog.table import Table
+from icesql.errors import CorruptFileError, IntegrityError, NotSupportedError
+from icesql.iceberg import types as t
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.iceberg.metadata.name_mapping import NameMapping, parse_name_mapping
+from icesql.iceberg.schema import Schema
+from icesql.maintain.importing.folders import FoundFile
+from icesql.read.columns.arrow_schema import FIELD_ID, arrow_type
+from icesql.read.columns.projection import column_reader
+from icesql.read.formats.decode_errors import decoding
+from icesql.read.formats.file_fields import FileField, arrow_fields, table_fields, walk
+from icesql.scan.tasks.task import ScanContext
+from icesql.storage.open import Storage
+from icesql.write.file_metrics import file_metrics
+from icesql.write.metrics_config import COUNTS, MetricsMode, metrics_modes
+
+UNMAPPED: Final = -1
+
+
+def name_mapping_json(schema: Schema) -> str:
+    """The name mapping that a table begins with: every field by its name now."""
+    return json.dumps([_mapped(each) for each in schema.fields])
+
+
+def _mapped(field: t.NestedField) -> dict[str, Any]:
+    node: dict[str, Any] = {"field-id": field.field_id, "names": [field.name]}
+    inner = t.children(field.type)
+    if inner:
+        node["fields"] = [_mapped(each) for each in inner]
+    return node
+
+
+def mapping_of(table: Table) -> NameMapping:
+    """The name mapping of the table, or the one that it is given."""
+    own = table.metadata.name_mapping
+    return parse_name_mapping(name_mapping_json(table.metadata.schema)) if own is None else own
+
+
+def data_file(table: Table, storage: Storage, found: FoundFile, mapping: NameMapping) -> DataFile:
+    """The file as the current spec of the table has it.
+
+    Raises CorruptFileError for what is no Parquet file or has columns of other types,
+    NotSupportedError for one with field ids of another table, IntegrityError where a required
+    column is missing or has NULL.
+    """
+    metadata = table.metadata
+    schema, spec = metadata.schema, metadata.spec
+    context = ScanContext(
+        table.name, schema, schema, schema, metadata.specs, storage, metadata.format_version,
+        mapping,
+    )  # fmt: skip
+    with storage.open_known(found.path, found.size) as stream, decoding(found.path):
+        file = pq.ParquetFile(stream)
+        footer, arrow = file.metadata, file.schema_arrow
+    own = arrow_fields(arrow, FIELD_ID)
+    _check_ids(own, found.path, schema)
+    fields, missing_is_null = table_fields(own, found.path, context)
+    constants = {
+        each.source_ids[0]: value
+        for each, value in zip(spec.fields, found.partition, strict=True)
+        if str(each.transform) == "identity"
+    }
+    for column in schema.fields:
+        column_reader(column, fields, constants, found.path, missing_is_null=missing_is_null)
+    leaves = [*_leaves(fields)]
+    if len(leaves) != footer.num_columns:
+        raise CorruptFileError(found.path, "its schema and its row groups have other columns")
+    ids = [UNMAPPED if each.field_id is None else each.field_id for each in leaves]
+    modes = _modes(table, leaves)
+    metrics = file_metrics(footer, ids, schema, modes, [{}] * footer.num_row_groups)
+    _check_required(schema, ids, constants, footer, found.path)
+    return DataFile(
+        FileContent.DATA,
+        found.path,
+        "PARQUET",
+        spec.spec_id,
+        found.partition,
+        footer.num_rows,
+        found.size,
+        column_sizes=metrics.column_sizes,
+        value_counts=metrics.value_counts,
+        null_value_counts=metrics.null_value_counts,
+        lower_bounds=metrics.lower_bounds,
+        upper_bounds=metrics.upper_bounds,
+        split_offsets=metrics.split_offsets or None,
+        sort_order_id=0,
+    )
+
+
+def _leaves(fields: Sequence[FileField]) -> Iterator[FileField]:
+    """The columns of the file in Parquet's order."""
+    for each in fields:
+        if each.children:
+            yield from _leaves(each.children)
+        else:
+            yield each
+
+
+def _check_ids(fields: Sequence[FileField], path: str, schema: Schema) -> None:
+    """Refuse ids that mean other columns than those of this table."""
+    for each in walk(fields):
+        known = None if each.field_id is None else schema.field_by_id.get(each.field_id)
+        if each.field_id is None or (known is not None and known.name == each.name):
+            continue
+        if known is not None and known.name in ("element", "key", "value"):
+            continue  # which every writer calls as it likes
+        means = "none" if known is None else f'"{known.name}"'
+        raise NotSupportedError(
+            f'not supported: adding {path}, whose column "{each.name}" has field id '
+            f"{each.field_id}, which is {means} in this table: it was written for another one; "
+            "INSERT INTO … SELECT FROM read_parquet(…) writes its rows anew"
+        )
+
+
+def _modes(table: Table, leaves: Sequence[FileField]) -> dict[int, MetricsMode]:
+    """Bounds only of columns that are stored exactly as this table's own files store them."""
+    schema = table.metadata.schema
+    modes = metrics_modes(schema, table.metadata.properties)
+    for each in leaves:
+        if each.field_id is None or each.field_id not in modes:
+            continue
+        wanted = arrow_type(schema.type_of(each.field_id))
+        if not _same_bytes(each.type, wanted) and modes[each.field_id].has_bounds:
+            modes[each.field_id] = replace(COUNTS)
+    return modes
+
+
+def _same_bytes(stored: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values in the footer of one type are in the units of the other."""
+    types = pa.types
+    if types.is_timestamp(stored) and types.is_timestamp(wanted):
+        return bool(stored.unit == wanted.unit)
+    if types.is_decimal(stored) and types.is_decimal(wanted):
+        return bool(stored.scale == wanted.scale)
+    if types.is_signed_integer(stored) and types.is_signed_integer(wanted):
+        return True
+    if types.is_floating(stored) and types.is_floating(wanted):
+        return True
+    for same in (_is_text, _is_binary):
+        if same(stored) and same(wanted):
+            return True
+    return bool(stored == wanted)
+
+
+def _is_text(type: pa.DataType) -> bool:
+    types = pa.types
+    return bool(types.is_string(type) or types.is_large_string(type) or types.is_string_view(type))
+
+
+def _is_binary(type: pa.DataType) -> bool:
+    types = pa.types
+    return bool(types.is_binary(type) or types.is_large_binary(type) or types.is_binary_view(type))
+
+
+def _check_required(
+    schema: Schema, ids: Sequence[int], constants: dict[int, Any], footer: Any, path: str
+) -> None:
+    """Raise IntegrityError where a required top-level column is missing or may have NULL."""
+    for column in schema.fields:
+        if not column.required or t.children(column.type):
+            continue
+        if column.field_id in constants:
+            if constants[column.field_id] is None:
+                raise IntegrityError(f'{path}: column "{column.name}" is required, and NULL here')
+            continue
+        if column.field_id not in ids:
+            raise IntegrityError(f'{path} has no column "{column.name}", which is required')
+        place = ids.index(column.field_id)
+        for number in range(footer.num_row_groups):
+            statistics = footer.row_group(number).column(place).statistics
+            nullable = footer.schema.column(place).max_definition_level > 0
+            unknown = statistics is None or not statistics.has_null_count
+            if nullable and (unknown or statistics.null_count):
+                found = "may have NULL: its footer does not say" if unknown else "has NULL"
+                raise IntegrityError(f'{path}: column "{column.name}" is required, and {found}')

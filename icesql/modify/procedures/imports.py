@@ -1,0 +1,198 @@
+"""Procedures that bring in what is there already: add_files and register_table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from icesql.catalog.targets import new_place
+from icesql.catalog.writes.register import register
+from icesql.commit.append import commit_files
+from icesql.commit.change import change_table
+from icesql.commit.files import FileChanges
+from icesql.errors import AccessDeniedError, ProgrammingError, UnsupportedSqlError
+from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.metadata.changes.updates import SetProperties
+from icesql.iceberg.metadata.name_mapping import PROPERTY
+from icesql.maintain.content_files import live_paths
+from icesql.maintain.importing.folders import FoundFile, find_files
+from icesql.maintain.procedures.plan import Plan, Rows, Step
+from icesql.modify.engine_name import SUMMARY
+from icesql.modify.procedures.call import Call
+from icesql.scan.manifest_reader import ManifestReader
+from icesql.storage.open import Storage
+from icesql.storage.reroot import is_local, local_spellings, split_path
+from icesql.storage.roots import Roots
+
+if TYPE_CHECKING:
+    from icesql.catalog.table import Table
+
+_SOURCE: Final = re.compile(r"\s*`?(\w+)`?\s*\.\s*`(.+)`\s*", re.DOTALL)
+_FOOTERS_AT_ONCE: Final = 16
+_SHOWN: Final = 3
+
+
+def add_files(call: Call) -> Plan:
+    """Parquet files as they lie, without a copy."""
+    catalog, table = call.target()
+    source = _source(call)
+    _check_access(call, source)
+    # The table is read by its own storage; where it lies now is no matter of these files.
+    storage = Storage(
+        table.storage.properties,
+        cache=table.storage.cache,
+        confine=table.storage.confine,
+        lease=table.storage.lease,
+        signer=table.storage.signer,
+    )
+    found = find_files(table, storage, source, call["partition_filter"] or {}, call.work.query)
+    checks = call["check_duplicate_files"] is not False
+    if checks:
+        _check_new(table, found, call)
+    files = _data_files(call, table, storage, found)
+
+    def run() -> Rows:
+        from icesql.maintain.importing.parquet import name_mapping_json
+
+        base = table
+        if table.metadata.name_mapping is None:
+            text = name_mapping_json(table.metadata.schema)
+            base = change_table(
+                catalog, table, lambda _: [SetProperties({PROPERTY: text})], query=call.work.query
+            ).table
+        # The files are another's until they are committed, and stay if they are not.
+        changes = FileChanges("append", files, summary=dict(SUMMARY), borrowed=True)
+        done = commit_files(catalog, base, changes, call.work.query)
+        changed = done.summary.get("changed-partition-count")
+        count = None if changed is None else int(changed)
+        return Rows([(len(files), count)], snapshot_id=done.snapshot_id)
+
+    size = sum(each.file_size_in_bytes for each in files)
+    rows = sum(each.record_count for each in files)
+    return Plan(_steps(table, files), run, f"{len(files)} files, {rows} rows, {size} bytes")
+
+
+def _steps(table: Table, files: Sequence[DataFile]) -> Iterator[Step]:
+    if table.metadata.name_mapping is None:
+        yield Step("set", "property", PROPERTY, "the files are read by the names of their columns")
+    for each in files:
+        where = ", ".join(map(repr, each.partition)) or "no partition"
+        yield Step(
+            "set", "data file", each.path, f"added as it lies, {where}",
+            each.file_size_in_bytes, each.record_count,
+        )  # fmt: skip
+
+
+def _source(call: Call) -> str:
+    """The folder or file of ```parquet`.`path```."""
+    text: str = call["source_table"]
+    told = _SOURCE.fullmatch(text)
+    if told is None:
+        raise call.wrong("source_table", f"is {text!r}; it can be `parquet`.`path`")
+    if told[1].lower() != "parquet":
+        raise UnsupportedSqlError(
+            f"add_files of {told[1]} files",
+            hint="Parquet files are added; INSERT … SELECT writes others anew",
+        )
+    return told[2].rstrip("/") or "/"
+
+
+def _check_access(call: Call, source: str) -> None:
+    """Added files are read by every SELECT: only those that SQL may read are added."""
+    access = call.work.names.access
+    if is_local(source):
+        files = access.files
+        places = local_spellings(source)
+        allowed = files is True or (
+            isinstance(files, Roots) and all(files.hold_place(each) for each in places)
+        )
+        if not allowed:
+            raise AccessDeniedError("SQL reads no such files", argument="files")
+        return
+    by_path = access.tables_by_path
+    if by_path is False or (isinstance(by_path, Roots) and not by_path.hold(source)):
+        raise AccessDeniedError("SQL names no such paths", argument="tables_by_path")
+
+
+def _check_new(table: Table, found: Sequence[FoundFile], call: Call) -> None:
+    snapshot = table.metadata.current_snapshot
+    if snapshot is None:
+        return
+    reader = ManifestReader(table.storage, call.work.query, table.name)
+    same = table.storage.same_file_key
+    live = {
+        same(each) for each in live_paths(reader, table.metadata, reader.manifests_of(snapshot))
+    }
+    there = [each.path for each in found if same(each.path) in live]
+    if there:
+        more = f" and {len(there) - _SHOWN} more" if len(there) > _SHOWN else ""
+        raise ProgrammingError(
+            f"{', '.join(there[:_SHOWN])}{more} are part of {table.name} already; "
+            "check_duplicate_files => false adds them again, and all of their rows twice"
+        )
+
+
+def _data_files(
+    call: Call, table: Table, storage: Storage, found: Sequence[FoundFile]
+) -> tuple[DataFile, ...]:
+    from icesql.maintain.importing.parquet import data_file, mapping_of
+
+    mapping, query = mapping_of(table), call.work.query
+    written = _Spelling(table.metadata.location)
+
+    def read(each: FoundFile) -> DataFile:
+        query.check()
+        return written.of(data_file(table, storage, each, mapping))
+
+    if is_local(found[0].path):
+        return tuple(map(read, found))
+    with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
+        return tuple(pool.map(read, found))
+
+
+class _Spelling(Struct, frozen=True):
+    """How the table spells paths of this machine: ``file:/a`` or ``/a``."""
+
+    location: str
+
+    def of(self, file: DataFile) -> DataFile:
+        """The file by a path that readers on other machines' defaults understand."""
+        from msgspec.structs import replace
+
+        is_uri = split_path(self.location)[0] == "file"
+        if not is_local(file.path):
+            return file
+        place = local_spellings(file.path)[0]
+        return replace(file, path=f"file:{place}" if is_uri else place)
+
+
+def register_table(call: Call) -> Plan:
+    """A table of a metadata file, under a new name."""
+    name, place = call.table_name(), call["metadata_file"]
+    access = call.work.names.access
+    by_path = access.tables_by_path
+    if by_path is False or (isinstance(by_path, Roots) and not by_path.hold(place)):
+        raise AccessDeniedError("SQL names no such paths", argument="tables_by_path")
+    catalog, identifier = new_place(call.work.names, name.parts)
+    steps = [Step("set", "table", ".".join(identifier), f"its metadata is {place}")]
+
+    def run() -> Rows:
+        table = register(catalog, identifier, place, call.work.query)
+        snapshot = table.metadata.current_snapshot
+        if snapshot is None:
+            return Rows([(None, None, None)])
+        counts = (snapshot.summary.get(each, "") for each in ("total-records", "total-data-files"))
+        numbers = (int(each) if each.isdigit() else None for each in counts)
+        return Rows([(snapshot.snapshot_id, *numbers)])
+
+    return Plan(steps, run)
+
+
+PLANNERS: Final[Mapping[str, Callable[[Call], Plan]]] = {
+    "add_files": add_files,
+    "register_table": register_table,
+}
