@@ -166,6 +166,12 @@ def _mcp(options: argparse.Namespace) -> int:
 
 def _add_config(options: argparse.Namespace) -> None:
     """Fill in what the configuration file says and the command line does not."""
+    from icesql.config import config_path
+
+    options.shell = None
+    path = config_path(os.environ)
+    if not path or ("ICESQL_CONFIG" not in os.environ and not os.path.exists(path)):
+        return  # most people have none
     from icesql.repl.preferences import read_config
 
     config = read_config(os.environ)

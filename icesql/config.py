@@ -111,6 +111,16 @@ def _temp_directory() -> str:
     return str(Path(tempfile.gettempdir()) / "icesql")
 
 
+def config_path(environment: Mapping[str, str]) -> str:
+    """Where the file is, whether it exists or not; "" where none is wanted."""
+    if "ICESQL_CONFIG" in environment:
+        return environment["ICESQL_CONFIG"]
+    base = environment.get("XDG_CONFIG_HOME") or os.path.join(
+        environment.get("HOME") or os.path.expanduser("~"), ".config"
+    )
+    return os.path.join(base, "icesql", "config.toml")
+
+
 def time_zone(name: str) -> tzinfo:
     """The zone of a setting; UTC needs no zone files, which are slow to find."""
     if name == "UTC":

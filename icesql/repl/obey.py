@@ -45,15 +45,15 @@ def obey(shell: Shell, command: Command) -> bool:
         case Command("last"):
             _tell_last(shell)
         case Command("explain", query):
-            shell.execute(f"EXPLAIN {query or shell.last_statement()}", kept=False)
+            shell.run_sql(f"EXPLAIN {query or shell.last_statement()}", kept=False)
         case Command("all"):
-            shell.execute(shell.last_statement(), everything=True)
+            shell.run_sql(shell.last_statement(), everything=True)
         case Command("watch", seconds):
             _watch(shell, seconds)
         case Command("engine", None):
             shell.say(f"engine is {shell.connection.settings.engine}")
         case Command("engine", name):
-            shell.execute(f"SET engine = '{_quoted(name or '')}'", kept=False)
+            shell.run_sql(f"SET engine = '{_quoted(name or '')}'", kept=False)
         case Command("set" | "unset"):
             _set(shell, command)
         case Command("i", str(path)):
@@ -66,7 +66,7 @@ def obey(shell: Shell, command: Command) -> bool:
             # What the owner of the shell types, on the owner's machine.
             subprocess.run(text, shell=True, check=False)
         case _ if statement is not None:
-            shell.execute(statement, kept=command.name in ("diff", "changes", "files"))
+            shell.run_sql(statement, kept=command.name in ("diff", "changes", "files"))
         case _:
             _switch(shell, command)
     return True
@@ -187,7 +187,7 @@ def _watch(shell: Shell, argument: str | None) -> None:
     try:
         while True:
             shell.say(f"{time.strftime('%H:%M:%S')}, every {seconds:g} s; Ctrl-C ends it")
-            shell.execute(text, everything=True)
+            shell.run_sql(text, everything=True)
             time.sleep(seconds)
     except KeyboardInterrupt:
         shell.connection.cancel()
@@ -218,7 +218,7 @@ def _run_file(shell: Shell, path: str) -> None:
         raise ProgrammingError(f"cannot read {path}: {reason}") from error
     number = shell.ran = 0
     try:
-        shell.execute(script, kept=False)
+        shell.run_sql(script, kept=False)
     except Error as error:
         number = shell.ran + 1
         place = place_in_file(path, script, number, error, shell.dialect or None)

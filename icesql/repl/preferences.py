@@ -6,13 +6,12 @@ variables win over the file; programs that call ``icesql.connect`` do not read i
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from msgspec import Struct, ValidationError, convert
 
-from icesql.config import Settings, setting_key
+from icesql.config import Settings, config_path, setting_key
 from icesql.errors import Error, ProgrammingError, similar_names
 
 # What ``connect`` takes that may stand at the top of the file.
@@ -38,16 +37,6 @@ class ConfigFile(Struct, frozen=True):
     connect: Mapping[str, str] = {}
     settings: Mapping[str, str] = {}
     shell: ShellPreferences = ShellPreferences()
-
-
-def config_path(environment: Mapping[str, str]) -> str:
-    """Where the file is, whether it exists or not; "" where none is wanted."""
-    if "ICESQL_CONFIG" in environment:
-        return environment["ICESQL_CONFIG"]
-    base = environment.get("XDG_CONFIG_HOME") or os.path.join(
-        environment.get("HOME") or os.path.expanduser("~"), ".config"
-    )
-    return os.path.join(base, "icesql", "config.toml")
 
 
 def read_config(environment: Mapping[str, str]) -> ConfigFile:

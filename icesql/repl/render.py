@@ -203,22 +203,23 @@ def _right_aligned(rows: Sequence[Row], count: int) -> list[bool]:
     return right
 
 
-def _late(name: str) -> Callable[[Writer, Sequence[str], Iterable[Row], Style], None]:
-    """A layout of its own module, imported where it is asked for."""
+def _write_expanded(out: Writer, columns: Sequence[str], rows: Iterable[Row], style: Style) -> None:
+    from icesql.repl.layouts import write_expanded
 
-    def write(out: Writer, columns: Sequence[str], rows: Iterable[Row], style: Style) -> None:
-        from icesql.repl import layouts
+    write_expanded(out, columns, rows, style)
 
-        getattr(layouts, name)(out, columns, rows, style)
 
-    return write
+def _write_html(out: Writer, columns: Sequence[str], rows: Iterable[Row], style: Style) -> None:
+    from icesql.repl.layouts import write_html
+
+    write_html(out, columns, rows, style)
 
 
 LAYOUTS: Final[Mapping[str, Callable[[Writer, Sequence[str], Iterable[Row], Style], None]]] = {
     "table": _write_table,
     "markdown": _write_markdown,
-    "expanded": _late("write_expanded"),
-    "html": _late("write_html"),
+    "expanded": _write_expanded,
+    "html": _write_html,
 }
 
 

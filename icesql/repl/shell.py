@@ -124,7 +124,7 @@ class Shell:
             command = in_words(text)
             if command is not None:
                 return obey(self, command)
-            self.execute(text)
+            self.run_sql(text)
         except Error as error:
             self.say(f"error: {error}")
         except KeyboardInterrupt:
@@ -134,7 +134,7 @@ class Shell:
 
     # ------------------------------------------------------------------ statements
 
-    def execute(self, text: str, *, kept: bool = True, everything: bool = False) -> None:
+    def run_sql(self, text: str, *, kept: bool = True, everything: bool = False) -> None:
         """Run statements and show their results; ``kept`` makes it the last statement."""
         if kept:
             self._last = text

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from icesql.config import config_path
 from icesql.errors import ProgrammingError
-from icesql.repl.preferences import ConfigFile, ShellPreferences, config_path, read_config
+from icesql.repl.preferences import ConfigFile, ShellPreferences, read_config
 from icesql.repl.variables import variable
 
 GOOD = """\

@@ -216,6 +216,16 @@ def findings(what: str, *rooms: str) -> set[str]:
 # ---------------------------------------------------------------------------- what is left, and why
 
 CODE = {
+    "obey.py: <module>: subprocess": "what the owner of the shell types, on the owner's machine; "
+    "a restricted shell refuses it: test_a_restricted_shell_reaches_no_files_and_commands",
+    "obey.py: obey: subprocess": "the same",
+    "obey.py: obey: subprocess.run": "the same",
+    "obey.py: _edit: subprocess": "$EDITOR of the owner, whose arguments are words, not a shell's",
+    "obey.py: _edit: subprocess.run": "the same",
+    "pager.py: <module>: subprocess": "$PAGER of the owner; rows are its input, never its words",
+    "pager.py: page: subprocess": "the same",
+    "pager.py: page: subprocess.PIPE": "the same",
+    "pager.py: page: subprocess.Popen": "the same",
     "walk_source.py: WalkLines.compile: exec": "the source holds words of this file and numbers "
     "alone, whatever the schema: test_the_source_of_a_manifest_walk_holds_no_text_of_its_schema",
     "walk_source.py: WalkLines.compile: compile": "the same",
@@ -273,6 +283,9 @@ CODE = {
     ),
 }
 SINKS = {
+    "obey.py: _travel: execute": "icesql itself, which reads it as what a person types",
+    "of_table.py: history_lines: execute": "the same",
+    "source.py: ConnectionSource._rows: execute": "the same",
     "pyiceberg.py: _insert: execute": "one of two fixed lists of columns; values bound",
     "pyiceberg.py: _update: execute": "a fixed condition; values bound",
     "sqlite.py: JdbcCatalog._insert: execute": "one of two fixed lists of columns; values bound",

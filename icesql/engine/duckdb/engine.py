@@ -21,7 +21,6 @@ from icesql.engine.duckdb.described import Described, describe_once, with_relati
 from icesql.engine.duckdb.errors import is_fatal, translate
 from icesql.engine.duckdb.instance import InstancePool
 from icesql.engine.duckdb.open_query import OpenQuery
-from icesql.engine.duckdb.progress import reading_progress
 from icesql.engine.duckdb.relations import grouping
 from icesql.engine.duckdb.relations.footer import FooterCache
 from icesql.engine.duckdb.same_reading import EngineReading
@@ -167,6 +166,8 @@ class LocalResult:
         # Asked while a call waits, only where somebody looks at it.
         self._progress: Callable[[], Progress] | None = None
         if query.progress is not None:
+            from icesql.engine.duckdb.progress import reading_progress
+
             self._progress = reading_progress(sum(plan.projected_bytes for plan in self._plans))
         self._watch = watch = MemoryWatch(query.settings.memory_limit, id(pool))
         self._worker = Worker(self._open.interrupt, self._open.release, watch, threads)
