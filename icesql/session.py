@@ -676,7 +676,18 @@ def insert_many(
 
 
 def _created(statement: Created, session: Session, query: QueryContext) -> Outcome:
-    """CREATE or DROP of a temporary view or table."""
+    """CREATE or DROP of a temporary view or table; a DROP may be of a view of a catalog."""
+    from icesql.sql.statement import Drop
+    from icesql.sql.writes.statements import TableName
+    from icesql.sql.writes.views import DropStoredView
+
+    if isinstance(statement, Drop) and statement.kind == "VIEW":
+        made = session.names.temporary
+        if made is None or made.find((statement.name,)) is None:
+            name = TableName((statement.name,), statement.offset)
+            stored = session.names.catalog and session.names.open_view(name.parts)
+            if stored:
+                return _modified(DropStoredView(name, statement.if_exists), session, query)
     from icesql.query.views.create import create
     from icesql.query.views.temporary import TemporaryTable
 

@@ -8,6 +8,7 @@ from icesql.modify.modified import Modified, Work
 from icesql.modify.transactions import check_statement
 from icesql.sql.statement import Write
 from icesql.sql.writes import statements as w
+from icesql.sql.writes import views
 from icesql.sql.writes.alter import layout
 from icesql.sql.writes.alter import refs as r
 from icesql.sql.writes.merge.statement import Merge
@@ -68,6 +69,14 @@ def modify(statement: Write, work: Work) -> Modified:
             from icesql.modify.definitions.layout import change_layout
 
             return change_layout(statement, work)
+        case views.CreateStoredView():
+            from icesql.modify.views import create_view
+
+            return create_view(statement, work)
+        case views.DropStoredView():
+            from icesql.modify.views import drop_stored_view
+
+            return drop_stored_view(statement, work)
         case r.CreateRef() | r.DropRef() | r.FastForward():
             from icesql.modify.definitions.refs import change_ref
 

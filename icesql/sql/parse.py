@@ -240,7 +240,7 @@ def _written(
             return read_created(tokens, sql, inner)
     from icesql.sql.writes.read import read_write
 
-    return read_write(tokens, sql, inner.query, read_text)
+    return read_write(tokens, sql, inner.query, read_text, inner.text_alone)
 
 
 def _check_copy(tokens: Sequence[Token], *, files: bool, copies: bool) -> None:
@@ -673,6 +673,10 @@ class _Inner:
     def without_parameters(self, tokens: Sequence[Token]) -> Query:
         """See ``Readers``."""
         return self._parse.alone().any_query(tokens)
+
+    def text_alone(self, text: str, shift: int, *, again: bool = False) -> Query:
+        """As ``ReadText``; raises ProgrammingError for a parameter."""
+        return _text_query(self._parse.alone(), text, shift, again=again)
 
     def columns(self, sql: str) -> Query:
         """See ``Readers``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, Protocol
 
@@ -9,12 +10,19 @@ import msgspec
 from msgspec import Struct
 
 from icesql.catalog.rest.answers import Refusal
+from icesql.catalog.rest.changes import Server, refuse_missing
 from icesql.catalog.table import Identifier
 from icesql.catalog.view import StoredView
-from icesql.iceberg.metadata.view_metadata import parse_view
+from icesql.errors import CatalogError, CommitConflictError
+from icesql.iceberg.metadata.json_writer import schema_json
+from icesql.iceberg.metadata.view_changes import NewView, version_json
+from icesql.iceberg.metadata.view_metadata import ViewMetadata, parse_view
 from icesql.storage.credentials import redact_urls
 
 _LIST: Final = "GET /v1/{prefix}/namespaces/{namespace}/views"
+_CREATE: Final = "POST /v1/{prefix}/namespaces/{namespace}/views"
+_REPLACE: Final = "POST /v1/{prefix}/namespaces/{namespace}/views/{view}"
+_DROP: Final = "DELETE /v1/{prefix}/namespaces/{namespace}/views/{view}"
 _LOAD: Final = "GET /v1/{prefix}/namespaces/{namespace}/views/{view}"
 
 
@@ -71,3 +79,61 @@ def load_view(catalog: Asked, identifier: Sequence[str]) -> StoredView | None:
     loaded: LoadedView = catalog.decoded(answer.body, LoadedView)
     path = redact_urls(loaded.metadata_location or f"metadata sent for {'.'.join(wanted)}")
     return StoredView(wanted, parse_view(bytes(loaded.metadata), path), catalog.name)
+
+
+def create_view(server: Server, identifier: Identifier, new: NewView) -> None:
+    """Make a view. Raises CatalogError where there is a table or view of its name."""
+    refuse_missing(server, _CREATE, f"new views in catalog {server.name}")
+    now_ms = time.time_ns() // 1_000_000
+    body = {
+        "name": identifier[-1],
+        "schema": schema_json(new.schema),
+        "view-version": version_json(new, 1, new.schema.schema_id, now_ms),
+        "properties": dict(new.properties),
+    }
+    try:
+        server.send("POST", "namespaces", server.joined(identifier[:-1]), "views", body=body)
+    except Refusal as error:
+        if error.status == 409:
+            name = ".".join(identifier)
+            raise CatalogError(f"there is a table or view {name} already") from error
+        raise
+
+
+def replace_view(server: Server, identifier: Identifier, new: NewView, old: ViewMetadata) -> None:
+    """Give a view another version. Raises CommitConflictError where it is another view by now."""
+    refuse_missing(server, _REPLACE, f"changes of views in catalog {server.name}")
+    now_ms = time.time_ns() // 1_000_000
+    version = version_json(new, old.version_id + 1, -1, now_ms)
+    updates: list[dict[str, Any]] = [
+        {"action": "add-schema", "schema": schema_json(new.schema)},
+        {"action": "add-view-version", "view-version": version},
+        {"action": "set-current-view-version", "view-version-id": -1},
+    ]
+    if new.properties:
+        updates.append({"action": "set-properties", "updates": dict(new.properties)})
+    body = {
+        "identifier": {"namespace": [*identifier[:-1]], "name": identifier[-1]},
+        "requirements": [{"type": "assert-view-uuid", "uuid": old.uuid}],
+        "updates": updates,
+    }
+    path = "namespaces", server.joined(identifier[:-1]), "views", identifier[-1]
+    try:
+        server.send("POST", *path, body=body)
+    except Refusal as error:
+        if error.status == 409:
+            name = ".".join(identifier)
+            raise CommitConflictError(f"the view {name} was changed meanwhile: {error}") from error
+        raise
+
+
+def drop_view(server: Server, identifier: Identifier) -> bool:
+    """Take a view out of the catalog; whether there was one."""
+    refuse_missing(server, _DROP, f"DROP VIEW in catalog {server.name}")
+    try:
+        server.send("DELETE", "namespaces", server.joined(identifier[:-1]), "views", identifier[-1])
+    except Refusal as error:
+        if error.status == 404:
+            return False
+        raise
+    return True

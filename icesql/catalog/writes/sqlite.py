@@ -54,7 +54,7 @@ class JdbcCatalog(Struct, frozen=True):
 
     def _set_location(self, identifier: Sequence[str], base: str | None, new: str) -> Swap:
         try:
-            with _writing(self.file) as database:
+            with writing(self.file) as database:
                 found = (
                     self._insert(database, identifier, new)
                     if base is None
@@ -197,7 +197,7 @@ class JdbcCatalog(Struct, frozen=True):
     @contextmanager
     def _changing(self) -> Iterator[sqlite3.Connection]:
         try:
-            with _writing(self.file) as database:
+            with writing(self.file) as database:
                 yield database
                 database.execute("COMMIT")
         except sqlite3.Error as error:
@@ -249,7 +249,7 @@ def _committed(database: sqlite3.Connection, new: str) -> Swap:
 
 
 @contextmanager
-def _writing(file: str) -> Iterator[sqlite3.Connection]:
+def writing(file: str) -> Iterator[sqlite3.Connection]:
     """A transaction that is the only writer's from its first statement on."""
     uri = f"file:{quote(file)}?mode=rw"
     with closing(

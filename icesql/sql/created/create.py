@@ -37,9 +37,15 @@ def is_temporary(tokens: Sequence[Token]) -> bool:
     """Whether a CREATE makes a view or table of the session, or a DROP takes a view away."""
     words = [_word(token) for token in tokens[:5]]
     if words[0] == "DROP":
-        return words[1:2] == ["VIEW"]
+        return words[1:2] == ["VIEW"] and not _is_dotted(tokens[2:])
     rest = words[3:] if words[1:3] == ["OR", "REPLACE"] else words[1:]
     return rest[:1] in (["TEMP"], ["TEMPORARY"]) and rest[1:2] in (["VIEW"], ["TABLE"])
+
+
+def _is_dotted(tokens: Sequence[Token]) -> bool:
+    """Whether the name is that of a view of a catalog: in a namespace, which is not temp."""
+    name = tokens[2:] if [_word(each) for each in tokens[:2]] == ["IF", "EXISTS"] else tokens
+    return len(name) > 2 and name[1].text == "." and name[0].text.lower() != SCHEMA
 
 
 def read_created(tokens: Sequence[Token], sql: str, readers: Readers) -> Statement:

@@ -29,17 +29,22 @@ from icesql.sql.writes.procedures.maintenance import (
 from icesql.sql.writes.rows import read_copy_from, read_insert
 from icesql.sql.writes.statements import AlterColumns, RenameTable, SetProperties, TableName
 from icesql.sql.writes.transactions import read_transaction
+from icesql.sql.writes.views import read_create_view, read_drop_view
 from icesql.sql.writes.words import Words
 
 ReadQuery = Callable[[Sequence[Token]], Query]
 
 
 def read_write(
-    tokens: Sequence[Token], sql: str, read_query: ReadQuery, read_text: ReadText
+    tokens: Sequence[Token],
+    sql: str,
+    read_query: ReadQuery,
+    read_text: ReadText,
+    read_alone: ReadText,
 ) -> Write | None:
     """The statement, None for one of another kind that begins with the same word.
 
-    Raises SqlSyntaxError and UnsupportedSqlError.
+    ``read_alone`` knows no parameters. Raises SqlSyntaxError and UnsupportedSqlError.
     """
     words = Words(tokens, sql)
     words.index = 1
@@ -49,10 +54,12 @@ def read_write(
 
     match tokens[0].text.upper():
         case "CREATE":
-            found = read_ref_in_table(words, "CREATE")
+            found: Write | None = read_ref_in_table(words, "CREATE")
+            found = found or read_create_view(words, read_alone)
             return found or read_create(words, read_query, constant)
         case "DROP":
-            return read_ref_in_table(words, "DROP") or read_drop(words)
+            gone = read_ref_in_table(words, "DROP") or read_drop_view(words)
+            return gone or read_drop(words)
         case "INSERT":
             return read_insert(words, read_query, read_text, constant)
         case "COPY":

@@ -1,0 +1,116 @@
+"""Views in the JDBC catalog of a SQLite file: rows of the type VIEW."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from icesql.catalog.table import confining_roots
+from icesql.catalog.writes.change import TableChange
+from icesql.catalog.writes.sqlite import JdbcCatalog, writing
+from icesql.errors import CatalogError, CommitConflictError
+from icesql.iceberg.metadata.file_names import next_metadata_name
+from icesql.iceberg.metadata.view_changes import NewView, view_document
+from icesql.storage import sizes
+from icesql.storage.new_file import NewFile, remove_file
+from icesql.storage.open import Storage
+
+if TYPE_CHECKING:
+    from icesql.catalog.sqlite import SqliteCatalog
+    from icesql.catalog.table import Identifier
+
+
+def create_view(catalog: SqliteCatalog, identifier: Identifier, new: NewView) -> None:
+    """Make a view. Raises CatalogError where there is a table or view of its name."""
+    place = catalog.place_new(identifier, TableChange((), (), Storage(), 0))
+    _put(catalog, identifier, new, place.location, place.storage, None)
+
+
+def replace_view(catalog: SqliteCatalog, identifier: Identifier, new: NewView) -> None:
+    """Give a view another version.
+
+    Raises CommitConflictError where another writer did so meanwhile.
+    """
+    from icesql.catalog.sqlite import _opened
+
+    with _opened(catalog.file) as database:
+        row = catalog._row(database, identifier)
+    if row is None or row[0] is None:
+        raise CommitConflictError(f"the view {'.'.join(identifier)} is gone; run it again")
+    old = row[0]
+    found = catalog._find(old)
+    roots = confining_roots(catalog.confine, found)
+    storage = Storage(catalog.properties, cache=catalog.cache, confine=roots)
+    base = json.loads(storage.read(found, most=sizes.METADATA))
+    _put(catalog, identifier, new, str(base["location"]), storage, (old, base))
+
+
+def _put(
+    catalog: SqliteCatalog,
+    identifier: Identifier,
+    new: NewView,
+    location: str,
+    storage: Storage,
+    before: tuple[str, dict[str, Any]] | None,
+) -> None:
+    old, base = before or (None, None)
+    now_ms = time.time_ns() // 1_000_000
+    document = view_document(new, location, now_ms, base)
+    name = next_metadata_name(old, str(uuid.uuid4()), gzipped=False)
+    path = f"{location.rstrip('/')}/metadata/{name}"
+    with NewFile(storage, path) as file:
+        file.write(json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode())
+    try:
+        _set(catalog._jdbc(), identifier, old, path)
+    except Exception:
+        remove_file(storage, path)
+        raise
+
+
+def _set(jdbc: JdbcCatalog, identifier: Identifier, old: str | None, new: str) -> None:
+    text = ".".join(identifier)
+    if not jdbc.typed:
+        raise CatalogError(f"catalog {jdbc.name} is of a schema before views")
+    key = jdbc.name, ".".join(identifier[:-1]), identifier[-1]
+    try:
+        with writing(jdbc.file) as database:
+            if old is None:
+                database.execute(
+                    "INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, "
+                    "metadata_location, previous_metadata_location, iceberg_type) "
+                    "VALUES (?, ?, ?, ?, NULL, 'VIEW')",
+                    (*key, new),
+                )
+            elif (
+                database.execute(
+                    "UPDATE iceberg_tables SET metadata_location = ?, "
+                    "previous_metadata_location = ? WHERE catalog_name = ? AND table_namespace = ? "
+                    "AND table_name = ? AND metadata_location = ? AND upper(iceberg_type) = 'VIEW'",
+                    (new, old, *key, old),
+                ).rowcount
+                != 1
+            ):
+                raise CommitConflictError(f"the view {text} was changed meanwhile; run it again")
+            database.execute("COMMIT")
+    except sqlite3.IntegrityError as error:
+        raise CatalogError(f"there is a table or view {text} already") from error
+    except sqlite3.Error as error:
+        raise CatalogError(f"SQLite catalog {jdbc.file}: {error}") from error
+
+
+def drop_view(jdbc: JdbcCatalog, identifier: Identifier) -> bool:
+    """Take a view out of the catalog, its files stay; whether there was one."""
+    try:
+        with writing(jdbc.file) as database:
+            gone = database.execute(
+                "DELETE FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ? "
+                "AND table_name = ? AND upper(iceberg_type) = 'VIEW'",
+                (jdbc.name, ".".join(identifier[:-1]), identifier[-1]),
+            ).rowcount
+            database.execute("COMMIT")
+    except sqlite3.Error as error:
+        raise CatalogError(f"SQLite catalog {jdbc.file}: {error}") from error
+    return bool(gone == 1)

@@ -1,0 +1,63 @@
+"""Views that are made, replaced and dropped, in the catalogs that have views and take changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from icesql.errors import NotSupportedError
+
+if TYPE_CHECKING:
+    from icesql.catalog.table import Catalog
+    from icesql.catalog.view import StoredView
+    from icesql.iceberg.metadata.view_changes import NewView
+
+
+def put_view(
+    catalog: Catalog, identifier: Sequence[str], new: NewView, old: StoredView | None
+) -> None:
+    """Make a view, or give ``old`` another version.
+
+    Raises CatalogError where there is a table or view of its name, NotSupportedError for a catalog
+    of another kind, CommitConflictError.
+    """
+    wanted = tuple(identifier) if old is None else old.identifier
+    kind = type(catalog).__name__
+    if kind == "RestCatalog":
+        from icesql.catalog.rest import views as rest
+
+        if old is None:
+            rest.create_view(catalog, wanted, new)  # type: ignore[arg-type]
+        else:
+            rest.replace_view(catalog, wanted, new, old.metadata)  # type: ignore[arg-type]
+    elif kind == "SqliteCatalog":
+        from icesql.catalog.writes import sqlite_views as sqlite
+
+        if old is None:
+            sqlite.create_view(catalog, wanted, new)  # type: ignore[arg-type]
+        else:
+            sqlite.replace_view(catalog, wanted, new)  # type: ignore[arg-type]
+    else:
+        raise refused(catalog, "CREATE VIEW")
+
+
+def drop_view(catalog: Catalog, identifier: Sequence[str]) -> bool:
+    """Take a view out of its catalog; whether there was one. Raises as ``put_view``."""
+    kind = type(catalog).__name__
+    if kind == "RestCatalog":
+        from icesql.catalog.rest import views as rest
+
+        return rest.drop_view(catalog, tuple(identifier))  # type: ignore[arg-type]
+    if kind == "SqliteCatalog":
+        from icesql.catalog.writes import sqlite_views as sqlite
+
+        return sqlite.drop_view(catalog._jdbc(), tuple(identifier))  # type: ignore[attr-defined]
+    raise refused(catalog, "DROP VIEW")
+
+
+def refused(catalog: Catalog, what: str) -> NotSupportedError:
+    """The error for a catalog whose views nobody makes here."""
+    return NotSupportedError(
+        f"{what} in catalog {catalog.name}, which is of kind {catalog.kind}: REST catalogs and "
+        "SQLite files take views; CREATE TEMP VIEW makes one for this connection"
+    )

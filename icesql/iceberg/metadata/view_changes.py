@@ -1,0 +1,111 @@
+"""The metadata of a view that is made, or replaced by another version of it.
+
+Source: the view spec of Iceberg, format version 1; Java ``ViewMetadata.Builder``.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from icesql.iceberg.metadata.json_writer import schema_json
+from icesql.iceberg.schema import Schema
+
+_HISTORY: Final = "version.history.num-entries"
+_HISTORY_DEFAULT: Final = 10
+
+
+class NewView(Struct, frozen=True):
+    """What a view is to be: the SQL of one dialect, its columns, where its names are looked up."""
+
+    schema: Schema
+    sql: str
+    dialect: str
+    default_namespace: tuple[str, ...]
+    default_catalog: str | None = None
+    properties: Mapping[str, str] = {}
+    summary: Mapping[str, str] = {}
+
+
+def version_json(new: NewView, version_id: int, schema_id: int, now_ms: int) -> dict[str, Any]:
+    """One version of a view."""
+    node: dict[str, Any] = {
+        "version-id": version_id,
+        "timestamp-ms": now_ms,
+        "schema-id": schema_id,
+        "summary": dict(new.summary),
+        "representations": [{"type": "sql", "sql": new.sql, "dialect": new.dialect}],
+        "default-namespace": [*new.default_namespace],
+    }
+    if new.default_catalog is not None:
+        node["default-catalog"] = new.default_catalog
+    return node
+
+
+def view_document(
+    new: NewView, location: str, now_ms: int, base: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The JSON of a view, or of the next version of ``base``, whose history it goes on.
+
+    A version or schema that is there already is used again. As many versions stay as the
+    property ``version.history.num-entries`` says.
+    """
+    known = dict(base or {})
+    properties = {**known.get("properties", {}), **new.properties}
+    schemas = [*known.get("schemas", [])]
+    plain = schema_json(new.schema)
+    same = [each for each in schemas if _without(each, "schema-id") == _without(plain, "schema-id")]
+    schema_id = same[0].get("schema-id", 0) if same else _next(schemas, "schema-id", 0)
+    if not same:
+        schemas.append({**plain, "schema-id": schema_id})
+    versions = [*known.get("versions", [])]
+    made = version_json(new, _next(versions, "version-id", 1), schema_id, now_ms)
+    old = [each for each in versions if _without(each, *_OF_ONE) == _without(made, *_OF_ONE)]
+    if old:
+        made = old[0]
+    else:
+        versions.append(made)
+    current = made["version-id"]
+    log = [*known.get("version-log", [])]
+    if current != known.get("current-version-id"):
+        log.append({"timestamp-ms": now_ms, "version-id": current})
+    text = str(properties.get(_HISTORY, ""))
+    most = max(int(text), 1) if text.isdigit() else _HISTORY_DEFAULT
+    newest = sorted(each["version-id"] for each in versions if each["version-id"] != current)
+    kept = {current, *(newest[-(most - 1) :] if most > 1 else ())}
+    return {
+        **known,
+        "view-uuid": known.get("view-uuid") or str(uuid.uuid4()),
+        "format-version": 1,
+        "location": known.get("location") or location,
+        "properties": properties,
+        "schemas": schemas,
+        "current-version-id": current,
+        "versions": [each for each in versions if each["version-id"] in kept],
+        "version-log": _log_of(log, kept),
+    }
+
+
+_OF_ONE: Final = ("version-id", "timestamp-ms")
+
+
+def _log_of(log: list[dict[str, Any]], kept: set[int]) -> list[dict[str, Any]]:
+    """The entries behind the last one whose version is gone: a history has no holes."""
+    found: list[dict[str, Any]] = []
+    for each in log:
+        if each["version-id"] in kept:
+            found.append(each)
+        else:
+            found = []
+    return found
+
+
+def _without(node: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: value for key, value in node.items() if key not in keys}
+
+
+def _next(nodes: list[dict[str, Any]], key: str, first: int) -> int:
+    return max((int(each.get(key, 0)) for each in nodes), default=first - 1) + 1

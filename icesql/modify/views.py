@@ -1,0 +1,132 @@
+"""CREATE VIEW and DROP VIEW in a catalog."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from icesql.catalog.targets import new_place
+from icesql.catalog.view import with_views
+from icesql.catalog.writes.views import drop_view, put_view, refused
+from icesql.errors import CatalogError, ProgrammingError, UnsupportedSqlError, shifted
+from icesql.iceberg.evolution.fresh_ids import with_fresh_ids
+from icesql.iceberg.metadata.view_changes import NewView
+from icesql.iceberg.schema import Schema
+from icesql.modify.engine_name import SUMMARY
+from icesql.modify.modified import Modified, Work
+from icesql.modify.result_types import result_fields
+from icesql.sql.writes.views import CreateStoredView, DropStoredView
+
+if TYPE_CHECKING:
+    from icesql.catalog.table import Catalog, Identifier
+    from icesql.catalog.view import StoredView
+
+# Where Spark looks for the names that the query's columns have, of a view with names of its own.
+_QUERY_COLUMNS: Final = "spark.query-column-names"
+_OWN: Final = "duckdb"
+
+
+def create_view(statement: CreateStoredView, work: Work) -> Modified:
+    """Make a view, or give it another version, with the columns that its query has now.
+
+    Raises CatalogError where the name is taken, NotSupportedError for a catalog without views,
+    UnsupportedSqlError for a query over what only this session has, and what binding it raises.
+    """
+    catalog, identifier = new_place(work.names, statement.view.parts)
+    held = with_views(catalog)
+    if held is None:
+        raise refused(catalog, "CREATE VIEW")
+    old = held.load_view(identifier)
+    if old is not None and statement.if_not_exists:
+        return Modified(note=f"{statement.view.text} exists already; nothing was done")
+    if old is not None and not statement.or_replace:
+        raise CatalogError(f"there is a view {statement.view.text} already")
+    _check_sources(statement, catalog, old, work)
+    new = _new(statement, catalog, identifier, work)
+    put_view(catalog, identifier, new, old)
+    return Modified()
+
+
+def drop_stored_view(statement: DropStoredView, work: Work) -> Modified:
+    """Take a view out of its catalog; nothing else lies behind it but its metadata files."""
+    name = statement.view.text
+    found = work.query.wait_for(lambda: work.names.open_view(statement.view.parts))
+    if found is None:
+        if statement.if_exists:
+            return Modified(note=f"there is no view {name}; nothing was done")
+        raise ProgrammingError(f"there is no view {name}")
+    catalog, _ = new_place(work.names, statement.view.parts)
+    if not drop_view(catalog, found[0].identifier) and not statement.if_exists:
+        raise ProgrammingError(f"there is no view {name} any more")
+    return Modified()
+
+
+def _check_sources(
+    statement: CreateStoredView, catalog: Catalog, old: StoredView | None, work: Work
+) -> None:
+    """Refuse what nobody else could read: files, paths, and names of this session."""
+    query, names = statement.query, work.names
+    with shifted(statement.shift):
+        if query.files:
+            raise UnsupportedSqlError(
+                "files in a view of a catalog",
+                hint="COPY t FROM 'file'",
+                offset=query.files[0].offset,
+            )
+        for each in query.references:
+            made = names.temporary
+            own = made is not None and made.find(each.parts) is not None
+            given = ".".join(each.parts).lower() in work.query.tables
+            if own or given or each.path or names._registered_path(each.parts) is not None:
+                raise UnsupportedSqlError(
+                    f"{each.name} in a view of a catalog, which only this session knows",
+                    hint="CREATE TEMP VIEW",
+                    offset=each.offset,
+                )
+            if old is None:
+                continue
+            inner = names.open_view(each.parts)
+            if (
+                inner is not None
+                and inner[0].identifier == old.identifier
+                and (inner[0].catalog == old.catalog)
+            ):
+                raise ProgrammingError(f"the view {statement.view.text} would read itself")
+
+
+def _new(
+    statement: CreateStoredView, catalog: Catalog, identifier: Identifier, work: Work
+) -> NewView:
+    with shifted(statement.shift):
+        result = work.ask(statement.query)
+        try:
+            columns = [each.name for each in result.columns]
+            fields = result_fields(result.columns)
+        finally:
+            result.close()
+    properties = dict(statement.properties)
+    if statement.columns:
+        if len(statement.columns) != len(fields):
+            raise ProgrammingError(
+                f"the view names {len(statement.columns)} columns, its query has {len(fields)}"
+            )
+        fields = tuple(
+            replace(field, name=name, doc=comment)
+            for field, (name, comment) in zip(fields, statement.columns, strict=True)
+        )
+        if any("," in each for each in columns):
+            raise UnsupportedSqlError("a list of columns over one with a comma in its name")
+        properties[_QUERY_COLUMNS] = ",".join(columns)
+    used, namespace = work.names.place
+    current = work.names.catalog if used is None else None
+    reached = used if used is not None else None if current is None else current.name
+    return NewView(
+        with_fresh_ids(Schema(fields)),
+        statement.text,
+        (work.dialect or _OWN).lower().replace("icesql", _OWN),
+        namespace,
+        None if reached == catalog.name else reached,
+        properties,
+        SUMMARY,
+    )

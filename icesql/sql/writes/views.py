@@ -1,0 +1,98 @@
+"""CREATE VIEW and DROP VIEW of a catalog."""
+
+from __future__ import annotations
+
+from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.statement import Query, Write
+from icesql.sql.writes.definitions import read_properties
+from icesql.sql.writes.overwrites import ReadText
+from icesql.sql.writes.statements import TableName
+from icesql.sql.writes.words import Words
+
+
+class CreateStoredView(Write, frozen=True):
+    """CREATE VIEW: ``text`` is its SQL, ``query`` reads its columns and no rows.
+
+    Places in the query's text are ``shift`` further than in the statement. ``columns`` are new
+    names with their comments, none without a list.
+    """
+
+    view: TableName
+    text: str
+    query: Query
+    shift: int
+    columns: tuple[tuple[str, str | None], ...] = ()
+    properties: tuple[tuple[str, str], ...] = ()
+    if_not_exists: bool = False
+    or_replace: bool = False
+
+
+class DropStoredView(Write, frozen=True):
+    """DROP VIEW."""
+
+    view: TableName
+    if_exists: bool = False
+
+
+def read_create_view(words: Words, read_alone: ReadText) -> CreateStoredView | None:
+    """The statement after CREATE; None for what is no view.
+
+    ``read_alone`` reads a text without the parameters of the statement.
+    """
+    start = words.index
+    replaces = words.skip("OR", "REPLACE")
+    if not words.skip("VIEW"):
+        words.index = start
+        return None
+    unless = words.skip("IF", "NOT", "EXISTS")
+    if unless and replaces:
+        raise syntax_error("OR REPLACE and IF NOT EXISTS exclude each other", words.here)
+    at = words.here
+    view = TableName(words.name("a view"), at)
+    columns = _columns(words) if words.peek() == "(" else ()
+    properties: list[tuple[str, str]] = []
+    while words.token is not None and words.peek() != "AS":
+        here = words.here
+        if words.skip("COMMENT"):
+            properties.append(("comment", words.text()))
+        elif words.skip("TBLPROPERTIES"):
+            properties += read_properties(words)
+        elif words.peek() == "WITH":
+            raise unsupported(f"WITH {words.peek(1)} of a view", here, "leave it out")
+        else:
+            raise words.unexpected("AS", "COMMENT", "TBLPROPERTIES")
+    words.need("AS")
+    if words.token is None:
+        raise words.unexpected("a query")
+    first, last = words.token.start, words.tokens[-1].end
+    text = words.sql[first : last + 1]
+    begin = "SELECT * FROM ("
+    query = read_alone(f"{begin}{text}\n) AS v LIMIT 0", len(begin) - first)
+    return CreateStoredView(
+        view, text, query, len(begin) - first, columns, tuple(properties), unless, replaces
+    )
+
+
+def read_drop_view(words: Words) -> DropStoredView | None:
+    """The statement after DROP; None for what is no view."""
+    start = words.index
+    if not words.skip("VIEW"):
+        words.index = start
+        return None
+    exists = words.skip("IF", "EXISTS")
+    at = words.here
+    view = TableName(words.name("a view"), at)
+    words.end()
+    return DropStoredView(view, exists)
+
+
+def _columns(words: Words) -> tuple[tuple[str, str | None], ...]:
+    inner = words.in_brackets()
+    found: list[tuple[str, str | None]] = []
+    while True:
+        name = inner.identifier("a column")
+        found.append((name, inner.text() if inner.skip("COMMENT") else None))
+        if not inner.skip(","):
+            break
+    inner.end()
+    return tuple(found)

@@ -1,0 +1,138 @@
+"""Views of catalogs: made, replaced and dropped; what is stored is what the view spec says."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import icesql
+from icesql import errors
+
+pytestmark = pytest.mark.parametrize("catalog", ["sqlite"], indirect=True)
+
+
+def stored(tmp_path: Path, name: str) -> dict[str, Any]:
+    with sqlite3.connect(tmp_path / "catalog.db") as database:
+        (path,) = database.execute(
+            "SELECT metadata_location FROM iceberg_tables WHERE table_name = ? "
+            "AND iceberg_type = 'VIEW'",
+            (name,),
+        ).fetchone()
+    return json.loads(Path(path.removeprefix("file:")).read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def table(con: icesql.Connection) -> None:
+    con.execute("CREATE TABLE s.t (a INT, b VARCHAR, d DECIMAL(9, 2))")
+    con.execute("INSERT INTO s.t VALUES (1, 'x', 1.5), (2, 'y', 2.5)")
+
+
+def test_a_view_is_made_replaced_and_dropped(
+    con: icesql.Connection, catalog: dict[str, Any], tmp_path: Path, table: None
+) -> None:
+    con.execute("CREATE VIEW s.v AS SELECT a, b FROM s.t WHERE a > 1 -- the large ones")
+    with icesql.connect(**catalog) as other:
+        assert other.execute("SELECT * FROM s.v").fetchall() == [(2, "y")]
+        other.execute(
+            "CREATE OR REPLACE VIEW s.v (n COMMENT 'a number', t, price) COMMENT 'all' "
+            "TBLPROPERTIES ('k' = 'w') AS SELECT a, b AS text, d FROM s.t"
+        )
+    cursor = con.execute("SELECT * FROM s.v ORDER BY n")
+    assert [each[0] for each in cursor.description] == ["n", "t", "price"]
+    assert [row[:2] for row in cursor.fetchall()] == [(1, "x"), (2, "y")]
+    found = stored(tmp_path, "v")
+    assert (found["format-version"], found["current-version-id"]) == (1, 2)
+    assert [each["version-id"] for each in found["versions"]] == [1, 2] == [
+        each["version-id"] for each in found["version-log"]
+    ]  # fmt: skip
+    version = found["versions"][1]
+    assert version["representations"] == [
+        {"type": "sql", "sql": "SELECT a, b AS text, d FROM s.t", "dialect": "duckdb"}
+    ]
+    assert version["default-namespace"] == []
+    assert found["properties"] == {
+        "comment": "all", "k": "w", "spark.query-column-names": "a,text,d",
+    }  # fmt: skip
+    fields = found["schemas"][version["schema-id"]]["fields"]
+    assert [(each["id"], each["name"], each["type"], each.get("doc")) for each in fields] == [
+        (1, "n", "int", "a number"), (2, "t", "string", None), (3, "price", "decimal(9, 2)", None),
+    ]  # fmt: skip
+    assert found["versions"][0]["summary"]["engine-name"] == "icesql"
+    assert con.execute("CREATE VIEW IF NOT EXISTS s.v AS SELECT 1 AS one").notes
+    con.execute("DROP VIEW s.v")
+    con.execute("DROP VIEW IF EXISTS s.v")
+    with pytest.raises(errors.TableNotFoundError):
+        con.execute("SELECT * FROM s.v")
+    con.execute("CREATE TEMP VIEW v AS SELECT 1 AS one")
+    con.execute("DROP VIEW v")
+
+
+def test_names_are_looked_up_where_the_view_was_made(
+    con: icesql.Connection, catalog: dict[str, Any], tmp_path: Path, table: None
+) -> None:
+    con.execute("USE s")
+    con.execute("CREATE VIEW v AS SELECT count(*) AS n FROM t")
+    con.execute("CREATE VIEW w AS SELECT n + 1 AS m FROM v")
+    assert stored(tmp_path, "v")["versions"][0]["default-namespace"] == ["s"]
+    with icesql.connect(**catalog) as other:
+        assert other.execute("SELECT m FROM s.w").fetchall() == [(3,)]
+    con.execute("DROP VIEW w")
+    with pytest.raises(errors.TableNotFoundError):
+        con.execute("SELECT * FROM s.w")
+
+
+def test_versions_are_kept_as_the_view_says(
+    con: icesql.Connection, tmp_path: Path, table: None
+) -> None:
+    con.execute(
+        "CREATE VIEW s.v TBLPROPERTIES ('version.history.num-entries' = '3') AS SELECT 0 AS n"
+    )
+    for number in (1, 2, 3, 4, 3):
+        con.execute(f"CREATE OR REPLACE VIEW s.v AS SELECT {number} AS n")
+    found = stored(tmp_path, "v")
+    assert [each["version-id"] for each in found["versions"]] == [3, 4, 5]
+    assert found["current-version-id"] == 4, "a version that is there is used again"
+    assert found["version-log"][-1]["version-id"] == 4
+    assert len(found["schemas"]) == 1
+    assert con.execute("SELECT n FROM s.v").fetchall() == [(3,)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind", "message"),
+    [
+        ("CREATE VIEW s.t AS SELECT 1 AS a", "CatalogError", "already"),
+        ("CREATE VIEW s.v AS SELECT 2 AS a", "CatalogError", "there is a view"),
+        ("CREATE TABLE s.v (a INT)", "CatalogError", "already"),
+        ("CREATE VIEW nowhere.v AS SELECT 1 AS a", "CatalogError", "nowhere"),
+        ("CREATE VIEW s.w AS SELECT nothing FROM s.t", "ColumnNotFoundError", "nothing"),
+        ("CREATE VIEW s.w AS SELECT * FROM s.nothing", "TableNotFoundError", "nothing"),
+        ("CREATE VIEW s.w (x, y) AS SELECT 1 AS a", "ProgrammingError", "names 2 columns"),
+        ("CREATE VIEW s.w AS SELECT ? AS a", "ProgrammingError", "parameter"),
+        ("CREATE VIEW s.w AS SELECT * FROM made", "UnsupportedSqlError", "only this session"),
+        ("CREATE VIEW s.w AS SELECT * FROM 'x.csv'", "Error", "files in a view|x.csv"),
+        ("CREATE VIEW s.w AS", "SqlSyntaxError", "a query"),
+        ("CREATE VIEW s.w WITH SCHEMA BINDING AS SELECT 1 AS a", "UnsupportedSqlError", "WITH"),
+        ("CREATE VIEW s.w AS SELECT 1 AS a; DROP VIEW", "SqlSyntaxError", "a name|a view"),
+        ("CREATE OR REPLACE VIEW s.v AS SELECT * FROM s.v", "ProgrammingError", "read itself"),
+        ("CREATE OR REPLACE VIEW IF NOT EXISTS s.v AS SELECT 1 AS a", "SqlSyntaxError", "exclude"),
+        ("DROP VIEW s.w", "ProgrammingError", "no view s.w"),
+        ("DROP VIEW s.t", "ProgrammingError", "no view s.t"),
+        ("DROP TABLE s.v", "Error", "v"),
+        ("INSERT INTO s.v VALUES (1)", "UnsupportedTableError", "views"),
+    ],
+)
+def test_what_is_refused_changes_nothing(
+    con: icesql.Connection, tmp_path: Path, table: None, sql: str, kind: str, message: str
+) -> None:
+    con.execute("CREATE VIEW s.v AS SELECT 1 AS a")
+    con.execute("CREATE TEMP VIEW made AS SELECT 1 AS a")
+    (tmp_path / "x.csv").write_text("a\n1\n")
+    before = sorted(each for each in tmp_path.rglob("*.json"))
+    with pytest.raises(getattr(errors, kind), match=message):
+        con.execute(sql, [1] if "?" in sql else None)
+    assert before == sorted(each for each in tmp_path.rglob("*.json"))
+    assert con.execute("SELECT * FROM s.v").fetchall() == [(1,)]
