@@ -17,6 +17,7 @@ class FileChanges(Struct, frozen=True, dict=True):
 
     ``operation`` is the name that consumers act on: append, overwrite, delete or replace.
     ``sequence_number`` is the data sequence number that rewritten data keeps, None for new rows.
+    ``delete_ages`` are those of new delete files by their paths, where they are not new deletes.
     Files to add that are ``borrowed`` are part of the table already: a failed commit leaves them.
     """
 
@@ -27,6 +28,7 @@ class FileChanges(Struct, frozen=True, dict=True):
     summary: Mapping[str, str] = field(default_factory=dict)
     sequence_number: int | None = None
     borrowed: bool = False
+    delete_ages: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def added_data(self) -> tuple[DataFile, ...]:

@@ -20,7 +20,7 @@ from icesql.storage.open import Storage
 from icesql.write.locations import data_locations, partition_path
 from icesql.write.metrics_config import FULL
 from icesql.write.options import write_options
-from icesql.write.parquet_file import FileShape, ParquetFile
+from icesql.write.parquet_file import FileShape, ParquetFile, WrittenFile
 
 SCHEMA = Schema((DELETE_FILE_PATH, DELETE_POS))
 
@@ -43,21 +43,9 @@ def write_position_deletes(
     rows = np.unique(np.asarray(positions, np.int64))
     if not len(rows) or rows[0] < 0:
         raise ValueError("a delete file needs positions from 0")
-    options = write_options(metadata.properties, deletes=True)
-    modes = {DELETE_FILE_PATH.field_id: FULL, DELETE_POS.field_id: FULL}
-    shape = FileShape.of(SCHEMA, modes, options, {"delete-type": "position"})
-    spec = metadata.specs[data_file.spec_id]
-    types = partition_types(spec, metadata.file_schema)
-    folder = partition_path(spec, metadata.file_schema, types, data_file.partition)
-    name = f"{number:05d}-0-{operation or uuid.uuid4()}-00001-deletes.parquet"
-    file = ParquetFile(storage, data_locations(metadata).path(name, folder), shape)
-    try:
-        paths = pa.repeat(pa.scalar(data_file.path, pa.string()), len(rows))
-        file.write(pa.table([paths, pa.array(rows, pa.int64())], schema=shape.arrow))
-        written = file.finish()
-    except BaseException:
-        file.abandon()
-        raise
+    path, name = data_file.path, f"{number:05d}-0-{operation or uuid.uuid4()}-00001"
+    paths = pa.repeat(pa.scalar(path, pa.string()), len(rows))
+    written = _write(metadata, storage, data_file, (paths, pa.array(rows, pa.int64())), name)
     return DataFile(
         FileContent.POSITION_DELETES,
         written.path,
@@ -72,6 +60,61 @@ def write_position_deletes(
         split_offsets=written.metrics.split_offsets,
         referenced_data_file=data_file.path,
     )
+
+
+def write_partition_deletes(
+    metadata: TableMetadata,
+    storage: Storage,
+    deleted: Sequence[tuple[DataFile, npt.NDArray[np.int64]]],
+) -> DataFile:
+    """Write one delete file of several data files of a partition and describe it.
+
+    The positions of each are sorted and distinct. Nothing tells which files it is of: there are no
+    bounds, as Java has it. Raises OperationalError.
+    """
+    first = deleted[0][0]
+    ordered = sorted(deleted, key=lambda each: each[0].path.encode())
+    paths = pa.concat_arrays(
+        [pa.repeat(pa.scalar(file.path, pa.string()), len(rows)) for file, rows in ordered]
+    )
+    positions = pa.array(np.concatenate([rows for _, rows in ordered]), pa.int64())
+    name = f"00000-0-{uuid.uuid4()}-00001"
+    written = _write(metadata, storage, first, (paths, positions), name)
+    return DataFile(
+        FileContent.POSITION_DELETES,
+        written.path,
+        "PARQUET",
+        first.spec_id,
+        first.partition,
+        written.rows,
+        written.size,
+        column_sizes=written.metrics.column_sizes,
+        split_offsets=written.metrics.split_offsets,
+    )
+
+
+def _write(
+    metadata: TableMetadata,
+    storage: Storage,
+    data_file: DataFile,
+    columns: tuple[pa.Array, pa.Array],
+    name: str,
+) -> WrittenFile:
+    """A delete file in the partition of a data file."""
+    options = write_options(metadata.properties, deletes=True)
+    modes = {DELETE_FILE_PATH.field_id: FULL, DELETE_POS.field_id: FULL}
+    shape = FileShape.of(SCHEMA, modes, options, {"delete-type": "position"})
+    spec = metadata.specs[data_file.spec_id]
+    types = partition_types(spec, metadata.file_schema)
+    folder = partition_path(spec, metadata.file_schema, types, data_file.partition)
+    path = data_locations(metadata).path(f"{name}-deletes.parquet", folder)
+    file = ParquetFile(storage, path, shape)
+    try:
+        file.write(pa.table(list(columns), schema=shape.arrow))
+        return file.finish()
+    except BaseException:
+        file.abandon()
+        raise
 
 
 def _bounds(path: str, position: int) -> dict[int, bytes]:

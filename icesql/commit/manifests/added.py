@@ -40,8 +40,15 @@ class AddedManifests:
         for each in files:
             by_spec.setdefault(each.spec_id, []).append(each)
         found = []
-        number = self._changes.sequence_number if content is ManifestContent.DATA else None
         for spec_id in sorted(by_spec, reverse=True):
-            entries = [added_entry(each, store.snapshot_id, number) for each in by_spec[spec_id]]
+            entries = [
+                added_entry(each, store.snapshot_id, self._age(each, content))
+                for each in by_spec[spec_id]
+            ]
             found += held([*store.write_rolled(entries, store.form(spec_id, content))])
         return found
+
+    def _age(self, file: DataFile, content: ManifestContent) -> int | None:
+        if content is ManifestContent.DATA:
+            return self._changes.sequence_number
+        return self._changes.delete_ages.get(file.path)

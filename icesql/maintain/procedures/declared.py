@@ -147,6 +147,17 @@ _ALL: Final = (
         (("rewritten_manifests_count", "integer"), ("added_manifests_count", "integer")),
     ),
     Procedure(
+        "rewrite_position_delete_files",
+        "makes few position delete files of many, without deletes of files that are gone",
+        (_TABLE, _OPTIONS, _WHERE),
+        (
+            ("rewritten_delete_files_count", "integer"),
+            ("added_delete_files_count", "integer"),
+            ("rewritten_bytes_count", "bigint"),
+            ("added_bytes_count", "bigint"),
+        ),
+    ),
+    Procedure(
         "rollback_to_snapshot",
         "sets main back to a snapshot that led to it",
         (_TABLE, _required("snapshot_id", "bigint")),

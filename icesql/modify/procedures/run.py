@@ -15,7 +15,14 @@ from icesql.maintain.procedures.declared import PROCEDURES, REFUSED
 from icesql.maintain.procedures.plan import Plan
 from icesql.maintain.procedures.procedure import Procedure
 from icesql.modify.modified import Modified, Work
-from icesql.modify.procedures import files, imports, manifests, refs, rewrite_data_files
+from icesql.modify.procedures import (
+    delete_files,
+    files,
+    imports,
+    manifests,
+    refs,
+    rewrite_data_files,
+)
 from icesql.modify.procedures.call import Call
 from icesql.sql.statement import Query
 from icesql.sql.table_name import name_parts
@@ -30,6 +37,7 @@ from icesql.sql.writes.procedures.call import (
 from icesql.sql.writes.statements import TableName
 
 PLANNERS: Final[Mapping[str, Callable[[Call], Plan]]] = {
+    **delete_files.PLANNERS,
     **files.PLANNERS,
     **imports.PLANNERS,
     **manifests.PLANNERS,

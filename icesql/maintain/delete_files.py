@@ -1,0 +1,268 @@
+"""Rewrite position delete files: fewer ones, without deletes of files that are gone.
+
+Source: Java ``RewritePositionDeleteFilesSparkAction`` and ``BinPackRewritePositionDeletePlanner``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from icesql.catalog.table import Catalog, Table
+from icesql.commit.append import commit_files
+from icesql.commit.files import FileChanges
+from icesql.commit.result import CommitResult
+from icesql.context import Progress, QueryContext
+from icesql.errors import NotSupportedError, ProgrammingError, UnsupportedTableError
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.iceberg.manifest.manifest import ManifestContent
+from icesql.iceberg.metadata.snapshot import Snapshot
+from icesql.iceberg.partitioning import partition_types
+from icesql.read.deletes.positions import PositionDeletes
+from icesql.scan.manifest_reader import ManifestReader
+from icesql.scan.planner import plan
+from icesql.scan.spec_scan import source_schema
+from icesql.scan.table_scan import TableScan
+from icesql.storage.new_file import check_writable, remove_file
+from icesql.write.position_deletes import write_partition_deletes, write_position_deletes
+
+_TARGET: Final = "target-file-size-bytes"
+_NUMBERS: Final = (
+    _TARGET, "min-file-size-bytes", "max-file-size-bytes", "min-input-files",
+    "max-file-group-size-bytes",
+)  # fmt: skip
+# What says only how Spark's jobs run.
+_NO_MATTER: Final = ("max-concurrent-file-group-rewrites", "rewrite-job-order")
+
+
+class DeleteOptions(Struct, frozen=True):
+    """Sizes in bytes; a group of fewer than ``min_files`` stays as it is."""
+
+    target: int
+    smallest: int
+    largest: int
+    min_files: int = 5
+    group_size: int = 100 << 30
+    all: bool = False
+
+    @classmethod
+    def of(cls, given: Mapping[str, str], properties: Mapping[str, str]) -> DeleteOptions:
+        """From the options of the procedure. Raises ProgrammingError naming a bad one."""
+        left = {key: value for key, value in given.items() if key not in _NO_MATTER}
+        everything = _flag(left, "rewrite-all")
+        if _flag(left, "partial-progress.enabled"):
+            raise NotSupportedError("not supported: partial progress of delete files")
+        numbers = {each: _number(left, each) for each in _NUMBERS}
+        for each in (*_NUMBERS, "rewrite-all", "partial-progress.enabled"):
+            left.pop(each, None)
+        if left:
+            known = ", ".join((*_NUMBERS, "rewrite-all"))
+            raise ProgrammingError(f"there is no option {min(left)}; there are {known}")
+        target = numbers[_TARGET]
+        if target is None:
+            target = _number(properties, "write.delete.target-file-size-bytes") or 64 << 20
+        smallest = numbers["min-file-size-bytes"]
+        largest = numbers["max-file-size-bytes"]
+        found = cls(
+            target,
+            int(target * 0.75) if smallest is None else smallest,
+            int(target * 1.8) if largest is None else largest,
+            numbers["min-input-files"] or 5,
+            numbers["max-file-group-size-bytes"] or 100 << 30,
+            everything,
+        )
+        if not 0 <= found.smallest < found.target < found.largest:
+            raise ProgrammingError(
+                "sizes of delete files have to be: min-file-size-bytes < target-file-size-bytes "
+                f"({found.target}) < max-file-size-bytes"
+            )
+        return found
+
+
+class DeleteGroup(Struct, frozen=True):
+    """Delete files of one partition that are read together, and why."""
+
+    files: tuple[DataFile, ...]
+    reason: str
+
+    @property
+    def bytes(self) -> int:
+        """The size of all of them."""
+        return sum(each.file_size_in_bytes for each in self.files)
+
+
+class RewrittenDeletes(Struct, frozen=True):
+    """The files that were read and the ones that took their place."""
+
+    removed: tuple[DataFile, ...] = ()
+    added: tuple[DataFile, ...] = ()
+    snapshot_id: int | None = None
+
+
+def plan_delete_files(
+    table: Table, options: DeleteOptions, query: QueryContext
+) -> list[DeleteGroup]:
+    """The groups of main that are worth rewriting.
+
+    Deletion vectors are never: there is one for each data file. Raises NotSupportedError for
+    position delete files in a table of version 3, which DELETE and compaction turn into vectors.
+    """
+    snapshot = table.metadata.current_snapshot
+    if snapshot is None:
+        return []
+    by_partition: dict[tuple[int, Any], list[DataFile]] = {}
+    for each in _position_files(table, snapshot, query):
+        by_partition.setdefault((each.spec_id, each.partition), []).append(each)
+    groups = [
+        found
+        for files in by_partition.values()
+        for group in _packed(files, options)
+        if (found := _group(group, options)) is not None
+    ]
+    if groups and table.metadata.format_version > 2:
+        raise NotSupportedError(
+            f"not supported: position delete files of {table.name}, whose format version is 3: "
+            "CALL system.rewrite_data_files applies them, and new deletes are vectors"
+        )
+    return groups
+
+
+def _position_files(table: Table, snapshot: Snapshot, query: QueryContext) -> Iterator[DataFile]:
+    metadata = table.metadata
+    specs: dict[int, Any] = {
+        spec_id: (spec, partition_types(spec, source_schema(spec, metadata.schema, metadata)))
+        for spec_id, spec in metadata.specs.items()
+    }
+    reader = ManifestReader(table.storage, query, table.name)
+    listed = [
+        each
+        for each in reader.manifests_of(snapshot)
+        if each.content is ManifestContent.DELETES and each.has_live_files
+    ]
+    for _, entries in reader.entries_of(listed, lambda each: specs[each.partition_spec_id]):
+        for index, alive in enumerate(entries.live):
+            if not alive:
+                continue
+            file = entries.data_file(index)
+            if file.content is FileContent.POSITION_DELETES and not file.is_deletion_vector:
+                yield file
+
+
+def _packed(files: Sequence[DataFile], options: DeleteOptions) -> Iterator[list[DataFile]]:
+    """The candidates of a partition in groups of a bounded size."""
+    group: list[DataFile] = []
+    size = 0
+    for each in files:
+        length = each.file_size_in_bytes
+        if not (options.all or length < options.smallest or length > options.largest):
+            continue
+        if group and size + length > options.group_size:
+            yield group
+            group, size = [], 0
+        group.append(each)
+        size += length
+    if group:
+        yield group
+
+
+def _group(files: Sequence[DataFile], options: DeleteOptions) -> DeleteGroup | None:
+    count, size = len(files), sum(each.file_size_in_bytes for each in files)
+    if options.all:
+        reason = "rewrite-all"
+    elif count > 1 and count >= options.min_files:
+        reason = f"{count} files of other sizes than wanted in its partition"
+    elif count > 1 and size > options.target:
+        reason = f"{count} files in its partition make more than one of the target size"
+    elif any(each.file_size_in_bytes > options.largest for each in files):
+        reason = "larger than max-file-size-bytes"
+    else:
+        return None
+    return DeleteGroup(tuple(files), reason)
+
+
+def rewrite_delete_files(
+    catalog: Catalog,
+    table: Table,
+    groups: Sequence[DeleteGroup],
+    *,
+    summary: Mapping[str, str],
+    query: QueryContext,
+) -> RewrittenDeletes:
+    """Write the deletes of each group anew, in one commit.
+
+    New files are as old as the newest of their group. Deletes of data files that are gone are left
+    out. Raises CommitConflictError where another commit removed one of the files.
+    """
+    if not groups:
+        return RewrittenDeletes()
+    check_writable(table.storage)
+    metadata, snapshot = table.metadata, table.metadata.current_snapshot
+    planned = plan(TableScan(table, snapshot, metadata.schema, metadata.schema), query)
+    chosen = {each.path: number for number, group in enumerate(groups) for each in group.files}
+    tasks = []
+    for task in planned.files:
+        deletes = tuple(each for each in task.deletes if each.path in chosen)
+        if deletes:
+            tasks.append(replace(task, deletes=deletes))
+    loaded = PositionDeletes(planned.context, tasks, query)
+    of_group: dict[int, list[tuple[DataFile, Any]]] = {}
+    for task in tasks:
+        # Files of several groups of a partition may tell of one data file: each keeps its own.
+        for number in {chosen[each.path] for each in task.deletes}:
+            own = tuple(each for each in task.deletes if chosen[each.path] == number)
+            found = loaded.positions(replace(task, deletes=own))
+            if found is not None:
+                of_group.setdefault(number, []).append((task.data_file, found))
+    added: list[DataFile] = []
+    ages: dict[str, int] = {}
+    try:
+        for number, group in enumerate(groups):
+            age = max(each.sequence_number for each in group.files)
+            for made in _written(table, of_group.get(number, ())):
+                query.check()
+                added.append(made)
+                ages[made.path] = age
+            query.report(Progress("rewriting", number + 1, len(groups)))
+    except BaseException:
+        for each in added:
+            remove_file(table.storage, each.path)
+        raise
+    removed = tuple(each for group in groups for each in group.files)
+    changes = FileChanges("replace", tuple(added), removed, summary=dict(summary), delete_ages=ages)
+    done: CommitResult = commit_files(catalog, table, changes, query)
+    return RewrittenDeletes(removed, tuple(added), done.snapshot_id)
+
+
+def _written(table: Table, deleted: Iterable[tuple[DataFile, Any]]) -> Iterator[DataFile]:
+    """The new files of a group: one for each data file, or of the partition if it asks for that."""
+    metadata, storage = table.metadata, table.storage
+    given = [*deleted]
+    if not given:
+        return
+    granularity = metadata.properties.get("write.delete.granularity", "file").lower()
+    if granularity not in ("file", "partition"):
+        raise UnsupportedTableError(f"the table property write.delete.granularity = {granularity}")
+    if granularity == "partition" and len(given) > 1:
+        yield write_partition_deletes(metadata, storage, given)
+        return
+    for file, positions in given:
+        yield write_position_deletes(metadata, storage, file, positions)
+
+
+def _flag(given: Mapping[str, str], name: str) -> bool:
+    text = given.get(name, "false").lower()
+    if text not in ("true", "false"):
+        raise ProgrammingError(f"the option {name} is {text!r}; it can be true or false")
+    return text == "true"
+
+
+def _number(given: Mapping[str, str], name: str) -> int | None:
+    text = given.get(name)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit()):
+        raise ProgrammingError(f"{name} is {text!r}; it is a number from 0 on")
+    return int(text)

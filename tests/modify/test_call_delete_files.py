@@ -1,0 +1,138 @@
+"""rewrite_position_delete_files: the same rows by fewer delete files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import icesql
+from icesql import errors
+
+FILES = "SELECT file_path, record_count, referenced_data_file FROM s.t.delete_files ORDER BY 1"
+
+
+def filled(con: icesql.Connection, count: int = 6, **properties: str) -> None:
+    given = {"format-version": "2", "write.delete.mode": "merge-on-read"} | properties
+    told = ", ".join(f"'{key}' = '{value}'" for key, value in given.items())
+    con.execute(f"CREATE TABLE s.t (i INT, p VARCHAR) PARTITIONED BY (p) TBLPROPERTIES ({told})")
+    for number in range(count):
+        rows = ", ".join(f"({number * 10 + k}, 'a')" for k in range(5))
+        con.execute(f"INSERT INTO s.t VALUES {rows}")
+        con.execute(f"DELETE FROM s.t WHERE i IN ({number * 10 + 1}, {number * 10 + 3})")
+    con.execute("INSERT INTO s.t VALUES (900, 'b'), (901, 'b')")
+    con.execute("DELETE FROM s.t WHERE i = 900")
+
+
+def rows(con: icesql.Connection) -> list[Any]:
+    found = con.execute("SELECT i, p FROM s.t ORDER BY i").fetchall()
+    con.execute("SET local_reader = 'arrow'")
+    assert con.execute("SELECT i, p FROM s.t ORDER BY i").fetchall() == found
+    con.execute("RESET local_reader")
+    return found
+
+
+def call(con: icesql.Connection, options: str = "") -> tuple[Any, ...]:
+    given = f", options => map({options})" if options else ""
+    return con.execute(f"CALL system.rewrite_position_delete_files('s.t'{given})").fetchall()[0]
+
+
+def test_one_file_of_a_partition(con: icesql.Connection) -> None:
+    filled(con, **{"write.delete.granularity": "partition"})
+    before, size = (
+        rows(con),
+        con.execute(
+            "SELECT sum(file_size_in_bytes) FROM s.t.delete_files WHERE partition.p = 'a'"
+        ).fetchall()[0][0],
+    )
+    plan = con.execute("EXPLAIN CALL system.rewrite_position_delete_files('s.t')").fetchall()
+    assert [row[0] for row in plan] == ["remove"] * 6 + ["write"]
+    removed, added, removed_bytes, added_bytes = call(con)
+    assert (removed, added, removed_bytes) == (6, 1, size)
+    assert 0 < added_bytes < size
+    assert rows(con) == before
+    found = con.execute(FILES).fetchall()
+    assert sorted(row[1] for row in found) == [1, 12]
+    assert [row[2] for row in found if row[1] == 12] == [None]
+    ages = con.execute(
+        "SELECT sequence_number, file_sequence_number FROM s.t.entries "
+        "WHERE data_file.content = 1 AND data_file.record_count = 12 AND status <> 2"
+    ).fetchall()
+    assert ages == [(12, 15)]
+    told = con.execute(
+        "SELECT operation, summary['removed-position-delete-files'], summary['total-position-deletes'] "
+        "FROM s.t.snapshots ORDER BY committed_at DESC LIMIT 1"
+    ).fetchall()
+    assert told == [("replace", "6", "13")]
+    assert call(con) == (0, 0, 0, 0)
+    con.execute("DELETE FROM s.t WHERE i = 2")
+    assert rows(con) == [row for row in before if row[0] != 2]
+
+
+def test_one_file_for_each_data_file(con: icesql.Connection) -> None:
+    """As Spark has it where the table asks for nothing."""
+    filled(con)
+    before = rows(con)
+    assert call(con)[:2] == (6, 6)
+    assert rows(con) == before
+    assert all(row[2] is not None for row in con.execute(FILES).fetchall())
+
+
+def test_deletes_of_files_that_are_gone_are_left_out(con: icesql.Connection) -> None:
+    filled(con, **{"write.delete.granularity": "partition"})
+    call(con)
+    before = rows(con)
+    con.execute("CALL system.rewrite_data_files('s.t', options => map('rewrite-all', 'true'))")
+    assert rows(con) == before
+    assert call(con, "'rewrite-all', 'true'")[1] == 0
+    assert con.execute(FILES).fetchall() == []
+    assert rows(con) == before
+
+
+def test_few_files_stay(con: icesql.Connection) -> None:
+    filled(con, 3)
+    assert call(con) == (0, 0, 0, 0)
+    assert call(con, "'min-input-files', '2'")[:2] == (3, 3)
+    for options, told in (
+        ("'min-input-files', 'x'", "a number"), ("'nope', '1'", "no option nope"),
+        ("'target-file-size-bytes', '10', 'min-file-size-bytes', '20'", "sizes of delete files"),
+        ("'rewrite-all', 'perhaps'", "true or false"),
+    ):  # fmt: skip
+        with pytest.raises(errors.ProgrammingError, match=told):
+            call(con, options)
+    with pytest.raises(errors.UnsupportedSqlError, match="where of"):
+        con.execute("CALL system.rewrite_position_delete_files('s.t', where => 'i = 1')")
+
+
+def test_vectors_stay(con: icesql.Connection) -> None:
+    filled(con, **{"format-version": "3"})
+    before = rows(con)
+    assert call(con, "'rewrite-all', 'true'") == (0, 0, 0, 0)
+    assert rows(con) == before
+    con.execute("CREATE OR REPLACE TABLE s.t (i INT)")
+    assert call(con) == (0, 0, 0, 0)
+
+
+def test_files_of_before_the_upgrade(con: icesql.Connection) -> None:
+    filled(con)
+    con.execute("ALTER TABLE s.t SET TBLPROPERTIES ('format-version' = '3')")
+    with pytest.raises(errors.NotSupportedError, match="format version is 3"):
+        call(con)
+
+
+def test_a_file_that_another_commit_removed(
+    con: icesql.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from icesql.maintain import delete_files as room
+
+    filled(con)
+    plain = room.commit_files
+
+    def others_first(*args: Any, **given: Any) -> Any:
+        con.execute("DELETE FROM s.t WHERE p = 'a'")
+        return plain(*args, **given)
+
+    monkeypatch.setattr(room, "commit_files", others_first)
+    with pytest.raises(errors.CommitConflictError):
+        call(con)
+    assert rows(con) == [(901, "b")]
