@@ -94,6 +94,8 @@ class Assignment(Struct, frozen=True):
     def _column(self, field: t.NestedField, values: pa.Array, first_row: int) -> pa.Array:
         (stored,) = stored_fields((field,))
         try:
+            if stored != field:
+                values = _without_unknown(field.type, values)
             return stored_array(stored, values, self.zone)
         except Misfit as misfit:
             raise self._error(field, first_row, misfit) from misfit.__cause__
@@ -107,6 +109,25 @@ class Assignment(Struct, frozen=True):
         if misfit.row < 0:
             return TypeMismatchError(f'column "{field.name}" ({field.type}): {misfit.reason}')
         return DataError(f'column "{field.name}" ({field.type}){row}: {misfit.reason}')
+
+
+def _without_unknown(type: t.IcebergType, values: pa.Array) -> pa.Array:
+    """``values`` of a struct without its fields of type unknown. Raises Misfit for one that is not
+    NULL."""
+    values = plain_array(values)
+    if not isinstance(type, t.StructType) or not pa.types.is_struct(values.type):
+        return values
+    kinds = {each.name.lower(): each.type for each in type.fields}
+    present, made = values.is_valid(), {}
+    for index in range(values.type.num_fields):
+        name = values.type.field(index).name
+        kind, inner = kinds.get(name.lower()), pc.struct_field(values, [index])
+        if not isinstance(kind, t.UnknownType):
+            made[name] = inner if kind is None else _without_unknown(kind, inner)
+        elif pc.any(pc.and_(inner.is_valid(), present)).as_py():
+            row = pc.index(pc.and_(inner.is_valid(), present), True).as_py()
+            raise Misfit(row, f"the type unknown of {name} has only NULL")
+    return pa.StructArray.from_arrays([*made.values()], names=[*made], mask=values.is_null())
 
 
 def stored_array(field: t.NestedField, values: pa.Array, zone: str = "UTC") -> pa.Array:

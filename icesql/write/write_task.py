@@ -28,6 +28,7 @@ from icesql.write.locations import DataLocations, data_locations, partition_path
 from icesql.write.metrics_config import MetricsMode, metrics_modes
 from icesql.write.options import WriteOptions, check_table, write_options
 from icesql.write.parquet_file import FileShape, RollingFiles, WrittenFile
+from icesql.write.parquet_schema import parquet_schema
 from icesql.write.partition.clustering import Clusters, divide, partition_columns
 from icesql.write.partition.sorting import SortKey, sort_keys, sorted_rows
 
@@ -139,7 +140,8 @@ def write_task(
 ) -> WriteResult:
     """Write all rows of ``batches`` and describe the files that came of them.
 
-    ``schema`` is theirs, checked before a row is read. Memory is bounded whatever the number of
+    ``schema`` is theirs, checked before a row is read. Batches in the very schema of the files are
+    not converted. Memory is bounded whatever the number of
     rows and partitions. If anything fails, no file is left. Raises what ``Assignment.convert``
     does, OperationalError for a file that cannot be written and QueryCancelledError.
     """
@@ -176,11 +178,15 @@ class _Writing:
         )
 
     def _converted(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows as files hold them; those that come so, by names and ids, stay as they are."""
+        stored = parquet_schema(self._task.schema)
         for batch in batches:
             for start in range(0, batch.num_rows, _ROWS_AT_ONCE):
                 self._query.check()
                 part = batch.slice(start, _ROWS_AT_ONCE)
-                yield self._task.assignment.convert(part, self._read)
+                if not part.schema.equals(stored, check_metadata=True):
+                    part = self._task.assignment.convert(part, self._read)
+                yield part
                 self._read += part.num_rows
                 self._query.report(Progress("writing rows", self._read))
 

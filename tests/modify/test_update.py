@@ -182,6 +182,31 @@ def test_what_is_not_assigned_stays_exactly(con: icesql.Connection) -> None:
     assert after.schema == before.schema
 
 
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_names_and_types_that_files_hold_in_another_way(con: icesql.Connection, mode: str) -> None:
+    """Files spell names as Avro may, and have no field of type unknown."""
+    con.execute(
+        'CREATE TABLE s.t (i INT, "é x" INT, p STRUCT("c.d" INT, u UNKNOWN, q STRUCT("1" INT)), '
+        "w UNKNOWN, z INT) TBLPROPERTIES ('format-version' = '3', "
+        f"'write.update.mode' = '{mode}', 'write.delete.mode' = '{mode}')"
+    )
+    con.execute(
+        "INSERT INTO s.t SELECT i, i, {'c.d': i, 'u': NULL, 'q': {'1': i}}, NULL, i "
+        "FROM range(4) r(i)"
+    )
+    con.execute('UPDATE s.t SET "é x" = 10, p."c.d" = 7 WHERE i = 1')
+    con.execute("UPDATE s.t SET z = 5, w = NULL WHERE i = 2")
+    con.execute("DELETE FROM s.t WHERE i = 3")
+    assert con.execute("SELECT * FROM s.t ORDER BY i").fetchall() == [
+        (0, 0, {"c.d": 0, "u": None, "q": {"1": 0}}, None, 0),
+        (1, 10, {"c.d": 7, "u": None, "q": {"1": 1}}, None, 1),
+        (2, 2, {"c.d": 2, "u": None, "q": {"1": 2}}, None, 5),
+    ]
+    for sql in ("UPDATE s.t SET w = 1", "UPDATE s.t SET p.u = 1"):
+        with pytest.raises(errors.DataError, match="unknown"):
+            con.execute(sql)
+
+
 def test_in_sparks_spelling(catalog: dict[str, Any]) -> None:
     with icesql.connect(**catalog, dialect="spark") as con:
         con.execute("CREATE SCHEMA s")

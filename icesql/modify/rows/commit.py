@@ -27,7 +27,6 @@ from icesql.scan.table_scan import TableScan
 from icesql.storage.new_file import check_writable, remove_file
 from icesql.write.assignment import Assignment
 from icesql.write.options import check_table
-from icesql.write.parquet_schema import stored_fields
 from icesql.write.write_task import WriteResult, write_task, write_task_for
 
 if TYPE_CHECKING:
@@ -125,19 +124,8 @@ class _Change:
             rows = batch.rows
             if rows is not None and rows.num_rows:
                 assert assignment is not None
-                yield self._whole(assignment.convert(rows, self._added))
+                yield assignment.convert(rows, self._added)
                 self._added += rows.num_rows
-
-    def _whole(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """With the columns that no file holds, which rows that stay have, too."""
-        fields = self._stored.fields
-        if rows.num_columns == len(fields):
-            return rows
-        given = iter(rows.columns)
-        columns = [
-            next(given) if stored_fields((field,)) else pa.nulls(rows.num_rows) for field in fields
-        ]
-        return pa.RecordBatch.from_arrays(columns, names=[field.name for field in fields])
 
     def _assignment(self) -> Assignment | None:
         new = self._new
@@ -145,7 +133,8 @@ class _Change:
             return None
         lineage = (new.row_id, None) if self._lineage else ()
         zone = str(self._work.query.settings.timezone)
-        made = Assignment(self._stored, (*new.sources, *lineage), zone)
+        # Rows are in no order that a person knows.
+        made = Assignment(self._stored, (*new.sources, *lineage), zone, numbered=False)
         if new.schema is not None:
             made.check(new.schema)
         return made
