@@ -26,6 +26,7 @@ from icesql import demo
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
+BENCHMARKS = ROOT / "tests" / "benchmarks"
 FENCED = re.compile(r"^```(\w+)(?: (\w+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -211,3 +212,19 @@ def _imported_by(box: str) -> set[str]:
 
 def _reachable(box: str, drawn: dict[str, set[str]]) -> set[str]:
     return drawn[box].union(*(_reachable(each, drawn) for each in drawn[box]))
+
+
+def test_the_scripts_that_it_names_are_there() -> None:
+    named = set(re.findall(r"python (tests/\S+\.py)", README.read_text(encoding="utf-8")))
+    assert len(named) > 5
+    assert [each for each in sorted(named) if not (ROOT / each).is_file()] == []
+    runner = (ROOT / "tests" / "benchmarks" / "run_all.py").read_text(encoding="utf-8")
+    every = re.findall(r'^    "(\w+)": \(\[', runner, flags=re.MULTILINE)
+    measured = {f"tests/benchmarks/{each}.py" for each in every}
+    assert (
+        named
+        & {f"tests/benchmarks/{each.name}" for each in BENCHMARKS.glob("*.py")}
+        - {"tests/benchmarks/run_all.py"}
+        <= measured
+    )
+    assert all((ROOT / each).is_file() for each in measured)

@@ -1,0 +1,51 @@
+"""All figures of the README's table "Performance" on this machine, one benchmark after another.
+
+    python tests/benchmarks/run_all.py CACHE [--only tpch_all,stores]
+
+CACHE keeps data and the environments of the peers, which are made with pip as they are needed: about
+3 GB, and an hour the first time. Each benchmark prints its own lines, with ratios of icesql to its
+peers; the end says which of them failed. Leave the machine alone meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+# Its arguments, where CACHE stands for the folder, and what it measures.
+BENCHMARKS = {
+    "tpch_all": (["CACHE"], "TPC-H SF1, 22 queries, warm"),
+    "user_cases": (["CACHE"], "28 cases of users: many small files, months, wide, nested, evolved"),
+    "stores": (["CACHE"], "tables in an object store at 30 ms a request"),
+    "planning": (["--files", "50000", "--filters", "one id"], "planning 50,000 files"),
+    "cold": (["CACHE"], "a command from start to exit"),
+    "clients": (["CACHE"], "point lookups of 16 threads"),
+    "edge_files": (["CACHE"], "files that a count and the latest rows need"),
+    "star_join": (["CACHE"], "joins whose small side names the files"),
+    "spark": (["CACHE"], "TPC-H SF1 on Spark"),
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("cache", type=Path)
+    parser.add_argument("--only", default=",".join(BENCHMARKS))
+    options = parser.parse_args()
+    cache = options.cache.resolve()
+    cache.mkdir(parents=True, exist_ok=True)
+    failed = []
+    for name in options.only.split(","):
+        arguments, title = BENCHMARKS[name]
+        given = [str(cache) if each == "CACHE" else each for each in arguments]
+        print(f"\n## {title} ({name}.py)", flush=True)
+        script = str(Path(__file__).with_name(f"{name}.py"))
+        if subprocess.run([sys.executable, script, *given], check=False).returncode:
+            failed.append(name)
+    print(f"\nfailed: {', '.join(failed)}" if failed else "\nall of them ran")
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
