@@ -1,6 +1,10 @@
-"""TPC-DS or TPC-H on both engines: which queries give the same rows, which differ or are refused.
+"""TPC-DS or TPC-H, held against Spark or DuckDB: which queries give the same rows, which do not.
 
     python tests/benchmarks/tpcds.py CACHE [--benchmark tpch] [--scale 0.1] [--queries 1,2,3]
+        [--against spark|duckdb]
+
+The local engine is held against the Spark engine over the same tables, or against DuckDB over the
+bare files. The last line but one is the time of all queries on either side.
 
 Data and queries are made by the PyPI wheel duckdb-extension-tpcds (-tpch) in an environment of its
 own below CACHE. Rows compare as multisets, floats within 1e-9; under LIMIT with ties the engines may choose
@@ -99,6 +103,32 @@ def answer(connection: Any, sql: str, seconds: float) -> tuple[str, Any]:
         cursor.close()
 
 
+class Bare:
+    """DuckDB over the bare files, with the part of a connection that ``answer`` asks."""
+
+    def __init__(self, folder: Path) -> None:
+        import duckdb
+
+        self._connection = duckdb.connect(config={"threads": 2})
+        for path in sorted(folder.glob("*.parquet")):
+            self._connection.execute(f"CREATE VIEW {path.stem} AS FROM read_parquet('{path}')")
+
+    def cursor(self) -> Bare:
+        """Itself: one query runs at a time."""
+        return self
+
+    def execute(self, sql: str) -> Any:
+        """The result of a query."""
+        return self._connection.execute(sql)
+
+    def cancel(self) -> None:
+        """End the query that runs."""
+        self._connection.interrupt()
+
+    def close(self) -> None:
+        """Nothing: it is its own cursor."""
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cache", type=Path)
@@ -106,6 +136,7 @@ def main() -> int:
     parser.add_argument("--scale", type=float, default=0.1)
     parser.add_argument("--queries", default="")
     parser.add_argument("--seconds", type=float, default=120)
+    parser.add_argument("--against", choices=["spark", "duckdb"], default="spark")
     arguments = parser.parse_args()
 
     import icesql
@@ -113,30 +144,39 @@ def main() -> int:
     folder, queries = warehouse(arguments.cache, arguments.benchmark, arguments.scale)
     wanted = [each for each in arguments.queries.split(",") if each] or sorted(queries, key=int)
     local = icesql.connect(warehouse=str(folder))
-    spark = icesql.connect(warehouse=str(folder), engine="spark", master="local[2]")
+    local.execute("USE ds")
+    other: Any
+    if arguments.against == "duckdb":
+        raw = arguments.cache / f"{arguments.benchmark}-raw-{arguments.scale:g}"
+        other = Bare(raw)
+    else:
+        other = icesql.connect(warehouse=str(folder), engine="spark", master="local[2]")
+        other.execute("USE ds")
     outcomes: Counter[str] = Counter()
-    for connection in (local, spark):
-        connection.execute("USE ds")
+    seconds = [0.0, 0.0]
     for number in wanted:
         started = time.perf_counter()
         expected = answer(local, queries[number], arguments.seconds)
-        found = answer(spark, queries[number], arguments.seconds)
+        between = time.perf_counter()
+        found = answer(other, queries[number], arguments.seconds)
+        ended = time.perf_counter()
+        seconds = [seconds[0] + between - started, seconds[1] + ended - between]
         if expected == found and found[0] == "rows":
             outcome, why = "same", ""
         elif expected[0] == found[0] == "rows":
             missing, more = expected[1] - found[1], found[1] - expected[1]
             outcome = "different"
-            why = f"{sum(missing.values())} rows, local {list(missing)[:2]} spark {list(more)[:2]}"
+            why = f"{sum(missing.values())} rows, local {list(missing)[:2]} other {list(more)[:2]}"
         else:
             outcome = found[0] if found[0] != "rows" else f"local {expected[0]}"
             why = str(found[1] if found[0] != "rows" else expected[1])
         outcomes[outcome] += 1
-        print(
-            f"q{number}: {outcome} ({time.perf_counter() - started:.1f} s) {why[:300]}", flush=True
-        )
+        print(f"q{number}: {outcome} ({ended - started:.1f} s) {why[:300]}", flush=True)
+    print(f"local {seconds[0]:.1f} s, {arguments.against} {seconds[1]:.1f} s")
     print(", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common()))
     local.close()
-    spark.close()
+    if arguments.against == "spark":
+        other.close()
     return 0 if set(outcomes) == {"same"} else 1
 
 

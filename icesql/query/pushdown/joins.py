@@ -45,7 +45,8 @@ class OuterJoins:
     def _position(self, join: exp.Join) -> int:
         return next(index for index, each in enumerate(self._joins) if each is join)
 
-    def _usable(self, item: FromItem) -> bool:
+    def is_usable(self, item: FromItem) -> bool:
+        """Whether conditions may leave out rows of an item at all."""
         # Which row of an ASOF join's right side is nearest depends on all of its rows.
         nearest = item.join is not None and item.join.method == "ASOF"
         return item.plain and not nearest
@@ -56,7 +57,7 @@ class OuterJoins:
         return [
             (item, id(item) in nullable)
             for item in self._items
-            if self._usable(item) and not item.is_filter_only
+            if self.is_usable(item) and not item.is_filter_only
         ]
 
     def seen_by_on(self, join: exp.Join) -> list[tuple[FromItem, bool]]:
@@ -73,5 +74,5 @@ class OuterJoins:
         return [
             (item, id(item) in nullable)
             for item in (*left, *right)
-            if self._usable(item) and not (item.is_filter_only and item.join is not join)
+            if self.is_usable(item) and not (item.is_filter_only and item.join is not join)
         ]

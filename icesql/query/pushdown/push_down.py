@@ -176,6 +176,24 @@ class _Pusher(Struct):
             on = join.args.get("on")
             for conjunct in conjuncts(on) if on is not None else ():
                 self._use(conjunct, scope, outer.seen_by_on(join))
+        if own and len(scope.items) > 1 and self.spark is None:
+            self._push_implied(own, scope, outer)
+
+    def _push_implied(self, own: Sequence[exp.Expr], scope: SelectScope, outer: OuterJoins) -> None:
+        """Use what follows from the WHERE by columns that are equal."""
+        from icesql.query.pushdown.transitive import equalities, implied
+
+        found = list(equalities(own, None, scope, self.scans, marked=self.marked))
+        for join in _joins(scope):
+            on = join.args.get("on")
+            if on is not None and join.method != "ASOF":
+                parts = list(conjuncts(on))
+                found += equalities(parts, join, scope, self.scans, marked=self.marked)
+        seen = [item for item, _ in outer.seen_by_where()]
+        for condition, item, of_join in implied(own, found, scope):
+            if outer.is_usable(item) and (of_join is not None or item in seen):
+                # Equal columns are no NULL, so a condition that holds for NULL says nothing.
+                self._use(condition, scope, [(item, True)], told=False)
 
     def _of_uses(self, select: exp.Expr) -> list[exp.Expr]:
         """What holds for the rows that anyone uses of a SELECT: all, or one use or another."""
@@ -203,9 +221,17 @@ class _Pusher(Struct):
                     self.pushed.append(told)
 
     def _use(
-        self, conjunct: exp.Expr, scope: SelectScope, targets: Sequence[tuple[FromItem, bool]]
+        self,
+        conjunct: exp.Expr,
+        scope: SelectScope,
+        targets: Sequence[tuple[FromItem, bool]],
+        *,
+        told: bool = True,
     ) -> None:
-        """Push one condition into each target; the flag says that it may be filled with NULL."""
+        """Push one condition into each target; the flag says that it may be filled with NULL.
+
+        ``told``: EXPLAIN lists it also where nothing comes of it.
+        """
         from icesql.iceberg.expressions.evaluate import evaluate
         from icesql.query.pushdown.predicate import translate
 
@@ -249,7 +275,7 @@ class _Pusher(Struct):
                 named = with_names(predicate, self.scans[item.scan].schema)
                 note = "; ".join(dict.fromkeys(translation.reasons))
                 self.pushed.append(PushedConjunct(item.scan, self._text(conjunct), named, note))
-        if len(self.pushed) >= _MOST_TOLD:
+        if len(self.pushed) >= _MOST_TOLD or not told:
             return
         if not found and (reasons or conjunct.find(exp.Column)):
             scan = concerned[0] if len(concerned) == 1 else None

@@ -1,0 +1,131 @@
+"""Conditions that follow from others by equal columns: ``a.id = b.id AND a.id = 5``: ``b.id = 5``.
+
+Rows of a table for which the other table's condition does not hold can only meet rows that the
+WHERE leaves out. That is so for a join of any kind, as long as the condition does not hold for
+NULL: leaving them out may fill the other side with NULL, but only beside a row that the WHERE
+leaves out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+from sqlglot import exp
+
+from icesql.iceberg import types as t
+from icesql.query.names import FromItem, SelectScope, meaning_of
+from icesql.query.pushdown.column_access import resolver
+from icesql.query.pushdown.computed.substitution import substituted
+from icesql.query.pushdown.same import is_same
+from icesql.scan.table_scan import TableScan
+
+# Types whose equal values no function tells apart; a zero that is a float has two signs.
+_EXACT: Final = (
+    t.BooleanType, t.IntegerType, t.LongType, t.DateType, t.TimeType, t.TimestampType,
+    t.TimestamptzType, t.DecimalType, t.StringType,
+)  # fmt: skip
+_MOST: Final = 64
+
+
+class Equality(Struct, frozen=True):
+    """Two columns of different tables that are equal in every row that the join lets through.
+
+    ``join`` is the one whose ON says so, None where the WHERE does.
+    """
+
+    columns: tuple[exp.Column, exp.Column]
+    items: tuple[FromItem, FromItem]
+    names: tuple[str, str]
+    join: exp.Join | None
+
+
+def equalities(
+    parts: Sequence[exp.Expr],
+    join: exp.Join | None,
+    scope: SelectScope,
+    scans: Sequence[TableScan],
+    *,
+    marked: bool,
+) -> Iterator[Equality]:
+    """Those among the parts of a WHERE, or of the ON of ``join``."""
+    for part in parts:
+        while isinstance(part, exp.Paren):
+            part = part.this
+        if not isinstance(part, exp.EQ) or (marked and not is_same(part)):
+            continue
+        left, right = part.this, part.expression
+        if not isinstance(left, exp.Column) or not isinstance(right, exp.Column):
+            continue
+        first, second = _known(left, scope, scans), _known(right, scope, scans)
+        if first is None or second is None or first[0] is second[0] or first[2] != second[2]:
+            continue
+        items = (first[0], second[0])
+        brought = sum(item.join is join for item in items)
+        if join is not None and (join.side or join.kind in ("SEMI", "ANTI")) and brought != 1:
+            continue  # rows of two tables that it does not bring in meet whatever it says
+        yield Equality((left, right), items, (first[1], second[1]), join)
+
+
+def implied(
+    conditions: Sequence[exp.Expr], found: Sequence[Equality], scope: SelectScope
+) -> Iterator[tuple[exp.Expr, FromItem, exp.Join | None]]:
+    """Conditions that follow from ``conditions``, each with the table that it is on.
+
+    The join is that of the equality, None for one of the WHERE.
+    """
+    waiting = [(each, _only(each, scope)) for each in conditions] if found else []
+    seen: set[tuple[int, int, str]] = set()
+    made = 0
+    while waiting and made < _MOST:
+        condition, on = waiting.pop(0)
+        if on is None:
+            continue
+        for each in found:
+            for side in (0, 1):
+                if each.items[side] is not on[0] or each.names[side] != on[1]:
+                    continue
+                key = (id(each), side, condition.sql())
+                if key in seen:
+                    continue
+                seen.add(key)
+                other = each.columns[1 - side]
+                columns = {id(column): other for column in condition.find_all(exp.Column)}
+                derived = substituted(condition, columns)
+                made += 1
+                yield derived, each.items[1 - side], each.join
+                waiting.append((derived, (each.items[1 - side], each.names[1 - side])))
+
+
+def _known(
+    column: exp.Column, scope: SelectScope, scans: Sequence[TableScan]
+) -> tuple[FromItem, str, t.IcebergType] | None:
+    """The table, the name and the type of a top-level column of a scan."""
+    meaning = meaning_of(column, scope)
+    if len(meaning.items) != 1 or not meaning.certain or len(meaning.path) != 1:
+        return None
+    item = meaning.items[0]
+    if item.scan is None or not item.plain:
+        return None
+    field = resolver(scope, item, scans[item.scan].schema)(column)
+    if field is None or not isinstance(field.type, _EXACT):
+        return None
+    return item, meaning.path[0].lower(), field.type
+
+
+def _only(condition: exp.Expr, scope: SelectScope) -> tuple[FromItem, str] | None:
+    """The one column that a condition is about."""
+    if condition.find(exp.Query) is not None:
+        return None
+    found: set[tuple[int, str]] = set()
+    item: FromItem | None = None
+    for column in condition.find_all(exp.Column):
+        meaning = meaning_of(column, scope)
+        if len(meaning.items) != 1 or not meaning.certain or len(meaning.path) != 1:
+            return None
+        item = meaning.items[0]
+        found.add((id(item), meaning.path[0].lower()))
+    if item is None or len(found) != 1:
+        return None
+    return item, found.pop()[1]
