@@ -47,6 +47,12 @@ _ALL: Final = (
         _PICKED,
     ),
     Procedure(
+        "compute_partition_stats",
+        "writes the statistics of a snapshot's partitions",
+        (_TABLE, Parameter("snapshot_id", "bigint", default="the current one")),
+        (("partition_statistics_file", "varchar"),),
+    ),
+    Procedure(
         "expire_snapshots",
         "forgets old snapshots and deletes the files that only they need",
         (
@@ -186,5 +192,6 @@ REFUSED: Final = {
     "migrate": "it turns a Hive table into an Iceberg table, and icesql opens no Hive tables; "
     "add_files adds the Parquet files of a folder to a table",
     "create_changelog_view": "SELECT * FROM t CHANGES … gives the same rows",
+    "compute_table_stats": "icesql writes no sketches of distinct values yet",
     "rewrite_table_path": "icesql reads a table that was moved as it is",
 }

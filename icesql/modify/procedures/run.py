@@ -22,6 +22,7 @@ from icesql.modify.procedures import (
     manifests,
     refs,
     rewrite_data_files,
+    statistics,
 )
 from icesql.modify.procedures.call import Call
 from icesql.sql.statement import Query
@@ -43,6 +44,7 @@ PLANNERS: Final[Mapping[str, Callable[[Call], Plan]]] = {
     **manifests.PLANNERS,
     **refs.PLANNERS,
     **rewrite_data_files.PLANNERS,
+    **statistics.PLANNERS,
 }
 _SYSTEM: Final = "system"
 # DuckDB's extension calls them so, without a schema.

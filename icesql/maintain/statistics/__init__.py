@@ -1,0 +1,1 @@
+"""Statistics files of snapshots: of partitions, and how many distinct values columns have."""
