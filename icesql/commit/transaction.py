@@ -1,4 +1,4 @@
-"""Changes of one table that become one commit: BEGIN … COMMIT.
+"""Changes of one table, or of several where the catalog can, that become one commit.
 
 Each statement makes its change of the table as the ones before it left it, in memory; its files
 are written at once. COMMIT applies all updates in one swap. Where another writer was first, plain
@@ -14,9 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from icesql.catalog.rest.changes import has_transactions, swap_several
+from icesql.catalog.writes.change import Conflict, TableChange, Unknown
 from icesql.commit.attempts import Operation, commit, now_ms
-from icesql.errors import CommitConflictError, NotSupportedError
+from icesql.errors import (
+    CommitConflictError,
+    CommitStateUnknownError,
+    Error,
+    NotSupportedError,
+)
 from icesql.iceberg.metadata.changes.apply import apply_updates
+from icesql.iceberg.metadata.changes.requirements import requirements_for
 from icesql.iceberg.metadata.changes.updates import Update
 from icesql.iceberg.metadata.json_writer import metadata_bytes
 from icesql.iceberg.metadata.table_metadata import metadata_document, parse_metadata
@@ -24,7 +32,7 @@ from icesql.storage import sizes
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog, Identifier, Table
-    from icesql.catalog.writes.change import Place, Swap, TableChange
+    from icesql.catalog.writes.change import Place, Swap
     from icesql.context import QueryContext
 
 
@@ -34,7 +42,7 @@ class Transaction:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._seen: dict[int, CatalogInTransaction] = {}
-        self._held: _HeldTable | None = None
+        self._held: list[_HeldTable] = []
 
     def catalog(self, catalog: Catalog) -> Catalog:
         """The catalog as this transaction sees it: its table with the changes so far."""
@@ -42,19 +50,27 @@ class Transaction:
 
     def table_of(self, catalog: Catalog, identifier: Sequence[str]) -> Table | None:
         """The table with the changes so far; None for one that was not changed."""
-        held = self._held
-        if held is None or held.catalog is not catalog or not _same(held, identifier):
-            return None
-        return held.working
+        held = self._find(catalog, identifier)
+        return None if held is None else held.working
+
+    def _find(self, catalog: Catalog, identifier: Sequence[str]) -> _HeldTable | None:
+        wanted = tuple(identifier)
+        for each in self._held:
+            if each.catalog is catalog and tuple(each.base.identifier) == wanted:
+                return each
+        return None
 
     def check(self, catalog: Catalog, identifier: Sequence[str]) -> None:
-        """Raise NotSupportedError for a second table."""
-        held = self._held
-        if held is not None and (held.catalog is not catalog or not _same(held, identifier)):
-            raise NotSupportedError(
-                f"a transaction over several tables ({held.base.name} and {'.'.join(identifier)}): "
-                "what catalogs apply in one step is a change of one table; COMMIT first"
-            )
+        """Raise NotSupportedError for a second table where no catalog takes both in one step."""
+        if not self._held or self._find(catalog, identifier) is not None:
+            return
+        if all(each.catalog is catalog for each in self._held) and takes_several(catalog):
+            return
+        raise NotSupportedError(
+            f"a transaction over several tables ({self._held[0].base.name} and "
+            f"{'.'.join(identifier)}): only a REST catalog that offers transactions applies "
+            "changes of several in one step; COMMIT first"
+        )
 
     def check_target(self, seen: Catalog, identifier: Sequence[str]) -> None:
         """The same for a catalog as ``catalog`` gave it."""
@@ -67,9 +83,11 @@ class Transaction:
         """Make a change in memory; the table with it. One that fails leaves all as it was."""
         with self._lock:
             self.check(catalog, table.identifier)
-            held = self._held or _HeldTable(catalog, table)
+            known = self._find(catalog, table.identifier)
+            held = known or _HeldTable(catalog, table)
             made = held.take(operation, query)
-            self._held = held
+            if known is None:
+                self._held.append(held)
             return made
 
     def commit(self, query: QueryContext) -> Table | None:
@@ -79,23 +97,80 @@ class Transaction:
         CommitStateUnknownError when nobody can know, none of them being.
         """
         with self._lock:
-            held, self._held = self._held, None
-        if held is None or not held.operations:
+            held, self._held = [each for each in self._held if each.operations], []
+        if not held:
             return None
-        return commit(held.catalog, held.base, _Whole(held), query)
+        if len(held) > 1:
+            return _commit_together(held)
+        return commit(held[0].catalog, held[0].base, _Whole(held[0]), query)
 
     def rollback(self) -> bool:
         """Forget the changes and delete their files; whether there were any."""
         with self._lock:
-            held, self._held = self._held, None
-        if held is None:
-            return False
-        held.failed()
-        return bool(held.operations)
+            held, self._held = self._held, []
+        for each in held:
+            each.failed()
+        return any(each.operations for each in held)
 
 
-def _same(held: _HeldTable, identifier: Sequence[str]) -> bool:
-    return tuple(held.base.identifier) == tuple(identifier)
+def takes_several(catalog: Catalog) -> bool:
+    """Whether the catalog applies changes of several tables in one step."""
+    return catalog.kind == "rest" and has_transactions(catalog)  # type: ignore[arg-type]
+
+
+def _commit_together(held: Sequence[_HeldTable]) -> Table:
+    """Changes of several tables, by one request that a REST catalog applies as a whole."""
+    catalog, names = held[0].catalog, " and ".join(each.base.name for each in held)
+    moment = max(now_ms(), *(each.working.metadata.last_updated_ms for each in held))
+    changes = [
+        (
+            each.base.identifier,
+            TableChange(
+                tuple(each.updates),
+                requirements_for(each.base.metadata, each.updates),
+                each.base.storage,
+                moment,
+            ),
+        )
+        for each in held
+    ]
+    try:
+        outcome = swap_several(catalog, changes)  # type: ignore[arg-type]
+    except Error:
+        _fail(held)
+        raise
+    except BaseException as error:
+        raise _unknown(names, f"it was interrupted ({type(error).__name__})") from error
+    if isinstance(outcome, Conflict):
+        _fail(held)
+        raise CommitConflictError(
+            f"{names} were changed by another writer since the transaction read them "
+            f"({outcome.reason}); nothing was applied, run the transaction again"
+        )
+    try:
+        tables = [catalog.load(each.base.identifier) for each in held]
+    except Error as error:
+        raise _unknown(names, str(error)) from error
+    if isinstance(outcome, Unknown):
+        for each, table in zip(held, tables, strict=True):
+            wanted = _Whole(each).snapshot_id
+            if wanted is None or table.metadata.snapshot(wanted) is None:
+                raise _unknown(names, outcome.reason)
+    for each, table in zip(held, tables, strict=True):
+        _Whole(each).succeeded(table)
+    return tables[-1]
+
+
+def _fail(held: Sequence[_HeldTable]) -> None:
+    for each in held:
+        each.failed()
+
+
+def _unknown(names: str, reason: str) -> CommitStateUnknownError:
+    return CommitStateUnknownError(
+        f"the transaction over {names} was sent and its outcome is unknown: {reason}; none of its "
+        "files was deleted; look at the latest snapshots before running it again"
+    )
 
 
 class _HeldTable:

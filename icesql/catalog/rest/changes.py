@@ -36,6 +36,7 @@ _TABLES: Final = "/v1/{prefix}/namespaces/{namespace}/tables"
 COMMIT: Final = f"POST {_TABLES}/{{table}}"
 CREATE: Final = f"POST {_TABLES}"
 REGISTER: Final = "POST /v1/{prefix}/namespaces/{namespace}/register"
+TOGETHER: Final = "POST /v1/{prefix}/transactions/commit"
 RENAME: Final = "POST /v1/{prefix}/tables/rename"
 
 
@@ -74,6 +75,25 @@ def swap(server: Server, identifier: Sequence[str], is_new: bool, change: TableC
         # Every server makes an empty table; not all take one with its first snapshot.
         return _created(server, identifier, change)
     return _posted(server, path, body, identifier)
+
+
+def has_transactions(server: Server) -> bool:
+    """Whether the server says that it applies changes of several tables as a whole."""
+    return server.has_endpoint(TOGETHER) is True
+
+
+def swap_several(server: Server, changes: Sequence[tuple[Sequence[str], TableChange]]) -> Swap:
+    """As ``swap`` for several tables: all changes are applied, or none."""
+    several = [
+        {
+            "identifier": {"namespace": [*identifier[:-1]], "name": identifier[-1]},
+            "requirements": [requirement_json(each) for each in change.requirements],
+            "updates": [u.update_json(each) for each in change.updates],
+        }
+        for identifier, change in changes
+    ]
+    path = "transactions", "commit"
+    return _posted(server, path, {"table-changes": several}, changes[0][0])
 
 
 def register(server: Server, identifier: Sequence[str], location: str) -> Swap:

@@ -1,0 +1,124 @@
+"""A transaction over several tables, where a REST catalog applies it as a whole."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import icesql
+from icesql import errors
+from tests.catalog.writes.rest_writes import WritableServer
+
+TOGETHER = "POST /v1/{prefix}/transactions/commit"
+
+
+class TransactionServer(WritableServer):
+    """Applies the changes of several tables, or none of them; ``answers`` comes instead."""
+
+    answers: int | None = None
+    loses: bool = False
+
+    def catalog(self, request: Any, parts: list[str], query: Any, headers: Any) -> None:
+        if (request.command, parts) != ("POST", ["transactions", "commit"]):
+            super().catalog(request, parts, query, headers)
+            return
+        if self.answers is not None:
+            self.send(request, self.answers, {"error": {"message": "no"}})
+            return
+        before = deepcopy(self.tables)
+        for each in json.loads(request.body)["table-changes"]:
+            name = (*each["identifier"]["namespace"], each["identifier"]["name"])
+            status, answer = self.applied(name, each)
+            if status != 200:
+                self.tables.clear()
+                self.tables.update(before)
+                self.send(request, status, answer)
+                return
+        if self.loses:
+            self.send(request, 502, {"error": {"message": "lost"}})
+        else:
+            self.send(request, 204, None)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Any:
+    with closing(TransactionServer(tmp_path / "wh")) as made:
+        with icesql.connect(uri=made.uri) as con:
+            for name in "tu":
+                con.execute(f"CREATE TABLE ns.{name} (a INT)")
+                con.execute(f"INSERT INTO ns.{name} VALUES (1)")
+        made.config["endpoints"] = [
+            "GET /v1/{prefix}/namespaces",
+            "GET /v1/{prefix}/namespaces/{namespace}/tables",
+            "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+            "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+            TOGETHER,
+        ]
+        yield made
+
+
+def begun(con: icesql.Connection) -> None:
+    con.execute("BEGIN")
+    con.execute("INSERT INTO ns.t VALUES (2)")
+    con.execute("DELETE FROM ns.u WHERE a = 1")
+    con.execute("INSERT INTO ns.u SELECT a + 10 FROM ns.t")
+
+
+def rows(con: icesql.Connection) -> list[list[int]]:
+    found = (con.execute(f"SELECT a FROM ns.{name} ORDER BY a").fetchall() for name in "tu")
+    return [[row[0] for row in each] for each in found]
+
+
+def parquet(tmp_path: Path) -> set[Path]:
+    return set(tmp_path.rglob("*.parquet")) | set(tmp_path.rglob("*.avro"))
+
+
+def test_both_tables_change_or_none(server: TransactionServer, tmp_path: Path) -> None:
+    with icesql.connect(uri=server.uri) as con, icesql.connect(uri=server.uri) as other:
+        begun(con)
+        assert rows(con) == [[1, 2], [11, 12]]
+        assert rows(other) == [[1], [1]]
+        con.execute("COMMIT")
+        assert rows(con) == rows(other) == [[1, 2], [11, 12]]
+        before = parquet(tmp_path)
+        begun(con)
+        con.execute("ROLLBACK")
+        assert parquet(tmp_path) == before
+        begun(con)
+        other.execute("INSERT INTO ns.u VALUES (99)")
+        before = parquet(tmp_path)
+        with pytest.raises(errors.CommitConflictError, match="run the transaction again"):
+            con.commit()
+        assert parquet(tmp_path) < before
+        assert rows(con) == [[1, 2], [11, 12, 99]]
+
+
+def test_an_answer_that_is_lost(server: TransactionServer, tmp_path: Path) -> None:
+    with icesql.connect(uri=server.uri) as con:
+        server.loses = True
+        begun(con)
+        con.commit()
+        assert rows(con) == [[1, 2], [11, 12]]
+        server.answers = 504
+        begun(con)
+        before = parquet(tmp_path)
+        with pytest.raises(errors.CommitStateUnknownError, match=r"ns.t and ns.u"):
+            con.commit()
+        assert parquet(tmp_path) == before
+        assert rows(con) == [[1, 2], [11, 12]]
+
+
+def test_a_server_without_transactions(server: TransactionServer) -> None:
+    server.config["endpoints"].remove(TOGETHER)
+    with icesql.connect(uri=server.uri) as con:
+        con.execute("BEGIN")
+        con.execute("INSERT INTO ns.t VALUES (2)")
+        with pytest.raises(errors.NotSupportedError, match="REST catalog that offers"):
+            con.execute("INSERT INTO ns.u VALUES (2)")
+        con.execute("COMMIT")
+        assert rows(con) == [[1, 2], [1]]
