@@ -1,15 +1,18 @@
-"""compute_partition_stats: the file that the spec describes."""
+"""compute_partition_stats and compute_table_stats: the files that the spec describes."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import icesql
 from icesql import errors
+from icesql.maintain.statistics.theta import ThetaSketch
 
 
 def call(con: icesql.Connection, more: str = "") -> list[dict[str, Any]]:
@@ -85,3 +88,81 @@ def test_tables_without_partitions(con: icesql.Connection) -> None:
         con.execute(sql)
     with pytest.raises(errors.SnapshotNotFoundError):
         con.execute("CALL system.compute_partition_stats('s.t', 7)")
+
+
+# ------------------------------------------------------------------ compute_table_stats
+
+
+def test_sketches_are_those_of_java() -> None:
+    """Of Iceberg 1.12 on Spark 4.1: the longs 0, 3, 10, 12, 13, and the texts a, b."""
+    longs, texts = ThetaSketch(), ThetaSketch()
+    longs.update(each.to_bytes(8, "little") for each in (12, 0, 10, 3, 13, 3, 0))
+    texts.update([b"a", b"b", b""])
+    assert longs.to_bytes().hex() == (
+        "02030300001acc93050000000000803f23a55b381afd741fe56b61eec8804420"
+        "571ec49caf41973aba40b3c1da06695dd82d23774bb9357e"
+    )
+    assert texts.to_bytes().hex() == (
+        "02030300001acc93020000000000803f857f40b689c7e53417c11d528507017b"
+    )
+    assert (longs.estimate, texts.estimate) == (5, 2)
+    assert ThetaSketch().to_bytes().hex() == "01030300001ecc93"
+
+
+@pytest.mark.parametrize("count", [4096, 4097, 200_000])
+def test_many_values_are_estimated(count: int) -> None:
+    """By three standard errors of 4,096 hashes."""
+    sketch = ThetaSketch()
+    sketch.update(str(each).encode() for each in range(count))
+    assert sketch.estimate == count or abs(sketch.estimate / count - 1) < 3 / 64
+    data = sketch.to_bytes()
+    kept = int.from_bytes(data[8:12], "little")
+    assert (kept, len(data)) == (4096, data[0] * 8 + 8 * 4096)
+    hashes = [
+        int.from_bytes(data[at : at + 8], "little") for at in range(data[0] * 8, len(data), 8)
+    ]
+    assert hashes == sorted(set(hashes))
+    if data[0] == 3:
+        assert hashes[-1] < int.from_bytes(data[16:24], "little")
+
+
+def test_distinct_values_of_live_rows(con: icesql.Connection, tmp_path: Path) -> None:
+    con.execute(
+        "CREATE TABLE s.t (i INT, l BIGINT, s VARCHAR, d DECIMAL(9, 2), at TIMESTAMP, day DATE, "
+        "x DOUBLE, ok BOOLEAN, u UUID, b BLOB, st STRUCT<a INT>) "
+        "TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')"
+    )
+    con.execute(
+        "INSERT INTO s.t SELECT i, i // 2, chr(97 + (i % 3)::INT), i / 4, "
+        "TIMESTAMP '2026-01-31' + INTERVAL 1 HOUR * (i % 5), DATE '2026-01-31' + (i % 7)::INT, "
+        "CASE WHEN i % 2 = 0 THEN NULL ELSE i END, i % 2 = 0, "
+        "'00000000-0000-0000-0000-00000000000' || (i % 4), 'x'::BLOB, NULL FROM range(20) r(i)"
+    )
+    con.execute("DELETE FROM s.t WHERE i >= 10")
+    ((path,),) = con.execute("CALL system.compute_table_stats('s.t')").fetchall()
+    data = Path(path).read_bytes()
+    footer = json.loads(data[-12 - int.from_bytes(data[-12:-8], "little") : -12])
+    counts = {each["fields"][0]: each["properties"]["ndv"] for each in footer["blobs"]}
+    expected = ["10", "5", "3", "10", "5", "7", "5", "2", "4", "1"]
+    assert [counts[each] for each in range(1, 11)] == expected
+    blob = footer["blobs"][1]
+    stored = data[blob["offset"] : blob["offset"] + blob["length"]]
+    sketch = ThetaSketch()
+    sketch.update(each.to_bytes(8, "little") for each in range(5))
+    assert pa.input_stream(pa.py_buffer(stored), compression="zstd").read() == sketch.to_bytes()
+    metadata = json.loads(max((tmp_path / "warehouse/s/t/metadata").glob("v*.json")).read_bytes())
+    (told,) = metadata["statistics"]
+    assert (told["statistics-path"], told["file-size-in-bytes"]) == (path, len(data))
+    assert (
+        len(data)
+        == told["file-footer-size-in-bytes"] + sum(each["length"] for each in footer["blobs"]) + 4
+    )
+    con.execute("CALL system.compute_table_stats('s.t', columns => array('s'))")
+    for columns, told in (("nope", "not found"), ("st", "distinct values of column st")):
+        for explain in ("", "EXPLAIN "):
+            with pytest.raises(errors.Error, match=told):
+                con.execute(
+                    f"{explain}CALL system.compute_table_stats('s.t', columns => array('{columns}'))"
+                )
+    plan = con.execute("EXPLAIN CALL system.compute_table_stats('s.t')").fetchall()
+    assert [row[:2] for row in plan] == [("read", "snapshot"), ("write", "statistics file")]

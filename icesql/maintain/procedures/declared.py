@@ -53,6 +53,16 @@ _ALL: Final = (
         (("partition_statistics_file", "varchar"),),
     ),
     Procedure(
+        "compute_table_stats",
+        "counts the distinct values of columns: sketches in a statistics file",
+        (
+            _TABLE,
+            Parameter("snapshot_id", "bigint", default="the current one"),
+            Parameter("columns", "array<string>", default="all but nested ones"),
+        ),
+        (("statistics_file", "varchar"),),
+    ),
+    Procedure(
         "expire_snapshots",
         "forgets old snapshots and deletes the files that only they need",
         (
@@ -192,6 +202,5 @@ REFUSED: Final = {
     "migrate": "it turns a Hive table into an Iceberg table, and icesql opens no Hive tables; "
     "add_files adds the Parquet files of a folder to a table",
     "create_changelog_view": "SELECT * FROM t CHANGES … gives the same rows",
-    "compute_table_stats": "icesql writes no sketches of distinct values yet",
     "rewrite_table_path": "icesql reads a table that was moved as it is",
 }
