@@ -5,7 +5,8 @@ Picklable, and the same on this machine and in a worker on another one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -13,14 +14,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.context import QueryContext
+from icesql.iceberg import types as t
 from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.types import walk
 from icesql.maintain.rewrite.grouping import FileGroup
 from icesql.maintain.rewrite.plan import RewritePlan
 from icesql.maintain.rewrite.row_order import OrderKeys, RowOrder
+from icesql.read.columns.arrow_schema import arrow_schema
 from icesql.scan.tasks.packing import pack
 from icesql.scan.tasks.split import merge_adjacent, split_file
 from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, without_metrics
 from icesql.write.assignment import Assignment
+from icesql.write.parquet_schema import parquet_schema, stored_fields
 from icesql.write.write_task import WriteTask, write_task, write_task_for
 
 _LOOKBACK: Final = 1
@@ -126,47 +131,80 @@ def run_rewrite_task(task: RewriteTask, query: QueryContext, *, attempt: int = 0
     ``attempt`` is another for each repetition of a task whose end is not known. Raises what
     reading and writing do.
     """
+    # Without the progress of parts, which several tasks would mix up.
+    quiet = QueryContext(
+        query.settings, query.cancel, query.deadline, query.now, None, query.tables
+    )
     write = replace(task.write, attempt=attempt)
-    quiet = _quiet(query)
-    written = write_task(write, _rows(task, quiet), quiet)
+    if task.order is None:
+        rows = read_live_rows(task.scan, quiet)
+    else:
+        rows = _ordered(task, task.order, quiet)
+        write = replace(write, assignment=_of_stored(write.assignment))
+    written = write_task(write, rows, quiet)
     return RewriteResult(task.group, task.number, written.files, written.rows, written.bytes)
 
 
-def _quiet(query: QueryContext) -> QueryContext:
-    """``query`` without the progress of parts, which several tasks would mix up."""
-    return QueryContext(query.settings, query.cancel, query.deadline, query.now, None, query.tables)
-
-
-def _rows(task: RewriteTask, query: QueryContext) -> Iterator[pa.RecordBatch]:
-    if task.order is None:
-        return read_live_rows(task.scan, query)
-    return _ordered(task, task.order, query)
+def _of_stored(assignment: Assignment) -> Assignment:
+    """The assignment of rows that have the columns that files hold, and no others."""
+    places = itertools.count()
+    sources = (next(places) if stored_fields((f,)) else None for f in assignment.schema.fields)
+    return replace(assignment, sources=tuple(sources))
 
 
 def _ordered(task: RewriteTask, order: RowOrder, query: QueryContext) -> Iterator[pa.RecordBatch]:
+    """The rows in their order, with the columns that files hold."""
     from icesql.engine.duckdb.tasks.sorting import sorted_batches
-    from icesql.write.parquet_schema import parquet_schema
+    from icesql.engine.struct_names import renamed
 
-    keys = OrderKeys(order, task.write.schema)
-    assignment: Assignment = task.write.assignment
+    schema = task.write.schema
+    keys = OrderKeys(order, schema)
+    # Files have other names inside of structs than the table.
+    names = arrow_schema(replace(schema, fields=stored_fields(schema.fields)))
 
     def with_keys() -> Iterator[tuple[pa.RecordBatch, list[pa.Array]]]:
         for batch in read_live_rows(task.scan, query):
-            rows = assignment.convert(batch)
+            rows = task.write.assignment.convert(batch)
             yield rows, keys.of(rows)
 
-    return sorted_batches(
-        with_keys(), parquet_schema(task.write.schema), keys.types, keys.orders, query
-    )
+    target = parquet_schema(schema)
+    for batch in sorted_batches(with_keys(), target, keys.types, keys.orders, query):
+        arrays = [
+            renamed(array, each.type) for array, each in zip(batch.columns, names, strict=True)
+        ]
+        yield pa.RecordBatch.from_arrays(arrays, names=names.names)
 
 
 def read_live_rows(scan: CombinedScanTask, query: QueryContext) -> Iterator[pa.RecordBatch]:
     """The live rows of a task, by whichever reader is the quickest that reads them exactly."""
-    from icesql.engine.duckdb.tasks.rows import task_rows
+    from icesql.engine.duckdb.tasks.rows import reads_exactly, task_rows
     from icesql.read.task import read_task
 
-    storage = scan.context.storage
-    local = all(storage.local_path(each.data_file.path) is not None for each in scan.tasks)
-    if local and query.settings.local_reader != "arrow":
-        return task_rows(scan, query)
-    return read_task(scan, query)
+    found = task_rows(scan, query) if reads_exactly(scan, query) else read_task(scan, query)
+    columns = scan.context.projection.fields
+    if not any(isinstance(each.type, t.UnknownType) for each in walk(columns)):
+        return found
+    return (_stored_alone(batch, columns) for batch in found)
+
+
+def _stored_alone(batch: pa.RecordBatch, columns: Sequence[t.NestedField]) -> pa.RecordBatch:
+    """The rows without fields of type unknown inside structs, which no file holds."""
+    arrays = [
+        _without_unknown(array, each.type)
+        for array, each in zip(batch.columns, columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+
+def _without_unknown(array: pa.Array, type: t.IcebergType) -> pa.Array:
+    if not isinstance(type, t.StructType):
+        return array
+    kept = [
+        (each.name, _without_unknown(array.field(place), each.type))
+        for place, each in enumerate(type.fields)
+        if not isinstance(each.type, t.UnknownType)
+    ]
+    if not kept:
+        return array
+    names, arrays = [name for name, _ in kept], [made for _, made in kept]
+    return pa.StructArray.from_arrays(arrays, names=names, mask=array.is_null())

@@ -16,6 +16,7 @@ from icesql.engine.duckdb.bad_file import name_bad_file
 from icesql.engine.duckdb.errors import is_fatal, translate
 from icesql.engine.duckdb.instance import InstancePool
 from icesql.engine.duckdb.relations.footer import FooterCache
+from icesql.engine.duckdb.relations.grouping import ARROW, group_files
 from icesql.engine.duckdb.tasks.task_relation import task_relation
 from icesql.scan.tasks.task import CombinedScanTask, distinct_deletes
 
@@ -53,11 +54,14 @@ def one_engine() -> Iterator[None]:
 
 
 def task_rows(task: CombinedScanTask, query: QueryContext) -> Iterator[pa.RecordBatch]:
-    """The live rows of a task of local files; columns are those of its projection, in order.
+    """The live rows of a task of local files, in the ``arrow_schema`` of its projection.
 
-    Their types are those that DuckDB gives, so ``write.assignment`` is to make them the table's.
     Raises icesql errors, those of files naming the file.
     """
+    from icesql.engine.result_schema import cast_batch
+    from icesql.read.columns.arrow_schema import arrow_schema
+
+    wanted = arrow_schema(task.context.projection)
     folders = {
         os.path.dirname(path)
         for each in (*(file.data_file for file in task.tasks), *distinct_deletes(task.tasks))
@@ -70,7 +74,14 @@ def task_rows(task: CombinedScanTask, query: QueryContext) -> Iterator[pa.Record
             cursor.register(name, source)
         return found.sql, dict(found.parameters)
 
-    return engine_batches(relation, folders, (task,), query)
+    for batch in engine_batches(relation, folders, (task,), query):
+        yield cast_batch(batch, wanted)
+
+
+def reads_exactly(task: CombinedScanTask, query: QueryContext) -> bool:
+    """Whether DuckDB reads all files of a task itself, as far as metadata tells."""
+    groups = group_files(task.tasks, task.context, query.settings)
+    return all(each.name != ARROW for each in groups)
 
 
 def engine_batches(

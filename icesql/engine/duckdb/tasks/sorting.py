@@ -11,6 +11,7 @@ from icesql.context import QueryContext
 from icesql.engine.duckdb.arrow_stream import ArrowStream
 from icesql.engine.duckdb.tasks.rows import engine_batches
 from icesql.engine.duckdb.types import quoted
+from icesql.engine.struct_names import engine_arrow_type, renamed
 from icesql.errors import UnsupportedTableError
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def sorted_batches(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of ``batches`` (of ``schema``, each with its keys), ordered by the keys.
 
-    Comes out in types that DuckDB gives; what it would change travels as something else. Raises
+    What DuckDB would change travels as something else and comes back as it was. Raises
     UnsupportedTableError for a nested column that cannot.
     """
     import pyarrow as pa
@@ -82,7 +83,7 @@ def _carried(kind: pa.DataType, name: str) -> pa.DataType:
         return pa.int64()
     if kind == pa.uuid() or pa.types.is_fixed_size_binary(kind):
         return pa.binary()
-    return kind
+    return engine_arrow_type(kind)
 
 
 def _has_zoned_nanos(kind: pa.DataType) -> bool:
@@ -100,16 +101,19 @@ def _as(column: pa.Array, kind: pa.DataType) -> pa.Array:
         return column
     if column.type == pa.uuid():
         column = column.storage
-    return column.cast(kind)
+    return renamed(column, kind) if pa.types.is_nested(kind) else column.cast(kind)
 
 
 def _back(column: pa.Array, kind: pa.DataType) -> pa.Array:
     import pyarrow as pa
 
+    from icesql.engine.result_schema import cast_batch
+
     if column.type == kind:
         return column
+    if pa.types.is_null(kind):
+        return pa.nulls(len(column))
     if kind == pa.uuid():
         return pa.ExtensionArray.from_storage(kind, column.cast(pa.binary(16)))
-    if pa.types.is_fixed_size_binary(kind) or _has_zoned_nanos(kind):
-        return column.cast(kind)
-    return column
+    wanted = pa.schema([pa.field("c", kind)])
+    return cast_batch(pa.RecordBatch.from_arrays([column], names=["c"]), wanted).column(0)
