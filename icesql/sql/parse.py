@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from functools import partial
@@ -84,6 +84,8 @@ if TYPE_CHECKING:
 
 _NUMBERS_ARE_SECONDS = ("spark", "spark2", "databricks")
 _MACRO = ("MACRO", "FUNCTION")
+# What may be a form of another system; see ``macros.other_spellings``.
+_OTHER = ("FLATTEN", "ROLLUP", "CUBE")
 SPARK_TABLE = "spark"
 # What begins a query beside SELECT and its like; see ``shown.differences``.
 _COMPARED = ("DIFF", "BLAME")
@@ -621,8 +623,18 @@ class _WithMacros:
 
             if is_macro_word(tokens):
                 return read_macro(tokens, self._parse._sql, self)
-        # What is prepared is read with the macros that are known when it runs.
-        return self._parse.statement(tokens) if word == "PREPARE" else self._expanded(tokens)
+        if word == "PREPARE":
+            # What is prepared is read when it runs, with the macros that are known then.
+            return self._parse.statement(tokens)
+        if isinstance(self._parse._reader, Icesql) and any(
+            each.text.upper() in _OTHER for each in tokens
+        ):
+            from icesql.sql.macros.other_spellings import other_spellings
+
+            found = other_spellings(self._parse._sql, tokens)
+            if found is not None:
+                return self._of_text(*found, lambda same, read: same._expanded(read))
+        return self._expanded(tokens)
 
     def tree(self, tokens: Sequence[Token]) -> exp.Expr:
         """See ``Reader``."""
@@ -646,11 +658,18 @@ class _WithMacros:
             start = tokens[0].start
             word = Token(TokenType.SELECT, before.strip(), 1, 1, start, start)
             return self._parse.statement([word, *tokens] if before else tokens)
-        same, (text, sources) = copy(self._parse), found
+        return self._of_text(*found, lambda same, read: same._parse.statement(read))
+
+    def _of_text(
+        self, text: str, sources: Any, read: Callable[[_WithMacros, Sequence[Token]], Statement]
+    ) -> Statement:
+        """The statement of a text that was made of that of this."""
+        same = copy(self._parse)
+        sources = replace(sources, under=same._sources)
         with sources.placing():
             same._sql, same._sources = text, sources
-            same._lists, read = _tokens(text, same._reader)
-            return same.statement(read)
+            same._lists, tokens = _tokens(text, same._reader)
+            return read(_WithMacros(same, self._macros), tokens)
 
     def _tree_of(self, sql: str, tokens: Sequence[Token]) -> exp.Expr:
         """The tree of a query of a text, calls of macros among its functions."""

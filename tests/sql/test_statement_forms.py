@@ -1,0 +1,38 @@
+"""The statements and forms that people type, as data: where each works, and that the rest refuse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import icesql
+
+DIALECTS = ("default", "spark", "trino", "snowflake")
+
+
+def forms() -> list[tuple[tuple[str, ...], str]]:
+    lines = Path(__file__).with_name("statement_forms.tsv").read_text(encoding="utf-8").splitlines()
+    pairs = [line.split("\t", 1) for line in lines if line and not line.startswith("#")]
+    return [(DIALECTS if where == "all" else tuple(where.split(",")), sql) for where, sql in pairs]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_each_form_works_where_it_is_said_to(warehouse: Any, dialect: str) -> None:
+    """In one connection, in the order of the file: some make what others name."""
+    found: dict[str, str] = {}
+    expected: dict[str, str] = {}
+    name = None if dialect == "default" else dialect
+    with icesql.connect(warehouse=str(warehouse), dialect=name) as connection:
+        for where, form in forms():
+            sql = form.format(t="shop.orders", n="shop")
+            expected[form] = "works" if dialect in where else "refused"
+            try:
+                cursor = connection.execute(sql)
+                if cursor.description is not None:
+                    cursor.fetchall()
+                found[form] = "works"
+            except icesql.Error as error:
+                found[form] = "refused" if dialect not in where else f"{error}"
+    assert found == expected
