@@ -158,13 +158,11 @@ class LocalResult:
         self._sql, self._given, self._parameters = "", "", dict[str, Any]()
         self._composed: Composed | None = None
         self.engine_types: list[Any] = []
-        # All rows, where they came as the query was bound.
-        self._few: list[tuple[Any, ...]] | None = None
+        self._few: list[tuple[Any, ...]] | None = None  # all rows, if they came with binding
         self.groups: tuple[str, ...] = ()
         self.notes: tuple[str, ...] = ()
         self.columns: tuple[ResultColumn, ...] = ()
-        # Asked while a call waits, only where somebody looks at it.
-        self._progress: Callable[[], Progress] | None = None
+        self._progress: Callable[[], Progress] | None = None  # asked while a call waits
         if query.progress is not None:
             from icesql.engine.duckdb.progress import reading_progress
 
