@@ -19,7 +19,7 @@ from icesql.storage import sizes
 from icesql.storage.listing import ListedFile, list_files
 from icesql.storage.new_file import check_writable
 from icesql.storage.open import Storage
-from icesql.storage.reroot import components, split_path
+from icesql.storage.reroot import components
 
 DAY_MS: Final = 86_400_000
 DEFAULT_AGE_MS: Final = 3 * DAY_MS
@@ -119,8 +119,8 @@ def _checked(table: Table, folder: str | None) -> str:
 
 
 def _names(folder: str) -> tuple[str, ...]:
-    scheme, authority, _ = split_path(folder)
-    return ("" if scheme == "file" else scheme, authority, *components(folder))
+    scheme, authority, _ = Prefixes().of(folder)
+    return (scheme, authority, *components(folder))
 
 
 def _refuse_others(table: Table, files: Sequence[ListedFile], query: QueryContext) -> None:

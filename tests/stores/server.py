@@ -222,6 +222,9 @@ class Store:
         if "list-type" in request.query:
             return self._listed(request)
         path = self.folder / request.path.lstrip("/")
+        if request.method == "DELETE":
+            path.unlink(missing_ok=True)
+            return Answer(204, b"")
         try:
             with path.open("rb") as file:
                 size = os.fstat(file.fileno()).st_size
