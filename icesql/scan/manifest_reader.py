@@ -36,6 +36,7 @@ _MOST_WANTED: Final = 32
 
 if TYPE_CHECKING:
     from icesql.iceberg.manifest.narrow_entries import NarrowEntries
+    from icesql.scan.columns_on_disk import ColumnsOnDisk
     from icesql.storage.stores.pool import Request
 
 # What a filter asks of each entry: (map, field id); None for everything.
@@ -48,6 +49,8 @@ class ManifestReader:
 
     def __init__(self, storage: Storage, query: QueryContext, table: str) -> None:
         self._storage, self._query, self._table = storage, query, table
+        self._list: str | None = None
+        self._disk: tuple[ColumnsOnDisk, frozenset[tuple[str, int]]] | None = None
 
     def manifests_of(self, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
         """The manifests of a snapshot in the order of its list.
@@ -59,7 +62,7 @@ class ManifestReader:
             raise UnsupportedTableError(
                 "encryption (the manifest list is encrypted)", table=self._table
             )
-        path = snapshot.manifest_list
+        path = self._list = snapshot.manifest_list
 
         def read() -> tuple[tuple[ManifestFile, ...], int]:
             try:
@@ -100,6 +103,8 @@ class ManifestReader:
             else:
                 yield manifest, self._narrow(manifest, read, spec_of, wanted)
             self._query.report(Progress("planning", done + 1, len(manifests)))
+        if self._disk is not None:
+            self._disk[0].write()
 
     # ------------------------------------------------------------------ reading
 
@@ -221,6 +226,10 @@ class ManifestReader:
         narrow = self._kept_narrow(key)
         data: bytes | AvroFile
         if narrow is None:
+            stored = self._stored(manifest, read, wanted, spec, types)
+            if stored is not None:
+                self._keep_narrow(key, stored)
+                return stored
             data = read()
         elif wanted <= narrow.wanted:
             return narrow
@@ -241,14 +250,55 @@ class ManifestReader:
                 partition_fields=_partition_fields(spec),
             ),
         )
-        if cache is not None:
-            if isinstance(found, ManifestEntries):
-                size = len(data.data) if isinstance(data, AvroFile) else _INFLATED * len(data)
-                cache.put(key, found, size + _BYTES_PER_ENTRY * found.count)
-            else:
-                each = _NARROW + _NARROW_VALUE * len(found.wanted)
-                cache.put(("narrow", key), found, len(found.file.data) + each * found.count)
+        if not isinstance(found, ManifestEntries):
+            self._keep_narrow(key, found)
+            self._store(manifest, found)
+        elif cache is not None:
+            size = len(data.data) if isinstance(data, AvroFile) else _INFLATED * len(data)
+            cache.put(key, found, size + _BYTES_PER_ENTRY * found.count)
         return found
+
+    def _stored(
+        self,
+        manifest: ManifestFile,
+        read: Callable[[], bytes],
+        wanted: frozenset[tuple[str, int]],
+        spec: PartitionSpec,
+        types: Sequence[IcebergType],
+    ) -> NarrowEntries | None:
+        """What lies on disk of a manifest that another process has read."""
+        if self._list is None:
+            return None
+        if self._disk is None:
+            from icesql.scan.columns_on_disk import ColumnsOnDisk
+
+            self._disk = ColumnsOnDisk(self._storage, self._list, wanted), wanted
+        if self._disk[1] != wanted:
+            return None
+        path = manifest.manifest_path
+        stored = self._disk[0].find(path, manifest.manifest_length)
+        if stored is None:
+            return None
+        from icesql.iceberg.manifest.filtered_manifest import from_stored
+
+        return from_stored(
+            stored,
+            read,
+            manifest,
+            path=self._storage.location(path),
+            partition_types=types,
+            partition_fields=_partition_fields(spec),
+        )
+
+    def _store(self, manifest: ManifestFile, found: NarrowEntries) -> None:
+        if self._disk is not None and self._disk[1] == found.wanted:
+            self._disk[0].add(manifest.manifest_path, manifest.manifest_length, found)
+
+    def _keep_narrow(self, key: tuple[Any, ...] | None, found: NarrowEntries) -> None:
+        cache = self._storage.cache
+        if cache is not None:
+            each = _NARROW + _NARROW_VALUE * len(found.wanted)
+            cache.put(("narrow", key), found, found.kept_bytes + each * found.count)
 
     def _kept_narrow(self, key: tuple[Any, ...] | None) -> NarrowEntries | None:
         cache = self._storage.cache

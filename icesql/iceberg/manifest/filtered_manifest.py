@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Callable, Sequence
 
 from icesql.iceberg.avro.container import AvroFile
 from icesql.iceberg.manifest.compiled_walk import read_partitions
@@ -17,8 +18,9 @@ from icesql.iceberg.manifest.manifest import (
     inherit,
     read_manifest_file,
 )
-from icesql.iceberg.manifest.narrow_entries import NarrowEntries, narrow_columns
+from icesql.iceberg.manifest.narrow_entries import Columns, NarrowEntries, narrow_columns
 from icesql.iceberg.manifest.reader import read_columns
+from icesql.iceberg.manifest.stored_columns import StoredColumns
 from icesql.iceberg.types import IcebergType
 
 
@@ -44,14 +46,49 @@ def decode_for_filter(
     if manifest.content is ManifestContent.DATA and is_listed:
         columns = narrow_columns(file, wanted)
         if columns is not None:
-            check_count(manifest, len(columns["entry"]), path)
-            return NarrowEntries(
-                file,
-                columns,
-                lambda part: inherit(read_columns(part, partition_types, spec), manifest, path),
-                lambda file, encoded: read_partitions(file, encoded, partition_types, spec),
-                lambda entries: first_row_ids(entries, entries.given_first_row_ids(), manifest),
-            )
+            lengths = array("I", map(len, columns.pop("entry")))
+            return _narrow(lambda: file, lengths, columns, manifest, path, partition_types, spec)
     found = read_columns(file, partition_types, spec)
     check_entries(found, manifest, size, path)
     return inherit(found, manifest, path)
+
+
+def from_stored(
+    stored: StoredColumns,
+    read: Callable[[], bytes],
+    manifest: ManifestFile,
+    *,
+    path: str,
+    partition_types: Sequence[IcebergType],
+    partition_fields: Sequence[tuple[int, str]] | None = None,
+) -> NarrowEntries:
+    """As ``decode_for_filter`` gave them when they were stored; ``read`` reads the manifest.
+
+    Raises CorruptFileError where the list says that there are more.
+    """
+    spec = None if partition_fields is None else tuple(partition_fields)
+
+    def file() -> AvroFile:
+        return read_manifest_file(read(), path)
+
+    return _narrow(file, stored.lengths, stored, manifest, path, partition_types, spec)
+
+
+def _narrow(
+    file: Callable[[], AvroFile],
+    lengths: array[int],
+    columns: Columns | StoredColumns,
+    manifest: ManifestFile,
+    path: str,
+    partition_types: Sequence[IcebergType],
+    spec: tuple[tuple[int, str], ...] | None,
+) -> NarrowEntries:
+    check_count(manifest, len(lengths), path)
+    return NarrowEntries(
+        file,
+        lengths,
+        columns,
+        lambda part: inherit(read_columns(part, partition_types, spec), manifest, path),
+        lambda file, encoded: read_partitions(file, encoded, partition_types, spec),
+        lambda entries: first_row_ids(entries, entries.given_first_row_ids(), manifest),
+    )

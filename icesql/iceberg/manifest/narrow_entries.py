@@ -26,6 +26,7 @@ from icesql.iceberg.manifest.entry_shape import (
     learn_shape,
     whole_value,
 )
+from icesql.iceberg.manifest.stored_columns import StoredColumns, packed
 from icesql.iceberg.metadata.json_fields import Malformed
 
 # A table whose entries have more shapes than this is not worth the trouble.
@@ -42,22 +43,24 @@ FirstRowIds = Callable[["NarrowEntries"], dict[int, int]]
 class NarrowEntries:
     """Columns by which files are pruned; index for index those of the whole ``ManifestEntries``.
 
-    ``decode`` gives the entries of a file with the same header; whatever is not among the columns
-    that were asked for comes from there. ``partitions`` decodes partitions, ``first_row_ids`` says
-    where the rows of each file begin to count, for all entries.
+    ``file`` opens the manifest, which is asked for where a file is left over; ``lengths`` are those
+    of its entries. ``decode`` gives the entries of a file with the same header; whatever is not
+    among the columns that were asked for comes from there. ``partitions`` decodes partitions,
+    ``first_row_ids`` says where the rows of each file begin to count, for all entries.
     """
 
     def __init__(
         self,
-        file: AvroFile,
-        columns: Columns,
+        file: Callable[[], AvroFile],
+        lengths: array[int],
+        columns: Columns | StoredColumns,
         decode: Decode,
         partitions: Partitions,
         first_row_ids: FirstRowIds,
     ) -> None:
-        self.file, self._decode = file, decode
+        self._open, self._decode = file, decode
         self._partitions, self._first_row_ids = partitions, first_row_ids
-        self._lengths = array("I", map(len, columns.pop("entry")))
+        self._lengths = lengths
         self.status = [each[0] >> 1 for each in columns["status"]]
         self.count = len(self.status)
         self._columns = columns
@@ -65,6 +68,22 @@ class NarrowEntries:
 
     def __len__(self) -> int:
         return self.count
+
+    @cached_property
+    def file(self) -> AvroFile:
+        """The manifest."""
+        return self._open()
+
+    @property
+    def kept_bytes(self) -> int:
+        """About how many bytes are held, without what each entry takes."""
+        stored = self._columns
+        return stored.size if isinstance(stored, StoredColumns) else len(self.file.data)
+
+    def packed(self) -> bytes | None:
+        """For ``stored_columns.unpacked``; None where the columns come from there."""
+        columns = self._columns
+        return None if isinstance(columns, StoredColumns) else packed(self._lengths, columns)
 
     @property
     def wanted(self) -> frozenset[Wanted]:

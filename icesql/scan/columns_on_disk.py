@@ -1,0 +1,108 @@
+"""Columns of manifests in the cache folder, so that a new process plans without unpacking them.
+
+One file has what a filter asked of the manifests of a snapshot. Of an object store it lies with
+what was fetched of that store by the same principal; on this machine it is for who may read the
+manifests.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from msgspec import Struct
+
+from icesql.iceberg.manifest.stored_columns import StoredColumns, unpacked
+from icesql.storage.reroot import is_local
+
+if TYPE_CHECKING:
+    from icesql.iceberg.manifest.narrow_entries import NarrowEntries
+    from icesql.storage.open import Storage
+    from icesql.storage.stores.blocks import Shelf
+
+_KIND: Final = "columns of manifests"
+# Fewer new entries are sooner unpacked than written.
+_LEAST: Final = 2_000
+_MOST_BYTES: Final = 64 << 20
+
+
+class _Kept(Struct, frozen=True, array_like=True):
+    """The packed columns of a manifest, and what told it from another file of its name."""
+
+    version: tuple[int, int]
+    columns: bytes
+
+
+class ColumnsOnDisk:
+    """What is kept of the manifests of one snapshot for one filter; for one walk over them."""
+
+    def __init__(self, storage: Storage, manifest_list: str, wanted: Iterable[tuple[str, int]]):
+        self._storage = storage
+        self._place = _place(storage, manifest_list, wanted)
+        self._kept = _read(self._place)
+        self._new: dict[str, _Kept] = {}
+        self._count = 0
+
+    def find(self, path: str, length: int | None) -> StoredColumns | None:
+        """The columns of a manifest; None where they are not kept, or are not this file's."""
+        kept = self._kept.get(path)
+        if kept is None or kept.version != _version(self._storage, path, length):
+            return None
+        return unpacked(kept.columns)
+
+    def add(self, path: str, length: int | None, found: NarrowEntries) -> None:
+        """Note what was unpacked of a manifest."""
+        version = None if self._place is None else _version(self._storage, path, length)
+        data = None if version is None else found.packed()
+        if version is not None and data is not None:
+            self._new[path] = _Kept(version, data)
+            self._count += found.count
+
+    def write(self) -> None:
+        """Keep what is new with what was kept, where there is enough of it, and room."""
+        if self._place is None or self._count < _LEAST:
+            return
+        every = {**self._kept, **self._new}
+        if sum(len(each.columns) for each in every.values()) <= _MOST_BYTES:
+            shelf, name = self._place
+            with suppress(OSError):
+                shelf.put_whole(name, msgspec.msgpack.encode(every))
+
+
+def _read(place: tuple[Shelf, str] | None) -> dict[str, _Kept]:
+    data = None if place is None else place[0].read_whole(place[1])
+    if place is None or data is None:
+        return {}
+    try:
+        return msgspec.msgpack.decode(data, type=dict[str, _Kept])
+    except msgspec.DecodeError:
+        place[0].remove_whole(place[1])
+        return {}
+
+
+def _version(storage: Storage, path: str, length: int | None) -> tuple[int, int] | None:
+    """What tells a manifest from another of its name; None where this user may not read it."""
+    found = storage.version_of(path)
+    if found is not None:
+        return (found[1], found[2]) if os.access(found[0], os.R_OK) else None
+    return None if length is None or is_local(storage.location(path)) else (0, length)
+
+
+def _place(
+    storage: Storage, manifest_list: str, wanted: Iterable[tuple[str, int]]
+) -> tuple[Shelf, str] | None:
+    blocks = None if storage.cache is None else storage.cache.blocks
+    # What ends with the connection is better kept in its memory.
+    if blocks is None or not blocks.settings.cache or blocks.settings.cache_size == 0:
+        return None
+    location = storage.location(manifest_list)
+    if is_local(location):
+        store = blocks.store()
+        shelf = None if store is None or blocks.problem else store.shelf(_KIND)
+    else:
+        shelf = storage.remote_files().shelf(location)
+    asked = ",".join(f"{name}:{field_id}" for name, field_id in sorted(wanted))
+    return None if shelf is None else (shelf, shelf.name(f"{_KIND} {asked} {location}", None))
