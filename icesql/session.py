@@ -629,7 +629,9 @@ def _work(session: Session, query: QueryContext) -> Work:
         tables: Mapping[str, Any],
         narrow: Callable[[tuple[TableScan, ...]], tuple[TableScan, ...]],
     ) -> tuple[Result, tuple[TableScan, ...]]:
-        own = replace(query, tables={**query.tables, **tables})
+        # Tables in memory are the local engine's, also where ``auto`` might choose.
+        settings = replace(query.settings, engine="local")
+        own = replace(query, tables={**query.tables, **tables}, settings=settings)
         statement, bound = session.bound(read, own)
         bound = replace(bound, scans=narrow(bound.scans))
         outcome = session._placed(statement, bound, own)

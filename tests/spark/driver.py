@@ -15,6 +15,8 @@ import tempfile
 import threading
 import time
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +151,17 @@ class Program:
     def _written(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows of a table that Spark's tasks write; all of its files are in its snapshot."""
         Scans.ways = frozenset()
+        with self._writing() as connection:
+            self._cursor = connection.execute(f"CREATE TABLE w.copy AS {sql}")
+            connection.execute("SET engine = 'local'")
+            named = connection.execute("SELECT file_path FROM w.copy.files").fetchall()
+            attempts = {Path(path).name.split("-")[1] for (path,) in named}
+            assert len(attempts) == len(named), "one file for each task, and only of one try"
+            return connection.execute("SELECT * FROM w.copy").fetchall()
+
+    @contextmanager
+    def _writing(self) -> Iterator[icesql.Connection]:
+        """A connection that knows the tables, to a warehouse with a schema ``w``."""
         options: Any = {self._kind: self._address}
         with (
             tempfile.TemporaryDirectory() as folder,
@@ -158,12 +171,20 @@ class Program:
                 connection.register_table(name, path)
             connection.execute(f"SET split_target_size = {SPLIT_SIZE}")
             connection.execute("CREATE SCHEMA w")
-            self._cursor = connection.execute(f"CREATE TABLE w.copy AS {sql}")
+            yield connection
+
+    def compacted(self, sql: str, key: str) -> list[Any]:
+        """Files before and after a compaction of a table of buckets, and whether rows are lost."""
+        with self._writing() as connection:
+            connection.execute(f"CREATE TABLE w.t PARTITIONED BY (bucket(3, {key})) AS {sql}")
+            connection.execute(f"INSERT INTO w.t {sql}")
+            told = connection.execute(
+                "CALL system.rewrite_data_files('w.t', options => map('min-input-files', '2'))"
+            ).fetchone()
             connection.execute("SET engine = 'local'")
-            named = connection.execute("SELECT file_path FROM w.copy.files").fetchall()
-            attempts = {Path(path).name.split("-")[1] for (path,) in named}
-            assert len(attempts) == len(named), "one file for each task, and only of one try"
-            return connection.execute("SELECT * FROM w.copy").fetchall()
+            rows = connection.execute("SELECT * FROM w.t").fetchall()
+        expected = self.local.execute(sql).fetchall() * 2
+        return [told[0], told[1], same(sorted(rows), sorted(expected))]
 
     def start(self, way: str, sql: str) -> None:
         """``rows`` in a thread of its own; ``finish`` tells its outcome."""

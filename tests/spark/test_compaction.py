@@ -88,3 +88,43 @@ def test_a_worker_that_is_killed_loses_nothing(
         assert files_below(table) == old
     assert not [*armed.iterdir()]
     assert everything(catalog, 2) == before
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"), [("spark", "in tasks of Spark"), ("auto", "engine spark: ")]
+)
+def test_the_setting_chooses_spark(
+    connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str, told: str
+) -> None:
+    runs: list[int] = []
+    real = SparkEngine.run_jobs
+
+    def counted(*given: Any) -> Any:
+        for each in real(*given):
+            runs.append(each.number)
+            yield each
+
+    monkeypatch.setattr(SparkEngine, "run_jobs", counted)
+    call = (
+        "CALL system.rewrite_data_files('s.t', options => map('min-input-files', '2', "
+        "'partial-progress.enabled', 'true'))"
+    )
+    with connect(warehouse=str(tmp_path)) as con:
+        con.execute("SET engine = 'local'")
+        con.execute("CREATE SCHEMA s")
+        con.execute("CREATE TABLE s.t (i BIGINT, k INT) PARTITIONED BY (k)")
+        for part in range(3):
+            con.execute(f"INSERT INTO s.t SELECT i, i % 2 FROM range({part}, {part} + 10) r(i)")
+        before = con.execute("SELECT * FROM s.t ORDER BY ALL").fetchall()
+        con.execute(f"SET engine = '{setting}'")
+        con.execute("SET spark_threshold = 100000")
+        explained = con.execute(f"EXPLAIN {call}").notes[0]
+        assert (told in explained) == (setting == "spark")
+        con.execute("SET spark_threshold = 1000")
+        assert told in con.execute(f"EXPLAIN {call}").notes[0]
+        assert runs == []
+        ((rewritten, added, *_),) = con.execute(call).fetchall()
+        assert (rewritten, added, sorted(runs)) == (6, 2, [0, 1])
+        con.execute("SET engine = 'local'")
+        assert con.execute("SELECT * FROM s.t ORDER BY ALL").fetchall() == before
+        assert con.execute("SELECT count(*) FROM s.t.snapshots").fetchall() == [(5,)]

@@ -41,12 +41,17 @@ def test_what_users_see_is_the_same(client: Driver, warehouse: Path) -> None:
         ("partial", PARTIAL),
         ("partial", EACH),
         ("format", ROWS),
+        ("write", ROWS),
     ],
 )
 def test_each_way_gives_the_local_rows(client: Driver, way: str, sql: str) -> None:
     outcome = client.ask("rows", way, sql)
     assert outcome["same"]
     assert outcome["count"] == outcome["expected"] == outcome["distinct"]
+
+
+def test_the_server_compacts_what_it_wrote(client: Driver) -> None:
+    assert client.ask("compacted", "SELECT x, k FROM numbers WHERE x < 1000", "x") == [6, 3, True]
 
 
 @pytest.mark.parametrize("way", ["tasks", "partial"])
