@@ -57,8 +57,8 @@ def read_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error("--overwrite goes with --output FILE")
     if options.command == "config" and options.directory is not None:
         parser.error(f"unexpected argument {options.directory!r}")
-    if options.command != "config" and options.no_ping:
-        parser.error("--no-ping goes with config")
+    if options.command not in ("config", "doctor") and options.no_ping:
+        parser.error("--no-ping goes with config and doctor")
     if options.command != "mcp" and options.http is not None:
         parser.error("--http goes with mcp")
     if options.command == "mcp" and (options.directory or options.output or options.format):
@@ -78,16 +78,18 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "command",
         nargs="?",
-        choices=["demo", "cache", "config", "mcp"],
+        choices=["demo", "cache", "config", "doctor", "mcp"],
         help="demo: build and query a warehouse; cache: show what is kept of object stores; "
         "config: show what is in force, where it is from, and whether the catalogs answer; "
+        "doctor: what ails a table, or the installation; "
         "mcp: serve agents over the Model Context Protocol, read-only",
     )
     parser.add_argument(
         "directory",
         nargs="?",
         metavar="DIR",
-        help="where demo puts its warehouse; for cache the word clear, which empties it",
+        help="where demo puts its warehouse; for cache the word clear, which empties it; for "
+        "doctor a table",
     )
     run = parser.add_argument_group("what to run")
     source = run.add_mutually_exclusive_group()

@@ -82,6 +82,8 @@ def _run(options: argparse.Namespace) -> int:
             return _config(options)
         if options.command == "mcp":
             return _mcp(options)
+        if options.command == "doctor":
+            return _doctor(options)
         script = _script(options)
         _add_config(options)
         with _connect(options) as connection:
@@ -146,6 +148,32 @@ def _config(options: argparse.Namespace) -> int:
     output_format = options.format or "table"
     show_texts(COLUMNS, rows, output_format, Output(sys.stdout, output_format))
     return OK if answered else FAILED
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from icesql.repl.results import show_texts
+
+    output_format = options.format or "table"
+    out = Output(sys.stdout, output_format)
+    if options.directory is None:
+        from icesql.installation import COLUMNS, installation
+
+        show_texts(COLUMNS, list(installation()), output_format, out)
+        return OK if options.no_ping else _config(options)
+    _add_config(options)
+    options.read_only = True
+    with _connect(options) as connection:
+        found = connection.doctor(options.directory)
+    if output_format == "json":
+        import json
+
+        text = json.dumps(found.to_dict(), indent=2, ensure_ascii=False)
+    elif output_format == "html":
+        text = found._repr_html_()
+    else:
+        text = str(found)
+    out.write(f"{text}\n")
+    return OK
 
 
 def _mcp(options: argparse.Namespace) -> int:

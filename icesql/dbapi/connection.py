@@ -29,6 +29,7 @@ from icesql.session import Session
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog
     from icesql.context import Progress
+    from icesql.doctor.finding import Diagnosis
     from icesql.session import Parameters
     from icesql.storage.cache import BoundedCache
 
@@ -178,6 +179,22 @@ class Connection:
         if value:
             self.commit()
         self._session.names.autocommit = bool(value)
+
+    def doctor(self, table: str) -> Diagnosis:
+        """What ails a table, from its metadata alone, with the statements that mend it.
+
+        ``table`` is a name as SQL writes it. Nothing is changed. Raises TableNotFoundError.
+        """
+        from icesql.doctor.diagnose import diagnose
+        from icesql.doctor.facts import Answer
+
+        def ask(sql: str) -> Answer:
+            with self.cursor() as cursor:
+                cursor.execute(sql)
+                rows = cursor.fetchall() if cursor.description else []
+                return Answer(rows, tuple(cursor.notes))
+
+        return diagnose(table, ask)
 
     def commit(self) -> None:
         """Apply the transaction of BEGIN in one commit; without one nothing is to be done.

@@ -222,6 +222,10 @@ CODE = {
     "obey.py: obey: subprocess.run": "the same",
     "obey.py: _edit: subprocess": "$EDITOR of the owner, whose arguments are words, not a shell's",
     "obey.py: _edit: subprocess.run": "the same",
+    "installation.py: <module>: subprocess": "java -version, from JAVA_HOME or the path",
+    "installation.py: _java: subprocess": "the same",
+    "installation.py: _java: subprocess.TimeoutExpired": "the same",
+    "installation.py: _java: subprocess.run": "the same",
     "pager.py: <module>: subprocess": "$PAGER of the owner; rows are its input, never its words",
     "pager.py: page: subprocess": "the same",
     "pager.py: page: subprocess.PIPE": "the same",
@@ -283,6 +287,8 @@ CODE = {
     ),
 }
 SINKS = {
+    "connection.py: Connection.doctor.ask: execute": "icesql itself, which reads it as what a "
+    "person types",
     "obey.py: _travel: execute": "icesql itself, which reads it as what a person types",
     "of_table.py: history_lines: execute": "the same",
     "source.py: ConnectionSource._rows: execute": "the same",

@@ -1,0 +1,68 @@
+"""A diagnosis as text and as HTML."""
+
+from __future__ import annotations
+
+import html
+import textwrap
+from typing import Final
+
+from icesql.doctor.finding import Diagnosis, Finding
+
+_WIDTH: Final = 100
+
+
+def as_text(diagnosis: Diagnosis) -> str:
+    """A paragraph for each finding; the last line says what to do with the statements."""
+    if not diagnosis.findings:
+        return f"{diagnosis.table}: nothing found"
+    lines = [f"{diagnosis.table}: {_count(len(diagnosis.findings))}"]
+    for number, each in enumerate(diagnosis.findings, 1):
+        lines.append(f"\n{number}. {each.name} ({each.weight})")
+        lines += _wrapped(f"{each.told}.") + _wrapped(f"Cost: {each.cost}.")
+        if promised := _promise(each):
+            lines += _wrapped(promised)
+        if each.statement:
+            lines.append(f"   {each.statement};")
+    if any("CALL system" in each.statement for each in diagnosis.findings):
+        lines.append("\nIn Spark SQL, write the catalog's name in front of system. EXPLAIN CALL "
+                     "shows what a call would do.")  # fmt: skip
+    return "\n".join(lines)
+
+
+def as_html(diagnosis: Diagnosis) -> str:
+    """One table, for a notebook or a page."""
+    rows = "".join(
+        "<tr>"
+        + "".join(
+            f"<td>{html.escape(text)}</td>"
+            for text in (each.weight, each.name, f"{each.told}. {each.cost}.", _promise(each))
+        )
+        + f"<td><code>{html.escape(each.statement)}</code></td></tr>"
+        for each in diagnosis.findings
+    )
+    return (
+        f"<table><caption>{html.escape(diagnosis.table)}: "
+        f"{_count(len(diagnosis.findings))}</caption><thead><tr><th>weight</th><th>finding</th>"
+        "<th>what it is and costs</th><th>promise</th><th>statement</th></tr></thead>"
+        f"<tbody>{rows}</tbody></table>"
+    )
+
+
+def _promise(finding: Finding) -> str:
+    if finding.now is None or finding.after is None:
+        return ""
+    return f"{finding.measure}: {_number(finding.now)} → {_number(finding.after)}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if (value == int(value) and value != 1) or value > 1 else f"{value:.1%}"
+
+
+def _count(number: int) -> str:
+    return "nothing found" if not number else f"{number} finding{'s' * (number != 1)}"
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(
+        text, _WIDTH, initial_indent="   ", subsequent_indent="   ", break_on_hyphens=False
+    )

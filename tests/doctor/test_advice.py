@@ -1,0 +1,163 @@
+"""Advice is checked by following it: the statement brings the number that was promised."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import icesql
+from icesql.cli import main
+from icesql.doctor.finding import Finding
+
+NEAR = 0.1
+
+
+@pytest.fixture
+def sick(tmp_path: Path) -> Iterator[Any]:
+    (tmp_path / "w").mkdir()
+    with icesql.connect(warehouse=str(tmp_path / "w"), read_only=False) as connection:
+        connection.execute("CREATE SCHEMA ns")
+        yield connection
+
+
+def insert(connection: Any, times: int, rows: str, start: int = 0) -> None:
+    for i in range(start, start + times):
+        connection.execute(f"INSERT INTO ns.t SELECT {rows.replace('$i', str(i))}")
+
+
+def found(connection: Any, name: str) -> Finding:
+    findings = connection.doctor("ns.t").findings
+    by_name = {each.name: each for each in reversed(findings)}  # the first of a name
+    assert name in by_name, by_name.keys()
+    return by_name[name]
+
+
+def follow(connection: Any, finding: Finding) -> None:
+    for cursor in connection.execute_script(finding.statement):
+        cursor.fetchall() if cursor.description else None
+
+
+def number(connection: Any, sql: str) -> int:
+    return int(connection.execute(sql).fetchone()[0])
+
+
+def near(value: float, finding: Finding) -> bool:
+    assert finding.now is not None
+    assert finding.after is not None
+    return abs(value - finding.after) <= NEAR * max(finding.now, 1e-9)
+
+
+def test_small_files_become_as_few_as_promised(sick: Any) -> None:
+    sick.execute("CREATE TABLE ns.t (id BIGINT, v VARCHAR)")
+    insert(sick, 12, "range, 'x' || range FROM range(100)")
+    finding = found(sick, "small files")
+    assert finding.now == 12
+    follow(sick, finding)
+    assert near(number(sick, "SELECT count(*) FROM ns.t.data_files"), finding)
+    assert "small files" not in [each.name for each in sick.doctor("ns.t").findings]
+
+
+def test_deletes_go_as_promised(sick: Any) -> None:
+    sick.execute(
+        "CREATE TABLE ns.t (id BIGINT) TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')"
+    )
+    insert(sick, 3, "range + 100 * $i FROM range(100)")
+    sick.execute("DELETE FROM ns.t WHERE id % 10 = 3")
+    finding = found(sick, "deletes")
+    assert finding.now == 3
+    follow(sick, finding)
+    assert number(sick, "SELECT count(*) FROM ns.t.delete_files") == finding.after
+    assert number(sick, "SELECT count(*) FROM ns.t") == 270
+
+
+def test_sorting_prunes_as_much_as_promised(sick: Any) -> None:
+    from icesql.doctor.facts import Answer, facts_of
+    from icesql.doctor.files import share_read
+
+    sick.execute(
+        "CREATE TABLE ns.t (customer_id BIGINT, v VARCHAR) TBLPROPERTIES "
+        "('write.target-file-size-bytes' = '40000', 'write.parquet.row-group-size-bytes' = '20000')"
+    )
+    insert(sick, 8, "hash(range * 31 + $i) % 1000000, md5(range::VARCHAR) FROM range(4000)")
+    finding = found(sick, "overlap")
+    assert finding.now is not None
+    assert finding.now > 0.9
+    follow(sick, finding)
+    facts = facts_of("ns.t", lambda sql: Answer(sick.execute(sql).fetchall()))
+    share = share_read(facts.data, "customer_id")
+    assert share is not None
+    assert near(share, finding)
+
+
+def test_manifests_become_as_few_as_promised(sick: Any) -> None:
+    sick.execute(
+        "CREATE TABLE ns.t (id BIGINT) TBLPROPERTIES ('commit.manifest-merge.enabled' = 'false')"
+    )
+    insert(sick, 12, "range FROM range(3)")
+    finding = found(sick, "manifests")
+    assert finding.now == 12
+    follow(sick, finding)
+    assert near(number(sick, "SELECT count(*) FROM ns.t.manifests"), finding)
+
+
+def test_old_snapshots_go_as_promised(sick: Any) -> None:
+    sick.execute(
+        "CREATE TABLE ns.t (id BIGINT) TBLPROPERTIES ('history.expire.max-snapshot-age-ms' = '1')"
+    )
+    insert(sick, 8, "$i")
+    finding = found(sick, "old snapshots")
+    assert finding.now == 8
+    follow(sick, finding)
+    assert near(number(sick, "SELECT count(*) FROM ns.t.snapshots"), finding)
+    assert number(sick, "SELECT count(*) FROM ns.t") == 8
+
+
+def test_bounds_are_there_afterwards(sick: Any) -> None:
+    sick.execute(
+        "CREATE TABLE ns.t (id BIGINT, v VARCHAR) "
+        "TBLPROPERTIES ('write.metadata.metrics.column.v' = 'none')"
+    )
+    insert(sick, 2, "range, 'x' || range FROM range(10)")
+    finding = found(sick, "no bounds")
+    assert finding.now == 2
+    follow(sick, finding)
+    assert "no bounds" not in [each.name for each in sick.doctor("ns.t").findings]
+
+
+def test_a_healthy_table_has_no_findings(sick: Any) -> None:
+    sick.execute('CREATE TABLE ns.t (id BIGINT, "Odd name" VARCHAR)')
+    assert sick.doctor("ns.t").findings == ()
+    insert(sick, 1, "range, 'x' FROM range(10)")
+    assert str(sick.doctor("ns.t")) == "ns.t: nothing found"
+    with pytest.raises(icesql.TableNotFoundError):
+        sick.doctor("ns.nothing")
+
+
+def test_the_command_tells_it_in_three_forms(
+    sick: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sick.execute("CREATE TABLE ns.t (id BIGINT)")
+    insert(sick, 6, "range FROM range(10)")
+    words = ["doctor", "ns.t", "--warehouse", str(tmp_path / "w")]
+    assert main(words) == 0
+    told = capsys.readouterr().out
+    assert "1. small files (high)" in told
+    assert "   CALL system.rewrite_data_files('ns.t');" in told
+    assert "data files: 6 → 1" in told
+    assert main([*words, "--format", "json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["findings"][0]["now"] == 6
+    assert main([*words, "--format", "html"]) == 0
+    assert "<table>" in capsys.readouterr().out
+
+
+def test_the_command_looks_the_installation_over(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--no-ping", "--format", "csv"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "name,value,advice"
+    assert any(line.startswith("extra spark,") for line in lines)
+    assert any(line.startswith("java,") for line in lines)
