@@ -96,7 +96,10 @@ def modify(statement: Write, work: Work) -> Modified:
 def _check_present(statement: Write, work: Work) -> None:
     """Raise ProgrammingError where rows would be changed that the session sees as they were."""
     pinned = work.query.settings
-    if isinstance(statement, w.Delete) and statement.rows is not None and pinned.snapshot_pinned:
+    finds_rows = isinstance(statement, w.Update | Merge) or (
+        isinstance(statement, w.Delete) and statement.rows is not None
+    )
+    if finds_rows and pinned.snapshot_pinned:
         name = "snapshot_ref" if pinned.snapshot_time is None else "SNAPSHOT TIME"
         raise ProgrammingError(
             f"this session reads tables as they were; RESET {name} before rows are changed"

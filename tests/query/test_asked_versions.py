@@ -197,6 +197,12 @@ def test_rows_seen_as_they_were_are_not_changed(made: Any, setting: str) -> None
     connection.execute(f"SET {setting}")
     with pytest.raises(icesql.ProgrammingError, match="before rows are changed"):
         connection.execute("DELETE FROM db.t WHERE id = 0")
+    for sql in (
+        "UPDATE db.t SET id = 1",
+        "MERGE INTO db.t USING (SELECT 1 AS n) s ON id = n WHEN MATCHED THEN DELETE",
+    ):
+        with pytest.raises(icesql.ProgrammingError, match="before rows are changed"):
+            connection.execute(sql)
 
 
 def test_an_owner_pins_the_time(folder: Path) -> None:

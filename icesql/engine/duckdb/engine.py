@@ -134,6 +134,15 @@ class LocalEngine:
         self._pool.close()
 
 
+def _progress(query: QueryContext, plans: Sequence[ScanPlan]) -> Callable[[], Progress] | None:
+    """What is asked while a call waits; None where nobody looks at it."""
+    if query.progress is None:
+        return None
+    from icesql.engine.duckdb.progress import reading_progress
+
+    return reading_progress(sum(plan.projected_bytes for plan in plans))
+
+
 class LocalResult:
     """One query on one DuckDB cursor in one worker thread. See ``protocol.Result``.
 
@@ -162,11 +171,7 @@ class LocalResult:
         self.groups: tuple[str, ...] = ()
         self.notes: tuple[str, ...] = ()
         self.columns: tuple[ResultColumn, ...] = ()
-        self._progress: Callable[[], Progress] | None = None  # asked while a call waits
-        if query.progress is not None:
-            from icesql.engine.duckdb.progress import reading_progress
-
-            self._progress = reading_progress(sum(plan.projected_bytes for plan in self._plans))
+        self._progress = _progress(query, self._plans)
         self._watch = watch = MemoryWatch(query.settings.memory_limit, id(pool))
         self._worker = Worker(self._open.interrupt, self._open.release, watch, threads)
         self._reading = Reading(
