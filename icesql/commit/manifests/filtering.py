@@ -18,7 +18,7 @@ from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.manifest.entries import DELETED
 from icesql.iceberg.manifest.manifest import FieldSummary, ManifestFile
 from icesql.iceberg.manifest.writing.entry import deleted_entry, existing_entry
-from icesql.iceberg.types import IcebergType
+from icesql.iceberg.types import IcebergType, UUIDType
 
 # Whether an entry goes, whatever its key.
 AlsoRemoved = Callable[[DataFile], bool]
@@ -117,6 +117,8 @@ def _may_be(summary: FieldSummary, type: IcebergType) -> Callable[[Any], bool]:
     def may_be(value: Any) -> bool:
         if value is None:
             return summary.contains_null
+        if isinstance(type, UUIDType):
+            return True  # Java orders their halves as signed numbers
         if lower is None or upper is None or value.__class__ not in (lower.__class__, int):
             return True  # values of a kind that the bounds do not tell about
         try:
