@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
 from icesql.modify.merge.relation import SEEN, Action, Relation
-from icesql.modify.merge.values import Changed, Default, Value
+from icesql.modify.merge.source import SourceRows
+from icesql.modify.merge.values import Changed, Default, OfSource, Value
 from icesql.modify.rows.changes import Positions, RowBatch, by_file
 from icesql.write.assignment import Assignment
 
@@ -28,12 +29,19 @@ class MergeChanges:
     """What the rows of the query do, in numbers once all are read."""
 
     def __init__(
-        self, relation: Relation, schema: Schema, zone: str, *, lineage: bool, refuse: Refuse
+        self,
+        relation: Relation,
+        schema: Schema,
+        source: SourceRows,
+        zone: str,
+        *,
+        lineage: bool,
+        refuse: Refuse,
     ) -> None:
         self._relation, self._schema, self._lineage = relation, schema, lineage
         self._matched = _Matched(relation, refuse) if relation.taking else None
         self._assignments = [
-            None if each.values is None else _Rows(each, relation, schema, zone)
+            None if each.values is None else _Rows(each, relation, schema, source, zone)
             for each in relation.actions
         ]
         # Of each clause the rows that came by it.
@@ -90,10 +98,12 @@ class MergeChanges:
 class _Rows:
     """Rows that come by one clause, as the table stores them."""
 
-    def __init__(self, action: Action, relation: Relation, schema: Schema, zone: str) -> None:
+    def __init__(
+        self, action: Action, relation: Relation, schema: Schema, source: SourceRows, zone: str
+    ) -> None:
         assert action.values is not None
-        self._values, self._places = action.values, relation.places
-        self._schema = schema
+        self._values, self._relation = action.values, relation
+        self._schema, self._source = schema, source
         sources = [
             None if isinstance(each, Default) else index for index, each in enumerate(self._values)
         ]
@@ -124,18 +134,18 @@ class _Rows:
         return pa.RecordBatch.from_arrays(columns, names=names)
 
     def _value(self, value: Value, field: t.NestedField, batch: pa.RecordBatch) -> pa.Array:
-        if isinstance(value, Default):
-            return pa.nulls(batch.num_rows)
-        if isinstance(value, Changed):
-            base = batch.column(self._places[value.base])
-            parts = {
-                path: pa.nulls(batch.num_rows)
-                if isinstance(inner, Default)
-                else batch.column(self._places[inner])
-                for path, inner in value.fields
-            }
-            return _changed(base, field, parts)
-        return batch.column(self._places[value])
+        places = self._relation.places
+        match value:
+            case Default():
+                return pa.nulls(batch.num_rows)
+            case OfSource(name):
+                assert self._relation.source_row is not None
+                return self._source.taken(name, batch.column(self._relation.source_row))
+            case Changed(base, fields):
+                parts = {path: self._value(inner, field, batch) for path, inner in fields}
+                return _changed(batch.column(places[base]), field, parts)
+            case _:
+                return batch.column(places[value])
 
 
 def _changed(

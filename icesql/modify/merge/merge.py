@@ -153,7 +153,9 @@ class _Merge:
         def refuse(path: str, position: int) -> None:
             raise ProgrammingError(self._repeated(target, source, path, position))
 
-        changes = MergeChanges(relation, self._schema, zone, lineage=self._lineage, refuse=refuse)
+        changes = MergeChanges(
+            relation, self._schema, source, zone, lineage=self._lineage, refuse=refuse
+        )
         reader = result.arrow_reader()
         changes.check(reader.schema)
         done = change_rows(

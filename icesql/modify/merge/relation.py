@@ -52,7 +52,8 @@ class Relation(Struct, frozen=True):
     """The query, and what its columns are, by their places.
 
     ``action`` is the number of the clause in ``actions`` from 1, or ``SEEN``. The others are None
-    where the query has no such column. ``places`` are those of values. A row of the table
+    where the query has no such column; ``source_row`` counts rows of the source. ``places`` are
+    those of values, columns of the source apart. A row of the table
     that two source rows match is an error where its action is among ``taking`` for one of them,
     which are none where that is all the same; ``matching`` are the actions of all rows that match.
     ``keeps_all``: rows of the table that match nothing are asked for, too.
@@ -64,6 +65,7 @@ class Relation(Struct, frozen=True):
     file: int | None
     pos: int | None
     row_id: int | None
+    source_row: int | None
     places: dict[Value, int]
     matching: tuple[int, ...]
     taking: tuple[int, ...]
@@ -128,6 +130,8 @@ class _Relation:
         file = self._column(f"{table}._file", "__file") if self._goes else None
         pos = self._column(f"{table}._pos", "__pos") if self._goes else None
         row_id = self._column(f"{table}._row_id", "__row_id") if self._lineage else None
+        takes = any(_takes_source(value) for each in self._actions for value in each.values or ())
+        source_row = self._column(self._source_row, "__source_row") if takes else None
         before = ""
         for number, (clause, action) in enumerate(
             zip(self._clauses, self._actions, strict=True), 1
@@ -151,6 +155,7 @@ class _Relation:
             file,
             pos,
             row_id,
+            source_row,
             self._places,
             (SEEN, *self._numbers("update", "delete", "nothing")),
             self._numbers("update", "delete") if self._once else (),
@@ -183,10 +188,14 @@ class _Relation:
         matched = [each for each in self._clauses if each.kind == MATCHED]
         return self._sees_all or matched[-1].condition is None
 
+    @property
+    def _source_row(self) -> str:
+        return f"{self._statement.source_name}.{self._quoted(self._source.row)}"
+
     def _kind(self, kind: str) -> str:
         """The condition under which a row is one for clauses of a kind."""
         table = f"{self._statement.target_name}._pos"
-        here = f"{self._statement.source_name}.{self._quoted(self._source.here)}"
+        here = self._source_row
         match kind:
             case "NOT MATCHED":
                 return f"{table} IS NULL"
@@ -214,11 +223,9 @@ class _Relation:
 
     def _put(self, value: Value, condition: str) -> None:
         """Put in a value, unless it is there already."""
-        if value in self._places or isinstance(value, Default):
+        if value in self._places or isinstance(value, Default | OfSource):
             return
         match value:
-            case OfSource(name):
-                self._place(value, f"{self._statement.source_name}.{self._quoted(name)}")
             case OfTable(name):
                 self._place(value, f"{self._statement.target_name}.{self._quoted(name)}")
             case Computed(span):
@@ -251,3 +258,10 @@ class _Relation:
 
     def _quoted(self, name: str) -> str:
         return quoted_name(name, self._dialect)
+
+
+def _takes_source(value: Value) -> bool:
+    """Whether columns of the source are among the values as they are."""
+    if isinstance(value, Changed):
+        return any(_takes_source(inner) for _, inner in value.fields)
+    return isinstance(value, OfSource)

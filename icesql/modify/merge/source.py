@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
@@ -26,12 +27,13 @@ _MOST_BYTES: Final = 256 << 20
 class SourceRows(Struct, frozen=True):
     """All rows of the source, and what its columns are called and of which types.
 
-    ``here`` is a column that is TRUE in each row, so that a row which the join made up has NULL.
+    ``row`` is a column that counts the rows from 0. What the join carries of a row is that number
+    and what conditions look at; other values are taken from here for the rows that are written.
     """
 
     table: TemporaryTable
     columns: tuple[ResultColumn, ...]
-    here: str
+    row: str
 
     @property
     def names(self) -> list[str]:
@@ -43,25 +45,33 @@ class SourceRows(Struct, frozen=True):
         column: pa.ChunkedArray = self.table.data.column(index)
         return column
 
+    def taken(self, name: str, rows: pa.Array) -> pa.Array:
+        """The values of a column in some rows."""
+        found = self.values(self.names.index(name)).take(rows)
+        made: pa.Array = found.combine_chunks()
+        return made
+
 
 def read_source(result: Result, name: str, query: QueryContext) -> SourceRows:
     """The rows of a query, which is closed. Raises what reading it raises, OperationalError."""
     spilled: Any = _Spilled(result, query)
     columns = result.columns
     described, data = keep_rows(spilled, (), lambda size: None)
-    here = "__here"
-    while here in {each.lower() for each, _, _ in described}:
-        here += "_"
-    data = data.append_column(here, _all_true(data))
-    told = (*described, (here, "boolean", "BOOLEAN"))
-    return SourceRows(TemporaryTable(name, told, data, data.nbytes), tuple(columns), here)
+    row = "__row"
+    while row in {each.lower() for each, _, _ in described}:
+        row += "_"
+    data = data.append_column(row, _numbers(data))
+    told = (*described, (row, "bigint", "BIGINT"))
+    return SourceRows(TemporaryTable(name, told, data, data.nbytes), tuple(columns), row)
 
 
-def _all_true(data: pa.Table) -> pa.ChunkedArray:
-    """One column of TRUE in the chunks of the others."""
-    lengths = [batch.num_rows for batch in data.to_batches()]
-    chunks = [pa.repeat(pa.scalar(True), length) for length in lengths]
-    return pa.chunked_array(chunks, pa.bool_())
+def _numbers(data: pa.Table) -> pa.ChunkedArray:
+    """The rows counted, in the chunks of the other columns."""
+    chunks, start = [], 0
+    for batch in data.to_batches():
+        chunks.append(pa.array(np.arange(start, start + batch.num_rows)))
+        start += batch.num_rows
+    return pa.chunked_array(chunks, pa.int64())
 
 
 class _Spilled:

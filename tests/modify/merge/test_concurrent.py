@@ -1,0 +1,118 @@
+"""What others do to the table while a MERGE runs, and which files of it a MERGE reads at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import icesql
+from icesql import errors
+
+
+@pytest.fixture
+def parts(request: Any, con: icesql.Connection) -> icesql.Connection:
+    """A table of four files, by key."""
+    con.execute(
+        "CREATE TABLE s.t (k INT, a INT) TBLPROPERTIES ('format-version' = '3', "
+        f"'write.merge.mode' = '{getattr(request, 'param', 'merge-on-read')}')"
+    )
+    for start in (0, 10, 20, 30):
+        con.execute(f"INSERT INTO s.t SELECT i, 0 FROM range({start}, {start + 10}) r(i)")
+    return con
+
+
+SOURCE = "MERGE INTO s.t USING (VALUES (12, 1), (14, 2)) v(k, n) ON t.k = v.k "
+UPDATE = "WHEN MATCHED THEN UPDATE SET a = n "
+
+
+@pytest.mark.parametrize("parts", ["copy-on-write", "merge-on-read"], indirect=True)
+@pytest.mark.parametrize(
+    ("clauses", "late", "conflicts"),
+    [
+        (UPDATE, "INSERT INTO s.t VALUES (12, 9)", True),
+        (UPDATE, "INSERT INTO s.t VALUES (500, 9)", False),
+        ("WHEN NOT MATCHED THEN INSERT *", "INSERT INTO s.t VALUES (12, 9)", False),
+        (
+            UPDATE + "WHEN NOT MATCHED BY SOURCE THEN DELETE",
+            "INSERT INTO s.t VALUES (500, 9)",
+            True,
+        ),
+        (UPDATE, "DELETE FROM s.t WHERE k = 12", True),
+        (UPDATE, "DELETE FROM s.t WHERE k = 32", False),
+    ],
+)
+def test_what_comes_meanwhile(
+    parts: icesql.Connection,
+    catalog: dict[str, Any],
+    monkeypatch: Any,
+    clauses: str,
+    late: str,
+    conflicts: bool,
+) -> None:
+    import icesql.modify.rows.commit as module
+
+    waiting = [late]
+    for name in ("commit_overwrite", "commit_row_delta"):
+        real = getattr(module, name)
+
+        def meanwhile(*given: Any, real: Any = real, **more: Any) -> Any:
+            if waiting:
+                waiting.clear()
+                with icesql.connect(**catalog) as other:
+                    other.execute(late)
+            return real(*given, **more)
+
+        monkeypatch.setattr(module, name, meanwhile)
+    clauses = clauses.replace("INSERT *", "INSERT (k, a) VALUES (k + 100, n)")
+    if conflicts:
+        with pytest.raises(errors.CommitConflictError):
+            parts.execute(SOURCE + clauses)
+        assert parts.execute("SELECT count(*) FROM s.t WHERE a IN (1, 2)").fetchone() == (0,)
+    else:
+        parts.execute(SOURCE + clauses)
+
+
+@pytest.mark.parametrize(
+    ("source", "files"),
+    [
+        ("(VALUES (12), (14)) v(k) ON t.k = v.k", 1),
+        ("(VALUES (12::BIGINT), (31)) v(k) USING (k)", 2),
+        ("(VALUES (12), (NULL), (300)) v(k) ON v.k = t.k AND t.a >= 0", 1),
+        ("(SELECT i::INT AS k FROM range(11, 18) r(i) UNION ALL SELECT 1000 + i FROM range(2000) q(i)) v ON t.k = v.k", 3),
+        ("(SELECT 3000000000 + i AS k FROM range(2000) r(i)) v ON t.k = v.k", 0),
+        ("(VALUES (12.0), (14)) v(k) ON t.k = v.k", 4),
+        ("(VALUES (12), (14)) v(k) ON t.k + 1 = v.k + 1", 4),
+        ("(VALUES (12)) v(k) ON t.k = v.k OR t.k = 1", 4),
+    ],
+)  # fmt: skip
+def test_keys_of_the_source_choose_the_files(
+    parts: icesql.Connection, monkeypatch: Any, source: str, files: int
+) -> None:
+    """A row for each key in each way; files are left out where no row of them can match."""
+    import icesql.scan.planner as planner
+
+    seen = []
+    real = planner.plan
+
+    def planned(scan: Any, query: Any) -> Any:
+        found = real(scan, query)
+        if scan.table.identifier == ("s", "t"):
+            seen.append(len(found.files))
+        return found
+
+    monkeypatch.setattr(planner, "plan", planned)
+    sql = f"MERGE INTO s.t USING {source} WHEN MATCHED THEN UPDATE SET a = 7"
+    wanted = parts.execute(f"SELECT count(*) FROM s.t JOIN {source}").fetchone()
+    seen.clear()
+    assert parts.execute(sql).rowcount == wanted[0]
+    assert seen[0] == files
+    found = parts.execute("SELECT count(*) FROM s.t WHERE a = 7").fetchone()
+    assert found == wanted
+
+
+def test_rows_that_match_no_source_row_are_in_all_files(parts: icesql.Connection) -> None:
+    cursor = parts.execute(
+        SOURCE + "WHEN NOT MATCHED BY SOURCE AND t.k % 10 = 3 THEN DELETE " + UPDATE
+    )
+    assert cursor.rowcount == 6
