@@ -289,6 +289,7 @@ CODE = {
 SINKS = {
     "connection.py: Connection.doctor.ask: execute": "icesql itself, which reads it as what a "
     "person types",
+    "rows.py: engine_batches: sql": "of relations, whose parts are listed below as built",
     "obey.py: _travel: execute": "icesql itself, which reads it as what a person types",
     "of_table.py: history_lines: execute": "the same",
     "source.py: ConnectionSource._rows: execute": "the same",
@@ -356,6 +357,11 @@ PARSERS = {
 }
 _TEMPLATES = "a template of spelled(): its gaps take expressions, the rest are words of the file"
 BUILT = {
+    "constant_rows.py: constant_rows": "numbers; the name of the relation is icesql's",
+    "relation.py: PlainFiles._lineage": "numbers and quoted names",
+    "relation.py: PlainFiles.stored": "quoted names, and defaults as literals",
+    "sorting.py: sorted_batches.relation": "names that icesql makes, and words of orders",
+    "sqlite.py: SqliteCatalog._catalogs": "names of tables that stand in the source",
     "described.py: _by_statement": "what bind_sql checked, after a word",
     "pyiceberg.py: _insert": "one of two fixed lists of columns; values bound",
     "pyiceberg.py: _update": "a fixed condition; values bound",
@@ -407,7 +413,6 @@ BUILT = {
     "relation.py: stream_relation": "quoted names",
     "relation.py: PlainFiles.function": "names of icesql's own parameters",
     "relation.py: PlainFiles.expression": "names of icesql's own parameters, types, quoted names",
-    "relation.py: PlainFiles._reference": "a default as a literal, types",
     "relation.py: PlainFiles.select": "quoted names",
     "relation.py: file_relation": "functions and options of fixed lists, values of literals alone",
     "relation.py: temporary_sql": "quoted names, and types as DuckDB itself writes them",
