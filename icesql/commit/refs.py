@@ -43,7 +43,8 @@ def create_ref(
 ) -> MakeUpdates:
     """A branch or tag at a snapshot, by default the head of main.
 
-    ``must_exist`` is REPLACE: there has to be one of its name. Raises ProgrammingError where the
+    ``must_exist`` is REPLACE: there has to be one of its name. One that is replaced keeps the
+    retention that it has where none is given. Raises ProgrammingError where the
     name is taken, also by a ref of the other kind; SnapshotNotFoundError.
     """
 
@@ -61,7 +62,17 @@ def create_ref(
         if wanted is None:
             raise ProgrammingError(f"cannot make {kind} {name!r}: the table has no snapshot yet")
         _snapshot(base, wanted)
-        ref = SnapshotRef(wanted, kind, max_ref_age_ms, min_snapshots_to_keep, max_snapshot_age_ms)
+        # A ref that is replaced keeps what it is not given anew, as in Java.
+        before = known or SnapshotRef(wanted, kind)
+        ref = SnapshotRef(
+            wanted,
+            kind,
+            before.max_ref_age_ms if max_ref_age_ms is None else max_ref_age_ms,
+            before.min_snapshots_to_keep
+            if min_snapshots_to_keep is None
+            else min_snapshots_to_keep,
+            before.max_snapshot_age_ms if max_snapshot_age_ms is None else max_snapshot_age_ms,
+        )
         return (SetSnapshotRef(name, ref),)
 
     return updates

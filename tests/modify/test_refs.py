@@ -56,7 +56,7 @@ def test_what_each_statement_makes(con: icesql.Connection, table: None) -> None:
         (
             f"REPLACE BRANCH b AS OF VERSION {second} WITH SNAPSHOT RETENTION 5 HOURS",
             "b",
-            ("BRANCH", second, None, None, 5 * DAY // 24),
+            ("BRANCH", second, 7 * DAY, 3, 5 * DAY // 24),
         ),
         (
             "CREATE BRANCH c AS OF VERSION 'b' WITH SNAPSHOT RETENTION 2 SNAPSHOTS",
@@ -75,7 +75,7 @@ def test_what_each_statement_makes(con: icesql.Connection, table: None) -> None:
         ("CREATE TAG v6 AS OF VERSION 'HEAD~1'", "v6", ("TAG", second) + 3 * (None,)),
         ("CREATE TAG 'end-of-year'", "end-of-year", ("TAG", third) + 3 * (None,)),
         ("CREATE TAG old AS OF TIMESTAMP '2999-01-01'", "old", ("TAG", third) + 3 * (None,)),
-        ("REPLACE TAG v1 AS OF VERSION 'b'", "v1", ("TAG", second) + 3 * (None,)),
+        ("REPLACE TAG v1 AS OF VERSION 'b'", "v1", ("TAG", second, 90 * 60_000, None, None)),
     ):  # fmt: skip
         con.execute(f"ALTER TABLE s.t {sql}")
         assert refs(con)[name] == made, sql
