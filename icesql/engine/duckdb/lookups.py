@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 from weakref import ref
 
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from icesql.scan.plan import ScanPlan
 
 _MOST: Final = 16
+# The engine walks the tree on the caller's stack, which may be small.
+_MOST_NODES: Final = 400
 # Nodes whose time does not depend on values: no function is among them.
 _PLAIN: Final = (
     exp.Select, exp.From, exp.Table, exp.TableAlias, exp.Star, exp.Column, exp.Identifier,
@@ -109,8 +112,13 @@ def _is_lookup(bound: BoundQuery, query: QueryContext) -> bool:
         and query.settings.verify != "full"
         and not (bound.scans[0].extremes or bound.scans[0].counts)
         and not (bound.scans[0].values_only or bound.scans[0].rows_alike)
-        and all(isinstance(node, _PLAIN) for node in bound.tree.walk())
+        and _is_plain(bound.tree)
     )
+
+
+def _is_plain(tree: exp.Expr) -> bool:
+    nodes = list(islice(tree.walk(), _MOST_NODES + 1))
+    return len(nodes) <= _MOST_NODES and all(isinstance(node, _PLAIN) for node in nodes)
 
 
 def look_up(

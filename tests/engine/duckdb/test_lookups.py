@@ -138,6 +138,27 @@ def test_what_is_not_plain_is_no_lookup(connection: Any, looked_up: list[Any]) -
     assert looked_up == []
 
 
+def test_a_long_condition_is_no_lookup_and_a_short_one_needs_little_stack(
+    connection: Any, looked_up: list[Any]
+) -> None:
+    short, long = (f"{ONE}{' AND id <> 1000' * count}" for count in (60, 150))
+    warm(connection, long)
+    assert looked_up == []
+    warm(connection, short)
+    assert looked_up[-1] is not None
+    found: list[Any] = []
+    before = threading.stack_size(128 << 10)
+    try:
+        thread = threading.Thread(
+            target=lambda: found.append(connection.execute(short, [3]).fetchall())
+        )
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    thread.join()
+    assert found == [connection.execute(short, [3]).fetchall()]
+
+
 def test_many_rows_go_the_whole_way(connection: Any, looked_up: list[Any]) -> None:
     sql = "SELECT id FROM n.t WHERE id >= ?"
     warm(connection, sql, 498)
