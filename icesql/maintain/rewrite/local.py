@@ -29,6 +29,8 @@ _MEMORY: Final = 768 << 20
 # DuckDB's share; the rest is rows on their way to files.
 _ENGINE: Final = 0.5
 _THREADS_OF_TASK: Final = 2
+# Rows on their way to a file take some 200 MB in each.
+_MOST_AT_ONCE: Final = 3
 _STEP_SECONDS: Final = 0.1
 
 
@@ -41,7 +43,7 @@ def run_locally(
     if first is None:
         return iter(())
     threads = query.settings.threads or os.cpu_count() or 1
-    at_once = min(max(1, threads // _THREADS_OF_TASK), first.groups_at_once)
+    at_once = min(max(1, threads // _THREADS_OF_TASK), first.groups_at_once, _MOST_AT_ONCE)
     return _on_one_engine(
         _Local(chain((first,), waiting), first.write.storage, query, at_once, threads)
     )
