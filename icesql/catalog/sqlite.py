@@ -90,8 +90,7 @@ class SqliteCatalog:
     The file is opened for each call, and read-only but for changes, so it may be written by
     others meanwhile; ``load`` keeps it open. A file with several catalogs needs ``name``. A
     metadata file that is not where the catalog says, because both were moved, is looked for around
-    the file.
-    Names match exactly, else case-insensitively if the match is unique.
+    the file. Names match exactly, else case-insensitively if the match is unique.
     Source: JdbcUtil in Iceberg's Java sources, schema versions V0 and V1.
     """
 
@@ -316,8 +315,9 @@ class SqliteCatalog:
     # ------------------------------------------------------------------ rows
 
     def _catalogs(self, database: sqlite3.Connection) -> list[str]:
-        tables = ["iceberg_tables", *["iceberg_namespace_properties"] * self._has_namespaces]
-        query = " UNION ".join(f"SELECT catalog_name FROM {each}" for each in tables)
+        query = "SELECT catalog_name FROM iceberg_tables"
+        if self._has_namespaces:
+            query += " UNION SELECT catalog_name FROM iceberg_namespace_properties"
         return sorted({str(row[0]) for row in database.execute(query)})
 
     def _namespace_texts(self, database: sqlite3.Connection) -> set[str]:

@@ -71,16 +71,16 @@ def test_one_file_of_a_partition(con: icesql.Connection) -> None:
 
 def test_one_file_for_each_data_file(con: icesql.Connection) -> None:
     """As Spark has it where the table asks for nothing."""
-    filled(con)
+    filled(con, 2)
     before = rows(con)
-    assert call(con)[:2] == (6, 6)
+    assert call(con, "'min-input-files', '2'")[:2] == (2, 2)
     assert rows(con) == before
     assert all(row[2] is not None for row in con.execute(FILES).fetchall())
 
 
 def test_deletes_of_files_that_are_gone_are_left_out(con: icesql.Connection) -> None:
-    filled(con, **{"write.delete.granularity": "partition"})
-    call(con)
+    filled(con, 2, **{"write.delete.granularity": "partition"})
+    call(con, "'min-input-files', '2'")
     before = rows(con)
     con.execute("CALL system.rewrite_data_files('s.t', options => map('rewrite-all', 'true'))")
     assert rows(con) == before
@@ -105,7 +105,7 @@ def test_few_files_stay(con: icesql.Connection) -> None:
 
 
 def test_vectors_stay(con: icesql.Connection) -> None:
-    filled(con, **{"format-version": "3"})
+    filled(con, 2, **{"format-version": "3"})
     before = rows(con)
     assert call(con, "'rewrite-all', 'true'") == (0, 0, 0, 0)
     assert rows(con) == before
@@ -114,10 +114,10 @@ def test_vectors_stay(con: icesql.Connection) -> None:
 
 
 def test_files_of_before_the_upgrade(con: icesql.Connection) -> None:
-    filled(con)
+    filled(con, 2)
     con.execute("ALTER TABLE s.t SET TBLPROPERTIES ('format-version' = '3')")
     with pytest.raises(errors.NotSupportedError, match="format version is 3"):
-        call(con)
+        call(con, "'rewrite-all', 'true'")
 
 
 def test_a_file_that_another_commit_removed(
@@ -125,7 +125,7 @@ def test_a_file_that_another_commit_removed(
 ) -> None:
     from icesql.maintain import delete_files as room
 
-    filled(con)
+    filled(con, 2)
     plain = room.commit_files
 
     def others_first(*args: Any, **given: Any) -> Any:
@@ -134,5 +134,5 @@ def test_a_file_that_another_commit_removed(
 
     monkeypatch.setattr(room, "commit_files", others_first)
     with pytest.raises(errors.CommitConflictError):
-        call(con)
+        call(con, "'rewrite-all', 'true'")
     assert rows(con) == [(901, "b")]
