@@ -155,6 +155,36 @@ def test_the_source_is_asked_once(filled: icesql.Connection) -> None:
     assert filled.execute("SELECT count(*) > 200 FROM s.t").fetchone() == (True,)
 
 
+def test_a_large_source_waits_on_disk(
+    con: icesql.Connection, tmp_path: Path, monkeypatch: Any
+) -> None:
+    """Beyond its share of memory it lies in a mapped file, of which no name is left."""
+    import icesql.modify.merge.source as module
+
+    monkeypatch.setattr(module, "_MOST_BYTES", 1 << 20)
+    spilled = []
+    real = module._Spilled._on_disk
+
+    def on_disk(self: Any, *given: Any) -> Any:
+        spilled.append(1)
+        yield from real(self, *given)
+
+    monkeypatch.setattr(module._Spilled, "_on_disk", on_disk)
+    folder = tmp_path / "waiting"
+    con.execute(f"SET temp_directory = '{folder}'")
+    con.execute("CREATE TABLE s.t (k INT, w VARCHAR)")
+    con.execute("INSERT INTO s.t SELECT i, NULL FROM range(0, 300000, 3) r(i)")
+    cursor = con.execute(
+        "MERGE INTO s.t USING (SELECT i AS k, 'w' || i AS w FROM range(200000) r(i)) s ON t.k = s.k "
+        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    )
+    assert cursor.rowcount == 200_000
+    assert spilled
+    assert not list(folder.rglob("icesql-merge-*"))
+    sql = "SELECT count(*), count(*) FILTER (WHERE w = 'w' || k), count(w) FROM s.t"
+    assert con.execute(sql).fetchone() == (233_333, 200_000, 200_000)
+
+
 def test_only_inserts_append(filled: icesql.Connection) -> None:
     filled.execute("MERGE INTO s.t USING s.u ON t.k = u.k WHEN NOT MATCHED THEN INSERT *")
     found = filled.execute("SELECT operation FROM s.t.snapshots ORDER BY committed_at").fetchall()
