@@ -63,6 +63,7 @@ def run_demo(directory: Path | None, out: Writer) -> int:
             _write(cursor, out)
             for report in cursor.scan_reports:
                 print(f"\n{_saved(connection, report)}", file=out)
+        _show_undo(connection, out)
     print(_next_steps(folder), file=out)
     return 0
 
@@ -206,6 +207,25 @@ def _show_history(connection: Connection, out: Writer) -> None:
     print("\ndemo.trips, partitioned by day(pickup_at), has this history:\n", file=out)
     with connection.execute("SHOW SNAPSHOTS FROM demo.trips") as cursor:
         _write(cursor, out, ("committed_at", "snapshot_id", "operation", "refs", "total_records"))
+
+
+def _show_undo(connection: Connection, out: Writer) -> None:
+    """A write that was a mistake, what was there before it, and its undo."""
+    history = "SELECT snapshot_id FROM demo.trips.refs WHERE name = 'main'"
+    ((before,),) = connection.execute(history).fetchall()
+    print("\nA mistake, a look at what was there before, and the undo:", file=out)
+    for statement in (
+        "DELETE FROM demo.trips WHERE city = 'Cairo'",
+        "SELECT count(*) AS left, (SELECT count(*) FROM demo.trips VERSION AS OF -1) AS before "
+        "FROM demo.trips",
+        f"CALL system.rollback_to_snapshot('demo.trips', {before})",
+    ):
+        print(f"\n{statement}\n", file=out)
+        with connection.execute(statement) as cursor:
+            if cursor.description:
+                _write(cursor, out)
+            elif cursor.message:
+                print(cursor.message, file=out)
 
 
 def _write(cursor: Cursor, out: Writer, only: Sequence[str] | None = None) -> None:

@@ -80,9 +80,11 @@ def test_the_demo_shows_rows_snapshot_and_savings(folder: Path) -> None:
         )
     )
     for row in days.group_by("city").aggregate([("fare", "sum")]).to_pylist():
-        line = next(line for line in shown.splitlines() if row["city"] in line)
+        line = next(line for line in shown.splitlines() if f" {row['city']} " in line)
         assert str(row["fare_sum"]) in line
     assert "(two-weeks), committed" in shown
+    assert "DELETE FROM demo.trips WHERE city = 'Cairo'" in shown
+    assert _theirs(folder).num_rows == 20 * 200
     assert "1 of 2 manifests and 12 of 14 data files were never opened" in shown
     assert f"icesql --warehouse {folder}" in shown
 
