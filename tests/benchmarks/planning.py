@@ -3,7 +3,8 @@
     pip install polars polars_iceberg
     python tests/benchmarks/planning.py [--files 1000,10000,50000] [--rounds 5] [--filters "one id"]
 
-"cold" is a whole process, from start to exit: load the metadata file and plan once. "warm" loads the
+"cold" is a whole process, from start to exit: load the metadata file and plan once; "disk" is the
+same with icesql's cache folder, which another process has filled. "warm" loads the
 table and plans again in one process, decoding every manifest anew; "kept" is the same with the
 cache of decoded manifests that a session has, which the others do not have. Milliseconds, medians,
 wall and CPU (on a busy machine the CPU says more, a planner of many threads gets more of it);
@@ -115,11 +116,15 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--keep", help="folder to keep the generated tables in")
     parser.add_argument("--once", nargs=3, metavar=("PLANNER", "METADATA", "FILTER"))
+    parser.add_argument("--disk", help="with --once: icesql's cache folder")
     parser.add_argument("--growth", nargs=3, metavar=("PLANNER", "METADATA", "FILTER"))
     arguments = parser.parse_args()
     if arguments.once:
         planner, metadata, which = arguments.once
-        print(PLANNERS[planner](metadata, which))
+        if arguments.disk and planner == "icesql":
+            print(plan_with_icesql(metadata, which, cache_of(arguments.disk)))
+        else:
+            print(PLANNERS[planner](metadata, which))
         return
     if arguments.growth:
         print(growth(*arguments.growth))
@@ -132,6 +137,15 @@ def main() -> None:
         for files in map(int, arguments.files.split(",")):
             for which in arguments.filters.split(","):
                 measure(folder, files, which, ["icesql", *peers], arguments.rounds)
+
+
+def cache_of(folder: str) -> object:
+    """What a session has whose ``cache_directory`` is this folder."""
+    from icesql.config import Settings
+    from icesql.storage.cache import BoundedCache
+    from icesql.storage.stores.cached import Blocks
+
+    return BoundedCache(blocks=Blocks(Settings().with_text("cache_directory", folder)))
 
 
 def installed() -> list[str]:
@@ -155,10 +169,14 @@ def measure(folder: Path, files: int, which: str, names: list[str], rounds: int)
     cache = BoundedCache()
     plan_with_icesql(metadata, which, cache)
     cold = {name: partial(run_cold, name, metadata, which) for name in names}
+    kept_at = str(folder / f"cache-{os.getpid()}")
+    disk = {name: partial(run_cold, name, metadata, which, kept_at) for name in names}
+    disk["icesql"]()
     warm = {name: partial(PLANNERS[name], metadata, which) for name in names}
     kept = {**warm, "icesql": partial(plan_with_icesql, metadata, which, cache)}
     grown = [run_growth(name, metadata, which) for name in names]
-    for label, tasks in (("cold", cold), ("warm", warm), ("kept", kept)):
+    every = {"cold": cold, "disk": disk, "warm": warm, "kept": kept}
+    for label, tasks in every.items():
         times = interleaved(tasks, rounds)
         ours = times.pop("icesql")
         for index, kind in enumerate(("wall", "CPU")):
@@ -170,9 +188,10 @@ def measure(folder: Path, files: int, which: str, names: list[str], rounds: int)
             print(line, flush=True)
 
 
-def run_cold(name: str, metadata: str, which: str) -> None:
+def run_cold(name: str, metadata: str, which: str, disk: str | None = None) -> None:
     """Plan once in a process of its own."""
     command = [sys.executable, __file__, "--once", name, metadata, which]
+    command += [] if disk is None else ["--disk", disk]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
