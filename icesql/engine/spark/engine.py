@@ -279,10 +279,16 @@ class SparkResult:
     # ------------------------------------------------------------------ files
 
     def write_files(self, task: WriteTask) -> WriteResult | None:
-        """See ``protocol.TableWritingResult``; None where few rows are put together here."""
+        """See ``protocol.TableWritingResult``.
+
+        None where few rows are put together here, and on Connect where rows are to be spread.
+        """
         from icesql.engine.spark.writing.results import collect_results
 
         if self._open.scans is None or self._open.scans.rest is not None:
+            return None
+        if is_connect(self._frame.sparkSession) and task.distribution != "none":
+            # The functions of columns that spread rows are those of a Spark in this process.
             return None
         task.assignment.check(arrow_schema(self.columns))
         try:
