@@ -1,4 +1,5 @@
-"""INSERT … SELECT of TPC-H lineitem against DuckDB's COPY to Parquet and PyIceberg's append.
+"""INSERT … SELECT of TPC-H lineitem against DuckDB's COPY to Parquet and PyIceberg's append, and
+UPDATE and DELETE of one row of a hundred against the same on a native table of DuckDB's.
 
     python tests/benchmarks/writing.py LINEITEM.parquet [--runs 3] [--threads 2]
 
@@ -52,6 +53,36 @@ def by_pyiceberg(source: str, folder: Path, threads: int) -> float:
     return time.perf_counter() - started
 
 
+CHANGES = (
+    "UPDATE {} SET l_tax = l_tax + 1, l_comment = 'changed' WHERE l_orderkey % 100 = 7",
+    "DELETE FROM {} WHERE l_orderkey % 100 = 8",
+)
+
+
+def changed_by_icesql(source: str, folder: Path, threads: int, mode: str) -> float:
+    with icesql.connect(warehouse=str(folder), files=True, settings={"threads": threads}) as con:
+        con.execute("CREATE SCHEMA s")
+        con.execute(
+            f"CREATE TABLE s.t TBLPROPERTIES ('format-version' = '3', 'write.update.mode' = '{mode}', "
+            f"'write.delete.mode' = '{mode}') AS SELECT * FROM '{source}'"
+        )
+        started = time.perf_counter()
+        for each in CHANGES:
+            con.execute(each.format("s.t"))
+        return time.perf_counter() - started
+
+
+def changed_by_duckdb(source: str, folder: Path, threads: int) -> float:
+    with duckdb.connect(folder / "x.db", config={"threads": threads}) as con:
+        con.execute(f"CREATE TABLE t AS SELECT * FROM '{source}'")
+        con.execute("CHECKPOINT")
+        started = time.perf_counter()
+        for each in CHANGES:
+            con.execute(each.format("t"))
+        con.execute("CHECKPOINT")
+        return time.perf_counter() - started
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("source")
@@ -65,6 +96,13 @@ def main() -> None:
         ),
         "DuckDB COPY": by_copy,
         "PyIceberg append": by_pyiceberg,
+        **{
+            f"icesql UPDATE and DELETE, {mode}": lambda source, folder, threads, mode=mode: (
+                changed_by_icesql(source, folder, threads, mode)
+            )
+            for mode in ("copy-on-write", "merge-on-read")
+        },
+        "DuckDB UPDATE and DELETE": changed_by_duckdb,
     }
     times: dict[str, list[float]] = {name: [] for name in ways}
     for run in range(given.runs):
@@ -76,7 +114,7 @@ def main() -> None:
                 shutil.rmtree(folder, ignore_errors=True)
             print(f"run {run + 1} {name}: {times[name][-1]:.2f} s", flush=True)
     for name, taken in times.items():
-        print(f"{name:<40} {statistics.median(taken):6.2f} s")
+        print(f"{name:<42} {statistics.median(taken):6.2f} s")
 
 
 if __name__ == "__main__":
