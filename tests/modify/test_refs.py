@@ -110,6 +110,7 @@ def test_what_each_statement_makes(con: icesql.Connection, table: None) -> None:
         ("ALTER TABLE s.t CREATE TAG x JOIN s.t", "SqlSyntaxError", "JOIN"),
         ("ALTER TABLE s.t CREATE TAG x y", "SqlSyntaxError", "AS OF VERSION"),
         ("ALTER TABLE s.t CREATE TAG", "SqlSyntaxError", "name of a branch or tag"),
+        ("ALTER TABLE s.t CREATE TAG ''", "SqlSyntaxError", "without a letter"),
         ("CREATE BRANCH b IN TABLE s.nothing", "TableNotFoundError", "nothing"),
         ("INSERT INTO s.t.branch_x VALUES (1)", "SnapshotNotFoundError", "CREATE BRANCH x"),
         ("INSERT INTO s.t VERSION AS OF 'x' VALUES (1)", "SnapshotNotFoundError", "branch 'x'"),

@@ -157,6 +157,8 @@ def _ref_name(words: Words) -> str:
     """A name, which may be a text or have dots."""
     token = words.token
     if token is not None and token.token_type == TokenType.STRING:
+        if not token.text.strip():
+            raise syntax_error("a name without a letter", token, ("the name of a branch or tag",))
         return words.text()
     return ".".join(words.name("the name of a branch or tag"))
 
