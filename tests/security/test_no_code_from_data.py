@@ -408,7 +408,6 @@ BUILT = {
     "changes.py: _without_carried": "names c<field id>, and SQL that was made here",
     "changes.py: _net": "the same",
     "changes.py: _updates": "the same",
-    "constant_rows.py: constant_rows": "SQL that was made here, and powers of two",
     "relation.py: parquet_function": "ids as numbers, names, types and defaults as literals",
     "relation.py: empty_relation": "types, and quoted names",
     "relation.py: stream_relation": "quoted names",
