@@ -73,8 +73,9 @@ def rewrite(
     try:
         with closing(_closed((run or run_locally)(work.tasks(), query))) as results:
             for each in results:
-                query.check()
+                # First of all its files are known, so that they can be removed.
                 work.take(each)
+                query.check()
         work.finish()
     except BaseException:
         work.remove_uncommitted()

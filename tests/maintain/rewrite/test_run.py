@@ -9,7 +9,7 @@ import icesql
 from icesql.catalog.directory import DirectoryCatalog
 from icesql.config import Settings
 from icesql.context import QueryContext
-from icesql.errors import CommitConflictError, InternalError
+from icesql.errors import CommitConflictError, InternalError, QueryCancelledError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.maintain.rewrite.row_order import RowOrder, check_z_columns
 from icesql.maintain.rewrite.run import rewrite
@@ -385,3 +385,43 @@ def test_columns_that_no_file_holds_move_no_other(tmp_path):
     ):
         rewrite(catalog, planned(catalog, strategy, order, rewrite_all=True), QueryContext())
         assert everything(catalog, 3) == before
+
+
+def test_too_many_failed_commits_are_an_error(tmp_path):
+    table = new_table(tmp_path, partitioned=True)
+    files = [table.data_file(rows(0, 5, p), partition=(p,)) for p in "ab"]
+    table.commit(files)
+    catalog = catalog_of(table)
+    plan = planned(
+        catalog, rewrite_all=True, partial_progress__enabled=True,
+        partial_progress__max_failed_commits=0,
+    )  # fmt: skip
+    table.commit([table.position_deletes([(files[0], 0)], partition=("a",))])
+    known = files_below(table)
+    with pytest.raises(icesql.OperationalError, match="1 commits of the rewrite failed"):
+        rewrite(catalog, plan, QueryContext())
+    # What was committed stays, and nothing else.
+    assert len(files_below(table)) == len(known) + 1
+    assert read(catalog, "count(*)") == [(9,)]
+
+
+def test_a_cancelled_rewrite_leaves_nothing(tmp_path):
+    table = new_table(tmp_path, partitioned=True)
+    for p in "abc":
+        table.commit([table.data_file(rows(0, 5, p), partition=(p,))])
+    catalog = catalog_of(table)
+    known = files_below(table)
+    query = QueryContext()
+
+    def cancelled(given, own):
+        for each in given:
+            yield run_rewrite_task(each, own)
+            query.cancel.set()
+
+    with pytest.raises(QueryCancelledError):
+        rewrite(catalog, planned(catalog, rewrite_all=True), query, run=cancelled)
+    assert files_below(table) == known
+    with pytest.raises(QueryCancelledError):
+        rewrite(catalog, planned(catalog, rewrite_all=True), query)
+    assert files_below(table) == known
+    assert done_version(catalog) == table.metadata_version
