@@ -246,7 +246,8 @@ class Connection:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
-            if kind is None and not self.closed:
+            # A transaction is of the process that began it, not of a fork.
+            if kind is None and not self.closed and self._session.is_here:
                 self.commit()
         finally:
             self.close()
