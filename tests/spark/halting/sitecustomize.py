@@ -49,6 +49,9 @@ def _halting(unpack):
         if isinstance(found, tuple):
             # Tasks of queries come with the mark behind which their errors cross.
             mark, job = found
+            if isinstance(job, tuple):
+                # A numbered job of a compaction, which gives no batches.
+                return found
             # One that is given rows writes what a task of the same stage reads, which is watched.
             return mark, lambda *rows: job(*rows) if rows else _watched(job, folder, context)
         return lambda: _watched(found, folder, context)
