@@ -51,11 +51,8 @@ def as_html(diagnosis: Diagnosis) -> str:
 def _promise(finding: Finding) -> str:
     if finding.now is None or finding.after is None:
         return ""
-    return f"{finding.measure}: {_number(finding.now)} → {_number(finding.after)}"
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if (value == int(value) and value != 1) or value > 1 else f"{value:.1%}"
+    form = ".1%" if finding.measure.startswith("share") else ",.0f"
+    return f"{finding.measure}: {finding.now:{form}} → {finding.after:{form}}"
 
 
 def _count(number: int) -> str:

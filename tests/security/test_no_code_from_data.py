@@ -290,7 +290,6 @@ SINKS = {
     "connection.py: Connection.doctor.ask: execute": "icesql itself, which reads it as what a "
     "person types",
     "rows.py: engine_batches: sql": "of relations, whose parts are listed below as built",
-    "demo.py: _show_undo: execute": "icesql itself; the id of a snapshot is a number",
     "obey.py: _travel: execute": "icesql itself, which reads it as what a person types",
     "of_table.py: history_lines: execute": "the same",
     "source.py: ConnectionSource._rows: execute": "the same",
@@ -359,6 +358,7 @@ PARSERS = {
 }
 _TEMPLATES = "a template of spelled(): its gaps take expressions, the rest are words of the file"
 BUILT = {
+    "constant_rows.py: constant_rows": "SQL that was made here, and powers of two",
     "relation.py: PlainFiles._lineage": "numbers and quoted names",
     "relation.py: PlainFiles.stored": "quoted names, and defaults as literals",
     "sorting.py: sorted_batches.relation": "names that icesql makes, and words of orders",

@@ -8,7 +8,7 @@ whose names would be looked up among the tables of the macro's own query is refu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from sqlglot import exp
@@ -42,8 +42,9 @@ _NO_OPERATORS: Final = (exp.Dot, exp.PropertyEQ, exp.Kwarg, exp.JSONExtract)
 _SCHEMAS: Final = ("temp", "main")
 _NAMED: Final = (":=", "=>")
 
-# The tree of a query in tokens of a text.
-TreeOf = Callable[[str, Sequence[Token]], exp.Expr]
+if TYPE_CHECKING:
+    # The tree of a query in tokens of a text.
+    TreeOf = Callable[[str, Sequence[Token]], exp.Expr]
 
 
 class _Segment(Struct, frozen=True):

@@ -14,7 +14,6 @@ from icesql.engine.duckdb.arrow_stream import ArrowStream, TaskStream
 from icesql.engine.duckdb.errors import is_fatal
 from icesql.engine.duckdb.relations import grouping
 from icesql.engine.duckdb.relations.by_name import by_footer
-from icesql.engine.duckdb.relations.constant_rows import constant_rows
 from icesql.engine.duckdb.relations.footer import FileFacts, Footer, FooterCache
 from icesql.engine.duckdb.relations.grouping import FileGroup
 from icesql.engine.duckdb.relations.native import footer_problem
@@ -184,6 +183,8 @@ class RelationBuilder:
         relation = self.relation(index, plan.context, confirmed, plan.scan.limit)
         if not plan.constants:
             return relation
+        from icesql.engine.duckdb.relations.constant_rows import constant_rows
+
         constants = constant_rows(index, plan.scan.projection, plan.constants, plan.constant_counts)
         return union_all([relation, constants]) if plan.files else constants
 
