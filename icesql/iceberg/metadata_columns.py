@@ -22,6 +22,7 @@ LAST_UPDATED_SEQUENCE_NUMBER: Final = t.NestedField(
 SNAPSHOT_ID: Final = t.NestedField(2147483500, "_snapshot_id", t.LONG)
 # Files may hold them; where they do not, they follow from the file.
 LINEAGE: Final = (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
+LINEAGE_IDS: Final = frozenset(each.field_id for each in LINEAGE)  # a query may rename them
 
 # What happened to a row, in the rows of a change. The spec reserves the first two ids, under other
 # names for the second; the time is icesql's own.

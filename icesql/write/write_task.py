@@ -210,8 +210,7 @@ class _Writing:
             # Sorted rows are those of one file, so they come in larger pieces.
             size = self._budget if task.sort_keys else self._piece_bytes
             for piece in clusters.pieces(size):
-                if not self._tuples or self._tuples[-1] != piece.values:
-                    self._tuples.append(piece.values)
+                self._begin(piece.values)
                 rows = piece.rows
                 if task.sort_keys:
                     rows = sorted_rows(rows, task.schema, task.sort_keys)
@@ -226,11 +225,13 @@ class _Writing:
         for table in _gathered(batches, self._piece_bytes):
             columns = partition_columns(table, task.spec, task.schema)
             for piece in divide(table, columns):
-                if not self._tuples or partition_key(self._tuples[-1]) != partition_key(
-                    piece.values
-                ):
-                    self._tuples.append(piece.values)
+                self._begin(piece.values)
                 self._lanes.put(Rows(len(self._tuples) - 1, piece.rows))
+
+    def _begin(self, values: tuple[Any, ...]) -> None:
+        """The rows to come are of this partition. Java keeps -0.0 and 0.0 apart, and NaN is NaN."""
+        if not self._tuples or partition_key(self._tuples[-1]) != partition_key(values):
+            self._tuples.append(values)
 
     def _files_of(self, partition: int) -> RollingFiles:
         task, values = self._task, self._tuples[partition]

@@ -464,6 +464,18 @@ def test_partitions_of_odd_values(tmp_path: Path) -> None:
     assert any(f"/x={text}/b=null/" in each.path for each in files)
 
 
+def test_partitions_of_both_zeros(tmp_path: Path) -> None:
+    """Java reads a column of an identity partition from the tuple, so the signs stay apart."""
+    table = metadata(tmp_path, column(1, "d", t.DOUBLE), spec=[(1, "identity", "d")])
+    rows = pa.table({"d": [0.0, -0.0, 0.0, math.nan, -0.0, math.nan]})
+    for size in (1, 1 << 20):
+        files = written(table, rows, size=size)
+        found = {str(each.partition): each.record_count for each in files}
+        assert found == {"(0.0,)": 2, "(-0.0,)": 2, "(nan,)": 2}
+        for each in files:
+            assert {str(row["d"]) for row in rows_of([each])} == {str(each.partition[0])}
+
+
 def test_more_partitions_than_memory(tmp_path: Path) -> None:
     """What does not fit waits on disk, and nothing of that is left."""
     draw = random.Random(9)

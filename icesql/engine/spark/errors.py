@@ -54,7 +54,7 @@ _MEMORY: Final = (
 )
 # Said of Spark itself, in the beginning of a message.
 _GONE = re.compile(
-    r"SparkContext was shut down|stopped SparkContext|Error while sending or receiving|"
+    r"SparkContext was shut down|stopped SparkContext|Error while (sending|receiving)|"
     r"Answer from Java side is empty|failed to connect to all addresses|StatusCode.UNAVAILABLE|"
     r"[Rr]etries.exceeded|RETRIES_EXCEEDED|INVALID_HANDLE|SESSION_(NOT_FOUND|CLOSED|CHANGED)|"
     r"Socket closed|closed channel"

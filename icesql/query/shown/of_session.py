@@ -43,6 +43,9 @@ _DESCRIPTIONS: Final = {
     "require_partition_filter": "on: refuse a query without a filter on the partition columns",
     "snapshot_time": "tables are read as they were at this time; also SET SNAPSHOT TIME",
     "snapshot_ref": "tables are read at this branch or tag of theirs",
+    "wap_id": "writes are staged under this id until publish_changes, where the table allows it",
+    "wap_branch": "writes and reads go to this branch, where the table allows it",
+    "partition_overwrite_mode": "what INSERT OVERWRITE replaces: static (by PARTITION) or dynamic",
 }
 # What a client whose settings are locked need not know of the machine.
 _FOLDERS: Final = ("temp_directory", "cache_directory")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -15,6 +14,7 @@ from msgspec import Struct
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.schema import Schema
 from icesql.iceberg.transforms import parse_transform
+from icesql.scan.deletes.delete_index import partition_key
 from icesql.storage.temporary import make_temporary_folder, spilling_to
 from icesql.write.partition.partition_values import internal_array, partition_array
 from icesql.write.partition.source_column import source_column
@@ -74,11 +74,6 @@ def _tuple(columns: Sequence[pa.Array], row: int) -> tuple[Any, ...]:
     return tuple(column[row].as_py() for column in columns)
 
 
-def _key(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Equal for equal tuples, NaN included."""
-    return tuple("NaN" if isinstance(v, float) and math.isnan(v) else v for v in values)
-
-
 class Clusters:
     """Takes rows as they come and gives them back partition by partition.
 
@@ -113,7 +108,7 @@ class Clusters:
             return
         rows = pa.Table.from_batches(waiting).combine_chunks()
         for piece in divide(rows, partition_columns(rows, self._spec, self._schema)):
-            key = _key(piece.values)
+            key = partition_key(piece.values)
             self._values.setdefault(key, piece.values)
             self._held.setdefault(key, []).append(piece.rows)
 

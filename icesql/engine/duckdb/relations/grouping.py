@@ -36,7 +36,7 @@ _DUCKDB_METADATA: Final = frozenset(
         *metadata_columns.LINEAGE,
     )
 )
-_STORED: Final = frozenset(column.field_id for column in metadata_columns.LINEAGE)
+_STORED: Final = metadata_columns.LINEAGE_IDS
 
 
 class FileGroup(Struct, frozen=True):

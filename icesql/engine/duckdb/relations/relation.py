@@ -145,7 +145,8 @@ class PlainFiles(Struct, frozen=True):
             sql_type = duckdb_type(column.type)
             values = f"(${self._parameter(column)})[CAST(file_index AS BIGINT) + 1]"
             value = f"CAST({values} AS {sql_type})"
-            return self._lineage(column, value) if column in metadata_columns.LINEAGE else value
+            is_lineage = column.field_id in metadata_columns.LINEAGE_IDS
+            return self._lineage(column, value) if is_lineage else value
         name = self.stored(column)
         if t.is_floating(column.type) and not self._known_free_of_nan(column.field_id):
             # DuckDB prunes row groups by bounds that leave NaN out, and so loses NaN rows. A bare
