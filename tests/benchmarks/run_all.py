@@ -24,6 +24,11 @@ BENCHMARKS = {
     "clients": (["CACHE"], "point lookups of 16 threads"),
     "edge_files": (["CACHE"], "files that a count and the latest rows need"),
     "star_join": (["CACHE"], "joins whose small side names the files"),
+    # After tpch_all, which makes lineitem.
+    "compaction": (
+        ["CACHE/tpch-raw-1/lineitem.parquet", "CACHE/compaction", "--only", "mixed", "--runs", "2"],
+        "2,000 small files with deletes made into one",
+    ),
     "spark": (["CACHE"], "TPC-H SF1 on Spark"),
 }
 
@@ -38,7 +43,7 @@ def main() -> int:
     failed = []
     for name in options.only.split(","):
         arguments, title = BENCHMARKS[name]
-        given = [str(cache) if each == "CACHE" else each for each in arguments]
+        given = [each.replace("CACHE", str(cache)) for each in arguments]
         print(f"\n## {title} ({name}.py)", flush=True)
         script = str(Path(__file__).with_name(f"{name}.py"))
         if subprocess.run([sys.executable, script, *given], check=False).returncode:
