@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, time
@@ -12,8 +13,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from icesql.doctor.facts import Ask, Column, DataFile, Facts, try_to_ask
-from icesql.doctor.finding import Finding, weight_of
-from icesql.scan.report_text import bytes_text
+from icesql.doctor.finding import Finding, literal_text, weight_of
 
 _FEWEST_FILES: Final = 5
 _PROBES: Final = 200
@@ -27,7 +27,7 @@ _ORDERED: Final = re.compile(
 
 def small_files(facts: Facts, ask: Ask) -> Iterator[Finding]:
     """Files that a compaction would put together, by the plan of the compaction itself."""
-    statement = f"CALL system.rewrite_data_files('{_text(facts.name)}')"
+    statement = f"CALL system.rewrite_data_files('{literal_text(facts.name)}')"
     plan = _rewrite_plan(ask, statement)
     count = len(facts.data)
     if plan is None or plan[0] < _FEWEST_FILES:
@@ -64,7 +64,7 @@ def delete_files(facts: Facts, ask: Ask) -> Iterator[Finding]:
         f"{len(deletes):,} delete files beside {len(data):,} data files{kinds}; "
         f"they delete {gone:,} of {rows:,} rows, at the most",
         f"a full read opens {len(deletes):,} more files and looks up {rows:,} rows",
-        f"CALL system.rewrite_data_files(table => '{_text(facts.name)}', options => map("
+        f"CALL system.rewrite_data_files(table => '{literal_text(facts.name)}', options => map("
         "'delete-file-threshold', '1', 'min-input-files', '1', 'remove-dangling-deletes', 'true'))",
         "delete files",
         len(deletes),
@@ -92,8 +92,8 @@ def overlap(facts: Facts, ask: Ask) -> Iterator[Finding]:
         return
     for share, column in sorted(candidates, key=lambda each: _likely(each[1]))[:3]:
         statement = (
-            f"CALL system.rewrite_data_files(table => '{_text(facts.name)}', strategy => 'sort', "
-            f"sort_order => '{_text(_quoted(column.name))}', "
+            f"CALL system.rewrite_data_files(table => '{literal_text(facts.name)}', strategy => 'sort', "
+            f"sort_order => '{literal_text(_quoted(column.name))}', "
             "options => map('rewrite-all', 'true'))"
         )
         plan = _rewrite_plan(ask, statement)
@@ -141,8 +141,8 @@ def missing_bounds(facts: Facts, ask: Ask) -> Iterator[Finding]:
             f"{len(without):,} of {len(data):,} files have no bounds of {column.name}",
             f"a filter on {column.name} reads all of them",
             f"ALTER TABLE {facts.name} SET TBLPROPERTIES "
-            f"('write.metadata.metrics.column.{_text(column.name)}' = 'truncate(16)'); "
-            f"CALL system.rewrite_data_files(table => '{_text(facts.name)}', "
+            f"('write.metadata.metrics.column.{literal_text(column.name)}' = 'truncate(16)'); "
+            f"CALL system.rewrite_data_files(table => '{literal_text(facts.name)}', "
             "options => map('rewrite-all', 'true'))",
             f"files without bounds of {column.name}",
             len(without),
@@ -192,8 +192,10 @@ def share_read(files: Sequence[DataFile], column: str) -> float | None:
     for bounds in places.values():
         if len(bounds) < 2:
             continue
+        lows, highs = sorted(low for low, _ in bounds), sorted(high for _, high in bounds)
         probes = [(low + high) / 2 for low, high in bounds[:: max(1, len(bounds) // _PROBES)]]
-        hits = sum(sum(low <= probe <= high for low, high in bounds) for probe in probes)
+        # Those that begin at or before the probe, without those that end before it.
+        hits = sum(bisect_right(lows, probe) - bisect_left(highs, probe) for probe in probes)
         shares += hits / len(probes)
         weights += len(bounds)
     return shares / weights if weights else None
@@ -233,10 +235,6 @@ def _rewrite_plan(ask: Ask, statement: str) -> tuple[int, int] | None:
         if found := re.match(r"([\d,]+) files? .* become about ([\d,]+)", note):
             return int(found[1].replace(",", "")), int(found[2].replace(",", ""))
     return None
-
-
-def _text(text: str) -> str:
-    return text.replace("'", "''")
 
 
 def _quoted(name: str) -> str:

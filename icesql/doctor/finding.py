@@ -60,3 +60,8 @@ class Diagnosis(Struct, frozen=True):
 def weight_of(share: float) -> Weight:
     """How much a saving counts that is this share of the whole."""
     return "high" if share >= 0.5 else "medium" if share >= 0.2 else "low"
+
+
+def literal_text(text: str) -> str:
+    """The text for between the quotes of a literal in SQL."""
+    return text.replace("'", "''")

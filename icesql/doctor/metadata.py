@@ -8,7 +8,7 @@ from math import ceil
 from typing import Final
 
 from icesql.doctor.facts import Ask, Facts, try_to_ask
-from icesql.doctor.finding import Finding, weight_of
+from icesql.doctor.finding import Finding, literal_text, weight_of
 from icesql.scan.report_text import bytes_text
 
 _FEWEST_MANIFESTS: Final = 10
@@ -31,7 +31,7 @@ def manifests(facts: Facts, ask: Ask) -> Iterator[Finding]:
         f"{count:,} manifests of data files, {bytes_text(size)} each on average; "
         f"together they make about {after:,}",
         f"planning a query opens up to {count:,} manifests instead of {after:,}",
-        f"CALL system.rewrite_manifests('{facts.name}')",
+        f"CALL system.rewrite_manifests('{literal_text(facts.name)}')",
         "manifests",
         len(facts.manifests),
         len(facts.manifests) - count + after,
@@ -40,7 +40,7 @@ def manifests(facts: Facts, ask: Ask) -> Iterator[Finding]:
 
 def snapshots(facts: Facts, ask: Ask) -> Iterator[Finding]:
     """Snapshots that no branch or tag keeps any more, and the files that go with them."""
-    statement = f"CALL system.expire_snapshots('{facts.name}')"
+    statement = f"CALL system.expire_snapshots('{literal_text(facts.name)}')"
     answer = try_to_ask(ask, f"EXPLAIN {statement}")
     if answer is not None:
         for note in answer.notes:
@@ -63,7 +63,7 @@ def snapshots(facts: Facts, ask: Ask) -> Iterator[Finding]:
             "low",
             f"{facts.snapshots:,} snapshots, all of them young enough to be kept",
             "each commit writes all of them again, and each first query reads them",
-            f"CALL system.expire_snapshots(table => '{facts.name}', older_than => "
+            f"CALL system.expire_snapshots(table => '{literal_text(facts.name)}', older_than => "
             f"now() - INTERVAL 1 DAY, retain_last => 10)",
         )
 

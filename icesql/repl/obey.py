@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,7 @@ _OUTSIDE = frozenset({"!", "e", "i", "o", "s"})
 
 def obey(shell: Shell, command: Command) -> bool:
     """Do it; False when it asks to leave. Raises icesql's errors and KeyboardInterrupt."""
-    if command.name in _OUTSIDE and command.argument != "off" and shell.is_restricted:
+    if command.name in _OUTSIDE and shell.is_restricted:
         raise ProgrammingError(f"\\{command.name} is refused: this shell is restricted")
     statement = statement_of(command)
     match command:
@@ -63,7 +64,9 @@ def obey(shell: Shell, command: Command) -> bool:
         case Command("s", path):
             _tell_history(shell, path)
         case Command("!", str(text)):
-            # What the owner of the shell types, on the owner's machine.
+            # Safe: the text is what the person at this prompt typed after \\!, whose own shell it
+            # is. No SQL, row, path, script or message comes here (\\i and -f run SQL alone), and a
+            # restricted shell has refused the command above.
             subprocess.run(text, shell=True, check=False)
         case _ if statement is not None:
             shell.run_sql(statement, kept=command.name in ("diff", "changes", "files"))
@@ -82,6 +85,8 @@ def _switch(shell: Shell, command: Command) -> None:
             display.timing = _on(command, display.timing)
             shell.say(f"timing is {_word(display.timing)}")
         case "pager":
+            if shell.is_restricted:
+                raise ProgrammingError("\\pager is refused: this shell is restricted")
             display.paged = _on(command, display.paged)
             shell.say(f"the pager is {_word(display.paged)}")
         case "x":
@@ -184,13 +189,12 @@ def _watch(shell: Shell, argument: str | None) -> None:
     except ValueError:
         raise ProgrammingError(f"\\watch takes seconds, not {argument!r}") from None
     text = shell.last_statement()
-    try:
+    with suppress(KeyboardInterrupt):  # while it sleeps
         while True:
             shell.say(f"{time.strftime('%H:%M:%S')}, every {seconds:g} s; Ctrl-C ends it")
-            shell.run_sql(text, everything=True)
+            if not shell.run_sql(text, everything=True):
+                return
             time.sleep(seconds)
-    except KeyboardInterrupt:
-        shell.connection.cancel()
 
 
 def _set(shell: Shell, command: Command) -> None:

@@ -63,6 +63,8 @@ class Shell:
         wanted = preferences or ShellPreferences()
         self.connection, self.dialect = connection, dialect
         self.display = Display.of(out or sys.stdout, wanted, output_format)
+        if self.is_restricted:
+            self.display.paged = False
         self.variables = Variables(variables or {})
         self.reports: list[ScanReport] = []
         self.ran = 0
@@ -84,7 +86,8 @@ class Shell:
             if wanted.suggestions
             else None,
             editing_mode=EditingMode.VI if wanted.keys == "vi" else EditingMode.EMACS,
-            enable_open_in_editor=True,
+            # An editor runs commands, and so does a pager: both are for a shell of its owner.
+            enable_open_in_editor=not self.is_restricted,
             tempfile_suffix=".sql",
             key_bindings=_key_bindings(),
             **(session_options or {}),
@@ -134,8 +137,11 @@ class Shell:
 
     # ------------------------------------------------------------------ statements
 
-    def run_sql(self, text: str, *, kept: bool = True, everything: bool = False) -> None:
-        """Run statements and show their results; ``kept`` makes it the last statement."""
+    def run_sql(self, text: str, *, kept: bool = True, everything: bool = False) -> bool:
+        """Run statements and show their results; ``kept`` makes it the last statement.
+
+        False when it was cancelled.
+        """
         if kept:
             self._last = text
         progress = ProgressLine(sys.stderr)
@@ -150,10 +156,12 @@ class Shell:
             self.connection.cancel()
             told = str(error) or "cancelled"
             self.say(f"{told} after {progress.done}" if progress.done else told)
+            return False
         finally:
             progress.clear()
             self.connection.progress = None
         self._names.forget()
+        return True
 
     def last_statement(self) -> str:
         """The last query, without its semicolon. Raises ProgrammingError where there is none."""

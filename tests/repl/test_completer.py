@@ -9,9 +9,11 @@ import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
+import icesql
 from icesql.errors import CatalogError
 from icesql.repl.completing.names import Known, Names
 from icesql.repl.completing.prompt import SqlCompleter
+from icesql.repl.completing.source import ConnectionSource
 from icesql.repl.completing.suggest import quoted, suggestions
 
 COLUMNS = {"sales.orders": ["id", "region", "Total Amount"], "sales.customers": ["id", "name"]}
@@ -262,3 +264,23 @@ def test_a_catalog_that_does_not_answer_is_not_waited_for() -> None:
         time.sleep(0.01)
     assert [each.text for each in found] == ["archive.old.orders", "archive.old.events"]
     assert source.asked == 2
+
+
+def test_a_connection_offers_values_without_opening_a_data_file(tmp_path: Path) -> None:
+    with icesql.connect(warehouse=str(tmp_path), read_only=False) as connection:
+        connection.execute("CREATE SCHEMA ns")
+        columns = 'id BIGINT, region VARCHAR, "Odd day" DATE'
+        connection.execute(f'CREATE TABLE ns.t ({columns}) PARTITIONED BY (region, "Odd day")')
+        connection.execute(
+            "INSERT INTO ns.t VALUES (1, 'it''s', DATE '2026-01-02'), (2, 'eu', NULL)"
+        )
+        for path in tmp_path.rglob("*.parquet"):
+            path.unlink()
+        source = ConnectionSource(connection)
+        assert [each.text for each in source.values("ns.t", "region")] == ["'eu'", "'it''s'"]
+        assert [each.text for each in source.values("ns.t", '"Odd day"')] == ["'2026-01-02'"]
+        assert source.values("ns.t", "id") == []
+        ref, snapshot = source.versions("ns.t")
+        assert (ref.text, ref.about) == ("'main'", "branch")
+        assert snapshot.about.endswith("append +2")
+        assert len(source.times("ns.t")) == 1

@@ -206,6 +206,21 @@ def test_commands_of_the_system_and_of_this_shell(shell: Shell, tmp_path: Path) 
     assert told(shell, "\\x wide").startswith("error: \\x is on, off or auto")
 
 
+def test_a_stop_ends_what_is_run_again_and_again(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told(shell, "SELECT 1 AS one;")
+    runs = []
+
+    def stopped(*given: Any, **named: Any) -> Iterator[Any]:
+        runs.append(given)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(shell.connection, "execute_script", stopped)
+    assert "cancelled" in told(shell, "\\watch 0.1")
+    assert len(runs) == 1
+
+
 def test_a_restricted_shell_reaches_no_files_and_commands(
     warehouse: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -213,8 +228,12 @@ def test_a_restricted_shell_reaches_no_files_and_commands(
     options = {"input": DummyInput(), "output": DummyOutput()}
     with icesql.connect(warehouse=str(warehouse), service=True) as connection:
         shell = Shell(connection, out=io.StringIO(), session_options=options)
-        for command in ("\\! id", "\\e", "\\i /etc/passwd", "\\o x.csv", "\\s x", ".shell id"):
+        outside = ("\\! id", "\\! off", "\\e", "\\i /etc/passwd", "\\i off", "\\o x.csv", "\\s off")
+        for command in (*outside, ".shell id", "\\pager on"):
             assert "this shell is restricted" in told(shell, command)
+        # An editor and a pager run commands as well.
+        assert not shell._session.enable_open_in_editor
+        assert not shell.display.paged
         assert "shop.orders" in told(shell, "\\dt")
 
 

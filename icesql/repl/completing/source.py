@@ -68,7 +68,11 @@ class ConnectionSource:
                 break
         else:
             return []
-        rows = self._rows(f"SELECT DISTINCT {column} FROM {table} ORDER BY 1 LIMIT {_MOST_VALUES}")
+        # The partitions table calls the field as the column where nobody named it otherwise.
+        rows = self._rows(
+            f"SELECT DISTINCT partition.{column} FROM {table}.partitions "
+            f"ORDER BY 1 LIMIT {_MOST_VALUES}"
+        )
         return [Known(_literal(value), "partition") for (value,) in rows if value is not None]
 
     def functions(self) -> list[Known]:
