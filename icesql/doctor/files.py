@@ -14,6 +14,7 @@ from uuid import UUID
 
 from icesql.doctor.facts import Ask, Column, DataFile, Facts, try_to_ask
 from icesql.doctor.finding import Finding, literal_text, weight_of
+from icesql.scan.report_text import bytes_text
 
 _FEWEST_FILES: Final = 5
 _PROBES: Final = 200
