@@ -93,8 +93,8 @@ def overlap(facts: Facts, ask: Ask) -> Iterator[Finding]:
         return
     for share, column in sorted(candidates, key=lambda each: _likely(each[1]))[:3]:
         statement = (
-            f"CALL system.rewrite_data_files(table => '{literal_text(facts.name)}', strategy => 'sort', "
-            f"sort_order => '{literal_text(_quoted(column.name))}', "
+            f"CALL system.rewrite_data_files(table => '{literal_text(facts.name)}', "
+            f"strategy => 'sort', sort_order => '{literal_text(_quoted(column.name))}', "
             "options => map('rewrite-all', 'true'))"
         )
         plan = _rewrite_plan(ask, statement)
