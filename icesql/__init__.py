@@ -1,4 +1,4 @@
-"""icesql runs SQL SELECT with time travel on Iceberg tables, from Python or a shell.
+"""icesql queries, writes and maintains Iceberg tables in SQL, with time travel.
 
 >>> import icesql
 >>> con = icesql.connect(warehouse="warehouse")

@@ -14,7 +14,7 @@ FORMATS: Final = (
 )  # fmt: skip
 
 _DESCRIPTION = """\
-SQL SELECT with time travel on Apache Iceberg tables.
+SQL with time travel on Apache Iceberg tables: query, write and maintain them.
 Without -c or -f on a terminal: a shell. `icesql demo [DIR]`: a small warehouse to try it on.
 """
 
@@ -22,6 +22,7 @@ _EPILOGUE = """\
 examples:
   icesql --warehouse ./warehouse -c "SELECT * FROM sales.orders LIMIT 10"
   icesql -c "SELECT count(*) FROM iceberg_scan('./table') VERSION AS OF 'v1'" --format csv
+  icesql --warehouse ./warehouse -c "CALL system.rewrite_data_files('sales.orders')"
   icesql --catalog prod -f report.sql
 """
 
