@@ -3,7 +3,8 @@
 Each statement makes its change of the table as the ones before it left it, in memory; its files
 are written at once. COMMIT applies all updates in one swap. Where another writer was first, plain
 appends and changes of metadata are made again of what it left; any other change was made of rows
-that may be others now, and the transaction fails as a whole.
+that may be others now, and the transaction fails as a whole. So it does where it wrote files with
+columns, partition fields or sort orders of its own and another writer made some, too: ids clash.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from icesql.catalog.table import Catalog, Identifier, Table
     from icesql.catalog.writes.change import Place, Swap
     from icesql.context import QueryContext
+    from icesql.iceberg.metadata.table_metadata import TableMetadata
 
 
 class Transaction:
@@ -198,9 +200,32 @@ class _HeldTable:
         self.working = working
         return working
 
+    def reapplies_to(self, metadata: TableMetadata) -> bool:
+        """Whether the changes can be made again of what others left.
+
+        Files name columns, partition specs and sort orders by the ids that the changes before
+        gave away: these may be others' by now.
+        """
+        if not all(getattr(each, "reapplies", False) for each in self.operations):
+            return False
+        if all(each.snapshot_id is None for each in self.operations):
+            return True
+        before = _given_ids(self.base.metadata)
+        return before in (_given_ids(self.working.metadata), _given_ids(metadata))
+
     def failed(self) -> None:
         for each in reversed(self.operations):
             each.failed()
+
+
+def _given_ids(metadata: TableMetadata) -> tuple[object, ...]:
+    """The ids of columns, partition fields, specs and sort orders that were given away."""
+    return (
+        metadata.last_column_id,
+        metadata.last_partition_id,
+        frozenset(metadata.specs),
+        frozenset(metadata.sort_orders),
+    )
 
 
 def applied(table: Table, updates: Sequence[Update], moment: int) -> Table:
@@ -234,7 +259,7 @@ class _Whole:
             base.metadata.last_updated_ms == held.base.metadata.last_updated_ms
         ):
             return held.updates
-        if not all(getattr(each, "reapplies", False) for each in held.operations):
+        if not held.reapplies_to(base.metadata):
             raise CommitConflictError(
                 f"{base.name} was changed by another writer since the transaction read it; "
                 "nothing was applied, run the transaction again"

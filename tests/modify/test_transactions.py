@@ -153,6 +153,33 @@ def test_another_writer_was_first(
     assert {each.name for each in data} == {each.rpartition("/")[2] for each in referenced}
 
 
+@pytest.mark.parametrize(
+    ("own", "others"),
+    [
+        ("ADD COLUMN x INT", "ADD COLUMN y INT"),
+        ("ADD PARTITION FIELD b", "ADD PARTITION FIELD bucket(4, a)"),
+        ("WRITE ORDERED BY a", "WRITE ORDERED BY b"),
+    ],
+)
+def test_files_that_name_what_another_writer_took(
+    con: icesql.Connection, other: icesql.Connection, tmp_path: Path, own: str, others: str
+) -> None:
+    """The files name columns, specs and orders by ids that mean the other writer's by now."""
+    made(con)
+    con.execute("BEGIN")
+    con.execute(f"ALTER TABLE s.t {own}")
+    con.execute("INSERT INTO s.t BY NAME SELECT 3 AS a, 'z' AS b")
+    other.execute(f"ALTER TABLE s.t {others}")
+    with pytest.raises(errors.CommitConflictError, match="run the transaction again"):
+        con.execute("COMMIT")
+    assert values(other) == [1, 2]
+    con.execute("BEGIN")
+    con.execute("INSERT INTO s.t BY NAME SELECT 3 AS a, 'z' AS b")
+    other.execute("ALTER TABLE s.t SET TBLPROPERTIES ('x' = '1')")
+    con.execute("COMMIT")
+    assert values(other) == [1, 2, 3]
+
+
 def begun_and_failed(catalog: dict[str, Any]) -> None:
     with icesql.connect(**catalog) as third:
         third.execute("BEGIN")
