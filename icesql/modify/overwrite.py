@@ -26,6 +26,7 @@ from icesql.modify.rows.changes import NewRows, RowBatch
 from icesql.modify.rows.commit import change_rows
 from icesql.modify.rows.target import row_target
 from icesql.modify.targets import find_target
+from icesql.scan.deletes.delete_index import partition_key
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.spec_scan import SpecScan
 from icesql.sql.writes.statements import Insert
@@ -126,7 +127,7 @@ def _partitions_of(
     """All live files of the partitions of new files; those of other specs stay."""
     if head is None or not files:
         return ()
-    wanted = {(each.spec_id, each.partition) for each in files}
+    wanted = {(each.spec_id, partition_key(each.partition)) for each in files}
     metadata = table.metadata
     reader = ManifestReader(table.storage, work.query, table.name)
     specs = {
@@ -148,7 +149,7 @@ def _partitions_of(
         for index, alive in enumerate(entries.live):
             if alive:
                 file = entries.data_file(index)
-                if (file.spec_id, file.partition) in wanted:
+                if (file.spec_id, partition_key(file.partition)) in wanted:
                     found.append(file)
     return tuple(found)
 

@@ -158,3 +158,12 @@ def test_a_table_like_another(con: icesql.Connection, spelling: str) -> None:
     con.execute("INSERT INTO s.u (i) VALUES (1)")
     assert con.execute("SELECT i, p FROM s.u").fetchall() == [(1, "x")]
     assert con.execute("CREATE TABLE IF NOT EXISTS s.u LIKE s.t").notes
+
+
+def test_partitions_of_odd_floats(con: icesql.Connection) -> None:
+    """NaN is one partition, -0.0 and 0.0 are two."""
+    con.execute("CREATE TABLE s.t (i INT, p DOUBLE) PARTITIONED BY (p)")
+    con.execute("INSERT INTO s.t VALUES (1, 'NaN'::DOUBLE), (2, -0.0::DOUBLE), (3, 0.0::DOUBLE)")
+    con.execute("SET partition_overwrite_mode = 'dynamic'")
+    con.execute("INSERT OVERWRITE s.t VALUES (4, 'NaN'::DOUBLE), (5, 0.0::DOUBLE)")
+    assert con.execute("SELECT i FROM s.t ORDER BY i").fetchall() == [(2,), (4,), (5,)]
