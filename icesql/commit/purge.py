@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from icesql.catalog.table import Catalog, Table
 from icesql.context import QueryContext
 from icesql.iceberg.manifest.manifest import ManifestFile
-from icesql.iceberg.partitioning import partition_types
 from icesql.scan.manifest_reader import ManifestReader
-from icesql.scan.spec_scan import source_schema
-from icesql.storage.new_file import check_writable, remove_file
+from icesql.scan.spec_scan import typed_specs
+from icesql.storage.new_file import check_writable
+from icesql.storage.removal import remove_files
 
 _DELETES_FILES = ("directory", "rest")
 
@@ -33,9 +33,10 @@ def drop_table(
         catalog.drop(table.identifier, purge=purge)
         return 0
     check_writable(table.storage)
-    found = list(dict.fromkeys(_files(table, query or QueryContext())))
+    context = query or QueryContext()
+    found = list(dict.fromkeys(_files(table, context)))
     catalog.drop(table.identifier, purge=True)
-    return sum(remove_file(table.storage, path) for path in found)
+    return len(found) - len(remove_files(table.storage, found, context))
 
 
 def _files(table: Table, query: QueryContext) -> Iterator[str]:
@@ -46,12 +47,9 @@ def _files(table: Table, query: QueryContext) -> Iterator[str]:
         for each in reader.manifests_of(snapshot):
             manifests.setdefault(each.manifest_path, each)
     if metadata.properties.get("gc.enabled", "true").lower() != "false":
-        types = {
-            spec_id: (spec, partition_types(spec, source_schema(spec, metadata.schema, metadata)))
-            for spec_id, spec in metadata.specs.items()
-        }
+        specs = typed_specs(metadata)
         walk = reader.entries_of(
-            [*manifests.values()], lambda manifest: types[manifest.partition_spec_id]
+            [*manifests.values()], lambda manifest: specs[manifest.partition_spec_id]
         )
         for _, entries in walk:
             yield from entries.path
@@ -59,6 +57,7 @@ def _files(table: Table, query: QueryContext) -> Iterator[str]:
     for snapshot in metadata.snapshots.values():
         if snapshot.manifest_list is not None:
             yield snapshot.manifest_list
-    yield from (each.statistics_path for each in metadata.statistics)
+    for each in (*metadata.statistics, *metadata.partition_statistics):
+        yield each.statistics_path
     yield from (each.metadata_file for each in metadata.metadata_log)
     yield table.metadata_location

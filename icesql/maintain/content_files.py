@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from icesql.iceberg.manifest.data_file import FileContent
 from icesql.iceberg.manifest.entries import DELETED
 from icesql.iceberg.manifest.manifest import ManifestFile
 from icesql.iceberg.metadata.table_metadata import TableMetadata
-from icesql.iceberg.partitioning import partition_types
 from icesql.scan.manifest_reader import ManifestReader
-from icesql.scan.spec_scan import source_schema
+from icesql.scan.spec_scan import typed_specs
 
 
 def live_paths(
@@ -21,10 +19,7 @@ def live_paths(
 
     Raises what reading a manifest does.
     """
-    specs: dict[int, Any] = {
-        spec_id: (spec, partition_types(spec, source_schema(spec, metadata.schema, metadata)))
-        for spec_id, spec in metadata.specs.items()
-    }
+    specs = typed_specs(metadata)
     found: dict[str, FileContent] = {}
     for _, entries in reader.entries_of(manifests, lambda each: specs[each.partition_spec_id]):
         for index, status in enumerate(entries.status):

@@ -20,11 +20,11 @@ from icesql.errors import NotSupportedError, ProgrammingError, UnsupportedTableE
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.iceberg.metadata.snapshot import Snapshot
-from icesql.iceberg.partitioning import partition_types
 from icesql.read.deletes.positions import PositionDeletes
+from icesql.scan.deletes.delete_index import partition_key
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.planner import plan
-from icesql.scan.spec_scan import source_schema
+from icesql.scan.spec_scan import typed_specs
 from icesql.scan.table_scan import TableScan
 from icesql.storage.new_file import check_writable, remove_file
 from icesql.write.position_deletes import write_partition_deletes, write_position_deletes
@@ -115,7 +115,8 @@ def plan_delete_files(
         return []
     by_partition: dict[tuple[int, Any], list[DataFile]] = {}
     for each in _position_files(table, snapshot, query):
-        by_partition.setdefault((each.spec_id, each.partition), []).append(each)
+        scope = each.spec_id, partition_key(each.partition)
+        by_partition.setdefault(scope, []).append(each)
     groups = [
         found
         for files in by_partition.values()
@@ -132,10 +133,7 @@ def plan_delete_files(
 
 def _position_files(table: Table, snapshot: Snapshot, query: QueryContext) -> Iterator[DataFile]:
     metadata = table.metadata
-    specs: dict[int, Any] = {
-        spec_id: (spec, partition_types(spec, source_schema(spec, metadata.schema, metadata)))
-        for spec_id, spec in metadata.specs.items()
-    }
+    specs = typed_specs(metadata)
     reader = ManifestReader(table.storage, query, table.name)
     listed = [
         each
@@ -200,7 +198,9 @@ def rewrite_delete_files(
         return RewrittenDeletes()
     check_writable(table.storage)
     metadata, snapshot = table.metadata, table.metadata.current_snapshot
-    planned = plan(TableScan(table, snapshot, metadata.schema, metadata.schema), query)
+    # By the manifests: files that a catalog's plan leaves out would lose their deletes.
+    known = replace(table, planning=None)
+    planned = plan(TableScan(known, snapshot, metadata.schema, metadata.schema), query)
     chosen = {each.path: number for number, group in enumerate(groups) for each in group.files}
     tasks = []
     for task in planned.files:

@@ -172,7 +172,8 @@ def unneeded(table: Table, base: TableMetadata, expiry: Expiry, query: QueryCont
         candidates |= {
             each.manifest_path: each for each in listed if each.manifest_path not in kept_manifests
         }
-    found = live_paths(reader, table.metadata, [*candidates.values()])
+    # Of before: specs that only these manifests were of may be gone with them.
+    found = live_paths(reader, base, [*candidates.values()])
     statistics = [each.statistics_path for each in _statistics(base) if each.snapshot_id in gone]
     needed: Iterable[str] = ()
     if found or statistics:

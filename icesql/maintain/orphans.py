@@ -37,7 +37,7 @@ _UNFINISHED: Final = re.compile(
 )
 _HINTS: Final = ("version-hint.text", "version-hint.txt")
 _METADATA: Final = re.compile(r".*\.metadata\.json(\.gz)?|.*\.gz\.metadata\.json", re.DOTALL)
-_UUID: Final = re.compile(rb'"table-uuid"\s*:\s*"([^"\\]{1,80})"')
+_UUID: Final = re.compile(rb'"(table|view)-uuid"\s*:\s*"([^"\\]{1,80})"')
 _BEGINNING: Final = 4096
 
 
@@ -70,8 +70,8 @@ def find_orphans(
     Only those that changed last before ``older_than_ms`` (since 1970). The folder is listed before
     the table is loaded anew, so that what is committed meanwhile is known. Raises
     NotSupportedError for a table with gc.enabled false, for a folder that is not the table's, and
-    where another table lies in it; StorageError and CorruptFileError where a manifest or folder
-    cannot be read.
+    where another table or view lies in it; StorageError and CorruptFileError where a manifest, a
+    folder or what may be another's metadata cannot be read.
     """
     context = query or QueryContext()
     metadata = table.metadata
@@ -124,37 +124,46 @@ def _names(folder: str) -> tuple[str, ...]:
 
 
 def _refuse_others(table: Table, files: Sequence[ListedFile], query: QueryContext) -> None:
-    """Raise NotSupportedError where metadata of another table lies among the files."""
-    own = (table.metadata.table_uuid or "").lower()
+    """Raise NotSupportedError where metadata of another table or view lies among the files."""
+    own = "table", (table.metadata.table_uuid or "").lower()
     for each in files:
         if _METADATA.fullmatch(each.names[-1]) is None:
             continue
         query.check()
-        uuid = _table_uuid(table.storage, each.path)
-        if uuid is not None and uuid != own:
+        owner = _owner(table.storage, each.path)
+        if owner is not None and owner != own:
+            kind, uuid = owner
             raise NotSupportedError(
-                f"not supported: removing orphans where another table lies: {each.shown} is the "
-                f"metadata of table {uuid}, this one is {own}; give a folder of this table alone "
-                "as location, or remove the other's metadata first if it was dropped"
+                f"not supported: removing orphans where another {kind} lies: {each.shown} is the "
+                f"metadata of {kind} {uuid}, this table is {own[1]}; give a folder of this table "
+                "alone as location, or remove the other's metadata first if it was dropped"
             )
 
 
-def _table_uuid(storage: Storage, path: str) -> str | None:
-    """The uuid in a metadata file; None for what is none."""
+def _owner(storage: Storage, path: str) -> tuple[str, str] | None:
+    """Whether a table or a view has a metadata file, and its uuid; None for what is no metadata.
+
+    Raises StorageError for one that is there and cannot be read: it may be anybody's.
+    """
     try:
         size = storage.size(path)
         start = storage.read(path, length=min(size, _BEGINNING))
         found = _UUID.search(start)
-        if found is None:
-            from icesql.errors import CorruptFileError
-            from icesql.iceberg.metadata.table_metadata import metadata_document
+        if found is not None:
+            return found[1].decode("ascii"), found[2].decode("ascii", "replace").lower()
+        from icesql.errors import CorruptFileError
+        from icesql.iceberg.metadata.table_metadata import metadata_document
 
-            try:
-                document = metadata_document(storage.read(path, most=sizes.METADATA), path)
-            except CorruptFileError:
-                return None  # half a file, or something else
-            uuid = document.get("table-uuid")
-            return uuid.lower() if isinstance(uuid, str) else None
+        try:
+            document = metadata_document(storage.read(path, most=sizes.METADATA), path)
+        except CorruptFileError:
+            return None  # half a file, or something else
     except StorageError:
+        if storage.exists(path):
+            raise
         return None  # removed meanwhile
-    return found[1].decode("ascii", "replace").lower()
+    for kind in ("table", "view"):
+        uuid = document.get(f"{kind}-uuid")
+        if isinstance(uuid, str):
+            return kind, uuid.lower()
+    return None

@@ -42,6 +42,16 @@ def _projected(row_filter: Predicate, spec: PartitionSpec, schema: Schema) -> Pr
     return inclusive(row_filter, spec, schema)
 
 
+def typed_specs(
+    metadata: TableMetadata,
+) -> dict[int, tuple[PartitionSpec, tuple[IcebergType, ...]]]:
+    """Every partition spec of a table by its id, with the types of its partition values."""
+    return {
+        spec_id: (spec, partition_types(spec, source_schema(spec, metadata.schema, metadata)))
+        for spec_id, spec in metadata.specs.items()
+    }
+
+
 def source_schema(spec: PartitionSpec, schema: Schema, metadata: TableMetadata) -> Schema:
     """The source fields of a spec, flat: those of the scan's schema before any other's."""
     sources: dict[int, NestedField] = {}

@@ -10,6 +10,7 @@ from icesql.commit.append import commit_append
 from icesql.commit.change import change_table
 from icesql.commit.purge import drop_table
 from icesql.commit.replace import replace_table, stage_replacement
+from icesql.context import QueryContext
 from icesql.errors import CommitConflictError, ProgrammingError
 from icesql.iceberg import types as t
 from icesql.iceberg.evolution.schema_changes import NewColumn, add_column
@@ -18,6 +19,7 @@ from icesql.iceberg.metadata.changes.updates import AddPartitionSpec, SetDefault
 from icesql.iceberg.new_spec import PartitionRequest
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.schema import Schema
+from icesql.maintain.statistics.partitions import compute_partition_statistics
 from tests.commit.tables import CATALOGS, create, fake, head, live, sqlite, written
 
 OTHER = Schema(
@@ -130,6 +132,16 @@ def test_a_purge_leaves_no_file(catalog) -> None:
     place = Path(table.metadata.location)
     assert [each for each in place.rglob("*") if each.is_file()] == []
     assert catalog.tables() == []
+
+
+def test_a_purge_takes_statistics_along(tmp_path) -> None:
+    catalog = sqlite(tmp_path)
+    table = commit_append(catalog, create(catalog, partitioned=True), [fake("a", partition=("x",))])
+    snapshot = head(table.table)
+    compute_partition_statistics(catalog, table.table, snapshot, QueryContext())
+    drop_table(catalog, catalog.load(("ns", "t")), purge=True)
+    place = Path(table.table.metadata.location)
+    assert [each for each in place.rglob("*") if each.is_file()] == []
 
 
 def test_files_of_another_table_stay(tmp_path) -> None:

@@ -10,11 +10,17 @@ from msgspec.structs import replace
 from icesql.commit.append import commit_append
 from icesql.commit.change import change_table
 from icesql.commit.refs import create_ref, rollback_to_snapshot
+from icesql.commit.rows import commit_rewrite
 from icesql.errors import NotSupportedError, ProgrammingError, SnapshotNotFoundError
-from icesql.iceberg.metadata.changes.updates import SetStatistics
+from icesql.iceberg.metadata.changes.updates import (
+    AddPartitionSpec,
+    SetDefaultSpec,
+    SetStatistics,
+)
 from icesql.iceberg.metadata.json_writer import metadata_bytes
 from icesql.iceberg.metadata.snapshot import SnapshotRef
 from icesql.iceberg.metadata.table_metadata import parse_metadata
+from icesql.iceberg.partitioning import PartitionSpec
 from icesql.maintain.expire import expire_snapshots
 from icesql.maintain.expiry_plan import plan_expiry
 from tests.commit.tables import CATALOGS, create, directory, entries, fake, head, live, written
@@ -237,3 +243,24 @@ def test_a_table_that_shares_its_files_is_left_alone(tmp_path) -> None:
     table = create(catalog, **{"gc.enabled": "false"})
     with pytest.raises(NotSupportedError, match=r"gc\.enabled"):
         expire_snapshots(catalog, table)
+
+
+def test_specs_go_with_the_manifests_that_are_of_them(catalog) -> None:
+    table = create(catalog, partitioned=True)
+    file = written(table, "a", [(1, "x")], ("x",))
+    table = commit_append(catalog, table, [file]).table
+    start = table.metadata.current_snapshot_id
+
+    def unpartitioned(base):
+        return AddPartitionSpec(PartitionSpec(9, ())), SetDefaultSpec()
+
+    table = change_table(catalog, table, unpartitioned).table
+    new = written(table, "b", [(1, "x")])
+    table = commit_rewrite(catalog, table, added=[new], removed=[file], start_id=start).table
+    table = commit_append(catalog, table, [written(table, "c", [(2, "x")])]).table
+    done = expire_snapshots(
+        catalog, table, older_than_ms=1 << 50, retain_last=1, clean_metadata=True
+    )
+    assert [*done.table.metadata.specs] == [1]
+    assert not Path(file.path).exists()
+    assert live(done.table) == {"b", "c"}

@@ -203,6 +203,39 @@ def test_another_table_in_the_folder_stops_it(lake: Any, tmp_path: Path) -> None
     assert orphans(con, f"'s.t', location => '{folder}/data'") == {str(folder / "data" / "x")}
 
 
+def test_a_view_in_the_folder_stops_it(lake: Any) -> None:
+    con, folder = lake
+    con.execute("CREATE TABLE s.u (i INT)")
+    text = next((folder.parent / "u" / "metadata").glob("*.metadata.json")).read_text()
+    planted(folder, "data/x")
+    place = folder / "inner" / "v1.metadata.json"
+    place.parent.mkdir()
+    for start in ("", " " * 5000):  # the uuid may come late
+        place.write_text(start + text.replace("table-uuid", "view-uuid"))
+        age(folder)
+        with pytest.raises(errors.NotSupportedError, match="another view lies"):
+            orphans(con)
+    assert place.exists()
+
+
+def test_metadata_that_cannot_be_read_stops_it(lake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be that of another table, all of whose files would go."""
+    con, folder = lake
+    planted(folder, "inner/v1.metadata.json", "inner/data/x.parquet")
+    read = Storage.read
+
+    def denied(storage: Storage, path: str, *more: Any, **given: Any) -> bytes:
+        if path.endswith("inner/v1.metadata.json"):
+            raise errors.StorageError(path, "Permission denied")
+        return read(storage, path, *more, **given)
+
+    monkeypatch.setattr(Storage, "read", denied)
+    before = files(folder)
+    with pytest.raises(errors.StorageError, match="Permission denied"):
+        orphans(con)
+    assert files(folder) == before
+
+
 def test_old_metadata_of_the_table_itself_goes(lake: Any) -> None:
     con, folder = lake
     con.execute("ALTER TABLE s.t SET TBLPROPERTIES ('write.metadata.previous-versions-max' = '1')")

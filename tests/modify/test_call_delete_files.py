@@ -5,9 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import icesql
 from icesql import errors
+from icesql.catalog.table import CatalogPlan
+from icesql.catalog.targets import table_to_change
+from icesql.context import QueryContext
+from icesql.maintain.delete_files import (
+    DeleteOptions,
+    plan_delete_files,
+    rewrite_delete_files,
+)
 
 FILES = "SELECT file_path, record_count, referenced_data_file FROM s.t.delete_files ORDER BY 1"
 
@@ -136,3 +145,40 @@ def test_a_file_that_another_commit_removed(
     with pytest.raises(errors.CommitConflictError):
         call(con, "'rewrite-all', 'true'")
     assert rows(con) == [(901, "b")]
+
+
+def test_partitions_of_odd_floats(con: icesql.Connection) -> None:
+    """-0.0 and 0.0 are two partitions: a file of deletes is of one of them."""
+    con.execute(
+        "CREATE TABLE s.t (i INT, p DOUBLE) PARTITIONED BY (p) TBLPROPERTIES ("
+        "'write.delete.mode' = 'merge-on-read', 'write.delete.granularity' = 'partition')"
+    )
+    for value in ("-0.0", "0.0", "NaN"):
+        for start in (0, 10):
+            rows = ", ".join(f"({start + i}, '{value}'::DOUBLE)" for i in range(2))
+            con.execute(f"INSERT INTO s.t VALUES {rows}")
+    for i in (0, 10):
+        con.execute(f"DELETE FROM s.t WHERE i = {i}")
+    con.execute("SET local_reader = 'arrow'")
+    left = [(1,)] * 3 + [(11,)] * 3
+    assert con.execute("SELECT i FROM s.t ORDER BY i").fetchall() == left
+    assert call(con, "'rewrite-all', 'true'")[:2] == (6, 3)
+    assert con.execute("SELECT i FROM s.t ORDER BY i").fetchall() == left
+
+
+def test_no_plan_of_a_catalog_is_asked_for(con: icesql.Connection) -> None:
+    """What a catalog leaves out of a plan, as it may, would lose its deletes."""
+
+    class Nothing:
+        def plan(self, *_: object) -> CatalogPlan:
+            return CatalogPlan((), None, "nothing")
+
+    filled(con, 2)
+    before = rows(con)
+    catalog, table = table_to_change(con._session.names, ("s", "t"))
+    given, query = DeleteOptions.of({"rewrite-all": "true"}, {}), QueryContext()
+    table = replace(table, planning=Nothing())
+    rewrite_delete_files(
+        catalog, table, plan_delete_files(table, given, query), summary={}, query=query
+    )
+    assert rows(con) == before

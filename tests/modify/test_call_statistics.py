@@ -12,6 +12,8 @@ import pytest
 
 import icesql
 from icesql import errors
+from icesql.catalog.directory import DirectoryCatalog
+from icesql.catalog.writes.change import Conflict
 from icesql.maintain.statistics.theta import ThetaSketch
 
 
@@ -166,3 +168,26 @@ def test_distinct_values_of_live_rows(con: icesql.Connection, tmp_path: Path) ->
                 )
     plan = con.execute("EXPLAIN CALL system.compute_table_stats('s.t')").fetchall()
     assert [row[:2] for row in plan] == [("read", "snapshot"), ("write", "statistics file")]
+
+
+def test_partitions_of_odd_floats(con: icesql.Connection) -> None:
+    """NaN is one partition, -0.0 and 0.0 are two."""
+    con.execute("CREATE TABLE s.t (p DOUBLE) PARTITIONED BY (p)")
+    for value in ("'NaN'::DOUBLE", "'NaN'::DOUBLE", "-0.0::DOUBLE", "0.0::DOUBLE"):
+        con.execute(f"INSERT INTO s.t VALUES ({value})")
+    found = {str(row["partition"]["p"]): row["data_file_count"] for row in call(con)}
+    assert found == {"nan": 2, "-0.0": 1, "0.0": 1}
+
+
+@pytest.mark.parametrize("what", ["compute_partition_stats", "compute_table_stats"])
+def test_a_failed_commit_leaves_no_statistics(
+    con: icesql.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    con.execute("CREATE TABLE s.t (p INT) PARTITIONED BY (p)")
+    con.execute("INSERT INTO s.t VALUES (1)")
+    con.execute("ALTER TABLE s.t SET TBLPROPERTIES ('commit.retry.num-retries' = '0')")
+    before = sorted(tmp_path.rglob("*"))
+    monkeypatch.setattr(DirectoryCatalog, "swap", lambda *_: Conflict("another was first"))
+    with pytest.raises(errors.CommitConflictError):
+        con.execute(f"CALL system.{what}('s.t')")
+    assert sorted(tmp_path.rglob("*")) == before

@@ -13,10 +13,9 @@ from icesql.context import QueryContext
 from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.iceberg.metadata.snapshot import Snapshot
-from icesql.iceberg.partitioning import partition_types
 from icesql.scan.deletes.delete_index import DeleteIndex
 from icesql.scan.manifest_reader import ManifestReader
-from icesql.scan.spec_scan import source_schema
+from icesql.scan.spec_scan import typed_specs
 
 
 def dangling_deletes(table: Table, snapshot: Snapshot, query: QueryContext) -> list[DataFile]:
@@ -25,10 +24,7 @@ def dangling_deletes(table: Table, snapshot: Snapshot, query: QueryContext) -> l
     What their bounds say is left aside. All manifests are read.
     """
     metadata = table.metadata
-    specs: dict[int, Any] = {
-        spec_id: (spec, partition_types(spec, source_schema(spec, metadata.schema, metadata)))
-        for spec_id, spec in metadata.specs.items()
-    }
+    specs = typed_specs(metadata)
     reader = ManifestReader(table.storage, query, table.name)
     listed = [each for each in reader.manifests_of(snapshot) if each.has_live_files]
     found: dict[ManifestContent, list[DataFile]] = {each: [] for each in ManifestContent}

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icesql.catalog.table import Catalog, Table
-from icesql.commit.change import change_table
 from icesql.context import Progress, QueryContext
 from icesql.errors import ColumnNotFoundError, NotSupportedError, ProgrammingError, similar_names
 from icesql.iceberg import types as t
@@ -21,14 +20,14 @@ from icesql.iceberg.bound_values import encode_bound
 from icesql.iceberg.metadata.changes.updates import SetStatistics
 from icesql.iceberg.metadata.file_names import metadata_folder
 from icesql.iceberg.metadata.snapshot import Snapshot
-from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.iceberg.puffin.writer import NewBlob, puffin_bytes
 from icesql.iceberg.schema import Schema
+from icesql.maintain.statistics.setting import set_statistics
 from icesql.maintain.statistics.theta import ThetaSketch
 from icesql.read.task import read_task
 from icesql.scan.planner import plan
 from icesql.scan.table_scan import TableScan
-from icesql.storage.new_file import NewFile, check_writable, remove_file
+from icesql.storage.new_file import NewFile, check_writable
 from icesql.write.partition.partition_values import internal_array
 
 BLOB_TYPE: Final = "apache-datasketches-theta-v1"
@@ -112,17 +111,7 @@ def compute_table_statistics(
             for each in blobs
         ],
     }
-
-    def updates(base: TableMetadata) -> Sequence[SetStatistics]:
-        if base.snapshot(snapshot.snapshot_id) is None:
-            raise ProgrammingError(f"snapshot {snapshot.snapshot_id} was expired meanwhile")
-        return (SetStatistics(told),)
-
-    try:
-        change_table(catalog, table, updates, query=query)
-    except ProgrammingError:
-        remove_file(table.storage, path)
-        raise
+    set_statistics(catalog, table, snapshot, path, SetStatistics(told), query)
     return path
 
 

@@ -14,7 +14,6 @@ import pyarrow as pa
 from msgspec import Struct
 
 from icesql.catalog.table import Catalog, Table
-from icesql.commit.change import change_table
 from icesql.context import QueryContext
 from icesql.errors import ProgrammingError
 from icesql.iceberg import types as t
@@ -26,12 +25,13 @@ from icesql.iceberg.metadata.json_writer import schema_json
 from icesql.iceberg.metadata.partition_type import united_partition_type
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import TableMetadata
-from icesql.iceberg.partitioning import partition_types
 from icesql.iceberg.schema import Schema
+from icesql.maintain.statistics.setting import set_statistics
 from icesql.read.columns.values import column_of
+from icesql.scan.deletes.delete_index import partition_key
 from icesql.scan.manifest_reader import ManifestReader
-from icesql.scan.spec_scan import source_schema
-from icesql.storage.new_file import check_writable, remove_file
+from icesql.scan.spec_scan import typed_specs
+from icesql.storage.new_file import check_writable
 from icesql.write.options import write_options
 from icesql.write.parquet_file import FileShape, ParquetFile
 
@@ -49,6 +49,7 @@ _OF_DELETES: Final = range(6, 10)
 class _Partition(Struct):
     """What is counted of one partition of one spec; the time is in milliseconds since 1970."""
 
+    values: tuple[Any, ...]
     counts: dict[str, int]
     updated_ms: int | None = None
     updated_by: int | None = None
@@ -103,10 +104,7 @@ def partition_rows(table: Table, snapshot: Snapshot, query: QueryContext) -> lis
     """
     metadata = table.metadata
     united = [each.field_id for each in united_partition_type(metadata).fields]
-    specs: dict[int, Any] = {
-        spec_id: (spec, partition_types(spec, source_schema(spec, metadata.schema, metadata)))
-        for spec_id, spec in metadata.specs.items()
-    }
+    specs = typed_specs(metadata)
     reader = ManifestReader(table.storage, query, table.name)
     found: dict[tuple[int, Any], _Partition] = {}
     names = [name for _, name, _ in (*_COUNTERS, _VECTORS)]
@@ -117,18 +115,18 @@ def partition_rows(table: Table, snapshot: Snapshot, query: QueryContext) -> lis
         spec = metadata.specs[manifest.partition_spec_id]
         for index, status in enumerate(entries.status):
             file = entries.data_file(index)
-            key = spec.spec_id, file.partition
+            key = spec.spec_id, partition_key(file.partition)
             if key not in found:
-                found[key] = _Partition(dict.fromkeys(names, 0))
+                found[key] = _Partition(file.partition, dict.fromkeys(names, 0))
             changed_by = file.snapshot_id
             found[key].touch(None if changed_by is None else metadata.snapshot(changed_by))
             if status != DELETED:
                 found[key].add(file)
     rows: list[dict[str, Any]] = []
-    for (spec_id, values), told in found.items():
+    for (spec_id, _), told in found.items():
         by_id = {
             field.field_id: value
-            for field, value in zip(metadata.specs[spec_id].fields, values, strict=True)
+            for field, value in zip(metadata.specs[spec_id].fields, told.values, strict=True)
         }
         rows.append(
             {
@@ -166,17 +164,7 @@ def compute_partition_statistics(
     told = {
         "snapshot-id": snapshot.snapshot_id, "statistics-path": path, "file-size-in-bytes": size,
     }  # fmt: skip
-
-    def updates(base: TableMetadata) -> Sequence[SetPartitionStatistics]:
-        if base.snapshot(snapshot.snapshot_id) is None:
-            raise ProgrammingError(f"snapshot {snapshot.snapshot_id} was expired meanwhile")
-        return (SetPartitionStatistics(told),)
-
-    try:
-        change_table(catalog, table, updates, query=query)
-    except ProgrammingError:
-        remove_file(table.storage, path)
-        raise
+    set_statistics(catalog, table, snapshot, path, SetPartitionStatistics(told), query)
     return path
 
 
