@@ -57,7 +57,7 @@ def _files(table: Table, query: QueryContext) -> Iterator[str]:
     for snapshot in metadata.snapshots.values():
         if snapshot.manifest_list is not None:
             yield snapshot.manifest_list
-    for each in (*metadata.statistics, *metadata.partition_statistics):
-        yield each.statistics_path
+    for file in (*metadata.statistics, *metadata.partition_statistics):
+        yield file.statistics_path
     yield from (each.metadata_file for each in metadata.metadata_log)
     yield table.metadata_location
