@@ -86,6 +86,8 @@ _NUMBERS_ARE_SECONDS = ("spark", "spark2", "databricks")
 _MACRO = ("MACRO", "FUNCTION")
 # What may be a form of another system; see ``macros.other_spellings``.
 _OTHER = ("FLATTEN", "ROLLUP", "CUBE")
+# DuckDB's ago() reads a clock of its own, and no file is pruned by it; see ``macros.macro.AGO``.
+_OF_THE_CLOCK = "ago"
 SPARK_TABLE = "spark"
 # What begins a query beside SELECT and its like; see ``shown.differences``.
 _COMPARED = ("DIFF", "BLAME")
@@ -648,12 +650,17 @@ class _WithMacros:
 
     def _expanded(self, tokens: Sequence[Token], before: str = "") -> Statement:
         """The statement without calls of macros; ``before`` are words in front of it."""
-        found = None
-        if any(token.text.lower() in self._macros for token in tokens):
+        found, macros = None, self._macros
+        words = {token.text.lower() for token in tokens}
+        if _OF_THE_CLOCK in words and isinstance(self._parse._reader, Icesql):
+            from icesql.sql.macros.macro import AGO
+
+            macros = {_OF_THE_CLOCK: AGO, **macros}
+        if not macros.keys().isdisjoint(words):
             from icesql.sql.macros.expand import expand
 
             parse = self._parse
-            found = expand(parse._sql, tokens, self._macros, parse._reader, self._tree_of, before)
+            found = expand(parse._sql, tokens, macros, parse._reader, self._tree_of, before)
         if found is None:
             start = tokens[0].start
             word = Token(TokenType.SELECT, before.strip(), 1, 1, start, start)

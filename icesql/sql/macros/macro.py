@@ -61,6 +61,12 @@ class Macro(Struct, frozen=True):
         )
 
 
+# A time before that of the statement, as DuckDB defines it.
+AGO: Final = Macro(
+    "ago", (Body((Parameter("span"),), "now() - CAST(span AS INTERVAL)", ((13, 16, "span"),)),)
+)
+
+
 class CreateMacro(MacroStatement, frozen=True):
     """CREATE [OR REPLACE] [TEMP] MACRO [IF NOT EXISTS] name(parameters) AS expression."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import duckdb
@@ -226,3 +227,17 @@ def test_a_connection_that_only_reads_has_them() -> None:
     with icesql.connect(read_only=True) as opened:
         opened.execute("CREATE MACRO f(x) AS x + 1")
         assert opened.execute("SELECT f(1)").fetchall() == [(2,)]
+
+
+def test_ago_reads_the_clock_of_the_statement(connection: Any) -> None:
+    asked = "SELECT ago(INTERVAL 1 DAY), now() - INTERVAL 1 DAY, ago('3 days') - now(), AGO(a) "
+    (first, second, third, fourth) = connection.execute(
+        f"{asked} FROM (SELECT INTERVAL 2 MONTH AS a) ago"
+    ).fetchone()
+    assert first == second and third == -timedelta(days=3) and fourth < first
+    cursor = connection.execute("SELECT ago(INTERVAL '1' DAY)")
+    assert cursor.description[0][0] == "ago(INTERVAL '1' DAY)"
+    plan = "EXPLAIN SELECT id FROM shop.orders WHERE ordered_at > ago(INTERVAL 1 DAY)"
+    assert any("pushed to" in row[0] for row in connection.execute(plan).fetchall())
+    connection.execute("CREATE MACRO ago(x) AS x + 1")
+    assert connection.execute("SELECT ago(3)").fetchall() == [(4,)]
