@@ -231,10 +231,11 @@ def test_a_connection_that_only_reads_has_them() -> None:
 
 def test_ago_reads_the_clock_of_the_statement(connection: Any) -> None:
     asked = "SELECT ago(INTERVAL 1 DAY), now() - INTERVAL 1 DAY, ago('3 days') - now(), AGO(a) "
-    (first, second, third, fourth) = connection.execute(
+    first, second, third, fourth = connection.execute(
         f"{asked} FROM (SELECT INTERVAL 2 MONTH AS a) ago"
     ).fetchone()
-    assert first == second and third == -timedelta(days=3) and fourth < first
+    assert (first, third) == (second, -timedelta(days=3))
+    assert fourth < first
     cursor = connection.execute("SELECT ago(INTERVAL '1' DAY)")
     assert cursor.description[0][0] == "ago(INTERVAL '1' DAY)"
     plan = "EXPLAIN SELECT id FROM shop.orders WHERE ordered_at > ago(INTERVAL 1 DAY)"
