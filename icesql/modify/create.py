@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -43,6 +43,11 @@ from icesql.write.assignment import Misfit, stored_array
 from icesql.write.parquet_schema import stored_fields
 from icesql.write.partition.partition_values import internal_array
 from icesql.write.write_task import write_task_for
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from icesql.sql.statement import Query
 
 # Two tables that write to one folder would lose files to each other's clean-up.
 _OF_ITS_PLACE: Final = (
@@ -162,16 +167,25 @@ def _finish(
     return create_table(place.catalog, staged, files, summary=SUMMARY, query=work.query)
 
 
-def default_value(
-    column: ColumnDefinition, type: t.IcebergType, work: Work, *, what: str = "default"
-) -> Any:
+def default_value(column: ColumnDefinition, type: t.IcebergType, work: Work) -> Any:
     """The value of DEFAULT, in internal form."""
     assert column.default is not None
-    result = work.ask(column.default)
+    return constant_value(column, type, asked_value(column.default, work), work, "default")
+
+
+def asked_value(query: Query, work: Work) -> pa.Array:
+    """The one value of a constant, as the engine gives it: each time another of ``random()``."""
+    result = work.ask(query)
     try:
-        values = result.arrow_reader().read_all().column(0).combine_chunks()
+        return result.arrow_reader().read_all().column(0).combine_chunks()
     finally:
         result.close()
+
+
+def constant_value(
+    column: ColumnDefinition, type: t.IcebergType, values: pa.Array, work: Work, what: str
+) -> Any:
+    """The value that the engine gave for a column, in internal form."""
     field = t.NestedField(1, column.name, type)
     if not stored_fields((field,)) or t.children(type):
         if values.null_count == len(values):

@@ -12,12 +12,11 @@ from msgspec.structs import replace
 from icesql.errors import ColumnNotFoundError, ProgrammingError, similar_names
 from icesql.iceberg import types as t
 from icesql.iceberg.metadata.table_metadata import TableMetadata
-from icesql.modify.create import default_value
+from icesql.modify.create import asked_value, constant_value
 from icesql.modify.modified import Work
 from icesql.sql.writes.statements import ColumnDefinition, Insert, PartitionValue, TypeName
 
 if TYPE_CHECKING:
-    from icesql.engine.protocol import Result
     from icesql.write.write_task import WriteTask
 
 
@@ -63,13 +62,10 @@ def _column(given: PartitionValue, metadata: TableMetadata) -> t.NestedField:
 def _value(field: t.NestedField, given: PartitionValue, work: Work) -> FixedValue:
     assert given.value is not None
     column = ColumnDefinition(field.name, TypeName(""), default=given.value, offset=given.offset)
-    value = default_value(column, field.type, work, what="value")
-    result: Result = work.ask(given.value)
-    try:
-        scalar = result.arrow_reader().read_all().column(0)[0]
-    finally:
-        result.close()
-    return FixedValue(field, value, scalar)
+    # Asked for once: the rows go where those that they replace were.
+    asked = asked_value(given.value, work)
+    value = constant_value(column, field.type, asked, work, "value")
+    return FixedValue(field, value, asked[0])
 
 
 def with_values(

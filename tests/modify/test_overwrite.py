@@ -78,6 +78,17 @@ def test_parameters_and_branches(con: icesql.Connection) -> None:
     assert rows(con) == START
 
 
+def test_the_value_of_a_partition_is_asked_for_once(con: icesql.Connection) -> None:
+    """Else rows would go to another partition than the one that was emptied."""
+    con.execute("CREATE TABLE s.t (p BIGINT, i INT) PARTITIONED BY (p)")
+    for number in range(8):
+        con.execute(
+            "INSERT OVERWRITE s.t PARTITION (p = (random() * 2)::BIGINT) SELECT ?", [number]
+        )
+    found = con.execute("SELECT p FROM s.t").fetchall()
+    assert len(found) == len(set(found))
+
+
 def test_files_of_older_partitionings(con: icesql.Connection) -> None:
     filled(con)
     con.execute("ALTER TABLE s.t DROP PARTITION FIELD q")
