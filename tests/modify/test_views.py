@@ -115,6 +115,7 @@ def test_versions_are_kept_as_the_view_says(
         ("CREATE VIEW s.w AS SELECT * FROM made", "UnsupportedSqlError", "only this session"),
         ("CREATE VIEW s.w AS SELECT * FROM 'x.csv'", "Error", "files in a view|x.csv"),
         ("CREATE VIEW s.w AS", "SqlSyntaxError", "a query"),
+        ("CREATE VIEW s.w AS SELECT 1) AS a, (SELECT 2", "SqlSyntaxError", "column 28"),
         ("CREATE VIEW s.w WITH SCHEMA BINDING AS SELECT 1 AS a", "UnsupportedSqlError", "WITH"),
         ("CREATE VIEW s.w AS SELECT 1 AS a; DROP VIEW", "SqlSyntaxError", "a name|a view"),
         ("CREATE OR REPLACE VIEW s.v AS SELECT * FROM s.v", "ProgrammingError", "read itself"),

@@ -21,38 +21,42 @@ def put_view(
     Raises CatalogError where there is a table or view of its name, NotSupportedError for a catalog
     of another kind, CommitConflictError.
     """
-    wanted = tuple(identifier) if old is None else old.identifier
-    kind = type(catalog).__name__
-    if kind == "RestCatalog":
-        from icesql.catalog.rest import views as rest
+    from icesql.catalog.sqlite import SqliteCatalog
 
-        if old is None:
-            rest.create_view(catalog, wanted, new)  # type: ignore[arg-type]
-        else:
-            rest.replace_view(catalog, wanted, new, old.metadata)  # type: ignore[arg-type]
-    elif kind == "SqliteCatalog":
+    wanted = tuple(identifier) if old is None else old.identifier
+    if isinstance(catalog, SqliteCatalog):
         from icesql.catalog.writes import sqlite_views as sqlite
 
         if old is None:
-            sqlite.create_view(catalog, wanted, new)  # type: ignore[arg-type]
+            sqlite.create_view(catalog, wanted, new)
         else:
-            sqlite.replace_view(catalog, wanted, new)  # type: ignore[arg-type]
-    else:
+            sqlite.replace_view(catalog, wanted, new)
+        return
+    from icesql.catalog.rest import views as rest
+    from icesql.catalog.rest.catalog import RestCatalog
+
+    if not isinstance(catalog, RestCatalog):
         raise refused(catalog, "CREATE VIEW")
+    if old is None:
+        rest.create_view(catalog, wanted, new)
+    else:
+        rest.replace_view(catalog, wanted, new, old.metadata)
 
 
 def drop_view(catalog: Catalog, identifier: Sequence[str]) -> bool:
     """Take a view out of its catalog; whether there was one. Raises as ``put_view``."""
-    kind = type(catalog).__name__
-    if kind == "RestCatalog":
-        from icesql.catalog.rest import views as rest
+    from icesql.catalog.sqlite import SqliteCatalog
 
-        return rest.drop_view(catalog, tuple(identifier))  # type: ignore[arg-type]
-    if kind == "SqliteCatalog":
+    if isinstance(catalog, SqliteCatalog):
         from icesql.catalog.writes import sqlite_views as sqlite
 
-        return sqlite.drop_view(catalog._jdbc(), tuple(identifier))  # type: ignore[attr-defined]
-    raise refused(catalog, "DROP VIEW")
+        return sqlite.drop_view(catalog._jdbc(), tuple(identifier))
+    from icesql.catalog.rest import views as rest
+    from icesql.catalog.rest.catalog import RestCatalog
+
+    if not isinstance(catalog, RestCatalog):
+        raise refused(catalog, "DROP VIEW")
+    return rest.drop_view(catalog, tuple(identifier))
 
 
 def refused(catalog: Catalog, what: str) -> NotSupportedError:

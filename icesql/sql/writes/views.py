@@ -64,6 +64,7 @@ def read_create_view(words: Words, read_alone: ReadText) -> CreateStoredView | N
     words.need("AS")
     if words.token is None:
         raise words.unexpected("a query")
+    words.balanced()
     first, last = words.token.start, words.tokens[-1].end
     text = words.sql[first : last + 1]
     begin = "SELECT * FROM ("

@@ -123,6 +123,17 @@ class Words:
             self.index += 1
         return self.tokens[start : self.index]
 
+    def balanced(self) -> None:
+        """Raises SqlSyntaxError for a bracket to come that closes none: a text put in brackets
+        would end there."""
+        depth = 0
+        for token in self.rest:
+            if token.token_type in _QUOTED or not token.text:
+                continue
+            depth += (token.text in _OPENING) - (token.text in _CLOSING)
+            if depth < 0:
+                raise syntax_error(f'unexpected "{token.text}"', token)
+
     def in_brackets(self) -> Words:
         """What is between the bracket that comes next and the one that closes it."""
         self.need("(")
