@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ from icesql.iceberg.schema import Schema
 from icesql.modify.merge.relation import SEEN, Action, Relation
 from icesql.modify.merge.source import SourceRows
 from icesql.modify.merge.values import Changed, Default, OfSource, Value
+from icesql.modify.rows.assignments import with_fields
 from icesql.modify.rows.changes import Positions, RowBatch, by_file
 from icesql.write.assignment import Assignment
 
@@ -57,12 +58,11 @@ class MergeChanges:
 
     def check(self, given: pa.Schema) -> None:
         """Raise TypeMismatchError for a column whose values can never be stored."""
-        empty = given.empty_table().to_batches() or [
-            pa.RecordBatch.from_arrays([pa.array([], f.type) for f in given], schema=given)
-        ]
+        # A schema's own empty table knows no uuid inside of a struct.
+        empty = pa.RecordBatch.from_arrays([pa.nulls(0, each.type) for each in given], schema=given)
         for each in self._assignments:
             if each is not None:
-                each.check(empty[0])
+                each.check(empty)
 
     def batches(self, read: pa.RecordBatchReader) -> Iterator[RowBatch]:
         """All rows that go and come. Raises ProgrammingError for a row that matches twice."""
@@ -142,29 +142,16 @@ class _Rows:
                 assert self._relation.source_row is not None
                 return self._source.taken(name, batch.column(self._relation.source_row))
             case Changed(base, fields):
-                parts = {path: self._value(inner, field, batch) for path, inner in fields}
-                return _changed(batch.column(places[base]), field, parts)
+                given: dict[int, Any] = {}
+                for path, inner in fields:
+                    below = given
+                    for each in path[:-1]:
+                        below = below.setdefault(each, {})
+                    is_default = isinstance(inner, Default)
+                    below[path[-1]] = None if is_default else self._value(inner, field, batch)
+                return with_fields(batch.column(places[base]), field.type, given)
             case _:
                 return batch.column(places[value])
-
-
-def _changed(
-    base: pa.Array, field: t.NestedField, parts: dict[tuple[str, ...], pa.Array]
-) -> pa.Array:
-    """A struct with other values in some fields; one that is NULL gets NULL in all others."""
-    assert isinstance(field.type, t.StructType)
-    children, names = [], []
-    for place, inner in enumerate(field.type.fields):
-        below = {path[1:]: array for path, array in parts.items() if path[0] == inner.name}
-        if () in below:
-            child = below[()]
-        else:
-            child = pc.struct_field(base, [place])
-            if below:
-                child = _changed(child, inner, below)
-        children.append(child)
-        names.append(inner.name)
-    return pa.StructArray.from_arrays(children, names=names)
 
 
 class _Matched:

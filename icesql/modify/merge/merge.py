@@ -23,7 +23,7 @@ from icesql.modify.merge.source import SourceRows, read_source
 from icesql.modify.modified import Modified, Work
 from icesql.modify.rows.changes import NewRows
 from icesql.modify.rows.commit import change_rows
-from icesql.modify.rows.target import RowTarget, row_target
+from icesql.modify.rows.target import RowTarget, check_same_columns, row_target
 from icesql.modify.targets import find_target
 from icesql.read.task import read_file
 from icesql.scan.planner import plan
@@ -69,6 +69,8 @@ class _Merge:
             result, read_before = work.ask_scanned(statement.source)
             source = read_source(result, SOURCE, work.query)
         self._check_names(source)
+        if all(each.action == "nothing" for each in statement.clauses):
+            return Modified(0)
         self._schema = table.metadata.schema
         self._lineage = table.metadata.format_version > 2
         relation = merge_relation(
@@ -78,6 +80,7 @@ class _Merge:
             result, scans = self._ask(relation, source)
             try:
                 target = self._target(catalog, branch, scans, read_before)
+                check_same_columns(target.table, table)
                 return self._change(relation, target, source, result)
             finally:
                 result.close()

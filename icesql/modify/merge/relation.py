@@ -13,6 +13,7 @@ has taken. All parts keep the order of the statement, by which parameters are co
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from msgspec import Struct
@@ -113,6 +114,7 @@ class _Relation:
             matched[-1].condition is not None or any(e.action == "nothing" for e in matched)
         )
         self._composer = Composer(statement.sql, statement.edits)
+        self._names = _free_prefix({each.name for each in schema.fields} | {*source.names})
         self._places: dict[Value, int] = {}
         self._count = 0
         self._action_place = 0
@@ -145,7 +147,7 @@ class _Relation:
             self._begin()
             composer.add(f"COALESCE({before}, CASE WHEN {kind} THEN {SEEN} END)")
             self._action_place = self._count
-            before = self._named(f"{_ACTION}{number}")
+            before = self._named(f"{self._names}{number}")
         if not self._acts_on_all():
             composer.add(f" WHERE {before} IS NOT NULL")
         return Relation(
@@ -219,7 +221,7 @@ class _Relation:
         if before:
             composer.add(")")
         self._action_place = self._count
-        return self._named(f"{_ACTION}{number}")
+        return self._named(f"{self._names}{number}")
 
     def _put(self, value: Value, condition: str) -> None:
         """Put in a value, unless it is there already."""
@@ -258,6 +260,14 @@ class _Relation:
 
     def _quoted(self, name: str) -> str:
         return quoted_name(name, self._dialect)
+
+
+def _free_prefix(columns: Collection[str]) -> str:
+    """What names of actions begin with, and no column: it would go before the action."""
+    prefix = _ACTION
+    while any(each.lower().startswith(prefix) for each in columns):
+        prefix += "_"
+    return prefix
 
 
 def _takes_source(value: Value) -> bool:

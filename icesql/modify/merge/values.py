@@ -43,10 +43,10 @@ class Default(Struct, frozen=True):
 
 
 class Changed(Struct, frozen=True):
-    """A struct of the table of which some fields get other values, by their paths in it."""
+    """A struct of the table of which some fields get other values, by the ids that lead to them."""
 
     base: OfTable
-    fields: tuple[tuple[tuple[str, ...], Value], ...]
+    fields: tuple[tuple[tuple[int, ...], Value], ...]
 
 
 Value = OfSource | OfTable | Computed | Default | Changed
@@ -139,7 +139,7 @@ def _inserted(
 def _updated(
     clause: MergeClause, schema: Schema, given: dict[int, Value], statement: Merge
 ) -> tuple[Value, ...]:
-    inner: dict[int, dict[tuple[str, ...], Value]] = {}
+    inner: dict[int, dict[tuple[int, ...], Value]] = {}
     for each in clause.values:
         path = _unqualified(each.path, schema, statement)
         field = _column(path[0], schema, each.offset)
@@ -188,9 +188,9 @@ def _column(name: str, schema: Schema, offset: int | None) -> t.NestedField:
     return found
 
 
-def _path_in(field: t.NestedField, path: tuple[str, ...], offset: int | None) -> tuple[str, ...]:
-    """A path as the table spells it."""
-    found: list[str] = []
+def _path_in(field: t.NestedField, path: tuple[str, ...], offset: int | None) -> tuple[int, ...]:
+    """The ids of the fields that a path leads through."""
+    found: list[int] = []
     for name in path:
         if not isinstance(field.type, t.StructType):
             raise TypeMismatchError(f'"{field.name}" ({field.type}) has no field "{name}" to set')
@@ -202,5 +202,5 @@ def _path_in(field: t.NestedField, path: tuple[str, ...], offset: int | None) ->
             names = [each.name for each in fields]
             raise ColumnNotFoundError(name, similar=similar_names(name, names), offset=offset)
         field = inner[0]
-        found.append(field.name)
+        found.append(field.field_id)
     return tuple(found)

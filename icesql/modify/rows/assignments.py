@@ -22,6 +22,9 @@ from icesql.write.constant import constant_array
 
 # Where the value of a field is: the number of an assignment, or those of fields inside of it.
 Places = Mapping[int, "int | Places"]
+# The values of some fields of a struct, by their ids: None is a field's default, and a mapping has
+# those of fields inside of it.
+Given = Mapping[int, "pa.Array | Given | None"]
 
 
 class Assigned(Struct, frozen=True):
@@ -68,28 +71,41 @@ class Assigned(Struct, frozen=True):
             elif place is None:
                 made.append(known[field.field_id])
             else:
-                made.append(self._struct(field, place, known[field.field_id], values))
+                given = self._given(place, values)
+                made.append(with_fields(known[field.field_id], field.type, given))
         return pa.RecordBatch.from_arrays(made, names=[each.name for each in self.schema.fields])
 
-    def _struct(
-        self, field: t.NestedField, places: Places, old: pa.Array, values: Sequence[pa.Array]
-    ) -> pa.Array:
-        """A struct with other values in some of its fields."""
-        assert isinstance(field.type, t.StructType)
-        old = plain_array(old)
-        made = []
-        for index, inner in enumerate(field.type.fields):
-            place = places.get(inner.field_id)
-            if place is None:
-                made.append(pc.struct_field(old, [index]))
-            elif isinstance(place, Mapping):
-                made.append(self._struct(inner, place, pc.struct_field(old, [index]), values))
-            elif place in self.defaults:
-                default = None if inner.write_default is t.MISSING else inner.write_default
-                made.append(constant_array(default, inner.type, len(old)))
-            else:
-                made.append(values[place])
-        return pa.StructArray.from_arrays(made, names=[each.name for each in field.type.fields])
+    def _given(self, places: Places, values: Sequence[pa.Array]) -> Given:
+        """The values of the fields of a struct, as ``with_fields`` takes them."""
+        return {
+            field_id: self._given(place, values)
+            if isinstance(place, Mapping)
+            else None
+            if place in self.defaults
+            else values[place]
+            for field_id, place in places.items()
+        }
+
+
+def with_fields(old: pa.Array, kind: t.IcebergType, given: Given) -> pa.Array:
+    """A struct with other values in some of its fields.
+
+    ``old`` are the engine's values of the struct ``kind``; one that is NULL gets NULL in the other
+    fields.
+    """
+    assert isinstance(kind, t.StructType)
+    old = plain_array(old)
+    made = []
+    for index, field in enumerate(kind.fields):
+        own = pc.struct_field(old, [index])
+        value = given.get(field.field_id, own)
+        if isinstance(value, Mapping):
+            value = with_fields(own, field.type, value)
+        elif value is None:
+            default = None if field.write_default is t.MISSING else field.write_default
+            value = constant_array(default, field.type, len(old))
+        made.append(value)
+    return pa.StructArray.from_arrays(made, names=[each.name for each in kind.fields])
 
 
 def assigned(

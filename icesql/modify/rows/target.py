@@ -9,7 +9,7 @@ from msgspec import Struct
 from icesql.catalog.table import Catalog, Table
 from icesql.commit.snapshots.branches import Branch, start_of
 from icesql.commit.validation.validation import Isolation
-from icesql.errors import ProgrammingError, UnsupportedTableError
+from icesql.errors import CommitConflictError, ProgrammingError, UnsupportedTableError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.metadata.snapshot import Snapshot
 from icesql.iceberg.metadata.table_metadata import MAIN, TableMetadata
@@ -97,3 +97,16 @@ def row_target(
         branch,
         scan.row_filter if alone else ALWAYS_TRUE,
     )
+
+
+def check_same_columns(read: Table, found: Table) -> None:
+    """Raise CommitConflictError where a statement, whose columns were looked up in ``found``, read
+    the table after somebody had changed them: values would go to other columns."""
+    if (read.metadata.schema, read.metadata.format_version) != (
+        found.metadata.schema,
+        found.metadata.format_version,
+    ):
+        raise CommitConflictError(
+            f"the columns of {found.name} changed meanwhile; nothing was changed, run the "
+            "statement again"
+        )

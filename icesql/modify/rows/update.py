@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from icesql.errors import CommitConflictError, UnsupportedSqlError
+from icesql.errors import UnsupportedSqlError
 from icesql.modify.modified import Modified, Work
 from icesql.modify.rows.assignments import Assigned, assigned
 from icesql.modify.rows.changes import NewRows, RowBatch
 from icesql.modify.rows.commit import change_rows
 from icesql.modify.rows.reading import target_of, with_columns
-from icesql.modify.rows.target import row_target
+from icesql.modify.rows.target import check_same_columns, row_target
 from icesql.modify.targets import find_target
 from icesql.sql.writes.statements import Update
 
@@ -39,7 +39,7 @@ def update(statement: Update, work: Work) -> Modified:
     result, scans = work.ask_scanned(read)
     try:
         scan = scans[index]
-        _check_same(scan.table, table)
+        check_same_columns(scan.table, table)
         target = row_target(catalog, scan, command="update", branch=branch, alone=len(scans) == 1)
         if len(result.columns) != len(_columns(made, table)) + len(statement.assigned):
             raise UnsupportedSqlError(
@@ -64,18 +64,6 @@ def _names(statement: Update) -> list[tuple[str, ...]]:
 def _columns(made: Assigned, table: Table) -> list[str]:
     lineage = (_ROW_ID,) if table.metadata.format_version > 2 else ()
     return [*_PLACE, *lineage, *(each.name for each in made.old)]
-
-
-def _check_same(read: Table, found: Table) -> None:
-    """Raise where the table was changed in between: its columns were looked up before it."""
-    if (read.metadata.current_schema_id, read.metadata.format_version) != (
-        found.metadata.current_schema_id,
-        found.metadata.format_version,
-    ):
-        raise CommitConflictError(
-            f"the columns of {found.name} changed meanwhile; nothing was changed, run the "
-            "statement again"
-        )
 
 
 class _Rows:

@@ -116,3 +116,30 @@ def test_rows_that_match_no_source_row_are_in_all_files(parts: icesql.Connection
         SOURCE + "WHEN NOT MATCHED BY SOURCE AND t.k % 10 = 3 THEN DELETE " + UPDATE
     )
     assert cursor.rowcount == 6
+
+
+@pytest.mark.parametrize(
+    "late",
+    [
+        ("ALTER TABLE s.t ALTER COLUMN a FIRST",),
+        ("ALTER TABLE s.t RENAME COLUMN a TO b", "ALTER TABLE s.t ADD COLUMN a INT"),
+    ],
+)
+def test_columns_that_change_meanwhile(
+    parts: icesql.Connection, catalog: dict[str, Any], monkeypatch: Any, late: tuple[str, ...]
+) -> None:
+    """Values were found for columns that are other ones now."""
+    import icesql.modify.merge.merge as module
+
+    real = module.read_source
+
+    def read(*given: Any) -> Any:
+        with icesql.connect(**catalog) as other:
+            for each in late:
+                other.execute(each)
+        return real(*given)
+
+    monkeypatch.setattr(module, "read_source", read)
+    with pytest.raises(errors.CommitConflictError, match="changed meanwhile"):
+        parts.execute(SOURCE + UPDATE)
+    assert parts.execute("SELECT max(a) FROM s.t").fetchall() in ([(0,)], [(None,)])

@@ -304,3 +304,50 @@ def test_a_limited_connection_merges_nothing(
                     f"{start}MERGE INTO s.t USING s.u ON t.k = u.k WHEN MATCHED THEN DELETE"
                 )
     assert rows(filled) == before
+
+
+def test_columns_may_have_the_names_of_actions(con: icesql.Connection) -> None:
+    """An alias would yield to a column of its name: the wrong clause took the row."""
+    con.execute("CREATE TABLE s.n (k INT, __do1 INT, __V0 INT)")
+    con.execute("INSERT INTO s.n VALUES (1, 5, 5), (2, 5, 5)")
+    con.execute(
+        "MERGE INTO s.n x USING (VALUES (1, 1, 0), (2, 1, 0)) y(k, __do2, __do_1) ON x.k = y.k "
+        "WHEN MATCHED AND y.k = 2 THEN DELETE WHEN MATCHED THEN UPDATE SET __v0 = y.__do2 + 6"
+    )
+    assert rows(con, "s.n") == [(1, 5, 7)]
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_fields_of_structs_get_defaults(con: icesql.Connection, mode: str) -> None:
+    con.execute(
+        "CREATE TABLE s.n (k INT, p STRUCT<x: INT>) "
+        f"TBLPROPERTIES ('format-version' = '3', 'write.merge.mode' = '{mode}')"
+    )
+    con.execute("INSERT INTO s.n VALUES (1, {'x': 1}), (2, NULL), (3, {'x': 3})")
+    con.execute("ALTER TABLE s.n ADD COLUMN p.d INT DEFAULT 42")
+    con.execute("UPDATE s.n SET p.d = 7 WHERE k < 3")
+    con.execute(
+        "MERGE INTO s.n USING (VALUES (1), (2)) v(k) ON n.k = v.k "
+        "WHEN MATCHED THEN UPDATE SET p.d = DEFAULT"
+    )
+    one, two, three = ({"x": x, "d": 42} for x in (1, None, 3))
+    assert rows(con, "s.n") == [(1, one), (2, two), (3, three)]
+
+
+def test_nothing_to_do_is_done(filled: icesql.Connection) -> None:
+    before = rows(filled)
+    found = filled.execute("MERGE INTO s.t USING s.u ON t.k = u.k WHEN MATCHED THEN DO NOTHING")
+    assert found.rowcount == 0
+    assert rows(filled) == before
+
+
+def test_fields_beside_a_uuid(con: icesql.Connection) -> None:
+    con.execute("CREATE TABLE s.n (k INT, p STRUCT<u: UUID, x: INT>)")
+    con.execute(
+        "INSERT INTO s.n SELECT 1, {'u': '9f0b2bd0-6bf4-4d1e-8c3a-0d3f1c9e2a11'::UUID, 'x': 1}"
+    )
+    con.execute(
+        "MERGE INTO s.n USING (SELECT 1 AS k) v ON n.k = v.k WHEN MATCHED THEN UPDATE SET p.x = 2"
+    )
+    found = con.execute("SELECT p.u::VARCHAR, p.x FROM s.n").fetchall()
+    assert found == [("9f0b2bd0-6bf4-4d1e-8c3a-0d3f1c9e2a11", 2)]
