@@ -56,12 +56,14 @@ COMMANDS: Final[dict[str, _Usage]] = {
     "?": _Usage("", "this help"),
     "q": _Usage("", "leave (Ctrl-D does too)"),
 }
-_WORDS: Final = {"exit": "q", "quit": "q", "help": "?"}
+_WORDS: Final = {"exit": "q", "quit": "q", "help": "?", "?": "?"}
+# What psql and people call them.
+_ALIASES: Final = {"help": "?", "h": "?", "quit": "q", "exit": "q", "w": "o", "l": "dn"}
 # What people type to the shells of SQLite and DuckDB.
 _DOTTED: Final[dict[str, str]] = {
     "tables": "dt", "schema": "schema", "exit": "q", "quit": "q", "help": "?", "mode": "format",
     "timer": "timing", "read": "i", "output": "o", "once": "o", "shell": "!", "system": "!",
-    "databases": "dn", "schemas": "dn", "functions": "df",
+    "databases": "dn", "schemas": "dn", "functions": "df", "history": "s",
 }  # fmt: skip
 
 
@@ -73,12 +75,12 @@ def parse_command(text: str) -> Command:
     text = text.strip().removeprefix("\\")
     if text.startswith("!"):
         text = f"! {text[1:]}"
-    name, _, rest = text.partition(" ")
-    argument = rest.strip()
+    name, *rest = text.split(maxsplit=1) or [""]
+    argument = "".join(rest).strip()
     if name != "!":
         argument = argument.removesuffix(";").strip()
     name = name.rstrip(";")
-    return _checked({"help": "?", "quit": "q", "w": "o"}.get(name, name), argument or None)
+    return _checked(_ALIASES.get(name, name), argument or None)
 
 
 def _checked(name: str, argument: str | None) -> Command:
@@ -105,9 +107,18 @@ def in_words(text: str) -> Command | None:
         known = _DOTTED.get(name.lower())
         if known == "schema":
             return Command("schema", argument.strip()) if argument.strip() else Command("dt")
-        return None if known is None else _checked(known, argument.strip() or None)
+        if known is None:
+            if not name.isalpha():
+                return None  # .5 is a number
+            raise ProgrammingError(f"unknown command .{name}; \\? lists the commands")
+        return _checked(known, argument.strip() or None)
     word = _WORDS.get(text.lower())
     return None if word is None else Command(word)
+
+
+def is_word(text: str) -> bool:
+    """Whether the text is a command in a word, such as exit."""
+    return text.rstrip("; ").lower() in _WORDS
 
 
 def help_text() -> str:
@@ -116,7 +127,7 @@ def help_text() -> str:
         (f"\\{name} {usage.argument}".rstrip(), usage.help) for name, usage in COMMANDS.items()
     ]
     lines += [
-        ("…;", "a statement ends with a semicolon and may span lines"),
+        ("…;", "a statement ends with a semicolon and may span lines; an empty line runs a query"),
         ("Tab", "what may come next; → takes what is suggested from the history"),
         ("Ctrl-C", "stop the statement, keep the shell"),
     ]
@@ -184,40 +195,3 @@ def _pattern(text: str) -> str:
     """A LIKE pattern; ``*`` and ``?`` are understood, and a bare word may stand anywhere."""
     text = text.strip("'").replace("*", "%").replace("?", "_")
     return _text(text if "%" in text or "_" in text else f"%{text}%")
-
-
-def is_complete(text: str) -> bool:
-    r"""Whether Enter should run the text: a command, or a statement ended by ``;``.
-
-    A semicolon inside quotes or a comment ends nothing.
-    """
-    stripped = text.strip()
-    if not stripped or stripped[0] in "\\." or stripped.rstrip("; ").lower() in _WORDS:
-        return True
-    last = ""
-    position = 0
-    while position < len(text):
-        character = text[position]
-        if character in "'\"`":
-            end = text.find(character, position + 1)
-        elif text.startswith("--", position):
-            end = text.find("\n", position)
-            if end < 0:
-                return last == ";"
-            position = end + 1
-            continue
-        elif text.startswith("/*", position):
-            end = text.find("*/", position + 2)
-            if end < 0:
-                return False
-            position = end + 2
-            continue
-        else:
-            if not character.isspace():
-                last = character
-            position += 1
-            continue
-        if end < 0:
-            return False
-        last, position = character, end + 1
-    return last == ";"

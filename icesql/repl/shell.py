@@ -9,16 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.application import get_app
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory, ThreadedAutoSuggest
 from prompt_toolkit.enums import EditingMode
-from prompt_toolkit.filters import Condition
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory, ThreadedHistory
-from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import Lexer, PygmentsLexer
 
 from icesql.errors import Error, ProgrammingError, QueryCancelledError
-from icesql.repl.commands import in_words, is_complete, parse_command
+from icesql.repl.commands import in_words, parse_command
 from icesql.repl.completing.names import Names
 from icesql.repl.completing.prompt import SqlCompleter
 from icesql.repl.completing.source import ConnectionSource
@@ -26,6 +23,8 @@ from icesql.repl.display import Display
 from icesql.repl.obey import obey
 from icesql.repl.preferences import ShellPreferences
 from icesql.repl.progress import ProgressLine
+from icesql.repl.prompt.keys import hint, key_bindings
+from icesql.repl.prompt.typed import BACKSLASH_ESCAPES, inputs
 from icesql.repl.render import row_line
 from icesql.repl.results import format_for, save
 from icesql.repl.terminal import Output, one_line, spelled_out
@@ -73,15 +72,17 @@ class Shell:
         self._last = ""
         self._names = Names(ConnectionSource(connection))
         self._history = _history()
+        self._escapes = dialect.lower() in BACKSLASH_ESCAPES
+        completer = SqlCompleter(self._names)
         self._session: PromptSession[str] = PromptSession(
             message=self._prompt,
             multiline=True,
             prompt_continuation=lambda width, line, soft: _CONTINUATION,
             history=self._history,
             lexer=_lexer(),
-            completer=SqlCompleter(self._names),
+            completer=completer,  # it has a thread of its own: a catalog may take its time
             complete_while_typing=False,
-            complete_in_thread=True,  # a catalog may take its time
+            input_processors=[hint(lambda: completer.is_asking, escapes=self._escapes)],
             auto_suggest=ThreadedAutoSuggest(AutoSuggestFromHistory())
             if wanted.suggestions
             else None,
@@ -89,7 +90,7 @@ class Shell:
             # An editor runs commands, and so does a pager: both are for a shell of its owner.
             enable_open_in_editor=not self.is_restricted,
             tempfile_suffix=".sql",
-            key_bindings=_key_bindings(),
+            key_bindings=key_bindings(escapes=self._escapes),
             **(session_options or {}),
         )
 
@@ -120,9 +121,17 @@ class Shell:
                 return 0
 
     def handle(self, text: str) -> bool:
-        """Run one input; False when it asks to leave. Errors are shown, not raised."""
+        """Run what was typed; False when it asks to leave. Errors are shown, not raised."""
+        found, unfinished = inputs(text, escapes=self._escapes)
+        for each in found:
+            if not self._handle(each):
+                return False
+        self.prefill = self.prefill or unfinished
+        return True
+
+    def _handle(self, text: str) -> bool:
         try:
-            if text.lstrip().startswith("\\"):
+            if text.startswith("\\"):
                 return obey(self, parse_command(text))
             command = in_words(text)
             if command is not None:
@@ -227,20 +236,6 @@ class Shell:
         out = Output(self.display.out)
         out.write(spelled_out(redact_urls(text)) + "\n")
         self.display.out.flush()
-
-
-def _key_bindings() -> KeyBindings:
-    bindings = KeyBindings()
-
-    @Condition
-    def complete() -> bool:
-        return is_complete(get_app().current_buffer.text)
-
-    @bindings.add("enter", filter=complete)
-    def _run(event: KeyPressEvent) -> None:
-        event.current_buffer.validate_and_handle()
-
-    return bindings
 
 
 def _lexer() -> Lexer:

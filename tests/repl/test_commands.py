@@ -8,7 +8,6 @@ from icesql.repl.commands import (
     Command,
     help_text,
     in_words,
-    is_complete,
     parse_command,
     statement_of,
 )
@@ -27,6 +26,8 @@ from icesql.repl.commands import (
         ("\\!ls -l;", Command("!", "ls -l;")),
         ("\\! ls", Command("!", "ls")),
         ("\\set a 1", Command("set", "a 1")),
+        ("\\d\tsales.orders", Command("d", "sales.orders")),
+        ("\\h", Command("?")),
     ],
 )
 def test_commands_are_read(text: str, command: Command) -> None:
@@ -42,7 +43,8 @@ def test_commands_are_read(text: str, command: Command) -> None:
         (".schema sales.orders", Command("schema", "sales.orders")),
         (".mode csv", Command("format", "csv")),
         (".read a.sql", Command("i", "a.sql")),
-        (".nonsense", None),
+        (".5", None),
+        ("?", Command("?")),
         ("exit_code", None),
     ],
 )
@@ -65,6 +67,11 @@ def test_wrong_commands_say_what_is_wrong(text: str, problem: str) -> None:
     assert str(caught.value) == problem
 
 
+def test_an_unknown_command_with_a_dot_is_no_sql() -> None:
+    with pytest.raises(ProgrammingError, match=r"unknown command \.nonsense"):
+        in_words(".nonsense")
+
+
 def test_commands_about_tables_are_statements() -> None:
     assert statement_of(Command("d")) == "SHOW TABLES"
     assert statement_of(Command("d", "a.b")) == "DESCRIBE a.b"
@@ -84,37 +91,3 @@ def test_commands_about_tables_are_statements() -> None:
 
 def test_help_names_every_command() -> None:
     assert all(f"\\{name}" in help_text() for name in COMMANDS)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "SELECT 1;",
-        "SELECT 1;  \n",
-        "SELECT 1; -- done",
-        "SELECT ';' ;",
-        "SELECT /* ; */ 1;",
-        "SELECT 'it''s';",
-        "\\d",
-        "",
-        "SELECT 1; /* end */",
-    ],
-)
-def test_finished_statements_run_on_enter(text: str) -> None:
-    assert is_complete(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "SELECT 1",
-        "SELECT ';",
-        'SELECT "a;',
-        "SELECT 1 -- ;",
-        "SELECT 1 /* ;",
-        "SELECT 1; SELECT 2",
-        "SELECT '\n;\n",
-    ],
-)
-def test_unfinished_statements_go_on(text: str) -> None:
-    assert not is_complete(text)

@@ -57,7 +57,9 @@ def test_a_child_comes_before_its_parent_whatever_the_clocks_say() -> None:
 
 def test_a_history_without_its_beginning_is_drawn() -> None:
     lines = drawn([commit(5, 4, 1), commit(6, 5, 0.5)], [])
-    assert [line[0] for line in lines] == [" ", " "] or all("✗" in line for line in lines)
+    assert [line.split()[:2] for line in lines] == [["✗", "6"], ["✗", "5"]]
+    reached = drawn([commit(5, 4, 1), commit(6, 5, 0.5)], [Ref("main", 6, False)])
+    assert [line.split()[:2] for line in reached] == [["●", "6"], ["○", "5"]]
 
 
 def test_a_long_history_is_quick() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from prompt_toolkit.input import DummyInput
 from prompt_toolkit.output import DummyOutput
 
 import icesql
-from icesql.repl.commands import is_complete
+from icesql.repl.prompt.typed import is_complete
 from icesql.repl.shell import Shell, history_path
 
 ROOT = Path(__file__).parents[2]
@@ -126,11 +127,19 @@ def test_history_is_kept_for_its_owner_alone(shell: Shell, tmp_path: Path) -> No
     assert history_path().stat().st_mode & 0o077 == 0
 
 
-def test_the_history_of_a_table_is_drawn(shell: Shell) -> None:
+def test_the_history_of_a_table_is_drawn(shell: Shell, warehouse: Path) -> None:
     lines = told(shell, "\\snapshots shop.orders").splitlines()
-    assert "branch main" in lines[0] or "branch main" in "".join(lines)
-    assert any("tag opening" in line for line in lines)
-    assert all(len(line.split()[1]) >= 1 for line in lines if line.strip())
+    with icesql.connect(warehouse=str(warehouse)) as connection:
+        table = "shop.orders"
+        ids = [
+            str(row[0]) for row in connection.execute(f"SELECT snapshot_id FROM {table}.snapshots")
+        ]
+        refs = connection.execute(f"SHOW REFS FROM {table}").fetchall()
+    words = [set(line.replace(",", "").split()) for line in lines]
+    assert [sum(number in line for line in words) for number in ids] == [1] * len(ids)
+    for name, kind, number in refs:
+        (named,) = [line for line in lines if f"{kind.lower()} {name}" in line]
+        assert str(number) in named
 
 
 def test_the_whole_session_travels(shell: Shell) -> None:
@@ -168,7 +177,8 @@ def test_the_last_statement_is_known(shell: Shell) -> None:
     assert "filter:" in said
     assert "data files:" in said
     assert "shop.orders" in told(shell, "\\explain")
-    assert "(1 row" in told(shell, "\\explain SELECT 1") or "Plan" in told(shell, "\\explain")
+    assert "shop.customers" in told(shell, "\\explain SELECT id FROM shop.customers")
+    assert "shop.orders" in told(shell, "\\explain")  # what is explained was not run
     assert " id" in told(shell, "\\all")
 
 
@@ -250,9 +260,15 @@ def test_what_is_slow_says_how_far_it_is(connection: Any) -> None:
 
 @pytest.fixture
 def terminal(warehouse: Path, tmp_path: Path) -> Iterator[Any]:
+    child = spawned(tmp_path, "--warehouse", str(warehouse))
+    yield child
+    child.close(force=True)
+
+
+def spawned(tmp_path: Path, *arguments: str) -> Any:
     child = pexpect.spawn(
         sys.executable,
-        ["-m", "icesql", "--warehouse", str(warehouse)],
+        ["-m", "icesql", *arguments],
         cwd=str(ROOT),
         # Nobody answers requests for the cursor position.
         env={
@@ -266,8 +282,7 @@ def terminal(warehouse: Path, tmp_path: Path) -> Iterator[Any]:
         dimensions=(40, 120),
     )
     child.expect_exact(PROMPT)
-    yield child
-    child.close(force=True)
+    return child
 
 
 def test_a_statement_may_span_lines(terminal: Any) -> None:
@@ -298,6 +313,41 @@ def test_ctrl_c_at_the_prompt_drops_the_line(terminal: Any) -> None:
     terminal.expect_exact(PROMPT)
     terminal.send("SELECT 40 + 2 AS answer;\r")
     terminal.expect_exact("42")
+
+
+def test_enter_says_what_it_waits_for(terminal: Any) -> None:
+    terminal.send("SELECT 40 + 2 AS answer\r")
+    terminal.expect_exact("an empty line runs it, so does ;")
+    terminal.send("\r")
+    terminal.expect_exact("(1 row")
+    terminal.expect_exact(PROMPT)
+    terminal.send("SHOW TABLES\r")
+    terminal.expect_exact("shop.orders")
+    terminal.expect_exact(PROMPT)
+    terminal.send("DELETE FROM shop.orders\r")
+    terminal.expect_exact("; runs it")
+    terminal.send("exit\r")
+    terminal.expect(pexpect.EOF)
+
+
+def test_no_key_waits_for_a_catalog_that_does_not_answer(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        child = spawned(tmp_path, "--uri", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        try:
+            child.send("SELECT count(*) FROM nowhe\t")
+            child.expect_exact("the catalog has not answered yet")
+            began = time.monotonic()
+            child.send("re;\r")
+            child.expect_exact("nowhere;")
+            # Enter leaves the prompt at once, or Ctrl-C would drop the line as one being typed.
+            child.expect_exact("\x1b[?2004l")
+            time.sleep(0.3)
+            child.sendintr()
+            child.expect_exact("cancelled")
+            child.expect_exact(PROMPT)
+            assert time.monotonic() - began < 5
+        finally:
+            child.close(force=True)
 
 
 def test_ctrl_d_leaves_with_0(terminal: Any) -> None:

@@ -116,6 +116,11 @@ class Names:
         asked.done.wait(self._patience)
         return asked.found
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a question is open."""
+        return not all(asked.done.is_set() for asked in list(self._asked.values()))
+
     def forget(self) -> None:
         """Ask again next time: a statement may have changed what there is.
 

@@ -1,25 +1,102 @@
-"""``suggestions`` for prompt-toolkit."""
+"""``suggestions`` for prompt-toolkit: asked for in a thread that nothing waits for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+import threading
+import time
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import suppress
+from typing import Final
 
+from prompt_toolkit.application import get_app_or_none
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from icesql.repl.completing.names import Names
 from icesql.repl.completing.suggest import suggestions, word_at
+from icesql.repl.terminal import spelled_out
+
+_STEP_SECONDS: Final = 0.05
+_TOLD_AFTER: Final = 0.4
+_LONGEST_WAIT: Final = 60.0
 
 
 class SqlCompleter(Completer):
-    """What may come at the cursor, best first; the text behind the cursor is read as well."""
+    """What may come at the cursor, best first; the text behind the cursor is read as well.
+
+    ``is_asking`` says that somebody waits and nothing has come yet.
+    """
 
     def __init__(self, names: Names) -> None:
         self._names = names
+        self.is_asking = False
 
     def get_completions(self, document: Document, event: CompleteEvent) -> Iterator[Completion]:
         """The suggestions at the cursor, best first."""
         before = document.text_before_cursor
         word = word_at(before)
         for each in suggestions(before, self._names, document.text_after_cursor):
-            yield Completion(each.text, -len(word), display_meta=each.about or each.kind)
+            about = spelled_out(each.about or each.kind).replace("\n", " ")
+            yield Completion(each.text, -len(word), display_meta=about)
+
+    async def get_completions_async(
+        self, document: Document, event: CompleteEvent
+    ) -> AsyncGenerator[Completion, None]:
+        """The same. A catalog that is slow is waited for until the text changes.
+
+        The thread is none of the event loop's, which would wait for it when the prompt ends.
+        """
+        began = time.monotonic()
+        found: list[Completion] = []
+        try:
+            while not found:
+                asked = _Asked(self, document, event)
+                while not asked.done:
+                    await asyncio.sleep(_STEP_SECONDS if asked.slow else 0.002)
+                    waited = time.monotonic() - began
+                    if not _still_typed(document) or waited > _LONGEST_WAIT:
+                        return
+                    self._tell(waited > _TOLD_AFTER)
+                found = asked.found
+                if not self._names.is_waiting:
+                    break
+        finally:
+            self._tell(False)
+        for each in found:
+            yield each
+
+    def _tell(self, is_asking: bool) -> None:
+        if self.is_asking != is_asking:
+            self.is_asking = is_asking
+            app = get_app_or_none()
+            if app is not None:
+                app.invalidate()
+
+
+class _Asked:
+    """Suggestions that are being looked for, in a daemon thread."""
+
+    def __init__(self, completer: SqlCompleter, document: Document, event: CompleteEvent) -> None:
+        self.found: list[Completion] = []
+        self.done = False
+        self._began = time.monotonic()
+        self._completer, self._given = completer, (document, event)
+        threading.Thread(target=self._run, name="icesql-completion", daemon=True).start()
+
+    @property
+    def slow(self) -> bool:
+        """Whether it takes longer than looking through names that are known."""
+        return time.monotonic() - self._began > _STEP_SECONDS
+
+    def _run(self) -> None:
+        try:
+            with suppress(Exception):  # a prompt without suggestions is better than none
+                self.found = list(self._completer.get_completions(*self._given))
+        finally:
+            self.done = True
+
+
+def _still_typed(document: Document) -> bool:
+    app = get_app_or_none()
+    return app is None or app.current_buffer.document == document

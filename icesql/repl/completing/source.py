@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.config import time_zone
 from icesql.repl.cells import text_of
 from icesql.repl.completing.names import Known
-from icesql.repl.history.graph import age
+from icesql.repl.history.graph import Commit, age
+from icesql.repl.history.of_table import snapshots_of
 
 if TYPE_CHECKING:
     from icesql.dbapi.connection import Connection
@@ -42,10 +42,11 @@ class ConnectionSource:
             Known("'" + name.replace("'", "''") + "'", str(kind).lower())
             for name, kind, *_ in self._rows(f"SHOW REFS FROM {table}")
         ]
+        refs.sort(key=lambda each: each.about == "tag")
         now = datetime.now(UTC)
         return refs + [
-            Known(str(number), f"{age(now - moment)} ago, {_told(operation, summary)}")
-            for moment, number, operation, summary in self._snapshots(table)
+            Known(str(each.snapshot_id), f"{age(now - each.committed_at)} ago, {_told(each)}")
+            for each in self._snapshots(table)
         ]
 
     def times(self, table: str) -> list[Known]:
@@ -54,10 +55,10 @@ class ConnectionSource:
         now = datetime.now(UTC)
         return [
             Known(
-                f"'{moment.astimezone(zone):%Y-%m-%d %H:%M:%S.%f}'",
-                f"{age(now - moment)} ago, {_told(operation, summary)}",
+                f"'{each.committed_at.astimezone(zone):%Y-%m-%d %H:%M:%S.%f}'",
+                f"{age(now - each.committed_at)} ago, {_told(each)}",
             )
-            for moment, _, operation, summary in self._snapshots(table)
+            for each in self._snapshots(table)
         ]
 
     def values(self, table: str, column: str) -> list[Known]:
@@ -83,25 +84,24 @@ class ConnectionSource:
         """See ``Source``."""
         return [Known(name, about or "") for name, _, _, about in self._rows("SHOW ALL")]
 
-    def _snapshots(self, table: str) -> list[tuple[Any, ...]]:
-        return self._rows(
-            f"SELECT committed_at, snapshot_id, operation, summary FROM (SHOW SNAPSHOTS FROM "
-            f"{table}) ORDER BY committed_at DESC LIMIT {_MOST_SNAPSHOTS}"
-        )
+    def _snapshots(self, table: str) -> list[Commit]:
+        """The newest ones, newest first."""
+        found = snapshots_of(self._connection, table)
+        return sorted(found, key=lambda each: each.committed_at, reverse=True)[:_MOST_SNAPSHOTS]
 
     def _rows(self, sql: str) -> list[tuple[Any, ...]]:
         with self._connection.cursor() as cursor:
             return cursor.execute(sql).fetchall()
 
 
-def _told(operation: str | None, summary: str | None) -> str:
-    counts = json.loads(summary or "{}")
+def _told(commit: Commit) -> str:
+    counts = commit.summary
     rows = [
         f"{sign}{int(counts[name]):,}"
         for name, sign in (("added-records", "+"), ("deleted-records", "-"))
         if str(counts.get(name, "0")).isdigit() and int(counts.get(name, "0"))
     ]
-    return " ".join((operation or "?", *rows))
+    return " ".join((commit.operation or "?", *rows))
 
 
 def _literal(value: Any) -> str:

@@ -14,19 +14,36 @@ if TYPE_CHECKING:
     from icesql.dbapi.connection import Connection
 
 
+def snapshots_of(connection: Connection, table: str) -> list[Commit]:
+    """The snapshots of a table, oldest first. Raises what SHOW SNAPSHOTS raises.
+
+    A query over them would start an engine, which costs far more than to read them all.
+    """
+    with connection.cursor() as cursor:
+        rows = cursor.execute(f"SHOW SNAPSHOTS FROM {table}").fetchall()
+        names = [column[0] for column in cursor.description or ()]
+    found = []
+    for row in rows:
+        each = dict(zip(names, row, strict=True))
+        found.append(
+            Commit(
+                int(each["snapshot_id"]),
+                None if each["parent_id"] is None else int(each["parent_id"]),
+                each["committed_at"],
+                each["operation"],
+                json.loads(each["summary"] or "{}"),
+            )
+        )
+    return found
+
+
 def history_lines(connection: Connection, table: str, width: int) -> Iterator[str]:
-    """The graph of a table, in the session's time zone. Raises what its queries raise."""
+    """The graph of a table, in the session's time zone. Raises what its statements raise."""
     refs = [
-        Ref(name, snapshot_id, kind.lower() == "tag")
+        Ref(name, int(snapshot_id), kind.lower() == "tag")
         for name, kind, snapshot_id in connection.execute(f"SHOW REFS FROM {table}")
     ]
-    commits = [
-        Commit(snapshot_id, parent_id, committed_at, operation, json.loads(summary or "{}"))
-        for committed_at, snapshot_id, parent_id, operation, summary in connection.execute(
-            "SELECT committed_at, snapshot_id, parent_id, operation, summary "
-            f"FROM (SHOW SNAPSHOTS FROM {table})"
-        )
-    ]
+    commits = snapshots_of(connection, table)
     zone = time_zone(connection.settings.timezone)
     if not commits:
         yield "no snapshots"

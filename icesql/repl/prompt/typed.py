@@ -1,0 +1,138 @@
+"""What Enter does with the text at the prompt: run it, or begin another line."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from msgspec import Struct
+
+from icesql.repl.commands import is_word
+
+# Quotes, dollar quotes, comments, and single characters that say something.
+_PIECE: Final = re.compile(
+    r"(?P<quote>['\"`])|(?P<dollar>\$\w*\$)|(?P<line>--)|(?P<block>/\*)|\s+|(?P<other>.)", re.DOTALL
+)
+# Dialects in which a backslash escapes a quote.
+BACKSLASH_ESCAPES: Final = frozenset(
+    {"athena", "bigquery", "clickhouse", "databricks", "doris", "hive", "mysql", "redshift",
+     "singlestore", "snowflake", "spark", "spark2", "starrocks"}
+)  # fmt: skip
+# Statements that nobody writes on several lines, and that destroy nothing.
+_ONE_LINE: Final = frozenset(
+    {"SHOW", "DESCRIBE", "DESC", "USE", "SET", "RESET", "BEGIN", "COMMIT", "ROLLBACK"}
+)
+# What an empty line may run: a WHERE may be still to come in everything that changes a table.
+_QUERIES: Final = frozenset({"SELECT", "WITH", "FROM", "VALUES", "EXPLAIN", "SUMMARIZE", "TABLE"})
+_INNER: Final = frozenset({"SELECT", "WITH", "FROM", "INSERT", "UPDATE", "DELETE", "MERGE", "CALL"})
+
+
+class _Seen(Struct):
+    """A text read to its end: ``start`` is where its last statement begins."""
+
+    start: int = 0
+    depth: int = 0
+    last: str = ""
+    is_open: bool = False
+
+
+def is_complete(text: str, *, escapes: bool = False) -> bool:
+    r"""Whether Enter at the end of the text should run it.
+
+    A command does, a statement that ends with ``;``, one of a single line such as SHOW TABLES, and
+    a query with an empty line behind it. Nothing inside quotes or a comment ends anything.
+    ``escapes`` says that a backslash escapes a quote, as in Spark's SQL.
+    """
+    stripped = text.strip()
+    if not stripped or stripped[0] in "\\." or is_word(stripped):
+        return True
+    seen = _seen(text, escapes)
+    if seen.is_open:
+        return False
+    if seen.last == ";" or _is_command(text.rstrip().rpartition("\n")[2]):
+        return True
+    if seen.depth > 0:
+        return False
+    words = [word.upper() for word in re.findall(r"[A-Za-z]+", text[seen.start :])[:2]]
+    first = words[0] if words else ""
+    if first in _ONE_LINE and not _INNER & set(words[1:]):
+        return "\n" not in text[seen.start :].strip()
+    return bool(re.search(r"\n[ \t]*$", text)) and runs_by_empty_line(text, escapes=escapes)
+
+
+def runs_by_empty_line(text: str, *, escapes: bool = False) -> bool:
+    """Whether an empty line ends the statement at the end of the text, which changes nothing."""
+    seen = _seen(text, escapes)
+    words = [word.upper() for word in re.findall(r"[A-Za-z]+", text[seen.start :])]
+    if not words or seen.is_open or seen.depth > 0:
+        return False
+    # Also behind WITH or EXPLAIN ANALYZE.
+    changes = {"INSERT", "UPDATE", "DELETE", "MERGE", "CALL", "COPY", "CREATE", "ALTER", "DROP"}
+    return words[0] in _QUERIES | _ONE_LINE and not changes & set(words)
+
+
+def inputs(text: str, *, escapes: bool = False) -> tuple[list[str], str]:
+    r"""The commands and statements of a text, in order, and an unfinished statement to go on with.
+
+    A command is a line of its own. Whoever is stuck in a statement types ``\q``, ``exit`` or
+    ``help``, and has the statement back at the next prompt; pasted text may hold several.
+    """
+    found: list[str] = []
+    lines: list[str] = []
+    unfinished = ""
+    for line in text.splitlines(keepends=True):
+        if _is_command(line) and not _seen("".join(lines), escapes).is_open:
+            before = "".join(lines).strip()
+            if _seen(before, escapes).last == ";":
+                found.append(before)
+            else:
+                unfinished = before
+            found.append(line.strip())
+            lines = []
+        else:
+            lines.append(line)
+    if rest := "".join(lines).strip():
+        found.append(rest)
+    return found, unfinished
+
+
+def _is_command(line: str) -> bool:
+    stripped = line.strip()
+    return bool(re.match(r"\\[A-Za-z?!]", stripped)) or is_word(stripped)
+
+
+def _seen(text: str, escapes: bool) -> _Seen:
+    seen, position = _Seen(), 0
+    while found := _PIECE.match(text, position):
+        position = found.end()
+        kind = found.lastgroup
+        if kind == "line":
+            end = text.find("\n", position)
+            position = len(text) if end < 0 else end + 1
+            continue
+        if kind in ("quote", "dollar", "block"):
+            end = _end(text, position, "*/" if kind == "block" else found[0], escapes)
+            if end < 0:
+                seen.is_open = True
+                return seen
+            position = end
+        if kind is None or kind == "block":
+            continue
+        if seen.last == ";":
+            seen.start = found.start()
+        if found[0] == ";":
+            seen.depth = 0
+        seen.depth += (found[0] in "([{") - (found[0] in ")]}")
+        seen.last = found[0]
+    return seen
+
+
+def _end(text: str, position: int, mark: str, escapes: bool) -> int:
+    """Behind the next ``mark``; -1 where it does not come."""
+    escapes = escapes and mark in "'\""
+    while (end := text.find(mark, position)) >= 0:
+        before = text[position:end]
+        if not escapes or (len(before) - len(before.rstrip("\\"))) % 2 == 0:
+            return end + len(mark)
+        position = end + 1
+    return -1
