@@ -12,7 +12,8 @@ import pyarrow as pa
 from msgspec import Struct
 
 from icesql.context import QueryContext
-from icesql.write.parquet_file import RollingFiles, WrittenFile
+from icesql.write.parquet.rolling_files import RollingFiles
+from icesql.write.parquet_file import WrittenFile
 
 _STEP_SECONDS: Final = 0.1
 

@@ -1,9 +1,8 @@
-"""Parquet files of one partition: row groups by bytes, a new file at the target size."""
+"""A Parquet file whose row groups may be encoded side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -12,7 +11,7 @@ from msgspec import Struct
 
 from icesql.iceberg.avro_name import avro_name
 from icesql.iceberg.schema import Schema
-from icesql.storage.new_file import NewFile, remove_file
+from icesql.storage.new_file import NewFile
 from icesql.write.file_metrics import (
     FileMetrics,
     FloatColumn,
@@ -22,14 +21,15 @@ from icesql.write.file_metrics import (
 )
 from icesql.write.metrics_config import MetricsMode
 from icesql.write.options import WriteOptions
-from icesql.write.parquet.dictionaries import leaf_paths, unrepeated_columns
+from icesql.write.parquet.dictionaries import leaf_paths
+from icesql.write.parquet.joined import MAGIC, Part, rest_of_file
 from icesql.write.parquet_schema import leaf_ids, parquet_schema, stored_fields
 
 if TYPE_CHECKING:
     from icesql.storage.open import Storage
 
-_FEWEST_ROWS: Final = 1000
-_SMALLEST_RATIO: Final = 0.01
+# A Bloom filter has room for no more values than this, about a megabyte.
+_MOST_DISTINCT: Final = 1 << 20
 
 
 class FileShape(Struct, frozen=True):
@@ -66,6 +66,30 @@ class WrittenFile(Struct, frozen=True):
     metrics: FileMetrics
 
 
+class EncodedRows(Struct, frozen=True):
+    """A row group as it will lie in a file: a Parquet file of its own, in memory."""
+
+    data: pa.Buffer
+    part: Part
+    rows: int
+    nans: Mapping[int, int]
+
+
+def encode_rows(table: pa.Table, shape: FileShape, plain: frozenset[str]) -> EncodedRows:
+    """Encode rows as one row group; ``plain`` columns have no dictionary."""
+    nans = count_nans(table, shape.floats)
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(
+        sink, shape.arrow, **writer_arguments(shape, plain, table.num_rows)
+    ) as writer:
+        if shape.key_values:
+            writer.add_key_value_metadata(dict(shape.key_values))
+        if table.num_rows:
+            writer.write_table(table, row_group_size=table.num_rows)
+    data = sink.getvalue()
+    return EncodedRows(data, Part(data), table.num_rows, nans)
+
+
 class ParquetFile:
     """One file being written; each table that it takes is a row group.
 
@@ -79,21 +103,11 @@ class ParquetFile:
         shape: FileShape,
         plain: frozenset[str] = frozenset(),
     ) -> None:
-        self._shape = shape
+        self.shape, self.plain = shape, plain
         self._file = NewFile(storage, path)
+        self._parts: list[Part] = []
         self._nans: list[Mapping[int, int]] = []
         self.rows = 0
-        try:
-            self._writer = pq.ParquetWriter(
-                pa.PythonFile(_Target(self._file), mode="w"),
-                shape.arrow,
-                **_arguments(shape, plain),
-            )
-            if shape.key_values:
-                self._writer.add_key_value_metadata(dict(shape.key_values))
-        except BaseException:
-            self._file.abandon()
-            raise
 
     @property
     def size(self) -> int:
@@ -102,16 +116,30 @@ class ParquetFile:
 
     def write(self, table: pa.Table) -> None:
         """Write a row group."""
-        self._nans.append(count_nans(table, self._shape.floats))
-        self._writer.write_table(table, row_group_size=table.num_rows)
-        self.rows += table.num_rows
+        self.add(encode_rows(table, self.shape, self.plain))
+
+    def add(self, encoded: EncodedRows) -> None:
+        """Write a row group that was encoded for this file."""
+        part = encoded.part
+        # The magic bytes that each of them begins with are written once.
+        start = len(MAGIC) if self._parts else 0
+        part.moved = self._file.size - start
+        self._file.write(encoded.data[start : part.pages])
+        self._parts.append(part)
+        if encoded.rows:
+            self._nans.append(encoded.nans)
+            self.rows += encoded.rows
 
     def finish(self) -> WrittenFile:
         """Let the file appear under its name. What fails leaves nothing behind."""
         try:
-            self._writer.close()
-            footer = self._writer.writer.metadata
-            shape = self._shape
+            if not self._parts:
+                self.write(self.shape.arrow.empty_table())
+            rest = rest_of_file(self._parts, self._file.size, self.rows)
+            # As a reader sees it.
+            footer = pq.read_metadata(pa.BufferReader(rest))
+            self._file.write(rest)
+            shape = self.shape
             metrics = file_metrics(footer, shape.leaf_ids, shape.schema, shape.modes, self._nans)
             size = self._file.finish()
         except BaseException:
@@ -121,90 +149,11 @@ class ParquetFile:
 
     def abandon(self) -> None:
         """Leave nothing behind."""
-        with suppress(Exception):
-            self._writer.close()
         self._file.abandon()
 
 
-class _Target:
-    """A new file as pyarrow writes to it."""
-
-    closed = False
-
-    def __init__(self, file: NewFile) -> None:
-        self._file = file
-
-    def write(self, data: Any) -> int:
-        return self._file.write(data)
-
-    def tell(self) -> int:
-        return self._file.size
-
-    def flush(self) -> None:
-        """Nothing: the file is flushed when it is finished."""
-
-    def close(self) -> None:
-        """Nothing: whoever made the file finishes it."""
-
-
-class RollingFiles:
-    """The files of one partition, one after the other.
-
-    ``path_of`` gives the path of the next. A file ends once it has the target size; the row groups
-    are as large as the options allow, judged by how many bytes the rows before have taken.
-    """
-
-    def __init__(self, storage: Storage, shape: FileShape, path_of: Callable[[], str]) -> None:
-        self._storage, self._shape, self._path_of = storage, shape, path_of
-        self._file: ParquetFile | None = None
-        self._bytes_per_byte = 1.0
-        self._plain: frozenset[str] | None = None
-        self.written: list[WrittenFile] = []
-
-    def write(self, table: pa.Table) -> None:
-        """Write rows, none of which is kept."""
-        options = self._shape.options
-        start = 0
-        while start < table.num_rows:
-            if self._plain is None:
-                self._plain = unrepeated_columns(table)
-            if self._file is None:
-                self._file = ParquetFile(self._storage, self._path_of(), self._shape, self._plain)
-            rest = table.slice(start)
-            left = min(options.row_group_size, options.target_file_size - self._file.size)
-            part = rest.slice(0, self._rows_for(rest, left))
-            before = self._file.size
-            self._file.write(part)
-            share = (self._file.size - before) / max(part.nbytes, 1)
-            self._bytes_per_byte = max(share, _SMALLEST_RATIO)
-            start += part.num_rows
-            if self._file.size >= options.target_file_size:
-                self.end_file()
-
-    def _rows_for(self, table: pa.Table, size: int) -> int:
-        """How many rows of ``table`` take about ``size`` bytes in a file."""
-        estimate = table.nbytes * self._bytes_per_byte
-        if estimate <= size * 1.1:
-            return int(table.num_rows)
-        return max(int(table.num_rows * size / estimate), _FEWEST_ROWS)
-
-    def end_file(self) -> None:
-        """Finish the current file; the next row begins another."""
-        file, self._file = self._file, None
-        if file is not None:
-            self.written.append(file.finish())
-
-    def abandon(self) -> None:
-        """Remove everything that was written."""
-        file, self._file = self._file, None
-        if file is not None:
-            file.abandon()
-        for each in self.written:
-            remove_file(self._storage, each.path)
-        self.written.clear()
-
-
-def _arguments(shape: FileShape, unrepeated: frozenset[str]) -> dict[str, Any]:
+def writer_arguments(shape: FileShape, unrepeated: frozenset[str], rows: int) -> dict[str, Any]:
+    """What ``pyarrow.parquet.ParquetWriter`` is given for a row group of so many rows."""
     options = shape.options
     names = set(shape.arrow.names)
     plain = {avro_name(each) for each in options.without_dictionary} & names
@@ -230,6 +179,7 @@ def _arguments(shape: FileShape, unrepeated: frozenset[str]) -> dict[str, Any]:
     filters = {name: each for name, each in filters.items() if name in names}
     if filters and "bloom_filter_options" in known:
         arguments["bloom_filter_options"] = {
-            name: {"fpp": each.false_positives} for name, each in filters.items()
+            name: {"fpp": each.false_positives, "ndv": min(max(rows, 1), _MOST_DISTINCT)}
+            for name, each in filters.items()
         }
     return arguments

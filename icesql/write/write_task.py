@@ -6,6 +6,7 @@ import os
 import threading
 import uuid
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 import pyarrow as pa
@@ -27,16 +28,18 @@ from icesql.write.lanes import Lanes, Rows
 from icesql.write.locations import DataLocations, data_locations, partition_path
 from icesql.write.metrics_config import MetricsMode, metrics_modes
 from icesql.write.options import WriteOptions, check_table, write_options
-from icesql.write.parquet_file import FileShape, RollingFiles, WrittenFile
+from icesql.write.parquet.rolling_files import Encoders, RollingFiles
+from icesql.write.parquet_file import FileShape, WrittenFile
 from icesql.write.parquet_schema import parquet_schema
 from icesql.write.partition.clustering import Clusters, divide, partition_columns
 from icesql.write.partition.sorting import SortKey, sort_keys, sorted_rows
 
 # Rows that are handed to a writing thread at once, and what waits for all partitions together.
 _PIECE_BYTES: Final = 64 << 20
+_FULL_PIECE_BYTES: Final = 24 << 20
 _CLUSTER_BYTES: Final = 256 << 20
 _SMALLEST_BUDGET: Final = 1 << 20
-_MOST_LANES: Final = 4
+_MOST_THREADS: Final = 4
 _ROWS_AT_ONCE: Final = 1 << 17
 
 
@@ -47,7 +50,8 @@ class WriteTask(Struct, frozen=True):
     it apart, ``operation`` is a name that no other statement has: together they make the names of
     files unique. ``sort_order_id`` is 0 where rows are not sorted. ``clustered`` rows come
     partition by partition, so that they are written as they come. ``lanes`` is how many files may
-    be written side by side, None for as many as pay: rows keep their order over files with one.
+    be written side by side, None for as many as pay: rows keep their order over files with one,
+    of which several row groups are encoded at once.
     ``distribution`` says how rows are to be spread over several tasks.
     """
 
@@ -156,22 +160,29 @@ class _Writing:
         # Partition tuples by number; () is that of a table without partitions.
         self._tuples: list[tuple[Any, ...]] = []
         self._lock, self._count = threading.Lock(), 0
-        lanes = task.lanes or min(query.settings.threads or os.cpu_count() or 1, _MOST_LANES)
-        budget = max(query.settings.memory_limit // 8, _SMALLEST_BUDGET)
-        self._piece_bytes = min(_PIECE_BYTES, max(budget // lanes, _SMALLEST_BUDGET))
+        threads = min(query.settings.threads or os.cpu_count() or 1, _MOST_THREADS)
+        # Rows without partitions and order go to one file after the other as they come.
+        lanes = task.lanes or (threads if task.spec.fields or task.sort_keys else 1)
+        budget = max(query.settings.memory_limit // 6, _SMALLEST_BUDGET)
+        # Small row groups are slow to read: rather a thread less.
+        beside = max(min(threads, budget // _FULL_PIECE_BYTES) // lanes, 1)
+        self._pool = ThreadPoolExecutor(lanes * beside, "icesql-encode")
+        self._encoders = Encoders(self._pool, beside) if beside > 1 else None
+        self._piece_bytes = min(_PIECE_BYTES, max(budget // (lanes * beside), _SMALLEST_BUDGET))
         self._budget = min(_CLUSTER_BYTES, budget)
         self._lanes = Lanes(lanes, self._files_of, query)
         self._read = 0
 
     def run(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema | None) -> WriteResult:
-        try:
-            if schema is not None:
-                self._task.assignment.check(schema)
-            spilled = self._write(self._converted(batches))
-            written = self._lanes.finish()
-        except BaseException:
-            self._lanes.abandon()
-            raise
+        with self._pool:
+            try:
+                if schema is not None:
+                    self._task.assignment.check(schema)
+                spilled = self._write(self._converted(batches))
+                written = self._lanes.finish()
+            except BaseException:
+                self._lanes.abandon()
+                raise
         files = tuple(self._data_file(number, each) for number, each in written)
         return WriteResult(
             files, self._read, sum(each.file_size_in_bytes for each in files), spilled
@@ -237,7 +248,10 @@ class _Writing:
         task, values = self._task, self._tuples[partition]
         folder = partition_path(task.spec, task.schema, self._types, values)
         return RollingFiles(
-            task.storage, self._shape, lambda: task.locations.path(self._name(), folder)
+            task.storage,
+            self._shape,
+            lambda: task.locations.path(self._name(), folder),
+            self._encoders,
         )
 
     def _name(self) -> str:

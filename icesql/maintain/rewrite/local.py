@@ -28,16 +28,17 @@ if TYPE_CHECKING:
 _MEMORY: Final = 768 << 20
 # DuckDB's share; the rest is rows on their way to files.
 _ENGINE: Final = 0.5
-_THREADS_OF_TASK: Final = 2
+# One reads and two encode.
+_THREADS_OF_TASK: Final = 3
 # Rows on their way to a file take some 200 MB in each.
-_MOST_AT_ONCE: Final = 3
+_MOST_AT_ONCE: Final = 2
 _STEP_SECONDS: Final = 0.1
 
 
 def run_locally(
     tasks: Iterable[RewriteTask], query: QueryContext
 ) -> Iterator[RewriteResult | TaskFailure]:
-    """The results of tasks as they end; each takes two threads, to read and to write at once."""
+    """The results of tasks as they end; each takes three threads, to read and to encode at once."""
     waiting = iter(tasks)
     first = next(waiting, None)
     if first is None:

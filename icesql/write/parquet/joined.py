@@ -1,0 +1,164 @@
+"""Row groups that were encoded apart, each as a Parquet file of its own, as the groups of one file.
+
+Their pages are copied; page indexes, Bloom filters and the footer come behind all of them, with
+the places where the pages lie now. Java's ``ParquetFileWriter.appendRowGroups`` does the same.
+Source: Parquet format, FileMetaData, ColumnIndex and OffsetIndex.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias
+
+from icesql.read.formats.thrift import end_of_struct, integers, list_header
+from icesql.write.parquet.thrift_edits import (
+    Edit,
+    Edits,
+    edited,
+    fields,
+    struct_list,
+    zigzag_bytes,
+)
+
+MAGIC: Final = b"PAR1"
+_LENGTH: Final = 4
+# Fields of FileMetaData, RowGroup, ColumnChunk, ColumnMetaData, OffsetIndex and PageLocation.
+_ROWS, _GROUPS = 3, 4
+_COLUMNS, _GROUP_OFFSET = 1, 5
+_CHUNK, _OFFSETS, _OFFSETS_LENGTH, _INDEX, _INDEX_LENGTH = 3, 4, 5, 6, 7
+_PAGES, _INDEX_PAGES, _DICTIONARY, _BLOOM = 9, 10, 11, 14
+# As ``integers`` tells those of the metadata.
+_BLOOM_PLACE, _BLOOM_LENGTH = 314, 315
+_LOCATIONS, _LOCATION = 1, 1
+
+# Where something lies in the new file, and its length.
+_Place: TypeAlias = tuple[int, int]
+
+
+class Part:
+    """An encoded file of at most one row group: its pages, and all that is behind them.
+
+    ``pages`` is where they end; the file begins with the magic bytes, which are not pages.
+    """
+
+    def __init__(self, data: Any) -> None:
+        length = int.from_bytes(bytes(data[-_LENGTH - len(MAGIC) : -len(MAGIC)]), "little")
+        start = len(data) - length - _LENGTH - len(MAGIC)
+        self.footer = bytes(data[start : start + length])
+        chunks = [chunk for group in _groups(self.footer) for chunk in _chunks(self.footer, group)]
+        places = [
+            each[key] for each in chunks for key in (_OFFSETS, _INDEX, _BLOOM_PLACE) if key in each
+        ]
+        self.pages = min(places, default=start)
+        self._chunks = chunks
+        self._tail = bytes(data[self.pages : start])
+        self.moved = 0
+
+    def rest(self) -> bytes:
+        """What follows the pages in a file that has no others."""
+        length = len(self.footer).to_bytes(_LENGTH, "little")
+        return self._tail + self.footer + length + MAGIC
+
+    def pieces(self, place: int, length: int) -> list[bytes]:
+        """For each chunk its Bloom filter or index, empty where it has none."""
+        found = []
+        for each in self._chunks:
+            start = each.get(place, self.pages) - self.pages
+            found.append(self._tail[start : start + each.get(length, 0)])
+        return found
+
+    def offset_indexes(self) -> list[bytes]:
+        """Those of all chunks, with the places of their pages in the new file."""
+        made = []
+        for data in self.pieces(_OFFSETS, _OFFSETS_LENGTH):
+            if data:
+                count = next(
+                    list_header(data, each.value)[0]
+                    for each in fields(data, 0)
+                    if each.field_id == _LOCATIONS
+                )
+                data = edited(data, 0, {_LOCATIONS: [{_LOCATION: self.place}] * count})
+            made.append(data)
+        return made
+
+    def place(self, offset: int) -> int:
+        """Where a page of it lies in the new file; 0 says nothing."""
+        return offset + self.moved if offset else 0
+
+
+def _groups(footer: bytes) -> list[int]:
+    """The positions of the row groups in a footer."""
+    found = []
+    for each in fields(footer, 0):
+        if each.field_id == _GROUPS:
+            count, _, position = list_header(footer, each.value)
+            for _ in range(count):
+                found.append(position)
+                position = end_of_struct(footer, position)
+    return found
+
+
+def _chunks(footer: bytes, group: int) -> list[dict[int, int]]:
+    """The integers of each column chunk, those of its metadata with ids from 300."""
+    found = []
+    for each in fields(footer, group):
+        if each.field_id == _COLUMNS:
+            count, _, position = list_header(footer, each.value)
+            for _ in range(count):
+                numbers, position = integers(footer, position, _CHUNK)
+                found.append(numbers)
+    return found
+
+
+def rest_of_file(parts: Sequence[Part], position: int, rows: int) -> bytes:
+    """What follows the pages of all parts, which end at ``position``; ``rows`` are theirs."""
+    if len(parts) == 1:
+        return parts[0].rest()
+    made = bytearray()
+    places: list[list[list[_Place]]] = []
+    for found in (
+        [each.pieces(_BLOOM_PLACE, _BLOOM_LENGTH) for each in parts],
+        [each.pieces(_INDEX, _INDEX_LENGTH) for each in parts],
+        [each.offset_indexes() for each in parts],
+    ):
+        of_kind = []
+        for pieces in found:
+            of_part = []
+            for data in pieces:
+                of_part.append((position + len(made), len(data)))
+                made += data
+            of_kind.append(of_part)
+        places.append(of_kind)
+    groups = [_group(part, *of_part) for part, *of_part in zip(parts, *places, strict=True)]
+    changes: dict[int, Edit] = {
+        _ROWS: zigzag_bytes(rows),
+        _GROUPS: struct_list([each for each in groups if each]),
+    }
+    footer = edited(parts[0].footer, 0, changes)
+    made += footer + len(footer).to_bytes(_LENGTH, "little") + MAGIC
+    return bytes(made)
+
+
+def _group(
+    part: Part, blooms: Sequence[_Place], indexes: Sequence[_Place], offsets: Sequence[_Place]
+) -> bytes:
+    """The row group of a part, empty if it has none, with the places in the new file."""
+    columns: list[Edits] = []
+    for bloom, index, offset in zip(blooms, indexes, offsets, strict=True):
+        metadata: dict[int, Edit] = dict.fromkeys((_PAGES, _INDEX_PAGES, _DICTIONARY), part.place)
+        metadata[_BLOOM] = _as(bloom[0])
+        chunk: dict[int, Edit] = {
+            _CHUNK: metadata,
+            _OFFSETS: _as(offset[0]),
+            _OFFSETS_LENGTH: _as(offset[1]),
+            _INDEX: _as(index[0]),
+            _INDEX_LENGTH: _as(index[1]),
+        }
+        columns.append(chunk)
+    for group in _groups(part.footer):
+        return edited(part.footer, group, {_COLUMNS: columns, _GROUP_OFFSET: part.place})
+    return b""
+
+
+def _as(value: int) -> Callable[[int], int]:
+    return lambda _: value

@@ -1,0 +1,140 @@
+"""Parquet files of one partition: row groups by bytes, a new file at the target size."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from msgspec import Struct
+
+from icesql.storage.new_file import remove_file
+from icesql.write.parquet.dictionaries import unrepeated_columns
+from icesql.write.parquet_file import (
+    EncodedRows,
+    FileShape,
+    ParquetFile,
+    WrittenFile,
+    encode_rows,
+)
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from icesql.storage.open import Storage
+
+_FEWEST_ROWS: Final = 1000
+_SMALLEST_RATIO: Final = 0.01
+
+
+class Encoders(Struct, frozen=True):
+    """Threads that encode row groups, of one partition ``at_once`` at most."""
+
+    threads: Executor
+    at_once: int
+
+
+class RollingFiles:
+    """The files of one partition, one after the other.
+
+    ``path_of`` gives the path of the next. A file ends once it has the target size; the row groups
+    are as large as the options allow, judged by how many bytes the rows before have taken. With
+    ``encoders`` several are encoded at once, and written in the order of their rows.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        shape: FileShape,
+        path_of: Callable[[], str],
+        encoders: Encoders | None = None,
+    ) -> None:
+        self._storage, self._shape, self._path_of = storage, shape, path_of
+        self._encoders = encoders
+        self._file: ParquetFile | None = None
+        # Row groups that are being encoded, with the bytes of their rows in memory.
+        self._waiting: deque[tuple[Future[EncodedRows], int]] = deque()
+        self._bytes_per_byte = 1.0
+        self._plain: frozenset[str] | None = None
+        self.written: list[WrittenFile] = []
+
+    def write(self, table: pa.Table) -> None:
+        """Write rows, which are kept until they are encoded."""
+        options = self._shape.options
+        start = 0
+        while start < table.num_rows:
+            if self._plain is None:
+                self._plain = unrepeated_columns(table)
+            rest = table.slice(start)
+            if self._waiting and self._expected(rest.nbytes) > options.target_file_size:
+                # Where the file ends is for its true length to say.
+                self._take_all()
+            left = min(options.row_group_size, options.target_file_size - self._expected())
+            part = rest.slice(0, self._rows_for(rest, left))
+            start += part.num_rows
+            self._encode(part, self._plain)
+
+    def _expected(self, more: int = 0) -> int:
+        """The length of the file with the rows that wait, and ``more`` bytes of rows."""
+        written = 0 if self._file is None else self._file.size
+        waiting = sum(size for _, size in self._waiting) + more
+        return written + int(waiting * self._bytes_per_byte)
+
+    def _rows_for(self, table: pa.Table, size: int) -> int:
+        """How many rows of ``table`` take about ``size`` bytes in a file."""
+        estimate = table.nbytes * self._bytes_per_byte
+        if estimate <= size * 1.1:
+            return int(table.num_rows)
+        return max(int(table.num_rows * size / estimate), _FEWEST_ROWS)
+
+    def _encode(self, rows: pa.Table, plain: frozenset[str]) -> None:
+        if self._encoders is None:
+            self._take(encode_rows(rows, self._shape, plain), rows.nbytes)
+            return
+        while len(self._waiting) >= self._encoders.at_once:
+            self._take_oldest()
+        encoded = self._encoders.threads.submit(encode_rows, rows, self._shape, plain)
+        self._waiting.append((encoded, rows.nbytes))
+
+    def _take_all(self) -> None:
+        while self._waiting:
+            self._take_oldest()
+
+    def _take_oldest(self) -> None:
+        encoded, size = self._waiting.popleft()
+        self._take(encoded.result(), size)
+
+    def _take(self, encoded: EncodedRows, size: int) -> None:
+        if self._file is None:
+            self._file = ParquetFile(
+                self._storage, self._path_of(), self._shape, self._plain or frozenset()
+            )
+        before = self._file.size
+        self._file.add(encoded)
+        self._bytes_per_byte = max((self._file.size - before) / max(size, 1), _SMALLEST_RATIO)
+        if self._file.size >= self._shape.options.target_file_size:
+            self._finish()
+
+    def end_file(self) -> None:
+        """Finish the current file; the next row begins another."""
+        self._take_all()
+        self._finish()
+
+    def _finish(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            self.written.append(file.finish())
+
+    def abandon(self) -> None:
+        """Remove everything that was written."""
+        for encoded, _ in self._waiting:
+            encoded.cancel()
+        self._waiting.clear()
+        file, self._file = self._file, None
+        if file is not None:
+            file.abandon()
+        for each in self.written:
+            remove_file(self._storage, each.path)
+        self.written.clear()
