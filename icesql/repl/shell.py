@@ -70,7 +70,7 @@ class Shell:
         self.next_file: str | None = None
         self.prefill = ""
         self._last = ""
-        self._names = Names(ConnectionSource(connection))
+        self._names = Names(ConnectionSource(connection, dialect))
         self._history = _history()
         self._escapes = dialect.lower() in BACKSLASH_ESCAPES
         completer = SqlCompleter(self._names)

@@ -69,9 +69,9 @@ def is_file_function(name: str) -> bool:
 
 
 def known_names() -> list[str]:
-    """The names of all functions that an expression may call, for "did you mean"."""
+    """The names of all functions that an expression may call."""
     return [
-        name for (kind, name), found in classes().items() if kind == "value" and found == "safe"
+        name for (kind, name), found in classes().items() if kind == "value" and found in _ALLOWED
     ]
 
 

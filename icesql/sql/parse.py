@@ -360,8 +360,8 @@ class _Parse:
             return explained(self.statement(tokens[1:]), tokens[1])
         if first in COMMAND_WORDS and not quoted and not _is_copy_from(tokens):
             read = read_command(tokens, self._sql, self.any_query)
-            if isinstance(read, ShowSession) and self._spark:
-                return replace(read, name=read.name or SPARK_TABLE)
+            if isinstance(read, ShowSession) and not read.name:
+                return replace(read, name=SPARK_TABLE if self._spark else self._translated)
             return read
         if first in WRITE_WORDS and not quoted:
             written = _written(tokens, self._sql, _Inner(self), partial(_text_query, self))

@@ -266,6 +266,33 @@ def test_a_catalog_that_does_not_answer_is_not_waited_for() -> None:
     assert source.asked == 2
 
 
+@pytest.mark.parametrize(
+    ("dialect", "name", "about"),
+    [
+        ("", "date_trunc", "(part VARCHAR, timestamp) · Truncate to specified precision"),
+        (
+            "",
+            "substring",
+            "(string VARCHAR, start BIGINT[, length BIGINT]) → VARCHAR · Extracts su…",
+        ),
+        ("", "lag", "(value[, offset[, default]]) OVER (…)"),
+        ("", "now", "() → TIMESTAMP WITH TIME ZONE · Returns the current timestamp"),
+        ("spark", "upper", "(string) → string"),
+        ("spark", "signum", "(double) → double"),
+        ("trino", "starts_with", "(text, text) → boolean"),
+    ],
+)
+def test_functions_are_offered_with_their_arguments(dialect: str, name: str, about: str) -> None:
+    with icesql.connect(dialect=dialect or None) as connection:
+        found = {
+            each.text: each.about for each in ConnectionSource(connection, dialect).functions()
+        }
+        assert found.get(name) == about
+        # Few are known by their names alone.
+        if not dialect:
+            assert sum(not each for each in found.values()) < len(found) / 10
+
+
 def test_a_connection_offers_values_without_opening_a_data_file(tmp_path: Path) -> None:
     with icesql.connect(warehouse=str(tmp_path), read_only=False) as connection:
         connection.execute("CREATE SCHEMA ns")

@@ -115,6 +115,10 @@ def _functions(dialect: str) -> list[str]:
         from icesql.sql.spark_text.table_names import spark_functions
 
         return sorted(spark_functions())
+    if dialect:
+        from icesql.query.dialects.vendors.table import rows
+
+        return sorted(rows(dialect))
     return sorted(known_names())
 
 

@@ -21,8 +21,8 @@ _MOST_VALUES: Final = 200
 class ConnectionSource:
     """See ``Source``. Nothing here reads a data file."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, connection: Connection, dialect: str = "") -> None:
+        self._connection, self._dialect = connection, dialect
 
     def tables(self, catalog: str | None = None) -> list[str]:
         """See ``Source``."""
@@ -78,7 +78,14 @@ class ConnectionSource:
 
     def functions(self) -> list[Known]:
         """See ``Source``."""
-        return [Known(name) for (name,) in self._rows("SHOW FUNCTIONS") if name[:1].isalpha()]
+        from icesql.repl.completing.arguments import arguments_of_functions
+
+        about = arguments_of_functions(self._dialect)
+        return [
+            Known(name, about.get(name.lower(), ""))
+            for (name,) in self._rows("SHOW FUNCTIONS")
+            if name[:1].isalpha()
+        ]
 
     def settings(self) -> list[Known]:
         """See ``Source``."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import icesql
 from icesql.config import Settings
 from icesql.storage.credentials import MASK
@@ -54,3 +56,15 @@ def test_functions_are_those_of_the_dialect(warehouse: Path, connection: Any) ->
         theirs = {row[0] for row in spark.execute("SHOW FUNCTIONS").fetchall()}
     assert "date_format" in theirs
     assert "strftime" not in theirs
+    assert "now" in own
+
+
+@pytest.mark.parametrize(
+    ("dialect", "known"), [("trino", "strpos"), ("athena", "strpos"), ("snowflake", "iff")]
+)
+def test_functions_are_those_that_a_dialect_may_call(dialect: str, known: str) -> None:
+    with icesql.connect(dialect=dialect) as connection:
+        names = {row[0] for row in connection.execute("SHOW FUNCTIONS").fetchall()}
+        assert known in names
+        # DuckDB has it, and calling it in this dialect is refused.
+        assert "list_transform" not in names

@@ -1,0 +1,1 @@
+"""What DuckDB tells of its functions, for people who write SQL."""

@@ -1,0 +1,82 @@
+"""How DuckDB's functions are called, as its own catalog says: names in, arguments out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+_QUESTION = """
+    SELECT lower(function_name), parameters, parameter_types, varargs, return_type, description
+    FROM duckdb_functions()
+    WHERE function_type IN ('scalar', 'aggregate', 'macro')
+"""
+
+
+class Signature(Struct, frozen=True):
+    """``arguments`` as ``(string VARCHAR, regex VARCHAR[, options VARCHAR]) → BOOLEAN``."""
+
+    arguments: str
+    description: str = ""
+
+
+class _Form(Struct, frozen=True):
+    """One of the forms in which a function can be called; a macro's arguments have no types."""
+
+    names: tuple[str, ...]
+    types: tuple[str | None, ...]
+    more: bool
+    gives: str | None
+
+
+def signatures() -> dict[str, Signature]:
+    """Every function of an expression by its name in lower case.
+
+    An instance of its own is asked, without access to files: 50 ms once.
+    """
+    import duckdb
+
+    forms: dict[str, list[_Form]] = {}
+    descriptions: dict[str, str] = {}
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "threads": "1",
+        "enable_external_access": "false",
+    }
+    with duckdb.connect(":memory:", config=config) as connection:
+        for name, names, types, varargs, gives, told in connection.execute(_QUESTION).fetchall():
+            form = _Form(tuple(names or ()), tuple(types or ()), varargs is not None, gives)
+            forms.setdefault(name, []).append(form)
+            descriptions.setdefault(name, told or "")
+    return {
+        name: Signature(_arguments(found), _sentence(descriptions[name]))
+        for name, found in forms.items()
+    }
+
+
+def _arguments(forms: Sequence[_Form]) -> str:
+    """The longest form, with what a shorter one leaves out in brackets."""
+    longest = max(forms, key=lambda each: len(each.names))
+    least = min(len(each.names) for each in forms if _begins(longest.names, each.names))
+    text = ""
+    for index, name in enumerate(longest.names):
+        kinds = {each.types[index] for each in forms if index < len(each.types)}
+        kind = kinds.pop() if len(kinds) == 1 else None
+        # Names that tell nothing (col0) stand for their types.
+        known = name if not kind or kind == "ANY" else f"{name} {kind}"
+        comma = ", " if index else ""
+        text += f"[{comma}{known}" if index >= least else f"{comma}{known}"
+    text += "]" * (len(longest.names) - least)
+    if any(each.more for each in forms):
+        text += ", …" if text else "…"
+    gives = {each.gives for each in forms}
+    told = gives.pop() if len(gives) == 1 else None
+    return f"({text})" + (f" → {told}" if told and told != "ANY" else "")
+
+
+def _begins(names: tuple[str, ...], shorter: tuple[str, ...]) -> bool:
+    return names[: len(shorter)] == shorter
+
+
+def _sentence(text: str) -> str:
+    """The first sentence on one line."""
+    return " ".join(text.split()).replace("`", "").partition(". ")[0].rstrip(". ")

@@ -1,0 +1,52 @@
+"""What a function takes, as the text beside its name in the menu."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from icesql.repl.cells import shortened
+
+_WIDEST: Final = 72
+_TABLES: Final = {
+    "spark": "spark", "databricks": "spark", "hive": "spark", "trino": "trino",
+    "presto": "trino", "athena": "trino", "snowflake": "snowflake",
+}  # fmt: skip
+# What DuckDB's parser knows and its catalog does not.
+_BY_PARSER: Final = {
+    "coalesce": "(value, …)", "row_number": "() OVER (…)", "rank": "() OVER (…)",
+    "dense_rank": "() OVER (…)", "percent_rank": "() OVER (…)", "cume_dist": "() OVER (…)",
+    "ntile": "(buckets) OVER (…)", "lag": "(value[, offset[, default]]) OVER (…)",
+    "lead": "(value[, offset[, default]]) OVER (…)", "first_value": "(value) OVER (…)",
+    "last_value": "(value) OVER (…)", "nth_value": "(value, n) OVER (…)",
+}  # fmt: skip
+
+
+def arguments_of_functions(dialect: str) -> dict[str, str]:
+    """The arguments, result and purpose of each function of a dialect that knows them."""
+    if dialect.lower() in _TABLES:
+        return _from_table(_TABLES[dialect.lower()])
+    from icesql.engine.duckdb.functions.signatures import signatures
+
+    found = {
+        name: f"{each.arguments} · {each.description}" if each.description else each.arguments
+        for name, each in signatures().items()
+    }
+    found |= _BY_PARSER
+    return {name: shortened(text, _WIDEST) for name, text in found.items()}
+
+
+def _from_table(name: str) -> dict[str, str]:
+    """From the tables of ``grammar/``: the first form, and whether there are others."""
+    from icesql.sql.grammar import folder
+
+    text = (folder() / f"{name}_functions.txt").read_text(encoding="utf-8")
+    found: dict[str, str] = {}
+    for line in re.finditer(r"^(\w+)(\([^)\n]*\)) -> (\S+)", text, re.MULTILINE):
+        function = line[1].lower()
+        if function not in found:
+            gives = "" if line[3].startswith("$") or line[3] == "any" else f" → {line[3]}"
+            found[function] = line[2] + gives
+        elif not found[function].endswith(", …"):
+            found[function] += ", …"
+    return found
