@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 
@@ -16,15 +17,59 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
-def test_the_wheel_ships_the_grammar(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def wheel_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     builder = pytest.importorskip("hatchling.builders.wheel", reason="hatchling is not installed")
-    (built,) = builder.WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
-    with zipfile.ZipFile(built) as wheel:
+    folder = str(tmp_path_factory.mktemp("wheel"))
+    (built,) = builder.WheelBuilder(str(ROOT)).build(directory=folder, versions=["standard"])
+    return Path(built)
+
+
+def test_the_wheel_ships_the_grammar(wheel_file: Path) -> None:
+    with zipfile.ZipFile(wheel_file) as wheel:
         names = set(wheel.namelist())
     grammar = {f"icesql/_grammar/{path.name}" for path in (ROOT / "grammar").glob("*.lark")}
     assert grammar
     assert grammar <= names
     assert not any(name.startswith("tests/") for name in names)
+
+
+def test_the_wheel_installs_and_runs_without_the_checkout(wheel_file: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pip", reason="pip is not installed")
+    installed = tmp_path / "installed"
+    install = ["-m", "pip", "install", "-q", "--no-index", "--no-deps", "--target", str(installed)]
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
+    clean["PYTHONPATH"] = str(installed)
+    run = partial(
+        subprocess.run, cwd=tmp_path, env=clean, capture_output=True, text=True, timeout=100
+    )
+    done = run([sys.executable, *install, str(wheel_file)], check=False)
+    assert done.returncode == 0, done.stderr
+    # Its own grammar says what it expected.
+    program = """
+import icesql, pathlib
+print(pathlib.Path(icesql.__file__).parents[1], icesql.__version__)
+try:
+    icesql.connect().execute("SELECT FROM WHERE")
+except icesql.SqlSyntaxError as error:
+    print("expected" in str(error))
+"""
+    done = run([sys.executable, "-c", program], check=False)
+    version = PROJECT["tool"]["hatch"]["version"]["path"]
+    assert f'"{done.stdout.split()[1]}"' in (ROOT / version).read_text(encoding="utf-8")
+    assert done.stdout.split()[::2] == [str(installed), "True"], done.stdout + done.stderr
+    command = installed / "bin" / "icesql"
+    made = run([command, "demo"], check=False)
+    assert made.returncode == 0, made.stderr
+    count = "SELECT count(*) AS n FROM demo.trips VERSION AS OF 'two-weeks'"
+    read = run([command, "--warehouse", "icesql-demo", "--format", "csv", "-c", count], check=False)
+    assert read.stdout.split() == ["n", "2800"], read.stderr
+    # What is found by name: SQLAlchemy's dialect, Spark's settings for logs, the types.
+    points = metadata.distributions(path=[str(installed)])
+    names = {point.name for each in points for point in each.entry_points}
+    assert names == {"icesql"}
+    assert (installed / "icesql" / "py.typed").is_file()
+    assert (installed / "icesql" / "engine" / "spark" / "log4j2.properties").is_file()
 
 
 def test_the_command_runs_outside_the_checkout(tmp_path: Path) -> None:
