@@ -30,6 +30,11 @@ _OTHER_VARIABLES: Final = frozenset(
 # What every pod is given beside a service that is called icesql.
 _OF_KUBERNETES: Final = r"(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT\w*|PORT(?:_\d+_\w+)?)"
 
+_GROUPS: Final = "sys/fs/cgroup"
+# Control groups of version 1 say "no limit" with a number of this size.
+_UNLIMITED: Final = 1 << 60
+_UNKNOWN: Final = 4 << 30
+
 _UNITS: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
@@ -130,11 +135,51 @@ def time_zone(name: str) -> tzinfo:
     return ZoneInfo(name)
 
 
-def _machine_memory() -> int:
+def available_memory(root: str = "/") -> int:
+    """Bytes: those of the machine, or of the smallest control group that this process is in.
+
+    4 GiB where the system tells nothing. ``root`` is where the file system begins.
+    """
     try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):
-        return 4 << 30
+        machine = _UNKNOWN
+    return min([machine, *_limits(root)])
+
+
+def _limits(root: str) -> list[int]:
+    try:
+        lines = _text(root, "proc/self/cgroup").splitlines()
+    except OSError:
+        return []
+    found: list[int] = []
+    for line in lines:
+        _, _, rest = line.partition(":")
+        controllers, _, group = rest.partition(":")
+        if not controllers:
+            base, name = _GROUPS, "memory.max"
+        elif "memory" in controllers.split(","):
+            base, name = f"{_GROUPS}/memory", "memory.limit_in_bytes"
+        else:
+            continue
+        # Every group above limits, too. Where a container sees its own as the root, the path is
+        # one that it cannot see.
+        parts = [each for each in group.split("/") if each not in ("", ".", "..")]
+        for depth in range(len(parts) + 1):
+            found += _limit(root, "/".join([base, *parts[:depth], name]))
+    return found
+
+
+def _limit(root: str, path: str) -> list[int]:
+    try:
+        text = _text(root, path).strip()
+    except OSError:
+        return []
+    return [int(text)] if text.isdigit() and 0 < int(text) < _UNLIMITED else []
+
+
+def _text(root: str, path: str) -> str:
+    return Path(root, path).read_text(encoding="utf-8", errors="replace")
 
 
 class Settings(Struct, frozen=True):
@@ -143,7 +188,7 @@ class Settings(Struct, frozen=True):
     engine: str = "local"
     local_reader: str = "auto"
     timezone: str = "UTC"
-    memory_limit: int = int(_machine_memory() * 0.6)
+    memory_limit: int = int(available_memory() * 0.6)
     temp_directory: str = field(default_factory=_temp_directory)
     threads: int | None = None
     query_timeout: float | None = None

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from icesql.config import available_memory
 from icesql.engine.spark.errors import sentence, spark_exceptions
 from icesql.engine.spark.jvm import (
     LOG_OPTION,
@@ -378,12 +379,8 @@ def _defaults(master: str) -> dict[str, str]:
 
 
 def _heap_mebibytes() -> int:
-    """A quarter of the memory of this machine, from 1 to 8 GiB; workers need theirs too."""
-    try:
-        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return 1_024
-    return min(max(1_024, total // 4 >> 20), 8_192)
+    """A quarter of the memory that there is, from 1 to 8 GiB; workers need theirs too."""
+    return min(max(1_024, available_memory() // 4 >> 20), 8_192)
 
 
 def _cores(master: str) -> int:
