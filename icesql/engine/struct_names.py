@@ -86,6 +86,9 @@ def renamed(array: Any, wanted: pa.DataType) -> Any:
         fields = [
             wanted[i].with_type(child.type).with_nullable(True) for i, child in enumerate(children)
         ]
+        if not any(each.nullable for each in wanted):  # a variant, whose parts are always there
+            children = [each.fill_null(b"") for each in children]
+            fields = [each.with_nullable(False) for each in fields]
         return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
     if pa.types.is_map(given) and pa.types.is_map(wanted):
         keys, items = renamed(array.keys, wanted.key_type), renamed(array.items, wanted.item_type)

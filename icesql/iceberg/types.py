@@ -100,7 +100,9 @@ class BinaryType(PrimitiveType, frozen=True):
 
 
 class VariantType(PrimitiveType, frozen=True):
-    pass
+    """``binary``: readers give its bytes as files hold them, for writers; else its JSON text."""
+
+    binary: bool = False
 
 
 class UnknownType(PrimitiveType, frozen=True):

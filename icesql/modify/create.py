@@ -39,9 +39,10 @@ from icesql.sql.writes.statements import (
     SortTerm,
     TableName,
 )
-from icesql.write.assignment import Misfit, stored_array
+from icesql.write.assignment import stored_array
 from icesql.write.parquet_schema import stored_fields
 from icesql.write.partition.partition_values import internal_array
+from icesql.write.values.misfit import Misfit
 from icesql.write.write_task import write_task_for
 
 if TYPE_CHECKING:

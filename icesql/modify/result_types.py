@@ -29,6 +29,7 @@ _KINDS: Final[dict[str, t.IcebergType]] = {
     "varchar": t.STRING,
     "uuid": t.UUID,
     "blob": t.BINARY,
+    "variant": t.VARIANT,
 }
 _INSTEAD: Final = {"null": "BIGINT or another type", "interval": "VARCHAR", "union": "a STRUCT"}
 

@@ -20,14 +20,10 @@ from icesql.iceberg.schema import Schema
 from icesql.write.casts import cast_values, plain_array
 from icesql.write.constant import constant_array
 from icesql.write.parquet_schema import parquet_schema, stored_fields, written_type
-
-
-class Misfit(Exception):
-    """A value of a column that cannot be stored: where, in rows of the array, and why."""
-
-    def __init__(self, row: int, reason: str, *, null: bool = False) -> None:
-        super().__init__(reason)
-        self.row, self.reason, self.null = row, reason, null
+from icesql.write.values.geometry import geometry_array
+from icesql.write.values.misfit import Misfit
+from icesql.write.values.nulls import null_array, without_nulls
+from icesql.write.values.variants import variant_array
 
 
 class Assignment(Struct, frozen=True):
@@ -132,10 +128,10 @@ def _without_unknown(type: t.IcebergType, values: pa.Array) -> pa.Array:
 
 def stored_array(field: t.NestedField, values: pa.Array, zone: str = "UTC") -> pa.Array:
     """``values`` in the type of a stored field at any depth. Raises Misfit."""
-    values = plain_array(values)
+    given, values = values, plain_array(values)
     target = written_type(field.type)
     if values.null_count == len(values) > 0 or pa.types.is_null(values.type):
-        made = pa.nulls(len(values), target)
+        made = null_array(len(values), target)
     else:
         match field.type:
             case t.StructType(fields):
@@ -144,6 +140,10 @@ def stored_array(field: t.NestedField, values: pa.Array, zone: str = "UTC") -> p
                 made = _list(field.type, target, values, zone)
             case t.MapType():
                 made = _map(field.type, target, values, zone)
+            case t.VariantType():
+                made = variant_array(given)
+            case t.GeometryType() | t.GeographyType():
+                made = geometry_array(field.type, values)
             case _:
                 made = _primitive(field.type, target, values, zone)
     if field.required and made.null_count:
@@ -204,6 +204,7 @@ def _struct(
             inner = constant_array(default, field.type, len(values))
             if field.required and default is None and pc.any(present).as_py():
                 raise Misfit(pc.index(present, True).as_py(), f" (field {field.name})", null=True)
+            inner = without_nulls(inner) if field.required else inner
         else:
             # With the NULLs of the struct itself, in which a required field may have none.
             inner = _within(field, pc.struct_field(values, [place]), present, zone)
@@ -221,6 +222,7 @@ def _within(field: t.NestedField, values: pa.Array, present: pa.Array, zone: str
         if pc.any(missing).as_py():
             row = pc.index(missing, True).as_py()
             raise Misfit(row, f" (field {field.name})", null=True)
+        return without_nulls(made)
     return made
 
 

@@ -8,13 +8,14 @@ import pyarrow as pa
 
 from icesql.iceberg import types as t
 from icesql.write.parquet_schema import written_type
+from icesql.write.values.nulls import null_array
 
 
 def constant_array(value: Any, type: t.IcebergType, count: int) -> pa.Array:
     """``count`` times ``value``, in the internal form of ``iceberg.types``, in the stored type."""
     target = written_type(type)
     if value is None:
-        return pa.nulls(count, target)
+        return null_array(count, target)
     if isinstance(type, t.UUIDType):
         return pa.repeat(pa.scalar(value, pa.binary(16)), count).cast(target)
     if pa.types.is_temporal(target):

@@ -18,6 +18,7 @@ from icesql.iceberg.bound_values import encode_bound, lower_text, upper_bytes, u
 from icesql.iceberg.bucket_hash import minimal_twos_complement
 from icesql.iceberg.schema import Schema
 from icesql.write.metrics_config import NONE, MetricsMode
+from icesql.write.values.geometry import Extent, bounds
 
 
 class FileMetrics(Struct, frozen=True):
@@ -70,10 +71,12 @@ def file_metrics(
     schema: Schema,
     modes: Mapping[int, MetricsMode],
     nans: Sequence[Mapping[int, int]],
+    extents: Sequence[Mapping[int, Extent]] = (),
 ) -> FileMetrics:
     """The metrics that a ``pyarrow.parquet.FileMetaData`` gives.
 
-    ``leaf_ids`` are the ids of its columns in order, ``nans`` how many NaN each row group has.
+    ``leaf_ids`` are the ids of its columns in order, ``nans`` how many NaN each row group has,
+    ``extents`` are those of its geometries. A variant has counts alone.
     Counts and bounds are of columns that are not inside a list or map, and where a row group says
     nothing of a column there are none of it.
     """
@@ -85,10 +88,21 @@ def file_metrics(
         if not mode.counts:
             continue
         chunks = [group.column(place) for group in groups]
-        sizes[field_id] = sum(chunk.total_compressed_size for chunk in chunks)
+        size = sum(chunk.total_compressed_size for chunk in chunks)
+        sizes[field_id] = sizes.get(field_id, 0) + size
         if schema.inside_repeated(field_id):
             continue
         statistics = [chunk.statistics for chunk in chunks]
+        type = schema.type_of(field_id)
+        if isinstance(type, t.GeometryType | t.GeographyType):
+            # pyarrow has no statistics of them.
+            values[field_id] = sum(chunk.num_values for chunk in chunks)
+            own = [each[field_id] for each in extents]
+            nulls[field_id] = sum(each.nulls for each in own)
+            found = bounds(own) if mode.has_bounds else None
+            if found is not None:
+                lower[field_id], upper[field_id] = found
+            continue
         if any(each is None or not each.has_null_count for each in statistics):
             continue
         values[field_id] = sum(chunk.num_values for chunk in chunks)
@@ -96,10 +110,10 @@ def file_metrics(
         own_nans = [counts.get(field_id, 0) for counts in nans]
         if field_id in (nans[0] if nans else ()):
             nan_counts[field_id] = sum(own_nans)
-        if mode.has_bounds:
+        if mode.has_bounds and not isinstance(type, t.VariantType):
             found = _extremes(chunks, own_nans)
             if found is not None:
-                _put_bounds(field_id, schema.type_of(field_id), found, mode, lower, upper)
+                _put_bounds(field_id, type, found, mode, lower, upper)
     offsets = tuple(_start(group.column(0)) for group in groups if group.num_columns)
     return FileMetrics(sizes, values, nulls, nan_counts, lower, upper, offsets)
 

@@ -21,9 +21,16 @@ from icesql.write.file_metrics import (
 )
 from icesql.write.metrics_config import MetricsMode
 from icesql.write.options import WriteOptions
+from icesql.write.parquet.annotations import with_variants
 from icesql.write.parquet.dictionaries import leaf_paths
 from icesql.write.parquet.joined import MAGIC, Part, rest_of_file
-from icesql.write.parquet_schema import leaf_ids, parquet_schema, stored_fields
+from icesql.write.parquet_schema import (
+    annotated_schema,
+    leaf_ids,
+    stored_fields,
+    variant_ids,
+)
+from icesql.write.values.geometry import Extent, GeometryColumn, extents, geometry_columns
 
 if TYPE_CHECKING:
     from icesql.storage.open import Storage
@@ -42,6 +49,8 @@ class FileShape(Struct, frozen=True):
     options: WriteOptions
     floats: tuple[FloatColumn, ...]
     key_values: Mapping[str, str]
+    geometries: tuple[GeometryColumn, ...] = ()
+    variants: frozenset[int] = frozenset()
 
     @classmethod
     def of(
@@ -52,9 +61,18 @@ class FileShape(Struct, frozen=True):
         key_values: Mapping[str, str] | None = None,
     ) -> FileShape:
         """That of a table's schema. Raises UnsupportedTableError for types that are not written."""
-        floats = float_columns(stored_fields(schema.fields))
-        arrow, leaves = parquet_schema(schema), leaf_ids(schema)
-        return cls(schema, arrow, leaves, modes, options, floats, key_values or {})
+        stored = stored_fields(schema.fields)
+        return cls(
+            schema,
+            annotated_schema(schema),
+            leaf_ids(schema),
+            modes,
+            options,
+            float_columns(stored),
+            key_values or {},
+            geometry_columns(stored),
+            variant_ids(schema),
+        )
 
 
 class WrittenFile(Struct, frozen=True):
@@ -73,11 +91,16 @@ class EncodedRows(Struct, frozen=True):
     part: Part
     rows: int
     nans: Mapping[int, int]
+    extents: Mapping[int, Extent]
 
 
 def encode_rows(table: pa.Table, shape: FileShape, plain: frozenset[str]) -> EncodedRows:
     """Encode rows as one row group; ``plain`` columns have no dictionary."""
-    nans = count_nans(table, shape.floats)
+    nans, boxes = count_nans(table, shape.floats), extents(table, shape.geometries)
+    for place, field in enumerate(shape.arrow):
+        if isinstance(field.type, pa.BaseExtensionType) and field.type != pa.uuid():
+            typed = field.type.wrap_array(table.column(place))
+            table = table.set_column(place, field, typed)
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(
         sink, shape.arrow, **writer_arguments(shape, plain, table.num_rows)
@@ -87,7 +110,7 @@ def encode_rows(table: pa.Table, shape: FileShape, plain: frozenset[str]) -> Enc
         if table.num_rows:
             writer.write_table(table, row_group_size=table.num_rows)
     data = sink.getvalue()
-    return EncodedRows(data, Part(data), table.num_rows, nans)
+    return EncodedRows(data, Part(data), table.num_rows, nans, boxes)
 
 
 class ParquetFile:
@@ -107,6 +130,7 @@ class ParquetFile:
         self._file = NewFile(storage, path)
         self._parts: list[Part] = []
         self._nans: list[Mapping[int, int]] = []
+        self._extents: list[Mapping[int, Extent]] = []
         self.rows = 0
 
     @property
@@ -128,6 +152,7 @@ class ParquetFile:
         self._parts.append(part)
         if encoded.rows:
             self._nans.append(encoded.nans)
+            self._extents.append(encoded.extents)
             self.rows += encoded.rows
 
     def finish(self) -> WrittenFile:
@@ -136,11 +161,14 @@ class ParquetFile:
             if not self._parts:
                 self.write(self.shape.arrow.empty_table())
             rest = rest_of_file(self._parts, self._file.size, self.rows)
+            rest = with_variants(rest, self.shape.variants)
             # As a reader sees it.
             footer = pq.read_metadata(pa.BufferReader(rest))
             self._file.write(rest)
             shape = self.shape
-            metrics = file_metrics(footer, shape.leaf_ids, shape.schema, shape.modes, self._nans)
+            metrics = file_metrics(
+                footer, shape.leaf_ids, shape.schema, shape.modes, self._nans, self._extents
+            )
             size = self._file.finish()
         except BaseException:
             self._file.abandon()

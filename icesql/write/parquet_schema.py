@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -11,13 +12,13 @@ from icesql.errors import UnsupportedTableError
 from icesql.iceberg import types as t
 from icesql.iceberg.avro_name import avro_name
 from icesql.iceberg.schema import Schema
-from icesql.read.columns.arrow_schema import FIELD_ID, arrow_type
+from icesql.read.columns.arrow_schema import FIELD_ID, VARIANT_BYTES, arrow_type
 
 
 def stored_fields(fields: tuple[t.NestedField, ...]) -> tuple[t.NestedField, ...]:
     """The fields that files hold: those of type unknown, and structs of nothing else, are left out.
 
-    Raises UnsupportedTableError for a list or map of them and for types that are not written yet.
+    Raises UnsupportedTableError for a list or map of them.
     """
     return tuple(found for each in fields if (found := _stored(each, each.name)) is not None)
 
@@ -26,8 +27,6 @@ def _stored(field: t.NestedField, name: str) -> t.NestedField | None:
     match field.type:
         case t.UnknownType():
             return None
-        case t.VariantType() | t.GeometryType() | t.GeographyType():
-            raise UnsupportedTableError(f"writing column {name} of type {field.type}")
         case t.StructType(fields):
             inner = tuple(
                 found
@@ -74,12 +73,17 @@ def written_type(type: t.IcebergType) -> pa.DataType:
             return pa.list_(_field(type.element_field))
         case t.MapType():
             return pa.map_(_field(type.key_field), _field(type.value_field))
+        case t.VariantType():
+            return VARIANT_BYTES
         case _:
             return arrow_type(type)
 
 
 def leaf_ids(schema: Schema) -> tuple[int, ...]:
-    """The id of each column of a file, in the order in which Parquet has them."""
+    """The id of each column of a file, in the order in which Parquet has them.
+
+    A variant has two, its metadata and its value.
+    """
     return tuple(_leaves(stored_fields(schema.fields)))
 
 
@@ -90,3 +94,71 @@ def _leaves(fields: tuple[t.NestedField, ...]) -> Iterator[int]:
             yield from _leaves(inner)
         else:
             yield each.field_id
+            if isinstance(each.type, t.VariantType):
+                yield each.field_id
+
+
+def variant_ids(schema: Schema) -> frozenset[int]:
+    """The ids of the variants at any depth."""
+    fields = t.walk(stored_fields(schema.fields))
+    return frozenset(each.field_id for each in fields if isinstance(each.type, t.VariantType))
+
+
+def with_binary_variants(schema: Schema) -> Schema:
+    """A projection by which readers give variants as files hold them, without loss."""
+    if not any(isinstance(each.type, t.VariantType) for each in t.walk(schema.fields)):
+        return schema
+    return replace(schema, fields=tuple(_binary(each) for each in schema.fields))
+
+
+def _binary(field: t.NestedField) -> t.NestedField:
+    match field.type:
+        case t.VariantType():
+            made: t.IcebergType = t.VariantType(binary=True)
+        case t.StructType(fields):
+            made = t.StructType(tuple(_binary(each) for each in fields))
+        case t.ListType():
+            made = replace(field.type, element=_binary(field.type.element_field).type)
+        case t.MapType():
+            value = _binary(field.type.value_field).type
+            made = replace(field.type, value=value)
+        case _:
+            return field
+    return replace(field, type=made)
+
+
+def annotated_schema(schema: Schema) -> pa.Schema:
+    """``parquet_schema`` with Parquet's own types of geometries and geographies at the top."""
+    plain = parquet_schema(schema)
+    kinds = [
+        kind if (kind := _geo_type(each.type)) is not None else own.type
+        for each, own in zip(stored_fields(schema.fields), plain, strict=True)
+    ]
+    return pa.schema([own.with_type(kind) for own, kind in zip(plain, kinds, strict=True)])
+
+
+def _geo_type(type: t.IcebergType) -> pa.DataType | None:
+    match type:
+        case t.GeometryType(crs):
+            return _GeoArrow(crs, None)
+        case t.GeographyType(crs, algorithm):
+            return _GeoArrow(crs, algorithm)
+        case _:
+            return None
+
+
+class _GeoArrow(pa.ExtensionType):  # type: ignore[misc]
+    """WKB by the name that makes pyarrow write the logical type."""
+
+    def __init__(self, crs: str, edges: str | None) -> None:
+        given = {"crs": crs} | ({} if edges is None else {"edges": edges})
+        self._given = json.dumps(given)
+        super().__init__(pa.binary(), "geoarrow.wkb")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return self._given.encode()
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage: pa.DataType, serialized: bytes) -> _GeoArrow:
+        given = json.loads(serialized)
+        return cls(given["crs"], given.get("edges"))

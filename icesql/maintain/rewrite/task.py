@@ -25,7 +25,7 @@ from icesql.scan.tasks.packing import pack
 from icesql.scan.tasks.split import merge_adjacent, split_file
 from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, without_metrics
 from icesql.write.assignment import Assignment
-from icesql.write.parquet_schema import parquet_schema, stored_fields
+from icesql.write.parquet_schema import parquet_schema, stored_fields, with_binary_variants
 from icesql.write.write_task import WriteTask, write_task, write_task_for
 
 _LOOKBACK: Final = 1
@@ -84,11 +84,12 @@ def tasks_of(plan: RewritePlan, group: FileGroup, first_number: int) -> tuple[Re
     if order is None and group.output_files > 1:
         divided = _divided(bare, group)
     write = _write_task(plan, group)
+    context = replace(plan.context, projection=with_binary_variants(plan.context.projection))
     return tuple(
         RewriteTask(
             group.number,
             first_number + index,
-            CombinedScanTask(tuple(files), plan.context),
+            CombinedScanTask(tuple(files), context),
             replace(write, number=first_number + index),
             order,
             plan.request.options.max_concurrent_file_group_rewrites,
@@ -160,7 +161,8 @@ def _ordered(task: RewriteTask, order: RowOrder, query: QueryContext) -> Iterato
     schema = task.write.schema
     keys = OrderKeys(order, schema)
     # Files have other names inside of structs than the table.
-    names = arrow_schema(replace(schema, fields=stored_fields(schema.fields)))
+    stored = replace(schema, fields=stored_fields(schema.fields))
+    names = arrow_schema(with_binary_variants(stored))
 
     def with_keys() -> Iterator[tuple[pa.RecordBatch, list[pa.Array]]]:
         for batch in read_live_rows(task.scan, query):
@@ -180,8 +182,10 @@ def read_live_rows(scan: CombinedScanTask, query: QueryContext) -> Iterator[pa.R
     from icesql.engine.duckdb.tasks.rows import reads_exactly, task_rows
     from icesql.read.task import read_task
 
-    found = task_rows(scan, query) if reads_exactly(scan, query) else read_task(scan, query)
     columns = scan.context.projection.fields
+    variants = any(isinstance(each.type, t.VariantType) for each in walk(columns))
+    exactly = not variants and reads_exactly(scan, query)
+    found = task_rows(scan, query) if exactly else read_task(scan, query)
     if not any(isinstance(each.type, t.UnknownType) for each in walk(columns)):
         return found
     return (_stored_alone(batch, columns) for batch in found)

@@ -17,6 +17,7 @@ from icesql.modify.merge.source import SourceRows
 from icesql.modify.merge.values import Changed, Default, OfSource, Value
 from icesql.modify.rows.assignments import with_fields
 from icesql.modify.rows.changes import Positions, RowBatch, by_file
+from icesql.modify.rows.stored_variants import StoredVariants
 from icesql.write.assignment import Assignment
 
 if TYPE_CHECKING:
@@ -38,8 +39,10 @@ class MergeChanges:
         *,
         lineage: bool,
         refuse: Refuse,
+        stored: StoredVariants,
     ) -> None:
         self._relation, self._schema, self._lineage = relation, schema, lineage
+        self._stored = stored
         self._matched = _Matched(relation, refuse) if relation.taking else None
         self._assignments = [
             None if each.values is None else _Rows(each, relation, schema, source, zone)
@@ -60,9 +63,9 @@ class MergeChanges:
         """Raise TypeMismatchError for a column whose values can never be stored."""
         # A schema's own empty table knows no uuid inside of a struct.
         empty = pa.RecordBatch.from_arrays([pa.nulls(0, each.type) for each in given], schema=given)
-        for each in self._assignments:
+        for each, action in zip(self._assignments, self._relation.actions, strict=True):
             if each is not None:
-                each.check(empty)
+                each.check(self._with_stored(empty) if action.goes else empty)
 
     def batches(self, read: pa.RecordBatchReader) -> Iterator[RowBatch]:
         """All rows that go and come. Raises ProgrammingError for a row that matches twice."""
@@ -80,13 +83,21 @@ class MergeChanges:
                     rows = batch.filter(pc.equal(actions, number))
                 yield self._of_clause(number - 1, rows)
 
+    def _with_stored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Rows of the table with their variants as files hold them."""
+        relation = self._relation
+        assert relation.file is not None
+        assert relation.pos is not None
+        return self._stored.put_into(rows, relation.file, relation.pos)
+
     def _of_clause(self, index: int, rows: pa.RecordBatch) -> RowBatch:
         relation, action = self._relation, self._relation.actions[index]
         made = self._assignments[index]
         come = None
         if made is not None:
             row_id = relation.row_id if action.goes else None
-            come = made.convert(rows, self._counts[index], row_id, lineage=self._lineage)
+            given = self._with_stored(rows) if action.goes else rows
+            come = made.convert(given, self._counts[index], row_id, lineage=self._lineage)
             self._counts[index] += rows.num_rows
         if not action.goes:
             return RowBatch(rows=come)

@@ -20,9 +20,11 @@ from icesql.modify.merge.changes import MergeChanges
 from icesql.modify.merge.keys import matching_filter, table_columns
 from icesql.modify.merge.relation import Relation, merge_relation
 from icesql.modify.merge.source import SourceRows, read_source
+from icesql.modify.merge.values import OfTable
 from icesql.modify.modified import Modified, Work
 from icesql.modify.rows.changes import NewRows
 from icesql.modify.rows.commit import change_rows
+from icesql.modify.rows.stored_variants import StoredVariants, has_variants
 from icesql.modify.rows.target import RowTarget, check_same_columns, row_target
 from icesql.modify.targets import find_target
 from icesql.read.task import read_file
@@ -156,8 +158,19 @@ class _Merge:
         def refuse(path: str, position: int) -> None:
             raise ProgrammingError(self._repeated(target, source, path, position))
 
+        variants = {
+            relation.places[OfTable(each.name)]: each
+            for each in self._schema.fields
+            if OfTable(each.name) in relation.places and has_variants(each)
+        }
         changes = MergeChanges(
-            relation, self._schema, source, zone, lineage=self._lineage, refuse=refuse
+            relation,
+            self._schema,
+            source,
+            zone,
+            lineage=self._lineage,
+            refuse=refuse,
+            stored=StoredVariants(target.table, target.snapshot, variants, self._work.query),
         )
         reader = result.arrow_reader()
         changes.check(reader.schema)

@@ -27,6 +27,7 @@ from icesql.scan.table_scan import TableScan
 from icesql.storage.new_file import check_writable, remove_file
 from icesql.write.assignment import Assignment
 from icesql.write.options import check_table
+from icesql.write.parquet_schema import with_binary_variants
 from icesql.write.write_task import WriteResult, write_task, write_task_for
 
 if TYPE_CHECKING:
@@ -183,7 +184,8 @@ class _Change:
     def _staying(self) -> Iterator[pa.RecordBatch]:
         """The rows that stay of files which lose some."""
         fields = self._stored.fields
-        tasks, context = self._tasks(replace(self._stored, fields=(*fields, POS)))
+        projection = with_binary_variants(replace(self._stored, fields=(*fields, POS)))
+        tasks, context = self._tasks(projection)
         for task in tasks:
             file = task.data_file
             self._replaced.append(file)

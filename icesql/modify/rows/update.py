@@ -13,6 +13,7 @@ from icesql.modify.rows.assignments import Assigned, assigned
 from icesql.modify.rows.changes import NewRows, RowBatch
 from icesql.modify.rows.commit import change_rows
 from icesql.modify.rows.reading import target_of, with_columns
+from icesql.modify.rows.stored_variants import StoredVariants, has_variants
 from icesql.modify.rows.target import check_same_columns, row_target
 from icesql.modify.targets import find_target
 from icesql.sql.writes.statements import Update
@@ -45,7 +46,13 @@ def update(statement: Update, work: Work) -> Modified:
             raise UnsupportedSqlError(
                 "several values for one column", offset=statement.table.offset
             )
-        new, reader = _Rows(made, table.metadata.format_version > 2), result.arrow_reader()
+        lineage = table.metadata.format_version > 2
+        first = len(_PLACE) + lineage
+        variants = {
+            first + place: each for place, each in enumerate(made.old) if has_variants(each)
+        }
+        stored = StoredVariants(scan.table, scan.snapshot, variants, work.query)
+        new, reader = _Rows(made, lineage, stored), result.arrow_reader()
         described = new.described(reader.schema)
         done = change_rows(target, new.batches(reader), work, new=described)
     finally:
@@ -69,8 +76,8 @@ def _columns(made: Assigned, table: Table) -> list[str]:
 class _Rows:
     """Batches of the query as the rows that go and come."""
 
-    def __init__(self, made: Assigned, lineage: bool) -> None:
-        self._made, self._lineage = made, lineage
+    def __init__(self, made: Assigned, lineage: bool, stored: StoredVariants) -> None:
+        self._made, self._lineage, self._stored = made, lineage, stored
         self._first = len(_PLACE) + lineage
 
     def batches(self, given: Iterable[pa.RecordBatch]) -> Iterator[RowBatch]:
@@ -90,7 +97,7 @@ class _Rows:
 
     def _rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The new rows, behind their columns ``_row_id``."""
-        columns = batch.columns
+        columns = self._stored.put_into(batch, 0, 1).columns
         end = self._first + len(self._made.old)
         rows = self._made.rows(columns[self._first : end], columns[end:])
         if not self._lineage:

@@ -19,6 +19,13 @@ from icesql.iceberg import types as t
 from icesql.iceberg.schema import Schema
 
 FIELD_ID = b"PARQUET:field_id"
+# A variant as files hold it.
+VARIANT_BYTES = pa.struct(
+    [
+        pa.field("metadata", pa.binary(), nullable=False),
+        pa.field("value", pa.binary(), nullable=False),
+    ]
+)
 
 
 def arrow_type(node: t.IcebergType) -> pa.DataType:
@@ -48,6 +55,8 @@ def arrow_type(node: t.IcebergType) -> pa.DataType:
             return pa.timestamp("ns")
         case t.TimestamptzNanoType():
             return pa.timestamp("ns", tz="UTC")
+        case t.VariantType(binary=True):
+            return VARIANT_BYTES
         case t.StringType() | t.VariantType():
             return pa.string()
         case t.UUIDType():

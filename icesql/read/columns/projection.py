@@ -125,7 +125,7 @@ class _Builder(Struct, frozen=True):
                     nulls = arrow_type(type)
                     reader = lambda array: pa.nulls(len(array), nulls)  # noqa: E731
             case t.VariantType():
-                reader = variant_reader(source.type)
+                reader = variant_reader(source.type, binary=type.binary)
             case _:
                 reader = leaf_reader(source.type, type, floor_nanos=self.floor_nanos)
         if reader is None:

@@ -1,4 +1,4 @@
-"""Variant columns as JSON text, shredded ones put together again.
+"""Variant columns as JSON text or as their bytes, shredded ones put together again.
 
 NULL is a missing variant; the text ``null`` a variant that holds null. Source: Apache Parquet,
 "Variant Shredding".
@@ -11,10 +11,18 @@ from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
+from msgspec import Struct
 
+from icesql.iceberg.variant.nodes import (
+    NULL,
+    BadVariant,
+    decode_node,
+    encode_node,
+    read_dictionary,
+)
+from icesql.read.columns.arrow_schema import VARIANT_BYTES
 from icesql.read.columns.convert import ArrayReader
 from icesql.read.columns.variant_encoding import (
-    BadVariant,
     Json,
     binary_text,
     date_text,
@@ -22,7 +30,6 @@ from icesql.read.columns.variant_encoding import (
     float32_text,
     float_text,
     json_string,
-    read_dictionary,
     time_text,
     timestamp_text,
     to_text,
@@ -33,12 +40,24 @@ from icesql.read.formats.file_fields import is_list
 Names = tuple[str, ...]
 # A field that is neither in ``value`` nor in ``typed_value`` is not in the object.
 _ABSENT: Final = None
+Formatter = Callable[[pa.Array], Iterable[Any]]
 
 
-def variant_reader(source: pa.DataType) -> ArrayReader | None:
+class _Form(Struct, frozen=True):
+    """What the parts of a variant become: ``decode`` makes it of bytes and names, ``leaves`` of
+    values of a type, ``array`` of items; an object is a dict."""
+
+    decode: Callable[[bytes, Names], Any]
+    leaves: Callable[[pa.DataType], Formatter | None]
+    array: Callable[[list[Any]], Any]
+    null: Any
+
+
+def variant_reader(source: pa.DataType, *, binary: bool = False) -> ArrayReader | None:
     """How a variant column of this stored type becomes JSON text; None for any other type.
 
-    The reader raises pa.ArrowInvalid for invalid variant bytes.
+    ``binary``: it becomes ``VARIANT_BYTES`` instead, without loss. The reader raises
+    pa.ArrowInvalid for invalid variant bytes.
     """
     if isinstance(source, pa.BaseExtensionType):
         source = source.storage_type
@@ -46,7 +65,7 @@ def variant_reader(source: pa.DataType) -> ArrayReader | None:
         return None
     if not _is_shredded_group(source) or not _readable(source):
         return None
-    return _texts
+    return _bytes if binary else _texts
 
 
 def _is_shredded_group(type: pa.DataType) -> bool:
@@ -73,6 +92,36 @@ def _readable(group: pa.DataType) -> bool:
 
 
 def _texts(array: pa.Array) -> pa.Array:
+    valid, found = _variants(array, _text_form())
+    texts = [
+        None if not present else to_text(value) for value, present in zip(found, valid, strict=True)
+    ]
+    return pa.array(texts, pa.string())
+
+
+def _bytes(array: pa.Array) -> pa.Array:
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    value = _child(array, "value")
+    metadata = _child(array, "metadata")
+    shredded = _child(array, "typed_value") is not None
+    if not shredded and value is not None and value.null_count == array.null_count:
+        arrays = [
+            each.cast(pa.binary()).fill_null(b"") for each in (metadata, value) if each is not None
+        ]
+    else:
+        valid, found = _variants(array, _node_form())
+        made = [
+            (b"", b"") if not present else encode_node(each)
+            for each, present in zip(found, valid, strict=True)
+        ]
+        arrays = [pa.array([pair[place] for pair in made], pa.binary()) for place in (0, 1)]
+    mask = array.is_null() if array.null_count else None
+    return pa.StructArray.from_arrays(arrays, fields=list(VARIANT_BYTES), mask=mask)
+
+
+def _variants(array: pa.Array, form: _Form) -> tuple[list[bool], list[Any]]:
+    """Which rows have a variant, and what it is."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     valid = array.is_valid().to_pylist()
@@ -83,15 +132,11 @@ def _texts(array: pa.Array) -> pa.Array:
             _names(raw) if present else ()
             for raw, present in zip(metadata.to_pylist(), valid, strict=True)
         ]
-        found = _group(array, names, valid)
-        texts = [
-            # Both parts missing is invalid at the top; the specification reads it as null.
-            None if not present else "null" if value is None else to_text(value)
-            for value, present in zip(found, valid, strict=True)
-        ]
+        found = _group(array, names, valid, form)
     except BadVariant as error:
         raise pa.ArrowInvalid(f"bad variant: {error}") from error
-    return pa.array(texts, pa.string())
+    # Both parts missing is invalid at the top; the specification reads it as null.
+    return valid, [form.null if each is None else each for each in found]
 
 
 @lru_cache(maxsize=256)
@@ -106,18 +151,20 @@ def _child(group: pa.Array, name: str) -> pa.Array | None:
     return None if place < 0 else group.field(place)
 
 
-def _group(group: pa.Array, names: Sequence[Names], wanted: Sequence[bool]) -> list[Json | None]:
+def _group(
+    group: pa.Array, names: Sequence[Names], wanted: Sequence[bool], form: _Form
+) -> list[Any]:
     """The variants of a group of ``value`` and ``typed_value``; None where both are missing."""
     count = len(group)
     value, typed = _child(group, "value"), _child(group, "typed_value")
     values: list[Any] = [None] * count if value is None else value.to_pylist()
-    shredded = [_ABSENT] * count if typed is None else _typed(typed, names, wanted)
-    found: list[Json | None] = []
+    shredded = [_ABSENT] * count if typed is None else _typed(typed, names, wanted, form)
+    found: list[Any] = []
     for raw, other, dictionary, needed in zip(values, shredded, names, wanted, strict=True):
         if not needed or raw is None:
             found.append(other if needed else None)
             continue
-        plain = decode(raw, dictionary)
+        plain = form.decode(raw, dictionary)
         if other is None:
             found.append(plain)
         elif isinstance(plain, dict) and isinstance(other, dict):
@@ -127,7 +174,9 @@ def _group(group: pa.Array, names: Sequence[Names], wanted: Sequence[bool]) -> l
     return found
 
 
-def _typed(array: pa.Array, names: Sequence[Names], wanted: Sequence[bool]) -> list[Json | None]:
+def _typed(
+    array: pa.Array, names: Sequence[Names], wanted: Sequence[bool], form: _Form
+) -> list[Any]:
     if isinstance(array, pa.ExtensionArray):
         array = array.storage if not _is_uuid(array.type) else array
     there = [
@@ -135,16 +184,18 @@ def _typed(array: pa.Array, names: Sequence[Names], wanted: Sequence[bool]) -> l
         for needed, present in zip(wanted, array.is_valid().to_pylist(), strict=True)
     ]
     if pa.types.is_struct(array.type):
-        return _objects(array, names, there)
+        return _objects(array, names, there, form)
     if is_list(array.type):
-        return _arrays(array, names, there)
-    formatter = _formatter(array.type)
+        return _arrays(array, names, there, form)
+    formatter = form.leaves(array.type)
     assert formatter is not None
-    return [text if needed else None for text, needed in zip(formatter(array), there, strict=True)]
+    return [made if needed else None for made, needed in zip(formatter(array), there, strict=True)]
 
 
-def _objects(array: pa.Array, names: Sequence[Names], there: Sequence[bool]) -> list[Json | None]:
-    objects: list[dict[str, Json]] = [{} for _ in there]
+def _objects(
+    array: pa.Array, names: Sequence[Names], there: Sequence[bool], form: _Form
+) -> list[Any]:
+    objects: list[dict[str, Any]] = [{} for _ in there]
     for index in range(array.type.num_fields):
         name = array.type.field(index).name
         group = array.field(index)
@@ -152,13 +203,15 @@ def _objects(array: pa.Array, names: Sequence[Names], there: Sequence[bool]) -> 
             needed and valid
             for needed, valid in zip(there, group.is_valid().to_pylist(), strict=True)
         ]
-        for members, value in zip(objects, _group(group, names, present), strict=True):
+        for members, value in zip(objects, _group(group, names, present, form), strict=True):
             if value is not None:
                 members[name] = value
     return [members if needed else None for members, needed in zip(objects, there, strict=True)]
 
 
-def _arrays(array: pa.Array, names: Sequence[Names], there: Sequence[bool]) -> list[Json | None]:
+def _arrays(
+    array: pa.Array, names: Sequence[Names], there: Sequence[bool], form: _Form
+) -> list[Any]:
     if not pa.types.is_list(array.type):
         array = array.cast(pa.list_(array.type.value_field))
     offsets = array.offsets.to_pylist()
@@ -172,19 +225,30 @@ def _arrays(array: pa.Array, names: Sequence[Names], there: Sequence[bool]) -> l
         array.values.slice(begin, end - begin),
         [owner for owner, _ in owners],
         [needed for _, needed in owners],
+        form,
     )
-    texts = ["null" if item is None else to_text(item) for item in items]
+    items = [form.null if item is None else item for item in items]
     return [
-        "[" + ",".join(texts[offsets[row] - begin : offsets[row + 1] - begin]) + "]"
-        if there[row]
-        else None
+        form.array(items[offsets[row] - begin : offsets[row + 1] - begin]) if there[row] else None
         for row in range(len(array))
     ]
 
 
-# ------------------------------------------------------------------ shredded leaves
+def _joined(items: list[Json]) -> str:
+    return "[" + ",".join(map(to_text, items)) + "]"
 
-Formatter = Callable[[pa.Array], Iterable["str | None"]]
+
+def _text_form() -> _Form:
+    return _Form(decode, _formatter, _joined, "null")
+
+
+def _node_form() -> _Form:
+    from icesql.read.columns.variant_leaves import leaf_nodes
+
+    return _Form(decode_node, lambda _: lambda array: leaf_nodes(array) or (), list, NULL)
+
+
+# ------------------------------------------------------------------ shredded leaves
 
 
 def _plain(type: pa.DataType) -> pa.DataType:

@@ -14,18 +14,21 @@ import math
 import struct
 import uuid
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Final, TypeAlias
+
+from icesql.iceberg.variant.nodes import (
+    DEEPEST,
+    BadVariant,
+    items_of,
+    members_of,
+    part,
+    unsigned,
+)
 
 # Finished JSON text, or an object whose members may still be merged.
 Json: TypeAlias = "str | dict[str, Json]"
 
-_DEEPEST: Final = 200
 _MICROS_PER_DAY: Final = 86_400_000_000
-
-
-class BadVariant(ValueError):
-    """Bytes that are not a variant."""
 
 
 def to_text(value: Json) -> str:
@@ -41,40 +44,21 @@ def json_string(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def read_dictionary(metadata: bytes) -> tuple[str, ...]:
-    """The field names of a variant's metadata. Raises BadVariant."""
-    if not metadata or metadata[0] & 0x0F != 1:
-        raise BadVariant("unknown version of the metadata")
-    size = (metadata[0] >> 6) + 1
-    count = _unsigned(metadata, 1, size)
-    begin = 1 + size * (count + 2)
-    if begin > len(metadata):
-        raise BadVariant("the dictionary ends early")
-    offsets = [_unsigned(metadata, 1 + size * (index + 1), size) for index in range(count + 1)]
-    try:
-        return tuple(
-            _bytes(metadata, begin + first, last - first).decode()
-            for first, last in pairwise(offsets)
-        )
-    except UnicodeDecodeError as error:
-        raise BadVariant("a field name is not UTF-8") from error
-
-
 def decode(value: bytes, names: tuple[str, ...]) -> Json:
     """The variant in ``value``. Raises BadVariant."""
     return _decode(value, 0, names, 0)
 
 
 def _decode(data: bytes, at: int, names: tuple[str, ...], depth: int) -> Json:
-    if depth > _DEEPEST:
+    if depth > DEEPEST:
         raise BadVariant("nested too deeply")
-    head = _unsigned(data, at, 1)
+    head = unsigned(data, at, 1)
     kind, header = head & 3, head >> 2
     match kind:
         case 0:
             return _primitive(data, at + 1, header)
         case 1:
-            return _text(_bytes(data, at + 1, header))
+            return _text(part(data, at + 1, header))
         case 2:
             return _object(data, at + 1, header, names, depth)
         case _:
@@ -82,41 +66,16 @@ def _decode(data: bytes, at: int, names: tuple[str, ...], depth: int) -> Json:
 
 
 def _object(data: bytes, at: int, header: int, names: tuple[str, ...], depth: int) -> Json:
-    offset_size, id_size = (header & 3) + 1, (header >> 2 & 3) + 1
-    count_size = 4 if header & 16 else 1
-    count = _unsigned(data, at, count_size)
-    ids = at + count_size
-    offsets = ids + count * id_size
-    values = offsets + (count + 1) * offset_size
-    if values > len(data):
-        raise BadVariant("an object ends early")
     members: dict[str, Json] = {}
-    for index in range(count):
-        name = _unsigned(data, ids + index * id_size, id_size)
-        if name >= len(names):
+    for number, begin in members_of(data, at, header):
+        if number >= len(names):
             raise BadVariant("a field name is not in the dictionary")
-        begin = values + _unsigned(data, offsets + index * offset_size, offset_size)
-        members[names[name]] = _decode(data, begin, names, depth + 1)
+        members[names[number]] = _decode(data, begin, names, depth + 1)
     return members
 
 
 def _array(data: bytes, at: int, header: int, names: tuple[str, ...], depth: int) -> str:
-    offset_size = (header & 3) + 1
-    count_size = 4 if header & 4 else 1
-    count = _unsigned(data, at, count_size)
-    offsets = at + count_size
-    values = offsets + (count + 1) * offset_size
-    if values > len(data):
-        raise BadVariant("an array ends early")
-    items = (
-        _decode(
-            data,
-            values + _unsigned(data, offsets + index * offset_size, offset_size),
-            names,
-            depth + 1,
-        )
-        for index in range(count)
-    )
+    items = (_decode(data, begin, names, depth + 1) for begin in items_of(data, at, header))
     return "[" + ",".join(map(to_text, items)) + "]"
 
 
@@ -125,9 +84,9 @@ def _primitive(data: bytes, at: int, kind: int) -> str:
         return _LITERALS[kind]
     if kind in _SIZES:
         size, read = _SIZES[kind]
-        return read(_bytes(data, at, size))
+        return read(part(data, at, size))
     if kind in (15, 16):
-        raw = _bytes(data, at + 4, _unsigned(data, at, 4))
+        raw = part(data, at + 4, unsigned(data, at, 4))
         return binary_text(raw) if kind == 15 else _text(raw)
     raise BadVariant(f"unknown primitive type {kind}")
 
@@ -227,16 +186,6 @@ def _text(raw: bytes) -> str:
         return json_string(raw.decode())
     except UnicodeDecodeError as error:
         raise BadVariant("a string is not UTF-8") from error
-
-
-def _unsigned(data: bytes, at: int, size: int) -> int:
-    return int.from_bytes(_bytes(data, at, size), "little")
-
-
-def _bytes(data: bytes, at: int, size: int) -> bytes:
-    if size < 0 or at < 0 or at + size > len(data):
-        raise BadVariant("the value ends early")
-    return data[at : at + size]
 
 
 _LITERALS: Final = {0: "null", 1: "true", 2: "false"}

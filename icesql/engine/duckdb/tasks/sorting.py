@@ -113,6 +113,10 @@ def _back(column: pa.Array, kind: pa.DataType) -> pa.Array:
         return column
     if pa.types.is_null(kind):
         return pa.nulls(len(column))
+    if pa.types.is_nested(kind):
+        column = renamed(column, kind)
+        if column.type == kind:
+            return column
     if kind == pa.uuid():
         return pa.ExtensionArray.from_storage(kind, column.cast(pa.binary(16)))
     wanted = pa.schema([pa.field("c", kind)])

@@ -1,0 +1,178 @@
+"""Variants taken apart without loss, and put together again.
+
+A node is a primitive as its own bytes, a list of nodes for an array, or a dict of nodes by name for
+an object. Source: Apache Parquet, "Variant Binary Encoding".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
+from typing import Final, TypeAlias
+
+Node: TypeAlias = "bytes | list[Node] | dict[str, Node]"
+
+DEEPEST: Final = 200
+NULL: Final = b"\0"
+_EMPTY_METADATA: Final = b"\x01\x00\x00"
+# Bytes of the primitives that have a fixed length, by their kind, behind the byte of the kind.
+_LENGTHS: Final = {
+    0: 0, 1: 0, 2: 0, 3: 1, 4: 2, 5: 4, 6: 8, 7: 8, 8: 5, 9: 9, 10: 17, 11: 4, 12: 8, 13: 8, 14: 4,
+    17: 8, 18: 8, 19: 8, 20: 16,
+}  # fmt: skip
+_BINARY, _TEXT = 15, 16
+
+
+class BadVariant(ValueError):
+    """Bytes that are not a variant."""
+
+
+def read_dictionary(metadata: bytes) -> tuple[str, ...]:
+    """The field names of a variant's metadata. Raises BadVariant."""
+    if not metadata or metadata[0] & 0x0F != 1:
+        raise BadVariant("unknown version of the metadata")
+    size = (metadata[0] >> 6) + 1
+    count = unsigned(metadata, 1, size)
+    begin = 1 + size * (count + 2)
+    if begin > len(metadata):
+        raise BadVariant("the dictionary ends early")
+    offsets = [unsigned(metadata, 1 + size * (index + 1), size) for index in range(count + 1)]
+    try:
+        return tuple(
+            part(metadata, begin + first, last - first).decode()
+            for first, last in pairwise(offsets)
+        )
+    except UnicodeDecodeError as error:
+        raise BadVariant("a field name is not UTF-8") from error
+
+
+def decode_node(value: bytes, names: Sequence[str]) -> Node:
+    """The variant in ``value``, whose names are by their numbers. Raises BadVariant."""
+    return _decode(value, 0, names, 0)
+
+
+def _decode(data: bytes, at: int, names: Sequence[str], depth: int) -> Node:
+    if depth > DEEPEST:
+        raise BadVariant("nested too deeply")
+    head = unsigned(data, at, 1)
+    kind, header = head & 3, head >> 2
+    match kind:
+        case 0 if header in _LENGTHS:
+            return part(data, at, 1 + _LENGTHS[header])
+        case 0 if header in (_BINARY, _TEXT):
+            return part(data, at, 5 + unsigned(data, at + 1, 4))
+        case 0:
+            raise BadVariant(f"unknown primitive type {header}")
+        case 1:
+            return part(data, at, 1 + header)
+        case 2:
+            members: dict[str, Node] = {}
+            for number, begin in members_of(data, at + 1, header):
+                if number >= len(names):
+                    raise BadVariant("a field name is not in the dictionary")
+                members[names[number]] = _decode(data, begin, names, depth + 1)
+            return members
+        case _:
+            return [
+                _decode(data, begin, names, depth + 1) for begin in items_of(data, at + 1, header)
+            ]
+
+
+def members_of(data: bytes, at: int, header: int) -> Iterator[tuple[int, int]]:
+    """The number of each name of an object, and where its value begins. Raises BadVariant."""
+    offset_size, id_size = (header & 3) + 1, (header >> 2 & 3) + 1
+    count_size = 4 if header & 16 else 1
+    count = unsigned(data, at, count_size)
+    ids = at + count_size
+    offsets = ids + count * id_size
+    values = offsets + (count + 1) * offset_size
+    if values > len(data):
+        raise BadVariant("an object ends early")
+    for index in range(count):
+        begin = values + unsigned(data, offsets + index * offset_size, offset_size)
+        yield unsigned(data, ids + index * id_size, id_size), begin
+
+
+def items_of(data: bytes, at: int, header: int) -> Iterator[int]:
+    """Where each item of an array begins. Raises BadVariant."""
+    offset_size = (header & 3) + 1
+    count_size = 4 if header & 4 else 1
+    count = unsigned(data, at, count_size)
+    offsets = at + count_size
+    values = offsets + (count + 1) * offset_size
+    if values > len(data):
+        raise BadVariant("an array ends early")
+    for index in range(count):
+        yield values + unsigned(data, offsets + index * offset_size, offset_size)
+
+
+def encode_node(node: Node) -> tuple[bytes, bytes]:
+    """The metadata and the value of a variant."""
+    if isinstance(node, bytes):
+        return _EMPTY_METADATA, node
+    # The order of code points is that of their UTF-8.
+    names = sorted(set(_names(node)))
+    numbers = {name: number for number, name in enumerate(names)}
+    return _metadata(names), _encode(node, numbers)
+
+
+def _names(node: Node) -> Iterator[str]:
+    if isinstance(node, dict):
+        yield from node
+        for each in node.values():
+            yield from _names(each)
+    elif isinstance(node, list):
+        for each in node:
+            yield from _names(each)
+
+
+def _metadata(names: Sequence[str]) -> bytes:
+    if not names:
+        return _EMPTY_METADATA
+    texts = [each.encode() for each in names]
+    ends = [0, *accumulate(map(len, texts))]
+    size = _size(max(ends[-1], len(names)))
+    head = 1 | 0x10 | (size - 1) << 6  # version 1, and the names are sorted
+    numbers = (len(names), *ends)
+    return bytes([head]) + _numbers(numbers, size) + b"".join(texts)
+
+
+def _encode(node: Node, numbers: dict[str, int]) -> bytes:
+    if isinstance(node, bytes):
+        return node
+    if isinstance(node, list):
+        items = [_encode(each, numbers) for each in node]
+        ends = [0, *accumulate(map(len, items))]
+        size, large = _size(ends[-1]), len(items) > 255
+        head = 3 | (large << 2 | size - 1) << 2
+        count = len(items).to_bytes(4 if large else 1, "little")
+        return bytes([head]) + count + _numbers(ends, size) + b"".join(items)
+    names = sorted(node)
+    items = [_encode(node[name], numbers) for name in names]
+    ends = [0, *accumulate(map(len, items))]
+    ids = [numbers[name] for name in names]
+    size, id_size, large = _size(ends[-1]), _size(ids[-1] if ids else 0), len(items) > 255
+    head = 2 | (large << 4 | id_size - 1 << 2 | size - 1) << 2
+    count = len(items).to_bytes(4 if large else 1, "little")
+    return b"".join((bytes([head]), count, _numbers(ids, id_size), _numbers(ends, size), *items))
+
+
+def _size(number: int) -> int:
+    """How many bytes a number takes, 4 at most."""
+    return max((number.bit_length() + 7) // 8, 1)
+
+
+def _numbers(numbers: Sequence[int], size: int) -> bytes:
+    return b"".join(each.to_bytes(size, "little") for each in numbers)
+
+
+def unsigned(data: bytes, at: int, size: int) -> int:
+    """A number in little-endian order. Raises BadVariant."""
+    return int.from_bytes(part(data, at, size), "little")
+
+
+def part(data: bytes, at: int, size: int) -> bytes:
+    """Bytes of ``data``. Raises BadVariant where it ends early."""
+    if size < 0 or at < 0 or at + size > len(data):
+        raise BadVariant("the value ends early")
+    return data[at : at + size]

@@ -1,0 +1,122 @@
+"""The variants of rows that a statement does not assign, as files hold them.
+
+The engine gives a variant as JSON text, which says less than its bytes: a date reads as a text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec.structs import replace
+
+from icesql.errors import CommitConflictError
+from icesql.iceberg import types as t
+from icesql.iceberg.metadata_columns import POS
+from icesql.iceberg.schema import Schema
+from icesql.modify.rows.changes import Positions
+from icesql.read.columns.arrow_schema import arrow_type
+from icesql.read.task import read_file
+from icesql.scan.planner import plan
+from icesql.scan.table_scan import TableScan
+from icesql.write.parquet_schema import with_binary_variants
+
+if TYPE_CHECKING:
+    from icesql.catalog.table import Table
+    from icesql.context import QueryContext
+    from icesql.iceberg.metadata.snapshot import Snapshot
+    from icesql.scan.plan import ScanPlan
+
+
+_KEPT_BYTES: Final = 256 << 20
+
+
+def has_variants(field: t.NestedField) -> bool:
+    """Whether the field is or contains a variant."""
+    return any(isinstance(each.type, t.VariantType) for each in t.walk((field,)))
+
+
+class StoredVariants:
+    """Columns with variants of a table at a snapshot, read file by file when they are needed.
+
+    ``places`` are the columns of batches that are replaced, and the fields that they are of.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        snapshot: Snapshot | None,
+        places: Mapping[int, t.NestedField],
+        query: QueryContext,
+    ) -> None:
+        self._table, self._snapshot, self._query = table, snapshot, query
+        self._places = dict(places)
+        fields = (*self._places.values(), POS)
+        self._projection = with_binary_variants(Schema(fields))
+        self._planned: ScanPlan | None = None
+        self._kept: dict[str, pa.Table] = {}
+
+    def put_into(self, batch: pa.RecordBatch, file: int, pos: int) -> pa.RecordBatch:
+        """The batch with the columns as files hold them, found by the columns ``file`` and ``pos``.
+
+        Raises what reading a file does.
+        """
+        if not self._places:
+            return batch
+        found = self._rows(batch.column(file), batch.column(pos)) if batch.num_rows else None
+        columns, fields = [*batch.columns], [*batch.schema]
+        for number, (place, own) in enumerate(
+            zip(self._places, self._projection.fields, strict=False)
+        ):
+            kind = arrow_type(own.type)
+            columns[place] = pa.nulls(0, kind) if found is None else found.column(number)
+            fields[place] = fields[place].with_type(kind)
+        return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+    def _rows(self, files: pa.Array, positions: pa.Array) -> pa.RecordBatch:
+        encoded = files if pa.types.is_dictionary(files.type) else files.dictionary_encode()
+        codes = encoded.indices.to_numpy(zero_copy_only=False)
+        wanted = positions.to_numpy(zero_copy_only=False)
+        parts, order = [], []
+        for code in np.unique(codes):
+            (rows,) = np.nonzero(codes == code)
+            parts.append(self._taken(encoded.dictionary[int(code)].as_py(), wanted[rows]))
+            order.append(rows)
+        back = np.argsort(np.concatenate(order))
+        return pa.concat_tables(parts).take(pa.array(back)).combine_chunks().to_batches()[0]
+
+    def _taken(self, path: str, positions: Positions) -> pa.Table:
+        rows = self._of_file(path)
+        places = rows.column(rows.num_columns - 1).to_numpy()
+        return rows.take(pa.array(np.searchsorted(places, positions)))
+
+    def _of_file(self, path: str) -> pa.Table:
+        """The columns of all rows of a file, deleted ones too, in their order."""
+        known = self._kept.pop(path, None)
+        if known is None:
+            known = self._read(path)
+        self._kept[path] = known
+        while len(self._kept) > 1 and sum(each.nbytes for each in self._kept.values()) > (
+            _KEPT_BYTES
+        ):
+            self._kept.pop(next(iter(self._kept)))
+        return known
+
+    def _read(self, path: str) -> pa.Table:
+        if self._planned is None:
+            schema = self._table.metadata.schema
+            scan = TableScan(self._table, self._snapshot, schema, self._projection)
+            self._planned = plan(scan, self._query)
+        task = next((each for each in self._planned.files if each.data_file.path == path), None)
+        if task is None:
+            raise CommitConflictError(
+                f"{self._table.name} changed while it was read; run the statement again"
+            )
+        whole = replace(task, deletes=())
+        batches = list(read_file(whole, self._planned.context, self._query))
+        found = pa.Table.from_batches(batches)
+        order = pc.sort_indices(found.column(found.num_columns - 1))
+        return found.take(order)

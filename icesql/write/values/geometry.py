@@ -1,0 +1,200 @@
+"""Geometries as well-known binary (WKB): checked, and the box around their coordinates.
+
+Source: OGC 06-103r4, section 8, and ISO 13249-3 for coordinates with z and m.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import Struct
+
+from icesql.iceberg import types as t
+from icesql.write.casts import plain_array
+from icesql.write.values.misfit import Misfit
+
+# Least and greatest x, y, z, m; infinities the wrong way round where there is none.
+Box = tuple[tuple[float, ...], tuple[float, ...]]
+_NO_BOX: Final[Box] = ((math.inf,) * 4, (-math.inf,) * 4)
+_POINT, _LINE, _POLYGON, _MULTIPOINT = 1, 2, 3, 4
+_COLLECTIONS: Final = (4, 5, 6, 7)
+_DEEPEST: Final = 50
+
+
+class Extent(Struct, frozen=True):
+    """What is known of the geometries of a column: NULLs, and the box around all others.
+
+    No box: it cannot be told.
+    """
+
+    nulls: int
+    box: Box | None
+
+
+class GeometryColumn(Struct, frozen=True):
+    """A column of geometries that is not inside a list or map: its id, its place in a table.
+
+    ``points_alone``: the box is one only of points, since edges between them leave it, as those of
+    a geography on a sphere do.
+    """
+
+    field_id: int
+    path: tuple[int, ...]
+    points_alone: bool
+
+
+def geometry_array(type: t.IcebergType, values: pa.Array) -> pa.Array:
+    """``values`` as WKB. Raises Misfit for other values, and for bytes that are no WKB."""
+    values = plain_array(values)
+    if pa.types.is_string(values.type):
+        raise Misfit(-1, "a text is no geometry; CAST it: 'POINT (1 2)'::GEOMETRY")
+    if not pa.types.is_binary(values.type):
+        raise Misfit(-1, f"a value of type {values.type} cannot be stored in it; give its WKB")
+    for row, value in enumerate(values.to_pylist()):
+        if value is None:
+            continue
+        try:
+            _Walk(value).whole()
+        except (struct.error, IndexError, ValueError) as error:
+            reason = error if isinstance(error, ValueError) else "it ends early"
+            raise Misfit(row, f"the bytes are no WKB of a {type}: {reason}") from error
+    return values
+
+
+def geometry_columns(fields: Sequence[t.NestedField]) -> tuple[GeometryColumn, ...]:
+    """Where geometries are among stored fields."""
+    return tuple(_columns(fields, ()))
+
+
+def _columns(fields: Sequence[t.NestedField], path: tuple[int, ...]) -> list[GeometryColumn]:
+    found: list[GeometryColumn] = []
+    for place, each in enumerate(fields):
+        match each.type:
+            case t.GeometryType() | t.GeographyType():
+                on_sphere = isinstance(each.type, t.GeographyType)
+                found.append(GeometryColumn(each.field_id, (*path, place), on_sphere))
+            case t.StructType(inner):
+                found += _columns(inner, (*path, place))
+    return found
+
+
+def extents(table: pa.Table, columns: Sequence[GeometryColumn]) -> dict[int, Extent]:
+    """The extent of each column in ``table``, by its id."""
+    found: dict[int, Extent] = {}
+    for each in columns:
+        values = table.column(each.path[0])
+        for place in each.path[1:]:
+            values = pc.struct_field(values, [place])
+        box: Box | None = _NO_BOX
+        for value in values.to_pylist():
+            if value is None:
+                continue
+            walk = _Walk(value)
+            walk.whole()
+            if each.points_alone and not walk.points_alone:
+                box = None
+                break
+            assert box is not None
+            box = _joined(box, walk.box)
+        found[each.field_id] = Extent(values.null_count, box)
+    return found
+
+
+def bounds(found: Sequence[Extent]) -> tuple[bytes, bytes] | None:
+    """The lower and upper bound of a column by its extents; None where there is none."""
+    box = _NO_BOX
+    for each in found:
+        if each.box is None:
+            return None
+        box = _joined(box, each.box)
+    low, high = box
+    if low[0] > high[0] or low[1] > high[1]:
+        return None
+    return _bound(low, high), _bound(high, low)
+
+
+def _bound(own: tuple[float, ...], other: tuple[float, ...]) -> bytes:
+    has_z, has_m = (math.isfinite(own[place]) and math.isfinite(other[place]) for place in (2, 3))
+    values = [*own[:2]]
+    if has_z or has_m:
+        values.append(own[2] if has_z else math.nan)
+    if has_m:
+        values.append(own[3])
+    return struct.pack(f"<{len(values)}d", *values)
+
+
+def _joined(one: Box, other: Box) -> Box:
+    return (
+        tuple(map(min, one[0], other[0])),
+        tuple(map(max, one[1], other[1])),
+    )
+
+
+class _Walk:
+    """The coordinates of one WKB."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+        self.box: Box = _NO_BOX
+        self.points_alone = True
+
+    def whole(self) -> None:
+        """Go through all bytes. Raises ValueError, struct.error and IndexError."""
+        self._geometry(0)
+        if self._at != len(self._data):
+            raise ValueError("bytes are left behind it")
+
+    def _geometry(self, depth: int) -> None:
+        if depth > _DEEPEST:
+            raise ValueError("nested too deeply")
+        order = self._data[self._at]
+        if order > 1:
+            raise ValueError(f"its byte order is {order}")
+        sign = "<" if order else ">"
+        (code,) = struct.unpack_from(f"{sign}I", self._data, self._at + 1)
+        self._at += 5
+        kind, dimensions = code % 1000, code // 1000
+        if dimensions > 3 or not 1 <= kind <= 7:
+            hint = "; it is EWKB, whose SRID is to be left out" if code >> 29 else ""
+            raise ValueError(f"its type is {code}{hint}")
+        self.points_alone &= kind in (_POINT, _MULTIPOINT)
+        if kind == _POINT:
+            self._points(sign, dimensions, 1)
+        elif kind == _LINE:
+            self._points(sign, dimensions, self._count(sign))
+        elif kind == _POLYGON:
+            for _ in range(self._count(sign)):
+                self._points(sign, dimensions, self._count(sign))
+        else:
+            for _ in range(self._count(sign)):
+                self._geometry(depth + 1)
+
+    def _count(self, sign: str) -> int:
+        (count,) = struct.unpack_from(f"{sign}I", self._data, self._at)
+        self._at += 4
+        return int(count)
+
+    def _points(self, sign: str, dimensions: int, count: int) -> None:
+        places = {0: (0, 1), 1: (0, 1, 2), 2: (0, 1, 3), 3: (0, 1, 2, 3)}[dimensions]
+        size = 8 * len(places) * count
+        if self._at + size > len(self._data):
+            raise ValueError("it ends early")
+        if not count:
+            return
+        found = np.frombuffer(self._data, f"{sign}f8", len(places) * count, self._at)
+        self._at += size
+        rows = found.reshape(count, len(places))
+        low, high = [*self.box[0]], [*self.box[1]]
+        for column, place in enumerate(places):
+            # NaN is a coordinate that is missing, as all of an empty point are.
+            known = rows[:, column][~np.isnan(rows[:, column])]
+            if len(known):
+                low[place] = min(low[place], float(known.min()))
+                high[place] = max(high[place], float(known.max()))
+        self.box = tuple(low), tuple(high)

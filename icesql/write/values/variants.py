@@ -1,0 +1,199 @@
+"""Values of SQL as variants, in the binary form that files hold.
+
+A text is JSON, as a variant reads; anything else keeps its type: a struct and a map of texts become
+objects, a list an array. NULL in a column is a missing variant, NULL inside of a value the
+variant ``null``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icesql.iceberg.variant import primitives as p
+from icesql.iceberg.variant.nodes import DEEPEST, NULL, Node, encode_node
+from icesql.read.columns.arrow_schema import VARIANT_BYTES
+from icesql.read.columns.variant_leaves import leaf_nodes
+from icesql.write.casts import plain_array
+from icesql.write.values.misfit import Misfit
+
+_JSON: Final = "arrow.json"
+
+
+def variant_array(values: pa.Array) -> pa.Array:
+    """``values`` as ``VARIANT_BYTES``. Raises Misfit for a text that is no JSON, and for types
+    that no variant has."""
+    if values.type == VARIANT_BYTES:
+        return values
+    plain = plain_array(values)
+    if _is_text(plain.type):
+        nodes = [
+            None if text is None else _parsed(text, row)
+            for row, text in enumerate(plain.to_pylist())
+        ]
+    else:
+        nodes = _nodes(values)
+    made = [(b"", b"") if node is None else encode_node(node) for node in nodes]
+    arrays = [pa.array([pair[place] for pair in made], pa.binary()) for place in (0, 1)]
+    mask = plain.is_null() if plain.null_count else None
+    return pa.StructArray.from_arrays(arrays, fields=list(VARIANT_BYTES), mask=mask)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind))
+
+
+# ------------------------------------------------------------------ values with types
+
+
+def _nodes(values: pa.Array) -> list[Node | None]:
+    """The values as nodes, None for NULL; JSON inside of them is JSON."""
+    is_json = isinstance(values.type, pa.BaseExtensionType) and (
+        values.type.extension_name == _JSON
+    )
+    plain = plain_array(values)
+    kind = plain.type
+    if is_json:
+        texts = plain.to_pylist()
+        return [None if text is None else _parsed(text, row) for row, text in enumerate(texts)]
+    if pa.types.is_null(kind):
+        return [None] * len(plain)
+    if pa.types.is_struct(kind):
+        return _objects(plain)
+    if pa.types.is_map(kind):
+        return _maps(plain)
+    if (
+        pa.types.is_list(kind)
+        or pa.types.is_large_list(kind)
+        or pa.types.is_fixed_size_list(kind)
+        or pa.types.is_list_view(kind)
+    ):
+        lengths = pc.fill_null(pc.list_value_length(plain), 0).to_pylist()
+        return _divided(_filled(pc.list_flatten(plain)), lengths, plain)
+    try:
+        found: Sequence[Node | None] | None = leaf_nodes(plain, narrow=True)
+    except (ValueError, pa.ArrowInvalid) as error:
+        raise Misfit(-1, str(error)) from error
+    if found is None:
+        raise Misfit(-1, f"a value of type {kind} cannot be stored in it; CAST it")
+    return list(found)
+
+
+def _filled(values: pa.Array) -> list[Node]:
+    return [NULL if each is None else each for each in _nodes(values)]
+
+
+def _divided(items: list[Node], lengths: Sequence[int], lists: pa.Array) -> list[Node | None]:
+    found: list[Node | None] = []
+    start = 0
+    for length, present in zip(lengths, lists.is_valid().to_pylist(), strict=True):
+        found.append(items[start : start + length] if present else None)
+        start += length
+    return found
+
+
+def _objects(values: pa.Array) -> list[Node | None]:
+    names = [values.type.field(index).name for index in range(values.type.num_fields)]
+    columns = [_filled(pc.struct_field(values, [index])) for index in range(len(names))]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise Misfit(-1, f"the struct has two fields {twice[0]!r}")
+    return [
+        {name: column[row] for name, column in zip(names, columns, strict=True)}
+        if present
+        else None
+        for row, present in enumerate(values.is_valid().to_pylist())
+    ]
+
+
+def _maps(values: pa.Array) -> list[Node | None]:
+    if not _is_text(plain_array(values.keys).type):
+        raise Misfit(-1, "the keys of a map that becomes a variant are texts; CAST them")
+    pairs = values.cast(pa.list_(pa.struct([values.type.key_field, values.type.item_field])))
+    flat = pairs.flatten()
+    keys = plain_array(pc.struct_field(flat, [0])).to_pylist()
+    items = _filled(pc.struct_field(flat, [1]))
+    lengths = pc.fill_null(pc.list_value_length(pairs), 0).to_pylist()
+    found: list[Node | None] = []
+    start = 0
+    for length, present in zip(lengths, values.is_valid().to_pylist(), strict=True):
+        end = start + length
+        found.append(dict(zip(keys[start:end], items[start:end], strict=True)) if present else None)
+        start = end
+    return found
+
+
+# ------------------------------------------------------------------ JSON
+
+
+def _parsed(text: str, row: int) -> Node:
+    try:
+        return _checked(_decoder.decode(text), 0)
+    except RecursionError:
+        reason = "it is nested too deeply"
+    except ValueError as error:
+        reason = str(error).replace("Expecting value", "no value")
+    raise Misfit(row, f"{text!r:.80} is no JSON: {reason}; a text is written as '\"text\"'")
+
+
+def _checked(value: Any, depth: int) -> Node:
+    """A parsed value as a node."""
+    if depth > DEEPEST:
+        raise ValueError("it is nested too deeply")
+    if isinstance(value, dict):
+        return {name: _checked(each, depth + 1) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_checked(each, depth + 1) for each in value]
+    if isinstance(value, str):
+        return p.of_text(value)
+    if value is None:
+        return NULL
+    if isinstance(value, bool):
+        return p.of_bool(value)
+    assert isinstance(value, bytes)
+    return value
+
+
+def _whole(text: str) -> bytes:
+    return p.of_int(int(text)) if len(text) <= 38 else _double(text)
+
+
+def _fraction(text: str) -> bytes:
+    """A decimal where that has all digits; with an exponent a double, as Spark has it."""
+    if "e" not in text.lower():
+        try:
+            return p.of_decimal(Decimal(text))
+        except ValueError:
+            pass
+    return _double(text)
+
+
+def _double(text: str) -> bytes:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError(f"{text:.20}… is too large a number")
+    return p.of_double(value)
+
+
+def _constant(text: str) -> Any:
+    raise ValueError(f"{text} is no number of JSON")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the name {twice!r} is there twice")
+    return made
+
+
+_decoder: Final = json.JSONDecoder(
+    parse_int=_whole, parse_float=_fraction, parse_constant=_constant, object_pairs_hook=_object
+)

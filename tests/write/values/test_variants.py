@@ -1,0 +1,83 @@
+"""Values of SQL as variants."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from icesql.iceberg.variant.nodes import read_dictionary
+from icesql.read.columns.variant_encoding import decode, to_text
+from icesql.write.values.misfit import Misfit
+from icesql.write.values.variants import variant_array
+
+
+def texts(values: pa.Array) -> list[str | None]:
+    return [
+        None if each is None else to_text(decode(each["value"], read_dictionary(each["metadata"])))
+        for each in variant_array(values).to_pylist()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("null", 0), ("true", 1), ("7", 3), ("-129", 4), ("70000", 5), ("5000000000", 6),
+        ("99999999999999999999", 10), ("1.50", 8), ("1e3", 7), ("1.5E2", 7),
+        ("0." + "1" * 40, 7), ("1" + "0" * 50, 7),
+    ],
+)  # fmt: skip
+def test_numbers_of_json_are_as_narrow_as_they_can_be(text: str, kinds: int) -> None:
+    (found,) = variant_array(pa.array([text])).to_pylist()
+    assert found["value"][0] >> 2 == kinds
+    assert found["value"][0] & 3 == 0
+
+
+def test_a_text_is_json_and_reads_as_it_was_written() -> None:
+    given = ['{"a":[1,2.50,null,"x"],"é":{"t":true}}', None, '"q\\n"', "[]", "{}", " 1 "]
+    assert texts(pa.array(given)) == [*given[:5], "1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("hello", r"'\"text\"'"), ("", "no value"), ("NaN", "no number of JSON"),
+        ('{"a":1,"a":2}', "'a' is there twice"), ("[1", "JSON"), ("1 2", "Extra data"),
+        ("1" + "0" * 400, "too large"), ("1e999", "too large"),
+        ("[" * 300 + "]" * 300, "too deeply"), ("[" * 100000, "too deeply"),
+    ],
+)  # fmt: skip
+def test_what_is_no_json_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(Misfit, match=reason) as caught:
+        variant_array(pa.array(["1", text]))
+    assert caught.value.row == 1
+
+
+def test_other_values_keep_their_types() -> None:
+    day = datetime.date(2020, 2, 29)
+    kind = pa.struct([("d", pa.date32()), ("n", pa.decimal128(9, 2)), ("l", pa.list_(pa.string()))])
+    given = [{"d": day, "n": Decimal("1.50"), "l": ["a", None]}, None, {"d": None}]
+    made = variant_array(pa.array(given, kind))
+    assert b"\x2c" + (18321).to_bytes(4, "little") in made[0].as_py()["value"]
+    assert texts(pa.array(given, kind)) == [
+        '{"d":"2020-02-29","l":["a",null],"n":1.50}',
+        None,
+        '{"d":null,"l":null,"n":null}',
+    ]
+    pairs = pa.array([[("k", 1), ("a", 2)], [], None], pa.map_(pa.string(), pa.int64()))
+    assert texts(pairs) == ['{"a":2,"k":1}', "{}", None]
+    sliced = pa.array([["no"], ["a", "b"], None, ["c"]]).slice(1)
+    assert texts(sliced) == ['["a","b"]', None, '["c"]']
+
+
+@pytest.mark.parametrize(
+    ("kind", "given"),
+    [(pa.map_(pa.int32(), pa.int32()), [(1, 2)]), (pa.duration("us"), 5)],
+)
+def test_types_that_no_variant_has(kind: pa.DataType, given: Any) -> None:
+    with pytest.raises(Misfit) as caught:
+        variant_array(pa.array([given], kind))
+    assert caught.value.row == -1
