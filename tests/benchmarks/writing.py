@@ -1,11 +1,12 @@
-"""INSERT … SELECT of TPC-H lineitem against DuckDB's COPY to Parquet and PyIceberg's append, and
-UPDATE and DELETE of one row of a hundred against the same on a native table of DuckDB's.
+"""INSERT … SELECT of TPC-H lineitem against DuckDB's COPY to Parquet and PyIceberg's append;
+with ``--changes`` UPDATE and DELETE of one row of a hundred against a native table of DuckDB's.
 
-    python tests/benchmarks/writing.py LINEITEM.parquet [--runs 3] [--threads 2]
+    python tests/benchmarks/writing.py LINEITEM.parquet [--runs 3] [--threads 2] [--changes]
 
 All three read the same Parquet file and write zstd. COPY writes one bare file: no table, no commit,
-no bounds of Iceberg's. Each run goes to a new folder; the files are removed. Prints the seconds of
-each run and the medians.
+no bounds of Iceberg's. Ways are interleaved, each run goes to a new folder and its files are
+removed. Prints the medians of wall seconds and of CPU seconds of all threads, and how many times
+COPY's they are; UPDATE and DELETE run with ``--changes`` only.
 """
 
 from __future__ import annotations
@@ -23,34 +24,46 @@ import pyarrow.parquet as pq
 
 import icesql
 
+Taken = tuple[float, float]
 CODEC = {"write.parquet.compression-codec": "zstd"}
 
 
-def by_icesql(source: str, folder: Path, threads: int, partitions: str = "") -> float:
+def begun() -> Taken:
+    return time.perf_counter(), time.process_time()
+
+
+def taken_since(started: Taken) -> Taken:
+    """Wall and CPU seconds."""
+    now = begun()
+    return now[0] - started[0], now[1] - started[1]
+
+
+def by_icesql(source: str, folder: Path, threads: int, partitions: str = "") -> Taken:
     with icesql.connect(warehouse=str(folder), files=True, settings={"threads": threads}) as con:
         con.execute("CREATE SCHEMA s")
         con.execute(f"CREATE TABLE s.t {partitions} AS SELECT * FROM '{source}' LIMIT 0")
-        started = time.perf_counter()
+        started = begun()
         con.execute(f"INSERT INTO s.t SELECT * FROM '{source}'")
-        return time.perf_counter() - started
+        return taken_since(started)
 
 
-def by_copy(source: str, folder: Path, threads: int) -> float:
+def by_copy(source: str, folder: Path, threads: int) -> Taken:
     with duckdb.connect(config={"threads": threads}) as con:
-        started = time.perf_counter()
+        con.execute("SET enable_progress_bar = false")
+        started = begun()
         con.execute(f"COPY (SELECT * FROM '{source}') TO '{folder}/x.parquet' (CODEC zstd)")
-        return time.perf_counter() - started
+        return taken_since(started)
 
 
-def by_pyiceberg(source: str, folder: Path, threads: int) -> float:
+def by_pyiceberg(source: str, folder: Path, threads: int) -> Taken:
     from pyiceberg.catalog.sql import SqlCatalog
 
     catalog = SqlCatalog("c", uri=f"sqlite:///{folder}/c.db", warehouse=f"file://{folder}")
     catalog.create_namespace("s")
     table = catalog.create_table("s.t", pq.read_schema(source), properties=CODEC)
-    started = time.perf_counter()
+    started = begun()
     table.append(pq.read_table(source))
-    return time.perf_counter() - started
+    return taken_since(started)
 
 
 CHANGES = (
@@ -59,28 +72,28 @@ CHANGES = (
 )
 
 
-def changed_by_icesql(source: str, folder: Path, threads: int, mode: str) -> float:
+def changed_by_icesql(source: str, folder: Path, threads: int, mode: str) -> Taken:
     with icesql.connect(warehouse=str(folder), files=True, settings={"threads": threads}) as con:
         con.execute("CREATE SCHEMA s")
         con.execute(
             f"CREATE TABLE s.t TBLPROPERTIES ('format-version' = '3', 'write.update.mode' = '{mode}', "
             f"'write.delete.mode' = '{mode}') AS SELECT * FROM '{source}'"
         )
-        started = time.perf_counter()
+        started = begun()
         for each in CHANGES:
             con.execute(each.format("s.t"))
-        return time.perf_counter() - started
+        return taken_since(started)
 
 
-def changed_by_duckdb(source: str, folder: Path, threads: int) -> float:
+def changed_by_duckdb(source: str, folder: Path, threads: int) -> Taken:
     with duckdb.connect(folder / "x.db", config={"threads": threads}) as con:
         con.execute(f"CREATE TABLE t AS SELECT * FROM '{source}'")
         con.execute("CHECKPOINT")
-        started = time.perf_counter()
+        started = begun()
         for each in CHANGES:
             con.execute(each.format("t"))
         con.execute("CHECKPOINT")
-        return time.perf_counter() - started
+        return taken_since(started)
 
 
 def main() -> None:
@@ -88,33 +101,38 @@ def main() -> None:
     arguments.add_argument("source")
     arguments.add_argument("--runs", type=int, default=3)
     arguments.add_argument("--threads", type=int, default=2)
+    arguments.add_argument("--changes", action="store_true")
     given = arguments.parse_args()
-    ways: dict[str, Callable[[str, Path, int], float]] = {
+    ways: dict[str, Callable[[str, Path, int], Taken]] = {
+        "DuckDB COPY": by_copy,
         "icesql INSERT": by_icesql,
         "icesql INSERT, partitioned by month": lambda source, folder, threads: by_icesql(
             source, folder, threads, "PARTITIONED BY (months(l_shipdate))"
         ),
-        "DuckDB COPY": by_copy,
         "PyIceberg append": by_pyiceberg,
-        **{
-            f"icesql UPDATE and DELETE, {mode}": lambda source, folder, threads, mode=mode: (
+    }
+    if given.changes:
+        ways["DuckDB UPDATE and DELETE"] = changed_by_duckdb
+        for mode in ("copy-on-write", "merge-on-read"):
+            ways[f"icesql UPDATE and DELETE, {mode}"] = lambda source, folder, threads, mode=mode: (
                 changed_by_icesql(source, folder, threads, mode)
             )
-            for mode in ("copy-on-write", "merge-on-read")
-        },
-        "DuckDB UPDATE and DELETE": changed_by_duckdb,
-    }
-    times: dict[str, list[float]] = {name: [] for name in ways}
-    for run in range(given.runs):
+    times: dict[str, list[Taken]] = {name: [] for name in ways}
+    for _ in range(given.runs):
         for name, way in ways.items():
             folder = Path(tempfile.mkdtemp(prefix="icesql-writing-"))
             try:
                 times[name].append(way(given.source, folder, given.threads))
             finally:
                 shutil.rmtree(folder, ignore_errors=True)
-            print(f"run {run + 1} {name}: {times[name][-1]:.2f} s", flush=True)
+    floor: Taken | None = None
     for name, taken in times.items():
-        print(f"{name:<42} {statistics.median(taken):6.2f} s")
+        wall, cpu = (statistics.median(each[n] for each in taken) for n in (0, 1))
+        floor = floor or (wall, cpu)
+        print(
+            f"{name:<42} {wall:6.2f} s ({wall / floor[0]:5.2f} x) {cpu:6.2f} s CPU "
+            f"({cpu / floor[1]:5.2f} x)"
+        )
 
 
 if __name__ == "__main__":
