@@ -249,3 +249,16 @@ def test_a_branch(con: icesql.Connection, mode: str) -> None:
     con.execute("DELETE FROM s.t.branch_b")
     assert con.execute("SELECT count(*) FROM s.t VERSION AS OF 'b'").fetchone() == (0,)
     assert len(rows(con)) == len(main) + 1
+
+
+def test_a_branch_of_a_table_named_with_its_catalog(
+    con: icesql.Connection, catalog: dict[str, Any]
+) -> None:
+    """Four parts, of which the last one is the branch."""
+    filled(con, 2, "copy-on-write")
+    con.execute("ALTER TABLE s.t CREATE BRANCH b")
+    with icesql.connect("c", **catalog) as named:
+        assert named.execute("DELETE FROM c.s.t.branch_b WHERE i < 5").rowcount == 5
+        assert named.execute("UPDATE c.s.t.branch_b SET x = 1 WHERE i < 9").rowcount == 4
+        found = named.execute("SELECT count(*) FROM c.s.t.branch_b WHERE x = 1 AND i < 9")
+        assert found.fetchall() == [(4,)]

@@ -100,7 +100,8 @@ class Rewriting(Struct, frozen=True):
 
     def _place(self, table: exp.Table, texts: Collection[int], files: bool) -> None:
         name = table.this
-        start = offset_of(table.parts[0] if isinstance(name, exp.Identifier) else name)
+        # A name of more than three parts has a Dot at its end.
+        start = offset_of(name if isinstance(name, exp.Func) else table.parts[0])
         if start is not None:
             table.meta.setdefault("start", start)
         if start in texts and isinstance(name, exp.Identifier):
