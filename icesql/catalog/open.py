@@ -78,6 +78,7 @@ def open_catalog(
 
     - ``uri`` "sqlite:///file" or the path of a *.db, *.sqlite or *.sqlite3 file: the JDBC
       catalog in it, read with the standard library; ``name`` chooses among several in one file.
+      New tables go to ``warehouse``, else beside the file.
     - ``warehouse``, a local folder, without a ``name`` that is configured: the one SQLite catalog
       file directly in it if there is one, else the folder's tables themselves.
     - anything else is PyIceberg's: ``name`` is looked up in ``.pyiceberg.yaml`` and PYICEBERG_*
@@ -92,6 +93,10 @@ def open_catalog(
 
     place = os.fspath(warehouse) if warehouse is not None else None
     if uri is not None and (file := sqlite_file(uri)) is not None:
+        if place is not None:
+            # Where new tables go; the paths that they keep have to be whole ones.
+            whole = place if "://" in place or place.startswith("file:") else _local(place)
+            properties = {**(properties or {}), "warehouse": whole}
         return SqliteCatalog(file, name, properties=properties, cache=cache, confine=confine)
     if uri is None and place is not None and is_local(place) and not _configured(name):
         from icesql.catalog.directory import DirectoryCatalog

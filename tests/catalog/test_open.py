@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import icesql
 from icesql.catalog.directory import DirectoryCatalog
 from icesql.catalog.open import open_catalog, open_table
 from icesql.catalog.sqlite import SqliteCatalog
@@ -217,6 +218,21 @@ def test_a_sqlite_uri_or_path_is_that_file(warehouse: Path, form: str) -> None:
     catalog = open_catalog(uri=form.format(warehouse / "catalog.db"))
     assert isinstance(catalog, SqliteCatalog)
     assert catalog.name == "shop"
+
+
+@pytest.mark.parametrize("relative", [False, True])
+def test_new_tables_of_a_sqlite_file_go_to_the_warehouse(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, relative: bool
+) -> None:
+    """Not beside the file; and what is stored of it is whole."""
+    monkeypatch.chdir(tmp_path)
+    folder = "lake" if relative else tmp_path / "lake"
+    given = {"uri": f"sqlite:///{tmp_path}/c.db", "warehouse": folder}
+    with icesql.connect("c", **given, properties={"init_catalog_tables": "true"}) as con:
+        con.execute("CREATE SCHEMA s")
+        con.execute("CREATE TABLE s.t AS SELECT 1 AS a")
+        (path,) = con.execute("SELECT file_path FROM s.t.files").fetchone()
+    assert path.startswith(f"{tmp_path}/lake/s/t/data/")
 
 
 def test_a_missing_warehouse_is_refused(tmp_path: Path) -> None:

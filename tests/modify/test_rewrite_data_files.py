@@ -58,6 +58,16 @@ def test_where_chooses_files_and_rewrites_all_of_their_rows(small: icesql.Connec
     assert counts(small) == {"a": 1, "b": 6}
 
 
+def test_where_in_a_dialect_whose_double_quotes_are_of_strings(
+    small: icesql.Connection, catalog: dict[str, Any]
+) -> None:
+    before = rows(small)
+    with icesql.connect(**catalog, dialect="spark") as con:
+        con.execute("""CALL system.rewrite_data_files('s.t', where => '`p` = "a"')""")
+    assert rows(small) == before
+    assert counts(small) == {"a": 1, "b": 6}
+
+
 def test_orders(small: icesql.Connection) -> None:
     before = rows(small)
     every = "options => map('rewrite-all', 'true')"

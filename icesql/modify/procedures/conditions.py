@@ -8,6 +8,9 @@ from typing import Final
 from icesql.errors import Error
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.modify.procedures.call import Call
+from icesql.sql.spark_text.spark_text import DIALECTS
+from icesql.sql.spark_text.values import spark_name
+from icesql.sql.user_text import quoted
 
 _PLACE: Final = re.compile(r" (?:at|\(at|\()? ?line \d+, column \d+\)?")
 
@@ -22,7 +25,9 @@ def files_condition(call: Call, parameter: str = "where") -> Predicate:
     if text is None:
         return ALWAYS_TRUE
     name = call.table_name()
-    parts = ".".join('"' + each.replace('"', '""') + '"' for each in _without_branch(name.parts))
+    # The text is read in the dialect of the connection, where double quotes may be a string's.
+    quote = spark_name if call.work.dialect.lower() in DIALECTS else quoted
+    parts = ".".join(map(quote, _without_branch(name.parts)))
     try:
         scans = call.work.scans(f"SELECT 1 FROM {parts} WHERE {text}")
     except Error as error:
