@@ -58,7 +58,7 @@ def overwrite(
     start_id = start_of(metadata, branch)
     head = None if start_id is None else metadata.snapshot(start_id)
     try:
-        dynamic = _is_dynamic(statement, metadata, work)
+        dynamic = _is_dynamic(statement, metadata, work, bool(files))
         removed = _partitions_of(files, table, head, work) if dynamic else ()
         wanted = reduce(lambda all, each: all & _is(each), values, ALWAYS_TRUE)
         if not dynamic and values:
@@ -90,12 +90,19 @@ def overwrite(
     )
 
 
-def _is_dynamic(statement: Insert, metadata: TableMetadata, work: Work) -> bool:
-    """As in Spark: a table without partitions, and PARTITION of values alone, are static."""
+def _is_dynamic(
+    statement: Insert, metadata: TableMetadata, work: Work, has_rows: bool
+) -> bool:
+    """As in Spark: PARTITION of values alone is static, and so are rows for a whole table.
+
+    A table without partitions counts as one, which stays as it is where no rows come to it.
+    """
     if work.query.settings.partition_overwrite_mode != "dynamic":
         return False
     live = [each for each in metadata.spec.fields if each.transform.lower() != "void"]
     fixed = [each for each in statement.partition if each.value is not None]
+    if not metadata.spec.fields:
+        return not has_rows
     return len(fixed) < len(live)
 
 

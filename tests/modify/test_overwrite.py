@@ -67,6 +67,21 @@ def test_what_goes_and_what_comes(con: icesql.Connection, number: int) -> None:
     assert sorted(rows(con), key=repr) == found
 
 
+def test_a_table_without_partitions_is_one_partition(con: icesql.Connection) -> None:
+    """As Spark does it with Iceberg: no rows replace nothing, and rows everything."""
+    filled(con)
+    con.execute("ALTER TABLE s.t DROP PARTITION FIELD p")
+    con.execute("ALTER TABLE s.t DROP PARTITION FIELD q")
+    con.execute("SET partition_overwrite_mode = dynamic")
+    con.execute("INSERT OVERWRITE s.t SELECT * FROM s.t WHERE i > 99")
+    assert rows(con) == START
+    con.execute("INSERT OVERWRITE s.t SELECT * FROM s.t WHERE i > 2")
+    assert rows(con) == START[2:]
+    con.execute("SET partition_overwrite_mode = static")
+    con.execute("INSERT OVERWRITE s.t SELECT * FROM s.t WHERE i > 99")
+    assert rows(con) == []
+
+
 def test_parameters_and_branches(con: icesql.Connection) -> None:
     filled(con)
     con.execute("ALTER TABLE s.t CREATE BRANCH audit")
