@@ -9,10 +9,14 @@
 
 A clause looks at a row that none before it has taken, and its values are computed for rows that it
 has taken. All parts keep the order of the statement, by which parameters are counted.
+
+DuckDB puts the expression in the place of an alias, and refuses to where it may raise an error of
+its own, as translations of other dialects do. There the conditions are written out each time.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from typing import Final
 
@@ -36,6 +40,9 @@ from icesql.sql.writes.merge.statement import BY_SOURCE, MATCHED, NOT_MATCHED, M
 # What the last column of actions says of a row that matches and that no clause takes.
 SEEN: Final = 0
 _ACTION: Final = "__do"
+# Dialects that are not translated, and functions whose value is another one each time.
+_OWN: Final = ("", "icesql", "duckdb")
+_VOLATILE: Final = re.compile(r"\b(rand|uuid|shuffle|nextval|uniform)", re.IGNORECASE)
 
 
 class Action(Struct, frozen=True):
@@ -115,6 +122,12 @@ class _Relation:
         )
         self._composer = Composer(statement.sql, statement.edits)
         self._names = _free_prefix({each.name for each in schema.fields} | {*source.names})
+        conditions = [each.condition for each in self._clauses if each.condition is not None]
+        self._repeats = (
+            dialect.lower() not in _OWN
+            and not statement.given[0]
+            and not any(_VOLATILE.search(statement.sql[slice(*each)]) for each in conditions)
+        )
         self._places: dict[Value, int] = {}
         self._count = 0
         self._action_place = 0
@@ -134,22 +147,26 @@ class _Relation:
         row_id = self._column(f"{table}._row_id", "__row_id") if self._lineage else None
         takes = any(_takes_source(value) for each in self._actions for value in each.values or ())
         source_row = self._column(self._source_row, "__source_row") if takes else None
-        before = ""
         for number, (clause, action) in enumerate(
             zip(self._clauses, self._actions, strict=True), 1
         ):
-            before = self._chosen(clause, number, before)
-            for value in action.values or ():
-                self._put(value, f"{before} = {number}")
-        if self._sees_all:
-            number = len(self._clauses) + 1
-            kind = self._kind(MATCHED)
             self._begin()
-            composer.add(f"COALESCE({before}, CASE WHEN {kind} THEN {SEEN} END)")
+            self._choice(clause, number)
             self._action_place = self._count
-            before = self._named(f"{self._names}{number}")
+            self._named(f"{self._names}{number}")
+            for value in action.values or ():
+                self._put(value, number)
+        number = len(self._clauses)
+        if self._sees_all:
+            self._begin()
+            self._seen(number)
+            self._action_place = self._count
+            number += 1
+            self._named(f"{self._names}{number}")
         if not self._acts_on_all():
-            composer.add(f" WHERE {before} IS NOT NULL")
+            composer.add(" WHERE ")
+            self._action(number)
+            composer.add(" IS NOT NULL")
         return Relation(
             composer.made(),
             self._actions,
@@ -207,24 +224,38 @@ class _Relation:
         wanted += [f"{here} IS NOT NULL"] if self._keeps_table else []
         return " AND ".join(wanted) or "TRUE"
 
-    def _chosen(self, clause: MergeClause, number: int, before: str) -> str:
-        """Put in which clause takes the row, the ones up to this considered."""
+    def _action(self, number: int) -> None:
+        """Put in which of the first clauses takes the row: their alias, or it all again."""
+        if not self._repeats:
+            self._composer.add(f"{self._names}{number}")
+        elif number > len(self._clauses):
+            self._seen(number - 1)
+        else:
+            self._choice(self._clauses[number - 1], number)
+
+    def _choice(self, clause: MergeClause, number: int) -> None:
+        """Put in which clause takes the row, this one and those before it considered."""
         composer = self._composer
-        self._begin()
-        if before:
-            composer.add(f"COALESCE({before}, ")
+        if number > 1:
+            composer.add("COALESCE(")
+            self._action(number - 1)
+            composer.add(", ")
         composer.add(f"CASE WHEN {self._kind(clause.kind)} THEN ")
         if clause.condition is None:
             composer.add(f"{number} END")
         else:
             composer.add("CASE WHEN (").copy(clause.condition).add(f") THEN {number} END END")
-        if before:
+        if number > 1:
             composer.add(")")
-        self._action_place = self._count
-        return self._named(f"{self._names}{number}")
 
-    def _put(self, value: Value, condition: str) -> None:
-        """Put in a value, unless it is there already."""
+    def _seen(self, number: int) -> None:
+        """Put in the clause that takes the row, or that it matches and none does."""
+        self._composer.add("COALESCE(")
+        self._action(number)
+        self._composer.add(f", CASE WHEN {self._kind(MATCHED)} THEN {SEEN} END)")
+
+    def _put(self, value: Value, number: int) -> None:
+        """Put in a value of a clause, unless it is there already."""
         if value in self._places or isinstance(value, Default | OfSource):
             return
         match value:
@@ -233,12 +264,14 @@ class _Relation:
             case Computed(span):
                 self._begin()
                 self._places[value] = self._count
-                self._composer.add(f"CASE WHEN {condition} THEN (").copy(span).add(") END")
+                self._composer.add("CASE WHEN ")
+                self._action(number)
+                self._composer.add(f" = {number} THEN (").copy(span).add(") END")
                 self._named(f"__v{self._count}")
             case Changed(base, fields):
-                self._put(base, condition)
+                self._put(base, number)
                 for _, inner in fields:
-                    self._put(inner, condition)
+                    self._put(inner, number)
 
     def _place(self, value: Value, text: str) -> None:
         self._places[value] = self._column(text, f"__v{self._count}")

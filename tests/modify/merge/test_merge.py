@@ -62,6 +62,27 @@ def test_spellings(
     assert rows(filled) == UPSERTED
 
 
+def test_conditions_that_may_raise_errors_of_their_own(
+    catalog: dict[str, Any], filled: icesql.Connection
+) -> None:
+    """Spark's casts and divisions do; a clause computes nothing for rows that it does not take."""
+    filled.execute("INSERT INTO s.u VALUES (1, 11, 'eins')")
+    sql = (
+        "MERGE INTO s.t USING s.u ON t.k = u.k "
+        "WHEN MATCHED AND IF(t.k > 1, t.a / (t.k - 1) = 20, false) "
+        "THEN UPDATE SET a = 66 / (t.k - 1), w = concat(u.w, '!') "
+        "WHEN MATCHED AND CAST(concat('4', t.a) AS INT) > 500 THEN DELETE "
+        "WHEN NOT MATCHED AND CAST(concat('4', length(u.w)) AS INT) > 44 THEN INSERT *"
+    )
+    with icesql.connect(**catalog, dialect="spark") as con:
+        con.execute(sql)
+        assert rows(filled) == [
+            (1, 10, "one"), (2, 66, "zwei!"), (None, -1, "nichts"), (None, 0, "none"),
+        ]  # fmt: skip
+        with pytest.raises(icesql.Error, match="(?i)zero"):
+            con.execute(sql.replace("t.k > 1", "t.k > 0"))
+
+
 @pytest.mark.parametrize(("version", "mode"), WAYS)
 def test_values_of_every_kind(con: icesql.Connection, version: int, mode: str) -> None:
     """Fields of structs, defaults, subqueries, CASE, old values, NULL and parameters."""
