@@ -90,9 +90,7 @@ def overwrite(
     )
 
 
-def _is_dynamic(
-    statement: Insert, metadata: TableMetadata, work: Work, has_rows: bool
-) -> bool:
+def _is_dynamic(statement: Insert, metadata: TableMetadata, work: Work, has_rows: bool) -> bool:
     """As in Spark: PARTITION of values alone is static, and so are rows for a whole table.
 
     A table without partitions counts as one, which stays as it is where no rows come to it.

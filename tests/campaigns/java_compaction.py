@@ -136,25 +136,9 @@ def make(folder: Path) -> None:
 
 
 def check(folder: Path, jars: str) -> int:
-    from pyspark.sql import SparkSession
+    from tests.campaigns.java_session import java_session
 
-    catalog = "spark.sql.catalog.c"
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.driver.extraClassPath", jars)
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config(catalog, "org.apache.iceberg.spark.SparkCatalog")
-        .config(f"{catalog}.type", "hadoop")
-        .config(f"{catalog}.warehouse", str(folder / "wh"))
-        .config(
-            "spark.sql.extensions",
-            "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-        )
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("ERROR")
+    spark = java_session(jars, folder / "wh")
     told = json.loads((folder / "told.json").read_text())
     wrong = 0
     for version, partitioned in VARIANTS:

@@ -56,25 +56,9 @@ def canonical(value: Any) -> Any:
 
 def dump(jars: str, metadata_files: list[str]) -> Iterator[dict[str, Any]]:
     """The rows that Java gives, by table; one dict for each metadata file and metadata table."""
-    from pyspark.sql import SparkSession
+    from tests.campaigns.java_session import java_session
 
-    catalog = "spark.sql.catalog.x"
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.driver.extraClassPath", jars)
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config(catalog, "org.apache.iceberg.spark.SparkCatalog")
-        .config(f"{catalog}.type", "jdbc")
-        .config(f"{catalog}.uri", "jdbc:sqlite::memory:")
-        .config(f"{catalog}.clients", "1")
-        .config(f"{catalog}.warehouse", "/tmp")
-        .config(
-            "spark.sql.extensions",
-            "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-        )
-        .getOrCreate()
-    )
+    spark = java_session(jars, "/tmp", ":memory:", name="x")
     spark.sql("CREATE NAMESPACE x.n")
     for number, path in enumerate(metadata_files):
         spark.sql(f"CALL x.system.register_table('x.n.t{number}', '{path}')")

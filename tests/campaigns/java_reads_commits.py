@@ -270,27 +270,9 @@ def odd(catalog: Any, version: int) -> Any:
 
 
 def session(folder: Path, jars: str) -> Any:
-    from pyspark.sql import SparkSession
+    from tests.campaigns.java_session import java_session
 
-    catalog = "spark.sql.catalog.c"
-    return (
-        SparkSession.builder.master("local[2]")
-        .config("spark.driver.extraClassPath", jars)
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config(catalog, "org.apache.iceberg.spark.SparkCatalog")
-        .config(f"{catalog}.type", "jdbc")
-        .config(f"{catalog}.uri", f"jdbc:sqlite:{folder}/c.db")
-        .config(f"{catalog}.clients", "1")
-        .config(f"{catalog}.jdbc.schema-version", "V1")
-        .config(f"{catalog}.warehouse", str(folder / "wh"))
-        .config(
-            "spark.sql.extensions",
-            "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-        )
-        .getOrCreate()
-    )
+    return java_session(jars, folder / "wh", folder / "c.db")
 
 
 def check(folder: Path, jars: str) -> int:

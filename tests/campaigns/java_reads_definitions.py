@@ -114,26 +114,9 @@ def make(folder: Path) -> None:
 
 
 def check(folder: Path, jars: str) -> int:
-    from pyspark.sql import SparkSession
+    from tests.campaigns.java_session import java_session
 
-    name = "spark.sql.catalog.c"
-    spark = (
-        SparkSession.builder.master("local[1]")
-        .config("spark.driver.extraClassPath", jars)
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.extensions",
-                "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions")
-        .config(name, "org.apache.iceberg.spark.SparkCatalog")
-        .config(f"{name}.type", "jdbc")
-        .config(f"{name}.uri", f"jdbc:sqlite:{folder / 'c.db'}")
-        .config(f"{name}.clients", "1")
-        .config(f"{name}.jdbc.schema-version", "V1")
-        .config(f"{name}.warehouse", str(folder / "wh"))
-        .getOrCreate()
-    )  # fmt: skip
-    spark.sparkContext.setLogLevel("ERROR")
+    spark = java_session(jars, folder / "wh", folder / "c.db")
     catalog = _catalog_name(folder)
     if catalog != "c":
         raise SystemExit(f"the catalog's rows are of {catalog!r}")

@@ -129,23 +129,9 @@ def ordered(rows: Any) -> list[list[Any]]:
 
 
 def session(folder: Path, jars: str) -> Any:
-    from pyspark.sql import SparkSession
+    from tests.campaigns.java_session import java_session
 
-    catalog = "spark.sql.catalog.c"
-    return (
-        SparkSession.builder.master("local[2]")
-        .config("spark.jars", jars.replace(":", ","))
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config(
-            "spark.sql.extensions",
-            "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-        )
-        .config(catalog, "org.apache.iceberg.spark.SparkCatalog")
-        .config(f"{catalog}.type", "hadoop")
-        .config(f"{catalog}.warehouse", str(folder / "wh"))
-        .getOrCreate()
-    )
+    return java_session(jars, folder / "wh")
 
 
 def main() -> int:

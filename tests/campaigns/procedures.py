@@ -155,31 +155,17 @@ class State:
 
 
 def java(folder: Path, jars: str) -> int:
-    from pyspark.sql import SparkSession
+    from tests.campaigns.java_session import java_session
 
     state = State(folder)
     shutil.rmtree(folder, ignore_errors=True)
     (state.live / "wh").mkdir(parents=True)
-    catalog = "spark.sql.catalog.c"
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.driver.extraClassPath", jars)
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.shuffle.partitions", "1")
-        .config(catalog, "org.apache.iceberg.spark.SparkCatalog")
-        .config(f"{catalog}.type", "jdbc")
-        .config(f"{catalog}.uri", f"jdbc:sqlite:{state.catalog}")
-        .config(f"{catalog}.clients", "1")
-        .config(f"{catalog}.cache-enabled", "false")
-        .config(f"{catalog}.jdbc.schema-version", "V1")
-        .config(f"{catalog}.warehouse", str(state.live / "wh"))
-        .config(
-            "spark.sql.extensions",
-            "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-        )
-        .getOrCreate()
-    )
+    spark = java_session(
+        jars, state.live / "wh", state.catalog,
+        settings={
+            "spark.sql.shuffle.partitions": "1", "spark.sql.catalog.c.cache-enabled": "false",
+        },
+    )  # fmt: skip
     spark.sparkContext.setLogLevel("OFF")
 
     def execute(sql: str) -> list[Any]:

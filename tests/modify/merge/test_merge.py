@@ -79,7 +79,7 @@ def test_conditions_that_may_raise_errors_of_their_own(
         assert rows(filled) == [
             (1, 10, "one"), (2, 66, "zwei!"), (None, -1, "nichts"), (None, 0, "none"),
         ]  # fmt: skip
-        with pytest.raises(icesql.Error, match="(?i)zero"):
+        with pytest.raises(icesql.Error, match="zero"):
             con.execute(sql.replace("t.k > 1", "t.k > 0"))
 
 
