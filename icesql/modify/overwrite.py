@@ -99,7 +99,7 @@ def _is_dynamic(statement: Insert, metadata: TableMetadata, work: Work, has_rows
         return False
     live = [each for each in metadata.spec.fields if each.transform.lower() != "void"]
     fixed = [each for each in statement.partition if each.value is not None]
-    if not metadata.spec.fields:
+    if not live:
         return not has_rows
     return len(fixed) < len(live)
 

@@ -26,6 +26,7 @@ def java_session(
         "spark.master": "local[2]",
         "spark.driver.extraClassPath": jars,
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.extensions": (

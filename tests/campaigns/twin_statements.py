@@ -190,6 +190,13 @@ class Table:
     def row(self, columns: tuple[Column, ...] | None = None) -> str:
         return f"({', '.join(self.value(each) for each in columns or self.columns)})"
 
+    def asked(self, kind: Type) -> str:
+        """A value to compare with; no zero of floats, whose files Java skips where -0.0 is."""
+        found = self.literal(kind, False)
+        while kind.name in ("FLOAT", "DOUBLE") and "CAST(0" in found.replace("'-0.0'", "0"):
+            found = self.literal(kind, False)
+        return found
+
     def condition(self, owner: str = "") -> str:
         """None that says ``<>`` or ``<`` of a partition source: Java deletes NULL by them."""
         chance = self.chance
@@ -200,18 +207,16 @@ class Table:
             lambda: f"{owner}id % {chance.randint(2, 5)} = {chance.randint(0, 1)}",
             lambda: f"{owner}id IN ({low}, {chance.randint(0, 29)}, {chance.randint(0, 29)})",
             lambda: f"{name} IS NULL",
-            lambda: f"{name} = {self.literal(kind, False)}",
-            lambda: f"{name} {chance.choice(['>', '>='])} {self.literal(kind, False)}",
-            lambda: f"{name} IN ({self.literal(kind, False)}, {self.literal(kind, False)})",
+            lambda: f"{name} = {self.asked(kind)}",
+            lambda: f"{name} {chance.choice(['>', '>='])} {self.asked(kind)}",
+            lambda: f"{name} IN ({self.asked(kind)}, {self.asked(kind)})",
         ]
         if kind.name == "STRING":
             single.append(lambda: f"{name} LIKE '{chance.choice(['a', 'b', 'é'])}%'")
         if path not in self.sources:
-            single.append(lambda: f"NOT ({name} <=> {self.literal(kind)})")
+            single.append(lambda: f"NOT ({name} <=> {self.asked(kind)})")
             single.append(lambda: f"{name} IS NOT NULL")
-            single.append(
-                lambda: f"{name} {chance.choice(['<', '<='])} {self.literal(kind, False)}"
-            )
+            single.append(lambda: f"{name} {chance.choice(['<', '<='])} {self.asked(kind)}")
         found = chance.choice(single)()
         for _ in range(2):
             if chance.random() < 0.25:

@@ -67,9 +67,10 @@ def test_what_goes_and_what_comes(con: icesql.Connection, number: int) -> None:
     assert sorted(rows(con), key=repr) == found
 
 
-def test_a_table_without_partitions_is_one_partition(con: icesql.Connection) -> None:
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_table_without_partitions_is_one_partition(con: icesql.Connection, version: int) -> None:
     """As Spark does it with Iceberg: no rows replace nothing, and rows everything."""
-    filled(con)
+    filled(con, version)
     con.execute("ALTER TABLE s.t DROP PARTITION FIELD p")
     con.execute("ALTER TABLE s.t DROP PARTITION FIELD q")
     con.execute("SET partition_overwrite_mode = dynamic")
