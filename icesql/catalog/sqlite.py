@@ -249,35 +249,11 @@ class SqliteCatalog:
 
     def place_new(self, identifier: Sequence[str], change: TableChange) -> Place:
         """As ``Catalog.place_new``: below its namespace's location, the warehouse, or the file."""
-        from icesql.catalog.writes.change import Place
-        from icesql.catalog.writes.new_places import asked_location, check_empty, default_location
+        from icesql.catalog.writes.new_places import check_empty
 
-        wanted, name = tuple(identifier), ".".join(identifier)
-        with _opened(self.file) as database:
-            if self._row(database, wanted) is not None:
-                raise CatalogError(f"there is a table or view {name} already")
-        if wanted[:-1] and wanted[:-1] not in self.namespaces():
-            raise CatalogError(
-                f"namespace {'.'.join(wanted[:-1])} not found in catalog {self.name}; "
-                "make it with CREATE SCHEMA"
-            )
-        location = asked_location(change)
-        if location is None:
-            given = (
-                self._jdbc().namespace_property(wanted[:-1], "location")
-                if self._has_namespaces and wanted[:-1]
-                else None
-            )
-            folder = os.path.dirname(os.path.abspath(self.file))
-            warehouse = self.properties.get("warehouse") or folder
-            location = (
-                default_location(given, wanted[-1:])
-                if given
-                else default_location(warehouse, wanted)
-            )
-        storage = Storage(self.properties, cache=self.cache)
-        check_empty(location, storage, name)
-        return Place(location, storage)
+        place = place_of(self, identifier, change)
+        check_empty(place.location, place.storage, ".".join(identifier))
+        return place
 
     def drop(self, identifier: Sequence[str], *, purge: bool = False) -> None:
         """As ``Catalog.drop``."""
@@ -384,6 +360,35 @@ class SqliteCatalog:
                 f"near {self.file}",
             )
         return found
+
+
+def place_of(catalog: SqliteCatalog, identifier: Sequence[str], change: TableChange) -> Place:
+    """As ``SqliteCatalog.place_new``, and files may lie there: those of dropped views stay."""
+    from icesql.catalog.writes.change import Place
+    from icesql.catalog.writes.new_places import asked_location, default_location
+
+    wanted, name = tuple(identifier), ".".join(identifier)
+    with _opened(catalog.file) as database:
+        if catalog._row(database, wanted) is not None:
+            raise CatalogError(f"there is a table or view {name} already")
+    if wanted[:-1] and wanted[:-1] not in catalog.namespaces():
+        raise CatalogError(
+            f"namespace {'.'.join(wanted[:-1])} not found in catalog {catalog.name}; "
+            "make it with CREATE SCHEMA"
+        )
+    location = asked_location(change)
+    if location is None:
+        given = (
+            catalog._jdbc().namespace_property(wanted[:-1], "location")
+            if catalog._has_namespaces and wanted[:-1]
+            else None
+        )
+        folder = os.path.dirname(os.path.abspath(catalog.file))
+        warehouse = catalog.properties.get("warehouse") or folder
+        location = (
+            default_location(given, wanted[-1:]) if given else default_location(warehouse, wanted)
+        )
+    return Place(location, Storage(catalog.properties, cache=catalog.cache))
 
 
 def _version_of(file: str) -> tuple[int, int, int] | None:

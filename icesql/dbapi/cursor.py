@@ -58,6 +58,7 @@ class Cursor(ArrowRows):
         self._ready: deque[Row] = deque()
         self._process = os.getpid()
         self._closed = False
+        self._changed = -1  # the rows that a change was of, once this is closed
         self._sql = ""
         self._query_id: str | None = None
         self._cancel = threading.Event()
@@ -193,9 +194,11 @@ class Cursor(ArrowRows):
         """How many rows the query gave, once all of them were fetched; -1 before that.
 
         Of SHOW, DESCRIBE, EXPLAIN and answers from metadata alone it is known at once. Of a
-        statement that changes tables it is the number of rows that were added or removed. After a
-        statement without rows it is -1.
+        statement that changes tables it is the number of rows that were added or removed, also once
+        the cursor is closed. After a statement without rows it is -1.
         """
+        if self._closed:
+            return self._changed
         done = None if self._outcome is None else self._outcome.modified
         result = self._result
         if done is not None and (done.rows is not None or result is None):
@@ -267,6 +270,9 @@ class Cursor(ArrowRows):
 
     def close(self) -> None:
         """Give everything back; the cursor cannot be used afterwards. Harmless when repeated."""
+        if not self._closed:
+            done = None if self._outcome is None else self._outcome.modified
+            self._changed = -1 if done is None or done.rows is None else done.rows
         self._closed = True
         self._cancel.set()
         self._release()
@@ -369,6 +375,13 @@ def _insert_many(
 def result_types(cursor: Cursor) -> list[ResultType]:
     """The declared types of the columns of ``cursor``'s result."""
     return [] if cursor._result is None else [column.type for column in cursor._result.columns]
+
+
+def forget_rows(cursor: Cursor) -> None:
+    """Let go of the rows of ``cursor``'s result; what the statement has done is still known."""
+    result, cursor._result, cursor._ready = cursor._result, None, deque()
+    if result is not None:
+        result.close()
 
 
 def write_rows(cursor: Cursor, form: FileFormat, sink: Sink) -> int:

@@ -82,12 +82,32 @@ class IcesqlCompiler(compiler.SQLCompiler):
         """One that matches nowhere."""
         return f"NOT {self._matches(binary, **kw)}"
 
+    def visit_regexp_replace_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
+        """The first match replaced, all of them with the flag ``g``."""
+        return self._regexp("regexp_replace", binary, **kw)
+
+    def visit_bitwise_xor_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
+        """By name: ``^`` is a power."""
+        left, right = self.process(binary.left, **kw), self.process(binary.right, **kw)
+        return f"xor({left}, {right})"
+
+    def get_select_precolumns(self, select: Any, **kw: Any) -> str:
+        """DISTINCT, or DISTINCT ON with the expressions of ``distinct(…)``."""
+        on = select._distinct_on
+        if not on:
+            text: str = super().get_select_precolumns(select, **kw)
+            return text
+        return f"DISTINCT ON ({', '.join(self.process(each, **kw) for each in on)}) "
+
     def _matches(self, binary: elements.BinaryExpression[Any], **kw: Any) -> str:
+        return self._regexp("regexp_matches", binary, **kw)
+
+    def _regexp(self, name: str, binary: elements.BinaryExpression[Any], **kw: Any) -> str:
         parts = [self.process(binary.left, **kw), self.process(binary.right, **kw)]
         flags = binary.modifiers["flags"] if binary.modifiers else None
         if flags is not None:
             parts.append(self.render_literal_value(flags, elements.literal("").type))
-        return f"regexp_matches({', '.join(parts)})"
+        return f"{name}({', '.join(parts)})"
 
 
 class IcesqlTypeCompiler(compiler.GenericTypeCompiler):

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
+import sqlalchemy
 from sqlalchemy import exc
-from sqlalchemy.engine import URL, Connection, RowMapping, default
+from sqlalchemy.engine import URL, Connection, RowMapping, default, reflection
 
 import icesql
+from icesql.dbapi.cursor import forget_rows
 from icesql.sqlalchemy.compiler import (
     IcesqlCompiler,
     IcesqlIdentifierPreparer,
     IcesqlTypeCompiler,
     literal,
 )
-from icesql.sqlalchemy.types import type_of
+from icesql.sqlalchemy.ddl import TABLE_OPTIONS, IcesqlDDLCompiler, is_left_out
+from icesql.sqlalchemy.types import COLSPECS, type_of
 
 # Arguments of `connect` that a URL may name; whatever else it names is a property of the catalog.
 _ARGUMENTS = (
@@ -27,6 +30,24 @@ _BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "
 _FLAGS = frozenset({"read_only", "service"})
 _FLAG_OR_PLACES = frozenset({"locked", "tables_by_path", "files", "copy_to", "confine"})
 
+# Superset still asks for SQLAlchemy 1.4, whose cache cannot read annotations that are postponed.
+_IS_OLD = sqlalchemy.__version__.startswith("1.")
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _cached(function: _Function) -> _Function:
+    """Ask once for each inspector."""
+    return function if _IS_OLD else reflection.cache(function)
+
+
+class IcesqlExecutionContext(default.DefaultExecutionContext):
+    """One execution of a statement."""
+
+    def post_exec(self) -> None:
+        """A change gives no rows here; its cursor's message and rowcount say what it did."""
+        if self.compiled is not None and (self.isinsert or self.isupdate or self.isdelete):
+            forget_rows(self.cursor)  # type: ignore[arg-type]
+
 
 class IcesqlDialect(default.DefaultDialect):
     """``icesql://catalog/namespace``, ``icesql:///warehouse`` and ``icesql://?uri=…``."""
@@ -35,7 +56,15 @@ class IcesqlDialect(default.DefaultDialect):
     driver = "icesql"
     default_paramstyle = "qmark"
     statement_compiler = IcesqlCompiler
+    ddl_compiler = IcesqlDDLCompiler
+    execution_ctx_cls = IcesqlExecutionContext
+    colspecs = COLSPECS
+    construct_arguments = TABLE_OPTIONS  # type: ignore[assignment]
+    div_is_floordiv = False
+    cte_follows_insert = True
     type_compiler_cls = IcesqlTypeCompiler
+    if _IS_OLD:
+        type_compiler = IcesqlTypeCompiler
     preparer = IcesqlIdentifierPreparer
     supports_statement_cache = True
     supports_native_boolean = True
@@ -48,6 +77,7 @@ class IcesqlDialect(default.DefaultDialect):
     supports_default_values = False
     supports_sequences = False
     supports_comments = True
+    inline_comments = True
     supports_is_distinct_from = True
     supports_constraint_comments = False
     postfetch_lastrowid = False
@@ -55,16 +85,27 @@ class IcesqlDialect(default.DefaultDialect):
     max_identifier_length = 255
     tuple_in_values = True
 
+    def __init__(self, *, purge: bool = False, **kw: Any) -> None:
+        """``purge``: DROP TABLE deletes the files of a table, too; see ``create_connect_args``."""
+        super().__init__(**kw)
+        self.purge = purge
+
     @classmethod
     def import_dbapi(cls) -> ModuleType:
         """The driver."""
+        return icesql
+
+    @classmethod
+    def dbapi(cls) -> ModuleType:  # type: ignore[override]
+        """The driver, as SQLAlchemy 1.4 asks for it."""
         return icesql
 
     def create_connect_args(self, url: URL) -> tuple[Sequence[Any], dict[str, Any]]:
         """What ``icesql.connect`` is called with for a URL.
 
         The host is the name of a configured catalog and the path then its namespace; without a
-        host the path is the folder of a warehouse. Raises ArgumentError for what fits neither.
+        host the path is the folder of a warehouse. ``?purge=true`` lets DROP TABLE delete files.
+        Raises ArgumentError for what fits neither.
         """
         arguments: dict[str, Any] = {}
         properties: dict[str, str] = {}
@@ -78,6 +119,8 @@ class IcesqlDialect(default.DefaultDialect):
                 raise exc.ArgumentError(f"{name} comes more than once in the URL")
             if name in _ARGUMENTS:
                 arguments[name] = _argument(name, value)
+            elif name == "purge":
+                self.purge = _flag(name, value)
             elif name != "namespace":
                 properties[name] = value
         if url.host:
@@ -110,19 +153,28 @@ class IcesqlDialect(default.DefaultDialect):
         return name
 
     def get_isolation_level_values(self, dbapi_connection: Any) -> Sequence[Any]:
-        """Every statement reads one snapshot and is done when it ends."""
-        return ["AUTOCOMMIT"]
+        """AUTOCOMMIT, with which each statement is done for good, and SNAPSHOT.
+
+        With SNAPSHOT the first change of a table begins a transaction, which ``commit()`` applies
+        as one commit of that table.
+        """
+        return ["AUTOCOMMIT", "SNAPSHOT"]
 
     def get_isolation_level(self, dbapi_connection: Any) -> Any:
         """See ``get_isolation_level_values``."""
-        return "AUTOCOMMIT"
+        return "AUTOCOMMIT" if dbapi_connection.autocommit else "SNAPSHOT"
 
     def set_isolation_level(self, dbapi_connection: Any, level: Any) -> None:
-        """There is one."""
+        """See ``get_isolation_level_values``."""
+        dbapi_connection.autocommit = level == "AUTOCOMMIT"
 
     def get_default_isolation_level(self, dbapi_conn: Any) -> Any:
-        """See ``get_isolation_level_values``."""
+        """AUTOCOMMIT."""
         return "AUTOCOMMIT"
+
+    def detect_autocommit_setting(self, dbapi_conn: Any) -> bool:
+        """Whether a connection commits by itself."""
+        return bool(dbapi_conn.autocommit)
 
     def do_execute(
         self, cursor: Any, statement: str, parameters: Any, context: Any | None = None
@@ -132,6 +184,8 @@ class IcesqlDialect(default.DefaultDialect):
         ``as_of`` is a datetime or one of icesql's texts for a time. Tables with a time or a version
         of their own keep it.
         """
+        if context is not None and is_left_out(context.compiled):
+            return
         instant = None if context is None else context.execution_options.get("as_of")
         if instant is None:
             cursor.execute(statement, parameters)
@@ -156,10 +210,12 @@ class IcesqlDialect(default.DefaultDialect):
 
     # ------------------------------------------------------------------ reflection
 
+    @_cached
     def get_schema_names(self, connection: Connection, **kw: Any) -> list[str]:
         """The namespaces of the catalog, inner ones with dots."""
         return [row[0] for row in connection.exec_driver_sql("SHOW SCHEMAS")]
 
+    @_cached
     def get_table_names(
         self, connection: Connection, schema: str | None = None, **kw: Any
     ) -> list[str]:
@@ -175,20 +231,36 @@ class IcesqlDialect(default.DefaultDialect):
         rows = connection.exec_driver_sql(f"SHOW TABLES FROM {place}")
         return [_last(row[0], schema) for row in rows]
 
+    @_cached
     def get_view_names(
         self, connection: Connection, schema: str | None = None, **kw: Any
     ) -> list[str]:
         """The views of a namespace."""
         schema = schema or self.default_schema_name
-        sql = "SELECT table_schema, table_name FROM information_schema.views"
+        return [
+            name for place, name, _ in self._views(connection) if schema is None or place == schema
+        ]
+
+    def _views(self, connection: Connection) -> Sequence[Any]:
+        sql = "SELECT table_schema, table_name, view_definition FROM information_schema.views"
         try:
-            rows = connection.exec_driver_sql(sql).all()
+            return connection.exec_driver_sql(sql).all()
         except exc.DBAPIError as error:
             if isinstance(error.orig, icesql.NotSupportedError | icesql.ProgrammingError):
                 return []
             raise
-        return [name for place, name in rows if schema is None or place == schema]
 
+    @_cached
+    def get_view_definition(
+        self, connection: Connection, view_name: str, schema: str | None = None, **kw: Any
+    ) -> str:
+        """The query of a view. Raises NoSuchTableError."""
+        for place, name, query in self._views(connection):
+            if name == view_name and place == (schema or self.default_schema_name):
+                return str(query)
+        raise exc.NoSuchTableError(view_name)
+
+    @_cached
     def has_table(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> bool:
@@ -199,6 +271,7 @@ class IcesqlDialect(default.DefaultDialect):
             return False
         return True
 
+    @_cached
     def get_columns(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> list[Any]:
@@ -210,11 +283,11 @@ class IcesqlDialect(default.DefaultDialect):
                 "nullable": bool(row["nullable"]),
                 "default": None,
                 "comment": row["comment"],
-                "autoincrement": False,
             }
             for row in self._described(connection, table_name, schema)
         ]
 
+    @_cached
     def get_table_comment(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> Any:
@@ -275,16 +348,21 @@ class IcesqlDialect(default.DefaultDialect):
 
 def _argument(name: str, value: str) -> Any:
     """An argument of ``connect`` from its text. Raises ArgumentError."""
-    flag = _BOOLEANS.get(value.lower())
     if name in _FLAGS:
-        if flag is None:
-            raise exc.ArgumentError(f"{name} in the URL is {value!r}; write true or false")
-        return flag
+        return _flag(name, value)
+    flag = _BOOLEANS.get(value.lower())
     if name in _FLAG_OR_PLACES and flag is not None:
         return flag
     if name in _FLAG_OR_PLACES or name == "catalogs":
         return value.split(",")
     return value
+
+
+def _flag(name: str, value: str) -> bool:
+    flag = _BOOLEANS.get(value.lower())
+    if flag is None:
+        raise exc.ArgumentError(f"{name} in the URL is {value!r}; write true or false")
+    return flag
 
 
 def _last(name: str, schema: str) -> str:

@@ -4,18 +4,39 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import types
+
+if TYPE_CHECKING:
+    _UserDefinedType = types.UserDefinedType[Any]
+    _Numeric = types.Numeric[Any]
+else:  # SQLAlchemy 1.4, which Superset still asks for, has no type parameters
+    _UserDefinedType, _Numeric = types.UserDefinedType, types.Numeric
+
+
+class IcebergType(_UserDefinedType):
+    """A type that SQLAlchemy has none for, such as a struct or a map; ``text`` is Iceberg's own."""
+
+    cache_ok = True
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def get_col_spec(self, **_: Any) -> str:
+        """The type as icesql writes it."""
+        return self.text
+
 
 _SIMPLE: Final[Mapping[str, Callable[[], types.TypeEngine[Any]]]] = {
     "boolean": types.BOOLEAN,
     "int": types.INTEGER,
     "long": types.BIGINT,
     "float": types.REAL,
-    "double": types.DOUBLE,
+    "double": getattr(types, "DOUBLE", types.FLOAT),
     "string": types.VARCHAR,
-    "uuid": types.UUID,
+    "uuid": getattr(types, "UUID", lambda: IcebergType("UUID")),
     "binary": types.BLOB,
     "date": types.DATE,
     "time": types.TIME,
@@ -27,17 +48,20 @@ _SIMPLE: Final[Mapping[str, Callable[[], types.TypeEngine[Any]]]] = {
 _DECIMAL: Final = re.compile(r"decimal\((\d+), ?(\d+)\)")
 
 
-class IcebergType(types.UserDefinedType[Any]):
-    """A type that SQLAlchemy has none for, such as a struct or a map; ``text`` is Iceberg's own."""
+class IcesqlNumeric(_Numeric):
+    """Numeric, also where the engine computes in floating point, as it does in divisions."""
 
     cache_ok = True
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def result_processor(self, dialect: Any, coltype: object) -> Callable[[Any], Any] | None:
+        """Decimal or float, as the type says."""
+        if not self.asdecimal:
+            return lambda value: None if value is None else float(value)
+        return lambda value: Decimal(repr(value)) if isinstance(value, float) else value
 
-    def get_col_spec(self, **_: Any) -> str:
-        """The type as icesql writes it."""
-        return self.text
+
+# A type in the key that its subclasses share with it keeps its own class where it is named.
+COLSPECS: Final = {types.Numeric: IcesqlNumeric, types.Float: types.Float}
 
 
 def type_of(text: str) -> types.TypeEngine[Any]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+import icesql
 
 NUMBERS = "SELECT range FROM range({})"
 
@@ -54,3 +57,19 @@ def test_it_starts_anew_with_each_statement(connection: Any) -> None:
     assert cursor.rowcount == 1
     cursor.execute("SET threads = 1")
     assert cursor.rowcount == -1
+
+
+def test_what_a_change_did_is_known_after_its_cursor_is_closed(tmp_path: Path) -> None:
+    with icesql.connect(warehouse=tmp_path) as connection:
+        connection.execute("CREATE SCHEMA s")
+        connection.execute("CREATE TABLE s.t (a INTEGER)")
+        cursor = connection.cursor()
+        cursor.executemany("INSERT INTO s.t VALUES (?)", [(1,), (2,)])
+        cursor.close()
+        assert cursor.rowcount == 2
+        cursor.close()
+        assert cursor.rowcount == 2
+        query = connection.execute("SELECT * FROM s.t")
+        query.fetchall()
+        query.close()
+        assert query.rowcount == -1

@@ -67,6 +67,9 @@ def test_a_view_is_made_replaced_and_dropped(
     con.execute("DROP VIEW IF EXISTS s.v")
     with pytest.raises(errors.TableNotFoundError):
         con.execute("SELECT * FROM s.v")
+    con.execute("CREATE VIEW s.v AS SELECT 3 AS three")  # where the files of the first one are
+    assert con.execute("SELECT * FROM s.v").fetchall() == [(3,)]
+    con.execute("DROP VIEW s.v")
     con.execute("CREATE TEMP VIEW v AS SELECT 1 AS one")
     con.execute("DROP VIEW v")
 

@@ -12,7 +12,12 @@ import pandas
 import pytest
 from sqlalchemy import (
     ARRAY,
+    CheckConstraint,
+    Column,
+    Computed,
     Engine,
+    ForeignKey,
+    Identity,
     MetaData,
     Table,
     bindparam,
@@ -271,3 +276,121 @@ def test_pandas_reads_through_it(engine: Engine) -> None:
     assert list(frame.columns) == ["id", "region"]
     with engine.connect() as connection:
         assert len(pandas.read_sql_table("customers", connection, schema="shop")) == 4
+
+
+# ------------------------------------------------------------------ writing
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Iterator[Engine]:
+    """An engine on a new warehouse folder, whose dropped tables lose their files."""
+    with icesql.connect(warehouse=tmp_path) as connection:
+        connection.execute("CREATE SCHEMA web")
+    made = create_engine(f"icesql:///{tmp_path}?namespace=web&purge=true")
+    yield made
+    made.dispose()
+
+
+def test_a_table_is_made_filled_and_dropped(lake: Engine) -> None:
+    metadata = MetaData()
+    other = Table("other", metadata, Column("id", types.Integer, primary_key=True))
+    table = Table(
+        "visits",
+        metadata,
+        Column("id", types.BigInteger, primary_key=True, autoincrement=False, comment="it's a key"),
+        Column("page", types.String(20), index=True, unique=True),
+        Column("at", types.DateTime),
+        Column("other", types.Integer, ForeignKey(other.c.id)),
+        CheckConstraint("id > 0"),
+        comment="who came",
+        icesql_partitioned_by=["days(at)", "bucket(4, id)"],
+        icesql_properties={"write.parquet.compression-codec": "gzip"},
+    )
+    with lake.connect() as connection:
+        metadata.create_all(connection)
+        added = connection.execute(
+            table.insert(), [{"id": 1, "page": "/"}, {"id": 2, "page": "/a"}]
+        )
+        assert added.rowcount == 2
+        assert not added.returns_rows
+        connection.execute(table.update().where(table.c.id == 2).values(page="/b"))
+        assert connection.execute(table.delete().where(table.c.id == 1)).rowcount == 1
+        assert connection.execute(select(table.c.id, table.c.page)).all() == [(2, "/b")]
+        # The rows of each statement are one commit.
+        commits = text("SELECT count(*) FROM visits.snapshots")
+        assert connection.scalar(commits) == 3
+        spec = connection.execute(text("SHOW CREATE TABLE visits")).scalar_one()
+        assert "PARTITIONED BY (days(at), bucket(4, id))" in spec
+        assert "'write.parquet.compression-codec' = 'gzip'" in spec
+        inspector = inspect(connection)
+        assert inspector.get_table_comment("visits") == {"text": "who came"}
+        first = inspector.get_columns("visits")[0]
+        assert (first["comment"], first["nullable"]) == ("it's a key", False)
+        metadata.drop_all(connection)
+        assert inspect(connection).get_table_names() == []
+        metadata.create_all(connection)
+
+
+def test_the_files_of_a_dropped_table_go_only_by_purge(tmp_path: Path) -> None:
+    with icesql.connect(warehouse=tmp_path) as connection:
+        connection.execute("CREATE SCHEMA web")
+    engine = create_engine(f"icesql:///{tmp_path}?namespace=web")
+    table = Table("t", MetaData(), Column("id", types.Integer))
+    purged = Table("t", MetaData(), Column("id", types.Integer), icesql_purge=True)
+    with engine.connect() as connection:
+        table.create(connection)
+        with pytest.raises(exc.DBAPIError, match="PURGE"):
+            table.drop(connection)
+        purged.drop(connection)
+    engine.dispose()
+
+
+@pytest.mark.parametrize(
+    "column",
+    [Column("a", types.Integer, Computed("b + 1")), Column("a", types.Integer, Identity())],
+)
+def test_what_would_make_values_is_refused(lake: Engine, column: Any) -> None:
+    table = Table("t", MetaData(), Column("b", types.Integer), column)
+    with lake.connect() as connection, pytest.raises(exc.CompileError, match="Iceberg has not"):
+        table.create(connection)
+
+
+def test_a_transaction_is_one_commit_or_none(lake: Engine) -> None:
+    table = Table("t", MetaData(), Column("id", types.Integer))
+    table.create(lake)
+    snapshot = lake.execution_options(isolation_level="SNAPSHOT")
+    with snapshot.connect() as connection:
+        connection.execute(table.insert(), {"id": 1})
+        connection.rollback()
+    with snapshot.begin() as connection:
+        connection.execute(table.insert(), {"id": 2})
+        connection.execute(table.insert(), {"id": 3})
+    with lake.connect() as connection:
+        assert connection.get_isolation_level() == "AUTOCOMMIT"
+        assert sorted(connection.scalars(select(table.c.id))) == [2, 3]
+        versions = text("SELECT count(*) FROM t.metadata_log_entries")
+        assert connection.scalar(versions) == 2  # the table made, and one commit
+
+
+def test_operators_that_the_engine_spells_otherwise(lake: Engine) -> None:
+    number: Any = literal(6, types.Integer)
+    with lake.connect() as connection:
+        assert connection.scalar(select(number.bitwise_xor(3))) == 5
+        assert connection.scalar(select(number / literal(4))) == 1.5
+        assert connection.scalar(select(number // literal(4))) == 1
+        price: Any = literal(Decimal("5.52"), types.Numeric(10, 2))
+        assert connection.scalar(select(price / literal(Decimal("2.4")))) == Decimal("2.3")
+        swapped = literal("abcb").regexp_replace("b", "x", flags="g")
+        assert connection.scalar(select(swapped)) == "axcx"
+
+
+@pytest.mark.filterwarnings("error")
+def test_pandas_writes_through_it(lake: Engine) -> None:
+    frame = pandas.DataFrame({"id": [1, 2], "page": ["/", None], "price": [1.5, 2.0]})
+    assert frame.to_sql("t", lake) == 2  # with its index, which SQLAlchemy would index
+    frame.to_sql("t", lake, if_exists="append")
+    frame.to_sql("t", lake, if_exists="replace", index=False, method="multi")
+    read = pandas.read_sql_table("t", lake)
+    assert list(read.columns) == ["id", "page", "price"]
+    assert read["price"].tolist() == [1.5, 2.0]
+    assert read["page"].isna().tolist() == [False, True]

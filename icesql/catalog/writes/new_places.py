@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 
 from icesql.catalog.writes.change import TableChange
 from icesql.errors import CatalogError, StorageError
@@ -32,14 +33,12 @@ def check_empty(location: str, storage: Storage, name: str) -> None:
     Removing the orphans of one would remove the files of the other.
     """
     if is_local(location):
-        folder = local_spellings(location)[0]
-        try:
-            taken = os.path.lexists(folder) and (not os.path.isdir(folder) or os.listdir(folder))
-        except OSError:
-            taken = False
+        folder, taken = local_spellings(location)[0], False
+        with suppress(OSError):
+            taken = os.path.lexists(folder) and (not os.path.isdir(folder) or _has_files(folder))
     else:
         try:
-            taken = storage.list_folder(f"{location}/metadata")
+            taken = bool(storage.list_folder(f"{location}/metadata"))
         except StorageError:
             taken = False
     if taken:
@@ -47,3 +46,16 @@ def check_empty(location: str, storage: Storage, name: str) -> None:
             f"cannot create {name}: there are files at {location} already; "
             "name another LOCATION, or remove them"
         )
+
+
+def _has_files(folder: str) -> bool:
+    """Whether anything but folders is below one: DROP TABLE … PURGE leaves them behind."""
+
+    def unreadable(error: OSError) -> None:
+        raise error
+
+    walk = os.walk(folder, onerror=unreadable)
+    return any(
+        files or any(os.path.islink(os.path.join(place, name)) for name in folders)
+        for place, folders, files in walk
+    )

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 def create_view(catalog: SqliteCatalog, identifier: Identifier, new: NewView) -> None:
     """Make a view. Raises CatalogError where there is a table or view of its name."""
-    place = catalog.place_new(identifier, TableChange((), (), Storage(), 0))
+    from icesql.catalog.sqlite import place_of
+
+    place = place_of(catalog, identifier, TableChange((), (), Storage(), 0))
     _put(catalog, identifier, new, place.location, place.storage, None)
 
 

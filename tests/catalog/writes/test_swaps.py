@@ -213,8 +213,9 @@ def test_a_table_of_a_folder_is_dropped_with_its_files_or_not_at_all(tmp_path) -
 
 
 def test_no_table_is_made_where_files_lie(catalog, tmp_path) -> None:
-    (tmp_path / "wh/ns/t").mkdir(parents=True)
-    (tmp_path / "wh/ns/t/x").write_text("")
+    (tmp_path / "wh/ns/t/metadata").mkdir(parents=True)  # what PURGE leaves is no file
+    stage_table(catalog, ("ns", "t"), SCHEMA)
+    (tmp_path / "wh/ns/t/metadata/x").write_text("")
     with pytest.raises(CatalogError, match="there are files at"):
         stage_table(catalog, ("ns", "t"), SCHEMA)
 
