@@ -185,8 +185,10 @@ class Connection:
 
         ``table`` is a name as SQL writes it. Nothing is changed. Raises TableNotFoundError.
         """
+        from icesql.context import QueryContext
         from icesql.doctor.diagnose import diagnose
         from icesql.doctor.facts import Answer
+        from icesql.sql.table_name import name_parts
 
         def ask(sql: str) -> Answer:
             with self.cursor() as cursor:
@@ -194,7 +196,10 @@ class Connection:
                 rows = cursor.fetchall() if cursor.description else []
                 return Answer(rows, tuple(cursor.notes))
 
-        return diagnose(table, ask)
+        names, parts = self._session.names, name_parts(table)
+        with self._session.without_secrets():
+            query = QueryContext.begin(self.settings, progress=self.progress)
+            return diagnose(table, ask, lambda: names.load(parts, None, query), query)
 
     def commit(self) -> None:
         """Apply the transaction of BEGIN in one commit; without one nothing is to be done.

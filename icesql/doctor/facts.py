@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
+from icesql.catalog.table import Table
+from icesql.context import QueryContext
+from icesql.doctor.live_files import LiveFiles, live_files
 from icesql.errors import Error
+
+# Types whose order is that of their bounds, and by which people look rows up.
+ORDERED: Final = re.compile(
+    r"int|long|bigint|float|double|decimal.*|date|timestamp.*|string|varchar|uuid|time"
+)
 
 
 class Answer(Struct, frozen=True):
@@ -18,19 +27,6 @@ class Answer(Struct, frozen=True):
 
 
 Ask = Callable[[str], Answer]
-
-
-class DataFile(Struct, frozen=True):
-    """A live file; ``content`` is 0 for data, 1 for position and 2 for equality deletes.
-
-    ``metrics`` are its readable metrics by column.
-    """
-
-    content: int
-    bytes: int
-    rows: int
-    partition: str
-    metrics: Mapping[str, Mapping[str, Any]]
 
 
 class Column(Struct, frozen=True):
@@ -45,8 +41,9 @@ class Facts(Struct, frozen=True):
     """``name`` is the table as SQL names it; ``manifests`` are (content, bytes)."""
 
     name: str
+    table: Table
     columns: tuple[Column, ...]
-    files: tuple[DataFile, ...]
+    files: LiveFiles
     manifests: tuple[tuple[int, int], ...]
     snapshots: int
     snapshot_id: int | None
@@ -54,46 +51,30 @@ class Facts(Struct, frozen=True):
     log_entries: int
 
     @property
-    def data(self) -> list[DataFile]:
-        """The data files."""
-        return [each for each in self.files if each.content == 0]
-
-    @property
-    def deletes(self) -> list[DataFile]:
-        """The delete files."""
-        return [each for each in self.files if each.content != 0]
-
-    @property
     def format_version(self) -> int:
         """1 to 3."""
         return int(self.properties.get("format-version", "2"))
 
 
-def facts_of(table: str, ask: Ask) -> Facts:
+def facts_of(name: str, ask: Ask, open_table: Callable[[], Table], query: QueryContext) -> Facts:
     """Ask for all of it. Raises what the statements raise, such as for an unknown table."""
     columns = tuple(
-        Column(name, kind, partition)
-        for name, kind, _, _, partition, *_ in ask(f"DESCRIBE {table}").rows
+        Column(column, kind, partition)
+        for column, kind, _, _, partition, *_ in ask(f"DESCRIBE {name}").rows
     )
-    partitioned = any(each.partitioned for each in columns)
-    place = "CAST(partition AS VARCHAR)" if partitioned else "''"
-    properties = dict(ask(f"SHOW TBLPROPERTIES {table}").rows)
-    current = properties.get("current-snapshot-id", "none")
+    properties = dict(ask(f"SHOW TBLPROPERTIES {name}").rows)
+    table = open_table()
+    ordered = [each.name for each in columns if ORDERED.fullmatch(each.type.lower())]
     return Facts(
+        name,
         table,
         columns,
-        tuple(
-            DataFile(content, size, rows, where or "", metrics or {})
-            for content, size, rows, where, metrics in ask(
-                f"SELECT content, file_size_in_bytes, record_count, {place}, readable_metrics "
-                f"FROM {table}.files"
-            ).rows
-        ),
-        tuple(ask(f"SELECT content, length FROM {table}.manifests").rows),
-        len(ask(f"SHOW SNAPSHOTS FROM {table}").rows),
-        int(current) if current.lstrip("-").isdigit() else None,
+        live_files(table, ordered, query),
+        tuple(ask(f"SELECT content, length FROM {name}.manifests").rows),
+        len(table.metadata.snapshots),
+        table.metadata.current_snapshot_id,
         properties,
-        len(ask(f"SELECT file FROM {table}.metadata_log_entries").rows),
+        len(table.metadata.metadata_log),
     )
 
 

@@ -13,6 +13,10 @@ from icesql.scan.report_text import bytes_text
 
 _FEWEST_MANIFESTS: Final = 10
 _MANY_SNAPSHOTS: Final = 100
+_ORPHANS: Final = re.compile(
+    r"(\d+) of (\d+) files in .* are orphans, (.+?)(?:, (\d+) more are too young)?", re.DOTALL
+)
+_MOST_LISTED: Final = 200_000
 _MANIFEST_BYTES: Final = 8 << 20
 
 
@@ -80,4 +84,28 @@ def metadata_log(facts: Facts, ask: Ask) -> Iterator[Finding]:
             f"ALTER TABLE {facts.name} SET TBLPROPERTIES "
             "('write.metadata.delete-after-commit.enabled' = 'true', "
             "'write.metadata.previous-versions-max' = '20')",
+        )
+
+
+def orphans(facts: Facts, ask: Ask) -> Iterator[Finding]:
+    """Files in the table's folder that no snapshot needs, which a listing of it tells."""
+    if facts.files.count + facts.files.deletes > _MOST_LISTED:
+        return  # a listing would take minutes; CALL system.remove_orphan_files makes it
+    statement = f"CALL system.remove_orphan_files('{literal_text(facts.name)}')"
+    answer = try_to_ask(ask, f"EXPLAIN {statement}")
+    for note in answer.notes if answer is not None else ():
+        found = _ORPHANS.fullmatch(note)
+        if found is None or not (gone := int(found[1])):
+            continue
+        young = f"; {found[4]} more are younger, maybe of writes that failed" if found[4] else ""
+        yield Finding(
+            "orphans",
+            weight_of(gone / int(found[2]) / 2),
+            f"{gone:,} of {int(found[2]):,} files in the table's folder are older than three days "
+            f"and needed by no snapshot{young}",
+            f"they take {found[3]}, and nothing reads them",
+            statement,
+            "orphan files",
+            gone,
+            0,
         )

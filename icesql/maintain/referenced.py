@@ -94,6 +94,8 @@ class Referenced:
 def _real_places(path: str, folders: dict[str, str]) -> Iterator[str]:
     """Where a local path may lie, links resolved."""
     for place in local_spellings(path):
+        if "\0" in place:
+            continue  # a value of a partition, decoded: no file system has such a name
         yield place
         folder, name = os.path.split(place)
         if folder not in folders:

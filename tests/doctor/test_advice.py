@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -75,8 +76,9 @@ def test_deletes_go_as_promised(sick: Any) -> None:
 
 
 def test_sorting_prunes_as_much_as_promised(sick: Any) -> None:
-    from icesql.doctor.facts import Answer, facts_of
+    from icesql.context import QueryContext
     from icesql.doctor.files import share_read
+    from icesql.doctor.live_files import live_files
 
     sick.execute(
         "CREATE TABLE ns.t (customer_id BIGINT, v VARCHAR) TBLPROPERTIES "
@@ -87,8 +89,8 @@ def test_sorting_prunes_as_much_as_promised(sick: Any) -> None:
     assert finding.now is not None
     assert finding.now > 0.9
     follow(sick, finding)
-    facts = facts_of("ns.t", lambda sql: Answer(sick.execute(sql).fetchall()))
-    share = share_read(facts.data, "customer_id")
+    table = sick.catalog.load(("ns", "t"))
+    share = share_read(live_files(table, ["customer_id"], QueryContext()), "customer_id")
     assert share is not None
     assert near(share, finding)
 
@@ -116,6 +118,24 @@ def test_old_snapshots_go_as_promised(sick: Any) -> None:
     assert number(sick, "SELECT count(*) FROM ns.t") == 8
 
 
+def test_orphans_go_as_promised(sick: Any, tmp_path: Path) -> None:
+    sick.execute("CREATE TABLE ns.t (id BIGINT)")
+    insert(sick, 2, "$i")
+    assert "orphans" not in [each.name for each in sick.doctor("ns.t").findings]
+    kept = next(tmp_path.rglob("*.parquet"))
+    for number in range(4):
+        left = kept.with_name(f"left-{number}.parquet")
+        left.write_bytes(b"x" * 1000)
+        if number:
+            os.utime(left, (0, 0))
+    finding = found(sick, "orphans")
+    assert finding.now == 3
+    assert "1 more are younger" in finding.told
+    follow(sick, finding)
+    assert len(list(tmp_path.rglob("left-*"))) == 1
+    assert "orphans" not in [each.name for each in sick.doctor("ns.t").findings]
+
+
 def test_bounds_are_there_afterwards(sick: Any) -> None:
     sick.execute(
         "CREATE TABLE ns.t (id BIGINT, v VARCHAR) "
@@ -126,6 +146,36 @@ def test_bounds_are_there_afterwards(sick: Any) -> None:
     assert finding.now == 2
     follow(sick, finding)
     assert "no bounds" not in [each.name for each in sick.doctor("ns.t").findings]
+
+
+def test_columns_of_nan_and_null_lack_no_bounds(sick: Any) -> None:
+    sick.execute("CREATE TABLE ns.t (f DOUBLE, g DOUBLE, v VARCHAR)")
+    insert(sick, 2, "'nan'::DOUBLE, if(range = 0, NULL, 'nan'::DOUBLE), NULL FROM range(3)")
+    assert "no bounds" not in [each.name for each in sick.doctor("ns.t").findings]
+
+
+def test_many_columns_without_bounds_are_one_finding(sick: Any) -> None:
+    names = [f"c{i}" for i in range(9)]
+    sick.execute(
+        f"CREATE TABLE ns.t ({', '.join(f'{each} BIGINT' for each in names)}) "
+        "TBLPROPERTIES ('write.metadata.metrics.default' = 'counts')"
+    )
+    insert(
+        sick,
+        1,
+        ", ".join(f"range + {i} AS {each}" for i, each in enumerate(names)) + " FROM range(9)",
+    )
+    (finding,) = [each for each in sick.doctor("ns.t").findings if each.name == "no bounds"]
+    assert "c0, c1, c2 and 6 more columns" in finding.told
+    assert finding.weight == "low"
+    follow(sick, finding)
+    assert sick.doctor("ns.t").findings == ()
+
+
+def test_a_partition_with_an_odd_value_is_no_obstacle(sick: Any) -> None:
+    sick.execute("CREATE TABLE ns.t (id BIGINT, s VARCHAR) PARTITIONED BY (s)")
+    insert(sick, 1, "range, chr(range::INT) || '%00/\x1b' FROM range(3)")
+    assert sick.doctor("ns.t").findings == ()
 
 
 def test_a_healthy_table_has_no_findings(sick: Any) -> None:
