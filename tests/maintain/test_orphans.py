@@ -368,3 +368,12 @@ def test_what_cannot_be_removed_is_told(tmp_path: Path) -> None:
     left = remove_files(Storage(), [there, str(tmp_path / "none")], QueryContext())
     assert left == {str(tmp_path / "none")}
     assert not Path(there).exists()
+
+
+def test_a_path_that_no_file_system_can_hold_is_needed_and_nowhere() -> None:
+    from icesql.maintain.referenced import Prefixes, Referenced
+    from icesql.storage.open import Storage
+
+    # A partition value with a NUL in it, in a path that is a URI.
+    found = Referenced(Storage(), Prefixes(), ["file:///nowhere/s=%00/x.parquet"])
+    assert found.count == 1
