@@ -73,6 +73,10 @@ def modify(statement: Write, work: Work) -> Modified:
             from icesql.modify.views import create_view
 
             return create_view(statement, work)
+        case views.AlterStoredView():
+            from icesql.modify.views import alter_view
+
+            return alter_view(statement, work)
         case views.DropStoredView():
             from icesql.modify.views import drop_stored_view
 

@@ -1,4 +1,4 @@
-"""CREATE VIEW and DROP VIEW in a catalog."""
+"""CREATE VIEW, ALTER VIEW and DROP VIEW in a catalog."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from msgspec.structs import replace
 
 from icesql.catalog.targets import new_place
 from icesql.catalog.view import with_views
-from icesql.catalog.writes.views import drop_view, put_view, refused
+from icesql.catalog.writes.views import (
+    change_view_properties,
+    drop_view,
+    put_view,
+    refused,
+    rename_view,
+)
 from icesql.errors import CatalogError, ProgrammingError, UnsupportedSqlError, shifted
 from icesql.iceberg.evolution.fresh_ids import with_fresh_ids
 from icesql.iceberg.metadata.view_changes import NewView
@@ -16,7 +22,8 @@ from icesql.iceberg.schema import Schema
 from icesql.modify.engine_name import SUMMARY
 from icesql.modify.modified import Modified, Work
 from icesql.modify.result_types import result_fields
-from icesql.sql.writes.views import CreateStoredView, DropStoredView
+from icesql.sql.writes.statements import TableName
+from icesql.sql.writes.views import AlterStoredView, CreateStoredView, DropStoredView
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog, Identifier
@@ -40,12 +47,48 @@ def create_view(statement: CreateStoredView, work: Work) -> Modified:
     old = held.load_view(identifier)
     if old is not None and statement.if_not_exists:
         return Modified(note=f"{statement.view.text} exists already; nothing was done")
+    if old is None and statement.alters:
+        raise _missing(statement.view)
     if old is not None and not statement.or_replace:
         raise CatalogError(f"there is a view {statement.view.text} already")
     _check_sources(statement, catalog, old, work)
     new = _new(statement, catalog, identifier, work)
     put_view(catalog, identifier, new, old)
     return Modified()
+
+
+def alter_view(statement: AlterStoredView, work: Work) -> Modified:
+    """Give a view another name, or other properties; its query stays.
+
+    Raises ProgrammingError for one that is not there and a property that it has not, CatalogError
+    where the new name is taken, NotSupportedError, CommitConflictError.
+    """
+    catalog, identifier = new_place(work.names, statement.view.parts)
+    held = with_views(catalog)
+    if held is None:
+        raise refused(catalog, "ALTER VIEW")
+    old = held.load_view(identifier)
+    if old is None:
+        raise _missing(statement.view)
+    if statement.new is None:
+        missing = [key for key in statement.unset if key not in old.metadata.properties]
+        if missing and not statement.if_exists:
+            raise ProgrammingError(f"the view has no property {missing[0]}")
+        there = [key for key in statement.unset if key not in missing]
+        if statement.set or there:
+            change_view_properties(catalog, old, dict(statement.set), there)
+        return Modified()
+    new: Identifier = (*old.identifier[:-1], *statement.new)
+    if len(statement.new) > 1:
+        target, new = new_place(work.names, statement.new)
+        if target is not catalog:
+            raise ProgrammingError("a view cannot be renamed into another catalog")
+    rename_view(catalog, old.identifier, new)
+    return Modified()
+
+
+def _missing(view: TableName) -> ProgrammingError:
+    return ProgrammingError(f"there is no view {view.text}")
 
 
 def drop_stored_view(statement: DropStoredView, work: Work) -> Modified:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from icesql.errors import ProgrammingError
+from icesql.errors import ProgrammingError, UnsupportedTableError
 from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE
 from icesql.sql.parser.row_count import NO_ALIAS
 
@@ -77,8 +77,8 @@ def answer_row_count(
         return None
     try:
         table = names.load(statement.parts, None, query)
-    except ProgrammingError:
-        return None  # the parser knows where in the SQL it is
+    except (ProgrammingError, UnsupportedTableError):
+        return None  # the parser knows where in the SQL it is, and what a view is
     selected = select_snapshot(table, None, query)
     schema = selected.schema
     scan = TableScan(table, selected.snapshot, schema, schema, ref=selected.ref)

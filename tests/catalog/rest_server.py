@@ -33,6 +33,8 @@ class Server:
         self.redirects: dict[str, tuple[int, str]] = {}
         # What came with the requests that are being answered.
         self.bodies: dict[int, bytes] = {}
+        # Of requests about views: their paths and bodies.
+        self.changes: list[tuple[str, bytes]] = []
         server = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -92,6 +94,8 @@ class Server:
         if self.config["overrides"].get("prefix"):
             assert parts.pop(0) == self.config["overrides"]["prefix"]
         self.bodies[id(request)] = body
+        if request.command == "POST" and "/views" in request.path:
+            self.changes.append((request.path, body))
         self.catalog(request, parts, parse_qs(url.query), headers)
 
     def catalog(
@@ -131,6 +135,8 @@ class Server:
                     sent = {**sent, "metadata": found.get("refs", found["metadata"])}
                 sent.pop("refs", None)
                 self.send(request, 200, sent, {"ETag": tag} if tag else {})
+            case ["views", "rename"]:
+                self.send(request, 204, None)
             case ["namespaces", namespace, "views"]:
                 inside = tuple(namespace.split("\x1f"))
                 found = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -35,3 +36,25 @@ def test_views_of_a_rest_catalog(server: Server) -> None:
             connection.execute("SELECT * FROM shop.x")
     server.config["endpoints"] = ["GET /v1/{prefix}/namespaces"]
     assert (rest(server).views(), rest(server).load_view(("shop", "v"))) == ([], None)
+
+
+def test_alter_view_is_what_the_server_is_asked(server: Server) -> None:
+    server.views.add(("shop", "v"))
+    view = metadata({"duckdb": "SELECT 1 AS n"}, {"n": "long"})
+    view["properties"] = {"old": "1"}
+    server.view_metadata["shop", "v"] = view
+    with icesql.connect(uri=server.uri, read_only=False) as connection:
+        connection.execute("ALTER VIEW shop.v SET TBLPROPERTIES ('a' = 'b')")
+        connection.execute("ALTER VIEW shop.v UNSET TBLPROPERTIES ('old')")
+        connection.execute("ALTER VIEW shop.v RENAME TO w")
+    sent = [json.loads(body) for path, body in server.changes if "views" in path]
+    assert [each.get("updates") for each in sent] == [
+        [{"action": "set-properties", "updates": {"a": "b"}}],
+        [{"action": "remove-properties", "removals": ["old"]}],
+        None,
+    ]
+    assert sent[0]["requirements"] == [{"type": "assert-view-uuid", "uuid": view["view-uuid"]}]
+    assert sent[2] == {
+        "source": {"namespace": ["shop"], "name": "v"},
+        "destination": {"namespace": ["shop"], "name": "w"},
+    }

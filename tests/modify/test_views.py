@@ -104,6 +104,26 @@ def test_versions_are_kept_as_the_view_says(
     assert con.execute("SELECT n FROM s.v").fetchall() == [(3,)]
 
 
+def test_a_view_is_altered(
+    con: icesql.Connection, catalog: dict[str, Any], tmp_path: Path, table: None
+) -> None:
+    con.execute("CREATE VIEW s.v TBLPROPERTIES ('a' = '1', 'b' = '2') AS SELECT 1 AS n")
+    con.execute("ALTER VIEW s.v AS SELECT a, b FROM s.t")
+    assert con.execute("SELECT * FROM s.v ORDER BY a").fetchall() == [(1, "x"), (2, "y")]
+    con.execute("ALTER VIEW s.v SET TBLPROPERTIES ('c' = '3', 'a' = '4')")
+    con.execute("ALTER VIEW s.v UNSET TBLPROPERTIES IF EXISTS ('b', 'nothing')")
+    con.execute("ALTER VIEW s.v UNSET TBLPROPERTIES IF EXISTS ('nothing')")
+    found = stored(tmp_path, "v")
+    assert found["properties"] == {"a": "4", "c": "3"}
+    assert (found["current-version-id"], len(found["versions"])) == (2, 2)
+    con.execute("CREATE SCHEMA other")
+    con.execute("ALTER VIEW s.v RENAME TO w")
+    con.execute("ALTER VIEW s.w RENAME TO other.v")
+    with icesql.connect(**catalog) as other:
+        assert other.execute("SELECT count(*) FROM other.v").fetchall() == [(2,)]
+        assert other.execute("SHOW VIEWS").fetchall()[0][0] == "other.v"
+
+
 @pytest.mark.parametrize(
     ("sql", "kind", "message"),
     [
@@ -123,6 +143,16 @@ def test_versions_are_kept_as_the_view_says(
         ("CREATE VIEW s.w AS SELECT 1 AS a; DROP VIEW", "SqlSyntaxError", "a name|a view"),
         ("CREATE OR REPLACE VIEW s.v AS SELECT * FROM s.v", "ProgrammingError", "read itself"),
         ("CREATE OR REPLACE VIEW IF NOT EXISTS s.v AS SELECT 1 AS a", "SqlSyntaxError", "exclude"),
+        ("ALTER VIEW s.w AS SELECT 1 AS a", "ProgrammingError", "no view s.w"),
+        ("ALTER VIEW s.w SET TBLPROPERTIES ('a' = 'b')", "ProgrammingError", "no view s.w"),
+        ("ALTER VIEW s.t RENAME TO s.u", "ProgrammingError", "no view s.t"),
+        ("ALTER VIEW s.v RENAME TO s.t", "CatalogError", "already"),
+        ("ALTER VIEW s.v RENAME TO nowhere.w", "CatalogError", "nowhere"),
+        ("ALTER VIEW s.v UNSET TBLPROPERTIES ('a')", "ProgrammingError", "no property a"),
+        ("ALTER VIEW s.v AS SELECT * FROM s.v", "ProgrammingError", "read itself"),
+        ("ALTER VIEW s.v AS SELECT 1) AS a, (SELECT 2", "SqlSyntaxError", "column 27"),
+        ("ALTER VIEW s.v WITH SCHEMA BINDING", "UnsupportedSqlError", "WITH SCHEMA"),
+        ("ALTER VIEW s.v OWNER TO me", "SqlSyntaxError", "expected AS, SET TBLPROPERTIES"),
         ("DROP VIEW s.w", "ProgrammingError", "no view s.w"),
         ("DROP VIEW s.t", "ProgrammingError", "no view s.t"),
         ("DROP TABLE s.v", "Error", "v"),

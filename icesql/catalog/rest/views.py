@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -22,6 +22,7 @@ from icesql.storage.credentials import redact_urls
 _LIST: Final = "GET /v1/{prefix}/namespaces/{namespace}/views"
 _CREATE: Final = "POST /v1/{prefix}/namespaces/{namespace}/views"
 _REPLACE: Final = "POST /v1/{prefix}/namespaces/{namespace}/views/{view}"
+_RENAME: Final = "POST /v1/{prefix}/views/rename"
 _DROP: Final = "DELETE /v1/{prefix}/namespaces/{namespace}/views/{view}"
 _LOAD: Final = "GET /v1/{prefix}/namespaces/{namespace}/views/{view}"
 
@@ -112,6 +113,44 @@ def replace_view(server: Server, identifier: Identifier, new: NewView, old: View
     ]
     if new.properties:
         updates.append({"action": "set-properties", "updates": dict(new.properties)})
+    _change(server, identifier, updates, old)
+
+
+def change_properties(
+    server: Server,
+    identifier: Identifier,
+    given: Mapping[str, str],
+    removed: Sequence[str],
+    old: ViewMetadata,
+) -> None:
+    """Set and remove properties. Raises CommitConflictError as ``replace_view``."""
+    refuse_missing(server, _REPLACE, f"changes of views in catalog {server.name}")
+    updates: list[dict[str, Any]] = []
+    if given:
+        updates.append({"action": "set-properties", "updates": dict(given)})
+    if removed:
+        updates.append({"action": "remove-properties", "removals": [*removed]})
+    _change(server, identifier, updates, old)
+
+
+def rename_view(server: Server, identifier: Identifier, new: Identifier) -> None:
+    """Give a view another name. Raises CatalogError where that is taken."""
+    refuse_missing(server, _RENAME, f"renaming views of catalog {server.name}")
+    body = {
+        "source": {"namespace": [*identifier[:-1]], "name": identifier[-1]},
+        "destination": {"namespace": [*new[:-1]], "name": new[-1]},
+    }
+    try:
+        server.send("POST", "views", "rename", body=body)
+    except Refusal as error:
+        if error.status == 409:
+            raise CatalogError(f"there is a table or view {'.'.join(new)} already") from error
+        raise
+
+
+def _change(
+    server: Server, identifier: Identifier, updates: list[dict[str, Any]], old: ViewMetadata
+) -> None:
     body = {
         "identifier": {"namespace": [*identifier[:-1]], "name": identifier[-1]},
         "requirements": [{"type": "assert-view-uuid", "uuid": old.uuid}],

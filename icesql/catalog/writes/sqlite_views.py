@@ -6,6 +6,7 @@ import json
 import sqlite3
 import time
 import uuid
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from icesql.catalog.table import confining_roots
@@ -36,6 +37,50 @@ def replace_view(catalog: SqliteCatalog, identifier: Identifier, new: NewView) -
 
     Raises CommitConflictError where another writer did so meanwhile.
     """
+    old, base, storage = _current(catalog, identifier)
+    _put(catalog, identifier, new, str(base["location"]), storage, (old, base))
+
+
+def change_properties(
+    catalog: SqliteCatalog, identifier: Identifier, given: Mapping[str, str], removed: Sequence[str]
+) -> None:
+    """Set and remove properties of a view. Raises CommitConflictError as ``replace_view``."""
+    old, base, storage = _current(catalog, identifier)
+    properties = {**base.get("properties", {}), **given}
+    kept = {key: value for key, value in properties.items() if key not in removed}
+    document = {**base, "properties": kept}
+    _write(catalog, identifier, document, str(base["location"]), storage, old)
+
+
+def rename_view(catalog: SqliteCatalog, identifier: Identifier, new: Identifier) -> None:
+    """Give a view another name.
+
+    Raises CatalogError where that is taken or its namespace missing.
+    """
+    jdbc = catalog._jdbc()
+    text = ".".join(new[:-1])
+    if tuple(new[:-1]) not in set(catalog.namespaces()):
+        raise CatalogError(f"namespace {text} not found")
+    key = ".".join(identifier[:-1]), identifier[-1]
+    try:
+        with writing(jdbc.file) as database:
+            changed = database.execute(
+                "UPDATE iceberg_tables SET table_namespace = ?, table_name = ? WHERE "
+                "catalog_name = ? AND table_namespace = ? AND table_name = ? "
+                "AND upper(iceberg_type) = 'VIEW'",
+                (text, new[-1], jdbc.name, *key),
+            ).rowcount
+            database.execute("COMMIT")
+    except sqlite3.IntegrityError as error:
+        raise CatalogError(f"there is a table or view {'.'.join(new)} already") from error
+    except sqlite3.Error as error:
+        raise CatalogError(f"SQLite catalog {jdbc.file}: {error}") from error
+    if changed != 1:
+        raise CommitConflictError(f"the view {'.'.join(identifier)} is gone; run it again")
+
+
+def _current(catalog: SqliteCatalog, identifier: Identifier) -> tuple[str, dict[str, Any], Storage]:
+    """Where the metadata of a view is now, its JSON, and what reads and writes such files."""
     from icesql.catalog.sqlite import _opened
 
     with _opened(catalog.file) as database:
@@ -46,8 +91,7 @@ def replace_view(catalog: SqliteCatalog, identifier: Identifier, new: NewView) -
     found = catalog._find(old)
     roots = confining_roots(catalog.confine, found)
     storage = Storage(catalog.properties, cache=catalog.cache, confine=roots)
-    base = json.loads(storage.read(found, most=sizes.METADATA))
-    _put(catalog, identifier, new, str(base["location"]), storage, (old, base))
+    return old, json.loads(storage.read(found, most=sizes.METADATA)), storage
 
 
 def _put(
@@ -61,6 +105,18 @@ def _put(
     old, base = before or (None, None)
     now_ms = time.time_ns() // 1_000_000
     document = view_document(new, location, now_ms, base)
+    _write(catalog, identifier, document, location, storage, old)
+
+
+def _write(
+    catalog: SqliteCatalog,
+    identifier: Identifier,
+    document: dict[str, Any],
+    location: str,
+    storage: Storage,
+    old: str | None,
+) -> None:
+    """Let a document be the metadata of a view, in the place of that at ``old``."""
     name = next_metadata_name(old, str(uuid.uuid4()), gzipped=False)
     path = f"{location.rstrip('/')}/metadata/{name}"
     with NewFile(storage, path) as file:

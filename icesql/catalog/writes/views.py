@@ -1,14 +1,14 @@
-"""Views that are made, replaced and dropped, in the catalogs that have views and take changes."""
+"""Views that are made, changed and dropped, in the catalogs that have views and take changes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from icesql.errors import NotSupportedError
 
 if TYPE_CHECKING:
-    from icesql.catalog.table import Catalog
+    from icesql.catalog.table import Catalog, Identifier
     from icesql.catalog.view import StoredView
     from icesql.iceberg.metadata.view_changes import NewView
 
@@ -57,6 +57,40 @@ def drop_view(catalog: Catalog, identifier: Sequence[str]) -> bool:
     if not isinstance(catalog, RestCatalog):
         raise refused(catalog, "DROP VIEW")
     return rest.drop_view(catalog, tuple(identifier))
+
+
+def change_view_properties(
+    catalog: Catalog, old: StoredView, given: Mapping[str, str], removed: Sequence[str]
+) -> None:
+    """Set and remove properties of a view. Raises as ``put_view``."""
+    from icesql.catalog.sqlite import SqliteCatalog
+
+    if isinstance(catalog, SqliteCatalog):
+        from icesql.catalog.writes import sqlite_views as sqlite
+
+        return sqlite.change_properties(catalog, old.identifier, given, removed)
+    from icesql.catalog.rest import views as rest
+    from icesql.catalog.rest.catalog import RestCatalog
+
+    if not isinstance(catalog, RestCatalog):
+        raise refused(catalog, "ALTER VIEW")
+    return rest.change_properties(catalog, old.identifier, given, removed, old.metadata)
+
+
+def rename_view(catalog: Catalog, identifier: Identifier, new: Identifier) -> None:
+    """Give a view another name. Raises as ``put_view``."""
+    from icesql.catalog.sqlite import SqliteCatalog
+
+    if isinstance(catalog, SqliteCatalog):
+        from icesql.catalog.writes import sqlite_views as sqlite
+
+        return sqlite.rename_view(catalog, identifier, new)
+    from icesql.catalog.rest import views as rest
+    from icesql.catalog.rest.catalog import RestCatalog
+
+    if not isinstance(catalog, RestCatalog):
+        raise refused(catalog, "ALTER VIEW")
+    return rest.rename_view(catalog, identifier, new)
 
 
 def refused(catalog: Catalog, what: str) -> NotSupportedError:

@@ -257,6 +257,16 @@ def term_of_text(text: str, at: int | None) -> PartitionTerm:
 # ------------------------------------------------------------------ properties
 
 
+def read_keys(words: Words) -> tuple[str, ...]:
+    """``('key', …)``: the properties that UNSET names."""
+    inner = words.in_brackets()
+    keys = [inner.text()]
+    while inner.skip(","):
+        keys.append(inner.text())
+    inner.end()
+    return tuple(keys)
+
+
 def read_properties(words: Words) -> tuple[tuple[str, str], ...]:
     """``('key' = 'value', …)``; keys and values may stand without quotes."""
     inner = words.in_brackets()

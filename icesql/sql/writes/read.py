@@ -17,7 +17,7 @@ from icesql.sql.writes.changes.delete import read_delete, read_truncate
 from icesql.sql.writes.changes.update import read_update
 from icesql.sql.writes.copies import is_copy_from
 from icesql.sql.writes.create import read_create, read_drop
-from icesql.sql.writes.definitions import ReadConstant, read_properties
+from icesql.sql.writes.definitions import ReadConstant, read_keys, read_properties
 from icesql.sql.writes.overwrites import ReadText
 from icesql.sql.writes.procedures.call import read_call
 from icesql.sql.writes.procedures.maintenance import (
@@ -29,7 +29,7 @@ from icesql.sql.writes.procedures.maintenance import (
 from icesql.sql.writes.rows import read_copy_from, read_insert
 from icesql.sql.writes.statements import AlterColumns, RenameTable, SetProperties, TableName
 from icesql.sql.writes.transactions import read_transaction
-from icesql.sql.writes.views import read_create_view, read_drop_view
+from icesql.sql.writes.views import read_alter_view, read_create_view, read_drop_view
 from icesql.sql.writes.words import Words
 
 ReadQuery = Callable[[Sequence[Token]], Query]
@@ -84,6 +84,8 @@ def read_write(
             return read_rollback(words)
         case "ALTER" if words.skip("TABLE"):
             return _read_alter(words, constant, read_query)
+        case "ALTER" if words.skip("VIEW"):
+            return read_alter_view(words, read_alone)
         case "ALTER":
             return read_ref_in_table(words, "ALTER")
         case "BEGIN" | "START" | "COMMIT" | "ROLLBACK" as first:
@@ -127,13 +129,9 @@ def _read_alter(words: Words, constant: ReadConstant, read_query: ReadQuery) -> 
         return found
     if words.skip("UNSET", "TBLPROPERTIES"):
         exists = words.skip("IF", "EXISTS")
-        inner = words.in_brackets()
-        keys = [inner.text()]
-        while inner.skip(","):
-            keys.append(inner.text())
-        inner.end()
+        keys = read_keys(words)
         words.end()
-        return SetProperties(table, unset=tuple(keys), if_exists=exists)
+        return SetProperties(table, unset=keys, if_exists=exists)
     ref = read_ref_change(words, table, read_query)
     if ref is not None:
         return ref

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query, Write
-from icesql.sql.writes.definitions import read_properties
+from icesql.sql.writes.definitions import read_keys, read_properties
 from icesql.sql.writes.overwrites import ReadText
 from icesql.sql.writes.statements import TableName
 from icesql.sql.writes.words import Words
@@ -14,7 +14,8 @@ class CreateStoredView(Write, frozen=True):
     """CREATE VIEW: ``text`` is its SQL, ``query`` reads its columns and no rows.
 
     Places in the query's text are ``shift`` further than in the statement. ``columns`` are new
-    names with their comments, none without a list.
+    names with their comments, none without a list. ``alters``: ALTER VIEW … AS, of one that is
+    there.
     """
 
     view: TableName
@@ -25,6 +26,20 @@ class CreateStoredView(Write, frozen=True):
     properties: tuple[tuple[str, str], ...] = ()
     if_not_exists: bool = False
     or_replace: bool = False
+    alters: bool = False
+
+
+class AlterStoredView(Write, frozen=True):
+    """ALTER VIEW: another name, or properties that are set and removed.
+
+    ``if_exists``: what is to be removed may be missing.
+    """
+
+    view: TableName
+    new: tuple[str, ...] | None = None
+    set: tuple[tuple[str, str], ...] = ()
+    unset: tuple[str, ...] = ()
+    if_exists: bool = False
 
 
 class DropStoredView(Write, frozen=True):
@@ -62,16 +77,42 @@ def read_create_view(words: Words, read_alone: ReadText) -> CreateStoredView | N
         else:
             raise words.unexpected("AS", "COMMENT", "TBLPROPERTIES")
     words.need("AS")
+    text, query, shift = _query(words, read_alone)
+    return CreateStoredView(view, text, query, shift, columns, tuple(properties), unless, replaces)
+
+
+def _query(words: Words, read_alone: ReadText) -> tuple[str, Query, int]:
+    """The text of a view, the query of its columns, and how much further that has places."""
     if words.token is None:
         raise words.unexpected("a query")
     words.balanced()
     first, last = words.token.start, words.tokens[-1].end
     text = words.sql[first : last + 1]
     begin = "SELECT * FROM ("
-    query = read_alone(f"{begin}{text}\n) AS v LIMIT 0", len(begin) - first)
-    return CreateStoredView(
-        view, text, query, len(begin) - first, columns, tuple(properties), unless, replaces
-    )
+    shift = len(begin) - first
+    return text, read_alone(f"{begin}{text}\n) AS v LIMIT 0", shift), shift
+
+
+def read_alter_view(words: Words, read_alone: ReadText) -> Write:
+    """The statement after ALTER VIEW."""
+    at = words.here
+    view = TableName(words.name("a view"), at)
+    if words.skip("AS"):
+        text, query, shift = _query(words, read_alone)
+        return CreateStoredView(view, text, query, shift, or_replace=True, alters=True)
+    if words.skip("RENAME", "TO"):
+        found = AlterStoredView(view, new=words.name("a view"))
+    elif words.skip("SET", "TBLPROPERTIES"):
+        found = AlterStoredView(view, set=read_properties(words))
+    elif words.skip("UNSET", "TBLPROPERTIES"):
+        exists = words.skip("IF", "EXISTS")
+        found = AlterStoredView(view, unset=read_keys(words), if_exists=exists)
+    elif words.peek() == "WITH":
+        raise unsupported(f"WITH {words.peek(1)} of a view", words.here, "leave it out")
+    else:
+        raise words.unexpected("AS", "SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "RENAME TO")
+    words.end()
+    return found
 
 
 def read_drop_view(words: Words) -> DropStoredView | None:
