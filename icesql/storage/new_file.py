@@ -84,15 +84,15 @@ class NewFile:
 
     def write(self, data: Any) -> int:
         """Write some more bytes."""
-        held = bytes(data)
+        held = memoryview(data)
         if self._local is not None:
             self._local.write(held)
         elif self._stream is None:
             raise OperationalError(f"cannot write {self.path}: the file is closed")
         else:
             self._of_store(lambda: self._stream.write(held))
-        self.size += len(held)
-        return len(held)
+        self.size += held.nbytes
+        return held.nbytes
 
     def finish(self) -> int:
         """Let the file appear under its name; its length in bytes."""

@@ -60,7 +60,7 @@ class OutputFile:
         self._file = os.fdopen(os.open(temporary, flags, 0o666), "wb")
         self._temporary = temporary
 
-    def write(self, data: bytes) -> int:
+    def write(self, data: bytes | memoryview) -> int:
         """Write some more bytes; what fails is kept in ``error``, too."""
         try:
             if self._file is None:

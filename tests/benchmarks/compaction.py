@@ -1,13 +1,15 @@
 """rewrite_data_files of 2,000 small files of lineitem against DuckDB's COPY of the same rows.
 
     python tests/benchmarks/compaction.py LINEITEM.parquet FOLDER [--files 2000] [--runs 3]
-        [--threads 2] [--only mixed,…] [--java PYTHON --jars A.jar:B.jar]
+        [--threads 2] [--only mixed,…] [--spark] [--java PYTHON --jars A.jar:B.jar]
 
 The tables are made once below FOLDER: without deletes, with position deletes of 1 % of the rows, with
 these and equality deletes, and with deletion vectors (v3, row lineage kept). COPY reads the same data
 files and writes one bare file with the same codec: it merges no deletes and commits nothing. All
 ways are interleaved; each line has wall seconds, CPU seconds of all threads and the greatest memory
-of its own process. With ``--java`` Spark's own procedure runs, too, on a copy of each table.
+of its own process. With ``--spark`` icesql's tasks on Spark and with ``--java`` Java's procedure run, too,
+each with a Spark that has compacted a small table before; their CPU seconds are not known. Name the
+PySpark of the latter in PYTHONPATH to have both on the same.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+WARM = "warm"
 KINDS = ("none", "positions", "mixed", "vectors")
 RUN = """
 import sys, time
@@ -51,21 +54,38 @@ with open("/proc/self/status") as status:
     peak = next(int(line.split()[1]) >> 10 for line in status if line.startswith("VmHWM"))
 print(*took, peak)
 """
+SPARK = """
+import sys, time, icesql
+kind, folder, threads = sys.argv[1:4]
+con = icesql.connect(warehouse=folder, engine="spark", master=f"local[{threads}]")
+for name in ("warm", kind):
+    started = time.perf_counter()
+    done = con.execute(
+        f"CALL system.rewrite_data_files('s.{name}', options => map('rewrite-all', 'true'))"
+    ).fetchall()
+print(time.perf_counter() - started, 0, 0)
+"""
 JAVA = """
 import sys, time
 from pyspark.sql import SparkSession
-kind, folder, jars, threads = sys.argv[1:5]
+kind, folder, threads, jars = sys.argv[1:5]
 spark = (
-    SparkSession.builder.master(f"local[{threads}]").config("spark.jars", jars.replace(":", ","))
+    SparkSession.builder.master(f"local[{threads}]")
+    .config("spark.driver.extraClassPath", jars)
     .config("spark.sql.catalog.c", "org.apache.iceberg.spark.SparkCatalog")
     .config("spark.sql.catalog.c.type", "hadoop").config("spark.sql.catalog.c.warehouse", folder)
-    .config("spark.driver.memory", "6g").config("spark.ui.enabled", "false").getOrCreate()
+    .config(
+        "spark.sql.extensions",
+        "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+    )
+    .config("spark.driver.memory", "4g").config("spark.ui.enabled", "false").getOrCreate()
 )
-spark.sql(f"SELECT count(*) FROM c.s.{kind}").collect()
-started = time.perf_counter()
-done = spark.sql(
-    f"CALL c.system.rewrite_data_files(table => 's.{kind}', options => map('rewrite-all', 'true'))"
-).collect()
+for name in ("warm", kind):
+    started = time.perf_counter()
+    done = spark.sql(
+        f"CALL c.system.rewrite_data_files(table => 's.{name}', "
+        "options => map('rewrite-all', 'true'))"
+    ).collect()
 print(time.perf_counter() - started, 0, 0)
 """
 
@@ -88,13 +108,17 @@ def make(source: str, folder: Path, files: int) -> None:
     ]
     rows = rows.cast(arrow_schema(fields))
     size = -(-rows.num_rows // files)
-    for kind in KINDS:
+    for kind in (*KINDS, WARM):
+        if (folder / "s" / kind).exists():
+            continue
+        if kind == WARM:
+            rows = rows.slice(0, 10 * size)
         table = TableWriter(
             str(folder / "s" / kind), fields, version=3 if kind == "vectors" else 2,
             properties={"write.parquet.compression-codec": "zstd"},
         )  # fmt: skip
 
-        def write(index: int, table: Any = table) -> Any:
+        def write(index: int, table: Any = table, rows: Any = rows) -> Any:
             part = rows.slice(index * size, size)
             return table.data_file(part, stats=False, compression="zstd")
 
@@ -129,6 +153,8 @@ def files_below(folder: Path) -> dict[Path, bytes | None]:
 def run(program: str, python: str, *arguments: str) -> tuple[float, float, int]:
     command = [python, "-c", program, *arguments]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    if "PYTHONPATH" in os.environ:
+        environment["PYTHONPATH"] += os.pathsep + os.environ["PYTHONPATH"]
     # Modules are compiled once, as where they are installed.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
@@ -146,12 +172,13 @@ def main() -> None:
     arguments.add_argument("--runs", type=int, default=3)
     arguments.add_argument("--threads", default="2")
     arguments.add_argument("--only", default=",".join(KINDS))
+    arguments.add_argument("--spark", action="store_true")
     arguments.add_argument("--java")
     arguments.add_argument("--jars", default="")
     given = arguments.parse_args()
     folder = given.folder.absolute()
     described = folder / "made.json"
-    if not described.exists():
+    if not described.exists() or not (folder / "s" / WARM).exists():
         make(given.source, folder, given.files)
         described.write_text(json.dumps({"files": given.files}))
     kinds = given.only.split(",")
@@ -161,9 +188,10 @@ def main() -> None:
         for kind in kinds:
             here = [kind, str(folder), given.threads]
             ways.append((f"icesql, {kind}", RUN, sys.executable, here))
+            if given.spark:
+                ways.append((f"icesql on Spark, {kind}", SPARK, sys.executable, here))
             if given.java:
-                there = [kind, str(folder), given.jars, given.threads]
-                ways.append((f"Java, {kind}", JAVA, given.java, there))
+                ways.append((f"Java on Spark, {kind}", JAVA, given.java, [*here, given.jars]))
         for name, program, python, texts in ways:
             before = files_below(folder)
             try:
@@ -171,14 +199,14 @@ def main() -> None:
             finally:
                 restore(folder, before)
             wall, cpu, peak = taken[name][-1]
-            print(f"{name:<20} {wall:7.2f} s wall {cpu:7.2f} s CPU {peak:6} MB", flush=True)
+            print(f"{name:<26} {wall:7.2f} s wall {cpu:7.2f} s CPU {peak:6} MB", flush=True)
     print("medians:")
     floor = [statistics.median(each[n] for each in taken["DuckDB COPY"]) for n in (0, 1)]
     for name, found in taken.items():
         wall, cpu = (statistics.median(each[n] for each in found) for n in (0, 1))
         peak = max(each[2] for each in found)
         print(
-            f"{name:<20} {wall:7.2f} s ({wall / floor[0]:.2f} x) {cpu:7.2f} s CPU "
+            f"{name:<26} {wall:7.2f} s ({wall / floor[0]:.2f} x) {cpu:7.2f} s CPU "
             f"({cpu / floor[1]:.2f} x) {peak:6} MB"
         )
 
