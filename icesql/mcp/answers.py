@@ -16,6 +16,8 @@ from icesql.repl.render import write_rows
 
 # A value that is longer is cut, in the text and in JSON: one cell must not fill a context.
 LONGEST_VALUE: Final = 2_000
+# Nor many rows of many cells: rows behind so many characters are left out.
+MOST_TEXT: Final = 200_000
 
 
 class Answer(Struct, frozen=True):
@@ -48,9 +50,13 @@ def first_rows(cursor: Cursor, most: int) -> Rows:
 
 def rows_answer(rows: Rows, snapshots: Mapping[str, Sequence[TableSnapshot]]) -> Answer:
     """Rows as a table and as JSON, with the snapshots that they were read from."""
-    lines = [table_text(rows.columns, rows.rows)]
-    if rows.more:
-        lines.append(f"(the first {len(rows.rows):,} rows; there are more)")
+    kept = _within(rows.rows)
+    lines = [table_text(rows.columns, rows.rows[:kept])]
+    if kept < len(rows.rows):
+        lines.append(f"(the first {kept:,} rows, cut at {MOST_TEXT:,} characters; there are more: "
+                     "ask for fewer columns)")  # fmt: skip
+    elif rows.more:
+        lines.append(f"(the first {kept:,} rows; there are more)")
     read = snapshots_json(snapshots)
     lines += _snapshot_lines(read)
     data = {
@@ -58,8 +64,8 @@ def rows_answer(rows: Rows, snapshots: Mapping[str, Sequence[TableSnapshot]]) ->
             {"name": name, "type": type_}
             for name, type_ in zip(rows.columns, rows.types, strict=True)
         ],
-        "rows": [[json.loads(_short(json_of(value))) for value in row] for row in rows.rows],
-        "more_rows": rows.more,
+        "rows": [[json.loads(_short(json_of(value))) for value in row] for row in rows.rows[:kept]],
+        "more_rows": rows.more or kept < len(rows.rows),
         "snapshots": read,
     }
     return Answer("\n".join(lines), data)
@@ -97,7 +103,19 @@ def _snapshot_lines(read: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
+def _within(rows: Sequence[Sequence[Any]]) -> int:
+    """How many rows there is room for, at least one."""
+    room = MOST_TEXT
+    for number, row in enumerate(rows):
+        room -= sum(min(len(json_of(value)), LONGEST_VALUE) for value in row)
+        if room < 0:
+            return max(number, 1)
+    return len(rows)
+
+
 def _cut(value: Any) -> Any:
+    if isinstance(value, list | tuple | dict):
+        value = json_of(value)
     if isinstance(value, str) and len(value) > LONGEST_VALUE:
         return value[:LONGEST_VALUE] + "…"
     if isinstance(value, bytes) and len(value) > LONGEST_VALUE:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import TextIO
+from collections.abc import Callable, Mapping
+from shutil import get_terminal_size
+from typing import Final, TextIO
 
 from icesql.context import Progress
+from icesql.repl.cells import shortened
 from icesql.repl.render import seconds_text
 from icesql.repl.terminal import spelled_out, styled
 from icesql.scan.report_text import bytes_text
 
 _QUIET_SECONDS = 0.5  # an answer that comes at once needs no progress line
 _BETWEEN_SECONDS = 0.1
+_WRITING: Final = "writing rows"
+_TOGETHER: Final = frozenset({_WRITING, "running"})
 
 
 class ProgressLine:
@@ -22,21 +26,33 @@ class ProgressLine:
         self._out, self._clock = out, clock
         self._next = clock() + _QUIET_SECONDS
         self._drawn = False
-        self._stage_began: tuple[str, float] = ("", clock())
+        self._began: dict[str, float] = {}  # when each stage came first
+        self._seen: dict[str, Progress] = {}
         # What was done when the last progress came, as words; "" before the first.
         self.done = ""
+
+    @property
+    def wrote(self) -> bool:
+        """Whether rows were written, and no part of the work may be done for good."""
+        return _WRITING in self._seen and not any(
+            each.startswith("rewriting") for each in self._seen
+        )
 
     def __call__(self, progress: Progress) -> None:
         """Draw ``progress``, unless the last drawing was a moment ago."""
         now = self._clock()
-        if progress.stage != self._stage_began[0]:
-            self._stage_began = (progress.stage, now)
-        self.done = progress_text(progress, now - self._stage_began[1])
+        self._seen[progress.stage] = progress
+        if progress.stage in _TOGETHER and _WRITING in self._seen:
+            progress = _together(self._seen)
+        seconds = now - self._began.setdefault(progress.stage, now)
+        text = progress_text(progress, seconds)
+        self.done = text
         if now < self._next:
             return
         self._next = now + _BETWEEN_SECONDS
-        seconds = now - self._stage_began[1]
-        styled(self._out)(f"\r\x1b[2K{spelled_out(progress_text(progress, seconds))}")
+        # A line that wraps could not be taken away.
+        text = shortened(spelled_out(text), max(get_terminal_size().columns - 1, 1))
+        styled(self._out)(f"\r\x1b[2K{text}")
         self._out.flush()
         self._drawn = True
 
@@ -55,6 +71,10 @@ def progress_text(progress: Progress, seconds: float = 0.0) -> str:
     """
     if progress.stage == "running":  # what is counted are bytes alone
         parts = [f"running {seconds_text(seconds)}"]
+    elif progress.stage == _WRITING:
+        parts = [f"writing {progress.done:,} rows"]
+        if seconds >= 1:
+            parts.append(seconds_text(seconds))
     else:
         count = f"{progress.done:,}" + ("" if progress.total is None else f"/{progress.total:,}")
         parts = [f"{progress.stage} {count}"]
@@ -68,6 +88,13 @@ def progress_text(progress: Progress, seconds: float = 0.0) -> str:
         if share:
             parts.append(f"{seconds_text(seconds / share - seconds)} left")
     return " · ".join(parts)
+
+
+def _together(seen: Mapping[str, Progress]) -> Progress:
+    """Rows are written while the query that gives them runs: both are one line."""
+    running = seen.get("running", Progress("running", 0))
+    written = seen[_WRITING].done
+    return Progress(_WRITING, written, None, running.bytes_done, running.bytes_total)
 
 
 def _share(progress: Progress) -> float:

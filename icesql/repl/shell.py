@@ -164,7 +164,9 @@ class Shell:
             progress.clear()
             self.connection.cancel()
             told = str(error) or "cancelled"
-            self.say(f"{told} after {progress.done}" if progress.done else told)
+            if progress.done:
+                told += f" after {progress.done}"
+            self.say(f"{told}; nothing was committed" if progress.wrote else told)
             return False
         finally:
             progress.clear()

@@ -18,7 +18,7 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 import icesql
-from icesql.mcp.answers import LONGEST_VALUE
+from icesql.mcp.answers import LONGEST_VALUE, MOST_TEXT
 from icesql.mcp.server import build_server
 
 TOOLS = {
@@ -115,6 +115,19 @@ def test_values_of_every_type_are_json(pinned: icesql.Connection) -> None:
     assert len(long) < 4 * LONGEST_VALUE
     assert len(cut["rows"][0][0]) < 3 * LONGEST_VALUE
     assert cut["rows"][0][1] == 'a"\n'
+    nested, _ = answered(
+        pinned, "query", sql="SELECT range(100000) AS l, {'a': repeat('x', 100000)} AS s"
+    )
+    assert len(nested) < 6 * LONGEST_VALUE
+
+
+def test_an_answer_leaves_room_for_others(pinned: icesql.Connection) -> None:
+    columns = ", ".join(f"repeat('x', 1900) AS c{i}" for i in range(20))
+    text, data = answered(pinned, "query", sql=f"SELECT {columns} FROM range(50)", max_rows=50)
+    assert len(text) < 2 * MOST_TEXT
+    assert "ask for fewer columns" in text
+    assert data["more_rows"]
+    assert 1 <= len(data["rows"]) < 50
 
 
 def test_an_estimate_reads_no_data(pinned: icesql.Connection) -> None:
