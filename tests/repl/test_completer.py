@@ -14,7 +14,8 @@ from icesql.errors import CatalogError
 from icesql.repl.completing.names import Known, Names
 from icesql.repl.completing.prompt import SqlCompleter
 from icesql.repl.completing.source import ConnectionSource
-from icesql.repl.completing.suggest import quoted, suggestions
+from icesql.repl.completing.suggest import quoted, suggestions, word_at
+from tests.campaigns.completion_cut import cuts, statements, try_cut
 
 COLUMNS = {"sales.orders": ["id", "region", "Total Amount"], "sales.customers": ["id", "name"]}
 
@@ -158,13 +159,19 @@ def test_a_key_is_quick_with_many_tables() -> None:
     assert sorted(spent)[4] < 0.1  # 5 ms on an idle machine
 
 
-def test_no_prefix_of_any_statement_breaks_completion() -> None:
+def test_no_cut_of_any_statement_breaks_completion() -> None:
+    # All of them: tests/campaigns/completion_cut.py.
     names = Names(Source())
-    statements = (Path(__file__).parents[2] / "grammar" / "accepted.sql").read_text().split(";")
-    random.Random(7).shuffle(statements)
-    for statement in statements[:40]:
-        for length in range(0, len(statement) + 1, 3):
-            suggestions(statement[:length], names, statement[length:])
+    chosen = random.Random(7).sample(statements(), 20)
+    for before, after in cuts(chosen):
+        try_cut(before, after, names)
+
+
+def test_the_word_at_the_cursor_is_on_its_line() -> None:
+    names = Names(Source())
+    assert word_at("SELECT id\n") == ""
+    assert "FROM" in [each.text for each in suggestions("SELECT id\n", names)]
+    assert word_at("SELECT id\nFR") == "FR"
 
 
 def test_a_qualifier_narrows_to_its_table() -> None:

@@ -16,10 +16,10 @@ from icesql.repl.commands import COMMANDS
 from icesql.repl.completing.names import Known, Names
 from icesql.sql.grammar import completions, keywords
 
-_WORD: Final = re.compile(r'[\w."$@]*$')
+_WORD: Final = re.compile(r'[\w."$@]*\Z')
 # A text or number that is being written, after AS OF or a comparison.
-_VALUE: Final = re.compile(r"(?:'[^']*|[\w.-]*)$")
-_PLAIN_NAME: Final = re.compile(r"[a-z_][a-z0-9_]*$")
+_VALUE: Final = re.compile(r"(?:'[^']*|[\w.-]*)\Z")
+_PLAIN_NAME: Final = re.compile(r"[a-z_][a-z0-9_]*\Z")
 _NAME: Final = r'((?:[\w$]+|"[^"]*")(?:\.(?:[\w$]+|"[^"]*"))*)'
 _TABLE_AFTER: Final = frozenset(
     {"FROM", "JOIN", "DESCRIBE", "DESC", "SNAPSHOTS", "TABLE", "DIFF", "SUMMARY", "BLAME",
@@ -32,20 +32,20 @@ _TABLES_NAMED: Final = re.compile(
     re.IGNORECASE,
 )
 _VERSION: Final = re.compile(
-    rf"{_NAME}\s+(?:for\s+)?(?:system_)?version\s+as\s+of\s*$", re.IGNORECASE
+    rf"{_NAME}\s+(?:for\s+)?(?:system_)?version\s+as\s+of\s*\Z", re.IGNORECASE
 )
 _TIME: Final = re.compile(
-    rf"{_NAME}\s+(?:for\s+)?(?:timestamp|system_time)\s+as\s+of\s*$", re.IGNORECASE
+    rf"{_NAME}\s+(?:for\s+)?(?:timestamp|system_time)\s+as\s+of\s*\Z", re.IGNORECASE
 )
 _STATES: Final = re.compile(
-    rf"\bdiff\s+(?:summary\s+)?{_NAME}\s+between\s+(?:\S+\s+and\s+)?$", re.IGNORECASE
+    rf"\bdiff\s+(?:summary\s+)?{_NAME}\s+between\s+(?:\S+\s+and\s+)?\Z", re.IGNORECASE
 )
 _CHANGES: Final = re.compile(
-    rf"{_NAME}\s+changes\s+from\s+(?:version\s+\S+\s+to\s+)?version\s+$", re.IGNORECASE
+    rf"{_NAME}\s+changes\s+from\s+(?:version\s+\S+\s+to\s+)?version\s+\Z", re.IGNORECASE
 )
-_EQUALS: Final = re.compile(rf"\b{_NAME}\s*=\s*$", re.IGNORECASE)
-_SETTING: Final = re.compile(r"^\s*(?:set|reset|show)\s+$", re.IGNORECASE)
-_SETTING_VALUE: Final = re.compile(r"^\s*set\s+(\w+)\s*=\s*$", re.IGNORECASE)
+_EQUALS: Final = re.compile(rf"\b{_NAME}\s*=\s*\Z", re.IGNORECASE)
+_SETTING: Final = re.compile(r"^\s*(?:set|reset|show)\s+\Z", re.IGNORECASE)
+_SETTING_VALUE: Final = re.compile(r"^\s*set\s+(\w+)\s*=\s*\Z", re.IGNORECASE)
 _WORDS_OF_SETTINGS: Final = {
     "engine": ("local", "spark", "auto"), "local_reader": ("auto", "arrow"),
     "verify": ("normal", "full"), "prune": ("on", "off"), "cache": ("on", "off"),
