@@ -17,6 +17,7 @@ from icesql.commit.files import FileChanges
 from icesql.commit.result import CommitResult
 from icesql.context import Progress, QueryContext
 from icesql.errors import NotSupportedError, ProgrammingError, UnsupportedTableError
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.iceberg.metadata.snapshot import Snapshot
@@ -34,12 +35,18 @@ _NUMBERS: Final = (
     _TARGET, "min-file-size-bytes", "max-file-size-bytes", "min-input-files",
     "max-file-group-size-bytes",
 )  # fmt: skip
+_PARTIAL: Final = "partial-progress.enabled"
+_MOST_COMMITS: Final = "partial-progress.max-commits"
+_COMMITS: Final = 10
 # What says only how Spark's jobs run.
 _NO_MATTER: Final = ("max-concurrent-file-group-rewrites", "rewrite-job-order")
 
 
 class DeleteOptions(Struct, frozen=True):
-    """Sizes in bytes; a group of fewer than ``min_files`` stays as it is."""
+    """Sizes in bytes; a group of fewer than ``min_files`` stays as it is.
+
+    The groups come in so many commits at most.
+    """
 
     target: int
     smallest: int
@@ -47,19 +54,28 @@ class DeleteOptions(Struct, frozen=True):
     min_files: int = 5
     group_size: int = 100 << 30
     all: bool = False
+    most_commits: int = 1
+
+    def commits(self, groups: Sequence[DeleteGroup]) -> Iterator[Sequence[DeleteGroup]]:
+        """The groups of each commit."""
+        size = max(-(-len(groups) // self.most_commits), 1)
+        for start in range(0, len(groups), size):
+            yield groups[start : start + size]
 
     @classmethod
     def of(cls, given: Mapping[str, str], properties: Mapping[str, str]) -> DeleteOptions:
         """From the options of the procedure. Raises ProgrammingError naming a bad one."""
         left = {key: value for key, value in given.items() if key not in _NO_MATTER}
         everything = _flag(left, "rewrite-all")
-        if _flag(left, "partial-progress.enabled"):
-            raise NotSupportedError("not supported: partial progress of delete files")
+        partial = _flag(left, _PARTIAL)
+        most = _number(left, _MOST_COMMITS)
+        if most == 0:
+            raise ProgrammingError(f"{_MOST_COMMITS} is 0; it is a number from 1 on")
         numbers = {each: _number(left, each) for each in _NUMBERS}
-        for each in (*_NUMBERS, "rewrite-all", "partial-progress.enabled"):
+        for each in (*_NUMBERS, "rewrite-all", _PARTIAL, _MOST_COMMITS):
             left.pop(each, None)
         if left:
-            known = ", ".join((*_NUMBERS, "rewrite-all"))
+            known = ", ".join((*_NUMBERS, "rewrite-all", _PARTIAL, _MOST_COMMITS))
             raise ProgrammingError(f"there is no option {min(left)}; there are {known}")
         target = numbers[_TARGET]
         if target is None:
@@ -73,6 +89,7 @@ class DeleteOptions(Struct, frozen=True):
             numbers["min-input-files"] or 5,
             numbers["max-file-group-size-bytes"] or 100 << 30,
             everything,
+            (most or _COMMITS) if partial else 1,
         )
         if not 0 <= found.smallest < found.target < found.largest:
             raise ProgrammingError(
@@ -103,9 +120,13 @@ class RewrittenDeletes(Struct, frozen=True):
 
 
 def plan_delete_files(
-    table: Table, options: DeleteOptions, query: QueryContext
+    table: Table,
+    options: DeleteOptions,
+    query: QueryContext,
+    row_filter: Predicate = ALWAYS_TRUE,
 ) -> list[DeleteGroup]:
-    """The groups of main that are worth rewriting.
+    """The groups of main that are worth rewriting, in partitions that may have rows for which
+    ``row_filter`` is true.
 
     Deletion vectors are never: there is one for each data file. Raises NotSupportedError for
     position delete files in a table of version 3, which DELETE and compaction turn into vectors.
@@ -117,6 +138,14 @@ def plan_delete_files(
     for each in _position_files(table, snapshot, query):
         scope = each.spec_id, partition_key(each.partition)
         by_partition.setdefault(scope, []).append(each)
+    if row_filter is not ALWAYS_TRUE:
+        known, schema = replace(table, planning=None), table.metadata.schema
+        scan = TableScan(known, snapshot, schema, schema, row_filter)
+        wanted = {
+            (each.data_file.spec_id, partition_key(each.data_file.partition))
+            for each in plan(scan, query).files
+        }
+        by_partition = {key: files for key, files in by_partition.items() if key in wanted}
     groups = [
         found
         for files in by_partition.values()

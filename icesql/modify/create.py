@@ -209,7 +209,10 @@ def _create_as(statement: CreateTable, place: _Place, work: Work) -> Modified:
     result = work.ask(statement.query)
     try:
         reader = rows_here(result)
-        schema = Schema(result_fields(_named(result.columns)))
+        version = dict(statement.properties).get("format-version")
+        if version is None and place.before is not None:
+            version = str(place.before.metadata.format_version)
+        schema = Schema(result_fields(_named(result.columns), unknown=version == "3"))
         staged = _stage(statement, place, schema)
         table = staged.table
         sources = tuple(range(len(schema.fields)))

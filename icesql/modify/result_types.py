@@ -31,17 +31,30 @@ _KINDS: Final[dict[str, t.IcebergType]] = {
     "blob": t.BINARY,
     "variant": t.VARIANT,
 }
-_INSTEAD: Final = {"null": "BIGINT or another type", "interval": "VARCHAR", "union": "a STRUCT"}
+_INSTEAD: Final = {
+    "null": "BIGINT or another type; a table of format version 3 can have it",
+    "interval": "VARCHAR",
+    "union": "a STRUCT",
+}
 
 
-def result_fields(columns: Sequence[ResultColumn]) -> tuple[t.NestedField, ...]:
+def result_fields(
+    columns: Sequence[ResultColumn], *, unknown: bool = False
+) -> tuple[t.NestedField, ...]:
     """The fields of a table for the rows of a query, all optional; ids tell them apart.
+
+    ``unknown``: a column that has only NULL is of that type, which tables of version 3 have.
 
     Raises UnsupportedSqlError for a type that no table has.
     """
     ids = count(1)
     return tuple(
-        t.NestedField(next(ids), each.name, _type(each.type, each.name, ids)) for each in columns
+        t.NestedField(
+            next(ids),
+            each.name,
+            t.UNKNOWN if unknown and each.type.kind == "null" else _type(each.type, each.name, ids),
+        )
+        for each in columns
     )
 
 

@@ -27,7 +27,7 @@ COMMAND_WORDS: Final = (
 # Some statements that begin so change tables; see ``sql.writes``.
 WRITE_WORDS: Final = (
     "CREATE", "DROP", "ALTER", "COMMENT", "INSERT", "COPY", "DELETE", "UPDATE", "TRUNCATE",
-    "CALL", "MERGE", "OPTIMIZE", "VACUUM", "ROLLBACK", "BEGIN", "START", "COMMIT",
+    "CALL", "MERGE", "OPTIMIZE", "VACUUM", "ANALYZE", "ROLLBACK", "BEGIN", "START", "COMMIT",
 )  # fmt: skip
 # Statements of these that EXPLAIN takes, too.
 EXPLAINED_WRITES: Final = ("CALL", "OPTIMIZE", "VACUUM", "ROLLBACK", "ALTER")
@@ -41,18 +41,18 @@ COPY_HINT: Final = (
 
 _READ_ONLY: Final = (
     "of the statements that change tables there are CREATE TABLE, INSERT, COPY … FROM, "
-    "DELETE, UPDATE, MERGE, TRUNCATE, ALTER TABLE and DROP TABLE"
+    "DELETE, UPDATE, MERGE, TRUNCATE, ALTER TABLE, DROP TABLE, OPTIMIZE and CALL"
 )
 _RESULTS: Final = "results leave through --output, cursor.arrow() or cursor.df()"
 _CATALOGS: Final = "catalogs are opened with connect(…) or --catalog, --warehouse, --uri"
 
 REFUSED_STATEMENTS: Final[dict[str, str]] = {
     **dict.fromkeys(
-        ("INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "REPLACE", "UPSERT", "CREATE", "ALTER"),
-        _READ_ONLY,
+        ("INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "CREATE", "ALTER"), _READ_ONLY
     ),
+    **dict.fromkeys(("REPLACE", "UPSERT"), "MERGE INTO t USING … changes rows and adds others"),
     **dict.fromkeys(
-        ("DROP", "COMMENT", "RENAME", "GRANT", "REVOKE", "OPTIMIZE", "VACUUM", "CACHE", "UNCACHE"),
+        ("DROP", "COMMENT", "RENAME", "OPTIMIZE", "VACUUM"),
         _READ_ONLY,
     ),
     **dict.fromkeys(("EXPORT", "UNLOAD", "PUT", "GET"), _RESULTS),
@@ -62,18 +62,27 @@ REFUSED_STATEMENTS: Final[dict[str, str]] = {
     **dict.fromkeys(("DECLARE",), "use ? parameters"),
     "PRAGMA": "settings are changed with SET name = value",
     "IMPORT": _READ_ONLY,
-    "ANALYZE": "EXPLAIN ANALYZE SELECT … measures a query",
+    "ANALYZE": "ANALYZE t counts the distinct values of its columns; EXPLAIN ANALYZE SELECT … "
+    "measures a query",
     "CHECKPOINT": _READ_ONLY,
     "PIVOT": "in DuckDB's spelling it runs; else write sum(x) FILTER (WHERE …) for each column",
     "UNPIVOT": "in DuckDB's spelling it runs; else write a UNION ALL of the columns",
     "KILL": "",
-    "REFRESH": "",
+    "REFRESH": "each statement reads a table as it is now",
+    **dict.fromkeys(("CACHE", "UNCACHE"), "CREATE TEMP TABLE t AS SELECT … keeps rows"),
+    **dict.fromkeys(("GRANT", "REVOKE"), "rights are the catalog's and the store's own"),
+    "RESTORE": "ROLLBACK TABLE t TO SNAPSHOT 812… or CALL system.rollback_to_timestamp(…)",
+    "UNDROP": "CALL system.register_table('t', 'metadata.json') makes a table of files that stay",
     "LIST": "",
-    "MSCK": "",
+    "MSCK": "a table knows its partitions; CALL system.add_files('t', '`parquet`.`folder`') adds "
+    "files to it",
 }
 
 # What stands in the place of something that CREATE makes, by the word for it.
 CREATED: Final = {
+    "INDEX": "a Bloom filter of new files: ALTER TABLE t SET TBLPROPERTIES "
+    "('write.parquet.bloom-filter-enabled.column.x' = 'true'); WRITE ORDERED BY sorts them",
+    "MATERIALIZED": "CREATE TABLE t AS SELECT … keeps the rows of a query",
     "GLOBAL": "write CREATE TEMP VIEW v AS SELECT …, which lives as long as the connection",
     "VIEW": "write CREATE TEMP VIEW v AS SELECT …, which lives as long as the connection",
     "TEMP": "write CREATE TEMP TABLE t AS SELECT …, which lives as long as the connection",

@@ -219,3 +219,18 @@ def test_show_procedures(lasting: Any) -> None:
     assert told == [(len(PROCEDURES),)]
     with pytest.raises(errors.SqlSyntaxError, match="procedures are in system"):
         con.execute("SHOW PROCEDURES FROM s")
+
+
+def test_trinos_two_parameters_of_a_table(con: icesql.Connection) -> None:
+    con.execute("CREATE TABLE s.t (i INT)")
+    con.execute("INSERT INTO s.t VALUES (1)")
+    (first,) = con.execute("SELECT snapshot_id FROM s.t.snapshots").fetchall()[0]
+    con.execute("INSERT INTO s.t VALUES (2)")
+    con.execute(
+        "CALL system.rollback_to_snapshot(schema_name => 's', table_name => 't', "
+        f"snapshot_id => {first})"
+    )
+    assert con.execute("SELECT i FROM s.t").fetchall() == [(1,)]
+    with pytest.raises(errors.ProgrammingError, match="no parameter table_name"):
+        con.execute("CALL system.rewrite_manifests(table_name => 't')")
+    con.execute("ANALYZE TABLE s.t COMPUTE STATISTICS FOR COLUMNS i")

@@ -109,8 +109,6 @@ def test_few_files_stay(con: icesql.Connection) -> None:
     ):  # fmt: skip
         with pytest.raises(errors.ProgrammingError, match=told):
             call(con, options)
-    with pytest.raises(errors.UnsupportedSqlError, match="where of"):
-        con.execute("CALL system.rewrite_position_delete_files('s.t', where => 'i = 1')")
 
 
 def test_vectors_stay(con: icesql.Connection) -> None:
@@ -182,3 +180,37 @@ def test_no_plan_of_a_catalog_is_asked_for(con: icesql.Connection) -> None:
         catalog, table, plan_delete_files(table, given, query), summary={}, query=query
     )
     assert rows(con) == before
+
+
+def test_only_partitions_that_may_match(con: icesql.Connection) -> None:
+    filled(con)
+    before = rows(con)
+    everything = "options => map('rewrite-all', 'true')"
+    name = "CALL system.rewrite_position_delete_files('s.t', "
+    assert con.execute(f"{name}where => 'p = ''b'' AND true', {everything})").fetchall()[0][:2] == (
+        1,
+        1,
+    )
+    assert con.execute(f"{name}where => 'p > ''b'' AND true', {everything})").fetchall()[0][:2] == (
+        0,
+        0,
+    )
+    with pytest.raises(errors.ProgrammingError, match="nope"):
+        con.execute(f"{name}where => 'nope = 1')")
+    assert rows(con) == before
+
+
+def test_partial_progress_is_several_commits(con: icesql.Connection) -> None:
+    filled(con)
+    before = rows(con)
+    count = "SELECT count(*) FROM s.t.snapshots WHERE operation = 'replace'"
+    found = call(
+        con,
+        "'rewrite-all', 'true', 'partial-progress.enabled', 'true', "
+        "'partial-progress.max-commits', '5'",
+    )
+    assert found[0] == 7
+    assert con.execute(count).fetchall() == [(2,)]
+    assert rows(con) == before
+    with pytest.raises(errors.ProgrammingError, match="from 1 on"):
+        call(con, "'partial-progress.max-commits', '0'")

@@ -140,3 +140,16 @@ def test_null_for_a_struct_with_required_fields(con: icesql.Connection) -> None:
     found = con.execute("SELECT id, p.a, p.q.b, p.l FROM s.t ORDER BY id").fetchall()
     nothing = (None, None, None)
     assert found == [(2, *nothing), (3, 1, "x", [1]), (4, *nothing)]
+
+
+def test_a_column_of_nothing_is_unknown_in_version_3(con: icesql.Connection) -> None:
+    with pytest.raises(errors.UnsupportedSqlError, match=r"CAST it.*format version 3"):
+        con.execute("CREATE TABLE s.t AS SELECT NULL AS a, 1 AS b")
+    con.execute(
+        "CREATE TABLE s.t TBLPROPERTIES ('format-version' = '3') AS SELECT NULL AS a, 1 AS b"
+    )
+    con.execute("INSERT INTO s.t VALUES (NULL, 2)")
+    assert con.execute("SELECT * FROM s.t ORDER BY b").fetchall() == [(None, 1), (None, 2)]
+    assert con.execute("DESCRIBE s.t").fetchall()[0][:2] == ("a", "unknown")
+    con.execute("CREATE OR REPLACE TABLE s.t AS SELECT 3 AS b, NULL AS c")
+    assert con.execute("SELECT * FROM s.t").fetchall() == [(3, None)]

@@ -68,7 +68,6 @@ def test_nothing_of_the_machine_is_read(sql: str) -> None:
         "EXPORT",
         "IMPORT",
         "VACUUM",
-        "ANALYZE",
         "CHECKPOINT",
         "GRANT",
     ],
@@ -156,10 +155,10 @@ def test_what_is_harmless_is_accepted(sql: str) -> None:
 @pytest.mark.parametrize(
     ("sql", "hint"),
     [
-        ("CREATE MATERIALIZED VIEW v AS SELECT 1", "CREATE TEMP VIEW"),
+        ("CREATE MATERIALIZED VIEW v AS SELECT 1", "CREATE TABLE t AS"),
         ("CREATE GLOBAL TEMPORARY VIEW v AS SELECT 1", "CREATE TEMP VIEW"),
         ("CREATE LOCAL TEMP TABLE t AS SELECT 1", "CREATE TEMP TABLE"),
-        ("CREATE INDEX i ON t (a)", "CREATE TABLE"),
+        ("CREATE INDEX i ON t (a)", "Bloom filter"),
     ],
 )
 def test_what_create_makes_has_another_spelling(sql: str, hint: str) -> None:

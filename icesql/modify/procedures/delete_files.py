@@ -5,30 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from icesql.errors import UnsupportedSqlError
 from icesql.maintain.delete_files import (
     DeleteGroup,
     DeleteOptions,
+    RewrittenDeletes,
     plan_delete_files,
     rewrite_delete_files,
 )
 from icesql.maintain.procedures.plan import Plan, Rows, Step
 from icesql.modify.engine_name import SUMMARY
 from icesql.modify.procedures.call import Call
+from icesql.modify.procedures.conditions import files_condition
 
 
 def rewrite_position_delete_files(call: Call) -> Plan:
-    """The position delete files of partitions that have many."""
-    if call["where"] is not None:
-        raise UnsupportedSqlError(
-            "where of rewrite_position_delete_files", hint="leave it out: small files are merged"
-        )
+    """The position delete files of partitions that have many.
+
+    With partial progress they come in several commits: those before one that fails stay.
+    """
     catalog, table = call.target()
     options = DeleteOptions.of(call["options"] or {}, table.metadata.properties)
-    groups = plan_delete_files(table, options, call.work.query)
+    groups = plan_delete_files(table, options, call.work.query, files_condition(call))
 
     def run() -> Rows:
-        done = rewrite_delete_files(catalog, table, groups, summary=SUMMARY, query=call.work.query)
+        done = RewrittenDeletes()
+        for some in options.commits(groups):
+            found = rewrite_delete_files(
+                catalog, table, some, summary=SUMMARY, query=call.work.query
+            )
+            done = RewrittenDeletes(
+                done.removed + found.removed, done.added + found.added, found.snapshot_id
+            )
         sizes = (
             sum(each.file_size_in_bytes for each in files) for files in (done.removed, done.added)
         )

@@ -67,7 +67,7 @@ def call(statement: CallProcedure, work: Work) -> Modified:
     given = [
         Argument(each.name, _value(each.value, work), each.offset) for each in statement.arguments
     ]
-    bound = bind(procedure, given, zone=zone, now_ms=now_ms)
+    bound = bind(procedure, _with_whole_names(given), zone=zone, now_ms=now_ms)
     catalog = statement.name[0] if len(statement.name) > 2 else ""
     arguments = _with_tables(bound, work)
     plan = PLANNERS[procedure.name](Call(arguments, work, now_ms, catalog, statement.explain))
@@ -80,6 +80,19 @@ def call(statement: CallProcedure, work: Work) -> Modified:
     done = plan.run()
     answer = StaticResult(procedure.columns, done.rows)
     return Modified(note=done.note, snapshot_id=done.snapshot_id, answer=answer)
+
+
+def _with_whole_names(given: list[Argument]) -> list[Argument]:
+    """The arguments with Trino's two of a table, schema_name and table_name, as one."""
+    parts = {each.name.lower(): each for each in given}
+    schema, table = parts.get("schema_name"), parts.get("table_name")
+    if schema is None or table is None or "table" in parts:
+        return given
+    if not (isinstance(schema.value, str) and isinstance(table.value, str)):
+        return given
+    name = TableName((schema.value, table.value), table.offset)
+    rest = [each for each in given if each is not schema and each is not table]
+    return [*rest, Argument("table", name, table.offset)]
 
 
 def _procedure(statement: CallProcedure) -> Procedure:

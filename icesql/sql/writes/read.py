@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from msgspec.structs import replace
 from sqlglot import exp
@@ -19,6 +20,7 @@ from icesql.sql.writes.copies import is_copy_from
 from icesql.sql.writes.create import read_create, read_drop
 from icesql.sql.writes.definitions import ReadConstant, read_keys, read_properties
 from icesql.sql.writes.overwrites import ReadText
+from icesql.sql.writes.procedures.analyze import read_analyze
 from icesql.sql.writes.procedures.call import read_call
 from icesql.sql.writes.procedures.maintenance import (
     read_execute,
@@ -80,6 +82,8 @@ def read_write(
             return read_optimize(words)
         case "VACUUM":
             return read_vacuum(words)
+        case "ANALYZE":
+            return read_analyze(words)
         case "ROLLBACK" if words.skip("TABLE"):
             return read_rollback(words)
         case "ALTER" if words.skip("TABLE"):
@@ -139,4 +143,12 @@ def _read_alter(words: Words, constant: ReadConstant, read_query: ReadQuery) -> 
     if changes is not None:
         return AlterColumns(table, changes)
     shown = f"ALTER TABLE … {words.peek()} {words.peek(1)}".strip()
-    raise unsupported(shown, here, "columns, names and properties are changed")
+    hint = _INSTEAD.get(words.peek().partition(" ")[0]) or _INSTEAD.get(words.peek(1))
+    raise unsupported(shown, here, hint or "columns, names and properties are changed")
+
+
+_INSTEAD: Final = {
+    "CLUSTER": "WRITE ORDERED BY a, b sorts new files, and OPTIMIZE t ZORDER BY (a, b) those there",
+    "RECLUSTER": "OPTIMIZE t ZORDER BY (a, b) rewrites the files",
+    "CONSTRAINT": "there is NOT NULL alone; SET IDENTIFIER FIELDS a tells rows apart",
+}

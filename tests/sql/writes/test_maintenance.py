@@ -8,7 +8,13 @@ import pytest
 
 from icesql.errors import SqlSyntaxError, UnsupportedSqlError
 from icesql.sql.parse import parse
-from icesql.sql.writes.procedures.call import CallProcedure, Duration, MapValue, TimestampText
+from icesql.sql.writes.procedures.call import (
+    CallProcedure,
+    Duration,
+    ListValue,
+    MapValue,
+    TimestampText,
+)
 
 DAY = 86_400_000
 TRINO = (("min-input-files", 2), ("delete-file-threshold", 1))
@@ -59,7 +65,8 @@ def read(sql: str, dialect: str | None = None) -> tuple[str, dict[str, Any]]:
             {"older_than": Duration(DAY + DAY // 2)}),
         ("ALTER TABLE a.t EXECUTE rollback_to_snapshot(snapshot_id => 812)", "rollback_to_snapshot",
             {"snapshot_id": 812}),
-        ("ALTER TABLE a.t EXECUTE rollback_to_snapshot(812)", "rollback_to_snapshot", {"": 812}),
+        ("ALTER TABLE a.t EXECUTE rollback_to_snapshot(812)", "rollback_to_snapshot",
+            {"snapshot_id": 812}),
     ],
 )  # fmt: skip
 def test_what_it_means(sql: str, name: str, given: dict[str, Any], dialect: str | None) -> None:
@@ -67,6 +74,50 @@ def test_what_it_means(sql: str, name: str, given: dict[str, Any], dialect: str 
     (found,) = parse(f"EXPLAIN {sql}", dialect=dialect)
     assert isinstance(found, CallProcedure)
     assert found.explain
+
+
+@pytest.mark.parametrize("dialect", [None, "spark", "trino"])
+@pytest.mark.parametrize(
+    ("sql", "columns"),
+    [
+        ("ANALYZE a.t", None), ("ANALYZE TABLE a.t", None),
+        ("ANALYZE TABLE a.t COMPUTE STATISTICS", None),
+        ("ANALYZE TABLE a.t COMPUTE STATISTICS NOSCAN", None),
+        ("ANALYZE TABLE a.t COMPUTE STATISTICS FOR ALL COLUMNS", None),
+        ("ANALYZE TABLE a.t COMPUTE STATISTICS FOR COLUMNS x, s.y", ("x", "s.y")),
+        ("ANALYZE a.t WITH (columns = ARRAY['x', 'y'])", ("x", "y")),
+    ],
+)  # fmt: skip
+def test_analyze(sql: str, columns: tuple[str, ...] | None, dialect: str | None) -> None:
+    name, given = read(sql, dialect)
+    assert name == "compute_table_stats"
+    assert given == ({} if columns is None else {"columns": ListValue(columns)})
+
+
+@pytest.mark.parametrize(
+    ("sql", "hint"),
+    [
+        ("VACUUM a.t", "expire_snapshots"), ("VACUUM a.t RETAIN 168 HOURS DRY RUN", "dry_run"),
+        ("OPTIMIZE a.t FULL", "rewrite-all"), ("ANALYZE", "ANALYZE t"),
+        ("ANALYZE TABLE a.t DELETE STATISTICS", "of a snapshot"),
+        ("ANALYZE TABLE a.t PARTITION (p = 1) COMPUTE STATISTICS", "of a snapshot"),
+        ("ALTER TABLE a.t EXECUTE drop_extended_stats", "ANALYZE t"),
+        ("ALTER TABLE a.t CLUSTER BY (x)", "ZORDER"), ("ALTER TABLE a.t RECLUSTER", "ZORDER"),
+        ("ALTER TABLE a.t ADD CONSTRAINT k PRIMARY KEY (x)", "IDENTIFIER FIELDS"),
+        ("RESTORE TABLE a.t TO VERSION AS OF 1", "ROLLBACK TABLE"),
+        ("UNDROP TABLE a.t", "register_table"), ("MSCK REPAIR TABLE a.t", "add_files"),
+        ("REFRESH TABLE a.t", "as it is now"), ("CACHE TABLE a.t", "TEMP TABLE"),
+        ("REPLACE INTO a.t VALUES (1)", "MERGE"), ("CREATE INDEX i ON a.t (x)", "Bloom"),
+        ("CREATE MATERIALIZED VIEW a.v AS SELECT 1", "CREATE TABLE t AS"),
+        ("INSERT INTO a.t VALUES (1) RETURNING x", "CHANGES"),
+        ("UPDATE a.t SET x = 1 RETURNING x", "CHANGES"),
+        ("DELETE FROM a.t WHERE x = 1 RETURNING *", "CHANGES"),
+        ("DELETE FROM a.t RETURNING *", "CHANGES"),
+    ],
+)  # fmt: skip
+def test_what_is_not_here_says_what_to_do(sql: str, hint: str) -> None:
+    with pytest.raises(UnsupportedSqlError, match=hint):
+        parse(sql)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +135,8 @@ def test_what_it_means(sql: str, name: str, given: dict[str, Any], dialect: str 
         ("ALTER TABLE a.t EXECUTE optimize(file_size_threshold => 5)", SqlSyntaxError),
         ("ALTER TABLE a.t EXECUTE expire_snapshots('7 days')", SqlSyntaxError),
         ("ALTER TABLE a.t EXECUTE expire_snapshots WHERE a = 1", SqlSyntaxError),
-        ("EXPLAIN ALTER TABLE a.t RENAME TO b", UnsupportedSqlError),
+        ("EXPLAIN ALTER TABLE a.t RENAME TO b", UnsupportedSqlError), ("ANALYZE TABLE", SqlSyntaxError),
+        ("ANALYZE a.t WITH (columns = 1 + x)", UnsupportedSqlError),
     ],
 )  # fmt: skip
 def test_what_it_does_not(sql: str, error: type[Exception]) -> None:

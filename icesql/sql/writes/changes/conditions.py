@@ -17,6 +17,9 @@ BEHIND_WHERE: Final = (
     "UNION", "EXCEPT", "INTERSECT", "MINUS", "GROUP", "HAVING", "WINDOW", "QUALIFY", "ORDER",
     "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET", "FETCH", "FOR",
 )  # fmt: skip
+RETURNING: Final = (
+    "the rows of a commit are in SELECT * FROM t CHANGES FROM VERSION n, the snapshot before it"
+)
 _PLAIN: Final = frozenset({"expressions", "from_", "where"})
 
 
@@ -28,7 +31,7 @@ def refuse_endings(tokens: Sequence[Token]) -> None:
         if word == "ON" and after == "CONFLICT":
             raise unsupported("ON CONFLICT", token, "use MERGE")
         if word == "RETURNING":
-            raise unsupported("RETURNING", token)
+            raise unsupported("RETURNING", token, RETURNING)
 
 
 def _outer(tokens: Sequence[Token]) -> list[tuple[int, str]]:

@@ -6,7 +6,12 @@ from collections.abc import Callable
 
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import Query
-from icesql.sql.writes.changes.conditions import alias_of, check_condition, refuse_endings
+from icesql.sql.writes.changes.conditions import (
+    RETURNING,
+    alias_of,
+    check_condition,
+    refuse_endings,
+)
 from icesql.sql.writes.statements import Delete
 from icesql.sql.writes.targets import read_target
 from icesql.sql.writes.words import Words
@@ -26,7 +31,7 @@ def read_delete(words: Words, read_text: ReadText) -> Delete:
     after = words.index
     words.until("WHERE", "USING", "RETURNING")
     if words.peek() == "RETURNING":
-        raise unsupported("DELETE … RETURNING", words.here)
+        raise unsupported("DELETE … RETURNING", words.here, RETURNING)
     between = words.tokens[after : words.index]
     if words.token is None and not between:
         return Delete(table)

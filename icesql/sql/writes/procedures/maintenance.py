@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from msgspec.structs import replace
 from sqlglot.tokens import Token, TokenType
 
 from icesql.sql.positions import syntax_error, unsupported
@@ -55,6 +56,9 @@ def read_optimize(words: Words) -> CallProcedure:
     here = words.here
     if words.skip("ZORDER", "BY"):
         given += _zorder(words, here)
+    if words.skip("FULL"):
+        hint = "CALL system.rewrite_data_files('t', options => map('rewrite-all', 'true'))"
+        raise unsupported("OPTIMIZE … FULL", here, hint)
     words.end()
     return _call("rewrite_data_files", given, at)
 
@@ -62,8 +66,18 @@ def read_optimize(words: Words) -> CallProcedure:
 def read_vacuum(words: Words) -> CallProcedure | None:
     """The statement after VACUUM, as Dremio has it; None for that of a database."""
     at = words.here
-    if not words.skip("TABLE"):
+    if not words.rest:
         return None
+    if not words.skip("TABLE"):
+        name = ".".join(words.name("a table"))
+        raise unsupported(
+            "VACUUM",
+            words.tokens[0],
+            f"CALL system.expire_snapshots('{name}', older_than => TIMESTAMP '…') forgets "
+            "snapshots and deletes their files, and "
+            f"CALL system.remove_orphan_files('{name}', dry_run => true) lists files that the "
+            "table does not name",
+        )
     given = [_table(words)]
     if words.skip("EXPIRE", "SNAPSHOTS"):
         name = "expire_snapshots"
@@ -132,7 +146,11 @@ def read_execute(words: Words, table: TableName, read_query: ReadQuery) -> CallP
             _none_left(arguments, name)
             found = _call(name, own, at)
         case "rollback_to_snapshot":
-            found = _call(name, [*own, *arguments.values()], at)
+            given = [replace(each, name=each.name or "snapshot_id") for each in arguments.values()]
+            found = _call(name, [*own, *given], at)
+        case "drop_extended_stats":
+            hint = "the statistics of a table are of a snapshot; ANALYZE t writes new ones"
+            raise unsupported(f"ALTER TABLE … EXECUTE {name}", at, hint)
         case _:
             hint = "CALL system.name(…) runs icesql's own; SHOW PROCEDURES lists them"
             raise unsupported(f"ALTER TABLE … EXECUTE {name}", at, hint)
