@@ -305,15 +305,8 @@ class Session:
         from icesql.scan.planner import plan
 
         bound = bound if bound.spark is not None else with_counts(bound)
-        plans = _planned(bound, query, kept, self._texts)
-        keys = _keys(bound, plans)
-        check_limits(plans, query.settings, [each.source for each in keys])
-        notes = bound.notes
-        if query.settings.verify == "full":
-            from icesql.read.verification import verify
-
-            notes += verify(plans, query)
-        plans = _narrowed(keys, plans, query)
+        plans, found = _plans_to_read(bound, query, kept, self._texts)
+        notes = bound.notes + found
         choice = _choice(bound, plans, query)
         if choice.name == "spark" and statement.spark is not None and bound.spark is None:
             from icesql.query.bind import bind
@@ -440,6 +433,23 @@ def _planned(
     if kept is not None:
         texts.plans.keep(kept, bound.scans, plans)
     return plans
+
+
+def _plans_to_read(
+    bound: BoundQuery, query: QueryContext, kept: KeptQuery | None, texts: Texts
+) -> tuple[list[ScanPlan], tuple[str, ...]]:
+    """What is to be read for each scan, within the limits, and notes of what was verified."""
+    from icesql.scan.limits import check_limits
+
+    plans = _planned(bound, query, kept, texts)
+    keys = _keys(bound, plans)
+    check_limits(plans, query.settings, [each.source for each in keys])
+    notes: tuple[str, ...] = ()
+    if query.settings.verify == "full":
+        from icesql.read.verification import verify
+
+        notes = verify(plans, query)
+    return _narrowed(keys, plans, query), notes
 
 
 def _send_reports(scans: Sequence[TableScan], plans: Sequence[ScanPlan]) -> None:
@@ -630,16 +640,40 @@ def _work(session: Session, query: QueryContext) -> Work:
         narrow: Callable[[tuple[TableScan, ...]], tuple[TableScan, ...]],
     ) -> tuple[Result, tuple[TableScan, ...]]:
         # Tables in memory are the local engine's, also where ``auto`` might choose.
-        settings = replace(query.settings, engine="local")
-        own = replace(query, tables={**query.tables, **tables}, settings=settings)
+        own = here(tables)
         statement, bound = session.bound(read, own)
         bound = replace(bound, scans=narrow(bound.scans))
         outcome = session._placed(statement, bound, own)
         assert outcome.result is not None
         return outcome.result, outcome.scans
 
-    dialect, engines = session.dialect or "", session.engines
-    return Work(session.names, query, ask, ask_scanned, scans, bind, ask_with, dialect, engines)
+    def plan_with(
+        read: Query,
+        tables: Mapping[str, Any],
+        narrow: Callable[[tuple[TableScan, ...]], tuple[TableScan, ...]],
+    ) -> tuple[BoundQuery, tuple[ScanPlan, ...]]:
+        own = here(tables)
+        statement, bound = session.bound(read, own)
+        with nullcontext() if statement.sources is None else statement.sources.placing():
+            bound = replace(bound, scans=narrow(bound.scans))
+            return bound, tuple(_plans_to_read(bound, own, None, session._texts)[0])
+
+    def here(tables: Mapping[str, Any]) -> QueryContext:
+        settings = replace(query.settings, engine="local")
+        return replace(query, tables={**query.tables, **tables}, settings=settings)
+
+    return Work(
+        session.names,
+        query,
+        ask,
+        ask_scanned,
+        scans,
+        bind,
+        ask_with,
+        plan_with,
+        session.dialect or "",
+        session.engines,
+    )
 
 
 def modified_outcome(done: Modified) -> Outcome:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from icesql.context import QueryContext
     from icesql.engine.engines import Engines
     from icesql.engine.protocol import Result
+    from icesql.query.bound import BoundQuery
+    from icesql.scan.plan import ScanPlan
     from icesql.scan.table_scan import TableScan
     from icesql.sql.statement import Query
     from icesql.write.write_task import WriteResult
@@ -71,13 +73,20 @@ AskWith = Callable[
     "tuple[Result, tuple[TableScan, ...]]",
 ]
 
+# The same, planned and not run.
+PlanWith = Callable[
+    ["Query", Mapping[str, Any], Callable[["tuple[TableScan, ...]"], "tuple[TableScan, ...]"]],
+    "tuple[BoundQuery, tuple[ScanPlan, ...]]",
+]
+
 
 class Work(Struct, frozen=True):
     """What every such statement is given: names, context, dialect, and engines for queries.
 
     ``ask`` runs a query; ``ask_scanned`` also tells what it reads, in the order of its text;
     ``bind`` tells what it would read, ``scans`` the same of a text, and they run nothing.
-    ``ask_with`` runs one that knows more tables, by their names, and whose scans may be narrowed.
+    ``ask_with`` runs one on this machine that knows more tables, by their names, and whose scans
+    may be narrowed; ``plan_with`` tells what that would read.
     """
 
     names: SearchPath
@@ -87,5 +96,6 @@ class Work(Struct, frozen=True):
     scans: Callable[[str], tuple[TableScan, ...]]
     bind: Callable[[Query], tuple[TableScan, ...]]
     ask_with: AskWith
+    plan_with: PlanWith
     dialect: str = ""
     engines: Engines | None = None

@@ -53,10 +53,10 @@ def spark_rows(*numbers: int) -> pa.RecordBatch:
     )
 
 
-def written(task: WriteTask, *batches: pa.RecordBatch) -> bytes:
+def written(task: WriteTask, *batches: pa.RecordBatch) -> tuple[bytes, bool]:
     (row,) = write_batches(pack((MARK, WriteJob(task, COLUMNS))), iter(batches))
-    assert row.num_rows == 1
-    return bytes(row.column(0)[0].as_py())
+    ((described, repeated),) = (each.values() for each in row.to_pylist())
+    return described, repeated
 
 
 def test_rows_of_spark_become_files_of_the_table(tmp_path: Path) -> None:
@@ -91,11 +91,23 @@ def test_a_lost_try_is_not_part_of_the_table_and_shares_no_name(
     assert all(name.startswith(("00003-41-", "00003-42-")) for name in names)
 
 
+def test_what_a_lost_try_has_written_goes_once_all_is_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = task(tmp_path)
+    written(given, spark_rows(*range(9)))
+    monkeypatch.setattr(job_module, "task_numbers", lambda: (0, 1))
+    monkeypatch.setattr(job_module, "is_repeated", lambda: True)
+    found = collect_results(given, [written(given, spark_rows(*range(9)))])
+    left = {str(each) for each in Path(given.locations.folder).rglob("*") if each.is_file()}
+    assert left == {each.path for each in found.files}
+
+
 def test_what_fails_leaves_no_file_of_any_task(tmp_path: Path) -> None:
     given, other = task(tmp_path), task(tmp_path)
     done, kept = (written(each, spark_rows(1, 2)) for each in (given, other))
 
-    def described() -> Iterator[bytes]:
+    def described() -> Iterator[tuple[bytes, bool]]:
         yield done
         raise DataError("a task failed")
 
@@ -105,20 +117,20 @@ def test_what_fails_leaves_no_file_of_any_task(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="a task failed"):
         collect_results(given, described())
     left = {str(each) for each in Path(given.locations.folder).rglob("*") if each.is_file()}
-    assert left == {each.path for each in decode_result(kept, [t.INTEGER]).files}
+    assert left == {each.path for each in decode_result(kept[0], [t.INTEGER]).files}
 
 
 @pytest.mark.parametrize("what", ["twice", "foreign", "elsewhere"])
 def test_files_that_a_task_cannot_have_written_are_refused(tmp_path: Path, what: str) -> None:
     given = task(tmp_path)
-    described = written(given, spark_rows(1))
+    described, _ = written(given, spark_rows(1))
     if what != "twice":
         result = decode_result(described, [t.INTEGER])
         path = result.files[0].path
         path = path.replace(given.operation, "x") if what == "foreign" else f"/etc/{path}"
         described = encode_result(replace(result, files=(replace(result.files[0], path=path),)))
     with pytest.raises(InternalError):
-        collect_results(given, [described, described] if what == "twice" else [described])
+        collect_results(given, [(described, False)] * (2 if what == "twice" else 1))
 
 
 def test_leftovers_that_cannot_be_listed_are_no_error(tmp_path: Path) -> None:

@@ -332,6 +332,7 @@ SINKS = {
     "stream.py: copy_stream.run: execute": "what copy_statement makes around a fixed text",
     "engine.py: LocalResult.engine_plan: execute": "the same, after EXPLAIN",
     "explain.py: engine_plan: execute": "an engine of icesql, whose argument is a bound query",
+    "job.py: ChangeJob.__call__: execute": "the same, in a worker",
     "size_guards.py: _hide: execute": "names of functions that stand in the file, numbers",
     "bind.py: _types: sql": "spliced_sql",
     "choice.py: FragmentChoice.columns: sql": "spliced_sql",

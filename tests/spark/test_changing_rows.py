@@ -1,4 +1,5 @@
-"""DELETE and UPDATE with engine = spark: it finds the rows; the tables become the same."""
+"""DELETE, UPDATE and MERGE with engine = spark: its tasks change the rows; the tables become the
+same."""
 
 from __future__ import annotations
 
@@ -7,18 +8,26 @@ from typing import Any
 
 import pytest
 
+from icesql.engine.spark.writing import task_runs
+from tests.spark.test_compaction import killed_where_armed
+
 STATEMENTS = [
     "DELETE FROM s.t WHERE k = 3 AND id > 20",
     "DELETE FROM s.t WHERE id IN (SELECT id FROM s.source WHERE k = 1)",
     "UPDATE s.t SET v = v + 1000, n = upper(n) WHERE k = 2",
     "UPDATE s.t SET v = r.v, k = r.k FROM s.source r WHERE r.id = t.id AND r.k = 4",
     "UPDATE s.t SET v = -1 WHERE id < 0",
+    "MERGE INTO s.t USING (SELECT * FROM s.source WHERE k < 6) r ON r.id = t.id "
+    "WHEN MATCHED AND r.k = 5 THEN DELETE WHEN MATCHED THEN UPDATE SET v = r.v + t.v "
+    "WHEN NOT MATCHED AND r.k <> 3 THEN INSERT *",
+    "MERGE INTO s.t USING s.source r ON r.id = t.id WHEN MATCHED AND r.v > 50 THEN UPDATE SET * "
+    "WHEN NOT MATCHED BY SOURCE AND t.id < 10 THEN UPDATE SET n = NULL",
 ]
 
 
-@pytest.mark.parametrize(("version", "mode"), [(2, "copy-on-write"), (3, "merge-on-read")])
+@pytest.mark.parametrize(("version", "mode"), [(2, "merge-on-read"), (3, "copy-on-write")])
 def test_the_tables_become_the_same(connect: Any, tmp_path: Path, version: int, mode: str) -> None:
-    modes = ", ".join(f"'write.{each}.mode' = '{mode}'" for each in ("delete", "update"))
+    modes = ", ".join(f"'write.{each}.mode' = '{mode}'" for each in ("delete", "update", "merge"))
     found: dict[str, list[Any]] = {}
     for engine in ("local", "spark"):
         (tmp_path / engine).mkdir()
@@ -53,3 +62,32 @@ def test_the_tables_become_the_same(connect: Any, tmp_path: Path, version: int, 
             found[engine] = told
     for place, (mine, other) in enumerate(zip(found["spark"], found["local"], strict=True)):
         assert mine == other, ("SELECT 1", *STATEMENTS)[place // 2]
+
+
+def test_a_worker_that_is_killed_loses_nothing_and_doubles_nothing(
+    connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    armed = tmp_path / "armed"
+    armed.mkdir()
+    (armed / "0").touch()
+    (tmp_path / "w").mkdir()
+    with connect(warehouse=str(tmp_path / "w")) as con:
+        con.execute("SET engine = 'local'")
+        con.execute("CREATE SCHEMA s")
+        con.execute("CREATE TABLE s.t (id BIGINT, k INT) PARTITIONED BY (k)")
+        con.execute("INSERT INTO s.t SELECT i, (i % 4)::INT FROM range(40) r(i)")
+        con.execute("CREATE TABLE s.u AS SELECT i AS id, 7 AS k FROM range(30, 50) r(i)")
+        con.execute("SET engine = 'spark'")
+        monkeypatch.setattr(task_runs, "runner_of_jobs", killed_where_armed(armed))
+        done = con.execute(
+            "MERGE INTO s.t USING s.u r ON r.id = t.id WHEN MATCHED THEN UPDATE SET k = r.k "
+            "WHEN NOT MATCHED THEN INSERT *"
+        )
+        assert done.rowcount == 20
+        assert not [*armed.iterdir()]
+        con.execute("SET engine = 'local'")
+        found = con.execute("SELECT id, k FROM s.t ORDER BY id").fetchall()
+        assert found == [(i, i % 4 if i < 30 else 7) for i in range(50)]
+        named = con.execute("SELECT file_path FROM s.t.all_files").fetchall()
+    on_disk = {each.name for each in (tmp_path / "w/s/t/data").rglob("*") if each.is_file()}
+    assert on_disk == {Path(path).name for (path,) in named}

@@ -81,11 +81,12 @@ def _restored(data: Any) -> Error | None:
 
 
 def _is_field(cls: type[Error], name: str, value: Any) -> bool:
-    """Whether an error may carry this: plain, and under a name that hides nothing of its class."""
+    """Whether an error may carry this: plain, and under a name that hides nothing of its class but
+    a plain default."""
     values = value if isinstance(value, list) else [value]
     return (
         name.isidentifier()
         and not name.startswith("_")
-        and not hasattr(cls, name)
+        and isinstance(getattr(cls, name, None), _PLAIN)
         and all(isinstance(each, _PLAIN) for each in values)
     )

@@ -310,15 +310,18 @@ class SparkResult:
             return False
         return str(session.sparkContext.master).startswith("local")
 
-    def _described_files(self, task: WriteTask) -> Iterator[bytes]:
+    def _described_files(self, task: WriteTask) -> Iterator[tuple[bytes, bool]]:
         from icesql.engine.spark.writing.frame import written_frame
+        from icesql.engine.spark.writing.task_runs import speculates
 
         jobs = self._open.jobs
         assert jobs is not None
         frame = self._run(lambda: written_frame(self._frame, self.columns, task, self._mark))
+        twice = self._run(lambda: speculates(frame.sparkSession))
         self._open.stream = stream(frame, jobs, expected_bytes=0)
         while (batch := self._run(self._next_batch)) is not None:
-            yield from batch.column(0).to_pylist()
+            for written, repeated in zip(*batch.to_pydict().values(), strict=True):
+                yield written, repeated or twice
 
     def _check_rows(self, rows: int) -> None:
         if not rows and self._bound.spark is None and must_have_rows(self._bound.tree):

@@ -44,6 +44,7 @@ class MergeChanges:
         self._relation, self._schema, self._lineage = relation, schema, lineage
         self._stored = stored
         self._matched = _Matched(relation, refuse) if relation.taking else None
+        self.matches = Matches(relation) if relation.tells_matches else None
         self._assignments = [
             None if each.values is None else _Rows(each, relation, schema, source, zone)
             for each in relation.actions
@@ -76,6 +77,8 @@ class MergeChanges:
             actions = batch.column(relation.action)
             if self._matched is not None:
                 self._matched.add(batch, actions)
+            if self.matches is not None:
+                self.matches.add(batch, actions)
             numbers = pc.unique(actions).to_pylist()
             for number in sorted(n for n in numbers if n not in (None, SEEN)):
                 rows = batch
@@ -163,6 +166,22 @@ class _Rows:
                 return with_fields(batch.column(places[base]), field.type, given)
             case _:
                 return batch.column(places[value])
+
+
+class Matches:
+    """The rows of the source that match some row, by their numbers."""
+
+    def __init__(self, relation: Relation) -> None:
+        from pyroaring import BitMap64
+
+        self._relation, self.rows = relation, BitMap64()
+
+    def add(self, batch: pa.RecordBatch, actions: pa.Array) -> None:
+        """Note those of a batch."""
+        assert self._relation.source_row is not None
+        numbers = actions.to_numpy(zero_copy_only=False)
+        rows = batch.column(self._relation.source_row).to_numpy(zero_copy_only=False)
+        self.rows |= _bitmap(rows[np.isin(numbers, self._relation.matching)])
 
 
 class _Matched:

@@ -6,27 +6,33 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 from msgspec.structs import replace
 
+from icesql.catalog.table import Catalog, Table
+from icesql.commit.snapshots.branches import Branch
 from icesql.errors import (
     ColumnNotFoundError,
     ProgrammingError,
     UnsupportedSqlError,
     similar_names,
 )
-from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
+from icesql.iceberg.expressions.predicate import ALWAYS_FALSE, ALWAYS_TRUE, Predicate
 from icesql.iceberg.metadata_columns import POS
 from icesql.modify.merge.changes import MergeChanges
+from icesql.modify.merge.in_tasks import MergedRows, RepeatedRow, all_matches, variants_of
 from icesql.modify.merge.keys import matching_filter, table_columns
-from icesql.modify.merge.relation import Relation, merge_relation
+from icesql.modify.merge.relation import Part, Relation, merge_relation
 from icesql.modify.merge.source import SourceRows, read_source
-from icesql.modify.merge.values import OfTable
 from icesql.modify.modified import Modified, Work
 from icesql.modify.rows.changes import NewRows
-from icesql.modify.rows.commit import change_rows
-from icesql.modify.rows.stored_variants import StoredVariants, has_variants
+from icesql.modify.rows.commit import change_rows, commit_files, row_files
+from icesql.modify.rows.new_files import ChangedFiles
+from icesql.modify.rows.stored_variants import StoredVariants, planned_files
 from icesql.modify.rows.target import RowTarget, check_same_columns, row_target
 from icesql.modify.targets import find_target
+from icesql.modify.tasks.division import Narrow, planned_division, same
+from icesql.modify.tasks.run import change_in_tasks
 from icesql.read.task import read_file
 from icesql.scan.planner import plan
 from icesql.scan.table_scan import TableScan
@@ -38,8 +44,6 @@ from icesql.write.options import check_table
 from icesql.write.parquet_schema import stored_fields
 
 if TYPE_CHECKING:
-    from icesql.catalog.table import Catalog
-    from icesql.commit.snapshots.branches import Branch
     from icesql.engine.protocol import Result
     from icesql.sql.statement import Query
 
@@ -53,9 +57,16 @@ def merge(statement: Merge, work: Work) -> Modified:
     CommitConflictError where others changed or added rows that may match meanwhile; then no file
     is left and the table is as it was.
     """
-    if work.query.settings.engine == "spark":
-        raise UnsupportedSqlError("MERGE on the Spark engine", hint="SET engine = local")
     return _Merge(statement, work).run()
+
+
+class Place(Struct, frozen=True):
+    """What is merged into, and what was read before it."""
+
+    catalog: Catalog
+    table: Table
+    branch: Branch
+    read_before: tuple[TableScan, ...]
 
 
 class _Merge:
@@ -68,24 +79,45 @@ class _Merge:
         check_table(table.metadata)
         check_writable(table.storage)
         with statement.source_text.placing():
-            result, read_before = work.ask_scanned(statement.source)
+            result, read_before = self._source()
             source = read_source(result, SOURCE, work.query)
         self._check_names(source)
         if all(each.action == "nothing" for each in statement.clauses):
             return Modified(0)
         self._schema = table.metadata.schema
         self._lineage = table.metadata.format_version > 2
-        relation = merge_relation(
-            statement, self._schema, source, work.dialect, lineage=self._lineage
-        )
+        place = Place(catalog, table, branch, read_before)
+        if work.query.settings.engine != "local":
+            done = self._in_tasks(source, place)
+            if done is not None:
+                return done
+        relation = self._relation(source, "all")
         with relation.text.placing():
             result, scans = self._ask(relation, source)
             try:
-                target = self._target(catalog, branch, scans, read_before)
-                check_same_columns(target.table, table)
+                target = self._target(place, scans)
                 return self._change(relation, target, source, result)
             finally:
                 result.close()
+
+    def _source(self) -> tuple[Result, tuple[TableScan, ...]]:
+        """The source, asked of the engine that is set; of this machine where only that has it."""
+        try:
+            return self._work.ask_scanned(self._statement.source)
+        except UnsupportedSqlError:
+            if self._work.query.settings.engine == "local":
+                raise
+            return self._work.ask_with(self._statement.source, {}, same)
+
+    def _relation(self, source: SourceRows, part: Part) -> Relation:
+        return merge_relation(
+            self._statement,
+            self._schema,
+            source,
+            self._work.dialect,
+            lineage=self._lineage,
+            part=part,
+        )
 
     def _check_names(self, source: SourceRows) -> None:
         known = {each.lower() for each in source.names}
@@ -98,15 +130,23 @@ class _Merge:
                     offset=offset,
                 )
 
-    def _ask(self, relation: Relation, source: SourceRows) -> tuple[Result, tuple[TableScan, ...]]:
-        statement, work = self._statement, self._work
-        query: Query = parse_expanded(
+    def _query(self, relation: Relation) -> Query:
+        work = self._work
+        return parse_expanded(
             relation.text.text,
             dialect=work.dialect or None,
-            given=statement.given,
+            given=self._statement.given,
             shown={},
             files=work.names.access.files is not False,
         )
+
+    def _ask(self, relation: Relation, source: SourceRows) -> tuple[Result, tuple[TableScan, ...]]:
+        narrow = self._narrow(relation, source)
+        return self._work.ask_with(self._query(relation), {SOURCE: source.table}, narrow)
+
+    def _narrow(self, relation: Relation, source: SourceRows) -> Narrow:
+        """The scan of the table limited by the keys of the source."""
+        statement, work = self._statement, self._work
         wanted: Predicate = ALWAYS_TRUE
         if not relation.keeps_all:
             wanted = matching_filter(statement, self._schema, source)
@@ -114,13 +154,16 @@ class _Merge:
         def narrow(scans: tuple[TableScan, ...]) -> tuple[TableScan, ...]:
             if wanted is ALWAYS_TRUE or not work.query.settings.prune:
                 return scans
-            own = self._own(scans)
-            return tuple(
-                replace(each, row_filter=each.row_filter & wanted) if each is own else each
-                for each in scans
-            )
+            return self._filtered(scans, wanted)
 
-        return work.ask_with(query, {SOURCE: source.table}, narrow)
+        return narrow
+
+    def _filtered(self, scans: tuple[TableScan, ...], wanted: Predicate) -> tuple[TableScan, ...]:
+        own = self._own(scans)
+        return tuple(
+            replace(each, row_filter=each.row_filter & wanted) if each is own else each
+            for each in scans
+        )
 
     def _own(self, scans: tuple[TableScan, ...]) -> TableScan:
         """The scan that finds the rows: it is the first, unless views stand before it."""
@@ -129,18 +172,12 @@ class _Merge:
                 return each
         raise AssertionError("MERGE asks for positions")
 
-    def _target(
-        self,
-        catalog: Catalog,
-        branch: Branch,
-        scans: tuple[TableScan, ...],
-        read_before: tuple[TableScan, ...],
-    ) -> RowTarget:
+    def _target(self, place: Place, scans: tuple[TableScan, ...]) -> RowTarget:
         """What is changed, as it was read. Another reading of the table has a say in all rows."""
         scan = self._own(scans)
         others = [
             each
-            for each in (*scans, *read_before)
+            for each in (*scans, *place.read_before)
             if each is not scan and each.table.identifier == scan.table.identifier
         ]
         for each in others:
@@ -148,21 +185,30 @@ class _Merge:
                 raise ProgrammingError(
                     f"{scan.table.name} changed while it was read; run the statement again"
                 )
-        return row_target(catalog, scan, command="merge", branch=branch, alone=not others)
+        check_same_columns(scan.table, place.table)
+        return row_target(
+            place.catalog, scan, command="merge", branch=place.branch, alone=not others
+        )
 
     def _change(
         self, relation: Relation, target: RowTarget, source: SourceRows, result: Result
     ) -> Modified:
+        changes, reader = self._changes(relation, target, source, result)
+        done = change_rows(
+            target, changes.batches(reader), self._work, new=self._new_rows(), once=False
+        )
+        return done.modified(done.gone + changes.inserted)
+
+    def _changes(
+        self, relation: Relation, target: RowTarget, source: SourceRows, result: Result
+    ) -> tuple[MergeChanges, pa.RecordBatchReader]:
         zone = str(self._work.query.settings.timezone)
 
         def refuse(path: str, position: int) -> None:
             raise ProgrammingError(self._repeated(target, source, path, position))
 
-        variants = {
-            relation.places[OfTable(each.name)]: each
-            for each in self._schema.fields
-            if OfTable(each.name) in relation.places and has_variants(each)
-        }
+        files = planned_files(target.table, target.snapshot, self._work.query)
+        variants = variants_of(relation, self._schema)
         changes = MergeChanges(
             relation,
             self._schema,
@@ -170,14 +216,73 @@ class _Merge:
             zone,
             lineage=self._lineage,
             refuse=refuse,
-            stored=StoredVariants(target.table, target.snapshot, variants, self._work.query),
+            stored=StoredVariants(files, variants, self._work.query),
         )
         reader = result.arrow_reader()
         changes.check(reader.schema)
-        done = change_rows(
-            target, changes.batches(reader), self._work, new=self._new_rows(), once=False
-        )
-        return done.modified(done.gone + changes.inserted)
+        return changes, reader
+
+    # ------------------------------------------------------------------ in Spark's tasks
+
+    def _in_tasks(self, source: SourceRows, place: Place) -> Modified | None:
+        """The same by Spark's tasks; None where the statement is for this machine."""
+        work, relation = self._work, self._relation(source, "table")
+        with relation.text.placing():
+            division = planned_division(
+                self._query(relation),
+                work,
+                {SOURCE: source.table},
+                self._narrow(relation, source),
+                lambda scans: scans.index(self._own(scans)),
+            )
+            if division is None:
+                return None
+            target = self._target(place, division.bound.scans)
+            rows = MergedRows(
+                relation,
+                self._schema,
+                SOURCE,
+                source.columns,
+                source.row,
+                str(work.query.settings.timezone),
+                self._lineage,
+                self._new_rows(),
+            )
+            try:
+                changed, told = change_in_tasks(target, division, rows, work)
+            except ProgrammingError as error:
+                found = RepeatedRow.of(error)
+                if found is None:
+                    raise
+                told_of = self._repeated(target, source, found.path, found.position)
+                raise ProgrammingError(told_of) from error
+        inserted = ChangedFiles()
+        if relation.tells_matches:
+            try:
+                inserted = self._inserted(target, source.without(all_matches(told)))
+            except BaseException:
+                changed.remove_new(target.table.storage)
+                raise
+        done = commit_files(target, changed + inserted, work)
+        return done.modified(done.gone + inserted.added)
+
+    def _inserted(self, target: RowTarget, source: SourceRows) -> ChangedFiles:
+        """New files of rows of the source that match nothing."""
+        if not source.table.data.num_rows:
+            return ChangedFiles()
+        work, relation = self._work, self._relation(source, "source")
+        with relation.text.placing():
+            result, _ = work.ask_with(
+                self._query(relation),
+                {SOURCE: source.table},
+                lambda scans: self._filtered(scans, ALWAYS_FALSE),
+            )
+            try:
+                changes, reader = self._changes(relation, target, source, result)
+                files = row_files(target, work, new=self._new_rows(), once=False)
+                return files.write(changes.batches(reader), by_deletes=target.merges_on_read)
+            finally:
+                result.close()
 
     def _new_rows(self) -> NewRows:
         """The rows that come are in the table's Parquet schema, with ``_row_id`` behind in v3."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from typing import Final
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -37,6 +37,8 @@ from icesql.query.views.expansion import quoted_name
 from icesql.sql.writes.merge.composed import Composed, Composer
 from icesql.sql.writes.merge.statement import BY_SOURCE, MATCHED, NOT_MATCHED, Merge, MergeClause
 
+# Which rows a query is for: all, those of parts of the table, or the source's that match nothing.
+Part = Literal["all", "table", "source"]
 # What the last column of actions says of a row that matches and that no clause takes.
 SEEN: Final = 0
 _ACTION: Final = "__do"
@@ -64,7 +66,8 @@ class Relation(Struct, frozen=True):
     those of values, columns of the source apart. A row of the table
     that two source rows match is an error where its action is among ``taking`` for one of them,
     which are none where that is all the same; ``matching`` are the actions of all rows that match.
-    ``keeps_all``: rows of the table that match nothing are asked for, too.
+    ``keeps_all``: rows of the table that match nothing are asked for, too. ``tells_matches``: every
+    row of the source that matches is told.
     """
 
     text: Composed
@@ -78,13 +81,25 @@ class Relation(Struct, frozen=True):
     matching: tuple[int, ...]
     taking: tuple[int, ...]
     keeps_all: bool
+    tells_matches: bool = False
 
 
 def merge_relation(
-    statement: Merge, schema: Schema, source: SourceRows, dialect: str, *, lineage: bool
+    statement: Merge,
+    schema: Schema,
+    source: SourceRows,
+    dialect: str,
+    *,
+    lineage: bool,
+    part: Part = "all",
 ) -> Relation:
-    """The query of a statement. Raises what ``clause_values`` raises."""
-    return _Relation(statement, schema, source, dialect, lineage=lineage).made()
+    """The query of a statement. Raises what ``clause_values`` raises.
+
+    That of the "table" leaves out rows of the source that match nothing, and tells all that match
+    where others are to be inserted: over several parts of a table none knows which they are. That
+    of the "source" is asked of a table without rows, with those rows of the source alone.
+    """
+    return _Relation(statement, schema, source, dialect, lineage=lineage, part=part).made()
 
 
 class _Relation:
@@ -96,6 +111,7 @@ class _Relation:
         dialect: str,
         *,
         lineage: bool,
+        part: Part,
     ) -> None:
         self._statement, self._source, self._dialect = statement, source, dialect
         self._clauses = statement.clauses
@@ -109,7 +125,9 @@ class _Relation:
             for each in self._clauses
         )
         acting = {each.kind for each in self._clauses if each.action != "nothing"}
-        self._keeps_table, self._keeps_source = BY_SOURCE in acting, NOT_MATCHED in acting
+        self._keeps_table = BY_SOURCE in acting and part != "source"
+        self._keeps_source = NOT_MATCHED in acting and part != "table"
+        self._tells_matches = NOT_MATCHED in acting and part == "table"
         self._goes = any(each.goes for each in self._actions)
         updates = any(each.action == "update" for each in self._clauses)
         self._lineage = lineage and updates
@@ -120,6 +138,7 @@ class _Relation:
         self._sees_all = self._once and (
             matched[-1].condition is not None or any(e.action == "nothing" for e in matched)
         )
+        self._sees_all = self._sees_all or self._tells_matches
         self._composer = Composer(statement.sql, statement.edits)
         self._names = _free_prefix({each.name for each in schema.fields} | {*source.names})
         conditions = [each.condition for each in self._clauses if each.condition is not None]
@@ -146,6 +165,7 @@ class _Relation:
         pos = self._column(f"{table}._pos", "__pos") if self._goes else None
         row_id = self._column(f"{table}._row_id", "__row_id") if self._lineage else None
         takes = any(_takes_source(value) for each in self._actions for value in each.values or ())
+        takes = takes or self._tells_matches
         source_row = self._column(self._source_row, "__source_row") if takes else None
         for number, (clause, action) in enumerate(
             zip(self._clauses, self._actions, strict=True), 1
@@ -179,6 +199,7 @@ class _Relation:
             (SEEN, *self._numbers("update", "delete", "nothing")),
             self._numbers("update", "delete") if self._once else (),
             self._keeps_table,
+            self._tells_matches,
         )
 
     def _numbers(self, *actions: str) -> tuple[int, ...]:

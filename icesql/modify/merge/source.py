@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
 from icesql.engine.temporary import keep_rows
 from icesql.query.views.temporary import TemporaryTable
 from icesql.storage.temporary import make_temporary_folder, spilling_to
 
 if TYPE_CHECKING:
+    from pyroaring import BitMap64
+
     from icesql.context import QueryContext
     from icesql.engine.protocol import Result
     from icesql.engine.result_schema import ResultColumn
@@ -50,6 +53,17 @@ class SourceRows(Struct, frozen=True):
         found = self.values(self.names.index(name)).take(rows)
         made: pa.Array = found.combine_chunks()
         return made
+
+    def without(self, gone: BitMap64) -> SourceRows:
+        """The rows that are not among these, counted anew."""
+        if not gone:
+            return self
+        kept = np.ones(self.table.data.num_rows, np.bool_)
+        kept[np.frombuffer(gone.to_array(), np.int64)] = False
+        data = self.table.data.filter(pa.array(kept))
+        last = data.num_columns - 1
+        data = data.set_column(last, self.row, _numbers(data))
+        return replace(self, table=replace(self.table, data=data, size=data.nbytes))
 
 
 def read_source(result: Result, name: str, query: QueryContext) -> SourceRows:

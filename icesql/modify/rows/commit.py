@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 from msgspec import Struct
-from msgspec.structs import replace
 
 from icesql.commit.rows import commit_overwrite, commit_row_delta
 from icesql.errors import CommitConflictError
-from icesql.iceberg.manifest.data_file import DataFile
-from icesql.iceberg.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, POS, ROW_ID
 from icesql.iceberg.schema import Schema
 from icesql.modify.engine_name import SUMMARY
 from icesql.modify.modified import Modified, Work
-from icesql.modify.rows.changes import GoneRows, NewRows, Positions, RowBatch
-from icesql.modify.rows.delete_files import DeleteFiles, write_delete_files
+from icesql.modify.rows.changes import GoneRows, NewRows, RowBatch
+from icesql.modify.rows.new_files import ChangedFiles, FileNames, RowFiles
 from icesql.modify.rows.target import RowTarget
-from icesql.read.task import read_file
 from icesql.scan.planner import plan
 from icesql.scan.table_scan import TableScan
-from icesql.storage.new_file import check_writable, remove_file
-from icesql.write.assignment import Assignment
+from icesql.storage.new_file import check_writable
 from icesql.write.options import check_table
-from icesql.write.parquet_schema import with_binary_variants
-from icesql.write.write_task import WriteResult, write_task, write_task_for
 
 if TYPE_CHECKING:
-    from icesql.commit.result import CommitResult
+    from icesql.context import QueryContext
     from icesql.scan.tasks.task import FileScanTask, ScanContext
 
 
@@ -63,20 +53,46 @@ def change_rows(
 ) -> ChangedRows:
     """Change the rows of ``batches``, which are read once, in one commit.
 
-    Rows that come are written while they are read; what is kept of rows that go are their
-    positions. By the table's properties their files are then written anew without them
-    (copy-on-write; the rows that stay keep their lineage) or get deletes (merge-on-read).
-    ``new`` is given where rows come. ``once``: a row that goes twice is an error, else it counts
-    once.
+    By the table's properties files of rows that go are written anew without them (copy-on-write)
+    or get deletes (merge-on-read). ``new`` is given where rows come. ``once``: a row that goes
+    twice is an error, else it counts once.
 
     Raises ProgrammingError for such a row, DataError, TypeMismatchError and IntegrityError for
     values that do not fit, CommitConflictError, OperationalError, and what ``batches`` raises;
     then no file is left and the table is as it was.
     """
-    return _Change(target, work, new, GoneRows(once=once, repeated=_repeated(target))).run(batches)
+    by_deletes = check_target(target)
+    files = row_files(target, work, new=new, once=once)
+    return commit_files(target, files.write(batches, by_deletes=by_deletes), work)
 
 
-def _repeated(target: RowTarget) -> str:
+def row_files(target: RowTarget, work: Work, *, new: NewRows | None, once: bool) -> RowFiles:
+    """What writes the files of changed rows of a table on this machine; see ``change_rows``."""
+    return RowFiles(
+        target.metadata,
+        target.table.storage,
+        lambda projection, paths: files_of(target, projection, paths, work.query),
+        gone=GoneRows(once=once, repeated=repeated(target)),
+        new=new,
+        zone=str(work.query.settings.timezone),
+        names=FileNames.new(),
+        query=work.query,
+    )
+
+
+def check_target(target: RowTarget) -> bool:
+    """Raise where the rows of a table cannot be changed; whether they get deletes.
+
+    The properties are looked at before a row is.
+    """
+    check_table(target.metadata)
+    check_writable(target.table.storage)
+    by_deletes, _ = target.merges_on_read, target.isolation
+    return by_deletes
+
+
+def repeated(target: RowTarget) -> str:
+    """What is wrong with a row that several others change."""
     others = "the source" if target.command == "merge" else "FROM"
     return (
         f"a row of {target.table.name} matches several rows of {others}, and which of them is to "
@@ -84,170 +100,53 @@ def _repeated(target: RowTarget) -> str:
     )
 
 
-class _Change:
-    def __init__(self, target: RowTarget, work: Work, new: NewRows | None, gone: GoneRows) -> None:
-        self._target, self._work, self._new, self._gone = target, work, new, gone
-        self._metadata, self._storage = target.metadata, target.table.storage
-        columns = self._metadata.schema.fields
-        self._lineage = self._metadata.format_version > 2
-        if self._lineage:
-            columns = (*columns, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
-        self._stored = replace(self._metadata.schema, fields=columns)
-        self._added = 0
-        self._replaced: list[DataFile] = []
+def files_of(
+    target: RowTarget, projection: Schema, paths: set[str], query: QueryContext
+) -> tuple[list[FileScanTask], ScanContext]:
+    """The files of rows as the statement read them, in order.
 
-    def run(self, batches: Iterable[RowBatch]) -> ChangedRows:
-        check_table(self._metadata)
-        check_writable(self._storage)
-        target = self._target
-        # The properties are looked at before a row is.
-        by_deletes, _ = target.merges_on_read, target.isolation
-        return self._by_deletes(batches) if by_deletes else self._by_new_files(batches)
-
-    # ------------------------------------------------------------------ the rows that come
-
-    def _written(self, batches: Iterator[pa.RecordBatch]) -> WriteResult:
-        task = write_task_for(
-            self._metadata,
-            self._storage,
-            tuple(range(len(self._stored.fields))),
-            schema=self._stored,
+    All deletes belong to them: a filter would leave out those of rows that it does not match.
+    """
+    scan = TableScan(target.table, target.snapshot, target.metadata.schema, projection)
+    planned = plan(scan, query)
+    found = [each for each in planned.files if each.data_file.path in paths]
+    if len(found) != len(paths):
+        raise CommitConflictError(
+            f"{target.table.name} changed while it was read; run the statement again"
         )
-        return write_task(task, batches, self._work.query)
+    return found, planned.context
 
-    def _coming(self, batches: Iterable[RowBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows that come as files hold them; those that go are noted."""
-        assignment = self._assignment()
-        for batch in batches:
-            if batch.files is not None and len(batch.files):
-                assert batch.positions is not None
-                self._gone.add(batch.files, batch.positions)
-            rows = batch.rows
-            if rows is not None and rows.num_rows:
-                assert assignment is not None
-                yield assignment.convert(rows, self._added)
-                self._added += rows.num_rows
 
-    def _assignment(self) -> Assignment | None:
-        new = self._new
-        if new is None:
-            return None
-        lineage = (new.row_id, None) if self._lineage else ()
-        zone = str(self._work.query.settings.timezone)
-        # Rows are in no order that a person knows.
-        made = Assignment(self._stored, (*new.sources, *lineage), zone, numbered=False)
-        if new.schema is not None:
-            made.check(new.schema)
-        return made
-
-    # ------------------------------------------------------------------ the files of rows that go
-
-    def _tasks(self, projection: Schema) -> tuple[list[FileScanTask], ScanContext]:
-        """The files of the rows as the statement read them, in order.
-
-        All deletes belong to them: a filter would leave out those of rows that it does not match.
-        """
-        target = self._target
-        scan = TableScan(target.table, target.snapshot, self._metadata.schema, projection)
-        planned = plan(scan, self._work.query)
-        paths = self._gone.paths
-        found = [each for each in planned.files if each.data_file.path in paths]
-        if len(found) != len(paths):
-            raise CommitConflictError(
-                f"{target.table.name} changed while it was read; run the statement again"
-            )
-        return found, planned.context
-
-    # ------------------------------------------------------------------ copy-on-write
-
-    def _by_new_files(self, batches: Iterable[RowBatch]) -> ChangedRows:
-        def all_rows() -> Iterator[pa.RecordBatch]:
-            yield from self._coming(batches)
-            if self._gone.paths:
-                yield from self._staying()
-
-        written = self._written(all_rows())
-        done = commit_overwrite(
-            self._target.catalog,
-            self._target.table,
-            added=written.files,
-            removed=self._replaced,
-            start_id=self._target.start_id,
-            row_filter=self._target.row_filter,
-            isolation=self._target.isolation,
-            branch=self._target.branch,
-            summary=SUMMARY,
-            query=self._work.query,
-        )
-        return self._changed(done, len(written.files), written.bytes)
-
-    def _staying(self) -> Iterator[pa.RecordBatch]:
-        """The rows that stay of files which lose some."""
-        fields = self._stored.fields
-        projection = with_binary_variants(replace(self._stored, fields=(*fields, POS)))
-        tasks, context = self._tasks(projection)
-        for task in tasks:
-            file = task.data_file
-            self._replaced.append(file)
-            self._replaced += [each for each in task.deletes if each.is_deletion_vector]
-            gone = self._gone.positions(file.path)
-            if len(gone) == file.record_count:
-                continue
-            for batch in read_file(task, context, self._work.query):
-                places = batch.column(batch.num_columns - 1).to_numpy(zero_copy_only=False)
-                kept = batch.filter(pa.array(_kept(places, gone)))
-                if kept.num_rows:
-                    yield kept
-
-    # ------------------------------------------------------------------ merge-on-read
-
-    def _by_deletes(self, batches: Iterable[RowBatch]) -> ChangedRows:
-        coming = self._coming(batches)
-        if self._new is not None:
-            written = self._written(coming)
-        else:
-            written = WriteResult()
-            for _ in coming:
-                raise AssertionError("rows come and their columns are not told")
-        try:
-            deletes = DeleteFiles()
-            if self._gone.paths:
-                tasks, context = self._tasks(self._stored)
-                deletes = write_delete_files(
-                    self._target, tasks, context, self._gone, self._work.query
-                )
-        except BaseException:
-            for each in written.files:
-                remove_file(self._storage, each.path)
-            raise
+def commit_files(target: RowTarget, changed: ChangedFiles, work: Work) -> ChangedRows:
+    """Commit new files, which are gone where that fails. Raises what the commit does."""
+    if target.merges_on_read:
         done = commit_row_delta(
-            self._target.catalog,
-            self._target.table,
-            added=written.files,
-            deletes=deletes.added,
-            removed=deletes.removed,
-            referenced=deletes.referenced,
-            start_id=self._target.start_id,
-            command=self._target.command,
-            row_filter=self._target.row_filter,
-            isolation=self._target.isolation,
-            branch=self._target.branch,
+            target.catalog,
+            target.table,
+            added=changed.data,
+            deletes=changed.deletes,
+            removed=changed.removed,
+            referenced=changed.referenced,
+            start_id=target.start_id,
+            command=target.command,
+            row_filter=target.row_filter,
+            isolation=target.isolation,
+            branch=target.branch,
             summary=SUMMARY,
-            query=self._work.query,
+            query=work.query,
         )
-        count = len(written.files) + len(deletes.added)
-        return self._changed(done, count, written.bytes + deletes.bytes)
-
-    def _changed(self, done: CommitResult, files: int, size: int) -> ChangedRows:
-        return ChangedRows(self._gone.count, self._added, files, size, done.snapshot_id)
-
-
-def _kept(places: Positions, gone: Positions) -> npt.NDArray[np.bool_]:
-    """Which of ascending places are not among others, ascending too."""
-    begin, end = np.searchsorted(gone, (places[0], places[-1] + 1))
-    kept = np.ones(len(places), np.bool_)
-    if end > begin:
-        at = np.searchsorted(places, gone[begin:end])
-        at = at[places[np.minimum(at, len(places) - 1)] == gone[begin:end]]
-        kept[at] = False
-    return kept
+    else:
+        done = commit_overwrite(
+            target.catalog,
+            target.table,
+            added=changed.data,
+            removed=changed.removed,
+            start_id=target.start_id,
+            row_filter=target.row_filter,
+            isolation=target.isolation,
+            branch=target.branch,
+            summary=SUMMARY,
+            query=work.query,
+        )
+    count = len(changed.data) + len(changed.deletes)
+    return ChangedRows(changed.gone, changed.added, count, changed.bytes, done.snapshot_id)

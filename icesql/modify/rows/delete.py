@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, ClassVar
 
+import pyarrow as pa
+from msgspec import Struct
 from msgspec.structs import replace
 
 from icesql.commit.delete_where import commit_delete_where
@@ -14,12 +16,14 @@ from icesql.errors import shifted
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.modify.engine_name import SUMMARY
 from icesql.modify.modified import Modified, Work
-from icesql.modify.rows.changes import RowBatch
-from icesql.modify.rows.commit import change_rows
+from icesql.modify.rows.changes import NewRows, RowBatch
+from icesql.modify.rows.commit import ChangedRows, change_rows, commit_files
 from icesql.modify.rows.counting import live_rows
 from icesql.modify.rows.reading import counting, target_of
 from icesql.modify.rows.target import row_target
 from icesql.modify.targets import find_target
+from icesql.modify.tasks.division import division_of, same
+from icesql.modify.tasks.run import change_in_tasks
 from icesql.scan.planner import plan, whole_files
 from icesql.scan.table_scan import TableScan
 from icesql.sql.writes.statements import Delete
@@ -27,7 +31,9 @@ from icesql.storage.new_file import check_writable
 
 if TYPE_CHECKING:
     from icesql.catalog.table import Catalog
-    from icesql.engine.protocol import Result
+    from icesql.context import QueryContext
+    from icesql.modify.rows.stored_variants import FileOf
+    from icesql.query.views.temporary import TemporaryTable
     from icesql.sql.statement import Query
 
 
@@ -46,20 +52,55 @@ def delete(statement: Delete, work: Work) -> Modified:
             whole = _delete_files(statement.rows, catalog, branch, work)
             if whole is not None:
                 return whole
-        result, scans = work.ask_scanned(statement.rows)
-        try:
-            target = row_target(
-                catalog, scans[index], command="delete", branch=branch, alone=len(scans) == 1
-            )
-            done = change_rows(target, _batches(result), work, once=False)
-        finally:
-            result.close()
+        done = _delete_rows(statement.rows, index, catalog, branch, work)
     return done.modified(done.gone)
 
 
-def _batches(result: Result) -> Iterator[RowBatch]:
-    for batch in result.arrow_reader():
-        yield RowBatch(batch.column(0), batch.column(1))
+def _delete_rows(
+    rows: Query, index: int, catalog: Catalog, branch: Branch, work: Work
+) -> ChangedRows:
+    division = division_of(rows, index, work)
+    if division is not None and division.files:
+        alone = len(division.bound.scans) == 1
+        target = row_target(catalog, division.scan, command="delete", branch=branch, alone=alone)
+        changed, _ = change_in_tasks(target, division, DeletedRows(), work)
+        return commit_files(target, changed, work)
+    result, scans = work.ask_scanned(rows) if division is None else work.ask_with(rows, {}, same)
+    try:
+        target = row_target(
+            catalog, scans[index], command="delete", branch=branch, alone=len(scans) == 1
+        )
+        batches = DeletedRows().batches(result.arrow_reader())
+        return change_rows(target, batches, work, once=False)
+    finally:
+        result.close()
+
+
+class DeletedRows(Struct, frozen=True):
+    """The rows of a query of files and positions go."""
+
+    new: NewRows | None = None
+
+    once: ClassVar[bool] = False
+
+    def begin(
+        self,
+        schema: pa.Schema,
+        tables: Sequence[TemporaryTable],
+        file_of: FileOf,
+        query: QueryContext,
+    ) -> DeletedRows:
+        """For batches of this schema."""
+        return self
+
+    def batches(self, given: Iterable[pa.RecordBatch]) -> Iterator[RowBatch]:
+        """The rows."""
+        for batch in given:
+            yield RowBatch(batch.column(0), batch.column(1))
+
+    def told(self) -> bytes:
+        """Nothing else."""
+        return b""
 
 
 def _delete_files(rows: Query, catalog: Catalog, branch: Branch, work: Work) -> Modified | None:

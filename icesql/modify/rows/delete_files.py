@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from array import array
 from collections.abc import Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
@@ -14,10 +13,11 @@ from msgspec.structs import replace
 
 from icesql.context import QueryContext
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.iceberg.metadata.table_metadata import TableMetadata
 from icesql.modify.rows.changes import GoneRows, as_positions
-from icesql.modify.rows.target import RowTarget
 from icesql.read.deletes.positions import PositionDeletes
 from icesql.storage.new_file import remove_file
+from icesql.storage.open import Storage
 from icesql.write.deletion_vectors import write_deletion_vector
 from icesql.write.position_deletes import write_position_deletes
 
@@ -48,18 +48,21 @@ class DeleteFiles(Struct, frozen=True):
 
 
 def write_delete_files(
-    target: RowTarget,
+    metadata: TableMetadata,
+    storage: Storage,
     tasks: Sequence[FileScanTask],
     context: ScanContext,
     gone: GoneRows,
     query: QueryContext,
+    operation: str,
 ) -> DeleteFiles:
     """One delete file (v2) or vector (v3) for each data file that loses rows and keeps some.
 
     A vector contains all positions that were deleted before, a delete file those of earlier ones
-    that are of this data file alone. If anything fails, no file is left.
+    that are of this data file alone. ``operation`` is a word that no other files have in their
+    names. If anything fails, no file is left.
     """
-    writing = _Writing(target, context, gone, query)
+    writing = _Writing(metadata, storage, context, gone, query, operation)
     made: list[Future[DeleteFiles]] = []
     pool = ThreadPoolExecutor(min(_WRITERS, max(len(tasks), 1)), "icesql-deletes")
     try:
@@ -74,7 +77,7 @@ def write_delete_files(
         for each in made:
             if not each.cancelled() and each.exception() is None:
                 for file in each.result().added:
-                    remove_file(target.table.storage, file.path)
+                    remove_file(storage, file.path)
         raise
     finally:
         pool.shutdown()
@@ -87,16 +90,22 @@ def write_delete_files(
 
 class _Writing:
     def __init__(
-        self, target: RowTarget, context: ScanContext, gone: GoneRows, query: QueryContext
+        self,
+        metadata: TableMetadata,
+        storage: Storage,
+        context: ScanContext,
+        gone: GoneRows,
+        query: QueryContext,
+        operation: str,
     ) -> None:
-        self._target, self._context, self._gone, self._query = target, context, gone, query
-        self._operation = str(uuid.uuid4())
+        self._metadata, self._storage, self._operation = metadata, storage, operation
+        self._context, self._gone, self._query = context, gone, query
 
     def of_file(self, number: int, task: FileScanTask) -> DeleteFiles:
         """What one data file gets."""
         self._query.check()
         file = task.data_file
-        vectors = self._target.metadata.format_version > 2
+        vectors = self._metadata.format_version > 2
         older = [each for each in task.deletes if each.content is FileContent.POSITION_DELETES]
         replaced = tuple(each for each in older if _is_of(each, file))
         known = older if vectors else replaced
@@ -106,7 +115,7 @@ class _Writing:
         if len(positions) == file.record_count:
             return DeleteFiles(removed=(file, *replaced))
         number += 1
-        metadata, storage = self._target.metadata, self._target.table.storage
+        metadata, storage = self._metadata, self._storage
         if vectors:
             made = write_deletion_vector(
                 metadata, storage, file, positions, operation=self._operation, number=number

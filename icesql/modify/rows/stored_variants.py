@@ -5,7 +5,7 @@ The engine gives a variant as JSON text, which says less than its bytes: a date 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from icesql.context import QueryContext
     from icesql.iceberg.metadata.snapshot import Snapshot
     from icesql.scan.plan import ScanPlan
+    from icesql.scan.tasks.task import FileScanTask, ScanContext
 
 
 _KEPT_BYTES: Final = 256 << 20
@@ -39,24 +40,41 @@ def has_variants(field: t.NestedField) -> bool:
     return any(isinstance(each.type, t.VariantType) for each in t.walk((field,)))
 
 
+# A file of the table by its path, to be read in the columns of a schema.
+FileOf = Callable[[Schema, str], "tuple[FileScanTask, ScanContext]"]
+
+
+def planned_files(table: Table, snapshot: Snapshot | None, query: QueryContext) -> FileOf:
+    """The files of a table at a snapshot, planned when one is asked for."""
+    plans: list[ScanPlan] = []
+
+    def file_of(projection: Schema, path: str) -> tuple[FileScanTask, ScanContext]:
+        if not plans:
+            plans.append(plan(TableScan(table, snapshot, table.metadata.schema, projection), query))
+        (planned,) = plans
+        for task in planned.files:
+            if task.data_file.path == path:
+                return task, replace(planned.context, projection=projection)
+        raise CommitConflictError(
+            f"{table.name} changed while it was read; run the statement again"
+        )
+
+    return file_of
+
+
 class StoredVariants:
-    """Columns with variants of a table at a snapshot, read file by file when they are needed.
+    """Columns with variants of a table, read file by file when they are needed.
 
     ``places`` are the columns of batches that are replaced, and the fields that they are of.
     """
 
     def __init__(
-        self,
-        table: Table,
-        snapshot: Snapshot | None,
-        places: Mapping[int, t.NestedField],
-        query: QueryContext,
+        self, file_of: FileOf, places: Mapping[int, t.NestedField], query: QueryContext
     ) -> None:
-        self._table, self._snapshot, self._query = table, snapshot, query
+        self._file_of, self._query = file_of, query
         self._places = dict(places)
         fields = (*self._places.values(), POS)
         self._projection = with_binary_variants(Schema(fields))
-        self._planned: ScanPlan | None = None
         self._kept: dict[str, pa.Table] = {}
 
     def put_into(self, batch: pa.RecordBatch, file: int, pos: int) -> pa.RecordBatch:
@@ -106,17 +124,9 @@ class StoredVariants:
         return known
 
     def _read(self, path: str) -> pa.Table:
-        if self._planned is None:
-            schema = self._table.metadata.schema
-            scan = TableScan(self._table, self._snapshot, schema, self._projection)
-            self._planned = plan(scan, self._query)
-        task = next((each for each in self._planned.files if each.data_file.path == path), None)
-        if task is None:
-            raise CommitConflictError(
-                f"{self._table.name} changed while it was read; run the statement again"
-            )
+        task, context = self._file_of(self._projection, path)
         whole = replace(task, deletes=())
-        batches = list(read_file(whole, self._planned.context, self._query))
+        batches = list(read_file(whole, context, self._query))
         found = pa.Table.from_batches(batches)
         order = pc.sort_indices(found.column(found.num_columns - 1))
         return found.take(order)

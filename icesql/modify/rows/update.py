@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
+from msgspec import Struct
 
 from icesql.errors import UnsupportedSqlError
 from icesql.modify.modified import Modified, Work
 from icesql.modify.rows.assignments import Assigned, assigned
 from icesql.modify.rows.changes import NewRows, RowBatch
-from icesql.modify.rows.commit import change_rows
+from icesql.modify.rows.commit import change_rows, commit_files
 from icesql.modify.rows.reading import target_of, with_columns
-from icesql.modify.rows.stored_variants import StoredVariants, has_variants
+from icesql.modify.rows.stored_variants import (
+    FileOf,
+    StoredVariants,
+    has_variants,
+    planned_files,
+)
 from icesql.modify.rows.target import check_same_columns, row_target
 from icesql.modify.targets import find_target
+from icesql.modify.tasks.division import division_of, same
+from icesql.modify.tasks.run import change_in_tasks
 from icesql.sql.writes.statements import Update
 
 if TYPE_CHECKING:
-    from icesql.catalog.table import Table
+    from icesql.context import QueryContext
+    from icesql.query.views.temporary import TemporaryTable
 
 _PLACE = ("_file", "_pos")
 _ROW_ID = "_row_id"
@@ -36,25 +45,26 @@ def update(statement: Update, work: Work) -> Modified:
     catalog, table, branch = find_target(statement.table, work)
     made = assigned(statement.assigned, table.metadata.schema, _names(statement))
     index = target_of(statement.rows, statement.table).index
-    read = with_columns(statement.rows, index, _columns(made, table))
-    result, scans = work.ask_scanned(read)
+    lineage = table.metadata.format_version > 2
+    rows = UpdatedRows(made, len(statement.assigned), lineage, statement.table.offset)
+    read = with_columns(statement.rows, index, rows.columns)
+    division = division_of(read, index, work)
+    if division is not None and division.files:
+        check_same_columns(division.scan.table, table)
+        alone = len(division.bound.scans) == 1
+        target = row_target(catalog, division.scan, command="update", branch=branch, alone=alone)
+        changed, _ = change_in_tasks(target, division, rows, work)
+        done = commit_files(target, changed, work)
+        return done.modified(done.gone)
+    result, scans = work.ask_scanned(read) if division is None else work.ask_with(read, {}, same)
     try:
         scan = scans[index]
         check_same_columns(scan.table, table)
         target = row_target(catalog, scan, command="update", branch=branch, alone=len(scans) == 1)
-        if len(result.columns) != len(_columns(made, table)) + len(statement.assigned):
-            raise UnsupportedSqlError(
-                "several values for one column", offset=statement.table.offset
-            )
-        lineage = table.metadata.format_version > 2
-        first = len(_PLACE) + lineage
-        variants = {
-            first + place: each for place, each in enumerate(made.old) if has_variants(each)
-        }
-        stored = StoredVariants(scan.table, scan.snapshot, variants, work.query)
-        new, reader = _Rows(made, lineage, stored), result.arrow_reader()
-        described = new.described(reader.schema)
-        done = change_rows(target, new.batches(reader), work, new=described)
+        reader = result.arrow_reader()
+        file_of = planned_files(scan.table, scan.snapshot, work.query)
+        open_rows = rows.begin(reader.schema, (), file_of, work.query)
+        done = change_rows(target, open_rows.batches(reader), work, new=open_rows.new)
     finally:
         result.close()
     return done.modified(done.gone)
@@ -68,24 +78,60 @@ def _names(statement: Update) -> list[tuple[str, ...]]:
     return [parts[start:] for start in range(len(parts))]
 
 
-def _columns(made: Assigned, table: Table) -> list[str]:
-    lineage = (_ROW_ID,) if table.metadata.format_version > 2 else ()
-    return [*_PLACE, *lineage, *(each.name for each in made.old)]
+class UpdatedRows(Struct, frozen=True):
+    """How the rows of the query are updated: so many values were given for columns ``made``,
+    by a statement about the table at ``offset``."""
+
+    made: Assigned
+    values: int
+    lineage: bool
+    offset: int | None
+
+    once: ClassVar[bool] = True
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that stand before the values."""
+        lineage = (_ROW_ID,) if self.lineage else ()
+        return [*_PLACE, *lineage, *(each.name for each in self.made.old)]
+
+    def begin(
+        self,
+        schema: pa.Schema,
+        tables: Sequence[TemporaryTable],
+        file_of: FileOf,
+        query: QueryContext,
+    ) -> _Rows:
+        """For batches of this schema."""
+        if len(schema) != len(self.columns) + self.values:
+            raise UnsupportedSqlError("several values for one column", offset=self.offset)
+        first = len(_PLACE) + self.lineage
+        variants = {
+            first + place: each for place, each in enumerate(self.made.old) if has_variants(each)
+        }
+        stored = StoredVariants(file_of, variants, query)
+        return _Rows(self.made, self.lineage, schema, stored)
 
 
 class _Rows:
     """Batches of the query as the rows that go and come."""
 
-    def __init__(self, made: Assigned, lineage: bool, stored: StoredVariants) -> None:
+    def __init__(
+        self, made: Assigned, lineage: bool, schema: pa.Schema, stored: StoredVariants
+    ) -> None:
         self._made, self._lineage, self._stored = made, lineage, stored
         self._first = len(_PLACE) + lineage
+        self.new = self._described(schema)
 
     def batches(self, given: Iterable[pa.RecordBatch]) -> Iterator[RowBatch]:
         for batch in given:
             if batch.num_rows:
                 yield RowBatch(batch.column(0), batch.column(1), self._rows(batch))
 
-    def described(self, schema: pa.Schema) -> NewRows:
+    def told(self) -> bytes:
+        return b""
+
+    def _described(self, schema: pa.Schema) -> NewRows:
         """What the columns of the rows are, for batches of this schema."""
         sources = self._made.sources
         empty = pa.RecordBatch.from_arrays(

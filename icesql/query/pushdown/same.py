@@ -30,6 +30,10 @@ _MARK: Final = "same"
 _READING: Final = "reading"
 
 
+def _nothing() -> None:
+    return None
+
+
 class Reading:
     """What the engine reads in the place of a condition or column of the tree; made when asked.
 
@@ -42,6 +46,10 @@ class Reading:
 
     def __deepcopy__(self, memo: Any) -> Reading:
         return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # It is asked while a query is bound, and one that travels has been.
+        return Reading, (_nothing,)
 
     def expression(self) -> Expression | None:
         """The expression, None where it holds what nobody here knows."""

@@ -68,13 +68,20 @@ def _of_source(source: exp.Expr) -> Iterator[int]:
             yield from divisible_scans(select)
 
 
-def _is_row_wise(select: exp.Select) -> bool:
-    if any(value and name not in _ROW_WISE for name, value in select.args.items()):
+def _is_row_wise(select: exp.Select, *besides: str) -> bool:
+    if any(value and name not in {*_ROW_WISE, *besides} for name, value in select.args.items()):
         return False
     return all(
         is_computed_per_row(each) and each.find(exp.Explode, exp.Unnest) is None
         for each in select.expressions
     )
+
+
+def is_divisible(tree: exp.Expr, scan: int) -> bool:
+    """Whether the rows of a whole query over a scan are those over its parts, all others whole."""
+    if not isinstance(tree, exp.Select) or not _is_row_wise(tree, "with_"):
+        return False
+    return scan in divisible_scans(tree)
 
 
 def is_computed_per_row(node: exp.Expr) -> bool:

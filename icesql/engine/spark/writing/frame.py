@@ -15,19 +15,21 @@ from icesql.engine.spark.writing.job import PartitionJob, WriteJob
 from icesql.iceberg.transforms import parse_transform
 from icesql.write.write_task import WriteTask
 
+_WRITTEN = "written BINARY, repeated BOOLEAN"
 _PARTITION = "icesql_partition"
 
 
 def written_frame(frame: Any, columns: Sequence[ResultColumn], task: WriteTask, mark: str) -> Any:
     """The rows of ``frame``, columns c0, c1, …, written by as many tasks as it has partitions.
 
-    One column comes out, ``written``, a row for each task: see ``write.described_files``.
+    A row comes out for each task: ``written``, see ``write.described_files``, and whether the task
+    was begun before.
     """
     names = [f"c{place}" for place in range(len(columns))]
     job = WriteJob(task, tuple(columns))
     with without_warnings():
         spread = _distributed(frame, columns, task, mark).select(*names)
-        return spread.mapInArrow(writer_of_rows(pack((mark, job))), "written BINARY")
+        return spread.mapInArrow(writer_of_rows(pack((mark, job))), _WRITTEN)
 
 
 def _distributed(frame: Any, columns: Sequence[ResultColumn], task: WriteTask, mark: str) -> Any:

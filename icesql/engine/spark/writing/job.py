@@ -40,6 +40,14 @@ def task_numbers() -> tuple[int, int]:
     return (0, 0) if context is None else (context.partitionId(), context.taskAttemptId())
 
 
+def is_repeated() -> bool:
+    """Whether this task was begun before, and what it wrote by then may be left."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return context is not None and context.attemptNumber() > 0
+
+
 class WriteJob(Struct, frozen=True):
     """Writes the rows of a Spark partition, which has the result ``columns``, as ``task`` says."""
 
@@ -54,7 +62,10 @@ class WriteJob(Struct, frozen=True):
         task = replace(self.task, number=number, attempt=attempt, assignment=assignment)
         rows = (declared_batch(each, self.columns) for each in batches)
         written = encode_result(write_task(task, rows, worker_query()))
-        yield pa.RecordBatch.from_arrays([pa.array([written], pa.binary())], names=["written"])
+        yield pa.RecordBatch.from_arrays(
+            [pa.array([written], pa.binary()), pa.array([is_repeated()])],
+            names=["written", "repeated"],
+        )
 
 
 class PartitionJob(Struct, frozen=True):
@@ -93,7 +104,8 @@ def partition_numbers(packed: bytes, arrays: Sequence[pa.Array]) -> pa.Array:
 def run_jobs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """For ``mapInArrow``: each input row holds a packed (mark, (number, job)).
 
-    A row comes out for each: its number, and what it told or its error behind the mark.
+    A row comes out for each: its number, what it told or its error behind the mark, and whether it
+    was begun before.
     """
     for batch in batches:
         for blob in batch.column(0).to_pylist():
@@ -108,6 +120,7 @@ def run_jobs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                     pa.array([number], pa.int32()),
                     pa.array([told], pa.binary()),
                     pa.array([failed], pa.string()),
+                    pa.array([is_repeated()]),
                 ],
-                names=["number", "told", "error"],
+                names=["number", "told", "error", "repeated"],
             )

@@ -12,8 +12,10 @@ from icesql.write.described_files import decode_result
 from icesql.write.write_task import WriteResult, WriteTask
 
 
-def collect_results(task: WriteTask, described: Iterable[bytes]) -> WriteResult:
+def collect_results(task: WriteTask, described: Iterable[tuple[bytes, bool]]) -> WriteResult:
     """All files of the tasks, in the order of the tasks.
+
+    Each tells with its files whether others may be left, of a try that was lost: these are removed.
 
     If anything fails, the files that tasks have finished until then are removed, also those of
     tasks whose description never came. One that still runs may leave a file that no table has.
@@ -21,8 +23,10 @@ def collect_results(task: WriteTask, described: Iterable[bytes]) -> WriteResult:
     types = partition_types(task.spec, task.schema)
     files: list[DataFile] = []
     rows = size = spilled = 0
+    lost = False
     try:
-        for data in described:
+        for data, repeated in described:
+            lost = lost or repeated
             found = decode_result(data, types)
             files += found.files
             rows, size = rows + found.rows, size + found.bytes
@@ -33,6 +37,9 @@ def collect_results(task: WriteTask, described: Iterable[bytes]) -> WriteResult:
         )
         if len(paths) != len(files) or not own:
             raise InternalError("a task told of files that it cannot have written")
+        if lost:
+            kept = {each.rpartition("/")[2] for each in paths}
+            remove_leftovers(task.storage, task.locations.folder, [task.operation], kept)
     except BaseException:
         remove_leftovers(task.storage, task.locations.folder, [task.operation])
         raise

@@ -26,7 +26,7 @@ from icesql.engine.spark.worker import pack
 from icesql.engine.spark.writing.functions import runner_of_jobs
 from icesql.errors import Error, InternalError
 
-_TOLD: Final = "number INT, told BINARY, error STRING"
+_TOLD: Final = "number INT, told BINARY, error STRING, repeated BOOLEAN"
 _TRIES: Final = 3
 _STEP_SECONDS: Final = 0.1
 _END_SECONDS: Final = 10.0
@@ -42,7 +42,7 @@ class TaskJob(Protocol):
 class Told(Struct, frozen=True):
     """What the job of a number told, or why it failed.
 
-    ``lost``: there were tries that told nothing.
+    ``lost``: there may have been tries that told nothing.
     """
 
     number: int
@@ -141,8 +141,15 @@ class TaskRuns:
             raise InternalError("Spark gave other results than those of its tasks")
         return told
 
-    def _of_row(self, number: int, told: bytes | None, error: str | None) -> Told:
+    def _of_row(self, number: int, told: bytes | None, error: str | None, repeated: bool) -> Told:
+        lost = repeated or speculates(self._session)
         if told is not None:
-            return Told(number, told)
+            return Told(number, told, lost=lost)
         found = crossed(error or "", self._mark)
-        return Told(number, error=found or InternalError("a task failed and did not tell why"))
+        found = found or InternalError("a task failed and did not tell why")
+        return Told(number, error=found, lost=lost)
+
+
+def speculates(session: Any) -> bool:
+    """Whether Spark may run a task twice at a time, and one of both may leave what it wrote."""
+    return str(session.conf.get("spark.speculation", "false")).lower() == "true"

@@ -1,0 +1,128 @@
+"""MERGE in Spark's tasks: each joins some files of the table with all of the source.
+
+What a task cannot know is which rows of the source match nothing at all: it tells those that match
+something there, and the driver inserts the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+import pyarrow as pa
+from msgspec import Struct
+
+from icesql.engine.result_schema import ResultColumn
+from icesql.errors import InternalError, ProgrammingError
+from icesql.iceberg import types as t
+from icesql.iceberg.schema import Schema
+from icesql.modify.merge.changes import MergeChanges
+from icesql.modify.merge.relation import Relation
+from icesql.modify.merge.source import SourceRows
+from icesql.modify.merge.values import OfTable
+from icesql.modify.rows.changes import NewRows, RowBatch
+from icesql.modify.rows.stored_variants import FileOf, StoredVariants, has_variants
+from icesql.query.views.temporary import TemporaryTable
+
+if TYPE_CHECKING:
+    from pyroaring import BitMap64
+
+    from icesql.context import QueryContext
+
+
+class RepeatedRow(Struct, frozen=True):
+    """A row of the table that several rows of the source change."""
+
+    path: str
+    position: int
+
+    def error(self) -> ProgrammingError:
+        """The error that tells of it; also one that has crossed from a worker."""
+        made = ProgrammingError("several rows of the source match one row of the table")
+        made.__dict__["data_file"], made.__dict__["row_position"] = self.path, self.position
+        return made
+
+    @classmethod
+    def of(cls, error: ProgrammingError) -> RepeatedRow | None:
+        """What an error tells; None of another one."""
+        path, position = (error.__dict__.get(each) for each in ("data_file", "row_position"))
+        return cls(path, position) if isinstance(path, str) and isinstance(position, int) else None
+
+
+class MergedRows(Struct, frozen=True):
+    """How the rows of ``relation`` change a table of ``schema``.
+
+    The source is the table ``name`` in memory with these ``columns``, and ``row``, which counts
+    its rows. ``new`` says what rows come as.
+    """
+
+    relation: Relation
+    schema: Schema
+    name: str
+    columns: tuple[ResultColumn, ...]
+    row: str
+    zone: str
+    lineage: bool
+    new: NewRows
+
+    once: ClassVar[bool] = False
+
+    def begin(
+        self,
+        schema: pa.Schema,
+        tables: Sequence[TemporaryTable],
+        file_of: FileOf,
+        query: QueryContext,
+    ) -> _OpenRows:
+        """For batches of this schema."""
+        table = next(each for each in tables if each.name == self.name)
+        source = SourceRows(table, self.columns, self.row)
+        changes = MergeChanges(
+            self.relation,
+            self.schema,
+            source,
+            self.zone,
+            lineage=self.lineage,
+            refuse=_refuse,
+            stored=StoredVariants(file_of, variants_of(self.relation, self.schema), query),
+        )
+        changes.check(schema)
+        return _OpenRows(changes, schema, self.new)
+
+
+def variants_of(relation: Relation, schema: Schema) -> dict[int, t.NestedField]:
+    """The columns of a relation that have variants of the table, by their places."""
+    return {
+        relation.places[OfTable(each.name)]: each
+        for each in schema.fields
+        if OfTable(each.name) in relation.places and has_variants(each)
+    }
+
+
+def _refuse(path: str, position: int) -> None:
+    raise RepeatedRow(path, position).error()
+
+
+class _OpenRows:
+    def __init__(self, changes: MergeChanges, schema: pa.Schema, new: NewRows) -> None:
+        self._changes, self._schema, self.new = changes, schema, new
+
+    def batches(self, given: Iterable[pa.RecordBatch]) -> Iterator[RowBatch]:
+        return self._changes.batches(pa.RecordBatchReader.from_batches(self._schema, given))
+
+    def told(self) -> bytes:
+        matches = self._changes.matches
+        return b"" if matches is None else matches.rows.serialize()
+
+
+def all_matches(told: Iterable[bytes]) -> BitMap64:
+    """The rows of the source that match something in one of the tasks. Raises InternalError."""
+    from pyroaring import BitMap64
+
+    found = BitMap64()
+    for each in told:
+        try:
+            found |= BitMap64.deserialize(each)
+        except (ValueError, OverflowError) as error:
+            raise InternalError(f"a task told of its matches in an unknown way: {error}") from error
+    return found

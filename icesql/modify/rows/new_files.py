@@ -1,0 +1,248 @@
+"""The files that changed rows come to, before a commit: the same here and in a worker."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
+
+from icesql.context import QueryContext
+from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.metadata.table_metadata import TableMetadata
+from icesql.iceberg.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, POS, ROW_ID
+from icesql.iceberg.schema import Schema
+from icesql.modify.rows.changes import GoneRows, NewRows, Positions, RowBatch
+from icesql.modify.rows.delete_files import DeleteFiles, write_delete_files
+from icesql.read.task import read_file
+from icesql.scan.tasks.task import FileScanTask, ScanContext
+from icesql.storage.new_file import remove_file
+from icesql.storage.open import Storage
+from icesql.write.assignment import Assignment
+from icesql.write.parquet_schema import with_binary_variants
+from icesql.write.write_task import WriteResult, write_task, write_task_for
+
+# The files of these paths with all their deletes, in order, to be read in the columns of a schema.
+FilesOf = Callable[[Schema, set[str]], tuple[Sequence[FileScanTask], ScanContext]]
+
+
+class FileNames(Struct, frozen=True):
+    """What makes the names of new files unique.
+
+    ``operation`` is a word of this statement alone, ``number`` that of a task, and ``attempt``
+    tells repetitions of it apart.
+    """
+
+    operation: str
+    number: int = 0
+    attempt: int = 0
+
+    @classmethod
+    def new(cls) -> FileNames:
+        """Names of a statement that is one task."""
+        return cls(str(uuid.uuid4()))
+
+    @property
+    def of_deletes(self) -> str:
+        """The word in the names of delete files."""
+        if not self.number and not self.attempt:
+            return self.operation
+        return f"{self.operation}-{self.number}-{self.attempt}"
+
+
+class ChangedFiles(Struct, frozen=True):
+    """New files for changed rows, that no commit has yet.
+
+    ``data`` are those of rows, ``deletes`` of rows that are gone; ``removed`` data and delete
+    files go, ``referenced`` are the paths of the data files that get deletes. ``gone`` and
+    ``added`` count rows; an updated one is in both.
+    """
+
+    data: tuple[DataFile, ...] = ()
+    deletes: tuple[DataFile, ...] = ()
+    removed: tuple[DataFile, ...] = ()
+    referenced: tuple[str, ...] = ()
+    gone: int = 0
+    added: int = 0
+
+    @property
+    def bytes(self) -> int:
+        """The size of the new files."""
+        return sum(each.file_size_in_bytes for each in (*self.data, *self.deletes))
+
+    def __add__(self, other: ChangedFiles) -> ChangedFiles:
+        return ChangedFiles(
+            self.data + other.data,
+            self.deletes + other.deletes,
+            self.removed + other.removed,
+            self.referenced + other.referenced,
+            self.gone + other.gone,
+            self.added + other.added,
+        )
+
+    def remove_new(self, storage: Storage) -> None:
+        """Remove the new files: nothing will commit them."""
+        for each in (*self.data, *self.deletes):
+            remove_file(storage, each.path)
+
+
+class RowFiles:
+    """Writes what batches of changed rows come to, once.
+
+    ``new`` is given where rows come, whose times without zone are in ``zone``. ``gone`` takes the
+    rows that go, whose files ``files_of`` finds.
+    """
+
+    def __init__(
+        self,
+        metadata: TableMetadata,
+        storage: Storage,
+        files_of: FilesOf,
+        *,
+        gone: GoneRows,
+        new: NewRows | None,
+        zone: str,
+        names: FileNames,
+        query: QueryContext,
+    ) -> None:
+        self._metadata, self._storage, self._files_of = metadata, storage, files_of
+        self._gone, self._new, self._zone = gone, new, zone
+        self._names, self._query = names, query
+        columns = metadata.schema.fields
+        self._lineage = metadata.format_version > 2
+        if self._lineage:
+            columns = (*columns, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
+        self._stored = replace(metadata.schema, fields=columns)
+        self._added = 0
+        self._replaced: list[DataFile] = []
+
+    def write(self, batches: Iterable[RowBatch], *, by_deletes: bool) -> ChangedFiles:
+        """Rows that come are written while they are read; what is kept of rows that go are their
+        positions. Then ``by_deletes`` their files get deletes (merge-on-read), else they are
+        written anew without them, and the rows that stay keep their lineage (copy-on-write).
+
+        Raises what ``write_task`` and ``batches`` raise, ProgrammingError for a row that may not go
+        again; then no file is left.
+        """
+        return self._by_deletes(batches) if by_deletes else self._by_new_files(batches)
+
+    # ------------------------------------------------------------------ the rows that come
+
+    def _written(self, batches: Iterator[pa.RecordBatch]) -> WriteResult:
+        names = self._names
+        task = write_task_for(
+            self._metadata,
+            self._storage,
+            tuple(range(len(self._stored.fields))),
+            schema=self._stored,
+            number=names.number,
+        )
+        task = replace(task, operation=names.operation, attempt=names.attempt)
+        return write_task(task, batches, self._query)
+
+    def _coming(self, batches: Iterable[RowBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows that come as files hold them; those that go are noted."""
+        assignment = self._assignment()
+        for batch in batches:
+            if batch.files is not None and len(batch.files):
+                assert batch.positions is not None
+                self._gone.add(batch.files, batch.positions)
+            rows = batch.rows
+            if rows is not None and rows.num_rows:
+                assert assignment is not None
+                yield assignment.convert(rows, self._added)
+                self._added += rows.num_rows
+
+    def _assignment(self) -> Assignment | None:
+        new = self._new
+        if new is None:
+            return None
+        lineage = (new.row_id, None) if self._lineage else ()
+        # Rows are in no order that a person knows.
+        made = Assignment(self._stored, (*new.sources, *lineage), self._zone, numbered=False)
+        if new.schema is not None:
+            made.check(new.schema)
+        return made
+
+    # ------------------------------------------------------------------ copy-on-write
+
+    def _by_new_files(self, batches: Iterable[RowBatch]) -> ChangedFiles:
+        def all_rows() -> Iterator[pa.RecordBatch]:
+            yield from self._coming(batches)
+            if self._gone.paths:
+                yield from self._staying()
+
+        written = self._written(all_rows())
+        return self._changed(written, DeleteFiles(removed=tuple(self._replaced)))
+
+    def _staying(self) -> Iterator[pa.RecordBatch]:
+        """The rows that stay of files which lose some."""
+        fields = self._stored.fields
+        wanted = with_binary_variants(replace(self._stored, fields=(*fields, POS)))
+        tasks, context = self._files_of(wanted, self._gone.paths)
+        for task in tasks:
+            file = task.data_file
+            self._replaced.append(file)
+            self._replaced += [each for each in task.deletes if each.is_deletion_vector]
+            gone = self._gone.positions(file.path)
+            if len(gone) == file.record_count:
+                continue
+            for batch in read_file(task, context, self._query):
+                places = batch.column(batch.num_columns - 1).to_numpy(zero_copy_only=False)
+                kept = batch.filter(pa.array(_kept(places, gone)))
+                if kept.num_rows:
+                    yield kept
+
+    # ------------------------------------------------------------------ merge-on-read
+
+    def _by_deletes(self, batches: Iterable[RowBatch]) -> ChangedFiles:
+        coming = self._coming(batches)
+        if self._new is not None:
+            written = self._written(coming)
+        else:
+            written = WriteResult()
+            for _ in coming:
+                raise AssertionError("rows come and their columns are not told")
+        try:
+            deletes = DeleteFiles()
+            if self._gone.paths:
+                tasks, context = self._files_of(self._stored, self._gone.paths)
+                deletes = write_delete_files(
+                    self._metadata,
+                    self._storage,
+                    tasks,
+                    context,
+                    self._gone,
+                    self._query,
+                    self._names.of_deletes,
+                )
+        except BaseException:
+            for each in written.files:
+                remove_file(self._storage, each.path)
+            raise
+        return self._changed(written, deletes)
+
+    def _changed(self, written: WriteResult, deletes: DeleteFiles) -> ChangedFiles:
+        return ChangedFiles(
+            written.files,
+            deletes.added,
+            deletes.removed,
+            deletes.referenced,
+            self._gone.count,
+            self._added,
+        )
+
+
+def _kept(places: Positions, gone: Positions) -> npt.NDArray[np.bool_]:
+    """Which of ascending places are not among others, ascending too."""
+    begin, end = np.searchsorted(gone, (places[0], places[-1] + 1))
+    kept = np.ones(len(places), np.bool_)
+    if end > begin:
+        at = np.searchsorted(places, gone[begin:end])
+        at = at[places[np.minimum(at, len(places) - 1)] == gone[begin:end]]
+        kept[at] = False
+    return kept

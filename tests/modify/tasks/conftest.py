@@ -1,0 +1,50 @@
+"""Spark's tasks without Spark: jobs are packed and run as its workers run them, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import icesql
+from icesql.engine.engines import EngineChoice
+from icesql.engine.spark.engine import SparkEngine
+from tests.maintain.rewrite.test_on_spark import Workers
+
+Connect = Callable[[str], icesql.Connection]
+
+
+@pytest.fixture
+def workers(monkeypatch: pytest.MonkeyPatch) -> Workers:
+    """What runs the jobs of the statements of a connection whose engine is ``auto``."""
+    pytest.importorskip("pyspark", reason="a worker asks PySpark for the number of its task")
+    made = Workers()
+    numbers = iter(range(10_000))
+    monkeypatch.setattr("icesql.engine.spark.writing.job.task_numbers", lambda: (0, next(numbers)))
+    monkeypatch.setattr(
+        SparkEngine, "run_jobs", lambda engine, *given, **named: made.run_jobs(*given, **named)
+    )
+    # Queries are run here: they are below the threshold. What changes tables is not.
+    monkeypatch.setattr(
+        "icesql.modify.tasks.division.engine_for",
+        lambda size, settings: EngineChoice("spark"),
+    )
+    return made
+
+
+@pytest.fixture
+def connect(tmp_path: Path) -> Iterator[Connect]:
+    """Connections by their engines, each with a warehouse of its own."""
+    made: list[Any] = []
+
+    def connected(engine: str) -> icesql.Connection:
+        folder = tmp_path / engine
+        folder.mkdir()
+        made.append(icesql.connect(warehouse=str(folder), engine=engine))
+        return made[-1]
+
+    yield connected
+    for each in made:
+        each.close()

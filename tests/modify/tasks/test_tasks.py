@@ -1,0 +1,195 @@
+"""Statements that tasks run leave the rows, row ids and files that they leave on one machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import icesql
+from icesql import errors
+from icesql.modify.tasks import shipped
+from tests.maintain.rewrite.test_on_spark import Workers
+from tests.modify.tasks.conftest import Connect
+
+KEYED = "MERGE INTO s.t USING s.source r ON r.id = t.id "
+STATEMENTS = [
+    "DELETE FROM s.t WHERE id % 7 = 3 AND k <> 1",
+    "DELETE FROM s.t WHERE id IN (SELECT id FROM s.source WHERE k = 1)",
+    "UPDATE s.t SET v = v + 1000, n = upper(n), k = 9 WHERE k = 2",
+    "UPDATE s.t SET v = r.v, k = r.k FROM s.source r WHERE r.id = t.id AND r.k = 4",
+    KEYED + "WHEN MATCHED AND r.k = 5 THEN DELETE WHEN MATCHED THEN UPDATE SET v = r.v + t.v "
+    "WHEN NOT MATCHED AND r.k <> 6 THEN INSERT *",
+    KEYED + "AND t.k < 4 WHEN MATCHED AND r.v > 50 THEN UPDATE SET * "
+    "WHEN NOT MATCHED BY SOURCE AND t.id < 10 THEN UPDATE SET n = NULL "
+    "WHEN NOT MATCHED BY SOURCE AND t.id < 15 THEN DELETE",
+    "MERGE INTO s.t USING (SELECT id + 30 AS id, n FROM s.source) r ON r.id = t.id "
+    "WHEN NOT MATCHED THEN INSERT (n, id) VALUES (lower(r.n), r.id)",
+    "MERGE INTO s.t USING (FROM s.source UNION ALL FROM s.source) r USING (id) "
+    "WHEN MATCHED THEN DELETE",
+    "DELETE FROM s.t WHERE v > (SELECT avg(v) FROM s.t)",
+    "UPDATE s.t SET v = 0",
+]
+
+
+def made(con: icesql.Connection, version: int, mode: str) -> None:
+    modes = ", ".join(f"'write.{e}.mode' = '{mode}'" for e in ("delete", "update", "merge"))
+    con.execute("CREATE SCHEMA s")
+    con.execute(
+        "CREATE TABLE s.t (id BIGINT, gone INT, k INT, v DOUBLE, n VARCHAR) PARTITIONED BY (k) "
+        f"TBLPROPERTIES ('format-version' = '{version}', {modes})"
+    )
+    con.execute("INSERT INTO s.t SELECT i, 1, (i % 5)::INT, i / 4, 'a' || i FROM range(30) r(i)")
+    con.execute("ALTER TABLE s.t DROP COLUMN gone")
+    con.execute("ALTER TABLE s.t ADD PARTITION FIELD bucket(2, id)")
+    con.execute("INSERT INTO s.t SELECT i, (i % 5)::INT, i / 4, 'a' || i FROM range(30, 60) r(i)")
+    con.execute("CREATE TABLE s.source (id BIGINT, k INT, v DOUBLE, n VARCHAR)")
+    con.execute("INSERT INTO s.source SELECT i, (i % 7)::INT, i, 'b' || i FROM range(40, 80) r(i)")
+
+
+def rows(con: icesql.Connection, version: int) -> list[Any]:
+    lineage = ", _row_id, _last_updated_sequence_number" if version > 2 else ", 0, 0"
+    return con.execute(f"SELECT *{lineage} FROM s.t ORDER BY id, n").fetchall()
+
+
+def left_over(con: icesql.Connection, folder: Path) -> set[str]:
+    """Files that no table has."""
+    named = set()
+    for table in ("t", "source"):
+        found = con.execute(f"SELECT file_path FROM s.{table}.all_files").fetchall()
+        named |= {Path(path.removeprefix("file://")).name for (path,) in found}
+    return {each.name for each in folder.rglob("data/**/*") if each.is_file()} - named
+
+
+@pytest.mark.parametrize(
+    ("version", "mode"),
+    [(1, "copy-on-write"), (3, "merge-on-read")],
+)
+def test_the_tables_become_the_same(
+    connect: Connect, workers: Workers, tmp_path: Path, version: int, mode: str
+) -> None:
+    one, other = connect("local"), connect("auto")
+    for con in (one, other):
+        made(con, version, mode)
+    numbers: dict[Any, int] = {}
+    for each in STATEMENTS:
+        before = len(workers.chunks)
+        assert other.execute(each).rowcount == one.execute(each).rowcount, each
+        assert len(workers.chunks) > before, each
+        mine, wanted = rows(other, version), rows(one, version)
+        assert [row[:4] for row in mine] == [row[:4] for row in wanted], each
+        # Which of several new rows comes first is not told; each keeps its number from then on.
+        assert [row[5] for row in mine] == [row[5] for row in wanted], each
+        if version > 2:
+            now = {row[0]: row[4] for row in mine}
+            assert all(numbers.get(key, own) == own for key, own in now.items()), each
+            assert len({*now.values()}) == len(now)
+            numbers = now
+    assert left_over(other, tmp_path / "auto") == set()
+
+
+def test_a_large_source_lies_in_a_file_that_goes(
+    connect: Connect, workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shipped, "_MOST_INLINE", 0)
+    con = connect("auto")
+    made(con, 2, "merge-on-read")
+    source = pa.table({"id": [1, 2, 500], "v": [7.5, None, 1.0], "u": ["x", "y", "z"]})
+    done = con.execute(
+        "MERGE INTO s.t USING source r ON r.id = t.id AND r.u <> 'y' "
+        "WHEN MATCHED THEN UPDATE SET v = r.v WHEN NOT MATCHED THEN INSERT (id, n) VALUES (id, u)",
+        tables={"source": source},
+    )
+    assert done.rowcount == 3
+    found = con.execute("SELECT id, v, n FROM s.t WHERE id IN (1, 2, 500) ORDER BY id, n")
+    assert found.fetchall() == [(1, 7.5, "a1"), (2, 0.5, "a2"), (2, None, "y"), (500, None, "z")]
+    assert workers.chunks
+    assert left_over(con, tmp_path / "auto") == set()
+
+
+@pytest.mark.parametrize(
+    ("sql", "error", "told"),
+    [
+        (
+            "MERGE INTO s.t USING (SELECT 41 AS id UNION ALL SELECT 41) r ON r.id = t.id "
+            "WHEN MATCHED THEN UPDATE SET v = 1",
+            errors.ProgrammingError,
+            "match the row with id = 41 in",
+        ),
+        (
+            "UPDATE s.t SET v = r.v FROM (FROM s.source UNION ALL FROM s.source) r "
+            "WHERE r.id = t.id",
+            errors.ProgrammingError,
+            "matches several rows of FROM",
+        ),
+        ("UPDATE s.t SET k = id + 3000000000", errors.DataError, 'column "k"'),
+        (
+            KEYED + "WHEN MATCHED THEN UPDATE SET v = 0 "
+            "WHEN NOT MATCHED THEN INSERT (id, k) VALUES (r.id, r.id + 3000000000)",
+            errors.DataError,
+            'column "k"',
+        ),
+        ("DELETE FROM s.t WHERE ('x' || id)::INT = 1", errors.DataError, "x"),
+        ("UPDATE s.t SET k = TIMESTAMP '2026-01-01' WHERE id > 3", errors.TypeMismatchError, "k"),
+    ],
+)
+def test_what_fails_leaves_the_table_and_no_file(
+    connect: Connect, workers: Workers, tmp_path: Path, sql: str, error: Any, told: str
+) -> None:
+    con = connect("auto")
+    made(con, 2, "merge-on-read")
+    before = rows(con, 2)
+    with pytest.raises(error, match=told):
+        con.execute(sql)
+    assert workers.chunks
+    assert rows(con, 2) == before
+    assert left_over(con, tmp_path / "auto") == set()
+
+
+def test_a_lost_try_leaves_no_file(connect: Connect, workers: Workers, tmp_path: Path) -> None:
+    workers._loses = lambda number: True
+    con = connect("auto")
+    made(con, 3, "merge-on-read")
+    assert con.execute("UPDATE s.t SET v = -1 WHERE id % 3 = 0").rowcount == 20
+    assert con.execute("SELECT count(*), sum(v) FROM s.t WHERE v = -1").fetchall() == [(20, -20)]
+    assert left_over(con, tmp_path / "auto") == set()
+
+
+def test_branches_transactions_and_tables_that_have_nothing_to_change(
+    connect: Connect, workers: Workers
+) -> None:
+    con = connect("auto")
+    made(con, 2, "copy-on-write")
+    con.execute("ALTER TABLE s.t CREATE BRANCH audit")
+    con.execute("DELETE FROM s.t.branch_audit WHERE id % 3 = 0")
+    con.execute("BEGIN")
+    con.execute("UPDATE s.t SET v = 5 WHERE id % 7 = 3")
+    con.execute(KEYED + "WHEN MATCHED AND t.v = 5 THEN DELETE")
+    con.execute("COMMIT")
+    assert len(workers.chunks) >= 3
+    counts = "SELECT count(*), count(*) FILTER (v = 5) FROM s.t"
+    assert con.execute(counts).fetchall() == [(57, 7)]
+    assert con.execute(f"{counts} VERSION AS OF 'audit'").fetchall()[0][0] == 40
+    before = len(workers.chunks)
+    with pytest.raises(errors.TypeMismatchError, match="k"):
+        con.execute("UPDATE s.t SET k = DATE '2026-01-01' WHERE id < 0")
+    assert con.execute("UPDATE s.t SET k = 1 WHERE id < 0").rowcount == 0
+    assert len(workers.chunks) == before
+
+
+def test_a_condition_that_tasks_cannot_read_is_refused(connect: Connect, workers: Workers) -> None:
+    con = connect("auto")
+    made(con, 2, "copy-on-write")
+    sql = (
+        "MERGE INTO s.t USING source r ON r.id = t.id "
+        "AND r.id > (SELECT count(*) FROM s.t.snapshots) WHEN MATCHED THEN DELETE"
+    )
+    tables = {"source": pa.table({"id": [41, 1]})}
+    con.execute("SET engine = 'spark'")
+    with pytest.raises(errors.UnsupportedSqlError, match="metadata table"):
+        con.execute(sql, tables=tables)
+    con.execute("SET engine = 'auto'")
+    assert con.execute(sql, tables=tables).rowcount == 1
+    assert not workers.chunks
