@@ -333,13 +333,16 @@ def _run_each(
     for number, text in enumerate(split_statements(script, dialect=options.dialect), 1):
         start = script.index(text, position)
         position = start + len(text)
+        # Where it stands in the script, so that errors tell its lines and columns.
+        first = script.count("\n", 0, start)
+        placed = "\n" * first + " " * (start - script.rfind("\n", 0, start) - 1) + text
         try:
-            for cursor in connection.execute_script(text, _parameters(options)):
+            for cursor in connection.execute_script(placed, _parameters(options)):
                 _show(cursor, options, target)
         except InternalError:
             raise
         except Error as error:
-            line = script.count("\n", 0, start) + (getattr(error, "line", None) or 1)
+            line = getattr(error, "line", None) or first + 1
             say(f"error: {name}, line {line}, statement {number}: {error}")
             code = FAILED
     return code

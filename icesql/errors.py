@@ -24,7 +24,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 
 class Warning(builtins.Warning):
@@ -455,7 +455,36 @@ def _snippet(sql: str | None, position: tuple[int, int] | None) -> str:
     if not sql or position is None:
         return ""
     line, column = position
-    lines = sql.splitlines()
+    lines = sql.split("\n")  # as positions count them
     if not 1 <= line <= len(lines):
         return ""
-    return f"\n  {lines[line - 1]}\n  {' ' * max(column - 1, 0)}^"
+    text, at = lines[line - 1].rstrip("\r"), max(column - 1, 0)
+    # A long line would wrap, and its caret stand under another one.
+    start, end = max(at - _BEFORE, 0), at + _BEHIND
+    left = ("…" if start else "") + _one_line(text[start:at])
+    right = _one_line(text[at:end]) + ("…" if end < len(text) else "")
+    return f"\n  {left}{right}\n  {' ' * _cells(left)}^"
+
+
+_BEFORE: Final = 60
+_BEHIND: Final = 40
+
+
+def _one_line(text: str) -> str:
+    """The text with a blank for a tab, whose width nobody knows, and controls spelled out."""
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() else " " if each == "\t" else repr(each)[1:-1] for each in text
+    )
+
+
+def _cells(text: str) -> int:
+    """How many cells of a terminal the text takes."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(
+        0 if combining(each) else 2 if east_asian_width(each) in "WF" else 1 for each in text
+    )

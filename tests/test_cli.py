@@ -442,3 +442,15 @@ def test_ctrl_c_leaves_no_file_that_is_half_written(tmp_path: Path) -> None:
     _, errors = running.communicate(timeout=30)
     assert (running.returncode, errors) == (130, "interrupted\n")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_errors_of_a_script_that_goes_on_have_their_place_in_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "s.sql"
+    path.write_text("SELECT 1 AS a;\n  SELECT bad; SELECT 3 AS c;\n")
+    assert main(["--continue-on-error", "--format", "csv", "-f", str(path)]) == 1
+    said = capsys.readouterr()
+    assert said.out == "a\n1\nc\n3\n"
+    assert f"error: {path}, line 2, statement 2: " in said.err
+    assert "(line 2, column 10)" in said.err

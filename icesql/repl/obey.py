@@ -6,7 +6,6 @@ import os
 import shlex
 import subprocess
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -189,12 +188,14 @@ def _watch(shell: Shell, argument: str | None) -> None:
     except ValueError:
         raise ProgrammingError(f"\\watch takes seconds, not {argument!r}") from None
     text = shell.last_statement()
-    with suppress(KeyboardInterrupt):  # while it sleeps
+    try:
         while True:
             shell.say(f"{time.strftime('%H:%M:%S')}, every {seconds:g} s; Ctrl-C ends it")
             if not shell.run_sql(text, everything=True):
                 return
             time.sleep(seconds)
+    except KeyboardInterrupt:  # while it sleeps
+        shell.say("")  # the terminal has written ^C at the margin
 
 
 def _set(shell: Shell, command: Command) -> None:

@@ -78,3 +78,22 @@ def test_a_syntax_error_points_at_the_place() -> None:
         "  SELECT a FORM t\n"
         "           ^"
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "mark", "shown", "cells"),
+    [
+        ("SELECT '日本語😀' FORM t", "FORM", "SELECT '日本語😀' FORM t", 18),
+        ("SELECT 'e\u0301' FORM t", "FORM", "SELECT 'e\u0301' FORM t", 11),
+        ("\tSELECT\ta FORM t", "FORM", " SELECT a FORM t", 10),
+        ("SELECT '\x1b[2J' FORM t\r", "FORM", "SELECT '\\x1b[2J' FORM t", 17),
+        ("SELECT " + "a, " * 90 + "FORM t" + " " * 90, "FORM", "…" + "a, " * 20 + "FORM t", 61),
+    ],
+)
+def test_the_caret_stands_under_its_place(line: str, mark: str, shown: str, cells: int) -> None:
+    position = (2, line.index(mark) + 1)
+    error = errors.SqlSyntaxError("unexpected", position=position, sql=f"-- x\x0by\n{line}\nz")
+    _, text, caret = str(error).splitlines()
+    assert text.startswith(f"  {shown}")
+    assert len(text) < 120
+    assert caret == "  " + " " * cells + "^"
