@@ -193,5 +193,6 @@ _NAMES: Final[Mapping[str, FileFormat]] = {
 _ENDINGS: Final = {
     "csv": "csv", "tsv": "tsv", "json": "json", "jsonl": "jsonl", "ndjson": "jsonl",
     "parquet": "parquet", "parq": "parquet", "pq": "parquet",
-    "arrow": "arrow", "feather": "arrow", "md": "markdown", "markdown": "markdown", "txt": "table", "html": "html",
+    "arrow": "arrow", "feather": "arrow", "md": "markdown", "markdown": "markdown",
+    "txt": "table", "html": "html",
 }  # fmt: skip

@@ -444,13 +444,11 @@ def test_ctrl_c_leaves_no_file_that_is_half_written(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_errors_of_a_script_that_goes_on_have_their_place_in_the_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_errors_of_a_script_that_goes_on_have_their_place_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "s.sql"
     path.write_text("SELECT 1 AS a;\n  SELECT bad; SELECT 3 AS c;\n")
-    assert main(["--continue-on-error", "--format", "csv", "-f", str(path)]) == 1
-    said = capsys.readouterr()
-    assert said.out == "a\n1\nc\n3\n"
-    assert f"error: {path}, line 2, statement 2: " in said.err
-    assert "(line 2, column 10)" in said.err
+    done = icesql("--continue-on-error", "--format", "csv", "-f", path)
+    assert done.returncode == 1
+    assert done.stdout == "a\n1\nc\n3\n"
+    assert f"error: {path}, line 2, statement 2: " in done.stderr
+    assert "(line 2, column 10)" in done.stderr
