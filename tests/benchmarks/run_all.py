@@ -26,6 +26,8 @@ BENCHMARKS = {
     "star_join": (["CACHE"], "joins whose small side names the files"),
     # After tpch_all, which makes lineitem.
     "compaction": (["CACHE/tpch-raw-1/lineitem.parquet", "CACHE/small"], "small files made one"),
+    "writing": (["CACHE/tpch-raw-1/lineitem.parquet"], "INSERT of lineitem"),
+    "merging": (["CACHE/merging"], "MERGE of one row of a hundred"),
     "spark": (["CACHE"], "TPC-H SF1 on Spark"),
 }
 
