@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 from msgspec import Struct, structs
@@ -12,9 +13,9 @@ Weight = Literal["high", "medium", "low"]
 class Finding(Struct, frozen=True):
     """``name`` is the finding's kind; ``told`` says what is so, ``cost`` what it costs a reader.
 
-    ``statement`` mends it in icesql, and in Spark with the catalog's name in front of ``system``;
-    "" where no statement does. ``measure`` is the number that it changes: ``now``, and what is
-    promised ``after``, None where nothing can be promised.
+    ``statement`` mends it in icesql, and ``spark_statement`` in Spark; "" where no statement does.
+    ``measure`` is the number that it changes: ``now``, and what is promised ``after``, None where
+    nothing can be promised.
     """
 
     name: str
@@ -26,9 +27,19 @@ class Finding(Struct, frozen=True):
     now: float | None = None
     after: float | None = None
 
+    @property
+    def spark_statement(self) -> str:
+        """The statement as Spark spells it, for a catalog that is called ``catalog`` there.
+
+        Spark quotes names with backticks, and a quote in a text with a backslash.
+        """
+        text = re.sub(r"(^|; )CALL system\.", r"\1CALL catalog.system.", self.statement)
+        text = re.sub(r"(^|; )ALTER TABLE ", r"\1ALTER TABLE catalog.", text)
+        return text.replace("''", "\\'").replace('"', "`")
+
     def to_dict(self) -> dict[str, Any]:
         """The finding as JSON values."""
-        return structs.asdict(self)
+        return structs.asdict(self) | {"spark_statement": self.spark_statement}
 
 
 class Diagnosis(Struct, frozen=True):

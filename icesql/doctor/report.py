@@ -23,6 +23,8 @@ def as_text(diagnosis: Diagnosis) -> str:
             lines += _wrapped(promised)
         if each.statement:
             lines.append(f"   {each.statement};")
+            if '"' in each.statement or "''" in each.statement:  # Spark quotes otherwise
+                lines.append(f"   in Spark: {each.spark_statement};")
     if any("CALL system" in each.statement for each in diagnosis.findings):
         lines.append("\nIn Spark SQL, write the catalog's name in front of system. EXPLAIN CALL "
                      "shows what a call would do.")  # fmt: skip

@@ -12,7 +12,7 @@ import pytest
 
 import icesql
 from icesql.cli import main
-from icesql.doctor.finding import Finding
+from icesql.doctor.finding import Diagnosis, Finding, literal_text
 
 NEAR = 0.1
 
@@ -176,6 +176,20 @@ def test_a_partition_with_an_odd_value_is_no_obstacle(sick: Any) -> None:
     sick.execute("CREATE TABLE ns.t (id BIGINT, s VARCHAR) PARTITIONED BY (s)")
     insert(sick, 1, "range, chr(range::INT) || '%00/\x1b' FROM range(3)")
     assert sick.doctor("ns.t").findings == ()
+
+
+def test_spark_has_a_spelling_of_its_own() -> None:
+    table = literal_text('ns."it\'s"')
+    both = (
+        f"ALTER TABLE ns.t SET TBLPROPERTIES ('a' = 'b'); CALL system.rewrite_data_files('{table}')"
+    )
+    finding = Finding("small files", "low", "told", "cost", both)
+    assert finding.spark_statement == (
+        "ALTER TABLE catalog.ns.t SET TBLPROPERTIES ('a' = 'b'); "
+        "CALL catalog.system.rewrite_data_files('ns.`it\\'s`')"
+    )
+    assert finding.to_dict()["spark_statement"] == finding.spark_statement
+    assert f"in Spark: {finding.spark_statement};" in str(Diagnosis("t", None, (finding,)))
 
 
 def test_a_healthy_table_has_no_findings(sick: Any) -> None:
