@@ -72,6 +72,8 @@ def create(statement: CreateTable, work: Work) -> Modified:
         before = _existing(catalog, identifier)
         if before is not None and statement.if_not_exists:
             return Modified(note=f"{statement.table.text} exists already; nothing was done")
+    if statement.must_exist and before is None:
+        raise TableNotFoundError(statement.table.text, offset=statement.table.offset)
     place = _Place(catalog, identifier, before)
     if statement.query is not None:
         return _create_as(statement, place, work)

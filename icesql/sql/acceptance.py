@@ -27,10 +27,15 @@ COMMAND_WORDS: Final = (
 # Some statements that begin so change tables; see ``sql.writes``.
 WRITE_WORDS: Final = (
     "CREATE", "DROP", "ALTER", "COMMENT", "INSERT", "COPY", "DELETE", "UPDATE", "TRUNCATE",
-    "CALL", "MERGE", "OPTIMIZE", "VACUUM", "ANALYZE", "ROLLBACK", "BEGIN", "START", "COMMIT",
+    "CALL", "MERGE", "OPTIMIZE", "VACUUM", "ANALYZE", "REPLACE", "ROLLBACK", "BEGIN", "START",
+    "COMMIT",
 )  # fmt: skip
 # Statements of these that EXPLAIN takes, too.
 EXPLAINED_WRITES: Final = ("CALL", "OPTIMIZE", "VACUUM", "ROLLBACK", "ALTER")
+CHANGES_ROWS: Final = ("INSERT", "DELETE", "UPDATE", "MERGE")
+EXPLAIN_HINT: Final = (
+    "EXPLAIN takes a query or CALL: EXPLAIN SELECT … with the same condition tells what is read"
+)
 COPY_FROM_HINT: Final = (
     "connect(files='folder') and --files allow statements to read files of this machine"
 )
@@ -57,7 +62,8 @@ REFUSED_STATEMENTS: Final[dict[str, str]] = {
     ),
     **dict.fromkeys(("EXPORT", "UNLOAD", "PUT", "GET"), _RESULTS),
     **dict.fromkeys(("ATTACH", "DETACH", "CONNECT"), _CATALOGS),
-    **dict.fromkeys(("INSTALL", "LOAD", "UNINSTALL"), "extensions are not loaded"),
+    **dict.fromkeys(("INSTALL", "UNINSTALL"), "extensions are not loaded"),
+    "LOAD": "extensions are not loaded; COPY t FROM 'file' loads rows",
     **dict.fromkeys(("BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT"), _READ_ONLY),
     **dict.fromkeys(("DECLARE",), "use ? parameters"),
     "PRAGMA": "settings are changed with SET name = value",

@@ -24,10 +24,12 @@ from icesql.errors import (
     shifted,
 )
 from icesql.sql.acceptance import (
+    CHANGES_ROWS,
     COMMAND_WORDS,
     COPY_FROM_HINT,
     COPY_HINT,
     CREATED,
+    EXPLAIN_HINT,
     EXPLAINED_WRITES,
     QUERY_WORDS,
     REFUSED_STATEMENTS,
@@ -230,6 +232,19 @@ def _is_copy_from(tokens: Sequence[Token]) -> bool:
     return tokens[0].text.upper() == "COPY" and is_copy_from(tokens)
 
 
+def _check_explained(tokens: Sequence[Token]) -> None:
+    word = tokens[1].text.upper() if len(tokens) > 1 else ""
+    if word in CHANGES_ROWS:
+        raise unsupported(word, tokens[1], EXPLAIN_HINT)
+
+
+def _refused(first: str, tokens: Sequence[Token]) -> UnsupportedSqlError:
+    """The error for a statement of other systems, by its first word, with what to write instead."""
+    words = [token.text.upper() for token in tokens[1:5]] if first == "CREATE" else []
+    made = [hint for word, hint in CREATED.items() if word in words]
+    return unsupported(first, tokens[0].start, (*made, REFUSED_STATEMENTS[first])[0])
+
+
 def _written(
     tokens: Sequence[Token],
     sql: str,
@@ -358,6 +373,8 @@ class _Parse:
             from icesql.sql.writes.procedures.call import explained
 
             return explained(self.statement(tokens[1:]), tokens[1])
+        if first == "EXPLAIN":
+            _check_explained(tokens)
         if first in COMMAND_WORDS and not quoted and not _is_copy_from(tokens):
             read = read_command(tokens, self._sql, self.any_query)
             if isinstance(read, ShowSession) and not read.name:
@@ -368,9 +385,7 @@ class _Parse:
             if written is not None:
                 return written
         if first in REFUSED_STATEMENTS and not quoted:
-            words = [token.text.upper() for token in tokens[1:5]] if first == "CREATE" else []
-            made = [hint for word, hint in CREATED.items() if word in words]
-            raise unsupported(first, tokens[0].start, (*made, REFUSED_STATEMENTS[first])[0])
+            raise _refused(first, tokens)
         raise no_statement(tokens)
 
     def any_query(self, tokens: Sequence[Token]) -> Query:

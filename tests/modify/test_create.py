@@ -185,7 +185,8 @@ WRITES = [
     "ALTER TABLE s.t SET IDENTIFIER FIELDS i", "COMMENT ON TABLE s.t IS 'x'",
     "INSERT OVERWRITE s.t SELECT 2", "INSERT INTO s.t REPLACE WHERE i = 1 SELECT 1",
     "CREATE TABLE s.u LIKE s.t", "CREATE VIEW s.v AS SELECT 1 AS i", "DROP VIEW s.v",
-    "ALTER VIEW s.v AS SELECT 2", "ALTER VIEW s.v RENAME TO s.w",
+    "ALTER VIEW s.v AS SELECT 2", "ALTER VIEW s.v RENAME TO s.w", "REPLACE TABLE s.t AS SELECT 1 AS i",
+    "ANALYZE s.t",
     "DELETE FROM s.t", "TRUNCATE TABLE s.t", "UPDATE s.t SET i = 2",
 ]  # fmt: skip
 
@@ -234,3 +235,13 @@ def test_a_registered_table_has_no_catalog(con: icesql.Connection) -> None:
     con.register_table("r", location)
     with pytest.raises(errors.UnsupportedTableError, match="registered by its path"):
         con.execute("INSERT INTO r VALUES (1)")
+
+
+def test_replace_table_is_of_one_that_is_there(con: icesql.Connection) -> None:
+    with pytest.raises(errors.TableNotFoundError, match=r"s\.t"):
+        con.execute("REPLACE TABLE s.t AS SELECT 1 AS i")
+    con.execute("CREATE TABLE s.t (a INT)")
+    con.execute("REPLACE TABLE s.t USING iceberg AS SELECT 1 AS i")
+    con.execute("REPLACE TABLE s.t (b VARCHAR, i INT)")
+    con.execute("INSERT INTO s.t VALUES ('x', 2)")
+    assert con.execute("SELECT * FROM s.t").fetchall() == [("x", 2)]

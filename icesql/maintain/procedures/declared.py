@@ -202,5 +202,6 @@ REFUSED: Final = {
     "migrate": "it turns a Hive table into an Iceberg table, and icesql opens no Hive tables; "
     "add_files adds the Parquet files of a folder to a table",
     "create_changelog_view": "SELECT * FROM t CHANGES … gives the same rows",
+    "unregister_table": "DROP TABLE t takes it out of the catalog and leaves its files",
     "rewrite_table_path": "icesql reads a table that was moved as it is",
 }

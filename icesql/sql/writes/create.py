@@ -35,10 +35,13 @@ NAMESPACES: Final = ("SCHEMA", "NAMESPACE", "DATABASE")
 
 
 def read_create(
-    words: Words, read_query: ReadQuery, constant: ReadConstant
+    words: Words, read_query: ReadQuery, constant: ReadConstant, *, replaces: bool = False
 ) -> CreateTable | CreateNamespace | None:
-    """The statement after CREATE; None for what is neither a table nor a namespace."""
-    replace = words.skip("OR", "REPLACE")
+    """The statement after CREATE; None for what is neither a table nor a namespace.
+
+    ``replaces``: it is the one after REPLACE.
+    """
+    replace = replaces or words.skip("OR", "REPLACE")
     if not replace and words.peek() in NAMESPACES:
         return _create_namespace(words)
     words.skip("ICEBERG")

@@ -29,7 +29,13 @@ from icesql.sql.writes.procedures.maintenance import (
     read_vacuum,
 )
 from icesql.sql.writes.rows import read_copy_from, read_insert
-from icesql.sql.writes.statements import AlterColumns, RenameTable, SetProperties, TableName
+from icesql.sql.writes.statements import (
+    AlterColumns,
+    CreateTable,
+    RenameTable,
+    SetProperties,
+    TableName,
+)
 from icesql.sql.writes.transactions import read_transaction
 from icesql.sql.writes.views import read_alter_view, read_create_view, read_drop_view
 from icesql.sql.writes.words import Words
@@ -59,6 +65,10 @@ def read_write(
             found: Write | None = read_ref_in_table(words, "CREATE")
             found = found or read_create_view(words, read_alone)
             return found or read_create(words, read_query, constant)
+        case "REPLACE" if words.peek() == "TABLE":
+            made = read_create(words, read_query, constant, replaces=True)
+            assert isinstance(made, CreateTable)
+            return replace(made, must_exist=True)
         case "DROP":
             gone = read_ref_in_table(words, "DROP") or read_drop_view(words)
             return gone or read_drop(words)

@@ -64,7 +64,10 @@ class TableName(Struct, frozen=True):
 
 
 class CreateTable(Write, frozen=True):
-    """CREATE TABLE, of columns, AS a query, or LIKE another table."""
+    """CREATE TABLE, of columns, AS a query, or LIKE another table.
+
+    ``must_exist``: REPLACE TABLE, which makes none.
+    """
 
     table: TableName
     columns: tuple[ColumnDefinition, ...] = ()
@@ -76,6 +79,7 @@ class CreateTable(Write, frozen=True):
     if_not_exists: bool = False
     or_replace: bool = False
     like: TableName | None = None
+    must_exist: bool = False
 
 
 class CreateNamespace(Write, frozen=True):

@@ -72,8 +72,8 @@ def read_create_view(words: Words, read_alone: ReadText) -> CreateStoredView | N
             properties.append(("comment", words.text()))
         elif words.skip("TBLPROPERTIES"):
             properties += read_properties(words)
-        elif words.peek() == "WITH":
-            raise unsupported(f"WITH {words.peek(1)} of a view", here, "leave it out")
+        elif words.peek() in ("WITH", "SECURITY"):
+            raise unsupported(f"{words.peek()} {words.peek(1)} of a view", here, "leave it out")
         else:
             raise words.unexpected("AS", "COMMENT", "TBLPROPERTIES")
     words.need("AS")

@@ -151,6 +151,9 @@ def read_execute(words: Words, table: TableName, read_query: ReadQuery) -> CallP
         case "drop_extended_stats":
             hint = "the statistics of a table are of a snapshot; ANALYZE t writes new ones"
             raise unsupported(f"ALTER TABLE … EXECUTE {name}", at, hint)
+        case "add_files" | "add_files_from_table":
+            hint = "CALL system.add_files('t', '`parquet`.`folder`')"
+            raise unsupported(f"ALTER TABLE … EXECUTE {name}", at, hint)
         case _:
             hint = "CALL system.name(…) runs icesql's own; SHOW PROCEDURES lists them"
             raise unsupported(f"ALTER TABLE … EXECUTE {name}", at, hint)
