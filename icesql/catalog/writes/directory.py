@@ -18,7 +18,7 @@ from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange
 from icesql.errors import CatalogError, NotSupportedError, StorageError
 from icesql.iceberg.metadata.file_names import is_gzipped
 from icesql.iceberg.metadata.json_writer import metadata_bytes
-from icesql.storage.open import Storage, storage_error
+from icesql.storage.open import Storage, os_problem, storage_error
 from icesql.storage.reroot import is_local, local_spellings
 
 _OTHER_FOLDER: Final = "write.metadata.path"
@@ -104,7 +104,7 @@ def _link_new(data: bytes, final: str) -> bool:
         _sync_folder(folder)
         return True
     except OSError as error:
-        raise storage_error(final, error) from error
+        raise StorageError(final, os_problem(error), verb="write") from error
     finally:
         with suppress(OSError):
             os.unlink(temporary)
