@@ -11,6 +11,7 @@ from sqlglot.tokens import Token, TokenType
 from icesql.errors import Error, ProgrammingError
 from icesql.sql.positions import syntax_error, unsupported
 from icesql.sql.statement import CreateTable, CreateView, Drop, Query, Statement
+from icesql.sql.writes.words import Words
 
 _TEMPORARY: Final = ("TEMP", "TEMPORARY")
 _QUOTED: Final = (TokenType.STRING, TokenType.IDENTIFIER)
@@ -54,67 +55,51 @@ def read_created(tokens: Sequence[Token], sql: str, readers: Readers) -> Stateme
     Raises SqlSyntaxError, UnsupportedSqlError, and what reading its query raises.
     """
     reader = _Reader(tokens, sql, readers)
-    return reader.drop() if reader.skip("DROP") else reader.create()
+    return reader.drop() if reader.either("DROP") else reader.create()
 
 
 def _word(token: Token) -> str:
     return "" if token.token_type in _QUOTED else token.text.upper()
 
 
-class _Reader:
+class _Reader(Words):
     def __init__(self, tokens: Sequence[Token], sql: str, readers: Readers) -> None:
-        self._tokens, self._sql, self._readers = tokens, sql, readers
-        self._index = 0
+        super().__init__(tokens, sql)
+        self._readers = readers
 
     def create(self) -> Statement:
         self.skip("CREATE")
-        replaced = bool(self.skip("OR"))
+        replaced = self.skip("OR")
         if replaced:
             self.skip("REPLACE")
-        self.skip(*_TEMPORARY)
-        kind = self.skip("VIEW", "TABLE")
-        if_missing = self._if(("IF", "NOT", "EXISTS"))
+        self.either(*_TEMPORARY)
+        kind = self.either("VIEW", "TABLE")
+        if_missing = self.skip("IF", "NOT", "EXISTS")
         if replaced and if_missing:
-            raise unsupported("OR REPLACE with IF NOT EXISTS", self._here(), "write one of them")
+            raise unsupported("OR REPLACE with IF NOT EXISTS", self.here, "write one of them")
         name = self._name(kind)
         if kind == "VIEW":
-            columns = self._names() if self._peek() == "(" else ()
+            columns = self._names() if self.peek() == "(" else ()
             query = self._query(kind, self._readers.without_parameters)
             return CreateView(name, query, columns, replaced, if_missing)
         columns, query = self._table(name)
         return CreateTable(name, query, columns, replaced, if_missing)
 
     def drop(self) -> Statement:
-        kind = self.skip("VIEW", "TABLE")
-        if_exists = self._if(("IF", "EXISTS"))
-        at = self._here()
+        kind = self.either("VIEW", "TABLE")
+        if_exists = self.skip("IF", "EXISTS")
+        at = self.here
         name = self._name(kind)
-        self.skip("CASCADE", "RESTRICT")
-        if self._index < len(self._tokens):
-            raise self._unexpected(("the end of the statement",))
+        self.either("CASCADE", "RESTRICT")
+        if self.index < len(self.tokens):
+            raise self.unexpected("the end of the statement")
         return Drop(kind, name, if_exists, at)
 
     # ------------------------------------------------------------ pieces
 
-    def skip(self, *words: str) -> str:
-        """Step over the next token if it is one of the words."""
-        if self._index < len(self._tokens):
-            word = _word(self._tokens[self._index])
-            if word in words:
-                self._index += 1
-                return word
-        return ""
-
-    def _if(self, words: tuple[str, ...]) -> bool:
-        following = [_word(t) for t in self._tokens[self._index : self._index + len(words)]]
-        if tuple(following) != words:
-            return False
-        self._index += len(words)
-        return True
-
     def _name(self, kind: str) -> str:
         """The name of a temporary object: ``v`` or ``temp.v``."""
-        at, parts = self._here(), [self._identifier()]
+        at, parts = self.here, [self._identifier()]
         while self.skip("."):
             parts.append(self._identifier())
         if len(parts) > 1 and (len(parts) > 2 or parts[0].lower() != SCHEMA):
@@ -124,13 +109,13 @@ class _Reader:
         return parts[-1]
 
     def _identifier(self) -> str:
-        token = self._tokens[self._index] if self._index < len(self._tokens) else None
+        token = self.tokens[self.index] if self.index < len(self.tokens) else None
         plain = token is not None and token.text[:1].replace("_", "a").isalpha()
         if token is None or token.token_type == TokenType.STRING or not token.text:
-            raise self._unexpected(("a name",))
+            raise self.unexpected("a name")
         if not plain and token.token_type != TokenType.IDENTIFIER:
-            raise self._unexpected(("a name",))
-        self._index += 1
+            raise self.unexpected("a name")
+        self.index += 1
         return token.text
 
     def _names(self) -> tuple[str, ...]:
@@ -139,23 +124,23 @@ class _Reader:
         names = [self._identifier()]
         while True:
             if self.skip("COMMENT"):
-                self._index += 1
+                self.index += 1
             elif self.skip(","):
                 names.append(self._identifier())
             elif self.skip(")"):
                 return tuple(names)
             else:
-                raise self._unexpected((",", ")"))
+                raise self.unexpected(",", ")")
 
     def _query(self, kind: str, read: Callable[[Sequence[Token]], Query]) -> Query:
-        at = self._here()
+        at = self.here
         if not self.skip("AS"):
-            if self._peek() in ("USING", "OPTIONS", "WITH", "ON", "COMMENT", "TBLPROPERTIES"):
-                raise unsupported(f"{self._peek()} of a temporary {kind.lower()}", at)
-            raise self._unexpected(("AS",))
-        rest = self._tokens[self._index :]
+            if self.peek() in ("USING", "OPTIONS", "WITH", "ON", "COMMENT", "TBLPROPERTIES"):
+                raise unsupported(f"{self.peek()} of a temporary {kind.lower()}", at)
+            raise self.unexpected("AS")
+        rest = self.tokens[self.index :]
         if not rest:
-            raise syntax_error("nothing follows AS", self._here(), ("a query",))
+            raise syntax_error("nothing follows AS", self.here, ("a query",))
         try:
             return read(rest)
         except Error as error:
@@ -165,15 +150,15 @@ class _Reader:
 
     def _table(self, name: str) -> tuple[tuple[str, ...], Query]:
         """Names for the columns, none where they are the query's, and the query."""
-        if self._peek() != "(":
+        if self.peek() != "(":
             return (), self._query("TABLE", self._readers.query)
-        start, columns = self._here(), self._definitions()
-        if self._peek() == "AS":
+        start, columns = self.here, self._definitions()
+        if self.peek() == "AS":
             if any(kind for _, kind in columns):
                 raise unsupported("types beside AS", start, f"write CREATE TEMP TABLE {name} AS …")
             return tuple(each for each, _ in columns), self._query("TABLE", self._readers.query)
-        if self._index < len(self._tokens):
-            raise self._unexpected(("AS", "the end of the statement"))
+        if self.index < len(self.tokens):
+            raise self.unexpected("AS", "the end of the statement")
         for each, kind in columns:
             if not kind:
                 raise syntax_error(f'the column "{each}" has no type', start, ("a type",))
@@ -193,18 +178,18 @@ class _Reader:
         self.skip("(")
         found: list[tuple[str, str]] = []
         while True:
-            name, first, depth = self._identifier(), self._index, 0
-            while self._index < len(self._tokens):
-                word = self._peek()
+            name, first, depth = self._identifier(), self.index, 0
+            while self.index < len(self.tokens):
+                word = self.peek()
                 if depth == 0 and word in (",", ")"):
                     break
                 depth += (word in _OPENING) - (word in _CLOSING)
-                self._index += 1
-            found.append((name, self._type(self._tokens[first : self._index])))
+                self.index += 1
+            found.append((name, self._type(self.tokens[first : self.index])))
             if self.skip(")"):
                 return found
             if not self.skip(","):
-                raise self._unexpected((",", ")"))
+                raise self.unexpected(",", ")")
 
     def _type(self, tokens: Sequence[Token]) -> str:
         words = [_word(token) for token in tokens]
@@ -213,21 +198,7 @@ class _Reader:
             raise unsupported("a rule for a column", tokens[end], "give its name and type")
         if not tokens[:end]:
             return ""
-        return self._sql[tokens[0].start : tokens[end - 1].end + 1]
-
-    def _peek(self) -> str:
-        return _word(self._tokens[self._index]) if self._index < len(self._tokens) else ""
-
-    def _here(self) -> int:
-        if self._index < len(self._tokens):
-            return self._tokens[self._index].start
-        return self._tokens[-1].end + 1
-
-    def _unexpected(self, expected: tuple[str, ...]) -> Exception:
-        there = self._index < len(self._tokens)
-        word = self._tokens[self._index].text if there else ""
-        problem = f'unexpected "{word}"' if there else "unexpected end of the statement"
-        return syntax_error(problem, self._here(), expected)
+        return self.sql[tokens[0].start : tokens[end - 1].end + 1]
 
 
 _CONSTRAINTS: Final = (

@@ -27,6 +27,7 @@ from icesql.sql.macros.macro import (
     Parameter,
 )
 from icesql.sql.positions import syntax_error, unsupported
+from icesql.sql.writes.words import Words
 
 _OPENING: Final = ("(", "[", "{")
 _CLOSING: Final = (")", "]", "}")
@@ -58,132 +59,122 @@ def read_macro(tokens: Sequence[Token], sql: str, reader: Reader) -> CreateMacro
     Raises SqlSyntaxError, UnsupportedSqlError, and what reading its body raises.
     """
     made = _Reader(tokens, sql, reader)
-    return made.drop() if made.skip("DROP") else made.create()
+    return made.drop() if made.either("DROP") else made.create()
 
 
-class _Reader:
+class _Reader(Words):
     def __init__(self, tokens: Sequence[Token], sql: str, reader: Reader) -> None:
-        self._tokens, self._sql, self._reader = tokens, sql, reader
-        self._index = 0
+        super().__init__(tokens, sql)
+        self._reader = reader
 
     def create(self) -> CreateMacro:
-        self.skip("CREATE")
-        replaced = bool(self.skip("OR"))
+        self.either("CREATE")
+        replaced = bool(self.either("OR"))
         if replaced:
-            self.skip("REPLACE")
-        self.skip(*TEMPORARY)
-        self.skip(*WORDS)
-        if_missing = bool(self.skip("IF"))
-        if if_missing and not (self.skip("NOT") and self.skip("EXISTS")):
-            raise self._unexpected(("IF NOT EXISTS",))
+            self.either("REPLACE")
+        self.either(*TEMPORARY)
+        self.either(*WORDS)
+        if_missing = bool(self.either("IF"))
+        if if_missing and not (self.either("NOT") and self.either("EXISTS")):
+            raise self.unexpected("IF NOT EXISTS")
         if replaced and if_missing:
-            raise unsupported("OR REPLACE with IF NOT EXISTS", self._here(), "write one of them")
+            raise unsupported("OR REPLACE with IF NOT EXISTS", self.here, "write one of them")
         name = self._name()
         bodies, is_table = [self._body(name)], self._is_table
-        while self._index < len(self._tokens):
-            if is_table or not self.skip(","):
-                raise self._unexpected(("the end of the statement",))
+        while self.index < len(self.tokens):
+            if is_table or not self.either(","):
+                raise self.unexpected("the end of the statement")
             bodies.append(self._body(name))
             if self._is_table:
-                raise unsupported("a macro with an expression and a query", self._here())
+                raise unsupported("a macro with an expression and a query", self.here)
         counts = [len(each.parameters) for each in bodies]
         if len(set(counts)) < len(counts):
             hint = "its bodies differ by how many they have"
-            raise unsupported("two bodies with the same number of parameters", self._here(), hint)
+            raise unsupported("two bodies with the same number of parameters", self.here, hint)
         return CreateMacro(Macro(name, tuple(bodies), is_table), replaced, if_missing)
 
     def drop(self) -> DropMacro:
-        self.skip(*TEMPORARY)
-        self.skip(*WORDS)
-        is_table = True if self.skip("TABLE") else None
-        if_exists = bool(self.skip("IF"))
-        if if_exists and not self.skip("EXISTS"):
-            raise self._unexpected(("EXISTS",))
+        self.either(*TEMPORARY)
+        self.either(*WORDS)
+        is_table = True if self.either("TABLE") else None
+        if_exists = bool(self.either("IF"))
+        if if_exists and not self.either("EXISTS"):
+            raise self.unexpected("EXISTS")
         name = self._name()
-        self.skip("CASCADE", "RESTRICT")
-        if self._index < len(self._tokens):
-            raise self._unexpected(("the end of the statement",))
+        self.either("CASCADE", "RESTRICT")
+        if self.index < len(self.tokens):
+            raise self.unexpected("the end of the statement")
         return DropMacro(name, if_exists, is_table)
 
     # ------------------------------------------------------------ pieces
 
-    def skip(self, *words: str) -> str:
-        """Step over the next token if it is one of the words."""
-        if self._index < len(self._tokens):
-            token = self._tokens[self._index]
-            word = token.text.upper()
-            if word in words and token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER):
-                self._index += 1
-                return word
-        return ""
-
     def _name(self) -> str:
         """``f``, ``temp.f`` or ``main.f``."""
         name = self._identifier("a name")
-        if self.skip("."):
+        if self.either("."):
             if name.lower() not in ("temp", "main"):
                 hint = f"a macro has one name, as in CREATE MACRO {self._identifier('a name')}(x)"
-                raise unsupported(f"a macro in {name}", self._here(), hint)
+                raise unsupported(f"a macro in {name}", self.here, hint)
             name = self._identifier("a name")
         return name
 
     def _identifier(self, expected: str) -> str:
-        token = self._tokens[self._index] if self._index < len(self._tokens) else None
+        token = self.tokens[self.index] if self.index < len(self.tokens) else None
         if token is None or token.token_type not in NAMES or not token.text:
-            raise self._unexpected((expected,))
-        self._index += 1
+            raise self.unexpected(expected)
+        self.index += 1
         return token.text
 
     def _body(self, name: str) -> Body:
         """``(a, b := 1) AS [TABLE] body`` or ``(a INT) RETURNS INT RETURN body``."""
-        at = self._here()
+        at = self.here
         parameters = self._parameters()
         kind = ""
-        if self.skip("RETURNS"):
-            first = self._index
-            while self._index < len(self._tokens) and self._word() not in ("RETURN", "AS"):
-                self._index += 1
-            kind = self._written(first, self._index)
-        returns = bool(self.skip("RETURN"))
+        if self.either("RETURNS"):
+            first = self.index
+            while self.index < len(self.tokens) and self.peek() not in ("RETURN", "AS"):
+                self.index += 1
+            kind = self._written(first, self.index)
+        returns = bool(self.either("RETURN"))
         if not returns:
             if kind or any(each.type for each in parameters):
                 hint = "write RETURNS type RETURN expression, or CAST(x AS type) in a macro"
                 raise unsupported("types of a macro", at, hint)
-            if not self.skip("AS"):
-                raise self._unexpected(("AS",))
-        self._is_table = bool(self.skip("TABLE")) or kind.upper().startswith("TABLE")
-        first = self._index
-        last = len(self._tokens) if self._is_table else self._end_of_expression()
+            if not self.either("AS"):
+                raise self.unexpected("AS")
+        self._is_table = bool(self.either("TABLE")) or kind.upper().startswith("TABLE")
+        first = self.index
+        last = len(self.tokens) if self._is_table else self._end_of_expression()
         if first >= last:
-            raise syntax_error("the macro has no body", self._here(), ("an expression",))
-        self._index = last
-        body = self._tokens[first:last]
+            raise syntax_error("the macro has no body", self.here, ("an expression",))
+        self.index = last
+        body = self.tokens[first:last]
         return self._analysed(name, parameters, body, "" if self._is_table else kind)
 
     def _end_of_expression(self) -> int:
         """Where a comma begins the next body."""
         depth = 0
-        for index in range(self._index, len(self._tokens)):
-            word = self._tokens[index].text
+        for index in range(self.index, len(self.tokens)):
+            word = self.peek(index - self.index)
             depth += (word in _OPENING) - (word in _CLOSING)
             if depth == 0 and word == ",":
                 return index
-        return len(self._tokens)
+        return len(self.tokens)
 
     def _parameters(self) -> tuple[Parameter, ...]:
-        if not self.skip("("):
-            raise self._unexpected(("(",))
+        if not self.either("("):
+            raise self.unexpected("(")
         found: list[Parameter] = []
-        while not self.skip(")"):
-            if found and not self.skip(","):
-                raise self._unexpected((",", ")"))
-            at, name = self._here(), self._identifier("a parameter").lower()
+        while not self.either(")"):
+            if found and not self.either(","):
+                raise self.unexpected(",", ")")
+            at, name = self.here, self._identifier("a parameter").lower()
             kind = self._until((":=", "=>", "=", "DEFAULT"))
             default = ""
-            if self.skip(":=", "=>", "=", "DEFAULT"):
+            if self.either(":=", "=>", "=", "DEFAULT"):
                 default = self._until(())
                 if not default:
-                    raise self._unexpected(("a constant",))
+                    raise self.unexpected("a constant")
             elif found and found[-1].default:
                 raise syntax_error(f"the parameter {name} has no default", at, (":=",))
             if any(each.name == name for each in found):
@@ -193,14 +184,14 @@ class _Reader:
 
     def _until(self, words: tuple[str, ...]) -> str:
         """The SQL up to one of the words, a comma or the closing parenthesis."""
-        first, depth = self._index, 0
-        while self._index < len(self._tokens):
-            word = self._word()
+        first, depth = self.index, 0
+        while self.index < len(self.tokens):
+            word = self.peek()
             if depth == 0 and (word in words or word in (",", ")")):
                 break
             depth += (word in _OPENING) - (word in _CLOSING)
-            self._index += 1
-        return self._written(first, self._index)
+            self.index += 1
+        return self._written(first, self.index)
 
     def _analysed(
         self, name: str, parameters: tuple[Parameter, ...], tokens: Sequence[Token], kind: str
@@ -231,7 +222,7 @@ class _Reader:
         inner = tree.expressions[0] if not self._is_table else tree
         return Body(
             parameters,
-            self._sql[start : tokens[-1].end + 1],
+            self.sql[start : tokens[-1].end + 1],
             tuple((t.start - start, t.end - start, t.text.lower()) for t in places),
             aliases if has_query else None,
             lambdas,
@@ -239,24 +230,10 @@ class _Reader:
             isinstance(inner, exp.Func) and not kind,
         )
 
-    def _word(self) -> str:
-        return self._tokens[self._index].text.upper() if self._index < len(self._tokens) else ""
-
     def _written(self, first: int, last: int) -> str:
         if first >= last:
             return ""
-        return self._sql[self._tokens[first].start : self._tokens[last - 1].end + 1]
-
-    def _here(self) -> int:
-        if self._index < len(self._tokens):
-            return self._tokens[self._index].start
-        return self._tokens[-1].end + 1
-
-    def _unexpected(self, expected: tuple[str, ...]) -> Exception:
-        there = self._index < len(self._tokens)
-        word = self._tokens[self._index].text if there else ""
-        problem = f'unexpected "{word}"' if there else "unexpected end of the statement"
-        return syntax_error(problem, self._here(), expected)
+        return self.sql[self.tokens[first].start : self.tokens[last - 1].end + 1]
 
 
 def _is_expression(tree: exp.Expr) -> bool:

@@ -64,6 +64,14 @@ class Words:
             return []
         return self.tokens[index].text.upper().split() or [""]
 
+    def either(self, *words: str) -> str:
+        """Step over the next word if it is one of these, and give it; "" where it is not."""
+        word = self.peek()
+        if not word or word not in words:
+            return ""
+        self.index += 1
+        return word
+
     def need(self, *words: str) -> None:
         """Step over these words. Raises SqlSyntaxError where others stand."""
         if not self.skip(*words):

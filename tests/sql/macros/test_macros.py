@@ -242,3 +242,18 @@ def test_ago_reads_the_clock_of_the_statement(connection: Any) -> None:
     assert any("pushed to" in row[0] for row in connection.execute(plan).fetchall())
     connection.execute("CREATE MACRO ago(x) AS x + 1")
     assert connection.execute("SELECT ago(3)").fetchall() == [(4,)]
+
+
+@pytest.mark.parametrize(
+    ("made", "call", "value"),
+    [
+        ("f(a) AS a || ','", "f('x')", "x,"),
+        ("f(a, b := ',') AS a || b", "f('x')", "x,"),
+        ("f(a, b := '(') AS a || b", "f('x')", "x("),
+        ("f(a) AS a || '(', (a, b) AS a || ')' || b", "f('x', 'y')", "x)y"),
+    ],
+)
+def test_a_text_of_punctuation_ends_no_part_of_a_macro(made: str, call: str, value: str) -> None:
+    with icesql.connect() as connection:
+        connection.execute(f"CREATE MACRO {made}")
+        assert connection.execute(f"SELECT {call}").fetchone() == (value,)
