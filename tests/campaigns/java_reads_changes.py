@@ -10,7 +10,8 @@ own, which icesql changes in turn:
     python java_reads_changes.py check FOLDER --jars A.jar:B.jar             # with PySpark 4.1
 
 The jars are those of ``java_metadata_tables.py``. ``make`` and ``again`` also read with PyIceberg
-what it reads (versions 1 and 2). Each run prints what differs and exits with 1 if anything does.
+what it reads (versions 1 and 2); with ``--engine spark`` DELETE, UPDATE and MERGE run in tasks of
+Spark on ``local[2]``. Each run prints what differs and exits with 1 if anything does.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ def _condition(chance: random.Random, table: str) -> str:
 # ------------------------------------------------------------------ icesql
 
 
-def make(folder: Path, histories: int, seed: int) -> int:
+def make(folder: Path, histories: int, seed: int, engine: str) -> int:
     from icesql.catalog.sqlite import SqliteCatalog
 
     (folder / "wh").mkdir(parents=True)
@@ -121,19 +122,25 @@ def make(folder: Path, histories: int, seed: int) -> int:
             f"TBLPROPERTIES ('format-version' = '{version}', {modes})"
         )
         told.append({"name": f"h{number}", "version": version, "create": create, "steps": []})
-    return _go_on(folder, told, seed, create=True)
+    return _go_on(folder, told, seed, engine, create=True)
 
 
-def again(folder: Path, seed: int) -> int:
-    return _go_on(folder, json.loads((folder / "told.json").read_text()), seed + 1, create=False)
+def again(folder: Path, seed: int, engine: str) -> int:
+    told = json.loads((folder / "told.json").read_text())
+    return _go_on(folder, told, seed + 1, engine, create=False)
 
 
-def _go_on(folder: Path, told: list[dict[str, Any]], seed: int, *, create: bool) -> int:
+def _go_on(
+    folder: Path, told: list[dict[str, Any]], seed: int, engine: str, *, create: bool
+) -> int:
     import icesql
 
     wrong = 0
     with icesql.connect(
-        uri=f"sqlite:///{folder}/c.db", warehouse=str(folder / "wh"), dialect="spark"
+        uri=f"sqlite:///{folder}/c.db",
+        warehouse=str(folder / "wh"),
+        dialect="spark",
+        master="local[2]",
     ) as connection:
         for each in told:
             chance, name = random.Random(f"{seed} {each['name']}"), f"ns.{each['name']}"
@@ -147,12 +154,16 @@ def _go_on(folder: Path, told: list[dict[str, Any]], seed: int, *, create: bool)
                 text = statement(chance, "{}")
                 if not create and "ADD PARTITION FIELD" in text:
                     continue
+                changes = text.split()[0] in ("DELETE", "UPDATE", "MERGE")
+                connection.execute(f"SET engine = '{engine if changes else 'local'}'")
                 try:
                     connection.execute(text.replace("{}", name))
                 except icesql.Error as error:
                     wrong += 1
                     print(f"WRONG {name}: {text}: {error}")
                     continue
+                finally:
+                    connection.execute("SET engine = 'local'")
                 found = connection.execute(
                     f"SELECT snapshot_id FROM {name}.refs WHERE name = 'main'"
                 ).fetchone()
@@ -262,14 +273,15 @@ def main() -> int:
     parser.add_argument("--jars", default="")
     parser.add_argument("--histories", type=int, default=24)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--engine", choices=("local", "spark"), default="local")
     given = parser.parse_args()
     match given.run:
         case "make":
-            return make(given.folder, given.histories, given.seed)
+            return make(given.folder, given.histories, given.seed, given.engine)
         case "check":
             return check(given.folder, given.jars, given.seed)
         case _:
-            return again(given.folder, given.seed)
+            return again(given.folder, given.seed, given.engine)
 
 
 if __name__ == "__main__":

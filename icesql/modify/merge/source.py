@@ -12,7 +12,10 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
+from icesql.engine.duckdb.types import duckdb_type
 from icesql.engine.temporary import keep_rows
+from icesql.errors import UnsupportedSqlError
+from icesql.modify.result_types import result_fields
 from icesql.query.views.temporary import TemporaryTable
 from icesql.storage.temporary import make_temporary_folder, spilling_to
 
@@ -71,12 +74,25 @@ def read_source(result: Result, name: str, query: QueryContext) -> SourceRows:
     spilled: Any = _Spilled(result, query)
     columns = result.columns
     described, data = keep_rows(spilled, (), lambda size: None)
+    described = tuple(
+        (name, told, kind or _engine_type(column))
+        for (name, told, kind), column in zip(described, columns, strict=True)
+    )
     row = "__row"
     while row in {each.lower() for each, _, _ in described}:
         row += "_"
     data = data.append_column(row, _numbers(data))
     told = (*described, (row, "bigint", "BIGINT"))
     return SourceRows(TemporaryTable(name, told, data, data.nbytes), tuple(columns), row)
+
+
+def _engine_type(column: ResultColumn) -> str:
+    """The local engine's type for a column of another engine; "" where it has none."""
+    try:
+        (field,) = result_fields((column,))
+    except UnsupportedSqlError:
+        return ""
+    return duckdb_type(field.type)
 
 
 def _numbers(data: pa.Table) -> pa.ChunkedArray:

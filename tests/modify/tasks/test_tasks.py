@@ -10,6 +10,7 @@ import pytest
 
 import icesql
 from icesql import errors
+from icesql.modify.merge.source import _Spilled
 from icesql.modify.tasks import shipped
 from tests.maintain.rewrite.test_on_spark import Workers
 from tests.modify.tasks.conftest import Connect
@@ -107,6 +108,29 @@ def test_a_large_source_lies_in_a_file_that_goes(
     assert found.fetchall() == [(1, 7.5, "a1"), (2, 0.5, "a2"), (2, None, "y"), (500, None, "z")]
     assert workers.chunks
     assert left_over(con, tmp_path / "auto") == set()
+
+
+def test_the_types_of_a_source_of_spark_are_known(
+    connect: Connect, workers: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    con = connect("auto")
+    made(con, 2, "copy-on-write")
+    monkeypatch.setattr(con._session, "dialect", "spark")
+
+    class WithoutTypes(_Spilled):
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            # Only the local engine tells them.
+            self.engine_types = ()
+
+    monkeypatch.setattr("icesql.modify.merge.source._Spilled", WithoutTypes)
+    done = con.execute(
+        "MERGE INTO s.t USING (SELECT CAST(41 AS BIGINT) AS id, CAST(2 AS INT) AS k, 'x' AS n) r "
+        "ON t.id = r.id WHEN MATCHED AND t.k > r.k THEN DELETE WHEN MATCHED THEN UPDATE SET n = r.n"
+    )
+    assert done.rowcount == 1
+    assert workers.chunks
+    assert con.execute("SELECT n FROM s.t WHERE id = 41").fetchall() == [("x",)]
 
 
 @pytest.mark.parametrize(
