@@ -67,7 +67,8 @@ except icesql.SqlSyntaxError as error:
     # What is found by name: SQLAlchemy's dialect, Spark's settings for logs, the types.
     points = metadata.distributions(path=[str(installed)])
     names = {point.name for each in points for point in each.entry_points}
-    assert names == {"icesql"}
+    groups = PROJECT["project"]["entry-points"].values()
+    assert names == {*PROJECT["project"]["scripts"], *(name for each in groups for name in each)}
     assert (installed / "icesql" / "py.typed").is_file()
     assert (installed / "icesql" / "engine" / "spark" / "log4j2.properties").is_file()
 
