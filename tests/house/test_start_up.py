@@ -13,6 +13,9 @@ SLOW = {
     "sqlalchemy", "polars", "pyspark", "asyncio", "requests", "fsspec",
 }  # fmt: skip
 
+# Modules that later releases of Python import by themselves.
+NEWER = 4 if sys.version_info >= (3, 14) else 0
+
 PROGRAM = """\
 import os, sys
 def end(code):
@@ -75,7 +78,7 @@ def test_a_count_is_answered_without_an_engine(warehouse: Path) -> None:
     found = modules_after(
         "--warehouse", str(warehouse), "-c", "SELECT count(*) FROM shop.customers"
     )
-    assert len(found) < 240
+    assert len(found) < 240 + NEWER
     modules = {name.partition(".")[0] for name in found}
     assert modules & (SLOW | {"duckdb", "_duckdb", "sqlglot"}) == set()
 
@@ -86,12 +89,13 @@ def test_help_imports_nothing_but_the_command_line(argument: str) -> None:
     own = {name for name in modules if name.startswith("icesql.")}
     assert own == {
         "icesql.__main__", "icesql.arguments", "icesql.cli", "icesql.errors", "icesql.postponed",
-        "icesql.repl", "icesql.repl.terminal", "icesql.storage", "icesql.storage.credentials",
+        "icesql.repl", "icesql.repl.terminal", "icesql.sql", "icesql.storage",
+        "icesql.storage.credentials",
     }  # fmt: skip
     assert (
         modules & (SLOW | {"sqlglot", "duckdb", "_duckdb", "msgspec", "email", "logging"}) == set()
     )
-    assert len(modules) < 100
+    assert len(modules) < 100 + NEWER
 
 
 def test_formats_of_the_command_line_are_those_that_are_written() -> None:
