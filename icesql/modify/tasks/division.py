@@ -68,7 +68,13 @@ def division_of(read: Query, index: int, work: Work) -> Division | None:
     """
     if work.engines is None or work.query.settings.engine == "local" or read.refused is not None:
         return None
-    bound, plans = work.plan_with(read, {}, same)
+    try:
+        bound, plans = work.plan_with(read, {}, same)
+    except UnsupportedSqlError:
+        if read.spark is None:
+            raise
+        # Words that Spark alone has.
+        return None
     if not goes_to_spark(work, plans) or bound.files or bound.only_text:
         return None
     if not is_divisible(bound.tree, index) or not _reads_little(plans, index):
