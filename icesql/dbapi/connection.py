@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -67,8 +68,12 @@ class Connection:
         self._session = session
         self._cursors: WeakSet[Cursor] = WeakSet()
         _OPEN.add(self)
-        # Receives the progress of new cursors; None: nobody does.
+        # Receives the progress of new cursors; None: nobody does. In a notebook its cell does.
         self.progress: Callable[[Progress], None] | None = None
+        if "IPython" in sys.modules:
+            from icesql.dbapi.notebook.progress import cell_progress
+
+            self.progress = cell_progress()
 
     def cursor(self) -> Cursor:
         """A new cursor."""

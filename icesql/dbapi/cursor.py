@@ -323,6 +323,12 @@ class Cursor(ArrowRows):
         more = ", …" if len(result.columns) > 8 else ""
         return f"<icesql.Cursor: a result ({columns}{more})>"
 
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows: the first rows, which can still be read, and what was scanned."""
+        from icesql.dbapi.notebook.shown import shown_cursor
+
+        return shown_cursor(self)
+
     def __enter__(self) -> Cursor:
         return self
 
@@ -344,6 +350,9 @@ class _Work:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         cursor = self._cursor
         cursor._ended = time.perf_counter()
+        clear = getattr(cursor.progress, "clear", None)
+        if clear is not None:
+            clear()
         if not isinstance(error, Exception):
             return
         place(error, cursor._sql)

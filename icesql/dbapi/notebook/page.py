@@ -1,0 +1,85 @@
+"""A result as HTML for notebooks: its first rows, the types, and what was read for them.
+
+Whatever comes from a table or a query, names of columns too, is text in it and never HTML.
+"""
+
+from __future__ import annotations
+
+import html
+import unicodedata
+from collections.abc import Sequence
+from typing import Any, Final
+
+from icesql.dbapi.value_text import text_of
+
+MOST_ROWS: Final = 20
+_MOST_COLUMNS: Final = 40
+_LONGEST: Final = 300
+_NUMBERS: Final = frozenset(
+    {"tinyint", "smallint", "integer", "bigint", "ubigint", "hugeint", "float", "double", "decimal"}
+)
+
+
+def page(
+    columns: Sequence[tuple[str, str]],
+    rows: Sequence[Sequence[Any]] | None,
+    lines: Sequence[str],
+    *,
+    more: bool,
+) -> str:
+    """``columns`` are names and types, ``rows`` None where they were fetched already.
+
+    ``more``: there are others behind them. ``lines`` are said below.
+    """
+    shown = columns[:_MOST_COLUMNS]
+    aligned = [" style='text-align:right'" if _is_number(kind) else "" for _, kind in shown]
+    heads = "".join(
+        f"<th{side}>{said(name)}<br><small style='font-weight:normal'>{said(kind)}</small></th>"
+        for (name, kind), side in zip(shown, aligned, strict=True)
+    )
+    body = "".join(
+        "<tr>"
+        + "".join(
+            f"<td{side}>{_cell(value)}</td>" for value, side in zip(row, aligned, strict=False)
+        )
+        + "</tr>"
+        for row in rows or ()
+    )
+    if rows is None:
+        told = ["its rows were fetched already"]
+    elif more:
+        told = [f"the first {len(rows)} rows; there are more"]
+    else:
+        told = ["1 row" if len(rows) == 1 else f"{len(rows)} rows"]
+    if len(columns) > len(shown):
+        told.append(f"{len(columns) - len(shown)} more columns")
+    notes = "".join(f"<br>{said(line)}" for line in lines)
+    return (
+        f"<div class='icesql'><table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
+        f"<small>{' · '.join(told)}{notes}</small></div>"
+    )
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "<em style='opacity:.5'>NULL</em>"
+    if isinstance(value, bytes | bytearray) and len(value) > _LONGEST:
+        value = value[:_LONGEST]  # twice as many signs, which are cut below
+    return said(text_of(value))
+
+
+def said(text: str) -> str:
+    """A text as HTML, cut, with whatever is no plain sign by its number."""
+    cut = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return html.escape("".join(map(_visible, cut)))
+
+
+def _visible(sign: str) -> str:
+    """What draws nothing itself, or turns the direction of what follows, by its number."""
+    if sign in "\n\t" or unicodedata.category(sign) not in ("Cc", "Cf", "Cs"):
+        return sign
+    return f"\\u{ord(sign):04x}"
+
+
+def _is_number(kind: str) -> bool:
+    return kind.partition("(")[0] in _NUMBERS
