@@ -285,7 +285,10 @@ class ShowSession(Struct, frozen=True):
     name: str = ""
 
 
-INFORMATION_SCHEMA: Final = ("schemata", "tables", "columns", "views")
+INFORMATION_SCHEMA: Final = (
+    "schemata", "tables", "columns", "views", "table_constraints", "key_column_usage",
+    "referential_constraints",
+)  # fmt: skip
 
 
 class ShowInformation(Struct, frozen=True):

@@ -258,6 +258,8 @@ CODE = {
         "icesql's own modules, by the public names that are listed there",
     ),
     "query_log.py: log_scans: sys.modules": "whether logging was imported, by its name",
+    "connection.py: Connection.__init__: sys.modules": "whether IPython runs this, by its name",
+    "progress.py: cell_progress: sys.modules": "IPython, by its name",
     "held_rows.py: _is: sys.modules": "whether a library was imported, by names in the file",
     **dict.fromkeys(
         (
@@ -292,6 +294,7 @@ SINKS = {
     "rows.py: engine_batches: sql": "of relations, whose parts are listed below as built",
     "obey.py: _travel: execute": "icesql itself, which reads it as what a person types",
     "of_table.py: history_lines: execute": "the same",
+    "of_table.py: snapshots_of: execute": "the same",
     "source.py: ConnectionSource._rows: execute": "the same",
     "pyiceberg.py: _insert: execute": "one of two fixed lists of columns; values bound",
     "pyiceberg.py: _update: execute": "a fixed condition; values bound",
@@ -314,6 +317,8 @@ SINKS = {
     "dialect.py: IcesqlDialect.do_execute: execute": "SQLAlchemy's statement, and a time as a "
     "literal, to icesql's parser",
     "dialect.py: IcesqlDialect.on_connect_url.use: execute": "a name in quotes, to icesql's parser",
+    "superset.py: IcesqlEngineSpec.estimate_statement_cost: execute": "EXPLAIN of Superset's "
+    "statement, to icesql's parser",
     "script.py: Script.run: execute": "a session of icesql, whose argument is a parsed statement",
     "lookups.py: look_up: execute": "what ran before, other literals in the place of its own",
     "lookups.py: look_up: sql": "Lookup.sql, which puts the literals in their places",

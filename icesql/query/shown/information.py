@@ -17,6 +17,7 @@ from icesql.errors import (
     TableNotFoundError,
     UnsupportedTableError,
 )
+from icesql.iceberg import types as t
 from icesql.iceberg.expressions.predicate import And, Leaf, Operation, Or, Predicate, Term
 from icesql.query.shown.rows import Columns
 from icesql.query.views.shown import definition
@@ -28,9 +29,23 @@ if TYPE_CHECKING:
 _NAMES: Final = (
     ("table_catalog", "varchar"), ("table_schema", "varchar"), ("table_name", "varchar"),
 )  # fmt: skip
+_CONSTRAINT: Final = (
+    ("constraint_catalog", "varchar"),
+    ("constraint_schema", "varchar"),
+    ("constraint_name", "varchar"),
+)
 COLUMNS: Final[dict[str, Columns]] = {
-    "schemata": (("catalog_name", "varchar"), ("schema_name", "varchar")),
-    "tables": (*_NAMES, ("table_type", "varchar")),
+    "schemata": (
+        ("catalog_name", "varchar"),
+        ("schema_name", "varchar"),
+        ("schema_owner", "varchar"),
+    ),
+    "tables": (
+        *_NAMES,
+        ("table_type", "varchar"),
+        ("is_insertable_into", "varchar"),
+        ("is_typed", "varchar"),
+    ),
     "columns": (
         *_NAMES,
         ("column_name", "varchar"),
@@ -39,9 +54,44 @@ COLUMNS: Final[dict[str, Columns]] = {
         ("is_nullable", "varchar"),
         ("data_type", "varchar"),
         ("column_comment", "varchar"),
+        ("character_maximum_length", "integer"),
+        ("numeric_precision", "integer"),
+        ("numeric_precision_radix", "integer"),
+        ("numeric_scale", "integer"),
+        ("datetime_precision", "integer"),
     ),
-    "views": (*_NAMES, ("view_definition", "varchar")),
+    "views": (
+        *_NAMES,
+        ("view_definition", "varchar"),
+        ("check_option", "varchar"),
+        ("is_updatable", "varchar"),
+    ),
+    # Tools ask for keys and constraints before they draw a table: there are none, and no error.
+    "table_constraints": (
+        *_CONSTRAINT,
+        *_NAMES,
+        ("constraint_type", "varchar"),
+        ("is_deferrable", "varchar"),
+        ("initially_deferred", "varchar"),
+    ),
+    "key_column_usage": (
+        *_CONSTRAINT,
+        *_NAMES,
+        ("column_name", "varchar"),
+        ("ordinal_position", "integer"),
+        ("position_in_unique_constraint", "integer"),
+    ),
+    "referential_constraints": (
+        *_CONSTRAINT,
+        ("unique_constraint_catalog", "varchar"),
+        ("unique_constraint_schema", "varchar"),
+        ("unique_constraint_name", "varchar"),
+        ("match_option", "varchar"),
+        ("update_rule", "varchar"),
+        ("delete_rule", "varchar"),
+    ),
 }
+_EMPTY: Final = frozenset({"table_constraints", "key_column_usage", "referential_constraints"})
 # What a table is that has no columns to show: gone meanwhile, broken, or not for this connection.
 _LEFT_OUT: Final = (
     TableNotFoundError, UnsupportedTableError, CorruptFileError, AccessDeniedError,
@@ -68,27 +118,29 @@ def information(
     Tables that were registered by name are in the schema "". Raises CatalogError, StorageError.
     """
     catalog = names.catalog
+    if name in _EMPTY:
+        return
     # Field ids are the places of columns, from 1.
     schemas = _wanted(row_filter, 2)
     if catalog is None or not _has(_wanted(row_filter, 1), catalog.name):
         return
     if name == "schemata":
         for namespace in catalog.namespaces():
-            yield catalog.name, ".".join(namespace)
+            yield catalog.name, ".".join(namespace), None
         return
     wanted = _wanted(row_filter, 3)
     views = [each for each in _views(catalog, schemas, query) if _has(wanted, each[-1])]
     if name == "views":
         for view in _readable_views(catalog, views, query):
             schema, last = ".".join(view.identifier[:-1]), view.identifier[-1]
-            yield catalog.name, schema, last, definition(view, None)
+            yield catalog.name, schema, last, definition(view, None), "NONE", "NO"
         return
     found = _tables(catalog, schemas, query)
     found = [each for each in found if _has(wanted, each[-1])]
     if name == "tables":
-        for kind, identifiers in (("BASE TABLE", found), ("VIEW", views)):
+        for kind, can, identifiers in (("BASE TABLE", "YES", found), ("VIEW", "NO", views)):
             for identifier in identifiers:
-                yield catalog.name, ".".join(identifier[:-1]), identifier[-1], kind
+                yield catalog.name, ".".join(identifier[:-1]), identifier[-1], kind, can, "NO"
         return
     readable: Iterator[Table | StoredView] = chain(
         readable_tables(catalog, found, query), _readable_views(catalog, views, query)
@@ -97,8 +149,31 @@ def information(
         schema, last = ".".join(table.identifier[:-1]), table.identifier[-1]
         for place, column in enumerate(table.metadata.schema.fields, start=1):
             nullable = "NO" if column.required else "YES"
-            told = (column.name, place, None, nullable, str(column.type), column.doc)
-            yield (catalog.name, schema, last, *told)
+            told = (column.name, place, None, nullable, str(column.type), column.doc, None)
+            yield (catalog.name, schema, last, *told, *_numbers(column.type))
+
+
+def _numbers(kind: t.IcebergType) -> tuple[int | None, int | None, int | None, int | None]:
+    """Precision, its radix and the scale of a number, and the digits of a time's seconds."""
+    match kind:
+        case t.DecimalType():
+            return kind.precision, 10, kind.scale, None
+        case t.IntegerType():
+            return 32, 2, 0, None
+        case t.LongType():
+            return 64, 2, 0, None
+        case t.FloatType():
+            return 24, 2, None, None
+        case t.DoubleType():
+            return 53, 2, None, None
+        case t.DateType():
+            return None, None, None, 0
+        case t.TimestampNanoType() | t.TimestamptzNanoType():
+            return None, None, None, 9
+        case t.TimeType() | t.TimestampType() | t.TimestamptzType():
+            return None, None, None, 6
+        case _:
+            return None, None, None, None
 
 
 def _readable_views(
