@@ -1,12 +1,15 @@
-"""Python values that the standard library lacks or would round: nanoseconds, far instants."""
+"""Python values that the standard library lacks or would round, and values as text for people."""
 
 from __future__ import annotations
 
+import json
 import re
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from decimal import Decimal
 from typing import Any, Final
 
 from icesql.errors import DataError
+from icesql.interval import Interval
 
 _EPOCH: Final = datetime(1970, 1, 1)
 # The digits of a fraction that a datetime has no room for.
@@ -167,3 +170,67 @@ def microseconds_to_datetime(epoch_us: int, zone: tzinfo) -> datetime:
             f"the instant {epoch_us} µs after 1970 lies outside the years 1 to 9999 of Python's "
             "datetime; CAST it to VARCHAR or read it through arrow()"
         ) from error
+
+
+def text_of(value: Any) -> str:
+    """One value as people read it; NULL is ``NULL``, nested values are JSON."""
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return value
+        case float():
+            return repr(value)
+        case Decimal():
+            return format(value, "f")
+        case bytes() | bytearray() | memoryview():
+            return "0x" + bytes(value).hex()
+        case datetime():
+            return value.isoformat(" ")
+        case timedelta():
+            return str(Interval.of(value))
+        case list() | tuple() | dict():
+            return json_of(value)
+        case _:
+            return str(value)
+
+
+def json_of(value: Any) -> str:
+    """One value as JSON text: exact decimals as numbers, NaN and infinities as strings.
+
+    Times are ISO 8601 strings, bytes lower-case hex, a struct is an object, a map a list of
+    [key, value] pairs.
+    """
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case float():
+            if value != value:
+                return '"NaN"'
+            if value in (float("inf"), float("-inf")):
+                return '"Infinity"' if value > 0 else '"-Infinity"'
+            return repr(value)
+        case Decimal():
+            return format(value, "f") if value.is_finite() else f'"{value}"'
+        case bytes() | bytearray() | memoryview():
+            return f'"{bytes(value).hex()}"'
+        case date() | time():
+            return f'"{value.isoformat()}"'
+        case timedelta():
+            return json.dumps(str(Interval.of(value)))
+        case dict():
+            pairs = (
+                f"{json.dumps(str(key), ensure_ascii=False)}: {json_of(item)}"
+                for key, item in value.items()
+            )
+            return "{" + ", ".join(pairs) + "}"
+        case list() | tuple():
+            return "[" + ", ".join(map(json_of, value)) + "]"
+        case _:
+            return json.dumps(str(value), ensure_ascii=False)

@@ -6,8 +6,8 @@ import unicodedata
 
 from msgspec import Struct
 
-from icesql.dbapi.value_text import json_of as json_of
-from icesql.dbapi.value_text import text_of as text_of
+from icesql.engine.values import json_of as json_of
+from icesql.engine.values import text_of as text_of
 
 
 class Style(Struct, frozen=True):

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any, Final
 
-from icesql.dbapi.value_text import text_of
+from icesql.engine.values import text_of
 
 MOST_ROWS: Final = 20
 _MOST_COLUMNS: Final = 40
