@@ -100,7 +100,21 @@ class Java:
         self.spark.sparkContext.setLogLevel("OFF")
 
     def run(self, sql: str) -> None:
+        if found := re.fullmatch(r"ALTER TABLE (\S+) ADD COLUMN (\w+) (\w+) DEFAULT (.*)", sql):
+            return self._add_with_default(*found.groups())
         self.spark.sql(sql).collect()
+        return None
+
+    def _add_with_default(self, table: str, column: str, kind: str, default: str) -> None:
+        """Spark's ALTER TABLE refuses defaults, which Java's own interface takes."""
+        iceberg = self.spark._jvm.org.apache.iceberg
+        loaded = iceberg.spark.Spark3Util.loadIcebergTable(self.spark._jsparkSession, table)
+        names = {"INT": "Integer", "BIGINT": "Long"}
+        name = f"{names.get(kind, kind.capitalize())}Type"
+        made = getattr(iceberg.types, f"Types${name}").get()
+        value = json.loads(default.replace("'", '"'))
+        literal = iceberg.expressions.Expressions.lit(value)
+        loaded.updateSchema().addColumn(column, made, literal).commit()
 
     def table(self, sql: str) -> tuple[list[str], list[Any]]:
         return _of_arrow(self.spark.sql(sql).toArrow())
@@ -191,7 +205,7 @@ class History:
                     self.fail(f"{type(error).__name__} {error} by {text}")
                 if statement.kind == "publish":
                     side.run("RESET spark.wap.id")
-                return f"{type(error).__name__}: {str(error).splitlines()[:1]}"[:300]
+                return f"{type(error).__name__}: {' '.join(str(error).split()[:60])}"[:400]
         return None
 
     def filled(self, side: str, text: str) -> str:

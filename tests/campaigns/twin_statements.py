@@ -198,7 +198,7 @@ class Table:
         return found
 
     def condition(self, owner: str = "") -> str:
-        """None that says ``<>`` or ``<`` of a partition source: Java deletes NULL by them."""
+        """None that compares a partition source which is NULL: Java's DELETE takes it for true."""
         chance = self.chance
         path, kind = chance.choice([*leaves(self.columns), (("id",), Type("BIGINT"))])
         name, low = owner + ".".join(path), chance.randint(0, 28)
@@ -217,10 +217,16 @@ class Table:
             single.append(lambda: f"NOT ({name} <=> {self.asked(kind)})")
             single.append(lambda: f"{name} IS NOT NULL")
             single.append(lambda: f"{name} {chance.choice(['<', '<='])} {self.asked(kind)}")
-        found = chance.choice(single)()
+
+        def one() -> str:
+            found = chance.choice(single)()
+            known = path in self.sources and name in found and "NULL" not in found
+            return f"({found} AND {name} IS NOT NULL)" if known else found
+
+        found = one()
         for _ in range(2):
             if chance.random() < 0.25:
-                found = f"({found} {chance.choice(['AND', 'OR'])} {chance.choice(single)()})"
+                found = f"({found} {chance.choice(['AND', 'OR'])} {one()})"
         return found
 
     def new_name(self, stem: str) -> str:
