@@ -105,6 +105,16 @@ def test_the_value_of_a_partition_is_asked_for_once(con: icesql.Connection) -> N
     assert len(found) == len(set(found))
 
 
+def test_an_empty_text_in_sparks_dialect(con: icesql.Connection, catalog: dict[str, Any]) -> None:
+    """Spark names a column of the query after it, which DuckDB cannot."""
+    filled(con)
+    con.execute("INSERT INTO s.t VALUES (5, '', 10)")
+    with icesql.connect(**catalog, dialect="spark") as spark:
+        spark.execute("INSERT OVERWRITE s.t PARTITION (p = '') SELECT 9, 9")
+        assert spark.execute("SELECT '', '', 1").fetchall() == [("", "", 1)]
+    assert rows(con) == [*START, (9, "", 9)]
+
+
 def test_files_of_older_partitionings(con: icesql.Connection) -> None:
     filled(con)
     con.execute("ALTER TABLE s.t DROP PARTITION FIELD q")

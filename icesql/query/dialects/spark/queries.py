@@ -235,7 +235,7 @@ def _name(node: exp.Expr) -> str:
     if isinstance(node, exp.Column | exp.Dot):
         return node.name
     if isinstance(node, exp.Literal):
-        return node.name
+        return node.name or "''"  # Spark's own name is empty, which no alias can be
     return str(
         node.sql(
             dialect="spark",
