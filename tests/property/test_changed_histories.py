@@ -31,6 +31,11 @@ MAINTENANCE = [
     "CALL system.remove_orphan_files('s.t')",
 ]
 
+REFUSED = (
+    "store in different ways",  # partition values of type fixed
+    "new deletes are vectors",  # position delete files of version 2 in a table of version 3
+)
+
 
 def equal(one, other):
     """SQL's ``=`` of two values that are not NULL: NaN is NaN, and -0.0 is 0.0."""
@@ -68,8 +73,8 @@ class Changed:
         try:
             self.chance.choice(steps)()
         except icesql.NotSupportedError as error:
-            # Partition values of type fixed; nothing has changed then.
-            if "store in different ways" not in str(error):
+            # Nothing has changed then, either.
+            if not any(each in str(error) for each in REFUSED):
                 raise
 
     # ------------------------------------------------------------------ statements
