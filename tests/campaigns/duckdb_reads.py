@@ -43,7 +43,10 @@ def tell(folder: Path) -> int:
     with icesql.connect(
         "c", uri=f"sqlite:///{folder}/c.db", warehouse=str(folder / "wh"), dialect="spark"
     ) as connection:
-        for name in sorted(row[0].rpartition(".")[2] for row in connection.execute("SHOW TABLES FROM ns").fetchall()):
+        for name in sorted(
+            row[0].rpartition(".")[2]
+            for row in connection.execute("SHOW TABLES FROM ns").fetchall()
+        ):
             if not name.startswith("own_"):
                 continue
             (metadata,) = connection.execute(
