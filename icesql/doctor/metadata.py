@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from math import ceil
 from typing import Final
 
@@ -68,7 +69,9 @@ def snapshots(facts: Facts, ask: Ask) -> Iterator[Finding]:
             f"{facts.snapshots:,} snapshots, all of them young enough to be kept",
             "each commit writes all of them again, and each first query reads them",
             f"CALL system.expire_snapshots(table => '{literal_text(facts.name)}', older_than => "
-            f"now() - INTERVAL 1 DAY, retain_last => 10)",
+            # Spark's procedures take constants alone.
+            f"TIMESTAMP '{datetime.now(UTC) - timedelta(days=1):%Y-%m-%d %H:%M:%S}+00:00', "
+            "retain_last => 10)",
         )
 
 

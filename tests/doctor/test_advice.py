@@ -178,6 +178,20 @@ def test_a_partition_with_an_odd_value_is_no_obstacle(sick: Any) -> None:
     assert sick.doctor("ns.t").findings == ()
 
 
+def test_young_snapshots_are_expired_by_a_constant_time(sick: Any) -> None:
+    from icesql.doctor.facts import Answer, Facts
+    from icesql.doctor.live_files import LiveFiles
+    from icesql.doctor.metadata import snapshots
+
+    sick.execute("CREATE TABLE ns.t (id BIGINT)")
+    table = sick.catalog.load(("ns", "t"))
+    facts = Facts("ns.t", table, (), LiveFiles(), (), 120, None, {}, 0)
+    (finding,) = snapshots(facts, lambda sql: Answer(()))
+    assert "older_than => TIMESTAMP '" in finding.statement  # Spark refuses now() - INTERVAL 1 DAY
+    assert "+00:00', retain_last => 10)" in finding.statement
+    sick.execute(f"EXPLAIN {finding.statement}")
+
+
 def test_spark_has_a_spelling_of_its_own() -> None:
     table = literal_text('ns."it\'s"')
     both = (
