@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from icesql.context import QueryContext
     from icesql.dbapi.connection import Connection, connect
     from icesql.dbapi.cursor import Cursor
+    from icesql.dbapi.spark_frames import sql
     from icesql.dbapi.types import (
         BINARY,
         DATETIME,
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
     )
     from icesql.interval import Interval
     from icesql.scan.tasks.task import CombinedScanTask
+    from icesql.session import Parameters
 
 __version__ = "0.1.0"
 
@@ -123,8 +126,21 @@ def register_spark(session: Any, **connect: Any) -> None:
     register(session, **connect)
 
 
+class _Called(ModuleType):
+    """The package that reads SQL has the name that Spark's users call: icesql.sql(session, …)."""
+
+    def __call__(
+        self, session: Any, query: str, parameters: Parameters = None, **options: Any
+    ) -> Any:
+        from icesql.dbapi.spark_frames import sql
+
+        return sql(session, query, parameters, **options)
+
+
+import_module(f"{__name__}.sql").__class__ = _Called
+
 __all__ = [
-    "connect", "Connection", "Cursor", "read_task", "register_spark",
+    "connect", "Connection", "Cursor", "read_task", "register_spark", "sql",
     "apilevel", "threadsafety", "paramstyle",
     "STRING", "BINARY", "NUMBER", "DATETIME", "ROWID",
     "Date", "Time", "Timestamp", "DateFromTicks", "TimeFromTicks", "TimestampFromTicks", "Binary",

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import icesql.errors
 from icesql.datasource.options import CONNECT
+from icesql.engine.spark.frames.user_sessions import kept_for
+from icesql.engine.spark.releases import OLDEST_WITH_SOURCES, require_release
+from icesql.engine.spark.session import require_pyspark
 from icesql.errors import ProgrammingError
 
 if TYPE_CHECKING:
@@ -32,13 +35,17 @@ def register(session: Any, **connect: Any) -> None:
         raise ProgrammingError(
             f"register() knows {', '.join(_CONNECT)}, not {', '.join(sorted(unknown))}"
         )
-    chosen = {name: value for name, value in connect.items() if value is not None}
+    require_pyspark()
+    require_release('format("icesql")', OLDEST_WITH_SOURCES)
+    given = {name: value for name, value in connect.items() if value is not None}
+    chosen = dict(given)
     if "warehouse" in chosen:
         chosen["warehouse"] = str(chosen["warehouse"])
     if "catalog" in chosen:
         chosen["name"] = chosen.pop("catalog")
     folder = str(Path(icesql.errors.__file__).resolve().parent.parent)
     session.dataSource.register(_data_source(_finder(folder), chosen))
+    kept_for(session)["connect"] = given
 
 
 def _finder(folder: str) -> Callable[[], None]:
@@ -88,7 +95,10 @@ def _data_source(find: Callable[[], None], connect: dict[str, Any]) -> Any:
         def reader(self, schema: Any) -> Any:
             request = self._request()
             from icesql.datasource.batch_read import BatchPlanning
+            from icesql.engine.spark.releases import OLDEST_WITH_FILTERS, require_release
 
+            if request.options.push_filters:
+                require_release("push-filters=true", OLDEST_WITH_FILTERS)
             return batch(BatchPlanning(request))
 
         def streamReader(self, schema: Any) -> Any:

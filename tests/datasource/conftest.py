@@ -11,6 +11,7 @@ from tests.spark.conftest import (
     cluster_tables,
     connect,
     corrupt,
+    has_release,
     mark,
     server,
     session,
@@ -32,3 +33,9 @@ __all__ = [
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     mark(items, Path(__file__).parent)
+
+
+@pytest.fixture(autouse=True)
+def has_sources(spark_here: None) -> None:
+    if not has_release(4, 0):
+        pytest.skip("PySpark 4.0 brought data sources")

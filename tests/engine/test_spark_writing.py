@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from icesql.context import QueryContext
 from icesql.engine.result_schema import ResultColumn, ResultType
 from icesql.engine.spark.crossing import crossed, new_mark
+from icesql.engine.spark.task_memory import TaskMemory
 from icesql.engine.spark.worker import pack
 from icesql.engine.spark.writing import job as job_module
 from icesql.engine.spark.writing.job import (
@@ -54,7 +55,8 @@ def spark_rows(*numbers: int) -> pa.RecordBatch:
 
 
 def written(task: WriteTask, *batches: pa.RecordBatch) -> tuple[bytes, bool]:
-    (row,) = write_batches(pack((MARK, WriteJob(task, COLUMNS))), iter(batches))
+    job = WriteJob(task, COLUMNS, TaskMemory())
+    (row,) = write_batches(pack((MARK, job)), iter(batches))
     ((described, repeated),) = (each.values() for each in row.to_pylist())
     return described, repeated
 
@@ -144,13 +146,16 @@ class Telling(Struct, frozen=True):
 
     def __call__(self, query: QueryContext, attempt: int) -> bytes:
         assert query.settings.threads == 1
+        assert query.settings.memory_limit == (2 << 30) - (256 << 20)
         if self.number < 0:
             raise DataError(f"no {self.number}")
         return b"%d" % self.number
 
 
 def test_jobs_tell_what_they_did_or_why_not() -> None:
-    packed = [pack((MARK, (at, Telling(number)))) for at, number in enumerate((5, -1, 7))]
+    memory = TaskMemory(4 << 30, 2)
+    jobs = [(at, Telling(number), memory) for at, number in enumerate((5, -1, 7))]
+    packed = [pack((MARK, job)) for job in jobs]
     rows = pa.RecordBatch.from_pydict({"job": pa.array(packed, pa.binary())})
     found = pa.Table.from_batches(run_jobs(iter([rows]))).to_pylist()
     assert [(row["number"], row["told"]) for row in found] == [(0, b"5"), (1, None), (2, b"7")]

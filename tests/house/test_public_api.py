@@ -36,6 +36,9 @@ def _surface() -> Iterator[str]:
                 yield from _members(name, value)
         elif inspect.isroutine(value):
             yield f"{name}{_signature(value)}"
+        elif inspect.ismodule(value):
+            # One that is called.
+            yield f"{name}{_signature(value.__call__)}"
         else:
             yield f"{name} = {value!r}"
 

@@ -289,6 +289,7 @@ CODE = {
     ),
 }
 SINKS = {
+    "spark_frames.py: _frame: execute": "icesql itself, which reads what the program gives it",
     "connection.py: Connection.doctor.ask: execute": "icesql itself, which reads it as what a "
     "person types",
     "rows.py: engine_batches: sql": "of relations, whose parts are listed below as built",

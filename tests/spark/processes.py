@@ -224,6 +224,8 @@ class ConnectServer(Processes):
             "--conf", "spark.sql.shuffle.partitions=2",
             "--conf", "spark.python.task.killTimeout=200ms",
             "--conf", "spark.connect.progress.reportInterval=50ms",
+            # A jar of its own before PySpark 4.0.
+            *(("--jars", jar) if (jar := os.environ.get("SPARK_CONNECT_JAR")) else ()),
             "--class", "org.apache.spark.sql.connect.service.SparkConnectServer",
             "spark-internal", icesql=False,
         )  # fmt: skip

@@ -270,6 +270,7 @@ SECRETS = """
     import icesql
     from icesql.engine.spark.crossing import new_mark
     from icesql.engine.spark.errors import translate
+    from icesql.engine.spark.releases import table_of
     from icesql.engine.spark.scans import job_frame
     from icesql.engine.spark.types import spark_schema
     from icesql.engine.spark.worker import ScanJob
@@ -294,7 +295,7 @@ SECRETS = """
         frame.explain("extended")
         frame.explain("formatted")
         try:
-            frame.toArrow()
+            table_of(frame)
         except Exception as error:
             print("RAW", error)
             found = translate(error, mark, cancelled=False)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import icesql
+from icesql.engine.spark.releases import table_of
 from icesql.sql.spark_text.functions import classes
 from tests.writer.table import TableWriter
 
@@ -84,7 +85,7 @@ def path(tmp_path_factory: pytest.TempPathFactory, connect: Any) -> Path:
     connect().execute("SELECT 1").close()
     session = SparkSession.builder.getOrCreate().newSession()
     session.conf.set("spark.sql.session.timeZone", "UTC")
-    rows = session.sql(VALUES).toArrow().to_pylist()
+    rows = table_of(session.sql(VALUES)).to_pylist()
     table = TableWriter(tmp_path_factory.mktemp("own_text"), FIELDS)
     table.commit([table.data_file(rows[:2])])
     table.commit([table.data_file(rows[2:])])
@@ -101,11 +102,12 @@ def spark_sql(connect: Any, path: Path) -> Any:
 
 @pytest.fixture(scope="module")
 def judge(path: Path) -> Any:
-    """PySpark itself over the same rows, as it comes but for the time zone."""
+    """PySpark itself over the same rows, as Spark 4 comes but for the time zone."""
     from pyspark.sql import SparkSession
 
     session = SparkSession.builder.getOrCreate().newSession()
     session.conf.set("spark.sql.session.timeZone", "UTC")
+    session.conf.set("spark.sql.ansi.enabled", "true")
     session.sql(VALUES).createOrReplaceTempView("t")
     return session
 
@@ -121,7 +123,7 @@ def test_spark_answers_as_it_does_by_itself(sql: str, spark_sql: Any, judge: Any
     from pyspark.errors import PySparkException
 
     try:
-        expected = judge.sql(sql).toArrow()
+        expected = table_of(judge.sql(sql))
     except PySparkException:
         with pytest.raises(icesql.Error):
             spark_sql.execute(sql).fetchall()

@@ -6,8 +6,9 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
+from icesql.engine.spark.releases import arrow_schema, received, table_of
 from icesql.engine.spark.session import is_connect
-from icesql.engine.spark.waves import WAVE_BYTES, arrow_schema, open_waves
+from icesql.engine.spark.waves import WAVE_BYTES, open_waves
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +35,7 @@ def stream(
             return
         waves = open_waves(frame, jobs, expected_bytes)
         if waves is None:
-            yield from frame.toArrow().to_batches(max_chunksize=65_536)
+            yield from table_of(frame).to_batches(max_chunksize=65_536)
             return
         with closing(waves):
             yield from waves
@@ -55,16 +56,14 @@ def _connect_batches(frame: Any, jobs: SparkJobs) -> Iterator[pa.RecordBatch]:
 
     try:
         # The methods behind DataFrame.toLocalIterator.
-        client, logical = frame.sparkSession.client, frame._plan
-        plan, observations = logical.to_proto(client), logical.observations
-        received = client.to_table_as_iterator(plan, observations)
+        tables = received(frame, frame.sparkSession.client.to_table_as_iterator)
     except AttributeError:
-        yield from frame.toArrow().to_batches(max_chunksize=65_536)
+        yield from table_of(frame).to_batches(max_chunksize=65_536)
         return
     schema = None
     ended = False
     try:
-        for each in received:
+        for each in tables:
             if isinstance(each, StructType):
                 schema = arrow_schema(each)
                 continue
@@ -74,7 +73,7 @@ def _connect_batches(frame: Any, jobs: SparkJobs) -> Iterator[pa.RecordBatch]:
     finally:
         if not ended:
             jobs.cancel()
-        received.close()
+        tables.close()
 
 
 def plan_lines(frame: Any) -> list[str]:

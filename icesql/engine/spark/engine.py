@@ -28,10 +28,12 @@ from icesql.engine.spark.crossing import new_mark
 from icesql.engine.spark.errors import has_crossed, is_gone, spark_exceptions, translate
 from icesql.engine.spark.progress import SparkJobs
 from icesql.engine.spark.reader import ReaderFrames, readable_folders
+from icesql.engine.spark.releases import in_session
 from icesql.engine.spark.scans import Scans
 from icesql.engine.spark.session import SparkSessions, is_connect
 from icesql.engine.spark.sql.grand_total import must_have_rows
 from icesql.engine.spark.sql.kinds import refuse
+from icesql.engine.spark.task_memory import task_memory
 from icesql.engine.spark.types import declared_batch
 from icesql.errors import Error, InterfaceError, OperationalError
 
@@ -59,13 +61,22 @@ class SparkEngine:
         self._pool = InstancePool()
         self._footers, self._frames = FooterCache(), ReaderFrames()
         self._open: WeakSet[SparkResult] = WeakSet()
+        # Whether results are for ``SparkResult.data_frame``: then nothing is put together here.
+        self.for_frames = False
 
     def execute(
         self, bound: BoundQuery, plans: Sequence[ScanPlan], query: QueryContext
     ) -> SparkResult:
         """Translate a query and return its result; Spark starts it when rows are asked for."""
         result = SparkResult(
-            bound, plans, query, self._sessions, self._pool, self._footers, self._frames
+            bound,
+            plans,
+            query,
+            self._sessions,
+            self._pool,
+            self._footers,
+            self._frames,
+            for_frame=self.for_frames,
         )
         self._open.add(result)
         return result
@@ -137,14 +148,16 @@ class SparkResult:
         pool: InstancePool,
         footers: FooterCache,
         frames: ReaderFrames,
+        *,
+        for_frame: bool = False,
     ) -> None:
-        self._frames = frames
+        self._frames, self._for_frame = frames, for_frame
         self._query, self._sessions = query, sessions
         self._bound, self._plans = bound, tuple(plans)
         self._pool, self._footers = pool, footers
         self._zone = time_zone(query.settings.timezone)
-        # Known to the driver and to this query's tasks alone.
-        self._mark = new_mark()
+        # Known to the driver and to this query's tasks alone. Of a DataFrame nobody reads errors.
+        self._mark = "" if for_frame else new_mark()
         self._open = _OpenQuery()
         self._frame: Any = None
         self._busy = False
@@ -181,6 +194,7 @@ class SparkResult:
                 self._mark,
                 self._footers,
                 self._frames,
+                for_frame=self._for_frame,
             )
             jobs.join()
             if text is not None:
@@ -190,6 +204,7 @@ class SparkResult:
         finally:
             instance.release(cursor)
         self.groups = scans.groups
+        self.notes = self._sessions.untold(task_memory(session).note)
         jobs.own_tasks, jobs.own_bytes = scans.own_tasks, scans.own_bytes
 
     def _run(self, function: Any, *, planning: bool = False) -> Any:
@@ -275,6 +290,23 @@ class SparkResult:
 
     def _next_batch(self) -> pa.RecordBatch | None:
         return None if self._open.stream is None else next(self._open.stream, None)
+
+    def data_frame(self, session: Any) -> Any:
+        """The rows as a DataFrame of the user's ``session``; Spark runs it later, without this.
+
+        Through Spark Connect it is of the session in which icesql works. Only of an engine
+        ``for_frames``. Raises UnsupportedSqlError.
+        """
+        if self._bound.spark is None and must_have_rows(self._bound.tree):
+            raise refuse("ROLLUP, CUBE and GROUPING SETS with a grand total in a DataFrame")
+        frame = self._run(lambda: self._frame.toDF(*(each.name for each in self.columns)))
+        if is_connect(session):
+            # The server looks the views up each time that it runs the DataFrame.
+            self._open.scans = None
+        else:
+            frame = self._run(lambda: in_session(frame, session))
+        self.close()
+        return frame
 
     # ------------------------------------------------------------------ files
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote
 
 from icesql.engine.spark.crossing import crossed
+from icesql.engine.spark.releases import error_condition
 from icesql.errors import (
     CorruptFileError,
     DataError,
@@ -78,7 +79,7 @@ def is_gone(error: BaseException) -> bool:
     if isinstance(error, ConnectionError | EOFError):
         return True
     # Spark names the conditions of a statement; what it says beside them quotes data.
-    said = _condition(error) or _text(error).partition("Traceback")[0][:500]
+    said = error_condition(error) or _text(error).partition("Traceback")[0][:500]
     return bool(_GONE.search(said))
 
 
@@ -113,7 +114,7 @@ def translate(
     raised = crossed(text, mark)
     if raised is not None:
         return raised
-    condition = _condition(error)
+    condition = error_condition(error)
     if condition is not None and _DATA.search(condition):
         # What such a message quotes is data, whatever it says.
         return DataError(_brief(text))
@@ -176,11 +177,6 @@ def _file_error(text: str) -> Error | None:
     if _UNREACHABLE.search(kind):
         return StorageError(path, problem)
     return CorruptFileError(path, problem)
-
-
-def _condition(error: BaseException) -> str | None:
-    getter: Any = getattr(error, "getCondition", None)
-    return getter() if getter is not None else None
 
 
 def _text(error: BaseException) -> str:

@@ -6,7 +6,7 @@ import itertools
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, Final
 
 from msgspec import Struct
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from icesql.context import Progress, QueryContext
 from icesql.engine.spark.errors import spark_exceptions
+from icesql.engine.spark.releases import cancel_jobs
 from icesql.engine.spark.session import is_connect
 
 _STEP_SECONDS: Final = 0.1
@@ -94,7 +95,7 @@ class SparkJobs:
         java = self._session.sparkContext._jsc
         if java is not None:
             # The tag is of this query alone: what it would start later is not wanted either.
-            java.sc().cancelJobGroupAndFutureJobs(self.tag)
+            cancel_jobs(java, self.tag)
 
     def wait(self, seconds: float) -> None:
         """After ``cancel``, wait at most ``seconds`` until Spark has received it."""
@@ -119,7 +120,9 @@ class SparkJobs:
             yield
             return
         if is_connect(self._session):
-            with self._handling():
+            # PySpark 3.5 tells nothing.
+            heard = hasattr(self._session, "registerProgressHandler")
+            with self._handling() if heard else nullcontext():
                 yield
             return
         done, whole = threading.Event(), [False]

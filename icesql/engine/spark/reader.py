@@ -12,6 +12,7 @@ from icesql.engine.duckdb.relations import grouping
 from icesql.engine.duckdb.relations.footer import FooterCache
 from icesql.engine.duckdb.relations.grouping import group_files
 from icesql.engine.duckdb.relations.relation_builder import RelationBuilder
+from icesql.engine.spark.releases import reads_widened_columns
 from icesql.iceberg import types as t
 from icesql.iceberg.metadata_columns import METADATA_IDS
 
@@ -47,6 +48,8 @@ def is_spark_readable(
     plan: ScanPlan, cursor: Any, footers: FooterCache, query: QueryContext
 ) -> bool:
     """Whether Spark's reader returns the rows of a scan exactly; checks the footers last."""
+    if not reads_widened_columns():
+        return False
     columns = plan.scan.projection.fields
     if not plan.files or not columns or len(plan.files) > MOST_FILES:
         return False

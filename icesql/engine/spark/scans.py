@@ -21,8 +21,10 @@ from icesql.engine.spark.fragments.fragment import Fragment
 from icesql.engine.spark.fragments.job import FragmentJob
 from icesql.engine.spark.fragments.row_fragments import filtered
 from icesql.engine.spark.reader import ReaderFrames, is_spark_readable
+from icesql.engine.spark.releases import frame_of_rows
 from icesql.engine.spark.session import LEAF_TASKS, without_warnings
 from icesql.engine.spark.sql.dialect import check_functions, spark_sql
+from icesql.engine.spark.task_memory import task_memory
 from icesql.engine.spark.tasks import SparkTasks, parallelism
 from icesql.engine.spark.text.errors import placed
 from icesql.engine.spark.text.plan_check import check_plan
@@ -52,6 +54,7 @@ class Scans:
     """Views ``__scan_<i>_<nonce>`` over the scans of one query; ``drop`` takes them away.
 
     ``nonce`` is in names that Spark's messages show; errors of the query cross behind ``mark``.
+    ``for_frame``: the DataFrame is the result, and no mark is there for errors to cross behind.
     ``ways`` are those that may be chosen besides TASKS, which reads everything.
     """
 
@@ -66,7 +69,10 @@ class Scans:
         mark: str,
         footers: FooterCache,
         frames: ReaderFrames,
+        *,
+        for_frame: bool = False,
     ) -> None:
+        self._for_frame = for_frame
         self._session, self._plans, self._query = session, plans, query
         self._nonce, self._mark = nonce, mark
         self._footers, self._frames = footers, frames
@@ -93,13 +99,16 @@ class Scans:
         fragments: tuple[Fragment, ...] = ()
         if FRAGMENTS in self.ways:
             tree, fragments = cut_fragments(tree, choice)
-        self.rest = rest_of(tree, fragments, columns, cursor)
+        if not self._for_frame:
+            self.rest = rest_of(tree, fragments, columns, cursor)
         if self.rest is not None:
             self._use(fragments[0])
             return self._fragment_frame(fragments[0], tasks)
         names = {f"__scan_{i}": f"__scan_{i}_{self._nonce}" for i in range(len(self._plans))}
         names |= {each.name: f"{each.name}_{self._nonce}" for each in fragments}
         sql = spark_sql(tree, names, self._query.settings.timezone, self._mark)
+        if self._for_frame:
+            self._plan_lazily(tasks)
         for each in fragments:
             self._view(names[each.name], self._fragment_frame(each, tasks))
             self._use(each)
@@ -123,8 +132,10 @@ class Scans:
         tasks = SparkTasks(self._plans, parallelism(self._session))
         names = [f"__scan_{i}_{self._nonce}" for i in range(len(self._plans))]
         # Also how many tasks range() gets.
-        most = max([tasks.slots, *(len(tasks[index]) for index in range(len(self._plans)))])
+        most = self._most(tasks)
         self._session.conf.set(LEAF_TASKS, str(most))
+        if self._for_frame:
+            self._plan_lazily(tasks)
         for index, (plan, name) in enumerate(zip(self._plans, names, strict=True)):
             self._query.check()
             if SPARK_READER in self.ways and is_spark_readable(
@@ -143,6 +154,15 @@ class Scans:
             called = frame.columns if named is None else self._session.sql(named).columns
             columns = declared_columns(frame.schema, called)
         return frame.toDF(*(f"c{i}" for i in range(len(columns)))), columns
+
+    def _most(self, tasks: SparkTasks) -> int:
+        return max([tasks.slots, *(len(tasks[index]) for index in range(len(self._plans)))])
+
+    def _plan_lazily(self, tasks: SparkTasks) -> None:
+        """Settings under which Spark runs nothing before rows are asked for."""
+        self._session.conf.set("spark.sql.adaptive.enabled", "false")
+        # What adaptive execution would have found.
+        self._session.conf.set("spark.sql.shuffle.partitions", str(self._most(tasks)))
 
     def _use(self, fragment: Fragment) -> None:
         files = sum(len(self._plans[i].files) for i in (fragment.scan, *fragment.whole))
@@ -179,6 +199,7 @@ class Scans:
                 ((tables[fragment.scan], task), *whole),
                 self._query.settings.timezone,
                 fragment.columns,
+                task_memory(self._session),
             )
             for task in tasks[fragment.scan]
         ]
@@ -209,13 +230,13 @@ class Scans:
         table = metadata_table(rows, plan.context, self._query).combine_chunks()
         if not columns:
             rows = pa.table({"none": pa.nulls(table.num_rows, pa.int32())})
-            return self._session.createDataFrame(rows, "none INT")
+            return frame_of_rows(self._session, rows, "none INT")
         arrays = [
             carrier(array.chunk(0) if array.num_chunks else pa.nulls(0, array.type), column.type)
             for array, column in zip(table.columns, columns, strict=True)
         ]
         made = pa.Table.from_arrays(arrays, [column.name for column in columns])
-        return self._session.createDataFrame(made, spark_schema(plan.scan.projection))
+        return frame_of_rows(self._session, made, spark_schema(plan.scan.projection))
 
     def _count(self, tasks: int, plan: ScanPlan) -> None:
         self.own_tasks += tasks
@@ -243,7 +264,7 @@ def job_frame(session: Any, jobs: Sequence[Any], schema: str, mark: str) -> Any:
 
     packed = pa.table({"job": pa.array([pack((mark, job)) for job in jobs], pa.binary())})
     with without_warnings():
-        return session.createDataFrame(packed, "job BINARY").mapInArrow(_reader(), schema)
+        return frame_of_rows(session, packed, "job BINARY").mapInArrow(_reader(), schema)
 
 
 def _reader() -> Callable[[Any], Iterator[Any]]:

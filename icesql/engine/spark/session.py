@@ -24,6 +24,14 @@ from icesql.engine.spark.jvm import (
     socket_folder,
     spark_defaults,
 )
+from icesql.engine.spark.releases import (
+    Patience,
+    channel_builder,
+    connect_modules,
+    context_module,
+    require_release,
+    session_beside,
+)
 from icesql.errors import MissingExtraError, OperationalError, ProgrammingError
 
 if TYPE_CHECKING:
@@ -103,8 +111,10 @@ def without_warnings() -> Iterator[None]:
 
 
 def require_pyspark() -> None:
-    """Raises MissingExtraError without PySpark and the pandas that its Arrow exchange asks for."""
+    """Raises MissingExtraError without PySpark and the pandas that its Arrow exchange asks for, and
+    NotSupportedError for a PySpark that is too old."""
     _require("PySpark", "pyspark", "pandas")
+    require_release("the Spark engine")
 
 
 def _require(what: str, *modules: str, hint: str = "") -> None:
@@ -138,6 +148,15 @@ class SparkSessions:
         self._started = False
         self._by_zone: dict[tuple[str, bool], Any] = {}
         self._lock = threading.Lock()
+        self._told: set[str] = set()
+
+    def untold(self, note: str | None) -> tuple[str, ...]:
+        """A note, if there is one, the first time that it is to be told."""
+        with self._lock:
+            if note is None or note in self._told:
+                return ()
+            self._told.add(note)
+            return (note,)
 
     def session(self, timezone: str, *, for_text: bool = False) -> Any:
         """A session whose settings are those of icesql, in ``timezone``.
@@ -173,7 +192,7 @@ class SparkSessions:
             return _connect(str(self._chosen["remote"]))
         master = self._chosen.get("master")
         hint = "the PySpark that is installed only speaks Spark Connect: remote=…"
-        _require("a Spark to start", "pyspark.core.context", hint=hint)
+        _require("a Spark to start", context_module(), hint=hint)
         # PySpark's context belongs to the process: two connections must not start or reset it.
         with _one_at_a_time:
             self._started = not _has_session()
@@ -224,9 +243,7 @@ class SparkSessions:
 
 def _impatient(session: Any) -> None:
     """Let a session of a server that is gone end at once."""
-    from pyspark.sql.connect.client.retries import DefaultPolicy
-
-    session.client.set_retry_policies([DefaultPolicy(max_retries=1)])
+    Patience(session).limit(1)
 
 
 def is_connect(session: Any) -> bool:
@@ -391,32 +408,30 @@ def _cores(master: str) -> int:
 def _connect(remote: str) -> Any:
     with without_warnings():
         # PySpark ends the process of a program without a file, where one of these is missing.
-        _require("Spark Connect", "grpc", "grpc_status", "google.rpc", "zstandard")
+        _require("Spark Connect", *connect_modules())
         import grpc
 
         try:
-            from pyspark.sql.connect.client import DefaultChannelBuilder
-            from pyspark.sql.connect.client.retries import DefaultPolicy
             from pyspark.sql.connect.session import SparkSession
         except ImportError as error:
             raise MissingExtraError("Spark Connect", extra="spark", hint=str(error)) from error
         session = None
         try:
-            channel = DefaultChannelBuilder(remote, list(_GRPC_OPTIONS.items()))
+            channel = channel_builder(remote, list(_GRPC_OPTIONS.items()))
             session = SparkSession.builder.channelBuilder(channel).create()
             # PySpark retries an unreachable server for ten minutes: limit the retries of the first
             # call, then restore the default.
-            default = session.client.get_retry_policies()
-            session.client.set_retry_policies([DefaultPolicy(max_retries=_FIRST_RETRIES)])
+            patience = Patience(session)
+            patience.limit(_FIRST_RETRIES)
             session.conf.get("spark.sql.session.timeZone")
-            session.client.set_retry_policies(default)
+            patience.restore()
             _silence()
             return session
         except (*_starting_failures(), grpc.RpcError) as error:
             # Credentials follow the address.
             if session is not None:
                 # PySpark would retry again when the process ends.
-                session.client.set_retry_policies([DefaultPolicy(max_retries=0)])
+                Patience(session).limit(0)
             address = remote.partition("/;")[0]
             raise OperationalError(
                 f"cannot connect to Spark at {address}: {sentence(error)}"
@@ -431,11 +446,7 @@ def _pinned(root: Any, settings: Mapping[str, str]) -> Any:
 
 
 def _connect_session(root: Any) -> Any:
-    from pyspark.sql.connect.client.retries import DefaultPolicy
-
-    clone = getattr(root, "newSession", None) or getattr(root, "cloneSession", None)
-    if clone is None:
-        return root
-    session = clone()
-    session.client.set_retry_policies([DefaultPolicy(**_PATIENCE)])
+    session = session_beside(root)
+    if session is not root:
+        Patience(session).limit(**_PATIENCE)
     return session

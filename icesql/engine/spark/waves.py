@@ -16,12 +16,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future
-from inspect import signature
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from icesql.engine.spark.errors import spark_exceptions
+from icesql.engine.spark.releases import arrow_schema, java_settings, local_socket
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,15 +64,6 @@ def open_waves(frame: Any, jobs: SparkJobs, expected_bytes: int | None) -> Waves
     return Waves(jvm, rdd, arrow_schema(frame.schema), jobs, expected_bytes)
 
 
-def arrow_schema(schema: Any) -> pa.Schema:
-    """The Arrow schema in which PySpark hands out the rows of a StructType; instants are in UTC."""
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    # PySpark 4.1 has another parameter, whose default is UTC.
-    given = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
-    return to_arrow_schema(schema, **given)
-
-
 class _Jvm(Struct, frozen=True):
     """Spark's own methods behind ``DataFrame.toArrow`` and ``SparkContext.runJob``."""
 
@@ -82,15 +73,13 @@ class _Jvm(Struct, frozen=True):
     run_job: Any
     range: Any
     to_list: Any
-    connect: Callable[[Any], Any]
+    connect: Callable[[tuple[Any, Any]], tuple[Any, Any]]
 
     @staticmethod
     def of(session: Any) -> _Jvm:
-        from pyspark.util import _create_local_socket
-
         jvm = session.sparkContext._jvm
         settings = jvm.java.util.Properties()
-        settings.putAll(session._jsparkSession.conf().getAllAsJava())
+        settings.putAll(java_settings(session))
         return _Jvm(
             session,
             session.sparkContext._jsc.sc(),
@@ -98,7 +87,7 @@ class _Jvm(Struct, frozen=True):
             jvm.PythonRDD.runJob,
             jvm.java.util.stream.IntStream.range,
             jvm.java.util.stream.Collectors.toList,
-            _create_local_socket,
+            local_socket,
         )
 
     def adopt_thread(self) -> None:
@@ -199,9 +188,7 @@ class Waves:
         wanted = jvm.range(partitions.start, partitions.stop).boxed().collect(jvm.to_list())
         self._jobs.waiting -= len(partitions)
         server = jvm.run_job(jvm.context, self._rdd, wanted)
-        made = jvm.connect((server[0], server[1]))
-        # PySpark 4.1 gives the file alone, which closes its socket.
-        file, sock = made if isinstance(made, tuple) else (made, made)
+        file, sock = jvm.connect((server[0], server[1]))
         return _Wave(server[2], file, sock)
 
     def close(self) -> None:

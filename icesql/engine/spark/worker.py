@@ -49,10 +49,13 @@ def read_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def run(job: Callable[[], Iterator[pa.RecordBatch]], mark: str) -> Iterator[pa.RecordBatch]:
-    """The batches of a job; its icesql errors become ones that cross."""
+    """The batches of a job; its icesql errors become ones that cross, if there is a ``mark``."""
     try:
         yield from job()
     except Error as error:
+        if not mark:
+            # For people: no trace of what it was made of comes before it.
+            raise error.with_traceback(None) from None
         raise crossing(error, mark) from None
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from icesql.context import QueryContext
 from icesql.engine.spark.crossing import crossed, new_mark
+from icesql.engine.spark.task_memory import TaskMemory
 from icesql.engine.spark.worker import pack
 from icesql.engine.spark.writing.job import run_jobs
 from icesql.engine.spark.writing.task_runs import Numbered, Told
@@ -43,7 +44,9 @@ class Workers:
                 yield self._run(each, lost=lost)
 
     def _run(self, job: Numbered, *, lost: bool = False) -> Told:
-        packed = pa.RecordBatch.from_pydict({"job": pa.array([pack((MARK, job))], pa.binary())})
+        packed = pa.RecordBatch.from_pydict(
+            {"job": pa.array([pack((MARK, (*job, TaskMemory())))], pa.binary())}
+        )
         ((row,),) = (batch.to_pylist() for batch in run_jobs(iter([packed])))
         error = crossed(row["error"] or "", MARK)
         return Told(row["number"], row["told"] or b"", error, lost)

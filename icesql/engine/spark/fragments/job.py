@@ -20,13 +20,13 @@ from icesql.engine.duckdb.relations.footer import FooterCache
 from icesql.engine.duckdb.sql.size_guards import guard_sizes
 from icesql.engine.duckdb.sql.splice import filled
 from icesql.engine.duckdb.tasks.task_relation import task_relation
+from icesql.engine.spark.task_memory import TaskMemory
 from icesql.scan.tasks.task import CombinedScanTask
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _BATCH_ROWS: Final = 65_536
-_MEMORY_LIMIT: Final = 1 << 30
 
 
 @functools.cache
@@ -44,13 +44,14 @@ class FragmentJob(Struct, frozen=True):
     """``sql`` over the rows of ``tables``, in the session zone ``timezone``.
 
     ``tables`` maps names in it to their tasks; ``columns`` are the names of what comes
-    out and its types, as Spark calls them.
+    out and its types, as Spark calls them. ``memory`` is that of its Spark task.
     """
 
     sql: str
     tables: tuple[tuple[str, CombinedScanTask], ...]
     timezone: str
     columns: tuple[tuple[str, str], ...]
+    memory: TaskMemory = TaskMemory()
 
     def __call__(self) -> Iterator[pa.RecordBatch]:
         """The rows of the fragment. Raises icesql errors."""
@@ -60,7 +61,7 @@ class FragmentJob(Struct, frozen=True):
             Settings(),
             timezone=self.timezone,
             threads=1,
-            memory_limit=_MEMORY_LIMIT,
+            memory_limit=self.memory.limit(),
         )
         query = QueryContext(settings=settings)
         folders = {

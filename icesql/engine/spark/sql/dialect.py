@@ -66,7 +66,7 @@ def spelled_sql(node: exp.Expr, write: Callable[[exp.Expr], str]) -> str:
 def _refusal_sql(node: exp.Expr) -> str:
     """RAISE_ERROR of a marked error; the mark is its own literal, as Spark's messages quote SQL."""
     error, mark = refuse(node.args["construct"]), node.args["mark"]
-    parts = f"{error}\n{mark}", marked(error, mark).removeprefix(mark)
+    parts = (f"{error}\n{mark}", marked(error, mark).removeprefix(mark)) if mark else (str(error),)
     texts = ", ".join(_spark_text(exp.Literal.string(part)) for part in parts)
     return f"RAISE_ERROR(CONCAT({texts}))"
 

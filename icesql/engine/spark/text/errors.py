@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from icesql.engine.spark.errors import is_gone, refusal_of_text, sentence, spark_exceptions
+from icesql.engine.spark.releases import error_condition
 from icesql.errors import Error, SqlSyntaxError, UnsupportedSqlError
 
 _PLACE: Final = re.compile(r"line (\d+),? pos (\d+)")
@@ -27,9 +28,8 @@ def placed(sql: str, original: Callable[[int], int]) -> Iterator[None]:
 
 def _of_text(error: Any, sql: str, original: Callable[[int], int]) -> Error | None:
     """The error for what Spark refuses when it only reads; None for what went wrong besides."""
-    getter: Any = getattr(error, "getCondition", None)
-    condition = getter() if getter is not None else None
-    if condition is None or is_gone(error):
+    name = error_condition(error)
+    if name is None or is_gone(error):
         return None
     place = _PLACE.search(str(error))
     offset = None
@@ -37,7 +37,7 @@ def _of_text(error: Any, sql: str, original: Callable[[int], int]) -> Error | No
         lines = sql.split("\n")
         before = sum(len(each) + 1 for each in lines[: int(place[1]) - 1])
         offset = original(before + int(place[2]))
-    if condition.startswith("PARSE_SYNTAX_ERROR") or "ParseException" in type(error).__name__:
+    if name.startswith("PARSE_SYNTAX_ERROR") or "ParseException" in type(error).__name__:
         said = re.sub(r"^\[[\w.]+\] ", "", sentence(error))
         return SqlSyntaxError(said, offset=offset)
     found = refusal_of_text(error)

@@ -8,9 +8,15 @@ from typing import Any
 from msgspec.structs import replace
 
 from icesql.engine.result_schema import ResultColumn
+from icesql.engine.spark.releases import rebalanced
 from icesql.engine.spark.session import without_warnings
+from icesql.engine.spark.task_memory import task_memory
 from icesql.engine.spark.worker import pack
-from icesql.engine.spark.writing.functions import partition_numbers_of_rows, writer_of_rows
+from icesql.engine.spark.writing.functions import (
+    numbering_of_rows,
+    partition_numbers_of_rows,
+    writer_of_rows,
+)
 from icesql.engine.spark.writing.job import PartitionJob, WriteJob
 from icesql.iceberg.transforms import parse_transform
 from icesql.write.write_task import WriteTask
@@ -26,7 +32,7 @@ def written_frame(frame: Any, columns: Sequence[ResultColumn], task: WriteTask, 
     was begun before.
     """
     names = [f"c{place}" for place in range(len(columns))]
-    job = WriteJob(task, tuple(columns))
+    job = WriteJob(task, tuple(columns), task_memory(frame.sparkSession))
     with without_warnings():
         spread = _distributed(frame, columns, task, mark).select(*names)
         return spread.mapInArrow(writer_of_rows(pack((mark, job))), _WRITTEN)
@@ -38,9 +44,9 @@ def _distributed(frame: Any, columns: Sequence[ResultColumn], task: WriteTask, m
     from pyspark.sql.functions import col
 
     keys: list[Any] = []
-    partition = _partition_number(columns, task, mark)
-    if partition is not None:
-        frame = frame.withColumn(_PARTITION, partition)
+    found = _partition_job(columns, task)
+    if found is not None:
+        frame = _numbered(frame, *found, mark)
         # A hint takes names alone.
         keys.append(col(_PARTITION))
     if task.distribution == "range":
@@ -51,7 +57,7 @@ def _distributed(frame: Any, columns: Sequence[ResultColumn], task: WriteTask, m
         return frame
     if str(frame.sparkSession.conf.get("spark.sql.adaptive.enabled")).lower() == "true":
         # Large partitions are divided again, small ones share a task.
-        return frame.hint("rebalance", *keys)
+        return rebalanced(frame, keys)
     return frame.repartition(*keys)
 
 
@@ -62,8 +68,10 @@ def _sources(task: WriteTask) -> dict[int, int | None]:
     return {field.field_id: source for field, source in pairs}
 
 
-def _partition_number(columns: Sequence[ResultColumn], task: WriteTask, mark: str) -> Any:
-    """A column that is equal for rows of one partition; None where all are in one."""
+def _partition_job(
+    columns: Sequence[ResultColumn], task: WriteTask
+) -> tuple[PartitionJob, list[str]] | None:
+    """What numbers rows by partition, and the columns it takes; None where all are in one."""
     schema, spec = task.schema, task.spec
     sources = _sources(task)
     tops = {_top(task, each.source_id) for each in spec.fields}
@@ -79,10 +87,21 @@ def _partition_number(columns: Sequence[ResultColumn], task: WriteTask, mark: st
         numbered=False,
     )
     job = PartitionJob(assignment, spec, tuple(columns[source] for source in read))
-    from pyspark.sql.functions import arrow_udf, col
+    return job, [f"c{source}" for source in read]
 
-    function = arrow_udf(partition_numbers_of_rows(pack((mark, job))), "bigint")
-    return function(*(col(f"c{source}") for source in read))
+
+def _numbered(frame: Any, job: PartitionJob, names: list[str], mark: str) -> Any:
+    """The rows with a number that is equal for those of one partition."""
+    from pyspark.sql import functions
+    from pyspark.sql.types import LongType, StructType
+
+    packed = pack((mark, job))
+    if hasattr(functions, "arrow_udf"):
+        number = functions.arrow_udf(partition_numbers_of_rows(packed), "bigint")
+        return frame.withColumn(_PARTITION, number(*(functions.col(name) for name in names)))
+    # Before PySpark 4.1 whole rows go to Python and back.
+    schema = StructType([*frame.schema.fields]).add(_PARTITION, LongType())
+    return frame.mapInArrow(numbering_of_rows(packed, names), schema)
 
 
 def _top(task: WriteTask, field_id: int) -> int:

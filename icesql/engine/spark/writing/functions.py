@@ -51,6 +51,26 @@ def partition_numbers_of_rows(packed: bytes) -> Callable[..., Any]:
     return numbers
 
 
+def numbering_of_rows(packed: bytes, names: list[str]) -> Callable[[Any], Iterator[Any]]:
+    """Rows and what ``job.partition_numbers`` of a packed job says of them, for ``mapInArrow``."""
+    folder = _folder()
+
+    def numbered(batches: Any) -> Iterator[Any]:
+        import sys
+
+        if folder not in sys.path:
+            sys.path.append(folder)
+        from icesql.engine.spark.writing.job import partition_numbers
+
+        for batch in batches:
+            numbers = partition_numbers(packed, [batch.column(name) for name in names])
+            yield type(batch).from_arrays(
+                [*batch.columns, numbers], names=[*batch.schema.names, "icesql_partition"]
+            )
+
+    return numbered
+
+
 def runner_of_jobs() -> Callable[[Any], Iterator[Any]]:
     """``job.run_jobs`` of the jobs that come as rows, for ``mapInArrow``."""
     folder = _folder()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +14,7 @@ from icesql.config import Settings
 from icesql.context import QueryContext
 from icesql.engine.result_schema import ResultColumn
 from icesql.engine.spark.crossing import marked
+from icesql.engine.spark.task_memory import TaskMemory
 from icesql.engine.spark.types import declared_batch
 from icesql.engine.spark.worker import run, unpack
 from icesql.errors import Error
@@ -24,12 +24,10 @@ from icesql.write.described_files import encode_result
 from icesql.write.partition.clustering import divide, partition_columns
 from icesql.write.write_task import WriteTask, write_task
 
-_MEMORY_LIMIT: Final = 1 << 30
 
-
-def worker_query() -> QueryContext:
-    """The context of work in one Spark task: one core, and memory as for one of several."""
-    return QueryContext(settings=replace(Settings(), threads=1, memory_limit=_MEMORY_LIMIT))
+def worker_query(memory: TaskMemory) -> QueryContext:
+    """The context of work in one Spark task: one core, and the memory of one of several."""
+    return QueryContext(settings=replace(Settings(), threads=1, memory_limit=memory.limit()))
 
 
 def task_numbers() -> tuple[int, int]:
@@ -53,6 +51,7 @@ class WriteJob(Struct, frozen=True):
 
     task: WriteTask
     columns: tuple[ResultColumn, ...]
+    memory: TaskMemory
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """One row: the description of the files. If anything fails, no file is left."""
@@ -61,7 +60,7 @@ class WriteJob(Struct, frozen=True):
         assignment = replace(self.task.assignment, numbered=False)
         task = replace(self.task, number=number, attempt=attempt, assignment=assignment)
         rows = (declared_batch(each, self.columns) for each in batches)
-        written = encode_result(write_task(task, rows, worker_query()))
+        written = encode_result(write_task(task, rows, worker_query(self.memory)))
         yield pa.RecordBatch.from_arrays(
             [pa.array([written], pa.binary()), pa.array([is_repeated()])],
             names=["written", "repeated"],
@@ -102,17 +101,17 @@ def partition_numbers(packed: bytes, arrays: Sequence[pa.Array]) -> pa.Array:
 
 
 def run_jobs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """For ``mapInArrow``: each input row holds a packed (mark, (number, job)).
+    """For ``mapInArrow``: each input row holds a packed (mark, (number, job, memory)).
 
     A row comes out for each: its number, what it told or its error behind the mark, and whether it
     was begun before.
     """
     for batch in batches:
         for blob in batch.column(0).to_pylist():
-            mark, (number, job) = unpack(blob)
+            mark, (number, job, memory) = unpack(blob)
             told, failed = None, None
             try:
-                told = job(worker_query(), task_numbers()[1])
+                told = job(worker_query(memory), task_numbers()[1])
             except Error as error:
                 failed = marked(error, mark)
             yield pa.RecordBatch.from_arrays(

@@ -21,7 +21,9 @@ from icesql.context import QueryContext
 from icesql.engine.spark.crossing import crossed
 from icesql.engine.spark.errors import is_gone, spark_exceptions, translate
 from icesql.engine.spark.progress import SparkJobs
+from icesql.engine.spark.releases import frame_of_rows, table_of
 from icesql.engine.spark.session import without_warnings
+from icesql.engine.spark.task_memory import task_memory
 from icesql.engine.spark.worker import pack
 from icesql.engine.spark.writing.functions import runner_of_jobs
 from icesql.errors import Error, InternalError
@@ -129,13 +131,14 @@ class TaskRuns:
     def _run(self, chunk: Sequence[Numbered]) -> Sequence[Told]:
         import pyarrow as pa
 
-        packed = [pack((self._mark, each)) for each in chunk]
+        memory = task_memory(self._session)
+        packed = [pack((self._mark, (*each, memory))) for each in chunk]
         rows = pa.table({"job": pa.array(packed, pa.binary())})
         with without_warnings():
-            frame = self._session.createDataFrame(rows, "job BINARY")
+            frame = frame_of_rows(self._session, rows, "job BINARY")
             frame = frame.mapInArrow(runner_of_jobs(), _TOLD)
         told = [
-            self._of_row(*row) for row in zip(*frame.toArrow().to_pydict().values(), strict=True)
+            self._of_row(*row) for row in zip(*table_of(frame).to_pydict().values(), strict=True)
         ]
         if sorted(each.number for each in told) != sorted(number for number, _ in chunk):
             raise InternalError("Spark gave other results than those of its tasks")

@@ -1,0 +1,59 @@
+"""SQL with time travel as a DataFrame of the user's SparkSession."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from icesql.dbapi.connection import Connection, connect
+from icesql.errors import ProgrammingError
+
+if TYPE_CHECKING:
+    from icesql.session import Parameters
+
+
+def sql(session: Any, query: str, parameters: Parameters = None, **options: Any) -> Any:
+    """A query with time travel as a DataFrame of Spark, which runs it when rows are asked for.
+
+    ``session`` is a SparkSession; ``options`` are those of ``connect`` (``warehouse``, ``catalog``,
+    ``dialect``, ``timezone``, …), without any those that ``register_spark`` was given. The tables
+    are looked up and planned now: the DataFrame keeps their snapshots. Its columns have the types
+    of ``format("icesql")``. It can be joined with DataFrames of the session, except through Spark
+    Connect, where it belongs to a session of its own beside it. Nothing can be changed by it.
+
+    Raises what ``Connection.execute`` does, and ProgrammingError for what is no query. What goes
+    wrong later is raised by Spark.
+    """
+    from icesql.engine.spark.frames.user_sessions import kept_for
+
+    kept = kept_for(session)
+    options = options or dict(kept.get("connect", {}))
+    connections = kept.setdefault("connections", {})
+    key = repr(sorted(options.items()))
+    found = connections.get(key)
+    if found is None or found.closed:
+        found = connections[key] = _connected(session, options)
+    return _frame(session, found, query, parameters)
+
+
+def _connected(session: Any, options: dict[str, Any]) -> Connection:
+    chosen = {"read_only": True, **options, "engine": "spark", "spark": session}
+    connection = connect(**chosen)
+    connection._session.engines.spark().for_frames = True
+    return connection
+
+
+def _frame(session: Any, connection: Connection, query: str, parameters: Parameters) -> Any:
+    from icesql.engine.spark.engine import SparkResult
+    from icesql.engine.spark.frames.static_frame import static_frame
+
+    cursor = connection.execute(query, parameters)
+    try:
+        result = cursor._result
+        if result is None:
+            raise ProgrammingError("this statement has no rows: icesql.sql() takes a query")
+        if isinstance(result, SparkResult):
+            return result.data_frame(session)
+        # Answers of metadata alone, SHOW, EXPLAIN: rows that are here already.
+        return static_frame(session, cursor.arrow())
+    finally:
+        cursor.close()

@@ -1,0 +1,25 @@
+"""Rows that are here already as a DataFrame."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from icesql.engine.spark.releases import frame_of_rows
+from icesql.engine.spark.session import without_warnings
+from icesql.engine.spark.types import quoted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def static_frame(session: Any, rows: pa.Table) -> Any:
+    """A DataFrame of a session with these rows, in the types that PySpark has for Arrow's."""
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    kinds = [from_arrow_type(each.type, prefer_timestamp_ntz=True) for each in rows.schema]
+    names = [f"c{place}" for place in range(len(kinds))]
+    ddl = ", ".join(
+        f"{quoted(name)} {kind.simpleString()}" for name, kind in zip(names, kinds, strict=True)
+    )
+    with without_warnings():
+        return frame_of_rows(session, rows.rename_columns(names), ddl).toDF(*rows.column_names)

@@ -1,0 +1,227 @@
+"""What PySpark's releases from 3.5 on call differently: nothing else asks which one is installed.
+
+Whatever a release lacks and icesql cannot do without is refused by name, at connect.
+"""
+
+from __future__ import annotations
+
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Final
+
+from icesql.errors import NotSupportedError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+OLDEST: Final = (3, 5)
+# The Python data sources that format("icesql") is one of came with it.
+OLDEST_WITH_SOURCES: Final = (4, 0)
+OLDEST_WITH_FILTERS: Final = (4, 1)
+_COMPRESSING: Final = (4, 1)
+# Of Spark Connect: before, the method is there and says that it is not.
+_WITH_NEW_SESSIONS: Final = (4, 1)
+
+
+def _release() -> tuple[int, ...]:
+    import pyspark
+
+    return tuple(int(each) for each in str(pyspark.__version__).split(".")[:2] if each.isdigit())
+
+
+def require_release(what: str, oldest: tuple[int, int] = OLDEST) -> None:
+    """Raises NotSupportedError where PySpark is older than ``what`` needs."""
+    import pyspark
+
+    if _release() < oldest:
+        needed = ".".join(map(str, oldest))
+        raise NotSupportedError(
+            f"{what} needs PySpark {needed} or newer, not {pyspark.__version__}: "
+            f"pip install 'pyspark>={needed}'"
+        )
+
+
+def context_module() -> str:
+    """Where SparkContext is, in a PySpark that can start a Spark."""
+    return "pyspark.core.context" if _release() >= (4, 0) else "pyspark.context"
+
+
+def connect_modules() -> tuple[str, ...]:
+    """What Spark Connect cannot be imported without."""
+    compression = ("zstandard",) if _release() >= _COMPRESSING else ()
+    return ("grpc", "grpc_status", "google.rpc", *compression)
+
+
+# ---------------------------------------------------------------------------- rows
+
+
+def frame_of_rows(session: Any, rows: pa.Table, schema: str) -> Any:
+    """A DataFrame of Arrow rows, which have the types of the DDL ``schema``."""
+    if _release() >= (4, 0):
+        return session.createDataFrame(rows, schema)
+    if hasattr(session, "_jsparkSession"):
+        return _frame_in_java(session, rows, schema)
+    from pyspark.sql.connect.dataframe import DataFrame
+    from pyspark.sql.connect.plan import LocalRelation
+
+    return DataFrame.withPlan(LocalRelation(rows, schema=schema), session)
+
+
+def _frame_in_java(session: Any, rows: pa.Table, schema: str) -> Any:
+    """What ``createDataFrame`` of PySpark 4 does with Arrow rows; that of 3.5 takes none."""
+    from pyspark.sql.dataframe import DataFrame
+    from pyspark.sql.pandas.serializers import ArrowStreamSerializer
+    from pyspark.sql.types import _parse_datatype_string
+
+    java = session.sparkContext._jvm
+    made = session.sparkContext._serialize_to_jvm(
+        rows.to_batches(),
+        ArrowStreamSerializer(),
+        java.PythonSQLUtils.readArrowStreamFromFile,
+        java.ArrowIteratorServer,
+    )
+    described = _parse_datatype_string(schema).json()
+    return DataFrame(java.PythonSQLUtils.toDataFrame(made, described, session._jsparkSession),
+                     session)  # fmt: skip
+
+
+def table_of(frame: Any) -> pa.Table:
+    """All rows of a DataFrame, as ``DataFrame.toArrow`` gives them."""
+    import pyarrow as pa
+
+    if hasattr(frame, "toArrow"):
+        return frame.toArrow()
+    if hasattr(frame, "_collect_as_arrow"):
+        schema = arrow_schema(frame.schema)
+        batches = frame._collect_as_arrow()
+        return pa.Table.from_batches(batches).cast(schema) if batches else schema.empty_table()
+    return received(frame, frame.sparkSession.client.to_table)[0]
+
+
+def received(frame: Any, method: Any) -> Any:
+    """What a method of a Spark Connect client gives for the plan of a DataFrame."""
+    plan = frame._plan.to_proto(frame.sparkSession.client)
+    taken = len(signature(method).parameters)
+    return method(plan) if taken == 1 else method(plan, frame._plan.observations)
+
+
+def arrow_schema(schema: Any) -> pa.Schema:
+    """The Arrow schema in which PySpark hands out the rows of a StructType; instants are in UTC."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    # PySpark 4.1 has another parameter, whose default is UTC.
+    given = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+    return to_arrow_schema(schema, **given)
+
+
+def java_settings(session: Any) -> Any:
+    """The settings of a session on a master, as a map of Java."""
+    settings = session._jsparkSession.conf()
+    if _release() >= (4, 0):
+        return settings.getAllAsJava()
+    convert = session.sparkContext._jvm.scala.collection.JavaConverters.mapAsJavaMapConverter
+    return convert(settings.getAll()).asJava()
+
+
+def in_session(frame: Any, session: Any) -> Any:
+    """A DataFrame of another session on the same master; settings of its own go with its rows.
+
+    Spark keeps the settings under which rows were planned for the tasks that make them. Nothing is
+    optimised across, and nothing of what was meant by the first session is lost.
+    """
+    rows = frame._jdf.queryExecution().toRdd()
+    made = session._jsparkSession.internalCreateDataFrame(rows, frame._jdf.schema(), False)
+    return type(frame)(made, session)
+
+
+def rebalanced(frame: Any, keys: list[Any]) -> Any:
+    """A DataFrame spread by columns, as the hint REBALANCE spreads it."""
+    if _release() >= (4, 0):
+        return frame.hint("rebalance", *keys)
+    # The hint of PySpark 3.5 takes no columns, which that of Spark asks for.
+    columns = frame.sparkSession.sparkContext._jvm.PythonUtils.toSeq([key._jc for key in keys])
+    return type(frame)(frame._jdf.hint("rebalance", columns), frame.sparkSession)
+
+
+def local_socket(address: tuple[Any, Any]) -> tuple[Any, Any]:
+    """The file of a socket on which a JVM gives bytes, and what else is to be closed."""
+    try:
+        from pyspark.util import _create_local_socket
+    except ImportError:
+        from pyspark.rdd import _create_local_socket
+    made = _create_local_socket(address)
+    # PySpark 4.1 gives the file alone, which closes its socket.
+    return made if isinstance(made, tuple) else (made, made)
+
+
+def reads_widened_columns() -> bool:
+    """Whether Spark's own Parquet reader takes int for bigint, float for double: 3.5 fails."""
+    return _release() >= (4, 0)
+
+
+# ---------------------------------------------------------------------------- jobs
+
+
+def cancel_jobs(java: Any, group: str) -> None:
+    """Cancel the jobs of a group in Java's SparkContext, those to come too where Spark can."""
+    context = java.sc()
+    if _release() >= (4, 0):
+        context.cancelJobGroupAndFutureJobs(group)
+    else:
+        context.cancelJobGroup(group)
+
+
+def error_condition(error: BaseException) -> str | None:
+    """Spark's name for what went wrong, such as DIVIDE_BY_ZERO; None for another error."""
+    for name in ("getCondition", "getErrorClass"):
+        getter: Any = getattr(error, name, None)
+        if getter is not None:
+            found: str | None = getter()
+            return found
+    return None
+
+
+# ---------------------------------------------------------------------------- Spark Connect
+
+
+class Patience:
+    """How often a client of Spark Connect asks again; ``restore`` is as it was."""
+
+    def __init__(self, session: Any) -> None:
+        self._client = session.client
+        before = getattr(self._client, "get_retry_policies", None)
+        self._before = dict(self._client._retry_policy) if before is None else before()
+
+    def limit(self, max_retries: int, **more: Any) -> None:
+        """At most so many tries again, with the pauses of PySpark's DefaultPolicy."""
+        if isinstance(self._before, dict):
+            self._client._retry_policy.update(max_retries=max_retries, **more)
+            return
+        from pyspark.sql.connect.client.retries import DefaultPolicy
+
+        self._client.set_retry_policies([DefaultPolicy(max_retries=max_retries, **more)])
+
+    def restore(self) -> None:
+        """As many tries as before."""
+        if isinstance(self._before, dict):
+            self._client._retry_policy.update(self._before)
+        else:
+            self._client.set_retry_policies(self._before)
+
+
+def channel_builder(remote: str, options: list[tuple[str, Any]]) -> Any:
+    """What makes the channel to a Spark Connect server."""
+    try:
+        from pyspark.sql.connect.client import DefaultChannelBuilder as Builder
+    except ImportError:
+        from pyspark.sql.connect.client import ChannelBuilder as Builder
+    return Builder(remote, options)
+
+
+def session_beside(session: Any) -> Any:
+    """Another session on the server of one; the same where its address names the session."""
+    if _release() >= _WITH_NEW_SESSIONS:
+        clone = getattr(session, "newSession", None) or getattr(session, "cloneSession", None)
+        if clone is not None:
+            return clone()
+    channel = session.client._builder
+    return session if channel.session_id is not None else type(session)(connection=channel)

@@ -1,0 +1,67 @@
+"""What a Spark task may take outside of the JVM, by the configuration of its cluster."""
+
+from __future__ import annotations
+
+import pytest
+
+from icesql.engine.spark import task_memory
+from icesql.engine.spark.task_memory import TaskMemory, memory_of
+
+GIB, MIB = 1 << 30, 1 << 20
+PYTHON = 256 * MIB
+
+
+def of(master: str, **settings: str) -> TaskMemory:
+    given = {"spark.master": master}
+    given |= {f"spark.{name.replace('__', '.')}": value for name, value in settings.items()}
+    return memory_of(given.get)
+
+
+@pytest.mark.parametrize(
+    ("found", "total", "slots"),
+    [
+        (of("yarn", executor__cores="4", executor__pyspark__memory="8g"), 8 * GIB, 4),
+        (of("k8s://host", executor__cores="4", executor__pyspark__memory="8192"), 8 * GIB, 4),
+        (
+            of("yarn", executor__cores="8", task__cpus="2", executor__memoryOverhead="6g"),
+            6 * GIB,
+            4,
+        ),
+        (of("yarn", executor__memory="20g"), 2 * GIB, 1),
+        (of("yarn", executor__memory="20g", executor__memoryOverheadFactor="0.25"), 5 * GIB, 1),
+        (of("yarn"), 384 * MIB, 1),
+        (of("k8s://host", executor__memory="10g", executor__cores="2"), 4 * GIB, 2),
+        # A standalone cluster has no containers: each machine is asked.
+        (of("spark://host:7077"), None, None),
+        (of("spark://host:7077", executor__cores="3"), None, 3),
+        (of("spark://host:7077", executor__pyspark__memory="6g"), 6 * GIB, None),
+    ],
+)
+def test_the_container_is_divided_by_the_tasks_at_once(
+    found: TaskMemory, total: int | None, slots: int | None
+) -> None:
+    assert (found.total, found.slots) == (total, slots)
+
+
+def test_a_local_master_shares_the_machine_with_its_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task_memory, "available_memory", lambda: 20 * GIB)
+    found = of("local[3]", driver__memory="3g")
+    assert found == TaskMemory(9 * GIB, 3)
+    assert found.limit() == 3 * GIB - PYTHON
+
+
+def test_the_machine_of_a_task_limits_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task_memory, "available_memory", lambda: 10 * GIB)
+    assert TaskMemory(100 * GIB, 4).limit() == int(1.5 * GIB) - PYTHON
+    assert TaskMemory(None, 3).limit() == 2 * GIB - PYTHON
+    assert TaskMemory(384 * MIB, 4).limit() == 256 * MIB
+
+
+def test_a_container_that_is_too_small_is_told_with_what_helps() -> None:
+    note = of("yarn", executor__cores="4").note
+    assert note is not None
+    assert "each Spark task has 96 MiB" in note
+    assert "set spark.executor.pyspark.memory to 4096m" in note
+    enough = of("yarn", executor__cores="4", executor__pyspark__memory="4096m")
+    assert enough.note is None
+    assert of("spark://host:7077").note is None
