@@ -268,7 +268,9 @@ class History:
             self.table.heads.append(number)
         what = f"after {self.told[-1]}"
         self.same(what, *(each[0] for each in found.values()))
-        self.same(f"lineage {what}", *(each[1] for each in found.values()))
+        # After an upgrade the first commit gives ids, and only Java commits what changes no row.
+        if all(_has_ids(each[1]) for each in found.values()):
+            self.same(f"lineage {what}", *(each[1] for each in found.values()))
         if statement.branch != "main" and statement.branch in self.table.branches:
             self.same(
                 f"branch {statement.branch} {what}",
@@ -363,6 +365,13 @@ class History:
         told = {key: int(summary[key]) for key in counted if key in summary}
         if told != {key: counted[key] for key in told}:
             self.fail(f"the summary tells {told}, the files are {counted}")
+
+
+def _has_ids(found: tuple[list[str], list[Any]]) -> bool:
+    names, rows = found
+    return names[-2:] != ["_row_id", "_last_updated_sequence_number"] or any(
+        row[-2] is not None for row in rows
+    )
 
 
 _ROWS = {
