@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +19,11 @@ MOST_ROWS: Final = 1_000
 _MOST_NAMES = 500
 _SNAPSHOTS = 10
 _PARTITIONS = 20
+
+# Words of EXPLAIN, behind blanks and comments: with them it would run the query.
+_OPTIONS: Final = re.compile(
+    r"(?>\s+|--[^\n]*|/\*.*?\*/)*+(?:ANALYZE\b|\(\s*[A-Z_]+\s*[,)])", re.IGNORECASE | re.DOTALL
+)
 
 OnCursor = Callable[[Cursor], None]
 
@@ -92,7 +98,7 @@ class Tools:
 
     def estimate_query(self, sql: str) -> Answer:
         """What a query would read, from metadata alone: files and bytes of each table."""
-        cursor = self._cursor(f"EXPLAIN (FORMAT json) {sql}")
+        cursor = self._cursor(f"EXPLAIN (FORMAT json) {_planned(sql)}")
         plan = json.loads((cursor.fetchone() or ("{}",))[0])
         tables = [
             {
@@ -118,7 +124,7 @@ class Tools:
 
     def explain_query(self, sql: str) -> Answer:
         """How a query would be planned, and why files are skipped; reads metadata alone."""
-        rows = self._cursor(f"EXPLAIN {sql}").fetchall()
+        rows = self._cursor(f"EXPLAIN {_planned(sql)}").fetchall()
         text = "\n".join(str(row[0]) for row in rows)
         return Answer(text, {"plan": text})
 
@@ -187,6 +193,15 @@ def _section(title: str, rows: list[dict[str, Any]]) -> str:
     if not rows:
         return f"{title}: none"
     return f"{title}:\n{table_text(list(rows[0]), [list(row.values()) for row in rows])}"
+
+
+def _planned(sql: str) -> str:
+    if _OPTIONS.match(sql):
+        raise ProgrammingError(
+            "this tool reads metadata only: give the query alone, without words of EXPLAIN such as "
+            "ANALYZE; the tool query runs it"
+        )
+    return sql
 
 
 def _name(table: str) -> str:
