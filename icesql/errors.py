@@ -197,6 +197,10 @@ class SqlSyntaxError(_InSql, ProgrammingError):
         self.expected, self.sql = tuple(expected), sql
         super().__init__(self._message())
 
+    def __str__(self) -> str:
+        # Cut when it is shown: half a secret is not known for one, and would not be masked.
+        return _cut_around_caret(super().__str__())
+
     @property
     def column(self) -> int | None:
         """The column in its line, from 1."""
@@ -459,11 +463,26 @@ def _snippet(sql: str | None, position: tuple[int, int] | None) -> str:
     if not 1 <= line <= len(lines):
         return ""
     text, at = lines[line - 1].rstrip("\r"), max(column - 1, 0)
-    # A long line would wrap, and its caret stand under another one.
-    start, end = max(at - _BEFORE, 0), at + _BEHIND
-    left = ("…" if start else "") + _one_line(text[start:at])
-    right = _one_line(text[at:end]) + ("…" if end < len(text) else "")
+    left, right = _one_line(text[:at]), _one_line(text[at:])
     return f"\n  {left}{right}\n  {' ' * _cells(left)}^"
+
+
+def _cut_around_caret(message: str) -> str:
+    """The message with a short last line: a long one would wrap, its caret under another line."""
+    head, _, caret = message.rpartition("\n")
+    before, _, line = head.rpartition("\n  ")
+    if not caret.endswith("^") or caret.strip(" ") != "^":
+        return message
+    at, cells = 0, len(caret) - 3
+    while at < len(line) and _cells(line[at]) <= cells:
+        cells -= _cells(line[at])
+        at += 1
+        if not cells:
+            break
+    start, end = max(at - _BEFORE, 0), at + _BEHIND
+    left = ("…" if start else "") + line[start:at]
+    right = line[at:end] + ("…" if end < len(line) else "")
+    return f"{before}\n  {left}{right}\n  {' ' * _cells(left)}^"
 
 
 _BEFORE: Final = 60

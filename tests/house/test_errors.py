@@ -97,3 +97,13 @@ def test_the_caret_stands_under_its_place(line: str, mark: str, shown: str, cell
     assert text.startswith(f"  {shown}")
     assert len(text) < 120
     assert caret == "  " + " " * cells + "^"
+
+
+def test_a_secret_that_the_cut_would_halve_is_masked() -> None:
+    from icesql.storage.clean_errors import clean
+
+    sql = "SELECT * FORM iceberg_scan('s3://AKIDEXAMPLE:S3CRETvalue@bucket/table')"
+    error = errors.SqlSyntaxError("unexpected", position=(1, 10), sql=sql)
+    clean(error, {})
+    assert "S3CR" not in str(error)
+    assert "S3CR" not in repr(error)

@@ -208,7 +208,7 @@ def test_secrets_in_the_urls_of_a_statement_are_masked(
     with icesql.connect() as connection, pytest.raises(icesql.Error) as caught:
         connection.execute(statement.format(path)).fetchall()
     assert_clean(caught.value)
-    assert "***" in str(caught.value)
+    assert "***" in caught.value.args[0]  # a long line is cut where it is shown
 
 
 def test_notes_and_explain_mask_what_a_url_holds(
