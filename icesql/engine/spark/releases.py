@@ -137,8 +137,10 @@ def rebalanced(frame: Any, keys: list[Any]) -> Any:
     """A DataFrame spread by columns, as the hint REBALANCE spreads it."""
     if _release() >= (4, 0):
         return frame.hint("rebalance", *keys)
-    # The hint of PySpark 3.5 takes no columns, which that of Spark asks for.
-    columns = frame.sparkSession.sparkContext._jvm.PythonUtils.toSeq([key._jc for key in keys])
+    # The hint of PySpark 3.5 takes no columns, and that of its JVM only expressions.
+    columns = frame.sparkSession.sparkContext._jvm.PythonUtils.toSeq(
+        [key._jc.expr() for key in keys]
+    )
     return type(frame)(frame._jdf.hint("rebalance", columns), frame.sparkSession)
 
 
