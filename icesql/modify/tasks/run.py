@@ -21,10 +21,12 @@ from icesql.modify.tasks.shipped import ShippedTable, ship
 from icesql.modify.tasks.told import decode_changed, key_of
 from icesql.scan.tasks.task import FileScanTask, without_metrics
 from icesql.storage.leftovers import remove_leftovers
+from icesql.storage.new_file import remove_file
 from icesql.write.locations import data_locations
 
 if TYPE_CHECKING:
     from icesql.engine.spark.writing.task_runs import Numbered
+    from icesql.query.views.temporary import TemporaryTable
 
 # Spark jobs at once: while one ends, the next keeps the cores busy.
 _LANES: Final = 3
@@ -75,9 +77,14 @@ class _Run:
             finally:
                 results.close()
             self._check(changed)
-            if lost or any(each.path for each in shared.tables):
+            if lost:
                 kept = {each.path.rpartition("/")[2] for each in (*changed.data, *changed.deletes)}
                 remove_leftovers(self._storage, folder, [operation], kept)
+            else:
+                # Their names are known: the folder, which may be large, is not listed.
+                for table in shared.tables:
+                    if table.path:
+                        remove_file(self._storage, table.path)
         except BaseException as error:
             remove_leftovers(self._storage, folder, [operation])
             if isinstance(error, Error):
@@ -119,13 +126,13 @@ class _Run:
             repeated(self._target),
         )
 
-    def _ship(self, tables: Sequence[object]) -> tuple[ShippedTable, ...]:
+    def _ship(self, tables: Sequence[TemporaryTable]) -> tuple[ShippedTable, ...]:
         operation = self._names.operation
         paths = [
             self._locations.path(f"rows-{operation}-{number}.arrow")
             for number in range(len(tables))
         ]
-        return ship(tables, self._storage, paths)  # type: ignore[arg-type]
+        return ship(tables, self._storage, paths)
 
     def _chunks(
         self, shared: SharedWork, files: Sequence[FileScanTask], slots: int

@@ -94,7 +94,11 @@ def test_the_tables_become_the_same(
 def test_a_large_source_lies_in_a_file_that_goes(
     connect: Connect, workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def refuse(*_: Any) -> None:
+        raise AssertionError("the folder of the table was listed")
+
     monkeypatch.setattr(shipped, "_MOST_INLINE", 0)
+    monkeypatch.setattr("icesql.modify.tasks.run.remove_leftovers", refuse)
     con = connect("auto")
     made(con, 2, "merge-on-read")
     source = pa.table({"id": [1, 2, 500], "v": [7.5, None, 1.0], "u": ["x", "y", "z"]})
