@@ -81,3 +81,9 @@ def test_types_that_no_variant_has(kind: pa.DataType, given: Any) -> None:
     with pytest.raises(Misfit) as caught:
         variant_array(pa.array([given], kind))
     assert caught.value.row == -1
+
+
+def test_a_name_that_is_twice_among_many_is_found_in_one_pass() -> None:
+    many = ", ".join(f'"name {number}": {number}' for number in range(100_000))
+    with pytest.raises(Misfit, match="'name 99999' is there twice"):
+        variant_array(pa.array([f'{{{many}, "name 99999": 0}}']))
