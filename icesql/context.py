@@ -88,6 +88,10 @@ class Errand(Generic[T]):
                 close()
 
 
+class Variables(dict[str, Any]):
+    """Parameters of a whole session: a statement may use none of them."""
+
+
 class Progress(Struct, frozen=True):
     """How far a stage is; ``total`` is None and ``bytes_total`` 0 while unknown."""
 

@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING, Any
 import icesql.errors
 from icesql.datasource.options import CONNECT
 from icesql.engine.spark.frames.user_sessions import kept_for
-from icesql.engine.spark.releases import OLDEST_WITH_SOURCES, require_release
+from icesql.engine.spark.releases import (
+    OLDEST_WITH_SOURCES,
+    register_source,
+    require_release,
+)
 from icesql.engine.spark.session import require_pyspark
 from icesql.errors import ProgrammingError
 
@@ -28,7 +32,7 @@ def register(session: Any, **connect: Any) -> None:
 
     ``connect`` says where names are looked up, as in ``icesql.connect``: catalog, uri, warehouse,
     properties. It travels inside the source, not in options, so no plan or log shows it. Raises
-    ProgrammingError for another name.
+    ProgrammingError for another name, NotSupportedError where the release cannot.
     """
     unknown = set(connect) - set(_CONNECT)
     if unknown:
@@ -44,7 +48,7 @@ def register(session: Any, **connect: Any) -> None:
     if "catalog" in chosen:
         chosen["name"] = chosen.pop("catalog")
     folder = str(Path(icesql.errors.__file__).resolve().parent.parent)
-    session.dataSource.register(_data_source(_finder(folder), chosen))
+    register_source(session, _data_source(_finder(folder), chosen), given)
     kept_for(session)["connect"] = given
 
 

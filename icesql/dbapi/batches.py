@@ -20,10 +20,16 @@ def _cut(rows: int, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
             while count + batch.num_rows >= rows:
                 taken = rows - count
                 waiting.append(batch.slice(0, taken))
-                yield pa.concat_batches(waiting)
+                yield _joined(waiting)
                 batch, waiting, count = batch.slice(taken), [], 0
             if batch.num_rows:
                 waiting.append(batch)
                 count += batch.num_rows
         if waiting:
-            yield pa.concat_batches(waiting)
+            yield _joined(waiting)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """One batch of several of one schema, as ``concat_batches`` of pyarrow 19 makes it."""
+    columns = (pa.concat_arrays(column) for column in zip(*batches, strict=True))
+    return pa.RecordBatch.from_arrays([*columns], schema=batches[0].schema)

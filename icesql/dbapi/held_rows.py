@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
+from weakref import WeakSet
 
 from icesql.engine.temporary import apart
-from icesql.errors import DataError, ProgrammingError
+from icesql.errors import DataError, Error, ProgrammingError
 
 _TAKEN = (
-    "a pandas or Polars DataFrame, an Arrow table, batch, reader or dataset, a mapping of columns, "
-    "or anything with __arrow_c_stream__"
+    "a pandas or Polars DataFrame, a LazyFrame, an Arrow table, batch, reader or dataset, a "
+    "mapping of columns, or anything with __arrow_c_stream__"
 )
+# Readers that were read: once more they would be tables without rows.
+_READ: Final[WeakSet[Any]] = WeakSet()
 
 
 def as_arrow(rows: Any, check: Callable[[int], None]) -> tuple[tuple[str, ...], Any, int]:
     """Names of the columns, which differ in any case, the rows, and how many bytes were copied.
 
     Arrow data is taken as it is; a dataset stays one, whose files are read with the columns and
-    filters of each query; a reader is read to its end. ``check`` is told how many bytes that came
-    to, and raises where they are too many. Raises ProgrammingError for what is no table, DataError
-    for values that Arrow has none for.
+    filters of each query; a LazyFrame is run and a reader read to its end, once. ``check`` is told
+    how many bytes that came to, and raises where they are too many. Raises ProgrammingError for
+    what is no table and for a reader that was read before, DataError for values that Arrow has none
+    for and for rows whose library fails to make them.
     """
     import pyarrow as pa
 
@@ -37,7 +41,13 @@ def as_arrow(rows: Any, check: Callable[[int], None]) -> tuple[tuple[str, ...], 
             table = pa.Table.from_pandas(rows, preserve_index=False)
         elif isinstance(rows, Mapping):
             table = pa.table(dict(rows))
+        elif _is(rows, "polars", "LazyFrame"):
+            frame = rows.collect()
+            check(copied := frame.estimated_size())
+            table = pa.table(frame)
         elif hasattr(rows, "__arrow_c_stream__"):
+            if isinstance(rows, pa.RecordBatchReader):
+                _begin(rows)
             reader = pa.RecordBatchReader.from_stream(rows)
             batches = []
             # What a library holds in memory is not copied; what a reader makes is.
@@ -49,10 +59,21 @@ def as_arrow(rows: Any, check: Callable[[int], None]) -> tuple[tuple[str, ...], 
             table = pa.Table.from_batches(batches, reader.schema)
         else:
             raise ProgrammingError(f"{type(rows).__name__} is no table; give {_TAKEN}")
-    except (pa.ArrowException, TypeError, ValueError) as error:
+    except Error:
+        raise
+    except Exception as error:  # of whatever library makes the rows
         raise DataError(f"these rows cannot be read as Arrow: {error}") from error
     names = _named_apart(table.column_names)
     return tuple(names), table.rename_columns(names), copied
+
+
+def _begin(reader: Any) -> None:
+    if reader in _READ:
+        raise ProgrammingError(
+            "this reader was read before, and a reader gives its rows once; register what its rows "
+            "are of, or reader.read_all()"
+        )
+    _READ.add(reader)
 
 
 def _named_apart(names: list[str]) -> list[str]:

@@ -32,7 +32,23 @@ def sql(session: Any, query: str, parameters: Parameters = None, **options: Any)
     found = connections.get(key)
     if found is None or found.closed:
         found = connections[key] = _connected(session, options)
+    _check(found, query, parameters)
     return _frame(session, found, query, parameters)
+
+
+def _check(connection: Connection, query: str, parameters: Parameters) -> None:
+    """Raise ProgrammingError for what would change how later queries of the session run."""
+    from icesql.sql import statement as kinds
+    from icesql.sql.writes.transactions import TransactionControl
+
+    connection._session.check_open()
+    for each in connection._session.parse(query, parameters):
+        # What changes tables is refused by name where it would run.
+        kept = isinstance(each, kinds.Query | kinds.Explain | kinds.Shown | kinds.Write)
+        if not kept or isinstance(each, TransactionControl):
+            raise ProgrammingError(
+                "this statement has no rows: icesql.sql() takes a query, and settings as options"
+            )
 
 
 def _connected(session: Any, options: dict[str, Any]) -> Connection:

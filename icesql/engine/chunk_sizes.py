@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.engine.result_schema import ResultType
 
 if TYPE_CHECKING:
+    from icesql.query.bound import BoundQuery
     from icesql.scan.plan import ScanPlan
 
 MOST_ROWS: Final = 2_048
+# Of Arrow batches, which come one by one, whose columns become Python values one by one.
+MOST_ARROW_ROWS: Final = 8_192
 _FIRST_ROWS: Final = 64
 _CHUNK_BYTES: Final = 8 << 20
 # Rows measured in a long chunk.
@@ -20,6 +24,9 @@ _MOST_BATCH_ROWS: Final = 65_536
 _BATCH_BYTES: Final = 64 << 20
 # A file's bytes are packed.
 _PACKED: Final = 4
+
+# Their Python values take as long as Arrow takes to be imported.
+_MANY_ROWS: Final = 100_000
 
 _VARYING: Final = frozenset({"varchar", "blob", "list", "struct", "tuple", "map", "union"})
 
@@ -56,3 +63,23 @@ def batch_rows(types: Sequence[ResultType], plans: Sequence[ScanPlan]) -> int:
         rows = sum(max(task.data_file.record_count, 0) for task in plan.files)
         widest = max(widest, _PACKED * size // max(rows, 1))
     return min(max(_BATCH_BYTES // widest, MOST_ROWS), _MOST_BATCH_ROWS)
+
+
+def are_many(bound: BoundQuery, plans: Sequence[ScanPlan]) -> bool:
+    """Whether a query seems to give many rows: no aggregate and no LIMIT over a long scan.
+
+    All at once they are read as Arrow, whose columns become Python values in three quarters of the
+    time that the engine takes. With a WHERE they may be few: only where Arrow was imported already.
+    """
+    scanned = (sum(max(task.data_file.record_count, 0) for task in plan.files) for plan in plans)
+    if max(scanned, default=0) < _MANY_ROWS:
+        return False
+    from sqlglot import exp
+
+    tree = bound.tree
+    if not isinstance(tree, exp.Select) or tree.args.get("limit") or tree.args.get("group"):
+        return False
+    if any(each.find(exp.AggFunc) for each in tree.expressions):
+        return False
+    is_open = not tree.args.get("where") and not tree.args.get("having")
+    return is_open or "pyarrow.compute" in sys.modules

@@ -7,6 +7,8 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import repeat, starmap
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
@@ -87,17 +89,15 @@ class Reading:
     def _taken(self, count: int | None) -> list[Row]:
         ready, rows = self.ready, list[Row]()
         while count is None or len(rows) < count:
-            try:
-                rows.append(ready.popleft())
-            except IndexError:
+            wanted = len(ready) if count is None else count - len(rows)
+            with suppress(IndexError):  # others take rows meanwhile, too
+                rows.extend(starmap(ready.popleft, repeat((), wanted)))
+            if not ready and (count is None or len(rows) < count):
                 chunk = self._next()
                 if chunk is None:
                     break
                 self._received += len(chunk)
-                if count is None:
-                    rows.extend(chunk)
-                else:
-                    ready.extend(chunk)
+                (rows if count is None else ready).extend(chunk)
         return rows
 
     def arrow(self, columns: Callable[[], Sequence[ResultColumn]]) -> pa.RecordBatchReader:

@@ -1,19 +1,17 @@
-"""Python values of results: what each declared type becomes in a row of the DB-API."""
+"""Rows of the engine's own Python values, which become those of each declared type."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime, time, timedelta, tzinfo
+from datetime import time, tzinfo
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.engine.result_schema import ResultType
 from icesql.engine.struct_names import are_alike
 from icesql.engine.values import Timestamp, microseconds_to_datetime
 from icesql.errors import DataError
-from icesql.interval import Interval
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from sqlglot import exp
 
 Converter = Callable[[Any], Any]
@@ -26,9 +24,8 @@ _LOSSY_INSIDE: Final = frozenset(
         "timestamptz_ns", "interval", "hugeint", "map",
     }
 )  # fmt: skip
-_DAY_MICROS: Final = 86_400_000_000
 # DuckDB's infinities; Arrow has the same numbers for them, and so have the last times of a table.
-_INFINITE_NANOS: Final = ((1 << 63) - 1, 1 - (1 << 63))
+INFINITE_NANOS: Final = ((1 << 63) - 1, 1 - (1 << 63))
 
 
 def needs_arrow_rows(declared: ResultType) -> bool:
@@ -79,7 +76,7 @@ def row_expression(column: str, declared: ResultType, *, infinite: bool = False)
 
     ``infinite``: nanoseconds that the engine takes for infinity are that.
     """
-    problem = "'" + _no_python_value(declared) + "'"
+    problem = "'" + no_python_value(declared) + "'"
     match declared.kind:
         case "timestamptz":
             return f"CASE WHEN isinf({column}) THEN error({problem}) ELSE epoch_us({column}) END"
@@ -93,7 +90,7 @@ def row_expression(column: str, declared: ResultType, *, infinite: bool = False)
             )
         case "timestamp_ns" if not infinite:
             # The engine has no number for what it takes for infinity.
-            greatest, least = _INFINITE_NANOS
+            greatest, least = INFINITE_NANOS
             side = (
                 f"CASE WHEN {column} > TIMESTAMP_NS '1970-01-01' THEN {greatest} ELSE {least} END"
             )
@@ -109,7 +106,8 @@ def row_expression(column: str, declared: ResultType, *, infinite: bool = False)
             return column
 
 
-def _no_python_value(declared: ResultType) -> str:
+def no_python_value(declared: ResultType) -> str:
+    """Why a value of a declared type cannot be in a row, and what to do."""
     match declared.kind:
         case "time" | "timetz":
             what = f"a {declared.name} of 24:00:00 has no Python value"
@@ -146,130 +144,17 @@ def row_converter(declared: ResultType, zone: tzinfo) -> Converter | None:
         case "timestamp_ns":
             return lambda value: None if value is None else Timestamp.from_nanoseconds(value, None)
         case "timetz":
-            return lambda value: None if value is None else _zoned_time(value)
+            return lambda value: None if value is None else zoned_time(value)
         case _:
             return None
 
 
-def python_values(
-    array: pa.Array, declared: ResultType, zone: tzinfo, *, infinite: bool = False
-) -> list[Any]:
-    """The Python values of an Arrow array of a declared type, NULL as None.
+def zoned_time(text: str) -> time:
+    """A time of day with an offset from DuckDB's text of it, such as ``15:30:00.5+02``.
 
-    ``infinite`` as for ``row_expression``. Raises DataError for a value that Python has none for.
+    Raises DataError for 24:00:00.
     """
-    if declared.is_nested:
-        return _nested_values(array, declared, zone, infinite)
-    convert: Converter
-    match declared.kind:
-        case "timestamptz":
-            array, convert = _numbers(array), lambda value: _instant(value, declared, zone)
-        case "timestamp_ns" | "timestamptz_ns":
-            inner = zone if declared.kind == "timestamptz_ns" else None
-            array, convert = (
-                _numbers(array),
-                lambda value: _timestamp(value, declared, inner, infinite),
-            )
-        case "time" | "time_ns":
-            array, convert = _numbers(array), lambda value: _time(value, declared)
-        case "timetz":
-            convert = _zoned_time
-        case "interval":
-            convert = _interval
-        case "hugeint":
-            convert = int
-        case _:
-            try:
-                values: list[Any] = array.to_pylist()
-            except (OverflowError, ValueError) as error:
-                raise DataError(_no_python_value(declared)) from error
-            return values
-    return [None if value is None else convert(value) for value in array.to_pylist()]
-
-
-def _numbers(array: pa.Array) -> pa.Array:
-    import pyarrow as pa
-
-    return array.cast(pa.int64())
-
-
-def _nested_values(
-    array: pa.Array, declared: ResultType, zone: tzinfo, infinite: bool
-) -> list[Any]:
-    match declared.kind:
-        case "list":
-            values = python_values(array.values, declared.children[0][1], zone, infinite=infinite)
-            return _slices(array, values)
-        case "map":
-            (_, key), (_, item) = declared.children
-            keys = python_values(array.keys, key, zone, infinite=infinite)
-            items = python_values(array.items, item, zone, infinite=infinite)
-            return _slices(array, list(zip(keys, items, strict=True)))
-    names = [name for name, _ in declared.children]
-    columns = [
-        python_values(array.field(index), child, zone, infinite=infinite)
-        for index, (_, child) in enumerate(declared.children)
-    ]
-    if declared.kind == "union":
-        # A NULL is one of a member; Arrow's unions have no others.
-        codes = array.type_codes.to_pylist()
-        return [columns[code][row] for row, code in enumerate(codes)]
-    present = array.is_valid().to_pylist()
-    rows = zip(*columns, strict=True) if columns else iter([()] * len(array))
-    if declared.kind == "tuple":
-        return [row if valid else None for valid, row in zip(present, rows, strict=True)]
-    return [
-        dict(zip(names, row, strict=True)) if valid else None
-        for valid, row in zip(present, rows, strict=True)
-    ]
-
-
-def _slices(array: pa.Array, values: list[Any]) -> list[list[Any] | None]:
-    offsets = array.offsets.to_pylist()
-    present = array.is_valid().to_pylist()
-    return [
-        values[offsets[index] : offsets[index + 1]] if valid else None
-        for index, valid in enumerate(present)
-    ]
-
-
-def _interval(value: Any) -> timedelta | Interval:
-    microseconds = value.nanoseconds // 1000
-    if not value.months:
-        try:
-            return timedelta(days=value.days, microseconds=microseconds)
-        except OverflowError:
-            pass
-    return Interval(value.months, value.days, microseconds)
-
-
-def _instant(microseconds: int, declared: ResultType, zone: tzinfo) -> datetime:
-    try:
-        return microseconds_to_datetime(microseconds, zone)
-    except DataError as error:
-        raise DataError(_no_python_value(declared)) from error
-
-
-def _timestamp(
-    nanoseconds: int, declared: ResultType, zone: tzinfo | None, infinite: bool
-) -> Timestamp:
-    if infinite and nanoseconds in _INFINITE_NANOS:
-        raise DataError(_no_python_value(declared))
-    return Timestamp.from_nanoseconds(nanoseconds, zone)
-
-
-def _time(units: int, declared: ResultType) -> time:
-    """A time of day from its micro- or nanoseconds, which must be whole microseconds."""
-    micros, rest = (units, 0) if declared.kind == "time" else divmod(units, 1000)
-    if rest or micros >= _DAY_MICROS:
-        raise DataError(_no_python_value(declared))
-    seconds, micros = divmod(micros, 1_000_000)
-    return time(seconds // 3600, seconds // 60 % 60, seconds % 60, micros)
-
-
-def _zoned_time(text: str) -> time:
-    """A time of day with an offset from DuckDB's text of it, such as ``15:30:00.5+02``."""
     try:
         return time.fromisoformat(text)
     except ValueError as error:
-        raise DataError(_no_python_value(ResultType("timetz"))) from error
+        raise DataError(no_python_value(ResultType("timetz"))) from error

@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 
 from sqlglot import exp
 
+from icesql.context import Variables
 from icesql.errors import DataError, ProgrammingError
 from icesql.interval import Interval
 from icesql.sql.parser.literal_list import SHORTEST, hold, list_of
@@ -160,10 +161,6 @@ class Parameters:
         if isinstance(values, Mapping):
             return values[str(label)]
         return values[int(label) - 1]
-
-
-class Variables(dict[str, Any]):
-    """Parameters of a whole session: a statement may use none of them."""
 
 
 class ParameterReader:

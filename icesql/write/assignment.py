@@ -228,8 +228,6 @@ def _within(field: t.NestedField, values: pa.Array, present: pa.Array, zone: str
 
 def _places(given: Sequence[str], wanted: Sequence[str]) -> list[int | None]:
     """Where the values of each field stand: by name, where none has a name by place."""
-    if [*given] == [*wanted]:  # other engines make fields that differ in their case alone
-        return [*range(len(given))]
     lower = [name.lower() for name in given]
     known = {name.lower() for name in wanted}
     # Names that engines make up; a struct may also have fields that are called so.
@@ -241,7 +239,15 @@ def _places(given: Sequence[str], wanted: Sequence[str]) -> list[int | None]:
     strange = [name for name in given if name.lower() not in known]
     if strange:
         raise Misfit(-1, f"the struct has no field {strange[0]!r}; it has {', '.join(wanted)}")
-    return [lower.index(name.lower()) if name.lower() in lower else None for name in wanted]
+    # Other engines make fields that differ in their case alone: the same spelling goes first.
+    places = [given.index(name) if name in given else None for name in wanted]
+    left = {
+        name: place for place, name in reversed([*enumerate(lower)]) if place not in set(places)
+    }
+    return [
+        left.pop(name.lower(), None) if place is None else place
+        for name, place in zip(wanted, places, strict=True)
+    ]
 
 
 def _list(type: t.ListType, target: pa.DataType, values: pa.Array, zone: str) -> pa.Array:

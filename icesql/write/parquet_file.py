@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec import Struct
 
+from icesql.iceberg import types as t
 from icesql.iceberg.avro_name import avro_name
 from icesql.iceberg.schema import Schema
 from icesql.storage.new_file import NewFile
@@ -21,14 +22,14 @@ from icesql.write.file_metrics import (
 )
 from icesql.write.metrics_config import MetricsMode
 from icesql.write.options import WriteOptions
-from icesql.write.parquet.annotations import with_variants
+from icesql.write.parquet.annotations import annotated, logical_types
 from icesql.write.parquet.dictionaries import leaf_paths
 from icesql.write.parquet.joined import MAGIC, Part, rest_of_file
 from icesql.write.parquet_schema import (
     annotated_schema,
+    check_release,
     leaf_ids,
     stored_fields,
-    variant_ids,
 )
 from icesql.write.values.geometry import Extent, GeometryColumn, extents, geometry_columns
 
@@ -50,7 +51,7 @@ class FileShape(Struct, frozen=True):
     floats: tuple[FloatColumn, ...]
     key_values: Mapping[str, str]
     geometries: tuple[GeometryColumn, ...] = ()
-    variants: frozenset[int] = frozenset()
+    logical_types: Mapping[int, bytes] = {}
 
     @classmethod
     def of(
@@ -62,6 +63,7 @@ class FileShape(Struct, frozen=True):
     ) -> FileShape:
         """That of a table's schema. Raises UnsupportedTableError for types that are not written."""
         stored = stored_fields(schema.fields)
+        check_release(stored)
         return cls(
             schema,
             annotated_schema(schema),
@@ -71,7 +73,7 @@ class FileShape(Struct, frozen=True):
             float_columns(stored),
             key_values or {},
             geometry_columns(stored),
-            variant_ids(schema),
+            logical_types(t.walk(stored)),
         )
 
 
@@ -161,7 +163,7 @@ class ParquetFile:
             if not self._parts:
                 self.write(self.shape.arrow.empty_table())
             rest = rest_of_file(self._parts, self._file.size, self.rows)
-            rest = with_variants(rest, self.shape.variants)
+            rest = annotated(rest, self.shape.logical_types)
             # As a reader sees it.
             footer = pq.read_metadata(pa.BufferReader(rest))
             self._file.write(rest)

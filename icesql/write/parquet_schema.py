@@ -13,6 +13,7 @@ from icesql.iceberg import types as t
 from icesql.iceberg.avro_name import avro_name
 from icesql.iceberg.schema import Schema
 from icesql.read.columns.arrow_schema import FIELD_ID, VARIANT_BYTES, arrow_type
+from icesql.read.formats.decode_errors import VARIANT_RELEASE
 
 
 def stored_fields(fields: tuple[t.NestedField, ...]) -> tuple[t.NestedField, ...]:
@@ -98,10 +99,16 @@ def _leaves(fields: tuple[t.NestedField, ...]) -> Iterator[int]:
                 yield each.field_id
 
 
-def variant_ids(schema: Schema) -> frozenset[int]:
-    """The ids of the variants at any depth."""
-    fields = t.walk(stored_fields(schema.fields))
-    return frozenset(each.field_id for each in fields if isinstance(each.type, t.VariantType))
+def check_release(stored: tuple[t.NestedField, ...]) -> None:
+    """Raise UnsupportedTableError for a variant where pyarrow cannot read what is written."""
+    release = int(pa.__version__.partition(".")[0])
+    if release < VARIANT_RELEASE:
+        for each in t.walk(stored):
+            if isinstance(each.type, t.VariantType):
+                raise UnsupportedTableError(
+                    f"writing the variant {each.name} with pyarrow {pa.__version__}",
+                    hint=f"pip install 'pyarrow>={VARIANT_RELEASE}'",
+                )
 
 
 def with_binary_variants(schema: Schema) -> Schema:

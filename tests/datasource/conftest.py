@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.spark.conftest import (
+    SOURCES,
     all_types,
     cluster_tables,
     connect,
     corrupt,
-    has_release,
     mark,
+    needs,
     server,
     session,
     spark,
@@ -32,10 +33,8 @@ __all__ = [
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    mark(items, Path(__file__).parent)
-
-
-@pytest.fixture(autouse=True)
-def has_sources(spark_here: None) -> None:
-    if not has_release(4, 0):
-        pytest.skip("PySpark 4.0 brought data sources")
+    folder = Path(__file__).parent
+    mark(items, folder)
+    for item in items:
+        if folder in Path(item.path).parents:
+            item.add_marker(needs("4.0", why=SOURCES))

@@ -17,7 +17,7 @@ from tests.datasource.reads import (
     rows,
     two_snapshots,
 )
-from tests.spark.conftest import has_release
+from tests.spark.conftest import needs
 from tests.writer.table import TableWriter
 
 
@@ -26,7 +26,7 @@ def table(tmp_path: Path) -> TableWriter:
     return two_snapshots(tmp_path / "t")
 
 
-@pytest.mark.skipif(not has_release(4, 1), reason="PySpark 4.1 pushes filters")
+@needs("4.1", why="filters pushed into Python data sources")
 def test_a_pushed_filter_prunes_files(spark_here: None, table: TableWriter) -> None:
     from pyspark.sql.datasource import GreaterThan
 

@@ -166,7 +166,7 @@ def test_a_temporary_view_reads_a_table(session: Any, table: TableWriter) -> Non
 
 def test_nothing_is_written(spark_here: None, table: TableWriter) -> None:
     registered: list[Any] = []
-    register(SimpleNamespace(dataSource=SimpleNamespace(register=registered.append)))
+    register(SimpleNamespace(conf={}, dataSource=SimpleNamespace(register=registered.append)))
     made = registered[0]({"path": table.folder})
     for writer in (made.writer, made.streamWriter):
         with pytest.raises(UnsupportedSqlError, match="icesql only reads"):

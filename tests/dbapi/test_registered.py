@@ -23,6 +23,16 @@ def batches() -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=1))
 
 
+class Streamed:
+    """Of a library that is not known here."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
 HELD: dict[str, Any] = {
     "arrow": lambda: pa.table(VALUES),
     "batch": lambda: pa.record_batch(VALUES),
@@ -30,6 +40,8 @@ HELD: dict[str, Any] = {
     "dataset": lambda: ds.dataset(pa.table(VALUES)),
     "pandas": lambda: pandas.DataFrame(VALUES).astype({"id": "Int64"}),
     "polars": lambda: polars.DataFrame(VALUES),
+    "lazy": lambda: polars.DataFrame(VALUES).lazy(),
+    "stream": lambda: Streamed(pa.table(VALUES)),
     "columns": lambda: VALUES,
 }
 
@@ -148,3 +160,56 @@ def test_a_dataset_is_read_with_the_filter_of_the_query(
     (tmp_path / "part=2" / "f.parquet").write_bytes(b"not parquet")
     fresh.register("parts", ds.dataset(tmp_path, partitioning="hive", format="parquet"))
     assert fresh.execute("SELECT x FROM parts WHERE part = 1").fetchall() == [(1,)]
+
+
+def test_a_reader_is_no_empty_table_when_it_is_given_again(fresh: icesql.Connection) -> None:
+    reader = batches()
+    sql = "SELECT count(*) FROM r"
+    assert fresh.execute(sql, tables={"r": reader}).fetchall() == [(3,)]
+    with pytest.raises(icesql.ProgrammingError, match="was read before"):
+        fresh.execute(sql, tables={"r": reader})
+    with pytest.raises(icesql.ProgrammingError, match="was read before"):
+        fresh.register("r", reader)
+    with pytest.raises(icesql.TableNotFoundError):
+        fresh.execute(sql)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        Streamed(None),
+        polars.LazyFrame({"x": ["a"]}).select(polars.col("x").cast(polars.Int64)),
+        polars.LazyFrame({"x": [1]}).select("nothing"),
+        polars.Series("x", [1]),
+    ],
+)
+def test_a_library_that_fails_to_make_the_rows_is_told_as_such(
+    fresh: icesql.Connection, rows: Any
+) -> None:
+    with pytest.raises(icesql.DataError, match="cannot be read as Arrow"):
+        fresh.register("failing", rows)
+
+
+def test_a_name_of_any_kind_is_kept_and_forgotten(fresh: icesql.Connection) -> None:
+    for name in ('a"b', "a.b", "Upper", "s.t", "select", "x\ny", "information_schema", "ünï"):
+        fresh.register(name, VALUES)
+        quoted = '"' + name.replace('"', '""') + '"'
+        assert fresh.execute(f"SELECT count(*) FROM {quoted}").fetchall() == [(3,)]
+        fresh.unregister(name)
+        with pytest.raises(icesql.TableNotFoundError):
+            fresh.execute(f"SELECT count(*) FROM {quoted}")
+
+
+def test_nothing_is_kept_of_rows_that_were_unregistered(fresh: icesql.Connection) -> None:
+    """500 times here; 3,000 kept no more."""
+
+    def use() -> None:
+        fresh.register("held", pa.table({"x": list(range(20_000))}))
+        fresh.unregister("held")
+
+    for _ in range(20):
+        use()
+    before = pa.total_allocated_bytes()
+    for _ in range(500):
+        use()
+    assert pa.total_allocated_bytes() <= before + 1_000_000

@@ -102,21 +102,48 @@ def test_ten_threads_that_execute_on_one_cursor_raise_nothing_foreign(connection
     assert cursor.execute("SELECT 1").fetchall() == [(1,)]
 
 
-def test_eight_threads_share_a_connection(connection: Any) -> None:
-    expected = {
-        "SELECT id, region FROM shop.orders ORDER BY id": None,
-        "SELECT count(*) FROM shop.orders": None,
-        "SELECT region, sum(amount) FROM shop.orders GROUP BY region ORDER BY region": None,
-        "SHOW TABLES": None,
-    }
-    answers = {sql: connection.execute(sql).fetchall() for sql in expected}
+def test_sixteen_threads_share_a_connection(connection: Any) -> None:
+    """Queries of all kinds; some fail and some are cancelled, and no other hears of it."""
+    queries = (
+        "SELECT id, region FROM shop.orders ORDER BY id",
+        "SELECT count(*) FROM shop.orders",
+        "SELECT region, sum(amount) FROM shop.orders GROUP BY region ORDER BY region",
+        "SHOW TABLES",
+    )
+    answers = {sql: connection.execute(sql).fetchall() for sql in queries}
+    failing = ("SELECT nothing FROM shop.orders", "SELEC 1", "SELECT * FROM shop.no_such")
+    endless = (
+        "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range * b.range = 7"
+    )
+    done = Counter[str]()
+    lock = threading.Lock()
+
+    def count(what: str) -> None:
+        with lock:
+            done[what] += 1
 
     def work(index: int) -> None:
         for turn in range(8):
-            sql = list(answers)[(index + turn) % len(answers)]
-            assert connection.execute(sql).fetchall() == answers[sql]
+            kind = (index + turn) % 8
+            cursor = connection.cursor()
+            if kind == 6:
+                with pytest.raises(icesql.ProgrammingError):
+                    cursor.execute(failing[index % 3])
+                count("failed")
+            elif kind == 7:
+                timer = threading.Timer(0.05, cursor.cancel)
+                cursor.execute(endless)
+                timer.start()
+                with pytest.raises(icesql.QueryCancelledError):
+                    cursor.fetchall()
+                count("cancelled")
+            else:
+                sql = queries[kind % 4]
+                assert cursor.execute(sql).fetchall() == answers[sql]
+                count("answered")
 
-    assert together(work, 8) == []
+    assert together(work, 16) == []
+    assert done == {"failed": 16, "cancelled": 16, "answered": 96}
 
 
 def test_threads_that_need_other_instances_of_the_engine_do_not_close_each_others(

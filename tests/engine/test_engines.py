@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import icesql
 
 
@@ -21,6 +23,7 @@ def test_auto_leaves_to_the_local_engine_what_it_alone_has(tmp_path: Path) -> No
 
 
 def test_a_merge_runs_where_its_source_is(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark", reason="its source is in Spark")
     with icesql.connect(warehouse=str(tmp_path)) as con:
         con.execute("CREATE SCHEMA s")
         con.execute("CREATE TABLE s.t AS SELECT 1 AS i, 'old' AS n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time
@@ -45,6 +46,22 @@ def has_release(*oldest: int) -> bool:
         return tuple(map(int, version("pyspark").split(".")[:2])) >= oldest
     except PackageNotFoundError:
         return False
+
+
+# What format("icesql") is one of.
+SOURCES = "Python data sources"
+
+
+def needs(release: str, *, why: str) -> pytest.MarkDecorator:
+    """The mark of a test of what older releases of PySpark lack; ``why`` names it."""
+    here = has_release(*map(int, release.split(".")))
+    return pytest.mark.skipif(not here, reason=f"needs PySpark {release}: {why}")
+
+
+def is_of_newer_release(error: Exception) -> bool:
+    """Whether an error refuses something by the name of a release that this PySpark is older than."""
+    named = re.search(r"needs PySpark (\d+)\.(\d+) or newer", str(error))
+    return named is not None and not has_release(int(named[1]), int(named[2]))
 
 
 @pytest.fixture(scope="session")

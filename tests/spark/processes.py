@@ -210,13 +210,17 @@ class Cluster(Processes):
 
 
 class ConnectServer(Processes):
-    """A Spark Connect server on a local master of two cores."""
+    """A Spark Connect server on a local master of two cores, or on the master given."""
+
+    def __init__(self, folder: Path, master: str = "local[2]") -> None:
+        super().__init__(folder)
+        self._master = master
 
     def start(self) -> None:
         self.port = free_port()
         self.address = f"sc://127.0.0.1:{self.port}"
         server = self.launch_class(
-            "org.apache.spark.deploy.SparkSubmit", "--master", "local[2]",
+            "org.apache.spark.deploy.SparkSubmit", "--master", self._master,
             "--driver-java-options", QUICK_JVM,
             "--conf", f"spark.connect.grpc.binding.port={self.port}",
             "--conf", "spark.connect.grpc.binding.address=127.0.0.1",

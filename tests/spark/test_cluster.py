@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.spark.conftest import QUICK_JVM
+from tests.spark.conftest import QUICK_JVM, SOURCES, needs
 from tests.spark.processes import Cluster, Driver, is_alive, members, running, until
 
 pytestmark = pytest.mark.slow
@@ -113,7 +113,7 @@ def assert_done_once(
     [
         pytest.param("tasks", ROWS, id="rows of tasks"),
         pytest.param("partial", EACH, id="partial results of each row"),
-        pytest.param("format", ROWS, id="format"),
+        pytest.param("format", ROWS, id="format", marks=needs("4.0", why=SOURCES)),
         pytest.param("write", ROWS, id="files of a table"),
     ],
 )
@@ -131,7 +131,12 @@ def test_a_worker_killed_in_the_middle_of_a_task_loses_and_doubles_nothing(
     [
         pytest.param("tasks", GROUPED, id="rows of tasks, grouped by Spark"),
         pytest.param("partial", PARTIAL, id="partial results"),
-        pytest.param("format", GROUPED, id="format, grouped by Spark"),
+        pytest.param(
+            "format",
+            GROUPED,
+            id="format, grouped by Spark",
+            marks=needs("4.0", why=SOURCES),
+        ),
         pytest.param("write", ROWS, id="files of a table"),
     ],
 )

@@ -11,8 +11,9 @@ import icesql
 from sqlglot import exp, generator, parser
 
 for module in pkgutil.walk_packages(icesql.__path__, "icesql."):
-    # The other one is a class of Superset's, which is not here.
-    if not module.name.endswith(("__main__", "sqlalchemy.superset")):
+    # The others are classes of Superset's and dbt's, which are not here.
+    name = module.name + "."
+    if "__main__" not in name and ".superset." not in name and ".dbt." not in name:
         importlib.import_module(module.name)
 
 

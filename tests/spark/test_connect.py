@@ -6,9 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.spark.conftest import SOURCES, needs
 from tests.spark.processes import ConnectServer, Driver, is_alive, until
 from tests.spark.test_cluster import EACH, GROUPED, PARTIAL, ROWS
 
+CHANGES = [
+    "MERGE INTO w.t USING w.source s ON s.x = t.x WHEN MATCHED AND s.x % 3 = 0 THEN DELETE "
+    "WHEN MATCHED THEN UPDATE SET k = s.k WHEN NOT MATCHED THEN INSERT *",
+    "UPDATE w.t SET k = 'twice' || k WHERE x % 10 = 7",
+    "DELETE FROM w.t WHERE x IN (SELECT x - 1 FROM w.source)",
+    "MERGE INTO w.t USING (SELECT 1 AS x) s ON s.x = t.x WHEN MATCHED THEN UPDATE SET k = NULL "
+    "WHEN NOT MATCHED BY SOURCE AND t.x > 11000 THEN DELETE",
+]
 pytestmark = pytest.mark.slow
 
 
@@ -40,7 +49,7 @@ def test_what_users_see_is_the_same(client: Driver, warehouse: Path) -> None:
         ("tasks", GROUPED),
         ("partial", PARTIAL),
         ("partial", EACH),
-        ("format", ROWS),
+        pytest.param("format", ROWS, marks=needs("4.0", why=SOURCES)),
         ("write", ROWS),
     ],
 )
@@ -52,6 +61,13 @@ def test_each_way_gives_the_local_rows(client: Driver, way: str, sql: str) -> No
 
 def test_the_server_compacts_what_it_wrote(client: Driver) -> None:
     assert client.ask("compacted", "SELECT x, k FROM numbers WHERE x < 1000", "x") == [6, 3, True]
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_the_servers_tasks_change_rows(client: Driver, mode: str) -> None:
+    found, expected = client.ask("changed", CHANGES, mode)
+    assert found == expected
+    assert found[0] == 4000
 
 
 @pytest.mark.parametrize("way", ["tasks", "partial"])
@@ -88,6 +104,12 @@ def test_progress_counts_tasks(client: Driver) -> None:
     assert 0 < done <= total
 
 
+def test_data_frames_leave_no_views(client: Driver, cluster_tables: dict[str, str]) -> None:
+    folder = str(Path(cluster_tables["numbers"]).parents[1])
+    assert client.ask("framed", folder) == [3, 2]
+
+
+@needs("4.0", why=SOURCES)
 def test_the_source_takes_its_options(client: Driver, cluster_tables: dict[str, str]) -> None:
     path = str(Path(cluster_tables["evolved"]).parents[1])
     columns, rows = client.ask("load", path, {"snapshot-id": "1000", "columns": "gone"})
@@ -100,6 +122,7 @@ def test_the_source_takes_its_options(client: Driver, cluster_tables: dict[str, 
     assert sorted(rows) == [[x] for x in range(30_000)]
 
 
+@needs("4.0", why=SOURCES)
 def test_a_stream_gives_all_rows(client: Driver, cluster_tables: dict[str, str]) -> None:
     folder = str(Path(cluster_tables["numbers"]).parents[1])
     assert client.ask("stream", folder, {"max-files-per-batch": "4"}) == 60_000

@@ -5,13 +5,11 @@ from __future__ import annotations
 import random
 from typing import Any
 
-import pytest
-
 from tests.campaigns.spark_dialect import is_ordered
 from tests.query.dialects.canonical import lines
 from tests.query.dialects.spark_rows import rows
 from tests.query.dialects.test_spark import values
-from tests.spark.conftest import has_release
+from tests.spark.conftest import needs
 
 DRAWN = 40
 # Spark's defaults, which the sessions of icesql's own engine may change.
@@ -24,7 +22,7 @@ DEFAULTS = {
 }
 
 
-@pytest.mark.skipif(not has_release(4, 0), reason="the values are those of Spark 4")
+@needs("4.0", why="the values are those of Spark 4")
 def test_a_sample_of_the_values_is_what_pyspark_gives(connect: Any) -> None:
     from pyspark.sql import SparkSession
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import icesql
-from tests.spark.conftest import has_release
+from tests.spark.conftest import SOURCES, has_release, needs
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +80,13 @@ def test_what_the_user_set_in_the_session_stays(given: Any) -> None:
         ("SELECT * FROM db.none", icesql.TableNotFoundError),
         ("SELECT FROM", icesql.SqlSyntaxError),
         ("SET threads = 1", icesql.ProgrammingError),
+        ("SET engine = 'local'", icesql.ProgrammingError),
+        ("RESET ALL", icesql.ProgrammingError),
+        ("USE db", icesql.ProgrammingError),
+        ("CREATE TEMP VIEW v AS SELECT 1", icesql.ProgrammingError),
+        ("CREATE MACRO twice(x) AS x * 2", icesql.ProgrammingError),
+        ("PREPARE q AS SELECT 1", icesql.ProgrammingError),
+        ("BEGIN", icesql.ProgrammingError),
         ("DELETE FROM db.numbers", icesql.AccessDeniedError),
         ("SELECT k, count(*) FROM db.numbers GROUP BY ROLLUP (k)", icesql.UnsupportedSqlError),
     ],
@@ -105,7 +112,7 @@ def test_an_error_of_a_task_is_the_last_line_of_sparks(given: Any, corrupt: Path
     assert str(corrupt) in said[-1]
 
 
-@pytest.mark.skipif(not has_release(4, 0), reason="PySpark 4.0 brought data sources")
+@needs("4.0", why=SOURCES)
 def test_without_options_it_looks_where_the_registered_source_does(
     session: Any, warehouse: Path
 ) -> None:

@@ -18,7 +18,7 @@ from icesql.context import QueryContext
 from icesql.engine.spark import batches, waves
 from icesql.engine.spark.progress import SparkJobs
 from icesql.engine.spark.scans import Scans
-from tests.spark.conftest import has_release
+from tests.spark.conftest import needs
 from tests.writer.table import TableWriter
 
 FIELDS = [
@@ -209,14 +209,13 @@ def test_without_the_private_methods_the_rows_are_the_same(
     assert tasks.execute("SELECT x FROM t").fetchall() == [(x,) for x in range(FILES * ROWS)]
 
 
+@needs("4.0", why="the modules that these methods are in")
 def test_the_private_methods_of_pyspark_4_1_give_the_same_rows(
     tasks: icesql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import pyspark.sql.pandas.types
     import pyspark.util
 
-    if not has_release(4, 0):
-        pytest.skip("they were elsewhere before PySpark 4.0")
     schema = pyspark.sql.pandas.types.to_arrow_schema
     connect = pyspark.util._create_local_socket
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.spark.conftest import has_release
+from tests.spark.conftest import needs
 
 # What is missing is made missing before PySpark is imported, so each has a process of its own.
 PROGRAM = """
@@ -53,7 +53,7 @@ def said(source: str, *missing: str, **environment: str) -> str:
         pytest.param(
             REMOTE,
             "zstandard",
-            marks=pytest.mark.skipif(not has_release(4, 1), reason="PySpark 4.1 compresses"),
+            marks=needs("4.1", why="compressed messages of Spark Connect"),
         ),
     ],
 )
@@ -63,7 +63,7 @@ def test_what_is_missing_names_the_extra(spark_here: None, source: str, missing:
     assert "pip install 'icesql[spark]'" in text
 
 
-@pytest.mark.skipif(not has_release(4, 0), reason="PySpark 4.0 has a package for clients alone")
+@needs("4.0", why="a package for clients of Spark Connect alone")
 def test_a_pyspark_that_is_only_a_client_starts_no_spark(spark_here: None) -> None:
     text = said("{'master': 'local[1]'}", "py4j", SPARK_SKIP_CONNECT_COMPAT_TESTS="1")
     assert text.startswith("MissingExtraError")

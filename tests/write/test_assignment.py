@@ -202,7 +202,12 @@ def test_fields_called_as_engines_call_nameless_ones_go_by_name() -> None:
 
 def test_fields_that_differ_in_their_case_keep_their_values() -> None:
     struct = t.StructType((t.NestedField(2, "a", t.LONG), t.NestedField(3, "A", t.LONG)))
-    assert stored(struct, pa.array([{"a": 1, "A": 2}])) == [{"a": 1, "A": 2}]
+    kind = pa.struct([("a", pa.int64()), ("A", pa.int64())])
+    other = pa.struct([("A", pa.int64()), ("a", pa.int64())])
+    for given in (kind, other):
+        assert stored(struct, pa.array([{"a": 1, "A": 2}], given)) == [{"a": 1, "A": 2}]
+    (upper,) = stored(struct, pa.array([{"A": 2}], pa.struct([("A", pa.int64())])))
+    assert upper == {"a": None, "A": 2}
 
 
 def test_a_field_that_is_not_given_gets_its_default() -> None:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import queue
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.context import QueryContext
 from icesql.engine.struct_names import engine_arrow_type, renamed
-from icesql.errors import QueryCancelledError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from icesql.read.ahead import ReadAhead
+    from icesql.engine.threads.side_threads import SideThreads
     from icesql.read.deletes.delete_relations import DeleteRelations
     from icesql.scan.tasks.task import FileScanTask, ScanContext
 
 _QUEUED_BATCHES: Final = 4
-_STEP_SECONDS: Final = 0.05
 
 
 class ArrowStream:
@@ -75,7 +71,8 @@ class TaskStream(ArrowStream):
         self._tasks, self._context, self._query = tuple(tasks), context, query
         self._relations = relations
         self._threads = max(1, min(threads, len(self._tasks)))
-        self._stopped = threading.Event()
+        self._stopped = False
+        self._scans: set[SideThreads[FileScanTask, pa.RecordBatch]] = set()
 
     def table(self) -> pa.Table:
         """Everything at once, for small scans: the engine then knows how many rows there are."""
@@ -85,7 +82,9 @@ class TaskStream(ArrowStream):
 
     def stop(self) -> None:
         """End every reader of this stream."""
-        self._stopped.set()
+        self._stopped = True
+        for scan in tuple(self._scans):
+            scan.stop()
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
@@ -98,77 +97,36 @@ class TaskStream(ArrowStream):
             yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _read_ahead(self) -> Iterator[pa.RecordBatch]:
+        from icesql.engine.threads.side_threads import SideThreads
         from icesql.read.ahead import ReadAhead
-
-        results: queue.Queue[Any] = queue.Queue(_QUEUED_BATCHES)
-        finished = threading.Event()
-        ahead = ReadAhead(self._tasks, self._context, self._query)
-        pending = enumerate(self._tasks)
-        lock = threading.Lock()
-        threads = [
-            threading.Thread(
-                target=self._produce,
-                args=(pending, ahead, lock, results, finished),
-                name="icesql-read",
-                daemon=True,
-            )
-            for _ in range(self._threads)
-        ]
-        for thread in threads:
-            thread.start()
-        running = len(threads)
-        try:
-            while running:
-                try:
-                    item = results.get(timeout=_STEP_SECONDS)
-                except queue.Empty:
-                    if self._stopped.is_set():
-                        raise QueryCancelledError("the query was cancelled") from None
-                    self._query.check()
-                    continue
-                if item is None:
-                    running -= 1
-                elif isinstance(item, BaseException):
-                    raise item
-                else:
-                    yield item
-        finally:
-            finished.set()
-            ahead.close()
-
-    def _produce(
-        self,
-        pending: Iterator[tuple[int, FileScanTask]],
-        ahead: ReadAhead,
-        lock: threading.Lock,
-        results: queue.Queue[Any],
-        finished: threading.Event,
-    ) -> None:
         from icesql.read.task import read_file
 
-        def put(item: Any) -> bool:
-            while not finished.is_set() and not self._stopped.is_set():
-                try:
-                    results.put(item, timeout=_STEP_SECONDS)
-                except queue.Full:
-                    continue
-                return True
-            return False
+        ahead = ReadAhead(self._tasks, self._context, self._query)
 
+        def reached() -> Iterator[FileScanTask]:
+            for index, task in enumerate(self._tasks):
+                ahead.reach(index)
+                yield task
+
+        def rows_of(task: FileScanTask) -> Iterator[pa.RecordBatch]:
+            return read_file(task, self._context, self._query, self._relations)
+
+        scan = SideThreads(
+            reached(),
+            rows_of,
+            self._query,
+            name="icesql-read",
+            count=self._threads,
+            most_waiting=_QUEUED_BATCHES,
+        )
+        self._scans.add(scan)
+        if self._stopped:
+            scan.stop()
         try:
-            while True:
-                with lock:
-                    index, task = next(pending, (0, None))
-                    ahead.reach(index)
-                if task is None:
-                    break
-                for batch in read_file(task, self._context, self._query, self._relations):
-                    if not put(batch):
-                        return
-        except BaseException as error:
-            put(error)
-            return
-        put(None)
+            yield from scan.results()
+        finally:
+            self._scans.discard(scan)
+            ahead.close()
 
 
 def _stream_schema(context: ScanContext) -> pa.Schema:

@@ -12,11 +12,9 @@ from weakref import WeakSet
 
 from icesql.config import time_zone
 from icesql.context import Progress, QueryContext
-from icesql.engine.chunk_sizes import MOST_ROWS, ChunkSize, batch_rows
+from icesql.engine.chunk_sizes import ChunkSize, are_many, batch_rows
 from icesql.engine.duckdb.asked_again import LOOKUPS, expects_few
 from icesql.engine.duckdb.bad_file import ask_named_file, is_reading_problem, name_bad_file
-from icesql.engine.duckdb.copying.statement import columns_to_write, copy_statement
-from icesql.engine.duckdb.copying.stream import copy_stream
 from icesql.engine.duckdb.described import Described, describe_once, with_relations
 from icesql.engine.duckdb.errors import is_fatal, translate
 from icesql.engine.duckdb.instance import InstancePool
@@ -28,13 +26,11 @@ from icesql.engine.duckdb.sources import Sources
 from icesql.engine.duckdb.sql.bind_sql import bind_sql
 from icesql.engine.duckdb.sql.own_words import KeptTexts
 from icesql.engine.memory_watch import MemoryWatch
-from icesql.engine.query_thread import Threads, Worker
 from icesql.engine.result_reader import Reading
 from icesql.engine.result_rows import (
     converted,
     may_be_infinite,
     needs_arrow_rows,
-    python_values,
     row_converter,
     row_expression,
 )
@@ -44,6 +40,7 @@ from icesql.engine.result_schema import (
     cast_batch,
     declared_expression,
 )
+from icesql.engine.threads.query_thread import Threads, Worker
 from icesql.errors import Error
 
 if TYPE_CHECKING:
@@ -124,6 +121,8 @@ class LocalEngine:
         query: QueryContext,
     ) -> int:
         """Write the Arrow batches of another engine's result; see ``copy_stream``."""
+        from icesql.engine.duckdb.copying.stream import copy_stream
+
         return copy_stream(self._pool, reader, columns, form, sink, query)
 
     def close(self) -> None:
@@ -168,6 +167,7 @@ class LocalResult:
         self._composed: Composed | None = None
         self.engine_types: list[Any] = []
         self._few: list[tuple[Any, ...]] | None = None  # all rows, if they came with binding
+        self._all_at_once = False  # whether the first who read wanted all rows
         self.groups: tuple[str, ...] = ()
         self.notes: tuple[str, ...] = ()
         self.columns: tuple[ResultColumn, ...] = ()
@@ -280,6 +280,7 @@ class LocalResult:
 
     def fetch(self, count: int | None) -> list[tuple[Any, ...]]:
         """See ``protocol.Result``."""
+        self._all_at_once = self._all_at_once or count is None
         return self._reading.rows(count)
 
     @property
@@ -293,7 +294,8 @@ class LocalResult:
         return self._reading.row_count
 
     def _chunks(self) -> Iterator[list[tuple[Any, ...]]]:
-        if any(needs_arrow_rows(column.type) for column in self.columns):
+        many = self._all_at_once and self._few is None and are_many(self._bound, self._plans)
+        if many or any(needs_arrow_rows(column.type) for column in self.columns):
             return self._rows_from_arrow()
         return self._rows_from_engine()
 
@@ -344,15 +346,13 @@ class LocalResult:
         return None
 
     def _rows_from_arrow(self) -> Iterator[list[tuple[Any, ...]]]:
-        infinite = may_be_infinite([each.type for each in self.columns], self._bound.tree)
+        from icesql.engine.arrow.values import rows_of
+
+        count = 0
         for batch in self._batches():
-            for start in range(0, batch.num_rows, MOST_ROWS):
-                part = batch.slice(start, MOST_ROWS)
-                columns = [
-                    python_values(array, column.type, self._zone, infinite=infinite)
-                    for array, column in zip(part.columns, self.columns, strict=True)
-                ]
-                yield list(zip(*columns, strict=True))
+            count += batch.num_rows
+            yield from rows_of(batch, self.columns, self._zone, self._bound.tree)
+        _expect_few(self._bound, count)
 
     # ------------------------------------------------------------------ Arrow
 
@@ -384,6 +384,8 @@ class LocalResult:
         return self._reading.whole(lambda: self._first(copy, sink.restart))
 
     def _copy(self, form: FileFormat, sink: Sink) -> int:
+        from icesql.engine.duckdb.copying.statement import columns_to_write, copy_statement
+
         assert self._sources.instance is not None
         self._open.sink, self._few = sink, None
         columns = columns_to_write(self.columns, self.engine_types)

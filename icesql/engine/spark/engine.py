@@ -15,12 +15,11 @@ from weakref import WeakSet
 
 from icesql.config import time_zone
 from icesql.context import QueryContext
+from icesql.engine.arrow.values import python_values
 from icesql.engine.duckdb.instance import InstancePool
 from icesql.engine.duckdb.relations.footer import FooterCache
 from icesql.engine.memory_watch import MemoryWatch
-from icesql.engine.query_thread import Worker
 from icesql.engine.result_reader import Reading
-from icesql.engine.result_rows import python_values
 from icesql.engine.result_schema import ResultColumn, arrow_schema
 from icesql.engine.spark.batches import expected_bytes, plan_lines, stream
 from icesql.engine.spark.bind import declared_columns
@@ -35,6 +34,7 @@ from icesql.engine.spark.sql.grand_total import must_have_rows
 from icesql.engine.spark.sql.kinds import refuse
 from icesql.engine.spark.task_memory import task_memory
 from icesql.engine.spark.types import declared_batch
+from icesql.engine.threads.query_thread import Worker
 from icesql.errors import Error, InterfaceError, OperationalError
 
 if TYPE_CHECKING:
@@ -184,6 +184,7 @@ class SparkResult:
             if text is None:
                 tree, self.columns = declared_columns(self._bound, self._plans, cursor, settings)
             session = self._sessions.session(settings.timezone, for_text=text is not None)
+            self._sessions.drop_stale()
             nonce = secrets.token_hex(8)
             self._open.jobs = jobs = SparkJobs(session, f"icesql-{nonce}", self._query)
             self._open.scans = scans = Scans(
@@ -301,8 +302,10 @@ class SparkResult:
             raise refuse("ROLLUP, CUBE and GROUPING SETS with a grand total in a DataFrame")
         frame = self._run(lambda: self._frame.toDF(*(each.name for each in self.columns)))
         if is_connect(session):
-            # The server looks the views up each time that it runs the DataFrame.
-            self._open.scans = None
+            # The server looks the views up each time that it runs the DataFrame, or one made of it.
+            scans, self._open.scans = self._open.scans, None
+            if scans is not None:
+                self._sessions.drop_later(self._frame, scans.kept_views())
         else:
             frame = self._run(lambda: in_session(frame, session))
         self.close()

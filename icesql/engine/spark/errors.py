@@ -25,7 +25,11 @@ _DATA = re.compile(
     r"NUMERIC_VALUE_OUT_OF_RANGE|INVALID_PARAMETER_VALUE|CANNOT_PARSE_TIMESTAMP|INVALID_FRACTION|"
     r"DATETIME_FIELD_OUT_OF_BOUNDS|SCALAR_SUBQUERY_TOO_MANY_ROWS|INVALID_REGEXP_REPLACE)"
 )
-_FILE = re.compile(r"while reading file (\S+?)\.?\s|Path does not exist: (\S+?)\.?\s")
+_FILE = re.compile(
+    r"while reading file (\S+?)\.?\s|Path does not exist: (\S+?)\.?\s|"
+    # Of Spark 3.5.
+    r"SparkFileNotFoundException: File (\S+) does not exist"
+)
 # Exception classes that do not mean a damaged file.
 _UNREACHABLE = re.compile(r"FileNotFound|Access|Permission|Connect|Socket|UnknownHost|S3|Timeout")
 _CAUSE = re.compile(
@@ -170,9 +174,9 @@ def _file_error(text: str) -> Error | None:
     found = _FILE.search(text + "\n")
     if found is None:
         return None
-    path = re.sub(r"^file:/+", "/", unquote(found[1] or found[2]))
+    path = re.sub(r"^file:/+", "/", unquote(found[1] or found[2] or found[3]))
     kind, problem = _deepest(text)
-    if "FILE_NOT_EXIST" in text or found[2] is not None:
+    if "FILE_NOT_EXIST" in text or found[1] is None:
         return StorageError(path, "no such file")
     if _UNREACHABLE.search(kind):
         return StorageError(path, problem)

@@ -9,7 +9,7 @@ from icesql.config import Settings
 from icesql.context import QueryContext
 from icesql.engine.duckdb.allowed_folders import folders_read
 from icesql.engine.duckdb.relations import grouping
-from icesql.engine.duckdb.relations.footer import FooterCache
+from icesql.engine.duckdb.relations.footer import Element, FooterCache
 from icesql.engine.duckdb.relations.grouping import group_files
 from icesql.engine.duckdb.relations.relation_builder import RelationBuilder
 from icesql.engine.spark.releases import reads_widened_columns
@@ -33,6 +33,8 @@ _TYPES = (
     | t.StringType
     | t.BinaryType
 )
+# Types that a column of another type may have been widened to.
+_PHYSICAL: Final[dict[type[t.IcebergType], str]] = {t.LongType: "INT64", t.DoubleType: "DOUBLE"}
 
 
 def readable_folders(plans: Sequence[ScanPlan], settings: Settings) -> set[str]:
@@ -48,8 +50,6 @@ def is_spark_readable(
     plan: ScanPlan, cursor: Any, footers: FooterCache, query: QueryContext
 ) -> bool:
     """Whether Spark's reader returns the rows of a scan exactly; checks the footers last."""
-    if not reads_widened_columns():
-        return False
     columns = plan.scan.projection.fields
     if not plan.files or not columns or len(plan.files) > MOST_FILES:
         return False
@@ -63,7 +63,32 @@ def is_spark_readable(
     if not _free_of_nan(plan):
         return False
     confirmed = RelationBuilder(cursor, footers, query, []).confirm(plan.context, groups)
-    return all(group.name == grouping.DUCKDB for group in confirmed)
+    if any(group.name != grouping.DUCKDB for group in confirmed):
+        return False
+    return reads_widened_columns() or not _has_widened_columns(plan, footers)
+
+
+def _has_widened_columns(plan: ScanPlan, footers: FooterCache) -> bool:
+    """Whether a file holds a column in a narrower type than the table's; footers are known."""
+    for task in plan.files:
+        file = task.data_file
+        location = plan.context.storage.location(file.path)
+        footer = footers.get(location, file.file_size_in_bytes)
+        held = None if footer is None else footer.by_id
+        if held is None:
+            return True
+        for column in plan.scan.projection.fields:
+            element = held.get(column.field_id)
+            if element is not None and not _is_of_type(element, column.type):
+                return True
+    return False
+
+
+def _is_of_type(element: Element, column_type: t.IcebergType) -> bool:
+    if isinstance(column_type, t.DecimalType):
+        return element.precision == column_type.precision
+    physical = _PHYSICAL.get(type(column_type))
+    return physical is None or element.physical == physical
 
 
 def _is_readable_column(column: t.NestedField) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Final
 
-from icesql.errors import NotSupportedError
+from icesql.errors import NotSupportedError, UnsupportedSqlError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,9 +17,14 @@ OLDEST: Final = (3, 5)
 # The Python data sources that format("icesql") is one of came with it.
 OLDEST_WITH_SOURCES: Final = (4, 0)
 OLDEST_WITH_FILTERS: Final = (4, 1)
+# What icesql's SQL has of Spark's, and older releases lack.
+WITH_LISTAGG: Final = (4, 0)
+WITH_FILTERED_WINDOWS: Final = (4, 2)
+WITH_RECURSION: Final = (4, 1)
 _COMPRESSING: Final = (4, 1)
 # Of Spark Connect: before, the method is there and says that it is not.
 _WITH_NEW_SESSIONS: Final = (4, 1)
+_PYTHON_OF_TASKS: Final = "spark.sql.execution.pyspark.python"
 
 
 def _release() -> tuple[int, ...]:
@@ -63,7 +68,9 @@ def frame_of_rows(session: Any, rows: pa.Table, schema: str) -> Any:
     from pyspark.sql.connect.dataframe import DataFrame
     from pyspark.sql.connect.plan import LocalRelation
 
-    return DataFrame.withPlan(LocalRelation(rows, schema=schema), session)
+    # Data without a batch is an error of its server.
+    data = rows if rows.num_rows else None
+    return DataFrame.withPlan(LocalRelation(data, schema=schema), session)
 
 
 def _frame_in_java(session: Any, rows: pa.Table, schema: str) -> Any:
@@ -160,6 +167,24 @@ def reads_widened_columns() -> bool:
     return _release() >= (4, 0)
 
 
+def check_sql(construct: str, oldest: tuple[int, int]) -> None:
+    """Raises UnsupportedSqlError where Spark is older than ``construct`` needs."""
+    if _release() < oldest:
+        needed = ".".join(map(str, oldest))
+        hint = f"it needs PySpark {needed} or newer; run it with engine = 'local'"
+        raise UnsupportedSqlError(f"{construct} on Spark", hint=hint)
+
+
+def has_listagg() -> bool:
+    """Whether Spark has the aggregate LISTAGG."""
+    return _release() >= WITH_LISTAGG
+
+
+def is_corr_total() -> bool:
+    """Whether CORR of a constant has a value: in ANSI mode it divides by zero before 4.3."""
+    return _release() >= (4, 3)
+
+
 # ---------------------------------------------------------------------------- jobs
 
 
@@ -180,6 +205,34 @@ def error_condition(error: BaseException) -> str | None:
             found: str | None = getter()
             return found
     return None
+
+
+# ---------------------------------------------------------------------------- data sources
+
+# What the sources that this process registered read, by the id of the application.
+_sources: Final[dict[str, Any]] = {}
+
+
+def register_source(session: Any, source: type, reads: Any) -> None:
+    """Register a Python data source, which reads ``reads``.
+
+    PySpark 4.0 has one for all sessions that an application begins after the first registration.
+    Raises NotSupportedError where that one reads something else.
+    """
+    application = str(session.conf.get("spark.app.id", ""))
+    try:
+        session.dataSource.register(source)
+    except Exception as error:
+        if error_condition(error) != "DATA_SOURCE_ALREADY_EXISTS":
+            raise
+        if application and _sources.get(application) == reads:
+            return
+        raise NotSupportedError(
+            "another session of this Spark application has registered icesql for other tables or "
+            "in another process, and PySpark 4.0 keeps that one for all sessions: register in the "
+            "first session, or use PySpark 4.1 or newer"
+        ) from error
+    _sources[application] = reads
 
 
 # ---------------------------------------------------------------------------- Spark Connect
@@ -220,10 +273,18 @@ def channel_builder(remote: str, options: list[tuple[str, Any]]) -> Any:
 
 
 def session_beside(session: Any) -> Any:
-    """Another session on the server of one; the same where its address names the session."""
+    """Another session on the server of one; the same where its address names the session.
+
+    A session whose tasks have a Python of their own is cloned: the archive that it lies in was sent
+    to that session alone.
+    """
     if _release() >= _WITH_NEW_SESSIONS:
-        clone = getattr(session, "newSession", None) or getattr(session, "cloneSession", None)
-        if clone is not None:
-            return clone()
+        names = ["newSession", "cloneSession"]
+        if session.conf.get(_PYTHON_OF_TASKS, None):
+            names.reverse()
+        for name in names:
+            make = getattr(session, name, None)
+            if make is not None:
+                return make()
     channel = session.client._builder
     return session if channel.session_id is not None else type(session)(connection=channel)

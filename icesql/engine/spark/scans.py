@@ -242,6 +242,11 @@ class Scans:
         self.own_tasks += tasks
         self.own_bytes += plan.report.projected_bytes
 
+    def kept_views(self) -> tuple[Any, tuple[str, ...]]:
+        """The session and the names of its views, which ``drop`` then leaves."""
+        views, self._views = self._views, []
+        return self._session, (*views,)
+
     def drop(self) -> None:
         """Take the views away; harmless when Spark is gone."""
         from icesql.engine.spark.errors import spark_exceptions

@@ -10,10 +10,12 @@ import shutil
 import sys
 import threading
 import warnings
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from weakref import finalize
 
 from icesql.config import available_memory
 from icesql.engine.spark.errors import sentence, spark_exceptions
@@ -149,6 +151,22 @@ class SparkSessions:
         self._by_zone: dict[tuple[str, bool], Any] = {}
         self._lock = threading.Lock()
         self._told: set[str] = set()
+        self._stale: deque[tuple[Any, tuple[str, ...]]] = deque()
+
+    def drop_later(self, frame: Any, views: tuple[Any, tuple[str, ...]]) -> None:
+        """Views of a DataFrame of Spark Connect are dropped once nothing is made of it any more."""
+        finalize(frame._plan, self._stale.append, views).atexit = False
+
+    def drop_stale(self) -> None:
+        """Drop the views that no DataFrame reads: a finalizer may not speak to a server."""
+        while self._stale:
+            session, names = self._stale.popleft()
+            try:
+                for name in names:
+                    session.catalog.dropTempView(name)
+            except spark_exceptions():
+                # The session has ended, and its views with it.
+                continue
 
     def untold(self, note: str | None) -> tuple[str, ...]:
         """A note, if there is one, the first time that it is to be told."""

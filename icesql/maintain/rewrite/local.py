@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import queue
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from icesql.context import QueryContext
+from icesql.engine.threads.side_threads import SideThreads
 from icesql.maintain.rewrite.task import (
     RewriteResult,
     RewriteTask,
@@ -32,7 +31,6 @@ _ENGINE: Final = 0.5
 _THREADS_OF_TASK: Final = 3
 # Rows on their way to a file take some 200 MB in each.
 _MOST_AT_ONCE: Final = 2
-_STEP_SECONDS: Final = 0.1
 
 
 def run_locally(
@@ -66,8 +64,7 @@ class _Local:
         at_once: int,
         threads: int,
     ) -> None:
-        self._tasks, self._storage = tasks, storage
-        self._query, self._at_once = query, at_once
+        self._storage = storage
         # Cancelled with the statement, and alone when nobody wants more results.
         self._stop = threading.Event()
         memory = min(query.settings.memory_limit, _MEMORY)
@@ -75,55 +72,22 @@ class _Local:
         self._own = QueryContext(
             settings, self._stop, query.deadline, query.now, None, query.tables
         )
-        self._lock = threading.Lock()
-        self._ended: queue.Queue[Any] = queue.Queue()
+        self._threads = SideThreads(tasks, self._run, query, name="icesql-rewrite", count=at_once)
 
     def results(self) -> Iterator[RewriteResult | TaskFailure]:
-        threads = [
-            threading.Thread(target=self._run, name="icesql-rewrite", daemon=True)
-            for _ in range(self._at_once)
-        ]
-        for each in threads:
-            each.start()
-        running = len(threads)
         try:
-            while running:
-                try:
-                    item = self._ended.get(timeout=_STEP_SECONDS)
-                except queue.Empty:
-                    self._query.check()
-                    continue
-                if item is None:
-                    running -= 1
-                elif isinstance(item, BaseException):
-                    raise item
-                else:
-                    yield item
+            yield from self._threads.results()
         finally:
             self._stop.set()
-            for each in threads:
-                each.join()
-            self._remove_unseen()
-
-    def _run(self) -> None:
-        try:
-            while not self._stop.is_set():
-                with self._lock:
-                    task = next(self._tasks, None)
-                if task is None:
-                    break
-                try:
-                    self._ended.put(run_rewrite_task(task, self._own))
-                except Exception as error:
-                    self._ended.put(TaskFailure(task.group, task.number, error))
-        except BaseException as error:
-            self._ended.put(error)
-        self._ended.put(None)
-
-    def _remove_unseen(self) -> None:
-        """Remove the files of results that nobody takes any more."""
-        with suppress(queue.Empty):
-            while True:
-                item = self._ended.get_nowait()
-                for file in getattr(item, "files", ()):
+            # Results that nobody takes any more.
+            for unseen in self._threads.join():
+                for file in getattr(unseen, "files", ()):
                     remove_file(self._storage, file.path)
+
+    def _run(self, task: RewriteTask) -> Iterator[RewriteResult | TaskFailure]:
+        try:
+            made = run_rewrite_task(task, self._own)
+        except Exception as error:
+            yield TaskFailure(task.group, task.number, error)
+        else:
+            yield made

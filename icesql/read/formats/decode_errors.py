@@ -28,6 +28,9 @@ _DECODING = (
     struct.error,
     zlib.error,
 )
+# The first release of pyarrow that opens Parquet files with variants, and what older ones say.
+VARIANT_RELEASE = 22
+_UNKNOWN_TYPES = ("LogicalType that is not recognized", "cannot be applied to group node")
 _MISSING = ("NO_SUCH_KEY", "Path does not exist")
 _REMOTE_FAILURES = ("AWS Error", "HTTP", "curl", "CURL", "GetFileInfo", "timed out", "Timeout")
 
@@ -37,7 +40,7 @@ def decoding(path: str) -> Iterator[None]:
     """Translate what a library raises while it decodes the file; keep the block around that call.
 
     Raises StorageError for a file that cannot be reached, UnsupportedTableError for an encoding
-    that the library does not know, CorruptFileError for everything else.
+    or a type that the library does not know, CorruptFileError for everything else.
     """
     try:
         yield
@@ -50,6 +53,12 @@ def decoding(path: str) -> Iterator[None]:
             raise StorageError(path, VANISHED) from error
         if error.errno is not None or any(word in str(error) for word in _REMOTE_FAILURES):
             raise StorageError(path, redact(os_problem(error).partition("\n")[0], {})) from error
+        if any(word in str(error) for word in _UNKNOWN_TYPES):
+            raise UnsupportedTableError(
+                f"a Parquet type that pyarrow {pa.__version__} does not know",
+                path=path,
+                hint=f"variants need pip install 'pyarrow>={VARIANT_RELEASE}'",
+            ) from error
         raise CorruptFileError(path, _first_line(error)) from error
     except _DECODING as error:
         raise CorruptFileError(path, _first_line(error)) from error

@@ -117,6 +117,11 @@ def parse_tokens(tokens: list[Token], sql: str, dialect: Dialect) -> list[exp.Ex
             elif token is not None:
                 details["icesql_offset"], details["icesql_token"] = token.start, token
         raise
+    except IndexError as error:  # sqlglot's SHOW reads on behind its last word
+        end = tokens[-1].end + 1
+        missing = {"description": "something is missing", "line": tokens[-1].line,
+                 "col": tokens[-1].col, "icesql_offset": end, "icesql_token": None}  # fmt: skip
+        raise ParseError("something is missing", [missing]) from error
 
 
 def parse_operand(tokens: list[Token], sql: str, dialect: Dialect) -> tuple[exp.Expr | None, int]:
@@ -165,7 +170,28 @@ def tokenize(sql: str, dialect: Dialect) -> list[Token]:
         raise syntax_error(problem, offset) from error
     if "--" in sql or "/*" in sql:
         _check_clauses(tokens, dialect)
+    if "bd" in sql.lower() and not _keeps_scales():
+        _check_decimals(tokens)
     return tokens
+
+
+@functools.cache
+def _keeps_scales() -> bool:
+    """Whether Spark's literal 1.5BD keeps its digits: older releases of sqlglot make it 2."""
+    from sqlglot.dialects import Spark
+
+    literal = Spark().parse("SELECT 1.5BD")[0]
+    found = literal.find(exp.DataType) if literal is not None else None
+    return found is not None and bool(found.expressions)
+
+
+def _check_decimals(tokens: list[Token]) -> None:
+    """Raises SqlSyntaxError for a literal such as 1.5BD."""
+    for number, kind in zip(tokens, tokens[2:], strict=False):
+        is_kind = kind.token_type == TokenType.DECIMAL and kind.text.upper() == "BD"
+        if is_kind and number.start == kind.start:
+            hint = f"write CAST('{number.text}' AS DECIMAL(p, s)), or install a newer sqlglot"
+            raise syntax_error(f"{number.text}{kind.text} is not understood; {hint}", number.start)
 
 
 def _check_clauses(tokens: list[Token], dialect: Dialect) -> None:

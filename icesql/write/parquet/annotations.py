@@ -1,67 +1,86 @@
-"""Logical types in a footer that pyarrow writes none of: which groups are variants.
+"""Logical types in a footer as the specification asks for them, where pyarrow writes others.
 
+It writes none for groups that are variants, none for UUIDs before release 21, and before 22 it
+takes a time of day for one that is adjusted to UTC, for which DuckDB makes TIME WITH TIME ZONE.
 Source: Apache Parquet, "parquet.thrift" (FileMetaData, SchemaElement, LogicalType).
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from icesql.errors import InternalError
-from icesql.read.formats.thrift import STRUCT, end_of, list_header, varint
+from icesql.iceberg import types as t
+from icesql.read.formats.thrift import STRUCT, end_of_struct, list_header, zigzag
+from icesql.write.parquet.thrift_edits import fields
 
 _SCHEMA: Final = 2
-_FIELD_ID, _LOGICAL_TYPE = 9, 10
+_CONVERTED_TYPE, _FIELD_ID, _LOGICAL_TYPE = 6, 9, 10
 # LogicalType's field 16, VariantType; its field 1, the version of the specification, is 1.
 _VARIANT: Final = b"\x0c\x20\x13\x01\x00\x00"
+# Field 7, TimeType: not adjusted to UTC, in microseconds. Field 14, UUIDType.
+_TIME: Final = b"\x7c\x12\x1c\x2c\x00\x00\x00\x00"
+_UUID: Final = b"\xec\x00\x00"
 
 
-def with_variants(end: bytes, field_ids: Collection[int]) -> bytes:
-    """The end of a file, in whose footer the groups with these field ids are variants."""
-    if not field_ids:
+def logical_types(stored: Iterable[t.NestedField]) -> dict[int, bytes]:
+    """The logical types, by field id, that releases of pyarrow write differently."""
+    found = {}
+    for each in stored:
+        match each.type:
+            case t.VariantType():
+                found[each.field_id] = _VARIANT
+            case t.TIME:
+                found[each.field_id] = _TIME
+            case t.UUID:
+                found[each.field_id] = _UUID
+    return found
+
+
+def annotated(end: bytes, types: Mapping[int, bytes]) -> bytes:
+    """The end of a file, in whose footer the fields with these ids have these logical types."""
+    if not types:
         return end
     # In front of the last four bytes is the length of the footer.
     (length,) = struct.unpack_from("<I", end, len(end) - 8)
     start = len(end) - 8 - length
-    footer = _footer(end[start:-8], field_ids)
+    footer = _footer(end[start:-8], types)
     return end[:start] + footer + struct.pack("<I", len(footer)) + end[-4:]
 
 
-def _footer(footer: bytes, field_ids: Collection[int]) -> bytes:
-    position, field = 0, 0
-    while True:
-        header = footer[position]
-        position += 1
-        if header < 16:
-            raise InternalError("the footer of a new file has no schema")
-        field += header >> 4
-        if field == _SCHEMA:
-            break
-        position = end_of(footer, position, header & 15)
-    count, kind, position = list_header(footer, position)
+def _footer(footer: bytes, types: Mapping[int, bytes]) -> bytes:
+    schema = next((each for each in fields(footer, 0) if each.field_id == _SCHEMA), None)
+    if schema is None:
+        raise InternalError("the footer of a new file has no schema")
+    count, kind, position = list_header(footer, schema.value)
     assert kind == STRUCT
     found, start = [footer[:position]], position
     for _ in range(count):
-        end = end_of(footer, start, STRUCT)
-        found.append(_element(footer[start:end], field_ids))
+        end = end_of_struct(footer, start)
+        found.append(_element(footer[start:end], types))
         start = end
     return b"".join([*found, footer[start:]])
 
 
-def _element(element: bytes, field_ids: Collection[int]) -> bytes:
-    """A SchemaElement, with its logical type behind everything that it has."""
-    position, field, own = 0, 0, None
-    while header := element[position]:
-        position += 1
-        if header < 16:
-            raise InternalError("an unexpected field in the footer of a new file")
-        field += header >> 4
-        if field == _FIELD_ID:
-            number, _ = varint(element, position)
-            own = number >> 1
-        position = end_of(element, position, header & 15)
-    if own not in field_ids or field >= _LOGICAL_TYPE:
+def _element(element: bytes, types: Mapping[int, bytes]) -> bytes:
+    """A SchemaElement with the logical type of its field."""
+    found = {each.field_id: each for each in fields(element, 0)}
+    if _FIELD_ID not in found:
         return element
-    return element[:-1] + bytes([(_LOGICAL_TYPE - field) << 4 | STRUCT]) + _VARIANT + b"\0"
+    own, _ = zigzag(element, found[_FIELD_ID].value)
+    values = {number: element[each.value : each.end] for number, each in found.items()}
+    wanted = types.get(own)
+    if wanted is None or values.get(_LOGICAL_TYPE) == wanted:
+        return element
+    # The older converted type would say what the logical one no longer says.
+    values.pop(_CONVERTED_TYPE, None)
+    values[_LOGICAL_TYPE] = wanted
+    made, last = bytearray(), 0
+    for number, value in sorted(values.items()):
+        made.append((number - last) << 4 | (found[number].kind if number in found else STRUCT))
+        made += value
+        last = number
+    made.append(0)
+    return bytes(made)

@@ -24,7 +24,7 @@ MAGIC: Final = b"PAR1"
 _LENGTH: Final = 4
 # Fields of FileMetaData, RowGroup, ColumnChunk, ColumnMetaData, OffsetIndex and PageLocation.
 _ROWS, _GROUPS = 3, 4
-_COLUMNS, _GROUP_OFFSET = 1, 5
+_COLUMNS, _GROUP_OFFSET, _ORDINAL = 1, 5, 7
 _CHUNK, _OFFSETS, _OFFSETS_LENGTH, _INDEX, _INDEX_LENGTH = 3, 4, 5, 6, 7
 _PAGES, _INDEX_PAGES, _DICTIONARY, _BLOOM = 9, 10, 11, 14
 # As ``integers`` tells those of the metadata.
@@ -129,20 +129,26 @@ def rest_of_file(parts: Sequence[Part], position: int, rows: int) -> bytes:
                 made += data
             of_kind.append(of_part)
         places.append(of_kind)
-    groups = [_group(part, *of_part) for part, *of_part in zip(parts, *places, strict=True)]
-    changes: dict[int, Edit] = {
-        _ROWS: zigzag_bytes(rows),
-        _GROUPS: struct_list([each for each in groups if each]),
-    }
+    groups: list[bytes] = []
+    for part, blooms, indexes, offsets in zip(parts, *places, strict=True):
+        groups += filter(None, [_group(part, len(groups), blooms, indexes, offsets)])
+    changes: dict[int, Edit] = {_ROWS: zigzag_bytes(rows), _GROUPS: struct_list(groups)}
     footer = edited(parts[0].footer, 0, changes)
     made += footer + len(footer).to_bytes(_LENGTH, "little") + MAGIC
     return bytes(made)
 
 
 def _group(
-    part: Part, blooms: Sequence[_Place], indexes: Sequence[_Place], offsets: Sequence[_Place]
+    part: Part,
+    number: int,
+    blooms: Sequence[_Place],
+    indexes: Sequence[_Place],
+    offsets: Sequence[_Place],
 ) -> bytes:
-    """The row group of a part, empty if it has none, with the places in the new file."""
+    """The row group of a part, empty if it has none, with the places in the new file.
+
+    ``number`` is how many come before it: pyarrow wrote that, too, until release 19.
+    """
     columns: list[Edits] = []
     for bloom, index, offset in zip(blooms, indexes, offsets, strict=True):
         metadata: dict[int, Edit] = dict.fromkeys((_PAGES, _INDEX_PAGES, _DICTIONARY), part.place)
@@ -156,7 +162,10 @@ def _group(
         }
         columns.append(chunk)
     for group in _groups(part.footer):
-        return edited(part.footer, group, {_COLUMNS: columns, _GROUP_OFFSET: part.place})
+        changes: Edits = {
+            _COLUMNS: columns, _GROUP_OFFSET: part.place, _ORDINAL: zigzag_bytes(number),
+        }  # fmt: skip
+        return edited(part.footer, group, changes)
     return b""
 
 

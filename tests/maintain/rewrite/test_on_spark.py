@@ -55,6 +55,7 @@ class Workers:
 @pytest.fixture(autouse=True)
 def attempts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each run of a job is another attempt, as in Spark."""
+    pytest.importorskip("pyspark", reason="a worker asks PySpark for the number of its task")
     numbers = iter(range(1000))
     monkeypatch.setattr("icesql.engine.spark.writing.job.task_numbers", lambda: (0, next(numbers)))
 

@@ -11,8 +11,8 @@ from icesql.engine.duckdb.described import with_relations
 from icesql.engine.duckdb.errors import translate
 from icesql.engine.duckdb.open_query import OpenQuery
 from icesql.engine.memory_watch import MemoryWatch
-from icesql.engine.query_thread import Worker
 from icesql.engine.struct_names import engine_arrow_type, renamed
+from icesql.engine.threads.query_thread import Worker
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,6 +12,7 @@ from sqlglot.optimizer.qualify import qualify
 
 from icesql.engine.duckdb.types import duckdb_type
 from icesql.engine.spark.crossing import marked
+from icesql.engine.spark.releases import WITH_RECURSION, check_sql
 from icesql.engine.spark.sql.functions import rewrite_function
 from icesql.engine.spark.sql.kinds import Added, is_refusal, kind, refuse
 from icesql.engine.spark.sql.operators import rewrite_operator
@@ -117,6 +118,8 @@ def qualified(tree: exp.Expr, scans: Sequence[TableScan]) -> exp.Expr:
     for cte in tree.find_all(exp.CTE):
         if cte.args.get("key_expressions"):
             raise refuse("USING KEY")
+    if any(each.args.get("recursive") for each in tree.find_all(exp.With)):
+        check_sql("WITH RECURSIVE", WITH_RECURSION)
     for star in tree.find_all(exp.Star):
         table = star.parent.table if isinstance(star.parent, exp.Column) else ""
         if table and table.lower() not in _sources(tree):

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from icesql.engine.spark.releases import WITH_FILTERED_WINDOWS, WITH_LISTAGG, check_sql, has_listagg
 from icesql.engine.spark.sql.kinds import (
     NUMBERS,
     kind,
@@ -25,6 +26,8 @@ def rewrite_function(node: exp.Expr) -> exp.Expr:
     if ordered and not isinstance(node, exp.ArrayAgg | exp.GroupConcat):
         assert isinstance(node, exp.Func)
         raise refuse(f"{node.sql_name().lower()}() with ORDER BY", "use arg_min() or arg_max()")
+    if isinstance(node, exp.Window) and isinstance(node.this, exp.Filter):
+        check_sql("FILTER of a window function", WITH_FILTERED_WINDOWS)
     rewrite = _REWRITES.get(type(node))
     if rewrite is not None:
         return rewrite(node)
@@ -130,6 +133,22 @@ def _array_agg(node: exp.ArrayAgg) -> exp.Expr:
         f" (a, b) -> CASE {' '.join(comparisons)} ELSE 0 END), x -> x.v)",
         value,
         *(each.this for each in orders),
+        like=node,
+    )
+
+
+def _group_concat(node: exp.GroupConcat) -> exp.Expr:
+    """string_agg(): LISTAGG where Spark has it, else the text of a sorted list."""
+    if has_listagg():
+        return node
+    if isinstance(node.this, exp.Distinct) or not _is_bare(node):
+        check_sql("string_agg() with DISTINCT, FILTER or OVER", WITH_LISTAGG)
+    values = exp.ArrayAgg(this=node.this.copy())
+    # NULLs do not count; of no values the answer is NULL.
+    return spelled(
+        "ARRAY_JOIN(NULLIF(FILTER({0}, x -> x IS NOT NULL), ARRAY()), {1})",
+        _array_agg(values),
+        node.args.get("separator") or exp.Literal.string(","),
         like=node,
     )
 
@@ -244,6 +263,7 @@ _REWRITES: Final[dict[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     exp.Sum: _sum,
     exp.CountIf: _count_if,
     exp.ArrayAgg: _array_agg,
+    exp.GroupConcat: _group_concat,
     exp.ArgMax: _arg_extreme("MAX_BY"),
     exp.ArgMin: _arg_extreme("MIN_BY"),
     exp.Grouping: _grouping,

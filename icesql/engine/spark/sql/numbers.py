@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from icesql.engine.spark.releases import is_corr_total
 from icesql.engine.spark.sql.kinds import kind, literal_integer, refuse, spelled
 
 _FLOATS: Final = ("float", "double")
@@ -209,12 +210,23 @@ def _is_infinite(node: exp.IsInf) -> exp.Expr:
     return spelled("(ABS(CAST({0} AS DOUBLE)) = DOUBLE('Infinity'))", node.this, like="BOOLEAN")
 
 
+_CORRELATION: Final = (
+    "IF(COUNT({0}, {1}) = 0, CAST(NULL AS DOUBLE), COALESCE(CORR({0}, {1}), DOUBLE('NaN')))"
+)
+# Of pairs, as CORR counts them.
+_BY_DEVIATIONS: Final = (
+    "IF(COUNT({0}, {1}) = 0, CAST(NULL AS DOUBLE), COALESCE(COVAR_POP({0}, {1})"
+    " / NULLIF(STDDEV_POP(IF(({1}) IS NULL, NULL, {0}))"
+    " * STDDEV_POP(IF(({0}) IS NULL, NULL, {1})), 0), DOUBLE('NaN')))"
+)
+
+
 def _correlation(node: exp.Corr) -> exp.Expr:
     """NaN where a side does not vary; Spark gives NULL, as it does without rows."""
     if isinstance(node.parent, exp.Filter | exp.Window):
         raise refuse("corr() with FILTER or OVER")
     return spelled(
-        "IF(COUNT({0}, {1}) = 0, CAST(NULL AS DOUBLE), COALESCE(CORR({0}, {1}), DOUBLE('NaN')))",
+        _CORRELATION if is_corr_total() else _BY_DEVIATIONS,
         node.this,
         node.expression,
         like="DOUBLE",

@@ -8,9 +8,7 @@ every time fails.
 
 from __future__ import annotations
 
-import queue
 import secrets
-import threading
 from collections.abc import Generator, Iterable, Sequence
 from typing import Any, Final, Protocol
 
@@ -26,11 +24,11 @@ from icesql.engine.spark.session import without_warnings
 from icesql.engine.spark.task_memory import task_memory
 from icesql.engine.spark.worker import pack
 from icesql.engine.spark.writing.functions import runner_of_jobs
+from icesql.engine.threads.side_threads import SideThreads
 from icesql.errors import Error, InternalError
 
 _TOLD: Final = "number INT, told BINARY, error STRING, repeated BOOLEAN"
 _TRIES: Final = 3
-_STEP_SECONDS: Final = 0.1
 _END_SECONDS: Final = 10.0
 
 
@@ -68,52 +66,22 @@ class TaskRuns:
         lanes: int,
     ) -> None:
         self._session, self._query, self._mark = session, query, mark
-        self._chunks = iter(chunks)
         self._jobs = SparkJobs(session, f"icesql-{secrets.token_hex(8)}", query)
-        self._lock, self._stop = threading.Lock(), threading.Event()
-        self._ended: queue.SimpleQueue[Sequence[Told] | BaseException | None] = queue.SimpleQueue()
-        self._threads = [
-            threading.Thread(target=self._lane, name="icesql-rewrite", daemon=True)
-            for _ in range(lanes)
-        ]
+        self._threads = SideThreads(chunks, self._lane, query, name="icesql-rewrite", count=lanes)
 
     def results(self) -> Generator[Told, None, None]:
         """What the jobs tell, as chunks end; closing it stops those that run."""
-        for each in self._threads:
-            each.start()
-        running = len(self._threads)
         try:
-            while running:
-                try:
-                    item = self._ended.get(timeout=_STEP_SECONDS)
-                except queue.Empty:
-                    self._query.check()
-                    continue
-                if item is None:
-                    running -= 1
-                elif isinstance(item, BaseException):
-                    raise item
-                else:
-                    yield from item
+            yield from self._threads.results()
         finally:
-            self._stop.set()
-            if running:
+            if not self._threads.ended:
                 self._jobs.cancel()
-                for each in self._threads:
-                    each.join(_END_SECONDS / len(self._threads))
+                for _ in self._threads.join(_END_SECONDS):
+                    pass
 
-    def _lane(self) -> None:
-        try:
-            self._jobs.join()
-            while not self._stop.is_set():
-                with self._lock:
-                    chunk = next(self._chunks, None)
-                if chunk is None:
-                    break
-                self._ended.put(self._tell(chunk))
-        except BaseException as error:
-            self._ended.put(error)
-        self._ended.put(None)
+    def _lane(self, chunk: Sequence[Numbered]) -> Sequence[Told]:
+        self._jobs.join()
+        return self._tell(chunk)
 
     def _tell(self, chunk: Sequence[Numbered], tries: int = _TRIES) -> Sequence[Told]:
         """What the jobs of a chunk told; those of a Spark job that failed are tried alone."""
@@ -121,7 +89,7 @@ class TaskRuns:
             return self._run(chunk)
         except spark_exceptions() as error:
             found = translate(error, self._mark, cancelled=self._query.cancel.is_set())
-            if self._stop.is_set() or is_gone(error) or self._query.cancel.is_set():
+            if self._threads.stopped or is_gone(error) or self._query.cancel.is_set():
                 raise found from error
         if tries <= 1:
             return [Told(number, error=found, lost=True) for number, _ in chunk]

@@ -1,0 +1,124 @@
+"""Threads that take items from one iterable; what they make of them comes as one iterator."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import suppress
+from typing import Final, Generic, TypeVar
+
+from icesql.context import QueryContext
+from icesql.errors import QueryCancelledError
+
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+
+_STEP_SECONDS: Final = 0.05
+
+
+class _End:
+    """A thread has no more items."""
+
+
+class SideThreads(Generic[Item, Made]):
+    """``count`` threads run ``work`` on items, each item once; what it yields comes in no order.
+
+    Items are taken under a lock, one at a time. ``most_waiting``: results that wait for their
+    reader, 0 for any number; the threads wait beyond it. What an item or its work raises is raised
+    to the reader and ends all threads.
+    """
+
+    def __init__(
+        self,
+        items: Iterable[Item],
+        work: Callable[[Item], Iterable[Made]],
+        query: QueryContext,
+        *,
+        name: str,
+        count: int,
+        most_waiting: int = 0,
+    ) -> None:
+        self._items, self._work, self._query = iter(items), work, query
+        self._made: queue.Queue[Made | BaseException | type[_End]] = queue.Queue(most_waiting)
+        self._lock, self._stop = threading.Lock(), threading.Event()
+        self._threads = [
+            threading.Thread(target=self._run, name=name, daemon=True) for _ in range(count)
+        ]
+        self._running = count
+
+    def results(self) -> Generator[Made, None, None]:
+        """What the threads make, as it comes; closing it stops them, but does not wait for them.
+
+        Raises QueryCancelledError once ``stop`` was called, and what ``query.check`` raises.
+        """
+        for each in self._threads:
+            each.start()
+        try:
+            while self._running:
+                try:
+                    made = self._made.get(timeout=_STEP_SECONDS)
+                except queue.Empty:
+                    if self._stop.is_set():
+                        raise QueryCancelledError("the query was cancelled") from None
+                    self._query.check()
+                    continue
+                if made is _End:
+                    self._running -= 1
+                elif isinstance(made, BaseException):
+                    raise made
+                else:
+                    yield made  # type: ignore[misc]
+        finally:
+            self._stop.set()
+
+    @property
+    def ended(self) -> bool:
+        """Whether every thread has come to its end, and the reader has seen it."""
+        return not self._running
+
+    @property
+    def stopped(self) -> bool:
+        """Whether nobody wants more."""
+        return self._stop.is_set()
+
+    def stop(self) -> None:
+        """Have the threads end after what they are at."""
+        self._stop.set()
+
+    def join(self, seconds: float | None = None) -> Iterator[Made]:
+        """Wait for the threads, at most so long; what they made and nobody has read."""
+        for each in self._threads:
+            if each.ident is not None:
+                each.join(None if seconds is None else seconds / len(self._threads))
+        with suppress(queue.Empty):
+            while True:
+                made = self._made.get_nowait()
+                if made is not _End and not isinstance(made, BaseException):
+                    yield made  # type: ignore[misc]
+
+    def _run(self) -> None:
+        try:
+            while not self._stop.is_set():
+                with self._lock:
+                    item = next(self._items, _End)
+                if item is _End:
+                    break
+                for made in self._work(item):  # type: ignore[arg-type]
+                    if not self._put(made):
+                        return
+                    del made
+        except BaseException as error:
+            self._put(error)
+            return
+        self._put(_End)
+
+    def _put(self, made: Made | BaseException | type[_End]) -> bool:
+        while True:
+            try:
+                self._made.put(made, timeout=_STEP_SECONDS)
+            except queue.Full:
+                if self._stop.is_set():
+                    return False
+                continue
+            return True

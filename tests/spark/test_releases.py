@@ -1,0 +1,153 @@
+"""What PySpark's older releases lack, on whichever release is installed here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import icesql
+from icesql.engine.spark import reader, releases
+from icesql.engine.spark.scans import SPARK_READER, TASKS, Scans
+from icesql.engine.spark.sql import functions, numbers
+from tests.spark.comparison import same
+
+AGGREGATED = [
+    "SELECT string_agg(s, '-' ORDER BY s DESC, id), string_agg(s, ',' ORDER BY id) FROM t",
+    "SELECT flag, string_agg(s, '' ORDER BY id) FROM t GROUP BY flag ORDER BY flag",
+    "SELECT string_agg(s, ',') FROM t WHERE id = 3",
+    "SELECT string_agg(s, ',' ORDER BY i) FROM t WHERE id > 100",
+]
+
+
+def test_string_agg_without_listagg_gives_the_local_rows(
+    spark: Any, all_types: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(functions, "has_listagg", lambda: False)
+    spark.register_table("t", all_types)
+    with icesql.connect() as local:
+        local.register_table("t", all_types)
+        for sql in AGGREGATED:
+            assert spark.execute(sql).fetchall() == local.execute(sql).fetchall(), sql
+
+
+def test_corr_without_a_division_by_zero_gives_the_local_values(
+    spark: Any, all_types: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(numbers, "is_corr_total", lambda: False)
+    spark.register_table("t", all_types)
+    with icesql.connect() as local:
+        local.register_table("t", all_types)
+        for where in ("id IN (1, 4, 6)", "true", "id = 1", "false"):
+            sql = (
+                "SELECT corr(i, i), corr(i, 1), corr(i, dec), corr(dec, big + 0.5) "
+                f"FROM t WHERE {where}"
+            )
+            assert same(spark.execute(sql).fetchall(), local.execute(sql).fetchall()), sql
+
+
+class Session:
+    """A session of Spark Connect with settings."""
+
+    def __init__(self, **settings: str) -> None:
+        self.conf = self
+        self._settings = settings
+
+    def get(self, name: str, default: Any) -> Any:
+        return self._settings.get(name, default)
+
+    def newSession(self) -> str:
+        return "new"
+
+    def cloneSession(self) -> str:
+        return "clone"
+
+
+def test_a_session_that_was_sent_an_environment_is_cloned(
+    spark_here: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(releases, "_release", lambda: (4, 1))
+    assert releases.session_beside(Session()) == "new"
+    sent: Any = {"spark.sql.execution.pyspark.python": "environment/bin/python"}
+    assert releases.session_beside(Session(**sent)) == "clone"
+
+
+@pytest.mark.parametrize(
+    ("release", "sql", "named"),
+    [
+        (
+            (4, 0),
+            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5) "
+            "SELECT * FROM n",
+            r"WITH RECURSIVE on Spark.* it needs PySpark 4\.1 or newer",
+        ),
+        ((3, 5), "SELECT string_agg(DISTINCT s, ',') FROM t", r"string_agg.* needs PySpark 4\.0"),
+        (
+            (4, 1),
+            "SELECT sum(i) FILTER (WHERE i > 0) OVER (ORDER BY id) FROM t",
+            r"FILTER of a window .* needs PySpark 4\.2",
+        ),
+    ],
+)
+def test_what_a_release_lacks_is_refused_by_its_name(
+    spark: Any,
+    all_types: str,
+    monkeypatch: pytest.MonkeyPatch,
+    release: tuple[int, int],
+    sql: str,
+    named: str,
+) -> None:
+    spark.register_table("t", all_types)
+    spark.execute("SELECT 1").fetchall()
+    monkeypatch.setattr(releases, "_release", lambda: release)
+    with pytest.raises(icesql.UnsupportedSqlError, match=named):
+        spark.execute(sql)
+
+
+@pytest.mark.parametrize(
+    ("table", "way"), [("numbers", SPARK_READER), ("evolved", TASKS), ("t", TASKS)]
+)
+def test_a_reader_that_widens_nothing_is_given_no_narrower_column(
+    spark: Any,
+    cluster_tables: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    table: str,
+    way: str,
+) -> None:
+    monkeypatch.setattr(reader, "reads_widened_columns", lambda: False)
+    monkeypatch.setattr(Scans, "ways", frozenset({SPARK_READER}))
+    with icesql.connect() as local:
+        for each in (local, spark):
+            each.register_table(table, cluster_tables[table])
+        sql = f"SELECT * FROM {table} ORDER BY 1"
+        cursor = spark.execute(sql)
+        assert {*cursor.scan_groups} == {way}
+        assert same(cursor.fetchall(), local.execute(sql).fetchall())
+
+
+class _Session40:
+    """A session of an application that has a source of that name, as PySpark 4.0 answers."""
+
+    def __init__(self, application: str, *, has_source: bool) -> None:
+        self.conf = {"spark.app.id": application}
+        self.dataSource = self
+        self._has_source = has_source
+
+    def register(self, source: type) -> None:
+        if self._has_source:
+            raise _AlreadyExistsError
+
+
+class _AlreadyExistsError(Exception):
+    def getCondition(self) -> str:
+        return "DATA_SOURCE_ALREADY_EXISTS"
+
+
+def test_one_source_of_an_application_serves_sessions_that_read_the_same() -> None:
+    first, second = _Session40("app-1", has_source=False), _Session40("app-1", has_source=True)
+    releases.register_source(first, object, {"warehouse": "a"})
+    releases.register_source(second, object, {"warehouse": "a"})
+    with pytest.raises(icesql.NotSupportedError, match=r"keeps that one for all sessions"):
+        releases.register_source(second, object, {"warehouse": "b"})
+    with pytest.raises(icesql.NotSupportedError):
+        releases.register_source(_Session40("app-2", has_source=True), object, {"warehouse": "a"})
