@@ -249,11 +249,12 @@ class SqliteCatalog:
 
     def place_new(self, identifier: Sequence[str], change: TableChange) -> Place:
         """As ``Catalog.place_new``: below its namespace's location, the warehouse, or the file."""
-        from icesql.catalog.writes.new_places import check_empty
+        from icesql.catalog.writes.change import Place
+        from icesql.catalog.writes.new_places import free_location
 
         place = place_of(self, identifier, change)
-        check_empty(place.location, place.storage, ".".join(identifier))
-        return place
+        name = ".".join(identifier)
+        return Place(free_location(change, place.location, place.storage, name), place.storage)
 
     def drop(self, identifier: Sequence[str], *, purge: bool = False) -> None:
         """As ``Catalog.drop``."""

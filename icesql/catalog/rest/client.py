@@ -18,6 +18,7 @@ from icesql.catalog.rest.origins import redirected
 from icesql.errors import CatalogError
 from icesql.storage.clean_errors import without_secrets
 from icesql.storage.credentials import redact
+from icesql.storage.stores.request_log import log_request
 
 if TYPE_CHECKING:
     import urllib3
@@ -157,11 +158,13 @@ class RestClient:
         """One request as it is, of whatever status. Raises CatalogError where no answer comes."""
         from urllib3.exceptions import HTTPError
 
+        begun, body, outcome = time.perf_counter(), b"", "no answer"
         try:
             response = self._pool.request(
                 request.method, request.url, headers=dict(request.headers), body=request.body,
                 preload_content=False, redirect=False, decode_content=True,
             )  # fmt: skip
+            outcome = f"status {response.status}"
             try:
                 body = self._body(response)
             finally:
@@ -171,6 +174,9 @@ class RestClient:
             reason = redact(_reason(error), self.properties)
             told = f"catalog {self.name}: cannot reach {place}: {reason}"
             raise NoAnswer(told, _was_sent(error)) from None
+        finally:
+            secrets = self._secrets(self._auth)
+            log_request(request.method, request.url, begun, len(body), outcome, secrets)
         return Answer(
             response.status, {key.lower(): text for key, text in response.headers.items()}, body
         )

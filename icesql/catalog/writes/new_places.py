@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from uuid import uuid4
 
 from icesql.catalog.writes.change import TableChange
 from icesql.errors import CatalogError, StorageError
@@ -27,11 +28,30 @@ def default_location(warehouse: str, identifier: Sequence[str]) -> str:
     return "/".join((warehouse.rstrip("/"), *identifier))
 
 
+def free_location(change: TableChange, location: str, storage: Storage, name: str) -> str:
+    """The location, or one beside it where files lie that a dropped table has left.
+
+    Raises CatalogError where the change asks for this very one.
+    """
+    if asked_location(change) is not None:
+        check_empty(location, storage, name)
+        return location
+    return f"{location}-{uuid4().hex[:8]}" if _is_taken(location, storage) else location
+
+
 def check_empty(location: str, storage: Storage, name: str) -> None:
     """Raise CatalogError where files lie at a location: two tables in one folder destroy another.
 
     Removing the orphans of one would remove the files of the other.
     """
+    if _is_taken(location, storage):
+        raise CatalogError(
+            f"cannot create {name}: there are files at {location} already; "
+            "name another LOCATION, or remove them"
+        )
+
+
+def _is_taken(location: str, storage: Storage) -> bool:
     if is_local(location):
         folder, taken = local_spellings(location)[0], False
         with suppress(OSError):
@@ -41,11 +61,7 @@ def check_empty(location: str, storage: Storage, name: str) -> None:
             taken = bool(storage.list_folder(f"{location}/metadata"))
         except StorageError:
             taken = False
-    if taken:
-        raise CatalogError(
-            f"cannot create {name}: there are files at {location} already; "
-            "name another LOCATION, or remove them"
-        )
+    return taken
 
 
 def _has_files(folder: str) -> bool:

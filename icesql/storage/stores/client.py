@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
@@ -14,6 +15,7 @@ from icesql.storage.clean_errors import without_secrets
 from icesql.storage.credentials import redact
 from icesql.storage.stores.failures import Failure, RefusedError, failure_of, wrong_length
 from icesql.storage.stores.options import make_store
+from icesql.storage.stores.request_log import log_request
 
 T = TypeVar("T")
 
@@ -21,7 +23,8 @@ T = TypeVar("T")
 _MOST_ATTEMPTS: Final = 9
 # One that never answered is more likely to be a wrong endpoint.
 _FIRST_ATTEMPTS: Final = 3
-_ACTIONS: Final = {"get": "s3:GetObject", "list": "s3:ListBucket"}
+# Requests as they are logged, and what one has to be allowed.
+_ACTIONS: Final = {"GET": "s3:GetObject", "HEAD": "s3:GetObject", "LIST": "s3:ListBucket"}
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0
 # Attempts beyond the first that a bucket may cost, and what each answer adds to them.
 _BUDGET, _BUDGET_PER_ANSWER = 100.0, 0.5
@@ -119,13 +122,13 @@ class StoreClient:
                 raise StoreFailed(wrong_length(expected, len(data)))
             return Body(data, size)
 
-        return self._tried(uri, "get", attempt, left)
+        return self._tried(uri, "GET", attempt, left)
 
     def size(self, uri: str, key: str) -> int | None:
         """The length of an object, None without one."""
 
         try:
-            return self._tried(uri, "get", lambda: self._head(key), None)
+            return self._tried(uri, "HEAD", lambda: self._head(key), None)
         except StorageError as error:
             if isinstance(error.__cause__, FileNotFoundError) and "NoSuchBucket" not in str(error):
                 return None
@@ -133,7 +136,7 @@ class StoreClient:
 
     def list_folder(self, uri: str, prefix: str) -> tuple[list[str], bool]:
         """Names of the objects directly in a folder, and whether there is anything below it."""
-        return self._tried(uri, "list", lambda: self._listing(prefix), None)
+        return self._tried(uri, "LIST", lambda: self._listing(prefix), None)
 
     # ------------------------------------------------------------------ one request
 
@@ -177,6 +180,7 @@ class StoreClient:
         attempts, wait = 0, _FIRST_WAIT
         while True:
             attempts += 1
+            begun = time.perf_counter()
             try:
                 found = attempt()
             except Error:
@@ -186,9 +190,12 @@ class StoreClient:
                 failure = (
                     error.failure if isinstance(error, StoreFailed) else failure_of(error, needed)
                 )
+                log_request(action, uri, begun, 0, failure.reason, self._properties)
                 if not self._may_try_again(failure, attempts, left):
                     self._raise(uri, failure, attempts, error)
             else:
+                size = len(found.data) if isinstance(found, Body) else 0
+                log_request(action, uri, begun, size, "answered", self._properties)
                 with self._lock:
                     self._has_answered = True
                     self._budget = min(self._budget + _BUDGET_PER_ANSWER, _BUDGET)

@@ -216,8 +216,17 @@ def test_no_table_is_made_where_files_lie(catalog, tmp_path) -> None:
     (tmp_path / "wh/ns/t/metadata").mkdir(parents=True)  # what PURGE leaves is no file
     stage_table(catalog, ("ns", "t"), SCHEMA)
     (tmp_path / "wh/ns/t/metadata/x").write_text("")
+    place = str(tmp_path / "wh/ns/t")
+    if catalog.kind == "directory":
+        with pytest.raises(CatalogError, match="there are files at"):
+            stage_table(catalog, ("ns", "t"), SCHEMA)
+        return
     with pytest.raises(CatalogError, match="there are files at"):
-        stage_table(catalog, ("ns", "t"), SCHEMA)
+        stage_table(catalog, ("ns", "t"), SCHEMA, location=place)
+    # What a dropped table has left is no reason that its name cannot be used again.
+    beside = {stage_table(catalog, ("ns", "t"), SCHEMA).table.metadata.location for _ in "ab"}
+    assert all(each.startswith(f"{place}-") for each in beside)
+    assert len(beside) == 2
 
 
 # ------------------------------------------------------------------ SQLite

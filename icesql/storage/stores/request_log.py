@@ -1,0 +1,30 @@
+"""What each request to a store or a catalog was, in the log ``icesql`` at level DEBUG."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from icesql.storage.credentials import redact
+
+
+def log_request(
+    method: str, url: str, begun: float, size: int, outcome: object, secrets: Mapping[str, Any]
+) -> None:
+    """Log one line: method, URL, outcome, the bytes that came, and ms since ``begun``.
+
+    ``begun`` is of ``time.perf_counter``; ``secrets`` are properties whose secrets are masked, as
+    are signatures in the URL. Nothing is imported for it: where nobody imported ``logging``, nobody
+    listens.
+    """
+    logging = sys.modules.get("logging")
+    if logging is None:
+        return
+    logger = logging.getLogger("icesql")
+    if not logger.isEnabledFor(logging.DEBUG):
+        return
+    took = (time.perf_counter() - begun) * 1000
+    where, told = redact(url, secrets), redact(str(outcome), secrets)
+    logger.debug("%s %s: %s · %d B · %.1f ms", method, where, told, size, took)
