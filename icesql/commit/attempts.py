@@ -13,7 +13,7 @@ from icesql.catalog.current_metadata import is_metadata_name
 from icesql.catalog.table import Catalog, Table
 from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown
 from icesql.commit.retries import RetryPolicy
-from icesql.context import QueryContext
+from icesql.context import Progress, QueryContext
 from icesql.errors import CommitConflictError, CommitStateUnknownError, Error
 from icesql.iceberg.metadata.changes.requirements import requirements_for
 from icesql.iceberg.metadata.changes.updates import Update
@@ -87,6 +87,7 @@ def _tried(catalog: Catalog, table: Table, operation: Operation, query: QueryCon
             return base
         needed = requirements_for(base.metadata, updates)
         change = TableChange(updates, needed, base.storage, moment)
+        query.report(Progress("committing", attempt))
         outcome = _swapped(catalog, base, change)
         if isinstance(outcome, Unknown):
             outcome = _looked_up(catalog, base, operation, outcome)

@@ -16,7 +16,7 @@ from icesql.commit.files import FileChanges
 from icesql.commit.result import CommitResult
 from icesql.commit.retries import RetryPolicy
 from icesql.commit.snapshot_operation import SnapshotOperation
-from icesql.context import QueryContext
+from icesql.context import Progress, QueryContext
 from icesql.errors import CommitConflictError, CommitStateUnknownError, Error, ProgrammingError
 from icesql.iceberg.evolution.fresh_ids import with_fresh_ids
 from icesql.iceberg.manifest.data_file import DataFile
@@ -105,6 +105,7 @@ def create_table(
     try:
         if operation is not None:
             updates = (*updates, *operation.updates(table, 1, now_ms()))
+        context.report(Progress("committing", 1))
         outcome = catalog.swap(table.identifier, None, _change(updates, table.storage))
         if isinstance(outcome, Conflict):
             raise CommitConflictError(f"cannot create {table.name}: {outcome.reason}")

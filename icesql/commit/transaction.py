@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from icesql.catalog.rest.changes import has_transactions, swap_several
 from icesql.catalog.writes.change import Conflict, TableChange, Unknown
 from icesql.commit.attempts import Operation, commit, now_ms
+from icesql.context import Progress
 from icesql.errors import (
     CommitConflictError,
     CommitStateUnknownError,
@@ -103,7 +104,7 @@ class Transaction:
         if not held:
             return None
         if len(held) > 1:
-            return _commit_together(held)
+            return _commit_together(held, query)
         return commit(held[0].catalog, held[0].base, _Whole(held[0]), query)
 
     def rollback(self) -> bool:
@@ -120,7 +121,7 @@ def takes_several(catalog: Catalog) -> bool:
     return catalog.kind == "rest" and has_transactions(catalog)  # type: ignore[arg-type]
 
 
-def _commit_together(held: Sequence[_HeldTable]) -> Table:
+def _commit_together(held: Sequence[_HeldTable], query: QueryContext) -> Table:
     """Changes of several tables, by one request that a REST catalog applies as a whole."""
     catalog, names = held[0].catalog, " and ".join(each.base.name for each in held)
     moment = max(now_ms(), *(each.working.metadata.last_updated_ms for each in held))
@@ -136,6 +137,7 @@ def _commit_together(held: Sequence[_HeldTable]) -> Table:
         )
         for each in held
     ]
+    query.report(Progress("committing", 1))
     try:
         outcome = swap_several(catalog, changes)  # type: ignore[arg-type]
     except Error:

@@ -63,6 +63,8 @@ _OF_ITS_PLACE: Final = (
 def create(statement: CreateTable, work: Work) -> Modified:
     """Make a table; with a query it appears together with its rows, or not at all.
 
+    Columns that are listed before a query are filled by position, as INSERT does.
+
     Raises CatalogError where it exists or its namespace is missing, ProgrammingError for columns
     and properties that no table can have, and what running the query raises.
     """
@@ -214,7 +216,7 @@ def _create_as(statement: CreateTable, place: _Place, work: Work) -> Modified:
         version = dict(statement.properties).get("format-version")
         if version is None and place.before is not None:
             version = str(place.before.metadata.format_version)
-        schema = Schema(result_fields(_named(result.columns), unknown=version == "3"))
+        schema = _schema_of(statement, result.columns, version == "3", work)
         staged = _stage(statement, place, schema)
         table = staged.table
         sources = tuple(range(len(schema.fields)))
@@ -226,6 +228,23 @@ def _create_as(statement: CreateTable, place: _Place, work: Work) -> Modified:
         result.close()
     done = _finish(place, staged, written.files, work)
     return Modified.of(written, done.snapshot_id)
+
+
+def _schema_of(
+    statement: CreateTable, columns: Sequence[ResultColumn], unknown: bool, work: Work
+) -> Schema:
+    """The columns that the statement lists, filled by position; else those of the query."""
+    if not statement.columns:
+        return Schema(result_fields(_named(columns), unknown=unknown))
+    if len(columns) != len(statement.columns):
+        raise ProgrammingError(
+            f"the query gives {len(columns)} column{'s' * (len(columns) != 1)}, "
+            f"and {statement.table.text} has {len(statement.columns)}"
+        )
+    fields = column_fields(
+        statement.columns, work.dialect, lambda column, type: default_value(column, type, work)
+    )
+    return Schema(fields)
 
 
 def _named(columns: Sequence[ResultColumn]) -> Sequence[ResultColumn]:

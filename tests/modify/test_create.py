@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,39 @@ def test_as_select(con: icesql.Connection) -> None:
 
 
 @BOTH
+def test_as_select_with_columns_fills_them_by_position(con: icesql.Connection) -> None:
+    con.execute(
+        "CREATE TABLE s.t (id BIGINT NOT NULL COMMENT 'key', price DECIMAL(9, 2)) "
+        "PARTITIONED BY (id) AS (WITH q AS (SELECT 1 AS x) SELECT x, 1.5 FROM q)"
+    )
+    described = con.execute("DESCRIBE s.t").fetchall()
+    assert [(row[0], row[1], row[2], row[5]) for row in described] == [
+        ("id", "long", False, "key"),
+        ("price", "decimal(9, 2)", True, None),
+    ]
+    for query, error, message in (
+        ("SELECT 1", errors.ProgrammingError, "gives 1 column, and s.t has 2"),
+        (
+            "SELECT i, NULL FROM (VALUES (1), (NULL)) AS v(i)",
+            errors.IntegrityError,
+            'required column "id"',
+        ),
+        ("SELECT 1, 123456789", errors.DataError, "does not fit"),
+    ):
+        columns = "(id BIGINT NOT NULL, price DECIMAL(9, 2))"
+        with pytest.raises(error, match=message):
+            con.execute(f"CREATE OR REPLACE TABLE s.t {columns} AS {query}")
+    assert con.execute("SELECT * FROM s.t").fetchall() == [(1, Decimal("1.50"))]
+
+
+@SQLITE
+def test_a_name_can_be_used_again(con: icesql.Connection) -> None:
+    for number in range(3):
+        con.execute(f"CREATE TABLE s.t AS SELECT {number} AS a")
+        assert con.execute("SELECT a FROM s.t").fetchall() == [(number,)]
+        con.execute("DROP TABLE s.t")
+
+
 def test_or_replace(con: icesql.Connection) -> None:
     con.execute("CREATE OR REPLACE TABLE s.t (a INT, b VARCHAR) PARTITIONED BY (b)")
     con.execute("INSERT INTO s.t VALUES (1, 'x')")

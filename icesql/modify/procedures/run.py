@@ -147,7 +147,7 @@ def _with_tables(bound: Arguments, work: Work) -> Arguments:
     for each in bound.procedure.parameters:
         text = values[each.name]
         if each.kind == "table" and isinstance(text, str):
-            parts = name_parts(text.replace("`", '"'))
+            parts = name_parts(text)
             if not all(parts):
                 raise bound.wrong(each.name, f"is {text!r}, which is no name of a table")
             values[each.name] = TableName(parts, bound.offsets[each.name])

@@ -69,7 +69,7 @@ def division_of(read: Query, index: int, work: Work) -> Division | None:
     if work.engines is None or work.query.settings.engine == "local" or read.refused is not None:
         return None
     try:
-        bound, plans = work.plan_with(read, {}, same)
+        bound, plans = work.plan_with(read, {}, lambda scans: _with_all_deletes(scans, index))
     except UnsupportedSqlError:
         if read.spark is None:
             raise
@@ -96,7 +96,12 @@ def planned_division(
     None where it is for this machine, or there is nothing to divide. Raises UnsupportedSqlError for
     what tasks cannot read, unless the engine is chosen by what a statement reads.
     """
-    bound, plans = work.plan_with(read, tables, narrow)
+
+    def changed(scans: tuple[TableScan, ...]) -> tuple[TableScan, ...]:
+        made = narrow(scans)
+        return _with_all_deletes(made, index_of(made))
+
+    bound, plans = work.plan_with(read, tables, changed)
     found = Division(bound, plans, index_of(bound.scans))
     if not goes_to_spark(work, plans) or not found.files:
         return None
@@ -109,6 +114,15 @@ def planned_division(
         "the Spark engine",
         hint="SET engine = 'local'",
     )
+
+
+def _with_all_deletes(scans: tuple[TableScan, ...], index: int) -> tuple[TableScan, ...]:
+    """The scans; new files of the table that is changed are made of the files of its plan.
+
+    A filter would leave out deletes of rows that it does not match.
+    """
+    whole = replace(scans[index], all_deletes=True)
+    return (*scans[:index], whole, *scans[index + 1 :])
 
 
 def _travels(plans: Sequence[ScanPlan]) -> bool:

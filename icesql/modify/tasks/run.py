@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from icesql.context import Progress
 from icesql.errors import Error, InternalError
-from icesql.iceberg.manifest.data_file import DataFile
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.modify.modified import Work
 from icesql.modify.rows.commit import check_target, files_of, repeated
 from icesql.modify.rows.new_files import ChangedFiles, FileNames
@@ -58,7 +58,10 @@ class _Run:
         changed, told, lost = ChangedFiles(), list[bytes](), False
         operation, folder = self._names.operation, self._locations.folder
         try:
-            files, known = self._files()
+            files = self._files()
+            known = {
+                key_of(each): each for task in files for each in (task.data_file, *task.deletes)
+            }
             shared = self._shared()
             assert self._work.engines is not None
             engine = self._work.engines.spark()
@@ -92,13 +95,14 @@ class _Run:
             raise
         return changed, told
 
-    def _files(self) -> tuple[list[FileScanTask], dict[tuple[str, int | None], DataFile]]:
-        """The files that the query reads, with all their deletes, and what may be removed."""
-        paths = {each.data_file.path for each in self._division.files}
-        schema = self._target.metadata.schema
-        found, _ = files_of(self._target, schema, paths, self._work.query)
-        known = {key_of(each): each for task in found for each in (task.data_file, *task.deletes)}
-        return found, known
+    def _files(self) -> Sequence[FileScanTask]:
+        """The files that the query reads, with all their deletes."""
+        division, target = self._division, self._target
+        if division.plans[division.index].planned_by is None:
+            return division.files
+        # A catalog that plans scans leaves out deletes as it likes.
+        paths = {each.data_file.path for each in division.files}
+        return files_of(target, target.metadata.schema, paths, self._work.query)[0]
 
     def _shared(self) -> SharedWork:
         division, query = self._division, self._work.query
@@ -146,7 +150,10 @@ class _Run:
 
         def jobs() -> Iterator[Numbered]:
             for number, part in enumerate(parts):
-                bare = [replace(e, data_file=without_metrics(e.data_file)) for e in part]
+                bare = [
+                    replace(e, data_file=without_metrics(e.data_file), residual=ALWAYS_TRUE)
+                    for e in part
+                ]
                 read = tuple(replace(e, residual=residuals[e.data_file.path]) for e in bare)
                 plans[index] = replace(plans[index], files=read, rows_read=None)
                 names = replace(self._names, number=number)

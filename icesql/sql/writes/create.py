@@ -67,10 +67,6 @@ def read_create(
         if words.token is None:
             raise words.unexpected("a query")
         query = read_query(words.rest)
-        if columns:
-            raise unsupported(
-                "CREATE TABLE with columns and a query", table.offset, "CAST in the query"
-            )
     if not columns and query is None:
         raise words.unexpected("(", "AS")
     return CreateTable(

@@ -12,9 +12,15 @@ import icesql
 from icesql import errors
 from icesql.modify.merge.source import _Spilled
 from icesql.modify.tasks import shipped
+from icesql.scan import planner
 from tests.maintain.rewrite.test_on_spark import Workers
 from tests.modify.tasks.conftest import Connect
+from tests.writer.table import TableWriter
 
+IDS = [
+    {"id": 1, "name": "id", "required": False, "type": "long"},
+    {"id": 2, "name": "k", "required": False, "type": "int"},
+]
 KEYED = "MERGE INTO s.t USING s.source r ON r.id = t.id "
 STATEMENTS = [
     "DELETE FROM s.t WHERE id % 7 = 3 AND k <> 1",
@@ -221,3 +227,45 @@ def test_a_condition_that_tasks_cannot_read_is_refused(connect: Connect, workers
     con.execute("SET engine = 'auto'")
     assert con.execute(sql, tables=tables).rowcount == 1
     assert not workers.chunks
+
+
+@pytest.mark.parametrize(
+    ("sql", "walks"),
+    [
+        # Whether whole files may go is asked of the metadata first.
+        ("DELETE FROM s.t WHERE id = 11 AND k = 1", 2),
+        ("UPDATE s.t SET k = 9 WHERE id = 11", 1),
+        (KEYED + "AND t.id > 10 WHEN MATCHED THEN UPDATE SET k = r.k", 1),
+        # Rows of the source that match nothing are read with the columns of the table.
+        (KEYED + "AND t.id > 10 WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT *", 2),
+    ],
+)
+def test_a_table_is_planned_once_with_all_deletes_of_what_is_left(
+    connect: Connect,
+    workers: Workers,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    sql: str,
+    walks: int,
+) -> None:
+    con = connect("auto")
+    table = TableWriter(tmp_path / "auto" / "s" / "t", IDS)
+    table.commit([table.data_file([{"id": id, "k": id % 5} for id in range(20)])])
+    # The filter of the statement would leave this one out: a file written anew had its row again.
+    table.commit([table.equality_deletes([{"id": 3}], [1])])
+    con.execute("CREATE TABLE s.source AS SELECT i AS id, 7 AS k FROM range(18, 22) r(i)")
+    begun: list[str] = []
+    walk = planner._Walk
+
+    def counted(scan: Any, query: Any) -> Any:
+        begun.append(scan.table.name)
+        return walk(scan, query)
+
+    monkeypatch.setattr(planner, "_Walk", counted)
+    before = len(workers.chunks)
+    con.execute(sql)
+    assert len(workers.chunks) > before
+    assert begun.count("s.t") == walks
+    ids = con.execute("SELECT id FROM s.t ORDER BY id").fetchall()
+    assert (3,) not in ids
+    assert (10,) in ids

@@ -165,7 +165,6 @@ def test_other_statements(sql: str, value: Any) -> None:
         ("CREATE TABLE t (a INT DEFAULT)", "nothing follows DEFAULT"),
         ("CREATE TABLE t (a INT DEFAULT (SELECT 1))", "a value that is no constant"),
         ("CREATE TABLE t (m MAP<INT>)", "a MAP has a type of keys"),
-        ("CREATE TABLE t (a INT) AS SELECT 1 AS a", "CREATE TABLE with columns and a query"),
         ("CREATE TABLE t LIKE u PARTITIONED BY (a)", "another layout with LIKE"),
         ("CREATE OR REPLACE TABLE IF NOT EXISTS t (a INT)", "exclude each other"),
         ("CREATE EXTERNAL TABLE t (a INT)", "CREATE EXTERNAL TABLE"),

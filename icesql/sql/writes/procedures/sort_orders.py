@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from msgspec import Struct
 
 from icesql.errors import ProgrammingError
 from icesql.sql.parser.dialect import reading, tokenize
+from icesql.sql.user_text import quoted
 from icesql.sql.writes.definitions import read_ordering
 from icesql.sql.writes.statements import SortTerm
 from icesql.sql.writes.words import Words
+
+# A name in double quotes, which may hold backticks, or one in backticks.
+_BACKTICKS: Final = re.compile(r'"(?:[^"]|"")*"|`((?:[^`]|``)*)`')
 
 
 class SortText(Struct, frozen=True):
@@ -23,7 +30,7 @@ def read_sort_text(text: str) -> SortText:
 
     Raises SqlSyntaxError, and ProgrammingError for a Hilbert curve or a z-order beside others.
     """
-    words = Words(tokenize(text.replace("`", '"'), reading(None)), text)
+    words = Words(tokenize(_BACKTICKS.sub(_double_quoted, text), reading(None)), text)
     if not words.tokens:
         raise ProgrammingError("it is empty")
     if words.peek() == "HILBERT" and words.peek(1) == "(":
@@ -33,6 +40,11 @@ def read_sort_text(text: str) -> SortText:
     terms = read_ordering(words)
     words.end()
     return SortText(terms)
+
+
+def _double_quoted(found: re.Match[str]) -> str:
+    name = found[1]
+    return found[0] if name is None else quoted(name.replace("``", "`"))
 
 
 def _z_columns(words: Words) -> tuple[str, ...]:
