@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Final
 
 from icesql.catalog.table import Table
 from icesql.context import QueryContext
-from icesql.doctor import files, metadata
+from icesql.doctor import bounds, files, metadata
 from icesql.doctor.facts import Ask, facts_of
 from icesql.doctor.finding import Diagnosis
+from icesql.sql.table_name import name_text
 
-_EXAMINATIONS = (
-    files.small_files, files.delete_files, files.overlap, files.missing_bounds, files.skew,
-    metadata.manifests, metadata.snapshots, metadata.metadata_log, metadata.orphans,
+_EXAMINATIONS: Final = (
+    files.small_files, files.delete_files, bounds.overlap, bounds.missing_bounds,
+    bounds.missing_nan_counts, files.skew, metadata.manifests, metadata.snapshots,
+    metadata.metadata_files, metadata.metadata_size, metadata.orphans,
 )  # fmt: skip
-_WEIGHTS = ("high", "medium", "low")
+_WEIGHTS: Final = ("high", "medium", "low")
 
 
-def diagnose(
-    table: str, ask: Ask, open_table: Callable[[], Table], query: QueryContext
-) -> Diagnosis:
-    """What ails ``table``, the heaviest first; from metadata alone, nothing is changed.
+def diagnose(parts: Sequence[str], ask: Ask, table: Table, query: QueryContext) -> Diagnosis:
+    """What ails the table of a name, the heaviest first; from metadata alone, nothing is changed.
 
-    Raises what the statements raise: TableNotFoundError and errors of catalogs and stores.
+    Raises errors of stores, and CorruptFileError.
     """
-    facts = facts_of(table, ask, open_table, query)
+    facts = facts_of(parts, table, query)
     found = [finding for examine in _EXAMINATIONS for finding in examine(facts, ask)]
     found.sort(key=lambda each: _WEIGHTS.index(each.weight))
-    return Diagnosis(table, facts.snapshot_id, tuple(found))
+    return Diagnosis(name_text(parts), table.metadata.current_snapshot_id, tuple(found))

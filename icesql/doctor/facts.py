@@ -1,4 +1,4 @@
-"""What the doctor knows of a table: its metadata tables, asked for once. No data file is opened."""
+"""What the doctor knows of a table: its metadata, read once. No data file is opened."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from msgspec import Struct
 
 from icesql.catalog.table import Table
 from icesql.context import QueryContext
+from icesql.doctor.compaction import Compaction
 from icesql.doctor.live_files import LiveFiles, live_files
 from icesql.errors import Error
 
 # Types whose order is that of their bounds, and by which people look rows up.
-ORDERED: Final = re.compile(
-    r"int|long|bigint|float|double|decimal.*|date|timestamp.*|string|varchar|uuid|time"
-)
+_ORDERED: Final = re.compile(r"int|long|float|double|decimal.*|date|timestamp.*|string|uuid|time")
 
 
 class Answer(Struct, frozen=True):
@@ -34,48 +33,42 @@ class Column(Struct, frozen=True):
 
     name: str
     type: str
-    partitioned: str | None
+    is_identity: bool = False
 
 
 class Facts(Struct, frozen=True):
-    """``name`` is the table as SQL names it; ``manifests`` are (content, bytes)."""
+    """``parts`` are those of the table's name."""
 
-    name: str
+    parts: tuple[str, ...]
     table: Table
     columns: tuple[Column, ...]
     files: LiveFiles
-    manifests: tuple[tuple[int, int], ...]
-    snapshots: int
-    snapshot_id: int | None
-    properties: Mapping[str, str]
-    log_entries: int
+    compaction: Compaction
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """Those of the table."""
+        return self.table.metadata.properties
 
     @property
     def format_version(self) -> int:
         """1 to 3."""
-        return int(self.properties.get("format-version", "2"))
+        return self.table.metadata.format_version
 
 
-def facts_of(name: str, ask: Ask, open_table: Callable[[], Table], query: QueryContext) -> Facts:
-    """Ask for all of it. Raises what the statements raise, such as for an unknown table."""
+def facts_of(parts: Sequence[str], table: Table, query: QueryContext) -> Facts:
+    """Read all of it. Raises errors of stores, and CorruptFileError."""
+    metadata = table.metadata
+    identity = {
+        each.source_id for each in metadata.spec.fields if str(each.transform) == "identity"
+    }
     columns = tuple(
-        Column(column, kind, partition)
-        for column, kind, _, _, partition, *_ in ask(f"DESCRIBE {name}").rows
+        Column(each.name, str(each.type), each.field_id in identity)
+        for each in metadata.schema.fields
     )
-    properties = dict(ask(f"SHOW TBLPROPERTIES {name}").rows)
-    table = open_table()
-    ordered = [each.name for each in columns if ORDERED.fullmatch(each.type.lower())]
-    return Facts(
-        name,
-        table,
-        columns,
-        live_files(table, ordered, query),
-        tuple(ask(f"SELECT content, length FROM {name}.manifests").rows),
-        len(table.metadata.snapshots),
-        table.metadata.current_snapshot_id,
-        properties,
-        len(table.metadata.metadata_log),
-    )
+    ordered = [each.name for each in columns if _ORDERED.fullmatch(each.type)]
+    files = live_files(table, ordered, query)
+    return Facts(tuple(parts), table, columns, files, Compaction(table, query))
 
 
 def try_to_ask(ask: Ask, statement: str) -> Answer | None:

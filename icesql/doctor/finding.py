@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Literal
 
-from msgspec import Struct, structs
+from msgspec import Struct
+
+from icesql.doctor.statement import Statement
 
 Weight = Literal["high", "medium", "low"]
 
@@ -13,33 +14,45 @@ Weight = Literal["high", "medium", "low"]
 class Finding(Struct, frozen=True):
     """``name`` is the finding's kind; ``told`` says what is so, ``cost`` what it costs a reader.
 
-    ``statement`` mends it in icesql, and ``spark_statement`` in Spark; "" where no statement does.
-    ``measure`` is the number that it changes: ``now``, and what is promised ``after``, None where
-    nothing can be promised.
+    ``mend`` is the statement that mends it; ``refusal`` says why icesql cannot run it where Spark
+    can. ``measure`` is the number that it changes: ``now``, and what is promised ``after``, None
+    where nothing can be promised.
     """
 
     name: str
     weight: Weight
     told: str
     cost: str
-    statement: str = ""
+    mend: Statement = Statement()
     measure: str = ""
     now: float | None = None
     after: float | None = None
+    refusal: str = ""
+
+    @property
+    def statement(self) -> str:
+        """What mends it in icesql; "" where no statement does, or none that icesql runs."""
+        return "" if self.refusal else self.mend.icesql
 
     @property
     def spark_statement(self) -> str:
-        """The statement as Spark spells it, for a catalog that is called ``catalog`` there.
-
-        Spark quotes names with backticks, and a quote in a text with a backslash.
-        """
-        text = re.sub(r"(^|; )CALL system\.", r"\1CALL catalog.system.", self.statement)
-        text = re.sub(r"(^|; )ALTER TABLE ", r"\1ALTER TABLE catalog.", text)
-        return text.replace("''", "\\'").replace('"', "`")
+        """What mends it in Spark, for a catalog that is called ``catalog`` there."""
+        return self.mend.spark
 
     def to_dict(self) -> dict[str, Any]:
         """The finding as JSON values."""
-        return structs.asdict(self) | {"spark_statement": self.spark_statement}
+        return {
+            "name": self.name,
+            "weight": self.weight,
+            "told": self.told,
+            "cost": self.cost,
+            "statement": self.statement,
+            "spark_statement": self.spark_statement,
+            "refusal": self.refusal,
+            "measure": self.measure,
+            "now": self.now,
+            "after": self.after,
+        }
 
 
 class Diagnosis(Struct, frozen=True):
@@ -71,8 +84,3 @@ class Diagnosis(Struct, frozen=True):
 def weight_of(share: float) -> Weight:
     """How much a saving counts that is this share of the whole."""
     return "high" if share >= 0.5 else "medium" if share >= 0.2 else "low"
-
-
-def literal_text(text: str) -> str:
-    """The text for between the quotes of a literal in SQL."""
-    return text.replace("'", "''")

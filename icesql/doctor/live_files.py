@@ -1,7 +1,8 @@
 """The live files of a table as columns: sizes, partitions, and where the bounds of columns lie.
 
 Manifests in, numbers out, 16 bytes a file and column: a table may have 50,000 files with the bounds
-of 100 columns, which as rows of ``readable_metrics`` are gigabytes of objects.
+of 100 columns, which as rows of ``readable_metrics`` are gigabytes of objects. Of very many files
+the bounds are those of a sample: ten million of them take long to decode.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from math import nan
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct, field
 
@@ -19,42 +20,49 @@ from icesql.context import QueryContext
 from icesql.errors import CorruptFileError
 from icesql.iceberg.bounds import Decode, bound_decoder, decode_bounds
 from icesql.iceberg.manifest.entries import ManifestEntries
-from icesql.iceberg.manifest.manifest import ManifestFile
+from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.manifest.partition_values import UNSTORED
 from icesql.iceberg.partitioning import PartitionSpec
 from icesql.iceberg.schema import Schema
-from icesql.iceberg.types import IcebergType
+from icesql.iceberg.types import DoubleType, FloatType, IcebergType
 from icesql.scan.manifest_reader import ManifestReader
 from icesql.scan.spec_scan import source_schema, typed_specs
 from icesql.write.locations import partition_path
 
 Place = tuple[int, tuple[Any, ...]]
 
+_MOST_SAMPLED: Final = 8_000
+
 
 class ColumnBounds(Struct):
-    """Where the bounds of a column lie on a line, an item for each data file; NaN without one.
+    """Where the bounds of a column lie on a line, an item for each file of the sample; NaN without.
 
-    ``missing`` is the number of files with values and without a lower bound, and ``counted`` how
-    many of these have a value count of the column.
+    Of these files, ``missing`` have values and no lower bound, ``counted`` of them a value count of
+    the column. ``nan_unknown`` have bounds of floating-point values and no count of NaN.
     """
 
     low: array[float] = field(default_factory=lambda: array("d"))
     high: array[float] = field(default_factory=lambda: array("d"))
     missing: int = 0
     counted: int = 0
+    nan_unknown: int = 0
 
 
 class LiveFiles(Struct):
-    """``bytes`` and ``partitions`` have an item for each data file, as all ``bounds`` have.
+    """``bytes`` and ``partitions`` have an item for each data file.
 
-    A partition is the number of one in ``places``. ``equality`` counts the delete files by
-    equality among ``deletes``.
+    A partition is the number of one in ``places``. ``sampled`` has the partition of each file that
+    ``bounds`` are of. ``equality`` counts the delete files by equality among ``deletes``.
+    ``spread`` is the number of partitions of each data manifest of the table's current spec.
     """
 
     bytes: array[int] = field(default_factory=lambda: array("q"))
     partitions: array[int] = field(default_factory=lambda: array("l"))
     places: list[Place] = field(default_factory=list)
     bounds: dict[str, ColumnBounds] = field(default_factory=dict)
+    sampled: array[int] = field(default_factory=lambda: array("l"))
+    manifests: tuple[ManifestFile, ...] = ()
+    spread: list[int] = field(default_factory=list)
     rows: int = 0
     deletes: int = 0
     deleted_rows: int = 0
@@ -64,6 +72,11 @@ class LiveFiles(Struct):
     def count(self) -> int:
         """The number of data files."""
         return len(self.bytes)
+
+    def whole(self, count: int) -> int:
+        """How many of all files ``count`` of the sample stand for."""
+        sampled = len(self.sampled)
+        return count if sampled == self.count else round(count * self.count / max(sampled, 1))
 
 
 def live_files(table: Table, columns: Iterable[str], query: QueryContext) -> LiveFiles:
@@ -77,7 +90,11 @@ def live_files(table: Table, columns: Iterable[str], query: QueryContext) -> Liv
     if snapshot is None:
         return found
     wanted = {
-        each.name: (each.field_id, bound_decoder(each.type))
+        each.name: _Wanted(
+            each.field_id,
+            bound_decoder(each.type),
+            isinstance(each.type, FloatType | DoubleType),
+        )
         for each in metadata.schema.fields
         if each.name in found.bounds
     }
@@ -90,11 +107,26 @@ def live_files(table: Table, columns: Iterable[str], query: QueryContext) -> Liv
             raise CorruptFileError(manifest.manifest_path, f"unknown partition spec {number}")
         return specs[manifest.partition_spec_id]
 
+    found.manifests = reader.manifests_of(snapshot)
+    step = _step(found.manifests)
     numbers: dict[Place, int] = {}
-    for _, entries in reader.entries_of(reader.manifests_of(snapshot), spec_of):
-        _add(found, entries, wanted, numbers)
+    for manifest, entries in reader.entries_of(found.manifests, spec_of):
+        chosen = _add(found, entries, numbers)
+        if chosen and manifest.partition_spec_id == metadata.default_spec_id:
+            found.spread.append(len(set(found.partitions[-len(chosen) :])))
+        _add_bounds(found, entries, chosen, wanted, step)
     found.places = list(numbers)
     return found
+
+
+def _step(manifests: Sequence[ManifestFile]) -> int:
+    """Of how many files, or of how many partitions, one is in the sample."""
+    files = sum(
+        (each.added_files_count or 0) + (each.existing_files_count or 0)
+        for each in manifests
+        if each.content is ManifestContent.DATA
+    )
+    return max(1, files // _MOST_SAMPLED)
 
 
 def place_text(table: Table, place: Place) -> str:
@@ -107,12 +139,14 @@ def place_text(table: Table, place: Place) -> str:
     return partition_path(spec, schema, types, stored)
 
 
-def _add(
-    found: LiveFiles,
-    entries: ManifestEntries,
-    wanted: Mapping[str, tuple[int, Decode]],
-    numbers: dict[Place, int],
-) -> None:
+class _Wanted(Struct, frozen=True):
+    field_id: int
+    decode: Decode
+    has_nan: bool
+
+
+def _add(found: LiveFiles, entries: ManifestEntries, numbers: dict[Place, int]) -> list[int]:
+    """Take up the entries of a manifest; those of live data files by their place among them."""
     chosen = []
     for index, (live, content) in enumerate(zip(entries.live, entries.content, strict=True)):
         if not live:
@@ -128,27 +162,95 @@ def _add(
         found.bytes.append(entries.file_size_in_bytes[index])
         place = (entries.spec_id, entries.partition[index])
         found.partitions.append(numbers.setdefault(place, len(numbers)))
+    return chosen
+
+
+def _add_bounds(
+    found: LiveFiles,
+    entries: ManifestEntries,
+    chosen: list[int],
+    wanted: Mapping[str, _Wanted],
+    step: int,
+) -> None:
+    """Take up the bounds of every file, or of those in each ``step``-th partition or place."""
+    places = found.partitions[len(found.partitions) - len(chosen) :]
+    first = len(found.partitions) - len(chosen)
+    if step > 1:
+        by_place = any(entries.partition[index] for index in chosen[:1])
+        kept = [
+            number
+            for number, place in enumerate(places)
+            if (place if by_place else first + number) % step == 0
+        ]
+        chosen, places = [chosen[each] for each in kept], array("l", (places[n] for n in kept))
+    found.sampled.extend(places)
     if not chosen:
         return
-    whole = len(chosen) == entries.count
-    for name, (field_id, decode) in wanted.items():
-        lows, highs = entries.lower_bound(field_id), entries.upper_bound(field_id)
-        if not whole:
-            lows, highs = [lows[i] for i in chosen], [highs[i] for i in chosen]
+    values = _Values(entries, chosen, one_by_one=step > 1)
+    for name, each in wanted.items():
+        lows = values.of("lower_bounds", each.field_id)
         bounds = found.bounds[name]
-        low = decode_bounds(decode, lows)
-        bounds.low.extend(map(_line, low))
-        bounds.high.extend(map(_line, decode_bounds(decode, highs)))
-        if None not in low:
-            continue
-        nulls, counts = entries.null_value_count(field_id), entries.value_count(field_id)
-        nans = entries.nan_value_count(field_id)
-        for index, value in zip(chosen, low, strict=True):
-            # NULL and NaN have no place between bounds.
-            without = (nulls[index] or 0) + (nans[index] or 0)
-            if value is None and without < entries.record_count[index]:
-                bounds.missing += 1
-                bounds.counted += counts[index] is not None
+        low = decode_bounds(each.decode, lows)
+        bounds.low.extend(_on_line(low))
+        high = decode_bounds(each.decode, values.of("upper_bounds", each.field_id))
+        bounds.high.extend(_on_line(high))
+        if None in low:
+            _count_missing(bounds, values, each, low, [entries.record_count[i] for i in chosen])
+        if each.has_nan:
+            nans = values.of("nan_value_counts", each.field_id)
+            bounds.nan_unknown += sum(
+                nan is None and value is not None for nan, value in zip(nans, lows, strict=True)
+            )
+
+
+def _count_missing(
+    bounds: ColumnBounds,
+    values: _Values,
+    wanted: _Wanted,
+    low: Sequence[Any],
+    rows: Sequence[int],
+) -> None:
+    nulls, counts, nans = (
+        values.of(name, wanted.field_id)
+        for name in ("null_value_counts", "value_counts", "nan_value_counts")
+    )
+    for value, count, null, nan_count, known in zip(low, rows, nulls, nans, counts, strict=True):
+        # NULL and NaN have no place between bounds.
+        if value is None and (null or 0) + (nan_count or 0) < count:
+            bounds.missing += 1
+            bounds.counted += known is not None
+
+
+class _Values:
+    """What the chosen entries of a manifest say of a column.
+
+    ``one_by_one`` decodes only their maps; a column of all entries at once is the quicker way
+    where all of them are chosen.
+    """
+
+    def __init__(self, entries: ManifestEntries, chosen: list[int], *, one_by_one: bool) -> None:
+        self._entries, self._chosen, self._alone = entries, chosen, one_by_one
+        self._maps: dict[str, list[Mapping[int, Any]]] = {}
+
+    def of(self, name: str, field_id: int) -> list[Any]:
+        """The items of one map, such as "lower_bounds", None for a file without."""
+        column = self._entries.maps.get(name)
+        if column is None:
+            return [None] * len(self._chosen)
+        if self._alone:
+            maps = self._maps.get(name)
+            if maps is None:
+                maps = self._maps[name] = [column[index] or {} for index in self._chosen]
+            return [each.get(field_id) for each in maps]
+        values = column.values_of(field_id)
+        if len(self._chosen) < self._entries.count:
+            return [values[index] for index in self._chosen]
+        return values
+
+
+def _on_line(values: Sequence[Any]) -> Iterable[float]:
+    # All numbers of one size are decoded as a tuple of them, which needs no look at each.
+    return values if isinstance(values, tuple) else map(_line, values)
 
 
 def _line(value: Any) -> float:
@@ -159,6 +261,12 @@ def _line(value: Any) -> float:
         case int() | float() | Decimal():
             return float(value)
         case bytes():
-            return float(int.from_bytes(value[:8].ljust(8, b"\0"), "big"))
+            return _first_bytes(value)
+        case str():
+            return _first_bytes(value[:8].encode())
         case _:
-            return float(int.from_bytes(str(value).encode()[:8].ljust(8, b"\0"), "big"))
+            return _first_bytes(str(value).encode())
+
+
+def _first_bytes(value: bytes) -> float:
+    return float(int.from_bytes(value[:8].ljust(8, b"\0"), "big"))

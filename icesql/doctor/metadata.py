@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from math import ceil
 from typing import Final
 
+from icesql.commit.manifests.rewrite import plan_manifests
 from icesql.doctor.facts import Ask, Facts, try_to_ask
-from icesql.doctor.finding import Finding, literal_text, weight_of
+from icesql.doctor.files import count_text
+from icesql.doctor.finding import Finding, weight_of
+from icesql.doctor.statement import call, constant, set_properties
+from icesql.iceberg.manifest.manifest import ManifestContent
 from icesql.scan.report_text import bytes_text
 
 _FEWEST_MANIFESTS: Final = 10
+_FEWEST_SNAPSHOTS: Final = 5
 _MANY_SNAPSHOTS: Final = 100
+_MANY_METADATA_FILES: Final = 50
+_LARGE_METADATA: Final = 4 << 20
 _ORPHANS: Final = re.compile(
     r"(\d+) of (\d+) files in .* are orphans, (.+?)(?:, (\d+) more are too young)?", re.DOTALL
 )
@@ -22,71 +28,137 @@ _MANIFEST_BYTES: Final = 8 << 20
 
 
 def manifests(facts: Facts, ask: Ask) -> Iterator[Finding]:
-    """Many small manifests, which planning opens one by one."""
-    data = [size for content, size in facts.manifests if content == 0]
-    count = len(data)
+    """Many small manifests, or such that hold files of too many partitions each."""
     target = facts.properties.get("commit.manifest.target-size-bytes", "")
-    after = max(1, ceil(sum(data) / (int(target) if target.isdigit() else _MANIFEST_BYTES)))
-    if count < _FEWEST_MANIFESTS or after > count / 2:
+    given = facts.files.manifests
+    groups = plan_manifests(
+        given,
+        facts.table.metadata.default_spec_id,
+        int(target) if target.isascii() and target.isdigit() else _MANIFEST_BYTES,
+    )
+    data = [each for each in groups if each.content is ManifestContent.DATA]
+    count = sum(len(each.manifests) for each in data)
+    after = sum(each.count for each in data)
+    if count < _FEWEST_MANIFESTS:
         return
-    size = sum(data) // count
+    if after > count / 2:
+        yield from _clustering(facts, after)
+        return
+    size = sum(each.manifest_length or 0 for group in data for each in group.manifests) // count
     yield Finding(
         "manifests",
         weight_of(1 - after / count) if count >= 50 else "medium",
         f"{count:,} manifests of data files, {bytes_text(size)} each on average; "
         f"together they make about {after:,}",
         f"planning a query opens up to {count:,} manifests instead of {after:,}",
-        f"CALL system.rewrite_manifests('{literal_text(facts.name)}')",
+        call("rewrite_manifests", facts.parts),
         "manifests",
-        len(facts.manifests),
-        len(facts.manifests) - count + after,
+        len(given),
+        len(given) - sum(len(each.manifests) - each.count for each in groups),
     )
+
+
+def _clustering(facts: Facts, after: int) -> Iterator[Finding]:
+    """Manifests of the right size in which the files of one partition are far apart."""
+    places = sum(
+        1 for spec, _ in facts.files.places if spec == facts.table.metadata.default_spec_id
+    )
+    spread = manifests_read(facts.files.spread, places)
+    # Those of a partition lie side by side afterwards, some of them across the end of one.
+    best = manifests_read([places + after - 1], places)
+    if places < 2 or spread < 3 or best > spread / 2:
+        return
+    yield Finding(
+        "manifest clustering",
+        weight_of(1 - best / spread),
+        f"the files of one partition are in {spread:,.1f} of {len(facts.files.spread):,} manifests "
+        "on average",
+        f"planning a query of one partition opens {spread:,.1f} manifests instead of {best:,.1f}",
+        call("rewrite_manifests", facts.parts),
+        "manifests of a partition",
+        round(spread, 2),
+        round(best, 2),
+    )
+
+
+def manifests_read(spread: Sequence[int], places: int) -> float:
+    """How many manifests hold files of a partition, on average."""
+    return sum(spread) / max(places, 1)
 
 
 def snapshots(facts: Facts, ask: Ask) -> Iterator[Finding]:
     """Snapshots that no branch or tag keeps any more, and the files that go with them."""
-    statement = f"CALL system.expire_snapshots('{literal_text(facts.name)}')"
-    answer = try_to_ask(ask, f"EXPLAIN {statement}")
+    statement = call("expire_snapshots", facts.parts)
+    known = len(facts.table.metadata.snapshots)
+    answer = try_to_ask(ask, f"EXPLAIN {statement.icesql}") if known >= _FEWEST_SNAPSHOTS else None
     if answer is not None:
         for note in answer.notes:
             found = re.match(r"([\d,]+) snapshots and ([\d,]+) files would go", note)
-            if found and (gone := int(found[1].replace(",", ""))) >= 5:
+            if found and (gone := int(found[1].replace(",", ""))) >= _FEWEST_SNAPSHOTS:
                 yield Finding(
                     "old snapshots",
-                    weight_of(gone / facts.snapshots / 2),
-                    f"{gone:,} of {facts.snapshots:,} snapshots are older than the table keeps",
+                    weight_of(gone / known / 2),
+                    f"{gone:,} of {known:,} snapshots are older than the table keeps",
                     f"they hold {found[2]} files, and each commit writes all snapshots again",
                     statement,
                     "snapshots",
-                    facts.snapshots,
-                    facts.snapshots - gone,
+                    known,
+                    known - gone,
                 )
                 return
-    if facts.snapshots >= _MANY_SNAPSHOTS:
+    if known >= _MANY_SNAPSHOTS:
         yield Finding(
             "many snapshots",
             "low",
-            f"{facts.snapshots:,} snapshots, all of them young enough to be kept",
+            f"{known:,} snapshots, all of them young enough to be kept",
             "each commit writes all of them again, and each first query reads them",
-            f"CALL system.expire_snapshots(table => '{literal_text(facts.name)}', older_than => "
-            # Spark's procedures take constants alone.
-            f"TIMESTAMP '{datetime.now(UTC) - timedelta(days=1):%Y-%m-%d %H:%M:%S}+00:00', "
-            "retain_last => 10)",
+            call(
+                "expire_snapshots",
+                facts.parts,
+                # Spark's procedures take constants alone.
+                older_than=constant(
+                    f"TIMESTAMP '{datetime.now(UTC) - timedelta(days=1):%Y-%m-%d %H:%M:%S}+00:00'"
+                ),
+                retain_last=10,
+            ),
         )
 
 
-def metadata_log(facts: Facts, ask: Ask) -> Iterator[Finding]:
+def metadata_files(facts: Facts, ask: Ask) -> Iterator[Finding]:
     """Old metadata files that nobody deletes."""
     clears = facts.properties.get("write.metadata.delete-after-commit.enabled", "false")
-    if clears.lower() != "true" and facts.log_entries >= 50:
+    entries = len(facts.table.metadata.metadata_log)
+    if clears.lower() != "true" and entries >= _MANY_METADATA_FILES:
         yield Finding(
             "metadata files",
             "low",
-            f"{facts.log_entries:,} old metadata files are in the log, and none is ever deleted",
+            f"{entries:,} old metadata files are in the log, and none is ever deleted",
             "they take room in the store, and an expiry does not remove them",
-            f"ALTER TABLE {facts.name} SET TBLPROPERTIES "
-            "('write.metadata.delete-after-commit.enabled' = 'true', "
-            "'write.metadata.previous-versions-max' = '20')",
+            set_properties(
+                facts.parts,
+                {
+                    "write.metadata.delete-after-commit.enabled": "true",
+                    "write.metadata.previous-versions-max": "20",
+                },
+            ),
+        )
+
+
+def metadata_size(facts: Facts, ask: Ask) -> Iterator[Finding]:
+    """A large metadata file, which is read and written whole."""
+    metadata = facts.table.metadata
+    if facts.table.document is not None:
+        return
+    size = facts.table.storage.size(facts.table.metadata_location)
+    if size >= _LARGE_METADATA:
+        yield Finding(
+            "metadata size",
+            "medium" if size >= 10 * _LARGE_METADATA else "low",
+            f"the metadata file has {bytes_text(size)}, with "
+            f"{count_text(len(metadata.snapshots), 'snapshot')} and "
+            f"{count_text(len(metadata.schemas), 'schema')}",
+            "each commit writes all of it again, and each first query reads it",
+            call("expire_snapshots", facts.parts, clean_expired_metadata=constant("true")),
         )
 
 
@@ -94,8 +166,8 @@ def orphans(facts: Facts, ask: Ask) -> Iterator[Finding]:
     """Files in the table's folder that no snapshot needs, which a listing of it tells."""
     if facts.files.count + facts.files.deletes > _MOST_LISTED:
         return  # a listing would take minutes; CALL system.remove_orphan_files makes it
-    statement = f"CALL system.remove_orphan_files('{literal_text(facts.name)}')"
-    answer = try_to_ask(ask, f"EXPLAIN {statement}")
+    statement = call("remove_orphan_files", facts.parts)
+    answer = try_to_ask(ask, f"EXPLAIN {statement.icesql}")
     for note in answer.notes if answer is not None else ():
         found = _ORPHANS.fullmatch(note)
         if found is None or not (gone := int(found[1])):

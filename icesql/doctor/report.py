@@ -17,18 +17,20 @@ def as_text(diagnosis: Diagnosis) -> str:
         return f"{diagnosis.table}: nothing found"
     lines = [f"{diagnosis.table}: {_count(len(diagnosis.findings))}"]
     for number, each in enumerate(diagnosis.findings, 1):
-        lines.append(f"\n{number}. {each.name} ({each.weight})")
+        lines += ["", f"{number}. {each.name} ({each.weight})"]
         lines += _wrapped(f"{each.told}.") + _wrapped(f"Cost: {each.cost}.")
         if promised := _promise(each):
             lines += _wrapped(promised)
-        if each.statement:
+        if each.refusal:
+            lines += _wrapped(f"icesql cannot mend it: {each.refusal}.")
+        elif each.statement:
             lines.append(f"   {each.statement};")
-            if '"' in each.statement or "''" in each.statement:  # Spark quotes otherwise
-                lines.append(f"   in Spark: {each.spark_statement};")
+        if each.refusal or _plain(each.spark_statement) != each.statement:
+            lines.append(f"   in Spark: {each.spark_statement};")
     if any("CALL system" in each.statement for each in diagnosis.findings):
-        lines.append("\nIn Spark SQL, write the catalog's name in front of system. EXPLAIN CALL "
-                     "shows what a call would do.")  # fmt: skip
-    return "\n".join(lines)
+        lines += ["", "In Spark SQL, write the catalog's name in front of system. EXPLAIN CALL "
+                      "shows what a call would do."]  # fmt: skip
+    return "\n".join(map(_visible, lines))
 
 
 def as_html(diagnosis: Diagnosis) -> str:
@@ -36,24 +38,42 @@ def as_html(diagnosis: Diagnosis) -> str:
     rows = "".join(
         "<tr>"
         + "".join(
-            f"<td>{html.escape(text)}</td>"
+            f"<td>{html.escape(_visible(text))}</td>"
             for text in (each.weight, each.name, f"{each.told}. {each.cost}.", _promise(each))
         )
-        + f"<td><code>{html.escape(each.statement)}</code></td></tr>"
+        + f"<td><code>{html.escape(_visible(_to_run(each)))}</code></td></tr>"
         for each in diagnosis.findings
     )
     return (
-        f"<table><caption>{html.escape(diagnosis.table)}: "
+        f"<table><caption>{html.escape(_visible(diagnosis.table))}: "
         f"{_count(len(diagnosis.findings))}</caption><thead><tr><th>weight</th><th>finding</th>"
         "<th>what it is and costs</th><th>promise</th><th>statement</th></tr></thead>"
         f"<tbody>{rows}</tbody></table>"
     )
 
 
+def _plain(spark_statement: str) -> str:
+    """Without the catalog's name, of which the last line tells."""
+    return spark_statement.replace("CALL catalog.", "CALL ").replace("TABLE catalog.", "TABLE ")
+
+
+def _to_run(finding: Finding) -> str:
+    if finding.refusal:
+        return f"in Spark: {finding.spark_statement}"
+    return finding.statement
+
+
+def _visible(text: str) -> str:
+    """A name in a table may hold what drives a terminal, or turns the text around."""
+    if text.isprintable():
+        return text
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+
+
 def _promise(finding: Finding) -> str:
     if finding.now is None or finding.after is None:
         return ""
-    form = ".1%" if finding.measure.startswith("share") else ",.0f"
+    form = ".1%" if finding.measure.startswith("share") else ",.6g"
     return f"{finding.measure}: {finding.now:{form}} → {finding.after:{form}}"
 
 

@@ -389,7 +389,9 @@ class _Walk:
     @cached_property
     def _deletes(self) -> DeleteIndex | None:
         """The deletes that may matter, read when the first data file is left; None without."""
-        manifests = [each for each in self._delete_manifests if self._opens(each)]
+        manifests = self._delete_manifests
+        if not self.scan.all_deletes:
+            manifests = [each for each in manifests if self._opens(each)]
         if not manifests:
             return None
         from icesql.scan.deletes.delete_index import DeleteIndex
@@ -407,12 +409,13 @@ class _Walk:
         counts = self.counts
         for manifest, entries in self._manifests.entries_of(manifests, self._spec_of):
             counts.scanned_delete_manifests += 1
-            live = _live(entries)
-            # Deletes reach no further than the partition they are in, unless their spec has
-            # none; then there is no predicate either.
-            kept = self._in_partition(entries, live, self._spec(manifest), "delete")
-            if self._filter is not ALWAYS_TRUE:
-                kept = self._with_matching_keys(entries, kept)
+            live = kept = _live(entries)
+            if not self.scan.all_deletes:
+                # Deletes reach no further than the partition they are in, unless their spec has
+                # none; then there is no predicate either.
+                kept = self._in_partition(entries, live, self._spec(manifest), "delete")
+                if self._filter is not ALWAYS_TRUE:
+                    kept = self._with_matching_keys(entries, kept)
             counts.skipped_delete_files += len(live) - len(kept)
             for index in kept:
                 delete = entries.data_file(index)

@@ -40,6 +40,7 @@ class TableScan(Struct, frozen=True):
     by one of them and their number.
     ``rows`` gives the rows where they are of no table, but of a statement that stands in FROM; then
     ``metadata_table`` is what that shows.
+    ``all_deletes``: a file that is left has its deletes of other rows than the filter's, too.
     ``changes`` are asked for instead of rows; ``schema`` then has the columns of a change, too.
     """
 
@@ -59,4 +60,5 @@ class TableScan(Struct, frozen=True):
     changes: ChangeScan | None = None
     values_only: bool = False
     rows_alike: bool = False
+    all_deletes: bool = False
     rows: Callable[[TableScan, QueryContext], Iterable[tuple[Any, ...]]] | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,17 @@ import pytest
 
 import icesql
 from icesql.cli import main
-from icesql.doctor.finding import Diagnosis, Finding, literal_text
+from icesql.commit.append import commit_append
+from icesql.commit.create import create_table, stage_table
+from icesql.context import QueryContext
+from icesql.doctor import live_files as live_files_module
+from icesql.doctor import metadata as metadata_module
+from icesql.doctor.finding import Diagnosis, Finding
+from icesql.doctor.live_files import live_files
+from icesql.doctor.statement import call, set_properties
+from icesql.iceberg import types as t
+from icesql.iceberg.schema import Schema
+from tests.commit.tables import fake
 
 NEAR = 0.1
 
@@ -76,9 +87,7 @@ def test_deletes_go_as_promised(sick: Any) -> None:
 
 
 def test_sorting_prunes_as_much_as_promised(sick: Any) -> None:
-    from icesql.context import QueryContext
-    from icesql.doctor.files import share_read
-    from icesql.doctor.live_files import live_files
+    from icesql.doctor.bounds import share_read
 
     sick.execute(
         "CREATE TABLE ns.t (customer_id BIGINT, v VARCHAR) TBLPROPERTIES "
@@ -178,32 +187,121 @@ def test_a_partition_with_an_odd_value_is_no_obstacle(sick: Any) -> None:
     assert sick.doctor("ns.t").findings == ()
 
 
-def test_young_snapshots_are_expired_by_a_constant_time(sick: Any) -> None:
-    from icesql.doctor.facts import Answer, Facts
-    from icesql.doctor.live_files import LiveFiles
-    from icesql.doctor.metadata import snapshots
+def test_young_snapshots_are_expired_by_a_constant_time(
+    sick: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from icesql.doctor import metadata
+    from icesql.doctor.facts import Answer, facts_of
 
     sick.execute("CREATE TABLE ns.t (id BIGINT)")
-    table = sick.catalog.load(("ns", "t"))
-    facts = Facts("ns.t", table, (), LiveFiles(), (), 120, None, {}, 0)
-    (finding,) = snapshots(facts, lambda sql: Answer(()))
+    insert(sick, 3, "$i")
+    facts = facts_of(("ns", "t"), sick.catalog.load(("ns", "t")), QueryContext())
+    monkeypatch.setattr(metadata, "_MANY_SNAPSHOTS", 3)
+    (finding,) = metadata.snapshots(facts, lambda sql: Answer(()))
     assert "older_than => TIMESTAMP '" in finding.statement  # Spark refuses now() - INTERVAL 1 DAY
     assert "+00:00', retain_last => 10)" in finding.statement
     sick.execute(f"EXPLAIN {finding.statement}")
 
 
 def test_spark_has_a_spelling_of_its_own() -> None:
-    table = literal_text('ns."it\'s"')
-    both = (
-        f"ALTER TABLE ns.t SET TBLPROPERTIES ('a' = 'b'); CALL system.rewrite_data_files('{table}')"
-    )
+    table = ("ns", "it's a \"t`\\")
+    both = set_properties(table, {"a'b": "\\"}).then(call("rewrite_data_files", table, n=1))
     finding = Finding("small files", "low", "told", "cost", both)
+    assert finding.statement == (
+        "ALTER TABLE ns.\"it's a \"\"t`\\\" SET TBLPROPERTIES ('a''b' = '\\'); "
+        "CALL system.rewrite_data_files(table => 'ns.\"it''s a \"\"t`\\\"', n => 1)"
+    )
     assert finding.spark_statement == (
-        "ALTER TABLE catalog.ns.t SET TBLPROPERTIES ('a' = 'b'); "
-        "CALL catalog.system.rewrite_data_files('ns.`it\\'s`')"
+        "ALTER TABLE catalog.ns.`it's a \"t``\\` SET TBLPROPERTIES ('a\\'b' = '\\\\'); "
+        "CALL catalog.system.rewrite_data_files(table => 'ns.`it\\'s a \"t``\\\\`', n => 1)"
     )
     assert finding.to_dict()["spark_statement"] == finding.spark_statement
     assert f"in Spark: {finding.spark_statement};" in str(Diagnosis("t", None, (finding,)))
+
+
+@pytest.mark.parametrize("name", ["it's \"a` b.c", "new\nline\x1b[31m\u202e", "SELECT"])
+def test_every_name_is_quoted_where_it_needs_it(sick: Any, name: str) -> None:
+    quoted = '"' + name.replace('"', '""') + '"'
+    sick.execute(f"CREATE TABLE ns.{quoted} ({quoted} BIGINT, v VARCHAR) TBLPROPERTIES ("
+                 "'write.target-file-size-bytes' = '1500', 'write.metadata.metrics.column.v' = 'none',"
+                 " 'write.delete.mode' = 'merge-on-read', 'history.expire.max-snapshot-age-ms' = '1',"
+                 " 'write.parquet.row-group-size-bytes' = '500')")  # fmt: skip
+    for start in range(6):
+        sick.execute(f"INSERT INTO ns.{quoted} SELECT hash(range + {start}) % 9999, 'x' "
+                     "FROM range(99)")  # fmt: skip
+    sick.execute(f"DELETE FROM ns.{quoted} WHERE {quoted} % 20 = 3")
+    diagnosis = sick.doctor(f"ns.{quoted}")
+    assert {"overlap", "deletes", "no bounds", "old snapshots"} <= {
+        each.name for each in diagnosis.findings
+    }
+    for finding in diagnosis.findings:
+        follow(sick, finding)
+    for line in f"{diagnosis}\n{diagnosis._repr_html_()}".splitlines():
+        assert line.isprintable()
+
+
+def test_a_table_that_icesql_does_not_write_is_left_to_spark(sick: Any) -> None:
+    sick.execute("CREATE TABLE ns.t (id BIGINT)")
+    insert(sick, 6, "$i")
+    sick.execute("ALTER TABLE ns.t SET TBLPROPERTIES ('write.format.default' = 'orc')")
+    finding = found(sick, "small files")
+    assert finding.statement == ""
+    assert finding.spark_statement == "CALL catalog.system.rewrite_data_files('ns.t')"
+    told = str(sick.doctor("ns.t"))
+    assert "icesql cannot mend it: not supported: writing orc files" in told
+    assert "   in Spark: CALL catalog.system.rewrite_data_files('ns.t');" in told
+
+
+def test_partitions_are_brought_together_as_promised(sick: Any) -> None:
+    sick.execute("CREATE TABLE ns.t (id BIGINT, p BIGINT) PARTITIONED BY (p) TBLPROPERTIES "
+                 "('commit.manifest.target-size-bytes' = '5000', 'commit.manifest-merge.enabled' = 'false')")  # fmt: skip
+    insert(sick, 12, "range, range FROM range(20)")
+    finding = found(sick, "manifest clustering")
+    assert finding.now == 12
+    follow(sick, finding)
+    table = sick.catalog.load(("ns", "t"))
+    files = live_files(table, [], QueryContext())
+    assert near(sum(files.spread) / 20, finding)
+    assert "manifest clustering" not in [each.name for each in sick.doctor("ns.t").findings]
+
+
+def test_a_sample_stands_for_very_many_files(sick: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    sick.execute("CREATE TABLE ns.t (id BIGINT, p BIGINT) PARTITIONED BY (p)")
+    insert(sick, 8, "hash(range + $i) % 9999, range % 3 FROM range(99)")
+    table = sick.catalog.load(("ns", "t"))
+    whole = live_files(table, ["id"], QueryContext())
+    monkeypatch.setattr(live_files_module, "_MOST_SAMPLED", 8)
+    part = live_files(table, ["id"], QueryContext())
+    assert (whole.count, len(whole.sampled)) == (24, 24)
+    assert (part.count, len(part.sampled)) == (24, 8)
+    chosen = [place % 3 == 0 for place in whole.partitions]
+    assert [*part.bounds["id"].low] == [
+        low for low, is_in in zip(whole.bounds["id"].low, chosen, strict=True) if is_in
+    ]
+    assert part.whole(8) == 24
+
+
+def test_a_large_metadata_file_is_told(sick: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    sick.execute("CREATE TABLE ns.t (id BIGINT)")
+    insert(sick, 2, "$i")
+    monkeypatch.setattr(metadata_module, "_LARGE_METADATA", 1000)
+    finding = found(sick, "metadata size")
+    assert "with 2 snapshots and 1 schema" in finding.told
+    follow(sick, finding)
+
+
+def test_files_that_do_not_count_nan_are_told(sick: Any) -> None:
+    schema = Schema((t.NestedField(1, "x", t.DOUBLE),))
+    table = create_table(sick.catalog, stage_table(sick.catalog, ("ns", "t"), schema)).table
+    bounds = {1: struct.pack("<d", 1.5)}
+    files = [
+        fake(f"f{i}", value_counts={1: 1}, lower_bounds=bounds, upper_bounds=bounds, size=9 << 30,
+             nan_value_counts=None if i < 5 else {1: 0})
+        for i in range(6)
+    ]  # fmt: skip
+    commit_append(sick.catalog, table, files)
+    finding = found(sick, "no NaN counts")
+    assert (finding.now, finding.after) == (5, 0)
 
 
 def test_a_healthy_table_has_no_findings(sick: Any) -> None:
