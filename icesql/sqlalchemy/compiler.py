@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from sqlalchemy import types
 from sqlalchemy.sql import compiler, elements
 
 from icesql.sqlalchemy.time_travel import TravelledTable
@@ -85,6 +86,20 @@ class IcesqlCompiler(compiler.SQLCompiler):
     def visit_regexp_replace_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
         """The first match replaced, all of them with the flag ``g``."""
         return self._regexp("regexp_replace", binary, **kw)
+
+    def visit_json_getitem_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
+        """A value of a JSON text: as JSON, or as its text where another type is wanted."""
+        kw.pop("_cast_on_binary", None)
+        is_json = binary.type._type_affinity is types.JSON
+        name = "json_extract" if is_json else "json_extract_string"
+        text = f"{name}({self.process(binary.left, **kw)}, {self.process(binary.right, **kw)})"
+        if is_json or binary.type._type_affinity is types.String:
+            return text
+        return f"CAST({text} AS {self.dialect.type_compiler.process(binary.type)})"
+
+    def visit_json_path_getitem_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
+        """The same by a path of several steps."""
+        return self.visit_json_getitem_op_binary(binary, operator, **kw)
 
     def visit_bitwise_xor_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
         """By name: ``^`` is a power."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any
+from weakref import WeakSet
 
-import sqlalchemy
-from sqlalchemy import exc
-from sqlalchemy.engine import URL, Connection, RowMapping, default, reflection
+from sqlalchemy.engine import URL, Connection, default
 
 import icesql
 from icesql.dbapi.cursor import forget_rows
@@ -19,25 +18,9 @@ from icesql.sqlalchemy.compiler import (
     literal,
 )
 from icesql.sqlalchemy.ddl import TABLE_OPTIONS, IcesqlDDLCompiler, is_left_out
-from icesql.sqlalchemy.types import COLSPECS, type_of
-
-# Arguments of `connect` that a URL may name; whatever else it names is a property of the catalog.
-_ARGUMENTS = (
-    "uri", "warehouse", "dialect", "timezone", "engine", "master", "remote", "locked",
-    "tables_by_path", "catalogs", "files", "copy_to", "confine", "read_only", "service",
-)  # fmt: skip
-_BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-_FLAGS = frozenset({"read_only", "service"})
-_FLAG_OR_PLACES = frozenset({"locked", "tables_by_path", "files", "copy_to", "confine"})
-
-# Superset still asks for SQLAlchemy 1.4, whose cache cannot read annotations that are postponed.
-_IS_OLD = sqlalchemy.__version__.startswith("1.")
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-
-
-def _cached(function: _Function) -> _Function:
-    """Ask once for each inspector."""
-    return function if _IS_OLD else reflection.cache(function)
+from icesql.sqlalchemy.reflected import IS_OLD, IcesqlReflection
+from icesql.sqlalchemy.types import COLSPECS
+from icesql.sqlalchemy.urls import MaskedURL, asked_by
 
 
 class IcesqlExecutionContext(default.DefaultExecutionContext):
@@ -49,7 +32,7 @@ class IcesqlExecutionContext(default.DefaultExecutionContext):
             forget_rows(self.cursor)  # type: ignore[arg-type]
 
 
-class IcesqlDialect(default.DefaultDialect):
+class IcesqlDialect(IcesqlReflection):
     """``icesql://catalog/namespace``, ``icesql:///warehouse`` and ``icesql://?uri=…``."""
 
     name = "icesql"
@@ -63,7 +46,7 @@ class IcesqlDialect(default.DefaultDialect):
     div_is_floordiv = False
     cte_follows_insert = True
     type_compiler_cls = IcesqlTypeCompiler
-    if _IS_OLD:
+    if IS_OLD:
         type_compiler = IcesqlTypeCompiler
     preparer = IcesqlIdentifierPreparer
     supports_statement_cache = True
@@ -85,10 +68,22 @@ class IcesqlDialect(default.DefaultDialect):
     max_identifier_length = 255
     tuple_in_values = True
 
-    def __init__(self, *, purge: bool = False, **kw: Any) -> None:
-        """``purge``: DROP TABLE deletes the files of a table, too; see ``create_connect_args``."""
+    def __init__(
+        self,
+        *,
+        purge: bool = False,
+        json_serializer: Callable[[Any], str] | None = None,
+        json_deserializer: Callable[[str], Any] | None = None,
+        **kw: Any,
+    ) -> None:
+        """``purge``: DROP TABLE deletes the files of a table, too; see ``create_connect_args``.
+
+        The functions make and read the text of JSON columns in the place of Python's own.
+        """
         super().__init__(**kw)
+        self._json_serializer, self._json_deserializer = json_serializer, json_deserializer
         self.purge = purge
+        self._answered: WeakSet[icesql.Connection] = WeakSet()
 
     @classmethod
     def import_dbapi(cls) -> ModuleType:
@@ -100,38 +95,23 @@ class IcesqlDialect(default.DefaultDialect):
         """The driver, as SQLAlchemy 1.4 asks for it."""
         return icesql
 
+    @classmethod
+    def engine_created(cls, engine: Any) -> None:
+        """Let the engine show its URL without the secrets in its query."""
+        engine.url = MaskedURL.of(engine.url)
+
     def create_connect_args(self, url: URL) -> tuple[Sequence[Any], dict[str, Any]]:
         """What ``icesql.connect`` is called with for a URL.
 
         The host is the name of a configured catalog and the path then its namespace; without a
         host the path is the folder of a warehouse. ``?purge=true`` lets DROP TABLE delete files.
-        Raises ArgumentError for what fits neither.
+        ``token:…@`` and ``credential:…@`` stand for the properties of these names, where others
+        have user and password: SQLAlchemy hides them. Raises ArgumentError for what fits neither.
         """
-        arguments: dict[str, Any] = {}
-        properties: dict[str, str] = {}
-        if url.username is not None or url.password is not None:
-            raise exc.ArgumentError(
-                "a URL of icesql takes no user or password; name what the catalog asks for in the "
-                "query, such as ?token=… or ?credential=…, or in .pyiceberg.yaml"
-            )
-        for name, value in url.query.items():
-            if not isinstance(value, str):
-                raise exc.ArgumentError(f"{name} comes more than once in the URL")
-            if name in _ARGUMENTS:
-                arguments[name] = _argument(name, value)
-            elif name == "purge":
-                self.purge = _flag(name, value)
-            elif name != "namespace":
-                properties[name] = value
-        if url.host:
-            arguments["catalog"] = url.host if url.port is None else f"{url.host}:{url.port}"
-        elif url.database:
-            if "warehouse" in arguments:
-                raise exc.ArgumentError("the URL names a warehouse in its path and in its query")
-            arguments["warehouse"] = url.database
-        if properties:
-            arguments["properties"] = properties
-        return (), arguments
+        asked = asked_by(url)
+        if asked.purge is not None:
+            self.purge = asked.purge
+        return (), asked.arguments
 
     def on_connect_url(self, url: URL) -> Any:
         """USE of the namespace that a URL names, on each new connection."""
@@ -204,171 +184,19 @@ class IcesqlDialect(default.DefaultDialect):
             )
             connection.execute(back).close()
 
+    def do_ping(self, dbapi_connection: Any) -> bool:
+        """Whether a connection works. Its catalog, which opens late, is asked the first time."""
+        cursor = dbapi_connection.cursor()
+        try:
+            connection = cursor.connection
+            if connection not in self._answered:
+                if connection.catalog is not None:
+                    cursor.execute("SHOW SCHEMAS")
+                self._answered.add(connection)
+        finally:
+            cursor.close()
+        return True
+
     def is_disconnect(self, e: Any, connection: Any, cursor: Any) -> bool:
         """A connection that was closed, or made before a fork, is not used again."""
         return isinstance(e, icesql.InterfaceError) and "connection" in str(e)
-
-    # ------------------------------------------------------------------ reflection
-
-    @_cached
-    def get_schema_names(self, connection: Connection, **kw: Any) -> list[str]:
-        """The namespaces of the catalog, inner ones with dots."""
-        return [row[0] for row in connection.exec_driver_sql("SHOW SCHEMAS")]
-
-    @_cached
-    def get_table_names(
-        self, connection: Connection, schema: str | None = None, **kw: Any
-    ) -> list[str]:
-        """The tables directly in a namespace.
-
-        Without it those of the current one, or those outside of any.
-        """
-        schema = schema or self.default_schema_name
-        if schema is None:
-            names = [row[0] for row in connection.exec_driver_sql("SHOW TABLES")]
-            return [name for name in names if "." not in name]
-        place = self.identifier_preparer.quote_schema(schema)
-        rows = connection.exec_driver_sql(f"SHOW TABLES FROM {place}")
-        return [_last(row[0], schema) for row in rows]
-
-    @_cached
-    def get_view_names(
-        self, connection: Connection, schema: str | None = None, **kw: Any
-    ) -> list[str]:
-        """The views of a namespace."""
-        schema = schema or self.default_schema_name
-        return [
-            name for place, name, _ in self._views(connection) if schema is None or place == schema
-        ]
-
-    def _views(self, connection: Connection) -> Sequence[Any]:
-        sql = "SELECT table_schema, table_name, view_definition FROM information_schema.views"
-        try:
-            return connection.exec_driver_sql(sql).all()
-        except exc.DBAPIError as error:
-            if isinstance(error.orig, icesql.NotSupportedError | icesql.ProgrammingError):
-                return []
-            raise
-
-    @_cached
-    def get_view_definition(
-        self, connection: Connection, view_name: str, schema: str | None = None, **kw: Any
-    ) -> str:
-        """The query of a view. Raises NoSuchTableError."""
-        for place, name, query in self._views(connection):
-            if name == view_name and place == (schema or self.default_schema_name):
-                return str(query)
-        raise exc.NoSuchTableError(view_name)
-
-    @_cached
-    def has_table(
-        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
-    ) -> bool:
-        """Whether there is a table or a view of that name."""
-        try:
-            self._described(connection, table_name, schema)
-        except exc.NoSuchTableError:
-            return False
-        return True
-
-    @_cached
-    def get_columns(
-        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
-    ) -> list[Any]:
-        """Name, type, nullability and comment of each column. Raises NoSuchTableError."""
-        return [
-            {
-                "name": row["column"],
-                "type": type_of(row["type"]),
-                "nullable": bool(row["nullable"]),
-                "default": None,
-                "comment": row["comment"],
-            }
-            for row in self._described(connection, table_name, schema)
-        ]
-
-    @_cached
-    def get_table_comment(
-        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
-    ) -> Any:
-        """The property ``comment`` of the table. Raises NoSuchTableError."""
-        self._described(connection, table_name, schema)
-        name = self._name(table_name, schema)
-        rows = connection.exec_driver_sql(f"SHOW TBLPROPERTIES {name}")
-        return {"text": dict(tuple(row) for row in rows).get("comment")}
-
-    def _described(
-        self, connection: Connection, table_name: str, schema: str | None
-    ) -> Sequence[RowMapping]:
-        name = self._name(table_name, schema)
-        try:
-            return connection.exec_driver_sql(f"DESCRIBE {name}").mappings().all()
-        except exc.DBAPIError as error:
-            if isinstance(error.orig, icesql.TableNotFoundError):
-                raise exc.NoSuchTableError(table_name) from error
-            raise
-
-    def _name(self, table_name: str, schema: str | None) -> str:
-        quoted = self.identifier_preparer.quote(table_name)
-        schema = schema or self.default_schema_name
-        if schema is None:
-            return quoted
-        return f"{self.identifier_preparer.quote_schema(schema)}.{quoted}"
-
-    # Iceberg keeps none of these.
-
-    def get_pk_constraint(self, *_: Any, **kw: Any) -> Any:
-        """None."""
-        return {"constrained_columns": [], "name": None}
-
-    def get_foreign_keys(self, *_: Any, **kw: Any) -> Any:
-        """None."""
-        return []
-
-    def get_indexes(self, *_: Any, **kw: Any) -> Any:
-        """None."""
-        return []
-
-    def get_unique_constraints(self, *_: Any, **kw: Any) -> Any:
-        """None."""
-        return []
-
-    def get_check_constraints(self, *_: Any, **kw: Any) -> Any:
-        """None."""
-        return []
-
-    def get_temp_table_names(self, *_: Any, **kw: Any) -> Any:
-        """None that are seen by name."""
-        return []
-
-    def get_sequence_names(self, *_: Any, **kw: Any) -> Any:
-        """None."""
-        return []
-
-
-def _argument(name: str, value: str) -> Any:
-    """An argument of ``connect`` from its text. Raises ArgumentError."""
-    if name in _FLAGS:
-        return _flag(name, value)
-    flag = _BOOLEANS.get(value.lower())
-    if name in _FLAG_OR_PLACES and flag is not None:
-        return flag
-    if name in _FLAG_OR_PLACES or name == "catalogs":
-        return value.split(",")
-    return value
-
-
-def _flag(name: str, value: str) -> bool:
-    flag = _BOOLEANS.get(value.lower())
-    if flag is None:
-        raise exc.ArgumentError(f"{name} in the URL is {value!r}; write true or false")
-    return flag
-
-
-def _last(name: str, schema: str) -> str:
-    """The name of a table without its namespace, which may have the name of a catalog in front."""
-    for length in (len(schema.split(".")), 1):
-        parts = name.split(".", length)
-        if len(parts) > length:
-            return parts[-1]
-    return name

@@ -7,13 +7,19 @@ read, from metadata alone.
 from __future__ import annotations
 
 import re
+import threading
+from collections.abc import MutableMapping
 from datetime import datetime
 from typing import Any, ClassVar, Final
+from weakref import WeakKeyDictionary
 
+from flask import current_app
+from flask_babel import lazy_gettext
 from sqlalchemy import types
 from sqlglot.dialects.dialect import Dialects
 from superset.db_engine_specs.base import BaseEngineSpec
 from superset.db_engine_specs.duckdb import DuckDBEngineSpec
+from superset.errors import SupersetErrorType
 from superset.sql.parse import SQLGLOT_DIALECTS
 from superset.utils.core import GenericDataType
 
@@ -29,6 +35,10 @@ _GRAINS: Final = {
     "PT30M": "30 MINUTES",
     "PT6H": "6 HOURS",
 }
+# Seconds between two looks at whether somebody has stopped a query.
+_LOOK_EVERY: Final = 1.0
+# The fetches that are under way: each cursor with what ends the looks for its query.
+_running: MutableMapping[Any, threading.Event] = WeakKeyDictionary()
 
 
 class IcesqlEngineSpec(BaseEngineSpec):
@@ -58,6 +68,29 @@ class IcesqlEngineSpec(BaseEngineSpec):
     _time_grain_expressions: ClassVar[dict[str | None, str]] = {
         **DuckDBEngineSpec._time_grain_expressions,
         **{grain: f"time_bucket(INTERVAL {words}, {{col}})" for grain, words in _GRAINS.items()},
+    }
+
+    custom_errors: ClassVar[dict[Any, tuple[Any, SupersetErrorType, dict[str, Any]]]] = {
+        re.compile(r'column "(?P<column_name>.+?)" not found'): (
+            lazy_gettext('We can\'t seem to resolve the column "%(column_name)s"'),
+            SupersetErrorType.COLUMN_DOES_NOT_EXIST_ERROR,
+            {},
+        ),
+        re.compile(r'table "(?P<table_name>.+?)" not found'): (
+            lazy_gettext('The table "%(table_name)s" does not exist.'),
+            SupersetErrorType.TABLE_DOES_NOT_EXIST_ERROR,
+            {},
+        ),
+        re.compile(r"(?P<syntax_error>syntax error.*)"): (
+            lazy_gettext("Please check your query: %(syntax_error)s"),
+            SupersetErrorType.SYNTAX_ERROR,
+            {},
+        ),
+        re.compile(r"(?P<message>(?:no catalog|warehouse .* is not a folder|catalog .*:).*)"): (
+            lazy_gettext("%(message)s"),
+            SupersetErrorType.CONNECTION_DATABASE_PERMISSIONS_ERROR,
+            {},
+        ),
     }
 
     @classmethod
@@ -103,10 +136,14 @@ class IcesqlEngineSpec(BaseEngineSpec):
 
     @classmethod
     def estimate_statement_cost(cls, database: Any, statement: str, cursor: Any) -> dict[str, Any]:
-        """What a statement would read, which does not run: tables, files, bytes and rows."""
+        """What a statement would read, which does not run: tables, files and bytes.
+
+        Raises what icesql raises for what is not one query, such as words of EXPLAIN before it.
+        """
+        from icesql.dbapi.planned import explain_only
+
         with cursor.connection.cursor() as asked:
-            asked.execute(f"EXPLAIN {statement}")
-            reports = asked.scan_reports
+            reports = explain_only(asked, statement).scan_reports
         return {
             "tables": len(reports),
             "files": sum(report.distinct_data_files for report in reports),
@@ -126,3 +163,50 @@ class IcesqlEngineSpec(BaseEngineSpec):
             }
             for cost in raw_cost
         ]
+
+    # ------------------------------------------------------------------ stopping
+
+    @classmethod
+    def has_implicit_cancel(cls) -> bool:
+        """True: the process that runs a query sees in Superset's database that it was stopped."""
+        return True
+
+    @classmethod
+    def execute_with_cursor(cls, cursor: Any, sql: str, query: Any) -> None:
+        """Run a query of SQL Lab, while a thread looks for a stop until its rows are fetched."""
+        ended = _running[cursor] = threading.Event()
+        app = current_app._get_current_object()
+        watch = threading.Thread(
+            target=_cancel_when_stopped, args=(app, query.id, cursor, ended), daemon=True
+        )
+        watch.start()
+        try:
+            super().execute_with_cursor(cursor, sql, query)
+        except BaseException:
+            ended.set()
+            raise
+
+    @classmethod
+    def fetch_data(cls, cursor: Any, limit: int | None = None) -> list[tuple[Any, ...]]:
+        """The rows; what ``execute_with_cursor`` began ends with them."""
+        try:
+            rows: list[tuple[Any, ...]] = super().fetch_data(cursor, limit)
+            return rows
+        finally:
+            if (ended := _running.pop(cursor, None)) is not None:
+                ended.set()
+
+
+def _cancel_when_stopped(app: Any, query_id: int, cursor: Any, ended: threading.Event) -> None:
+    """Cancel a cursor once its query is no longer wanted; look until ``ended``."""
+    from superset import db
+    from superset.common.db_query_status import QueryStatus
+    from superset.models.sql_lab import Query
+
+    with app.app_context():
+        while not ended.wait(_LOOK_EVERY) and not cursor.closed:
+            status = db.session.query(Query.status).filter_by(id=query_id).scalar()
+            db.session.rollback()
+            if status in (QueryStatus.STOPPED, QueryStatus.TIMED_OUT):
+                cursor.cancel()
+                return

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import types
 
+from icesql.sqlalchemy.json import IcesqlJSONIndex, IcesqlJSONPath
+
 if TYPE_CHECKING:
     _UserDefinedType = types.UserDefinedType[Any]
     _Numeric = types.Numeric[Any]
@@ -61,7 +63,12 @@ class IcesqlNumeric(_Numeric):
 
 
 # A type in the key that its subclasses share with it keeps its own class where it is named.
-COLSPECS: Final = {types.Numeric: IcesqlNumeric, types.Float: types.Float}
+COLSPECS: Final = {
+    types.Numeric: IcesqlNumeric,
+    types.Float: types.Float,
+    types.JSON.JSONIndexType: IcesqlJSONIndex,
+    types.JSON.JSONPathType: IcesqlJSONPath,
+}
 
 
 def type_of(text: str) -> types.TypeEngine[Any]:

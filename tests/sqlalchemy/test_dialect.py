@@ -76,6 +76,15 @@ def orders(engine: Engine) -> Table:
                 "service": False,
             },
         ),
+        ("icesql://token:a%40b@prod", {"catalog": "prod", "properties": {"token": "a@b"}}),
+        (
+            "icesql://credential:id%3Ax@/?uri=https://c.example",
+            {"uri": "https://c.example", "properties": {"credential": "id:x"}},
+        ),
+        (
+            "icesql:///w?s3.region=x&type=sql",
+            {"warehouse": "w", "properties": {"s3.region": "x", "type": "sql"}},
+        ),
         ("icesql://", {}),
     ],
 )
@@ -90,11 +99,36 @@ def test_a_url_says_what_to_connect_to(url: str, arguments: dict[str, Any]) -> N
         ("icesql:///w?warehouse=v", "a warehouse in its path and in its query"),
         ("icesql:///w?token=1&token=2", "more than once"),
         ("icesql://me:secret@prod", "no user or password"),
+        ("icesql://token@prod", "no user or password"),
+        ("icesql://token:a@prod?token=b", "more than once"),
+        ("icesql:///w?readonly=true", "did you mean read_only"),
+        ("icesql:///w?read-only=true", "did you mean read_only"),
+        ("icesql:///w?READ_ONLY=true", "did you mean read_only"),
+        ("icesql:///w?servcie=true", "did you mean service"),
+        ("icesql:///w?name_space=a", "did you mean namespace"),
     ],
 )
 def test_a_url_that_cannot_be_meant_is_refused(url: str, message: str) -> None:
     with pytest.raises(exc.ArgumentError, match=message):
         IcesqlDialect().create_connect_args(make_url(url))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "icesql://?uri=http://c.example&token=hush",
+        "icesql://?uri=http://c.example&credential=id:hush",
+        "icesql://?uri=http://c.example&s3.secret-access-key=hush&type=rest",
+        "icesql://?uri=postgresql%3A%2F%2Fme%3Ahush%40localhost%2Fdb",
+        "icesql://token:hush@prod/sales",
+    ],
+)
+def test_secrets_of_a_url_are_not_shown(url: str) -> None:
+    engine = create_engine(url)
+    assert "hush" not in repr(engine) + repr(engine.url) + repr(engine.execution_options(a=1))
+    assert "***" in repr(engine.url)
+    assert engine.url == make_url(url)
+    assert "hush" in engine.url.render_as_string(hide_password=False)
 
 
 def test_a_namespace_of_the_url_is_the_current_one(warehouse: Path) -> None:
@@ -261,6 +295,16 @@ def test_errors_are_of_the_driver(engine: Engine) -> None:
     assert isinstance(raised.value.orig, icesql.ColumnNotFoundError)
 
 
+def test_a_ping_asks_the_catalog(engine: Engine, tmp_path: Path) -> None:
+    for _ in range(2):
+        with engine.connect() as connection:
+            assert engine.dialect.do_ping(connection.connection)
+    wrong = create_engine(f"icesql:///{tmp_path}/nothing")
+    with pytest.raises(icesql.CatalogError, match="is not a folder"):
+        engine.dialect.do_ping(wrong.raw_connection())
+    assert engine.dialect.do_ping(create_engine("icesql://").raw_connection())
+
+
 def test_transactions_of_a_pool_are_harmless(engine: Engine, orders: Table) -> None:
     for _ in range(3):
         with engine.begin() as connection:
@@ -382,6 +426,30 @@ def test_operators_that_the_engine_spells_otherwise(lake: Engine) -> None:
         assert connection.scalar(select(price / literal(Decimal("2.4")))) == Decimal("2.3")
         swapped = literal("abcb").regexp_replace("b", "x", flags="g")
         assert connection.scalar(select(swapped)) == "axcx"
+
+
+def test_json_lies_in_a_text(lake: Engine) -> None:
+    value = {"a b": [1, {'it\'s "x"': "é"}], "n": 1.5, "t": True, "z": None}
+    table = Table("t", MetaData(), Column("id", types.Integer), Column("j", types.JSON))
+    with lake.connect() as connection:
+        table.create(connection)
+        connection.execute(table.insert(), [{"id": 1, "j": value}, {"id": 2, "j": None}])
+
+        def got(expression: Any) -> Any:
+            return connection.scalar(select(expression).where(table.c.id == 1))
+
+        assert got(table.c.j) == value
+        assert got(table.c.j["a b"]) == value["a b"]
+        assert got(table.c.j["a b"][0].as_integer()) == 1
+        assert got(table.c.j["a b", 1, 'it\'s "x"'].as_string()) == "é"
+        assert got(table.c.j["n"].as_float()) == 1.5
+        assert got(table.c.j["t"].as_boolean()) is True
+        assert got(table.c.j["nothing"]) is None
+        wanted = select(table.c.id).where(table.c.j["a b", 1, 'it\'s "x"'].as_string() == "é")
+        assert connection.scalars(wanted).all() == [1]
+        literals = {"literal_binds": True}
+        text_of = str(select(table.c.j["it's"]).compile(lake, compile_kwargs=literals))
+        assert "'$.\"it''s\"'" in text_of
 
 
 @pytest.mark.filterwarnings("error")

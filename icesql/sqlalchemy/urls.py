@@ -1,0 +1,122 @@
+"""What a URL asks for, and how it is shown: without its secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import exc
+from sqlalchemy.engine import URL
+
+from icesql.errors import similar_names
+from icesql.storage.credentials import MASK, masked
+
+# Arguments of `connect` that a URL may name; whatever else it names is a property of the catalog.
+_ARGUMENTS: Final = (
+    "uri", "warehouse", "dialect", "timezone", "engine", "master", "remote", "locked",
+    "tables_by_path", "catalogs", "files", "copy_to", "confine", "read_only", "service",
+)  # fmt: skip
+# Names of one word that catalogs know; the others of theirs have a dot or a hyphen.
+_PROPERTIES: Final = frozenset({"type", "token", "credential", "scope", "prefix", "auth", "name"})
+_OWN: Final = ("purge", "namespace")
+# What may stand in a URL as user and password.
+_SECRETS: Final = ("token", "credential")
+_BOOLEANS: Final = {
+    "true": True, "1": True, "yes": True, "false": False, "0": False, "no": False,
+}  # fmt: skip
+_FLAGS: Final = frozenset({"read_only", "service"})
+_FLAG_OR_PLACES: Final = frozenset({"locked", "tables_by_path", "files", "copy_to", "confine"})
+
+
+class Asked(NamedTuple):
+    """The arguments of ``connect``, and whether DROP TABLE deletes files; None if not said."""
+
+    arguments: dict[str, Any]
+    purge: bool | None
+
+
+def asked_by(url: URL) -> Asked:
+    """What a URL asks for. Raises ArgumentError for what cannot be meant."""
+    arguments: dict[str, Any] = {}
+    properties: dict[str, str] = {}
+    purge = None
+    if url.username is not None or url.password is not None:
+        if url.username not in _SECRETS or not url.password:
+            raise exc.ArgumentError(
+                "a URL of icesql takes no user or password but token:… and credential:…; name what "
+                "else the catalog asks for in the query or in .pyiceberg.yaml"
+            )
+        properties[url.username] = url.password
+    for name, value in url.query.items():
+        if not isinstance(value, str) or name in properties:
+            raise exc.ArgumentError(f"{name} comes more than once in the URL")
+        if name in _ARGUMENTS:
+            arguments[name] = _argument(name, value)
+        elif name == "purge":
+            purge = _flag(name, value)
+        elif name != "namespace":
+            _check_property(name)
+            properties[name] = value
+    if url.host:
+        arguments["catalog"] = url.host if url.port is None else f"{url.host}:{url.port}"
+    elif url.database:
+        if "warehouse" in arguments:
+            raise exc.ArgumentError("the URL names a warehouse in its path and in its query")
+        arguments["warehouse"] = url.database
+    if properties:
+        arguments["properties"] = properties
+    return Asked(arguments, purge)
+
+
+def _check_property(name: str) -> None:
+    """Raise ArgumentError for an argument that is spelled wrong: read_only would be lost."""
+    if name in _PROPERTIES or "." in name:
+        return
+    near = similar_names(name.replace("-", "_"), (*_ARGUMENTS, *_OWN), 1)
+    same = [each for each in (*_ARGUMENTS, *_OWN) if each == name.replace("-", "_").lower()]
+    if found := [*same, *near]:
+        raise exc.ArgumentError(f"the URL's {name} is unknown; did you mean {found[0]}?")
+
+
+def _argument(name: str, value: str) -> Any:
+    """An argument of ``connect`` from its text. Raises ArgumentError."""
+    if name in _FLAGS:
+        return _flag(name, value)
+    flag = _BOOLEANS.get(value.lower())
+    if name in _FLAG_OR_PLACES and flag is not None:
+        return flag
+    if name in _FLAG_OR_PLACES or name == "catalogs":
+        return value.split(",")
+    return value
+
+
+def _flag(name: str, value: str) -> bool:
+    flag = _BOOLEANS.get(value.lower())
+    if flag is None:
+        raise exc.ArgumentError(f"{name} in the URL is {value!r}; write true or false")
+    return flag
+
+
+class MaskedURL(URL):
+    """A URL whose secrets are hidden as its password is, also those in its query."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, url: URL) -> URL:
+        """The same URL; its parts are what they were."""
+        made: URL = tuple.__new__(cls, url)
+        return made
+
+    def render_as_string(self, hide_password: bool = True) -> str:
+        """The URL; without its secrets unless ``hide_password`` is false."""
+        plain: URL = tuple.__new__(URL, self)
+        if hide_password:
+            plain = plain.set(query=_masked(self.query))
+        text = plain.render_as_string(hide_password=hide_password)
+        return text.replace("%2A%2A%2A", MASK) if hide_password else text
+
+
+def _masked(query: Mapping[str, Any]) -> dict[str, Any]:
+    shown = masked({name: value for name, value in query.items() if isinstance(value, str)})
+    return {name: shown.get(name, MASK) for name in query}
