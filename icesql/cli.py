@@ -12,7 +12,7 @@ import gc
 import os
 import sys
 from contextlib import redirect_stderr, suppress
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 from icesql.arguments import access_arguments, read_arguments
 from icesql.errors import Error, InternalError, OperationalError, ProgrammingError
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from icesql.repl.preferences import ConfigFile
     from icesql.repl.results import Target
 
+_MARK: Final = "\ufeff"  # of UTF-8, as editors on Windows write it
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
@@ -90,6 +91,7 @@ def _run(options: argparse.Namespace) -> int:
             if script is None:
                 from icesql.repl.shell import Shell
 
+                gc.enable()  # a session may be long
                 return Shell(
                     connection,
                     output_format=options.format,
@@ -163,6 +165,7 @@ def _doctor(options: argparse.Namespace) -> int:
     _add_config(options)
     options.read_only = True
     with _connect(options) as connection:
+        gc.enable()  # many manifests leave much behind
         found = connection.doctor(options.directory)
     if output_format == "json":
         import json
@@ -188,6 +191,7 @@ def _mcp(options: argparse.Namespace) -> int:
     given = dict(options.settings)
     options.settings = list({"query_timeout": "60", **given}.items())
     with _connect(options) as connection:
+        gc.enable()  # the start is over, and a server lives long
         serve(connection, options.http)
     return OK
 
@@ -232,11 +236,11 @@ def _script(options: argparse.Namespace) -> str | None:
         if options.statements:
             return ";\n".join(map(_utf8, options.statements))
         if name != "-":
-            with open(name, encoding="utf-8") as file:
+            with open(name, encoding="utf-8-sig") as file:  # Windows puts a mark in front
                 return file.read()
         if sys.stdin is None:
             raise OSError(errno.EBADF, "standard input is closed")
-        return _utf8(sys.stdin.read())
+        return _utf8(sys.stdin.read()).removeprefix(_MARK)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         say(f"icesql: cannot read {name}: {reason}")
@@ -318,7 +322,7 @@ def _run_statements(
 def _parameters(options: argparse.Namespace) -> dict[str, Any] | None:
     if not options.variables:
         return None
-    from icesql.sql.parameters import Variables
+    from icesql.context import Variables
 
     return Variables(_variables(options))
 
@@ -329,7 +333,9 @@ def _run_each(
     """Every statement of a script by itself, whatever became of the one before."""
     from icesql.sql.parse import split_statements
 
-    code, position, name = OK, 0, options.file or "-c"
+    name = "-c" if options.statements else options.file or "-"
+    name = "standard input" if name == "-" else name
+    code, position = OK, 0
     for number, text in enumerate(split_statements(script, dialect=options.dialect), 1):
         start = script.index(text, position)
         position = start + len(text)
@@ -343,7 +349,7 @@ def _run_each(
             raise
         except Error as error:
             line = getattr(error, "line", None) or first + 1
-            say(f"error: {name}, line {line}, statement {number}: {error}")
+            say(f"error: {name}:{line}, statement {number}: {error}")
             code = FAILED
     return code
 

@@ -1,4 +1,4 @@
-"""The demo: a small warehouse with a history, written with PyIceberg, and a look into its past."""
+"""The demo: a small warehouse with a history, and a look into its past."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from icesql.scan.report_text import bytes_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyiceberg.manifest import DataFile
-    from pyiceberg.table import Table, Transaction
 
     from icesql.dbapi.connection import Connection
     from icesql.dbapi.cursor import Cursor
@@ -73,62 +71,52 @@ def build(folder: Path) -> None:
 
     The rows are the same each time; only ids and times of snapshots differ.
     """
-    import pyarrow as pa
-    from pyiceberg.catalog.sql import SqlCatalog
-    from pyiceberg.partitioning import PartitionField, PartitionSpec
-    from pyiceberg.schema import Schema
-    from pyiceberg.transforms import DayTransform
-    from pyiceberg.types import DecimalType, LongType, NestedField, StringType, TimestamptzType
-
     folder.mkdir(parents=True, exist_ok=True)
-    catalog = SqlCatalog("icesql", uri=f"sqlite:///{folder / 'catalog.db'}", warehouse=str(folder))
-    catalog.create_namespace("demo")
-    table = catalog.create_table(
-        "demo.trips",
-        schema=Schema(
-            NestedField(1, "id", LongType(), required=True),
-            NestedField(2, "pickup_at", TimestamptzType(), required=True),
-            NestedField(3, "city", StringType()),
-            NestedField(4, "distance_km", DecimalType(6, 2)),
-            NestedField(5, "fare", DecimalType(8, 2)),
-        ),
-        partition_spec=PartitionSpec(PartitionField(2, 1000, DayTransform(), "pickup_day")),
-        properties={"format-version": "2"},
-    )
-    _append(table, range(7))
-    _append(table, range(7, 14))
-    two_weeks = _current(table)
-    table.manage_snapshots().create_tag(two_weeks, "two-weeks").commit()
+    with icesql.connect(
+        "icesql",
+        uri=f"sqlite:///{folder / 'catalog.db'}",
+        warehouse=folder,
+        properties={"init_catalog_tables": "true"},
+    ) as connection:
 
-    # The fares of 9 January were recorded without tax.
-    ninth = _trips(8)
-    fares = pa.array([fare * 119 / 100 for fare in ninth.column("fare").to_pylist()])
-    ninth = ninth.set_column(4, "fare", fares.cast(pa.decimal128(8, 2), safe=False))
-    _replace_day(table, 8, ninth)
+        def run(statement: str, days: Sequence[int] = (), *, tips: bool = False) -> None:
+            rows = {"rows": _trips(days, tips=tips)} if days else None
+            connection.execute(statement, tables=rows).close()
 
-    table.delete("pickup_at < '2026-01-02T00:00:00+00:00'")
-    with table.update_schema() as change:
-        change.add_column("tip", DecimalType(8, 2), doc="known since the third week")
-    _append(table, range(14, 21), tips=True)
-
-    table.manage_snapshots().create_branch(two_weeks, "audit").commit()
-    _append(table, [21], tips=True, branch="audit")
-    catalog.close()
+        run("CREATE SCHEMA demo")
+        run(
+            "CREATE TABLE demo.trips (id BIGINT NOT NULL, pickup_at TIMESTAMPTZ NOT NULL, "
+            "city VARCHAR, distance_km DECIMAL(6, 2), fare DECIMAL(8, 2)) "
+            "PARTITIONED BY (day(pickup_at))"
+        )
+        run("INSERT INTO demo.trips FROM rows", range(7))
+        run("INSERT INTO demo.trips FROM rows", range(7, 14))
+        run('ALTER TABLE demo.trips CREATE TAG "two-weeks"')
+        # The fares of 9 January were recorded without tax.
+        run(
+            "UPDATE demo.trips SET fare = CAST(fare * 1.19 AS DECIMAL(8, 2)) "
+            "WHERE pickup_at >= DATE '2026-01-09' AND pickup_at < DATE '2026-01-10'"
+        )
+        run("DELETE FROM demo.trips WHERE pickup_at < DATE '2026-01-02'")
+        run("ALTER TABLE demo.trips ADD COLUMN tip DECIMAL(8, 2) COMMENT 'since the third week'")
+        run("INSERT INTO demo.trips FROM rows", range(14, 21), tips=True)
+        run("ALTER TABLE demo.trips CREATE BRANCH audit AS OF VERSION 'two-weeks'")
+        run("INSERT INTO demo.trips VERSION AS OF 'audit' FROM rows", [21], tips=True)
 
 
-def _trips(day: int, *, tips: bool = False) -> pa.Table:
-    """The trips of one day as an Arrow table; arithmetic instead of chance, so always the same."""
+def _trips(days: Sequence[int], *, tips: bool) -> pa.Table:
+    """The trips of some days as an Arrow table: arithmetic, not chance, so always the same."""
     from decimal import Decimal
 
     import pyarrow as pa
 
-    numbers = [day * _TRIPS_PER_DAY + trip for trip in range(_TRIPS_PER_DAY)]
-    at = _FIRST_DAY + timedelta(days=day)
+    trips = [(day, trip) for day in days for trip in range(_TRIPS_PER_DAY)]
+    numbers = [day * _TRIPS_PER_DAY + trip for day, trip in trips]
     distances = [Decimal(50 + number * 7919 % 2450) / 100 for number in numbers]
     columns: dict[str, Any] = {
         "id": pa.array(numbers, pa.int64()),
         "pickup_at": pa.array(
-            [at + timedelta(seconds=432 * trip) for trip in range(_TRIPS_PER_DAY)],
+            [_FIRST_DAY + timedelta(days=day, seconds=432 * trip) for day, trip in trips],
             pa.timestamp("us", "UTC"),
         ),
         "city": pa.array([_CITIES[(number + number // 7) % 5] for number in numbers]),
@@ -140,67 +128,7 @@ def _trips(day: int, *, tips: bool = False) -> pa.Table:
             [Decimal(number % 6) / 2 if number % 6 else None for number in numbers],
             pa.decimal128(8, 2),
         )
-    required = ("id", "pickup_at")
-    schema = pa.schema(
-        [pa.field(name, one.type, nullable=name not in required) for name, one in columns.items()]
-    )
-    return pa.table(columns, schema=schema)
-
-
-def _append(table: Table, days: Sequence[int], *, tips: bool = False, branch: str = "main") -> None:
-    with table.transaction() as transaction:
-        files = [
-            file
-            for number, day in enumerate(days)
-            for file in _write_day(transaction, table, day, _trips(day, tips=tips), number)
-        ]
-        with transaction.update_snapshot(branch=branch).fast_append() as append:
-            for file in files:
-                append.append_data_file(file)
-
-
-def _replace_day(table: Table, day: int, rows: pa.Table) -> None:
-    start = _FIRST_DAY + timedelta(days=day)
-    wanted = (
-        f"pickup_at >= '{start.isoformat()}' and "
-        f"pickup_at < '{(start + timedelta(days=1)).isoformat()}'"
-    )
-    old = [task.file for task in table.scan(row_filter=wanted).plan_files()]
-    with table.transaction() as transaction:
-        new = _write_day(transaction, table, day, rows, 0)
-        with transaction.update_snapshot().overwrite() as overwrite:
-            for file in old:
-                overwrite.delete_data_file(file)
-            for file in new:
-                overwrite.append_data_file(file)
-
-
-def _write_day(
-    transaction: Transaction, table: Table, day: int, rows: pa.Table, number: int
-) -> list[DataFile]:
-    """One data file in the partition of one day.
-
-    ``Table.append`` would do, but splitting rows by a day transform needs pyiceberg-core there;
-    here the day is known.
-    """
-    from uuid import uuid4
-
-    from pyiceberg.io.pyarrow import write_file
-    from pyiceberg.partitioning import PartitionFieldValue, PartitionKey
-    from pyiceberg.table import WriteTask
-
-    metadata = transaction.table_metadata
-    spec, schema = metadata.spec(), metadata.schema()
-    epoch_day = (_FIRST_DAY + timedelta(days=day)).date().toordinal() - 719163
-    key = PartitionKey([PartitionFieldValue(spec.fields[0], epoch_day)], spec, schema)
-    task = WriteTask(uuid4(), number, schema, rows.to_batches(), partition_key=key)
-    return list(write_file(table.io, metadata, iter([task])))
-
-
-def _current(table: Table) -> int:
-    snapshot = table.current_snapshot()
-    assert snapshot is not None
-    return snapshot.snapshot_id
+    return pa.table(columns)
 
 
 def _show_history(connection: Connection, out: Writer) -> None:

@@ -275,13 +275,13 @@ def test_an_error_in_a_file_says_where(tmp_path: Path) -> None:
     script.write_text("SELECT 1 AS a;\n\nSELECT 2 AS a;\n-- last\nSELECT * FROM nowhere;\n")
     done = icesql("-f", script, "--format", "csv")
     assert (done.returncode, done.stdout) == (1, "a\n1\na\n2\n")
-    assert done.stderr.startswith(f"error: {script}, line 5, statement 3 of 3: ")
+    assert done.stderr.startswith(f"error: {script}:5, statement 3 of 3: ")
     script.write_text("SELECT 1 AS a;\nSELECT FROM WHERE;\n")
     assert icesql("-f", script).stderr.startswith(
-        f"error: {script}, line 2, statement 2 of 2: syntax error at line 2"
+        f"error: {script}:2, statement 2 of 2: syntax error at line 2"
     )
     script.write_text("SELECT CAST('x' AS INT);\nSELECT 1;")
-    assert icesql("-f", script).stderr.startswith(f"error: {script}, line 1, statement 1 of 2: ")
+    assert icesql("-f", script).stderr.startswith(f"error: {script}:1, statement 1 of 2: ")
 
 
 def test_an_unknown_variable_of_the_environment_is_told_once() -> None:
@@ -385,7 +385,7 @@ def test_a_result_goes_to_a_file_in_the_format_of_its_ending(
         (["-o", "x.csv", "-c", "SELECT 1; SELECT 2"], 1, "takes the rows of one statement"),
         (["-o", "x.csv", "-c", "SET timezone = 'UTC'"], 1, "no statement gives rows"),
         (["-o", "x.csv", "-c", "SELECT 1; SELECT"], 1, "syntax error"),
-        (["-o", "x.csv", "-f", "bad.sql"], 1, "bad.sql, line 2"),
+        (["-o", "x.csv", "-f", "bad.sql"], 1, "bad.sql:2"),
         (
             ["-o", "no/x.csv", "-c", "SELECT 1"],
             1,
@@ -450,5 +450,20 @@ def test_errors_of_a_script_that_goes_on_have_their_place_in_the_file(tmp_path: 
     done = icesql("--continue-on-error", "--format", "csv", "-f", path)
     assert done.returncode == 1
     assert done.stdout == "a\n1\nc\n3\n"
-    assert f"error: {path}, line 2, statement 2: " in done.stderr
+    assert f"error: {path}:2, statement 2: " in done.stderr
     assert "(line 2, column 10)" in done.stderr
+
+
+def test_a_script_from_windows_runs(tmp_path: Path) -> None:
+    path = tmp_path / "report.sql"
+    path.write_bytes(b"\xef\xbb\xbfSELECT 1 AS a;\r\n-- why\r\nSELECT 2 AS b\r\n")
+    by_file = icesql("--format", "csv", "-f", path)
+    assert (by_file.stdout, by_file.returncode) == ("a\n1\nb\n2\n", 0), by_file.stderr
+    text = path.read_text(encoding="utf-8")
+    assert icesql("--format", "csv", stdin=text).stdout == by_file.stdout
+
+
+def test_an_error_in_standard_input_says_so() -> None:
+    done = icesql("--continue-on-error", stdin="SELECT 1 AS a;\nSELECT nope;\n")
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: standard input:2, statement 2: ")

@@ -56,5 +56,5 @@ def test_variables_are_parameters_and_errors_may_be_passed_over(tmp_path: Path) 
     )  # fmt: skip
     assert done.stdout == "a\n1\na\n2\n"
     assert done.returncode == 1
-    assert "error: -c, line 2, statement 2: " in done.stderr
+    assert "error: -c:2, statement 2: " in done.stderr
     assert run(tmp_path, "-v", "demo").returncode == 2

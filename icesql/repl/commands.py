@@ -121,8 +121,8 @@ def is_word(text: str) -> bool:
     return text.rstrip("; ").lower() in _WORDS
 
 
-def help_text() -> str:
-    """The commands and keys, one a line."""
+def help_lines(columns: int) -> list[str]:
+    """The commands and keys, with what they do beside them, as wide as the screen."""
     lines = [
         (f"\\{name} {usage.argument}".rstrip(), usage.help) for name, usage in COMMANDS.items()
     ]
@@ -131,8 +131,15 @@ def help_text() -> str:
         ("Tab", "what may come next; → takes what is suggested from the history"),
         ("Ctrl-C", "stop the statement, keep the shell"),
     ]
+    import textwrap
+
     width = max(len(left) for left, _ in lines)
-    return "\n".join(f"  {left:<{width}}  {right}" for left, right in lines)
+    found = []
+    for left, right in lines:
+        first, *others = textwrap.wrap(right, max(columns - width - 5, 20))
+        found.append(f"  {left:<{width}}  {first}")
+        found += [f"  {'':<{width}}  {other}" for other in others]
+    return found
 
 
 def statement_of(command: Command) -> str | None:

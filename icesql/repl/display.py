@@ -18,12 +18,13 @@ from icesql.repl.preferences import ShellPreferences
 from icesql.repl.render import ROWS_MEASURED, table_room, write_rows
 from icesql.repl.results import show
 from icesql.repl.single_floats import as_written
-from icesql.repl.terminal import Output
+from icesql.repl.terminal import Output, coloured, draws_lines
 
 if TYPE_CHECKING:
     from icesql.dbapi.cursor import Cursor
 
 _COUNTING_SECONDS: Final = 2.0
+_WIDTH_OF_A_FILE: Final = 110
 _LINES_BESIDE: Final = 6  # headings, rule, rows, scan, prompt
 
 
@@ -74,13 +75,13 @@ class Display(Struct):
         rows = as_written(chain(cursor.fetchmany(1), cursor), result_types(cursor))
         head = list(islice(rows, ROWS_MEASURED))
         began()
-        screen, colour = self.screen(), "NO_COLOR" not in os.environ
+        screen, colour = self.screen(), coloured(self.out)
         fits = form != "table" or table_room(names, head[: self.most_rows], screen.columns)
         if not fits and self.expanded == "auto":
             form, fits = "expanded", True
         lines = len(head) * (len(names) + 1 if form == "expanded" else 1)
         long = lines + _LINES_BESIDE > screen.lines
-        command = pager_command(os.environ) if self.paged else []
+        command = self._pager()
         if command and not everything and (long or not fits):
             return self._page(command, form, names, chain(head, rows), colour=colour)
         style = Style(screen.columns, colour)
@@ -90,6 +91,22 @@ class Display(Struct):
         out.flush()
         more, counted = _rest(len(head) - self.most_rows, cursor)
         return Shown(self.most_rows + more, more, counted)
+
+    def columns(self) -> int:
+        """How wide lines may be."""
+        return self.screen().columns if self.out.isatty() else _WIDTH_OF_A_FILE
+
+    def page_lines(self, lines: Sequence[str]) -> bool:
+        """Show lines in the pager, if they are more than the screen has; False if they are not."""
+        command = self._pager()
+        if not command or len(lines) < self.screen().lines:
+            return False
+        self.out.flush()
+        page(command, lambda pipe: pipe.write("\n".join(lines) + "\n"))
+        return True
+
+    def _pager(self) -> list[str]:
+        return pager_command(os.environ) if self.paged and draws_lines(self.out) else []
 
     def _page(
         self,

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from icesql.errors import Error, ProgrammingError, similar_names
-from icesql.repl.commands import Command, help_text, statement_of
+from icesql.repl.commands import Command, help_lines, statement_of
 from icesql.repl.history.of_table import history_lines
+from icesql.repl.history.travel import travel
 from icesql.repl.places import place_in_file
 from icesql.repl.results import TEXT_FORMATS, format_for
 from icesql.repl.variables import variable_name, variable_value
@@ -33,13 +34,11 @@ def obey(shell: Shell, command: Command) -> bool:
         case Command("q"):
             return False
         case Command("?"):
-            shell.say(help_text())
+            shell.tell(help_lines(shell.display.columns()))
         case Command("snapshots", str(table)):
-            width = shell.display.screen().columns if shell.display.out.isatty() else 110
-            for line in history_lines(shell.connection, table, width):
-                shell.say(line)
+            shell.tell(history_lines(shell.connection, table, shell.display.columns()))
         case Command("at", argument):
-            _travel(shell, argument)
+            travel(shell, argument)
         case Command("conninfo"):
             _tell_connection(shell)
         case Command("last"):
@@ -123,35 +122,6 @@ def _word(value: bool) -> str:
     return "on" if value else "off"
 
 
-# ------------------------------------------------------------------ history
-
-
-def _travel(shell: Shell, argument: str | None) -> None:
-    """``\\at``: a quoted text or one that begins with a digit is a time, another a ref."""
-    settings = shell.connection.settings
-    if argument is None:
-        at = shell.travels_to() or "off: tables are read as they are"
-        shell.say(f"at is {at}")
-        return
-    text = argument.strip("'")
-    is_time = argument.startswith("'") or text[:1].isdigit()
-    unset = ["snapshot_time", "snapshot_ref"]
-    if argument.lower() != "off":
-        # A snapshot id is as good as a ref.
-        if is_time and not (text.isdigit() and len(text) > 8):
-            shell.connection.execute(f"SET SNAPSHOT TIME = '{_quoted(text)}'")
-            unset = ["snapshot_ref"]
-        else:
-            shell.connection.execute(f"SET snapshot_ref = '{_quoted(text)}'")
-            unset = ["snapshot_time"]
-    for name in unset:
-        if getattr(settings, name) is not None:
-            shell.connection.execute(f"RESET {name}")
-    shell.forget_names()
-    at = shell.travels_to()
-    shell.say(f"tables are read at {at}, until \\at off" if at else "tables are read as they are")
-
-
 def _tell_last(shell: Shell) -> None:
     if not shell.reports:
         shell.say("the last statement read no table")
@@ -217,7 +187,7 @@ def _set(shell: Shell, command: Command) -> None:
 
 def _run_file(shell: Shell, path: str) -> None:
     try:
-        script = Path(path).expanduser().read_text(encoding="utf-8")
+        script = Path(path).expanduser().read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise ProgrammingError(f"cannot read {path}: {reason}") from error

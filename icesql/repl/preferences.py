@@ -7,9 +7,9 @@ variables win over the file; programs that call ``icesql.connect`` do not read i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from msgspec import Struct, ValidationError, convert
+from msgspec import Meta, Struct, ValidationError, convert
 
 from icesql.config import Settings, config_path, setting_key
 from icesql.errors import Error, ProgrammingError, similar_names
@@ -22,12 +22,27 @@ class ShellPreferences(Struct, frozen=True, forbid_unknown_fields=True):
     """The table ``[shell]``; ``rows`` are shown of a long result where no pager shows it."""
 
     keys: Literal["emacs", "vi"] = "emacs"
-    format: str = "table"
+    format: Literal["table", "csv", "tsv", "json", "jsonl", "markdown", "html", "expanded"] = (
+        "table"
+    )
     expanded: Literal["on", "off", "auto"] = "off"
     pager: bool = True
     timing: bool = True
     suggestions: bool = True
-    rows: int = 40
+    rows: Annotated[int, Meta(ge=1)] = 40
+
+
+_SWITCH: Final = "true or false"
+# What each key may be, as people say it.
+_VALUES: Final[Mapping[str, str]] = {
+    "keys": '"emacs" or "vi"',
+    "format": '"table", "csv", "tsv", "json", "jsonl", "markdown", "html" or "expanded"',
+    "expanded": '"on", "off" or "auto"',
+    "pager": _SWITCH,
+    "timing": _SWITCH,
+    "suggestions": _SWITCH,
+    "rows": "a number above 0",
+}
 
 
 class ConfigFile(Struct, frozen=True):
@@ -52,14 +67,18 @@ def read_config(environment: Mapping[str, str]) -> ConfigFile:
         with open(path, "rb") as file:
             data = file.read()
     except OSError as error:
-        if "ICESQL_CONFIG" not in environment:
+        named = "ICESQL_CONFIG" in environment
+        if not named and isinstance(error, FileNotFoundError | NotADirectoryError):
             return ConfigFile()  # most people have none
-        raise ProgrammingError(f"ICESQL_CONFIG: cannot read {path}: {error.strerror}") from error
+        who = "ICESQL_CONFIG: " if named else ""
+        raise ProgrammingError(f"{who}cannot read {path}: {error.strerror}") from error
     import tomllib
 
     try:
-        given = tomllib.loads(data.decode())
-    except ValueError as error:  # not UTF-8, or not TOML
+        given = tomllib.loads(data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise ProgrammingError(f"{path}: it is not UTF-8 text") from error
+    except ValueError as error:
         raise ProgrammingError(f"{path}: {error}") from error
     return _checked(path, given, environment)
 
@@ -71,13 +90,17 @@ def _checked(path: str, given: dict[str, Any], environment: Mapping[str, str]) -
             near = similar_names(name, (*CONNECT, "shell", "settings"))
             hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(CONNECT)}"
             raise ProgrammingError(f'{path}: unknown key "{name}"; {hint}')
-    if not isinstance(settings, dict):
-        raise ProgrammingError(f"{path}: settings is a table: [settings]")
-    try:
-        preferences = convert(shell, ShellPreferences)
-        connect = convert(given, dict[str, str])
-    except ValidationError as error:
-        raise ProgrammingError(f"{path}: {error}") from error
+    for name, table in (("shell", shell), ("settings", settings)):
+        if not isinstance(table, dict):
+            raise ProgrammingError(f"{path}: {name} is a table: [{name}]")
+    for name, value in given.items():
+        if not isinstance(value, str):
+            raise ProgrammingError(f"{path}: {name} is a text in quotes")
+    for name, value in settings.items():
+        if not isinstance(value, str | int | float):
+            raise ProgrammingError(f"{path}: [settings] {name} is one value, not {value!r}")
+    preferences = _preferences(path, shell)
+    connect = dict(given)
     texts = {name: _text(value) for name, value in settings.items()}
     try:
         for name, text in texts.items():
@@ -91,6 +114,20 @@ def _checked(path: str, given: dict[str, Any], environment: Mapping[str, str]) -
     if "timezone" in set_outside:
         connect.pop("timezone", None)
     return ConfigFile(path, connect, texts, preferences)
+
+
+def _preferences(path: str, given: Mapping[str, Any]) -> ShellPreferences:
+    for name, value in given.items():
+        if name not in _VALUES:
+            near = similar_names(name, _VALUES)
+            hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(_VALUES)}"
+            raise ProgrammingError(f'{path}: unknown key "{name}" in [shell]; {hint}')
+        try:
+            convert({name: value}, ShellPreferences)
+        except ValidationError as error:
+            told = f"{path}: [shell] {name} is {_VALUES[name]}, not {value!r}"
+            raise ProgrammingError(told) from error
+    return convert(given, ShellPreferences)
 
 
 def _text(value: Any) -> str:

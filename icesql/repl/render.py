@@ -20,6 +20,7 @@ Row = Sequence[Any]
 ROWS_MEASURED: Final = 1000
 _NARROWEST: Final = 6
 _READABLE: Final = 20  # cells of a long text while others need room
+_SHORT: Final = 12  # the same, where headings would be cut
 _WIDEST_RULE: Final = 80
 _DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
 
@@ -79,7 +80,8 @@ def _write_markdown(out: Writer, columns: Sequence[str], rows: Iterable[Row], st
 
 
 def _markdown_cell(text: str) -> str:
-    return printable(text).replace("|", "\\|")
+    # What is data must be read as text: no cell, and no tag of HTML, begins in it.
+    return printable(text).replace("|", "\\|").replace("<", "\\<")
 
 
 # ------------------------------------------------------------------ table
@@ -114,7 +116,13 @@ def _write_table(out: Writer, columns: Sequence[str], rows: Iterable[Row], style
             parts.append(padding + text if right[index] else text + padding)
         return (" " + " | ".join(parts)).rstrip() + more + "\n"
 
-    write(line(headings, None))
+    heads: Iterable[Sequence[str]] = [headings]
+    if cut:
+        from icesql.repl.headings import heading_lines
+
+        heads = heading_lines(headings[:shown], widths)
+    for head in heads:
+        write(line(head, None))
     rule = "-" + "-+-".join("-" * width for width in widths)
     write((rule if len(columns) > 1 else rule[:_WIDEST_RULE]) + "\n")
     for texts, row in zip(cells, measured, strict=True):
@@ -170,20 +178,26 @@ def _least_widths(
 ) -> list[list[int]]:
     """How narrow each column may be, in the order of ``_fitted``.
 
-    Long texts shrink first, then headings above narrow values, then every text, the first column
-    last. Numbers and times stay whole: half of an id is another one.
+    Long texts shrink first, then headings above narrow values go on several lines and are cut,
+    then every text shrinks, the first column last. Numbers and times stay whole: half of an id is
+    another one.
     """
-    whole, values, texts, names = [], [], [], []
+    from icesql.repl.headings import least_heading_width
+
+    whole, folded, short, values, texts, names = [], [], [], [], [], []
     for index, heading in enumerate(headings):
         size = max((display_width(row[index]) for row in cells), default=0)
         natural = max(size, display_width(heading))
         long = any(isinstance(row[index], str | bytes | list | dict | tuple) for row in rows)
-        narrow = min(natural, _NARROWEST)
+        narrow, least = min(natural, _NARROWEST), min(size, _READABLE) if long else size
         whole.append(min(natural, _READABLE) if long else natural)
+        head = least_heading_width(heading)
+        folded.append(max(least, head))
+        short.append(max(min(least, _SHORT) if long else least, head))
         values.append(min(natural, _READABLE) if long else max(size, narrow))
         texts.append(narrow if long and index else values[-1])
         names.append(narrow if long else values[-1])
-    return [whole, values, texts, names]
+    return [whole, folded, short, values, texts, names]
 
 
 def _line_width(widths: Sequence[int]) -> int:

@@ -7,7 +7,6 @@ written by ``engine.writing``, the one place that COPY has them from, too.
 from __future__ import annotations
 
 import codecs
-import os
 import sys
 from collections.abc import Callable, Sequence
 from itertools import chain
@@ -21,7 +20,7 @@ from icesql.repl.cells import Style
 from icesql.repl.render import LAYOUTS, write_result
 from icesql.repl.render import write_rows as layout_rows
 from icesql.repl.single_floats import as_written
-from icesql.repl.terminal import Output
+from icesql.repl.terminal import Output, coloured
 from icesql.storage.output_file import OutputFile
 
 if TYPE_CHECKING:
@@ -126,8 +125,7 @@ class Screen:
         if self._any and self._format in LAYOUTS:
             out.write("\n")
         self._any = True
-        colour = out.isatty() and "NO_COLOR" not in os.environ
-        count = show(cursor, self._format, out, Style(colour=colour))
+        count = show(cursor, self._format, out, Style(colour=coloured(sys.stdout)))
         out.flush()
         return count
 

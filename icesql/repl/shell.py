@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory, ThreadedAutoSuggest
 from prompt_toolkit.enums import EditingMode
-from prompt_toolkit.history import FileHistory, History, InMemoryHistory, ThreadedHistory
+from prompt_toolkit.history import History, InMemoryHistory, ThreadedHistory
 from prompt_toolkit.lexers import Lexer, PygmentsLexer
 
-from icesql.errors import Error, ProgrammingError, QueryCancelledError
+from icesql.context import Variables
+from icesql.errors import (
+    CommitStateUnknownError,
+    Error,
+    ProgrammingError,
+    QueryCancelledError,
+)
 from icesql.repl.commands import in_words, parse_command
 from icesql.repl.completing.names import Names
 from icesql.repl.completing.prompt import SqlCompleter
@@ -22,14 +30,15 @@ from icesql.repl.completing.source import ConnectionSource
 from icesql.repl.display import Display
 from icesql.repl.obey import obey
 from icesql.repl.preferences import ShellPreferences
-from icesql.repl.progress import ProgressLine
+from icesql.repl.progress.line import ProgressLine
+from icesql.repl.progress.stopped import stopped_text
+from icesql.repl.prompt.kept import HistoryFile, holds_secret
 from icesql.repl.prompt.keys import hint, key_bindings
 from icesql.repl.prompt.typed import BACKSLASH_ESCAPES, inputs
 from icesql.repl.render import row_line
 from icesql.repl.results import format_for, save
-from icesql.repl.terminal import Output, one_line, spelled_out
+from icesql.repl.terminal import Output, draws_lines, one_line, spelled_out, to_margin
 from icesql.scan.report_text import scan_line
-from icesql.sql.parameters import Variables
 from icesql.storage.credentials import redact_urls
 
 if TYPE_CHECKING:
@@ -37,6 +46,7 @@ if TYPE_CHECKING:
     from icesql.dbapi.cursor import Cursor
     from icesql.scan.report import ScanReport
 
+_FIRST_KEYS_SECONDS = 0.2
 _PROMPT, _CONTINUATION = "icesql> ", "   ...> "
 
 
@@ -70,7 +80,7 @@ class Shell:
         self.next_file: str | None = None
         self.prefill = ""
         self._last = ""
-        self._names = Names(ConnectionSource(connection, dialect))
+        self._names = Names(ConnectionSource(connection, dialect, files=not self.is_restricted))
         self._history = _history()
         self._escapes = dialect.lower() in BACKSLASH_ESCAPES
         completer = SqlCompleter(self._names)
@@ -109,6 +119,7 @@ class Shell:
     def run(self) -> int:
         """Read and run statements until ``\\q`` or Ctrl-D."""
         self.say("icesql · SQL on Iceberg tables · \\? for help, \\q to leave")
+        threading.Thread(target=_warm_up, name="icesql-warm-up", daemon=True).start()
         while True:
             try:
                 prefill, self.prefill = self.prefill, ""
@@ -117,6 +128,8 @@ class Shell:
                 continue  # Ctrl-C at the prompt drops the line being typed
             except EOFError:
                 return 0
+            if holds_secret(text):
+                self.say("note: this is not kept in the history, it seems to hold a secret")
             if text.strip() and not self.handle(text):
                 return 0
 
@@ -141,6 +154,7 @@ class Shell:
             self.say(f"error: {error}")
         except KeyboardInterrupt:
             self.connection.cancel()
+            to_margin(sys.stderr)
             self.say("cancelled")
         return True
 
@@ -154,22 +168,28 @@ class Shell:
         if kept:
             self._last = text
         progress = ProgressLine(sys.stderr)
-        self.connection.progress = progress if sys.stderr.isatty() else None
+        if draws_lines(sys.stderr):
+            self.connection.progress = progress
+            progress.watch()
+        number = 0
         try:
             for cursor in self.connection.execute_script(text, self.variables or None):
-                progress.clear()
-                self._show(cursor, progress.clear, everything=everything)
+                self._show(cursor, progress.hush, everything=everything)
                 self.ran += 1
+                number += 1
+                progress.begin()
+        except CommitStateUnknownError:
+            to_margin(sys.stderr)
+            raise
         except (QueryCancelledError, KeyboardInterrupt) as error:
-            progress.clear()
+            progress.hush()
+            to_margin(sys.stderr)
             self.connection.cancel()
             told = str(error) or "cancelled"
-            if progress.done:
-                told += f" after {progress.done}"
-            self.say(f"{told}; nothing was committed" if progress.wrote else told)
+            self.say(stopped_text(told, progress, text, number, self.dialect or None))
             return False
         finally:
-            progress.clear()
+            progress.end()
             self.connection.progress = None
         self._names.forget()
         return True
@@ -236,8 +256,24 @@ class Shell:
     def say(self, text: str) -> None:
         """A line for the person, fit for a terminal and without secrets."""
         out = Output(self.display.out)
-        out.write(spelled_out(redact_urls(text)) + "\n")
+        out.write(_harmless(text) + "\n")
         self.display.out.flush()
+
+    def tell(self, lines: Iterable[str]) -> None:
+        """Lines for the person, in the pager where the screen is too small for them."""
+        harmless = list(map(_harmless, lines))
+        if not self.display.page_lines(harmless):
+            self.say("\n".join(harmless))
+
+
+def _harmless(text: str) -> str:
+    return spelled_out(redact_urls(text))
+
+
+def _warm_up() -> None:
+    """Import what the first statement needs, while it is being typed."""
+    time.sleep(_FIRST_KEYS_SECONDS)  # the prompt comes first
+    import icesql.sql.parse  # noqa: F401
 
 
 def _lexer() -> Lexer:
@@ -255,9 +291,11 @@ def history_path() -> Path:
 def _history() -> History:
     path = history_path()
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Statements can hold personal data: nobody else may read them.
         path.touch(mode=0o600)
+        if path.stat().st_mode & 0o077:
+            path.chmod(0o600)
     except OSError:
         return InMemoryHistory()
-    return ThreadedHistory(FileHistory(str(path)))
+    return ThreadedHistory(HistoryFile(path))

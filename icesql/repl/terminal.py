@@ -7,6 +7,7 @@ server is called is a stranger's text: a terminal must not obey it.
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -22,6 +23,10 @@ _CONTROLS: Final = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
+
+
+# Of prompt-toolkit as well; an unset TERM is one of Windows.
+_DUMB: Final = frozenset({"dumb", "unknown"})
 
 
 class Writer(Protocol):
@@ -174,6 +179,22 @@ class Messages:
         if self._stream is not None:
             with suppress(OSError, ValueError):
                 self._stream.flush()
+
+
+def draws_lines(stream: TextIO | None) -> bool:
+    """Whether it is a terminal that can take a line away again, and show colours."""
+    return stream is not None and stream.isatty() and os.environ.get("TERM") not in _DUMB
+
+
+def coloured(stream: TextIO | None) -> bool:
+    """Whether colours may be used: on a terminal that knows them, where nobody forbids it."""
+    return draws_lines(stream) and not os.environ.get("NO_COLOR")
+
+
+def to_margin(stream: TextIO) -> None:
+    """Begin a line anew: a terminal has written ^C where the cursor was."""
+    if draws_lines(stream):
+        styled(stream)("\r\x1b[2K")
 
 
 def say(text: str) -> None:

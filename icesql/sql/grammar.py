@@ -58,6 +58,9 @@ _SHOWN: Final = {
     "$END": "the end of the statement",
 }
 
+# Words that may be names; see ``_free_word`` of the grammar.
+_FREE_WORDS: Final = frozenset({"DATE", "TIME", "TIMESTAMP", "EXTRACT", "NOW"})
+
 
 def folder() -> Path:
     """Where the grammar's files are: in the installed package, else in the checkout."""
@@ -108,6 +111,9 @@ def expected_after(text: str) -> tuple[str, ...]:
     found = next_terminals(text)
     if not found:
         return ()
+    if "ICEBERG_SCAN" in found:
+        return ("a table", *sorted({"SELECT"} & found))
+    found = _without_free_words(found)
     words = {_SHOWN.get(name, name.replace("_", " ") if name not in keywords() else name)
              for name in found}  # fmt: skip
     values = {"a name", "a text", "a number", "a parameter", "a comparison"} & words
@@ -123,6 +129,12 @@ def expected_after(text: str) -> tuple[str, ...]:
 
 def completions(text: str) -> tuple[tuple[str, ...], bool]:
     """(keywords that may follow ``text``, whether a name may): for completion while typing."""
-    found = next_terminals(text) or frozenset()
+    found = _without_free_words(next_terminals(text) or frozenset())
     known = set(keywords())
     return tuple(sorted(found & known)), bool(found & {"IDENTIFIER", "QUOTED_NAME"})
+
+
+def _without_free_words(found: frozenset[str]) -> frozenset[str]:
+    """Where no expression may begin, DATE and its like are names as any other."""
+    is_name = found >= _FREE_WORDS and "CASE" not in found
+    return found - _FREE_WORDS if is_name else found

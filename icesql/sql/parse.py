@@ -194,6 +194,30 @@ def first_tokens(sql: str, dialect: str | None) -> list[Token]:
     return tokenize(sql, reading(dialect))[:2]
 
 
+def query_tokens(sql: str, dialect: str | None) -> tuple[Token, Token | None, int]:
+    """The first two tokens of a query, and where it ends; inside of brackets around the whole.
+
+    DuckDB forgets the inner WITH of ``WITH a AS (…) (WITH b AS (…) SELECT …)``.
+    """
+    tokens = tokenize(sql, reading(dialect))
+    outer = 0
+    while tokens[outer].token_type == TokenType.L_PAREN and _closes(tokens, outer):
+        outer += 1
+    second = tokens[outer + 1] if outer + 1 < len(tokens) else None
+    return tokens[outer], second, tokens[-outer].start if outer else len(sql)
+
+
+def _closes(tokens: Sequence[Token], at: int) -> bool:
+    """Whether the bracket at a place is closed by the one as far from the end."""
+    depth = 0
+    for index in range(at, len(tokens)):
+        kind = tokens[index].token_type
+        depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
+        if depth == 0:
+            return index == len(tokens) - 1 - at
+    return False
+
+
 def _respelt(sql: str, tokens: Sequence[Token]) -> str:
     """The text with other systems' quotes and hints in words of the same length."""
     from icesql.sql.parser.backticks import double_quoted

@@ -2,28 +2,53 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from typing import Final
+
 from sqlglot.tokens import TokenType
 
 from icesql.errors import SqlSyntaxError
 from icesql.sql.parser.dialect import reading, tokenize
+from icesql.sql.user_text import quoted
+
+_PART: Final = r"""\s*("(?:[^"]|"")*"|`(?:[^`]|``)*`|[^."`\s]+)\s*"""
+_NAME: Final = re.compile(rf"{_PART}(?:\.{_PART})*")
+_EACH: Final = re.compile(_PART)
+_PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def name_parts(name: str) -> tuple[str, ...]:
-    """``a.b`` and ``"a"."b c"`` in parts; what SQL would not take for a name is split at its dots.
+    """``a.b``, ``"a"."b c"`` and ``a.`b c``` in parts; what is no such name is split at its dots.
 
     >>> name_parts('sales."big orders"'), name_parts("sales.2024-orders")
     (('sales', 'big orders'), ('sales', '2024-orders'))
     """
-    if '"' in name:
-        try:
-            tokens = tokenize(name, reading(None))
-        except SqlSyntaxError:
-            tokens = []
-        names, dots = tokens[::2], tokens[1::2]
-        if (
-            len(names) == len(dots) + 1
-            and all(token.token_type == TokenType.DOT for token in dots)
-            and all(token.token_type in (TokenType.IDENTIFIER, TokenType.VAR) for token in names)
-        ):
-            return tuple(token.text for token in names)
+    if ('"' in name or "`" in name) and _NAME.fullmatch(name):
+        return tuple(_unquoted(part) for part in _EACH.findall(name))
     return tuple(name.split("."))
+
+
+def name_text(parts: Sequence[str]) -> str:
+    """The parts as SQL writes them, in quotes where they need them.
+
+    >>> name_text(("sales", "big orders")), name_text(("sales", "orders"))
+    ('sales."big orders"', 'sales.orders')
+    """
+    return ".".join(each if is_plain_name(each) else quoted(each) for each in parts)
+
+
+def is_plain_name(name: str) -> bool:
+    """Whether the name needs no quotes: it has letters and digits alone, and is no word of SQL."""
+    if not _PLAIN.fullmatch(name):
+        return False
+    try:
+        tokens = tokenize(name, reading(None))
+    except SqlSyntaxError:
+        return False
+    return len(tokens) == 1 and tokens[0].token_type == TokenType.VAR
+
+
+def _unquoted(part: str) -> str:
+    quote = part[0]
+    return part[1:-1].replace(quote * 2, quote) if quote in '"`' else part

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from typing import Any, Final
@@ -46,8 +47,11 @@ def no_statement(tokens: Sequence[Token]) -> SqlSyntaxError | UnsupportedSqlErro
 def check_commands_in_from(tokens: Sequence[Token]) -> None:
     """Refuse ``FROM (SHOW TABLES)``, of which sqlglot makes a table with an alias.
 
-    Raises UnsupportedSqlError.
+    So is ``FROM FROM t``, of which it makes a query. Raises UnsupportedSqlError, SqlSyntaxError.
     """
+    for before, token in itertools.pairwise(tokens):
+        if token.token_type is TokenType.FROM is before.token_type:
+            raise syntax_error(f'unexpected "{token.text}"', token, ("a table",))
     for index in range(2, len(tokens) - 1):
         token = tokens[index]
         if (

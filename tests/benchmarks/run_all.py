@@ -24,6 +24,7 @@ BENCHMARKS = {
     "clients": (["CACHE"], "point lookups of 16 threads"),
     "edge_files": (["CACHE"], "files that a count and the latest rows need"),
     "star_join": (["CACHE"], "joins whose small side names the files"),
+    "shell": ([], "the shell: start to prompt, a key until its echo"),
     # After tpch_all, which makes lineitem.
     "compaction": (["CACHE/tpch-raw-1/lineitem.parquet", "CACHE/small"], "small files made one"),
     "writing": (["CACHE/tpch-raw-1/lineitem.parquet"], "INSERT of lineitem"),

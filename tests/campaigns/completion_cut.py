@@ -45,6 +45,16 @@ class Source:
     def functions(self) -> list[Known]:
         return [Known("regexp_matches", "(string, regex)"), Known("round")]
 
+    def procedures(self) -> list[Known]:
+        about = "(table string, [branch string = main]) · brings small files together"
+        return [Known("system.rewrite_data_files", about)]
+
+    def namespaces(self) -> list[str]:
+        return ["sales", "web"]
+
+    def paths(self, beginning: str) -> list[str]:
+        return [each for each in ("reports/", "reports/q 1.sql") if each.startswith(beginning)]
+
     def settings(self) -> list[Known]:
         return [Known("engine", "where queries run"), Known("prune")]
 

@@ -6,7 +6,7 @@ from icesql.errors import ProgrammingError
 from icesql.repl.commands import (
     COMMANDS,
     Command,
-    help_text,
+    help_lines,
     in_words,
     parse_command,
     statement_of,
@@ -90,4 +90,7 @@ def test_commands_about_tables_are_statements() -> None:
 
 
 def test_help_names_every_command() -> None:
-    assert all(f"\\{name}" in help_text() for name in COMMANDS)
+    for columns in (80, 110):
+        lines = help_lines(columns)
+        assert all(any(f"  \\{name}" in line for line in lines) for name in COMMANDS)
+        assert max(map(len, lines)) < columns

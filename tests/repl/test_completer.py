@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import random
 import threading
 import time
@@ -48,6 +49,16 @@ class Source:
     def functions(self) -> list[Known]:
         return [Known("regexp_matches"), Known("round")]
 
+    def procedures(self) -> list[Known]:
+        about = "(table string, [branch string = main]) · brings small files together"
+        return [Known("system.rewrite_data_files", about)]
+
+    def namespaces(self) -> list[str]:
+        return ["sales", "web"]
+
+    def paths(self, beginning: str) -> list[str]:
+        return [each for each in ("reports/", "reports/q 1.sql") if each.startswith(beginning)]
+
     def settings(self) -> list[Known]:
         return [Known("engine", "where queries run"), Known("prune")]
 
@@ -63,8 +74,9 @@ class Broken(Source):
         raise CatalogError("no answer")
 
 
-def texts(text: str, kind: str | None = None) -> list[str]:
-    return [each.text for each in suggestions(text, Names(Source())) if kind in (None, each.kind)]
+def texts(text: str, kind: str | None = None, names: Names | None = None) -> list[str]:
+    found = suggestions(text, names or Names(Source()))
+    return [each.text for each in found if kind in (None, each.kind)]
 
 
 @pytest.mark.parametrize(
@@ -124,6 +136,23 @@ def test_what_compares_a_table_knows_its_columns_and_words() -> None:
         ("SELECT * FROM sales.orders WHERE region = '", ["'eu'", "'us'"]),
         ("SELECT * FROM sales.orders o WHERE id > 1 AND o.region = 'e", ["'eu'"]),
         ("SELECT * FROM sales.orders.snap", ["sales.orders.snapshots"]),
+        ("CALL ", ["system.rewrite_data_files("]),
+        ("CALL system.rew", ["system.rewrite_data_files("]),
+        (
+            "CALL system.rewrite_data_files(",
+            ["table => ", "branch => ", "'sales.orders'", "'sales.customers'"],
+        ),
+        ("CALL system.rewrite_data_files('sales.orders', br", ["branch => "]),
+        ("SHOW TABLES IN ", ["sales", "web"]),
+        ("USE w", ["web"]),
+        ("\\x ", ["on", "off", "auto"]),
+        ("\\format js", ["json", "jsonl"]),
+        ("\\engine s", ["spark"]),
+        ("\\timing ", ["on", "off"]),
+        ("\\i rep", ["reports/", "reports/q 1.sql"]),
+        ("\\o reports/q 1", ["reports/q 1.sql"]),
+        ("\\at ", ["off", "'yesterday 12:00'", "audit", "v1"]),
+        ("\\at a", ["audit"]),
         ("\\diff sales.orders ", ["'audit'", "'v1'", "7012"]),
         ("\\changes sales.orders v1 7", ["7012"]),
     ],
@@ -192,7 +221,7 @@ def test_text_before_a_semicolon_is_another_statement() -> None:
 def test_commands_and_their_tables_are_completed() -> None:
     assert texts("\\sn") == ["\\snapshots"]
     assert texts("\\snapshots sales.c") == ["sales.customers"]
-    assert texts("\\timing ") == []
+    assert texts("\\dn ") == []
     assert texts("\\nonsense x") == []
 
 
@@ -273,6 +302,22 @@ def test_a_catalog_that_does_not_answer_is_not_waited_for() -> None:
     assert source.asked == 2
 
 
+def test_an_answer_that_comes_just_too_late_is_shown() -> None:
+    class Late(Source):
+        def tables(self, catalog: str | None = None) -> list[str]:
+            time.sleep(0.07)
+            return super().tables(catalog)
+
+    async def found() -> list[str]:
+        completer = SqlCompleter(Names(Late(), patience=0.05))
+        document = Document("SELECT * FROM sales.o")
+        return [
+            each.text async for each in completer.get_completions_async(document, CompleteEvent())
+        ]
+
+    assert asyncio.run(found()) == ["sales.orders"]
+
+
 @pytest.mark.parametrize(
     ("dialect", "name", "about"),
     [
@@ -298,6 +343,38 @@ def test_functions_are_offered_with_their_arguments(dialect: str, name: str, abo
         # Few are known by their names alone.
         if not dialect:
             assert sum(not each for each in found.values()) < len(found) / 10
+
+
+def test_macros_are_offered_with_their_arguments() -> None:
+    with icesql.connect() as connection:
+        connection.execute("CREATE MACRO plus(a, b := 2) AS a + b")
+        found = {each.text: each.about for each in ConnectionSource(connection).functions()}
+        assert found["plus"] == "(a, b) · macro"
+
+
+def test_procedures_and_namespaces_are_those_of_the_connection(tmp_path: Path) -> None:
+    with icesql.connect(warehouse=str(tmp_path)) as connection:
+        connection.execute("CREATE SCHEMA ns")
+        source = ConnectionSource(connection)
+        assert source.namespaces() == ["ns"]
+        found = {each.text: each.about for each in source.procedures()}
+        assert found["system.fast_forward"].startswith("(table string, branch string, to string)")
+        offered = texts("CALL system.expire_snapshots(", names=Names(source))
+        assert {"table => ", "older_than => ", "retain_last => "} <= set(offered)
+
+
+def test_files_are_offered_but_by_a_restricted_shell(tmp_path: Path) -> None:
+    (tmp_path / "reports").mkdir()
+    (tmp_path / "reports" / "q1.sql").touch()
+    (tmp_path / "reports" / ".hidden").touch()
+    with icesql.connect() as connection:
+        for may in (True, False):
+            source = ConnectionSource(connection, files=may)
+            found = [f"{tmp_path}/reports/"] if may else []
+            assert source.paths(f"{tmp_path}/rep") == found
+            inside = [f"{tmp_path}/reports/q1.sql"] if may else []
+            assert source.paths(f"{tmp_path}/reports/") == inside
+            assert source.paths(f"{tmp_path}/nothing/x") == []
 
 
 def test_a_connection_offers_values_without_opening_a_data_file(tmp_path: Path) -> None:

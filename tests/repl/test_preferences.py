@@ -9,7 +9,8 @@ import pytest
 
 from icesql.config import config_path
 from icesql.errors import ProgrammingError
-from icesql.repl.preferences import ConfigFile, ShellPreferences, read_config
+from icesql.repl.preferences import _VALUES, ConfigFile, ShellPreferences, read_config
+from icesql.repl.results import TEXT_FORMATS
 from icesql.repl.variables import variable
 
 GOOD = """\
@@ -55,11 +56,17 @@ def test_no_file_is_no_matter_unless_it_was_named(tmp_path: Path) -> None:
     ("text", "told"),
     [
         ("warehose = 'x'", 'unknown key "warehose"; did you mean warehouse?'),
-        ("[shell]\nkeys = 'nano'", "keys"),
-        ("[shell]\ncolour = 1", "colour"),
+        ("[shell]\nkeys = 'nano'", '[shell] keys is "emacs" or "vi", not \'nano\''),
+        ("[shell]\nkeyz = 'vi'", 'unknown key "keyz" in [shell]; did you mean keys?'),
+        ("[shell]\ncolour = 1", 'unknown key "colour" in [shell]; there are: keys, format, '),
+        ("[shell]\npager = 1", "[shell] pager is true or false, not 1"),
+        ("[shell]\nrows = 0", "[shell] rows is a number above 0, not 0"),
+        ("[shell]\nformat = 'cvs'", '[shell] format is "table", "csv", '),
+        ("shell = 3", "shell is a table: [shell]"),
+        ("[settings]\nthreads = [1]", "[settings] threads is one value, not [1]"),
         ("[settings]\nthread = 1", "did you mean threads?"),
         ("[settings]\nthreads = 'many'", "threads"),
-        ("timezone = 7", "Expected `str`"),
+        ("timezone = 7", "timezone is a text in quotes"),
         ("a = ", "c.toml: "),
         ("settings = 1", "is a table"),
     ],
@@ -95,3 +102,22 @@ def test_wrong_variables_are_refused() -> None:
         variable("a")
     with pytest.raises(ProgrammingError, match="no name of a variable"):
         variable("a b=1")
+
+
+def test_what_each_key_may_be_is_told_of_every_key() -> None:
+    assert list(_VALUES) == list(ShellPreferences.__struct_fields__)
+    formats = _VALUES["format"].replace(" or", ",").replace('"', "").split(", ")
+    assert tuple(formats) == TEXT_FORMATS
+
+
+def test_a_file_that_is_there_and_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    folder = tmp_path / "icesql" / "config.toml"
+    folder.mkdir(parents=True)
+    with pytest.raises(ProgrammingError, match=r"^cannot read .*config.toml: Is a directory$"):
+        read_config({"XDG_CONFIG_HOME": str(tmp_path)})
+    folder.rmdir()
+    folder.write_bytes(b"\xff")
+    with pytest.raises(ProgrammingError, match=r"config.toml: it is not UTF-8 text$"):
+        read_config({"XDG_CONFIG_HOME": str(tmp_path)})
+    folder.write_bytes(b"\xef\xbb\xbfdialect = 'spark'\r\n")  # of an editor on Windows
+    assert read_config({"XDG_CONFIG_HOME": str(tmp_path)}).connect == {"dialect": "spark"}

@@ -5,7 +5,8 @@ import io
 import pytest
 
 from icesql.context import Progress
-from icesql.repl.progress import ProgressLine, progress_text
+from icesql.repl.progress.line import ProgressLine, progress_text
+from icesql.repl.progress.stopped import stopped_text
 
 
 def test_a_quick_answer_draws_nothing() -> None:
@@ -52,7 +53,7 @@ def test_rows_that_are_written_while_a_query_runs_are_one_line() -> None:
         line(Progress("writing rows", int(now[0]) * 1000))
         line(Progress("running", 0, bytes_done=10 << 20, bytes_total=40 << 20))
     assert line.wrote
-    assert line.done == "writing 5,000 rows · 4.00 s · 10 MB of 40 MB · 2.5 MB/s · 12.00 s left"
+    assert line.done == "writing 5,000 rows · 4.00 s · 10 MB of 40 MB"
     line(Progress("rewriting file groups", 1, 2))
     assert not line.wrote  # a part of it may be committed
 
@@ -64,3 +65,67 @@ def test_a_line_never_wraps(monkeypatch: pytest.MonkeyPatch) -> None:
     now[0] = 1.0
     line(Progress("planning a name that is long", 1, 2))
     assert len(out.getvalue().removeprefix("\r\x1b[2K")) == 19
+
+
+def test_a_catalog_that_does_not_answer_is_said_to_be_waited_for() -> None:
+    out, now = io.StringIO(), [0.0]
+    line = ProgressLine(out, clock=lambda: now[0])
+    line.tick()
+    assert out.getvalue() == ""
+    now[0] = 3.0
+    line.tick()
+    assert out.getvalue().endswith("waiting 3.00 s · Ctrl-C stops it")
+    line(Progress("planning", 1, 4))
+    now[0] = 4.0
+    line.tick()
+    assert "4.00 s" not in out.getvalue()
+    now[0] = 8.0
+    line.tick()
+    assert out.getvalue().endswith("planning 1/4 · waiting 5.00 s")
+
+
+def test_nothing_is_drawn_over_rows_that_are_shown() -> None:
+    out, now = io.StringIO(), [0.0]
+    line = ProgressLine(out, clock=lambda: now[0])
+    line.hush()
+    now[0] = 5.0
+    line(Progress("reading", 1, 2))
+    line.tick()
+    assert out.getvalue() == ""
+    line.begin()
+    now[0] = 6.0
+    line(Progress("reading", 2, 2))
+    assert "reading 2/2" in out.getvalue()
+
+
+def test_all_of_it_leaves_no_time() -> None:
+    whole = Progress("running", 0, bytes_done=132, bytes_total=132)
+    assert progress_text(whole, 2) == "running 2.00 s · 132 B of 132 B · 66 B/s"
+    assert progress_text(Progress("committing", 1)) == "committing"
+    assert progress_text(Progress("committing", 2), 3) == "committing, attempt 2"
+
+
+@pytest.mark.parametrize(
+    ("script", "number", "said"),
+    [
+        ("SELECT 1", 0, "cancelled"),
+        ("-- c\n/* d */ delete FROM t", 0, "cancelled; nothing was committed"),
+        (
+            "INSERT INTO t VALUES (1); UPDATE t SET a = 1",
+            1,
+            "cancelled; nothing of this statement was committed",
+        ),
+        ("CALL system.rewrite_data_files('t')", 0, "cancelled"),
+        ("SELECT 'open", 0, "cancelled"),
+    ],
+)
+def test_what_was_stopped_says_what_it_left(script: str, number: int, said: str) -> None:
+    line = ProgressLine(io.StringIO())
+    assert stopped_text("cancelled", line, script, number, None) == said
+
+
+def test_a_commit_that_was_under_way_is_not_said_to_be_nothing() -> None:
+    line = ProgressLine(io.StringIO())
+    line(Progress("committing", 1))
+    said = stopped_text("cancelled", line, "DELETE FROM t", 0, None)
+    assert "it may be committed: look at the snapshots" in said

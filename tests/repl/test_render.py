@@ -12,6 +12,7 @@ import pytest
 
 from icesql.engine.values import Timestamp
 from icesql.repl.cells import Style, display_width, json_of, text_of
+from icesql.repl.headings import heading_lines
 from icesql.repl.render import ROWS_MEASURED, row_line, write_rows
 from icesql.scan.report_text import bytes_text
 
@@ -68,6 +69,43 @@ def test_columns_without_room_fall_off_and_are_marked() -> None:
     lines = written("table", columns, [tuple(range(20))], Style(50)).splitlines()
     assert max(map(display_width, lines)) <= 50
     assert lines[0].endswith("…")
+
+
+def test_headings_above_narrow_values_are_whole_on_several_lines() -> None:
+    columns = [
+        "rewritten_data_files_count", "added_data_files_count", "rewritten_bytes_count",
+        "failed_data_files_count", "removed_delete_files_count",
+    ]  # fmt: skip
+    lines = written("table", columns, [(12, 1, 123456, 0, 0)], Style(80)).splitlines()
+    assert max(map(display_width, lines)) <= 80
+    assert not any("…" in each for each in lines)
+    heads = [each.split("|") for each in lines[: lines.index(next(x for x in lines if "--" in x))]]
+    found = ["".join(part.strip() for part in parts) for parts in zip(*heads, strict=False)]
+    assert found == columns
+    # Two words do with two lines, and a plain one stands at the bottom.
+    rows = [(1, "x" * 30, "y" * 30)]
+    lines = written("table", ["field_id_of_it", "city", "comment"], rows, Style(40)).splitlines()
+    assert lines[0].strip(" |") == "field_id_of_it" or lines[0].startswith(" ")
+    assert "city" in lines[lines.index(next(x for x in lines if "--" in x)) - 1]
+
+
+@pytest.mark.parametrize(
+    ("heading", "width", "lines"),
+    [
+        ("snapshot_id", 11, ["snapshot_id"]),
+        ("snapshot_id", 9, ["snapshot_", "id"]),
+        ("max_snapshot_age_in_ms", 9, ["max_", "snapshot_", "age_in_ms"]),
+        ("max_snapshot_age_in_ms", 5, ["max_snapshot_age_in_ms"]),  # for the caller to cut
+        ("count(DISTINCT city)", 15, ["count(DISTINCT", "city)"]),
+        ("日本_東京", 5, ["日本_", "東京"]),
+        ("___", 1, ["___"]),
+        ("", 3, [""]),
+    ],
+)
+def test_a_heading_is_folded_where_a_word_ends(heading: str, width: int, lines: list[str]) -> None:
+    found = list(heading_lines([heading, "x"], [width, 1]))
+    assert [each[0] for each in found] == lines
+    assert [each[1] for each in found] == [""] * (len(lines) - 1) + ["x"]
 
 
 def test_a_single_column_is_never_cut() -> None:
@@ -161,3 +199,9 @@ def test_sizes_and_counts_read_well() -> None:
     ]
     assert row_line(1, 0.0123) == "(1 row, 12 ms)"
     assert row_line(12345, None) == "(12,345 rows)"
+
+
+def test_markdown_has_no_tag_of_the_data() -> None:
+    text = written("markdown", ["a<b"], [("<img src=x onerror=alert(1)>|",)])
+    assert text.splitlines()[0] == "| a\\<b |"
+    assert text.splitlines()[2] == "| \\<img src=x onerror=alert(1)>\\| |"

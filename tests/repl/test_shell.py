@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import os
 import socket
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,9 +17,8 @@ from prompt_toolkit.output import DummyOutput
 import icesql
 from icesql.repl.prompt.typed import is_complete
 from icesql.repl.shell import Shell, history_path
+from tests.repl.in_terminal import PROMPT, spawned
 
-ROOT = Path(__file__).parents[2]
-PROMPT = "icesql>"
 # Runs far longer than any test: only an interrupt ends it.
 ENDLESS = (
     "SELECT count(*) FROM range(100000000) a, range(100000) b WHERE a.range * b.range % 7 = 3;"
@@ -155,6 +152,14 @@ def test_the_whole_session_travels(shell: Shell) -> None:
     told(shell, "\\at off")
     assert shell._prompt() == "icesql> "
     assert told(shell, "\\at 'nonsense'").startswith("error: ")
+    # Neither does a ref that no table has: not only the next query says so.
+    said = told(shell, "\\at openin")
+    assert said.startswith('error: branch or tag "openin" not found in any of the ')
+    assert said.endswith('did you mean "opening"?\n')
+    assert told(shell, "\\at 123456789012").startswith('error: snapshot "123456789012" not found')
+    assert shell._prompt() == "icesql> "
+    said = told(shell, "\\at opening")
+    assert "note: opening is a tag of shop.orders; tables without it cannot be read" in said
 
 
 def test_variables_are_values_and_never_text(shell: Shell) -> None:
@@ -187,7 +192,7 @@ def test_files_of_statements_run_and_errors_have_their_line(shell: Shell, tmp_pa
     path.write_text("SELECT 1 AS one;\n\nSELECT nothing FROM shop.orders;\n")
     said = told(shell, f"\\i {path}")
     assert " one" in said
-    assert f"error: {path}, line 3, statement 2 of 2: column" in said
+    assert f"error: {path}:3, statement 2 of 2: column" in said
     assert told(shell, "\\i /nowhere.sql").startswith("error: cannot read /nowhere.sql: No such")
 
 
@@ -265,26 +270,6 @@ def terminal(warehouse: Path, tmp_path: Path) -> Iterator[Any]:
     child.close(force=True)
 
 
-def spawned(tmp_path: Path, *arguments: str) -> Any:
-    child = pexpect.spawn(
-        sys.executable,
-        ["-m", "icesql", *arguments],
-        cwd=str(ROOT),
-        # Nobody answers requests for the cursor position.
-        env={
-            **os.environ,
-            "TERM": "xterm",
-            "PROMPT_TOOLKIT_NO_CPR": "1",
-            "XDG_STATE_HOME": str(tmp_path),
-        },
-        encoding="utf-8",
-        timeout=30,
-        dimensions=(40, 120),
-    )
-    child.expect_exact(PROMPT)
-    return child
-
-
 def test_a_statement_may_span_lines(terminal: Any) -> None:
     terminal.send("SELECT name\r")
     terminal.expect_exact("...>")
@@ -346,6 +331,50 @@ def test_no_key_waits_for_a_catalog_that_does_not_answer(tmp_path: Path) -> None
             child.expect_exact("cancelled")
             child.expect_exact(PROMPT)
             assert time.monotonic() - began < 5
+        finally:
+            child.close(force=True)
+
+
+@pytest.mark.parametrize("columns", [80, 110])
+def test_what_is_longer_than_the_screen_is_paged(
+    columns: int, warehouse: Path, tmp_path: Path
+) -> None:
+    child = spawned(tmp_path, "--warehouse", str(warehouse), size=(24, columns))
+    try:
+        child.send("\\?\r")
+        child.expect_exact("the tables, or the columns of one")
+        child.expect_exact("\r\n:")
+        child.send("G")
+        child.expect_exact("Ctrl-C")
+        child.send("q")
+        child.expect_exact(PROMPT)
+        # Ids stand whole, each on a line that fits.
+        with icesql.connect(warehouse=str(warehouse)) as connection:
+            rows = connection.execute("SELECT snapshot_id FROM shop.orders.snapshots").fetchall()
+        child.send("\\snapshots shop.orders\r")
+        child.expect_exact("\x1b[?2004l")
+        child.expect_exact(PROMPT)
+        lines = child.before.splitlines()
+        for (number,) in rows:
+            (line,) = [each for each in lines if str(number) in each]
+            assert len(line) <= columns
+        assert "tag opening" in child.before
+    finally:
+        child.close(force=True)
+
+
+def test_travel_does_not_wait_for_a_catalog_that_does_not_answer(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        child = spawned(tmp_path, "--uri", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        try:
+            child.send("\\at audit\r")
+            child.expect_exact('the catalog has not answered whether a table has "audit"')
+            child.expect_exact("icesql @ audit>")
+            child.send("\\at release\r")
+            time.sleep(0.3)
+            child.sendintr()
+            child.expect_exact("cancelled")
+            child.expect_exact("icesql @ audit>")
         finally:
             child.close(force=True)
 

@@ -48,6 +48,15 @@ class Source(Protocol):
     def settings(self) -> list[Known]:
         """Settings and what they are for."""
 
+    def procedures(self) -> list[Known]:
+        """Procedures that CALL runs, their parameters and what they do."""
+
+    def namespaces(self) -> list[str]:
+        """Names of the namespaces."""
+
+    def paths(self, beginning: str) -> list[str]:
+        """Files and folders that begin so."""
+
 
 class _Asked:
     """What a source is being asked for, in a thread of its own."""
@@ -73,6 +82,8 @@ class Names:
     def __init__(self, source: Source, patience: float = 1.0) -> None:
         self._source, self._patience = source, patience
         self._asked: dict[tuple[str, ...], _Asked] = {}
+        # How often it was not waited for an answer any longer.
+        self.given_up = 0
 
     def tables(self, catalog: str | None = None) -> list[str]:
         """Names of all tables, of the connection's own catalog or another one."""
@@ -109,17 +120,25 @@ class Names:
         """See ``Source.settings``."""
         return self._known(("settings",), self._source.settings)
 
+    def procedures(self) -> list[Known]:
+        """See ``Source.procedures``."""
+        return self._known(("procedures",), self._source.procedures)
+
+    def namespaces(self) -> list[str]:
+        """See ``Source.namespaces``."""
+        return self._known(("namespaces",), self._source.namespaces)
+
+    def paths(self, beginning: str) -> list[str]:
+        """See ``Source.paths``; files come and go, so they are looked for each time."""
+        return self._source.paths(beginning)
+
     def _known(self, key: tuple[str, ...], ask: Callable[[], list[T]]) -> list[T]:
         asked = self._asked.get(key)
         if asked is None:
             asked = self._asked[key] = _Asked(ask)
-        asked.done.wait(self._patience)
+        if not asked.done.wait(self._patience):
+            self.given_up += 1
         return asked.found
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether a question is open."""
-        return not all(asked.done.is_set() for asked in list(self._asked.values()))
 
     def forget(self) -> None:
         """Ask again next time: a statement may have changed what there is.

@@ -51,6 +51,7 @@ class SqlCompleter(Completer):
         found: list[Completion] = []
         try:
             while not found:
+                given_up = self._names.given_up
                 asked = _Asked(self, document, event)
                 while not asked.done:
                     await asyncio.sleep(_STEP_SECONDS if asked.slow else 0.002)
@@ -59,8 +60,8 @@ class SqlCompleter(Completer):
                         return
                     self._tell(waited > _TOLD_AFTER)
                 found = asked.found
-                if not self._names.is_waiting:
-                    break
+                if self._names.given_up == given_up:
+                    break  # that is all; else an answer may have come meanwhile
         finally:
             self._tell(False)
         for each in found:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.config import time_zone
+from icesql.dbapi.connection import macros_of
 from icesql.repl.cells import text_of
 from icesql.repl.completing.names import Known
 from icesql.repl.history.graph import Commit, age
@@ -16,13 +19,15 @@ if TYPE_CHECKING:
 
 _MOST_SNAPSHOTS: Final = 100
 _MOST_VALUES: Final = 200
+_MOST_PATHS: Final = 1000
 
 
 class ConnectionSource:
     """See ``Source``. Nothing here reads a data file."""
 
-    def __init__(self, connection: Connection, dialect: str = "") -> None:
-        self._connection, self._dialect = connection, dialect
+    def __init__(self, connection: Connection, dialect: str = "", *, files: bool = False) -> None:
+        """``files`` lets it name files of this machine, which a restricted shell may not."""
+        self._connection, self._dialect, self._files = connection, dialect, files
 
     def tables(self, catalog: str | None = None) -> list[str]:
         """See ``Source``."""
@@ -80,16 +85,40 @@ class ConnectionSource:
         """See ``Source``."""
         from icesql.repl.completing.arguments import arguments_of_functions
 
-        about = arguments_of_functions(self._dialect)
-        return [
+        about, macros = arguments_of_functions(self._dialect), macros_of(self._connection)
+        return [Known(name, f"{called} · macro") for name, called in macros.items()] + [
             Known(name, about.get(name.lower(), ""))
             for (name,) in self._rows("SHOW FUNCTIONS")
-            if name[:1].isalpha()
+            if name[:1].isalpha() and name not in macros
         ]
 
     def settings(self) -> list[Known]:
         """See ``Source``."""
         return [Known(name, about or "") for name, _, _, about in self._rows("SHOW ALL")]
+
+    def procedures(self) -> list[Known]:
+        """See ``Source``; "(table string, [branch string = main]) · what it does"."""
+        return [
+            Known(name, f"{signature[signature.find('(') :]} · {description}")
+            for name, signature, _, description in self._rows("SHOW PROCEDURES")
+        ]
+
+    def namespaces(self) -> list[str]:
+        """See ``Source``."""
+        return [str(row[0]) for row in self._rows("SHOW NAMESPACES")]
+
+    def paths(self, beginning: str) -> list[str]:
+        """See ``Source``; folders end with a slash, files that are hidden are not told."""
+        if not self._files:
+            return []
+        folder, name = os.path.split(beginning)
+        found = []
+        with suppress(OSError), os.scandir(os.path.expanduser(folder) or ".") as entries:
+            for entry in entries:
+                if entry.name.startswith(name) and (name or not entry.name.startswith(".")):
+                    slash = "/" if entry.is_dir() else ""
+                    found.append(os.path.join(folder, entry.name) + slash)
+        return sorted(found)[:_MOST_PATHS]
 
     def _snapshots(self, table: str) -> list[Commit]:
         """The newest ones, newest first."""

@@ -12,8 +12,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from icesql.repl.commands import COMMANDS
 from icesql.repl.completing.names import Known, Names
+from icesql.repl.completing.of_command import of_command, word_of_command
 from icesql.sql.grammar import completions, keywords
 
 _WORD: Final = re.compile(r'[\w."$@]*\Z')
@@ -46,6 +46,16 @@ _CHANGES: Final = re.compile(
 _EQUALS: Final = re.compile(rf"\b{_NAME}\s*=\s*\Z", re.IGNORECASE)
 _SETTING: Final = re.compile(r"^\s*(?:set|reset|show)\s+\Z", re.IGNORECASE)
 _SETTING_VALUE: Final = re.compile(r"^\s*set\s+(\w+)\s*=\s*\Z", re.IGNORECASE)
+_CALL: Final = re.compile(r"^\s*(?:explain\s+)?call\s+\Z", re.IGNORECASE)
+_PARAMETER: Final = re.compile(
+    r"^\s*(?:explain\s+)?call\s+([\w.]+)\s*\((?:[^()']|'[^']*'|\([^()]*\))*?(?:(?<=\()|,)\s*\Z",
+    re.IGNORECASE,
+)
+_NAMESPACE: Final = re.compile(
+    r"\b(?:show\s+(?:tables|views|schemas|namespaces)\s+(?:in|from)|use|drop\s+(?:schema|namespace))"
+    r"\s+\Z",
+    re.IGNORECASE,
+)
 _WORDS_OF_SETTINGS: Final = {
     "engine": ("local", "spark", "auto"), "local_reader": ("auto", "arrow"),
     "verify": ("normal", "full"), "prune": ("on", "off"), "cache": ("on", "off"),
@@ -72,8 +82,8 @@ class Suggestion(Struct, frozen=True):
 
 def word_at(before: str) -> str:
     """The piece of text at the cursor that a suggestion replaces."""
-    if before.lstrip().startswith("\\") and " " not in before.lstrip():
-        return before.lstrip()
+    if before.lstrip().startswith("\\"):
+        return word_of_command(before.lstrip())
     this = before[_statement_start(before) :]
     value = _VALUE.search(this)
     if value and _values_of(this[: value.start()], "", None) is not None:
@@ -85,7 +95,8 @@ def word_at(before: str) -> str:
 def suggestions(before: str, names: Names, after: str = "") -> list[Suggestion]:
     """What may replace ``word_at(before)``; ``after`` is the text behind the cursor."""
     if before.lstrip().startswith("\\"):
-        return _command_suggestions(before.lstrip(), names)
+        word, kind, may_follow = of_command(before.lstrip(), names)
+        return _matching(word, _suggested(kind, may_follow))
     word = word_at(before)
     head = before[: len(before) - len(word)]
     this = head[_statement_start(head) :]
@@ -95,6 +106,13 @@ def suggestions(before: str, names: Names, after: str = "") -> list[Suggestion]:
         if _EQUALS.search(this):  # a column may be compared with another one
             known += _column_suggestions(this, word, rest, names)
         return _matching(word, known)
+    if _CALL.search(this):
+        called = [Known(f"{each.text}(", each.about) for each in names.procedures()]
+        return _matching(word, _suggested("procedure", called))
+    if found := _PARAMETER.search(this):
+        return _matching(word, _parameters(found[1], names))
+    if _NAMESPACE.search(this):
+        return _matching(word, _suggested("namespace", map(Known, names.namespaces())))
     last = (re.findall(r"\w+", this) or [""])[-1].upper()
     if last in _TABLE_AFTER and not this.rstrip().endswith(","):
         offered = _table_suggestions(word, names)
@@ -143,18 +161,19 @@ def _suggested(kind: str, known: Iterable[Known]) -> list[Suggestion]:
     return [Suggestion(each.text, kind, each.about) for each in known]
 
 
-def _command_suggestions(text: str, names: Names) -> list[Suggestion]:
-    name, space, argument = text.removeprefix("\\").partition(" ")
-    if not space:
-        offered = [Suggestion(f"\\{each}", "command", COMMANDS[each].help) for each in COMMANDS]
-        return _matching(f"\\{name}", offered)
-    takes_table = name in COMMANDS and "TABLE" in COMMANDS[name].argument
-    table, more, word = argument.lstrip().rpartition(" ")
-    if takes_table and not more:
-        return _matching(argument.strip(), [Suggestion(each, "table") for each in names.tables()])
-    if takes_table and name in ("diff", "changes"):
-        return _matching(word, _suggested("version", names.versions(table.split()[0])))
-    return []
+def _parameters(procedure: str, names: Names) -> Iterator[Suggestion]:
+    """``table => `` and the others of a procedure, and the names of tables as texts."""
+    wanted = procedure.lower().rpartition(".")[2]
+    for each in names.procedures():
+        if each.text.rpartition(".")[2] != wanted:
+            continue
+        signature = each.about.partition(" · ")[0].strip("()")
+        for told in re.findall(r"\[[^\]]*\]|[^,\[\]]+", signature):
+            name, _, about = told.strip(" []").partition(" ")
+            if name:
+                yield Suggestion(f"{name} => ", "parameter", about)
+    for table in names.tables():
+        yield Suggestion("'" + table.replace("'", "''") + "'", "table")
 
 
 def _table_suggestions(word: str, names: Names) -> list[Suggestion]:

@@ -1,0 +1,65 @@
+r"""What may come in a command that begins with a backslash."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from icesql.repl.commands import COMMANDS
+from icesql.repl.completing.names import Known, Names
+
+_SWITCH: Final = ("on", "off")
+_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "x": ("on", "off", "auto"),
+    "timing": _SWITCH,
+    "pager": _SWITCH,
+    "engine": ("local", "spark", "auto"),
+    "format": ("table", "csv", "tsv", "json", "jsonl", "markdown", "html", "expanded"),
+}
+_FILES: Final = frozenset({"i", "o", "s"})
+_TIMES: Final = (Known("off", "tables as they are"), Known("'yesterday 12:00'", "a time"))
+# Whoever travels wants a branch or tag: those of so many tables are looked at.
+_MOST_TABLES: Final = 8
+
+
+def word_of_command(text: str) -> str:
+    """The piece of a command, at its end, that a suggestion replaces."""
+    name, space, argument = text.partition(" ")
+    if not space:
+        return name
+    if name[1:] in _FILES:
+        return argument.lstrip()
+    return argument.rpartition(" ")[2]
+
+
+def of_command(text: str, names: Names) -> tuple[str, str, Iterable[Known]]:
+    """What is written of a word, the kind of what may stand there, and that."""
+    name, space, argument = text.removeprefix("\\").partition(" ")
+    word = word_of_command(text)
+    if not space:
+        return word, "command", [Known(f"\\{each}", COMMANDS[each].help) for each in COMMANDS]
+    before = argument.lstrip().removesuffix(word).split()
+    if name in _FILES:
+        return word, "file", map(Known, names.paths(word))
+    if name == "at" and not before:
+        return word, "time", (*_TIMES, *_refs(names))
+    if name in _WORDS and not before:
+        return word, "value", map(Known, _WORDS[name])
+    if name not in COMMANDS or "TABLE" not in COMMANDS[name].argument:
+        return word, "", ()
+    if not before:
+        return word, "table", map(Known, names.tables())
+    if name in ("diff", "changes"):
+        return word, "version", names.versions(before[0])
+    return word, "", ()
+
+
+def _refs(names: Names) -> Iterable[Known]:
+    """Branches and tags of the first tables; nobody travels to main."""
+    found: dict[str, str] = {}
+    for table in names.tables()[:_MOST_TABLES]:
+        for each in names.versions(table):
+            if each.about in ("branch", "tag") and each.text != "'main'":
+                name = each.text[1:-1].replace("''", "'")
+                found.setdefault(name, f"{each.about} of {table}")
+    return [Known(name, about) for name, about in found.items()]

@@ -1,0 +1,119 @@
+r"""``\at``: the whole session reads tables as they were, or at a branch or tag of theirs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from icesql.errors import Error, ProgrammingError, similar_names
+from icesql.repl.history.of_table import snapshots_of
+from icesql.repl.terminal import one_line
+
+if TYPE_CHECKING:
+    from icesql.dbapi.connection import Connection
+    from icesql.repl.shell import Shell
+
+_PATIENCE_SECONDS: Final = 2.0
+
+
+def travel(shell: Shell, argument: str | None) -> None:
+    """A quoted text or one that begins with a digit is a time, another a ref.
+
+    Raises ProgrammingError for a ref that no table has, as far as the catalog says in a moment.
+    """
+    if argument is None:
+        at = shell.travels_to() or "off: tables are read as they are"
+        shell.say(f"at is {at}")
+        return
+    connection, text = shell.connection, argument.strip("'")
+    is_time = argument.startswith("'") or text[:1].isdigit()
+    unset = ["snapshot_time", "snapshot_ref"]
+    if argument.lower() != "off":
+        # A snapshot id is as good as a ref.
+        if is_time and not (text.isdigit() and len(text) > 8):
+            connection.execute(f"SET SNAPSHOT TIME = '{_quoted(text)}'")
+            unset = ["snapshot_ref"]
+        else:
+            note = _checked(connection, text, [each.table_name for each in shell.reports])
+            connection.execute(f"SET snapshot_ref = '{_quoted(text)}'")
+            unset = ["snapshot_time"]
+            if note:
+                shell.say(f"note: {one_line(note)}")
+    for name in unset:
+        if getattr(connection.settings, name) is not None:
+            connection.execute(f"RESET {name}")
+    shell.forget_names()
+    at = shell.travels_to()
+    shell.say(f"tables are read at {at}, until \\at off" if at else "tables are read as they are")
+
+
+def _checked(connection: Connection, wanted: str, recent: Sequence[str]) -> str:
+    """What to note of a ref or snapshot id; raises ProgrammingError where no table has it."""
+    search = _Search(connection, wanted, recent)
+    try:
+        search.ended.wait(_PATIENCE_SECONDS)
+    finally:
+        search.stopped = True
+    if search.found:
+        told = f"{wanted} is {search.found}; tables without it cannot be read"
+        return "" if search.count == 1 else told
+    if not search.ended.is_set():
+        if search.count is None:
+            return f'the catalog has not answered whether a table has "{wanted}"'
+        return f"{wanted} was not found in the {search.looked} of {search.count} tables looked at"
+    if not search.looked or search.failed:
+        return ""  # the next query will say it
+    near = similar_names(wanted, search.refs, 1)
+    hint = f'; did you mean "{near[0]}"?' if near else ""
+    tables = search.last if search.count == 1 else f"any of the {search.count} tables"
+    what = "snapshot" if wanted.isdigit() else "branch or tag"
+    raise ProgrammingError(f'{what} "{wanted}" not found in {tables}{hint}')
+
+
+class _Search:
+    """Tables are asked in a thread, those that were read last first, until one has the ref."""
+
+    def __init__(self, connection: Connection, wanted: str, recent: Sequence[str]) -> None:
+        self.found = self.last = ""
+        self.looked = 0
+        self.count: int | None = None
+        self.failed = self.stopped = False
+        self.refs: set[str] = set()
+        self.ended = threading.Event()
+        given = (connection, wanted, recent)
+        threading.Thread(target=self._run, args=given, name="icesql-refs", daemon=True).start()
+
+    def _run(self, connection: Connection, wanted: str, recent: Sequence[str]) -> None:
+        try:
+            tables = connection.tables()
+            self.count = len(tables)
+            first = [each for each in recent if each in tables]
+            for table in dict.fromkeys((*first, *tables)):
+                if self.stopped or self.found:
+                    return
+                self._look(connection, table, wanted)
+        except Error:
+            self.failed = True
+        finally:
+            self.ended.set()
+
+    def _look(self, connection: Connection, table: str, wanted: str) -> None:
+        try:
+            with connection.cursor() as cursor:
+                refs = cursor.execute(f"SHOW REFS FROM {table}").fetchall()
+            for name, kind, *_ in refs:
+                self.refs.add(name)
+                if name == wanted:
+                    self.found = f"a {str(kind).lower()} of {table}"
+            if wanted.isdigit() and not self.found:
+                snapshots = snapshots_of(connection, table)
+                if any(each.snapshot_id == int(wanted) for each in snapshots):
+                    self.found = f"a snapshot of {table}"
+        except Error:  # a table that cannot be read is no reason to refuse
+            self.failed = True
+        self.looked, self.last = self.looked + 1, table
+
+
+def _quoted(text: str) -> str:
+    return text.replace("'", "''")

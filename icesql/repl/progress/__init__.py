@@ -1,0 +1,1 @@
+"""What is said while a statement runs, and when it was stopped."""

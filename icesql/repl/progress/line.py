@@ -1,0 +1,173 @@
+"""One line on the terminal while a query runs: what it is doing and how far it is."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from shutil import get_terminal_size
+from typing import Final, TextIO
+
+from icesql.context import Progress
+from icesql.repl.cells import shortened
+from icesql.repl.render import seconds_text
+from icesql.repl.terminal import spelled_out, styled
+from icesql.scan.report_text import bytes_text
+
+_QUIET_SECONDS = 0.5  # an answer that comes at once needs no progress line
+_BETWEEN_SECONDS = 0.1
+_STUCK_SECONDS = 2.0
+_TICK_SECONDS = 0.25
+_WRITING: Final = "writing rows"
+_COMMITTING: Final = "committing"
+_TOGETHER: Final = frozenset({_WRITING, "running"})
+_CLEAR: Final = "\r\x1b[2K"
+
+
+class ProgressLine:
+    """A progress callback that draws over its own line; ``clear`` takes the line away.
+
+    Whoever fetches rows, draws them and reports progress may be several threads.
+    """
+
+    def __init__(self, out: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        self._out, self._clock = out, clock
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self.begin()
+
+    def begin(self) -> None:
+        """A statement begins: forget the one before."""
+        with self._lock:
+            self._drawn, self._silent = False, False
+            self._start = self._heard = self._clock()
+            self._next = self._start + _QUIET_SECONDS
+            self._began: dict[str, float] = {}  # when each stage came first
+            self._seen: dict[str, Progress] = {}
+            self._last: Progress | None = None
+            # What was done when the last progress came, as words; "" before the first.
+            self.done = ""
+
+    @property
+    def wrote(self) -> bool:
+        """Whether rows were written, and no part of the work may be done for good."""
+        return _WRITING in self._seen and not any(
+            each.startswith("rewriting") for each in self._seen
+        )
+
+    @property
+    def committing(self) -> bool:
+        """Whether a commit was sent, or is about to be."""
+        return _COMMITTING in self._seen
+
+    def __call__(self, progress: Progress) -> None:
+        """Draw ``progress``, unless the last drawing was a moment ago."""
+        with self._lock:
+            now = self._heard = self._clock()
+            self._seen[progress.stage] = progress
+            if progress.stage in _TOGETHER and _WRITING in self._seen:
+                progress = _together(self._seen)
+            self._last = progress
+            seconds = now - self._began.setdefault(progress.stage, now)
+            self.done = progress_text(progress, seconds, ended=True)
+            self._draw(progress_text(progress, seconds), now)
+
+    def tick(self) -> None:
+        """Draw how long nothing was heard, where that is long: of a catalog, say."""
+        with self._lock:
+            now = self._clock()
+            silence = now - self._heard
+            if self._last is None:
+                if silence >= 2 * _QUIET_SECONDS:
+                    self._draw(f"waiting {seconds_text(silence)} · Ctrl-C stops it", now)
+            elif silence >= _STUCK_SECONDS:
+                text = progress_text(self._last)
+                self._draw(f"{text} · waiting {seconds_text(silence)}", now)
+
+    def watch(self) -> None:
+        """Tick in a thread until ``end``."""
+
+        def ticking() -> None:
+            while not self._ended.wait(_TICK_SECONDS):
+                self.tick()
+
+        threading.Thread(target=ticking, name="icesql-progress", daemon=True).start()
+
+    def _draw(self, text: str, now: float) -> None:
+        if self._silent or now < self._next:
+            return
+        self._next = now + _BETWEEN_SECONDS
+        # A line that wraps could not be taken away.
+        text = shortened(spelled_out(text), max(get_terminal_size().columns - 1, 1))
+        styled(self._out)(_CLEAR + text)
+        self._out.flush()
+        self._drawn = True
+
+    def clear(self) -> None:
+        """Take the line away, so that what follows starts at the margin."""
+        with self._lock:
+            self._take_away()
+
+    def hush(self) -> None:
+        """``clear``, and draw nothing until ``begin``: rows are shown, here or in a pager."""
+        with self._lock:
+            self._silent = True
+            self._take_away()
+
+    def end(self) -> None:
+        """``hush``, and let the thread of ``watch`` end."""
+        self._ended.set()
+        self.hush()
+
+    def _take_away(self) -> None:
+        if self._drawn:
+            styled(self._out)(_CLEAR)
+            self._out.flush()
+            self._drawn = False
+
+
+def progress_text(progress: Progress, seconds: float = 0.0, *, ended: bool = False) -> str:
+    """The words of the line: ``reading 3/10 · 12 MB of 40 MB · 6 MB/s · 5 s left``.
+
+    ``seconds`` is how long the stage runs already; rate and time left are told after one, but not
+    of a stage that has ended.
+    """
+    if progress.stage == "running":  # what is counted are bytes alone
+        parts = [f"running {seconds_text(seconds)}"]
+    elif progress.stage == _WRITING:
+        parts = [f"writing {progress.done:,} rows"]
+        if seconds >= 1:
+            parts.append(seconds_text(seconds))
+    elif progress.stage == _COMMITTING:
+        parts = [_COMMITTING + (f", attempt {progress.done}" if progress.done > 1 else "")]
+    else:
+        count = f"{progress.done:,}" + ("" if progress.total is None else f"/{progress.total:,}")
+        parts = [f"{progress.stage} {count}"]
+    if progress.bytes_done:
+        of = f" of {bytes_text(progress.bytes_total)}" if progress.bytes_total else ""
+        parts.append(bytes_text(progress.bytes_done) + of)
+    if seconds >= 1 and not ended:
+        if progress.bytes_done:
+            parts.append(f"{bytes_text(int(progress.bytes_done / seconds))}/s")
+        share = _share(progress)
+        if 0 < share < 1:
+            parts.append(f"{seconds_text(seconds / share - seconds)} left")
+    return " · ".join(parts)
+
+
+def _together(seen: Mapping[str, Progress]) -> Progress:
+    """Rows are written while the query that gives them runs: both are one line."""
+    running = seen.get("running", Progress("running", 0))
+    written = seen[_WRITING].done
+    return Progress(_WRITING, written, None, running.bytes_done, running.bytes_total)
+
+
+def _share(progress: Progress) -> float:
+    """Which part of the stage is done, 0 where that is unknown or too little to tell."""
+    if progress.bytes_total and progress.bytes_done:
+        share = progress.bytes_done / progress.bytes_total
+    elif progress.total:
+        share = progress.done / progress.total
+    else:
+        return 0.0
+    return share if 0.02 <= share <= 1 else 0.0

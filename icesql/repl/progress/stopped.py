@@ -1,0 +1,43 @@
+"""What is said of a statement that was stopped: how far it was, and what is left of it."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from icesql.errors import Error
+from icesql.repl.progress.line import ProgressLine
+
+_CHANGES: Final = frozenset(
+    {"INSERT", "UPDATE", "DELETE", "MERGE", "CREATE", "REPLACE", "ALTER", "DROP", "TRUNCATE"}
+)
+_BEFORE: Final = re.compile(r"(?:\s+|--[^\n]*(?:\n|\Z)|/\*.*?(?:\*/|\Z))*", re.DOTALL)
+
+
+def stopped_text(
+    told: str, progress: ProgressLine, script: str, number: int, dialect: str | None
+) -> str:
+    """The line for the person; ``number`` statements of the script had ended before this one.
+
+    A commit that was sent and interrupted is an error of its own, which says so.
+    """
+    if progress.done:
+        told += f" after {progress.done}"
+    if progress.committing:
+        # The statement was done, or the answer to its commit was on its way.
+        return f"{told}; it may be committed: look at the snapshots before you run it again"
+    if not (progress.wrote or _changes(script, number, dialect)):
+        return told
+    return f"{told}; nothing {'of this statement ' if number else ''}was committed"
+
+
+def _changes(script: str, number: int, dialect: str | None) -> bool:
+    from icesql.sql.parse import split_statements
+
+    try:
+        text = split_statements(script, dialect=dialect)[number]
+    except (Error, IndexError):  # it was stopped before it was read
+        return False
+    start = _BEFORE.match(text)
+    word = re.match(r"\w+", text[start.end() :] if start else text)
+    return word is not None and word[0].upper() in _CHANGES

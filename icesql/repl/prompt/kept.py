@@ -1,0 +1,98 @@
+"""What was typed, kept in a file from one shell to the next; secrets stay out of it.
+
+The file is that of prompt-toolkit's ``FileHistory``: a comment with the time, then each line of
+the text with a plus in front.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from prompt_toolkit.history import History
+
+from icesql.storage.credentials import is_secret, redact_urls
+
+# So much of it is read: some ten thousand statements. It is searched on every key.
+_MOST_BYTES: Final = 2 << 20
+_WORDS: Final = r"passw|passphrase|\bpwd\b|secret|credential|token"
+# name = 'value', 'name' = 'value', name => 'value', "name": "value", SET name TO 'value'
+_GIVEN: Final = re.compile(
+    r"(?<![\w.-])(?P<quote>['\"]?)(?P<name>[\w.-]++)(?P=quote)(?:\s*(?:=>?|:|\bto\b)\s*|\s+)['\"](?!['\"])",
+    re.IGNORECASE,
+)
+_VARIABLE: Final = re.compile(
+    r"\s*(?:\\set|set)\s+(?P<name>[\w.-]+)\s*(?:=|\s)\s*\S", re.IGNORECASE
+)
+
+
+def holds_secret(text: str) -> bool:
+    """Whether a statement seems to hold a password, a token or a key of a store.
+
+    A column may be called ``key``; a property with a dot or a hyphen in its name is none.
+    """
+    if redact_urls(text) != text:
+        return True
+    named = [*_GIVEN.finditer(text), *filter(None, [_VARIABLE.match(text)])]
+    return any(_names_secret(found["name"]) for found in named)
+
+
+def _names_secret(name: str) -> bool:
+    if "." in name or "-" in name:
+        return is_secret(name)
+    return bool(re.search(_WORDS, name, re.IGNORECASE)) and is_secret(name)
+
+
+class HistoryFile(History):
+    """The history of all shells of a person; one that cannot be read or written is none.
+
+    What begins with a blank, as in other shells, and what holds a secret is known until the end
+    of this shell and never written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+
+    def load_history_strings(self) -> Iterable[str]:
+        """The texts, newest first."""
+        try:
+            with open(self._path, "rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(max(size - _MOST_BYTES, 0))
+                data = file.read(_MOST_BYTES).decode("utf-8", "replace")
+        except OSError:
+            return []
+        texts: list[str] = []
+        lines: list[str] = []
+        rows = data.split("\n")
+        if size > _MOST_BYTES:  # the first one may have lost its beginning
+            rows = rows[
+                next((i for i, row in enumerate(rows) if i and row[:1] == "#"), len(rows)) :
+            ]
+        for line in (*rows, ""):
+            if line.startswith("+"):
+                lines.append(line[1:])
+                continue
+            if lines:
+                texts.append("\n".join(lines))
+            lines = []
+        return texts[::-1]
+
+    def store_string(self, string: str) -> None:
+        """Add a text in one write, so that shells that are open at once do not mix theirs."""
+        if string[:1].isspace() or holds_secret(string):
+            return
+        text = f"\n# {datetime.now()}\n" + "".join(f"+{line}\n" for line in string.split("\n"))
+        with suppress(OSError):  # a full disk is no reason not to run a statement
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+            descriptor = os.open(self._path, flags, 0o600)
+            try:
+                os.write(descriptor, text.encode("utf-8", "replace"))
+            finally:
+                os.close(descriptor)

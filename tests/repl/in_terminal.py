@@ -1,0 +1,40 @@
+"""A shell on a pseudo-terminal: keys are sent, and its screen is read."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pexpect
+
+ROOT = Path(__file__).parents[2]
+PROMPT = "icesql>"
+
+
+def spawned(
+    tmp_path: Path,
+    *arguments: str,
+    size: tuple[int, int] = (40, 120),
+    environment: dict[str, str] | None = None,
+) -> Any:
+    """A shell that keeps its history below ``tmp_path``, at its first prompt."""
+    child = pexpect.spawn(
+        sys.executable,
+        ["-m", "icesql", *arguments],
+        cwd=str(ROOT),
+        # Nobody answers requests for the cursor position.
+        env={
+            **os.environ,
+            "TERM": "xterm",
+            "PROMPT_TOOLKIT_NO_CPR": "1",
+            "XDG_STATE_HOME": str(tmp_path),
+            **(environment or {}),
+        },
+        encoding="utf-8",
+        timeout=30,
+        dimensions=size,
+    )
+    child.expect_exact(PROMPT)
+    return child
