@@ -109,9 +109,11 @@ class Connection:
     def register(self, name: str, rows: Any) -> None:
         """Let ``name`` mean rows that the program holds, in the place of what had the name.
 
-        A pandas or Polars DataFrame, an Arrow table, batch, reader or dataset, a mapping of columns
-        or anything with ``__arrow_c_stream__``. Arrow data is not copied; a reader is read to its
-        end, within ``memory_limit``; a frame is as it was now. Only the local engine reads them.
+        A pandas or Polars DataFrame, a LazyFrame, an Arrow table, batch, reader or dataset, a
+        mapping of columns or anything with ``__arrow_c_stream__``. Arrow data is not copied, nor
+        are numbers of pandas and numpy: after a change in place, register them again. A LazyFrame
+        is run now; a reader is read to its end, within ``memory_limit``, and only once. Only the
+        local engine reads them.
         Raises ProgrammingError for what is no table, DataError, OperationalError.
         """
         from icesql.dbapi.registered import register
@@ -204,7 +206,7 @@ class Connection:
         names, parts = self._session.names, name_parts(table)
         with self._session.without_secrets():
             query = QueryContext.begin(self.settings, progress=self.progress)
-            return diagnose(table, ask, lambda: names.load(parts, None, query), query)
+            return diagnose(parts, ask, names.load(parts, None, query), query)
 
     def commit(self) -> None:
         """Apply the transaction of BEGIN in one commit; without one nothing is to be done.
@@ -251,6 +253,9 @@ class Connection:
         # Addresses and catalog options may contain secrets.
         return f"<icesql.Connection: {'closed' if self.closed else 'open'}>"
 
+    def __reduce__(self) -> str:
+        raise TypeError("a connection is of one process; open another where this one was sent")
+
     def __enter__(self) -> Connection:
         return self
 
@@ -261,6 +266,12 @@ class Connection:
                 self.commit()
         finally:
             self.close()
+
+
+def macros_of(connection: Connection) -> dict[str, str]:
+    """The macros of its session by name, and what each takes: ``(a, b)``."""
+    macros = connection._session.names.macros
+    return {name: each.signatures.replace(each.name, "") for name, each in macros.items()}
 
 
 def _warn_of_unknown_variables() -> None:

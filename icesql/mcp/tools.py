@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,19 +10,23 @@ from typing import Any, Final
 
 from icesql.dbapi.connection import Connection
 from icesql.dbapi.cursor import Cursor
+from icesql.dbapi.planned import explain_only
 from icesql.errors import NotSupportedError, ProgrammingError, ScanLimitError
-from icesql.mcp.answers import Answer, first_rows, rows_answer, snapshots_json, table_text
+from icesql.mcp.answers import (
+    Answer,
+    as_data,
+    first_rows,
+    rows_answer,
+    snapshots_json,
+    table_text,
+)
 from icesql.scan.report_text import bytes_text
+from icesql.sql.statement import Explain, Query, Shown
 
 MOST_ROWS: Final = 1_000
 _MOST_NAMES = 500
 _SNAPSHOTS = 10
 _PARTITIONS = 20
-
-# Words of EXPLAIN, behind blanks and comments: with them it would run the query.
-_OPTIONS: Final = re.compile(
-    r"(?>\s+|--[^\n]*|/\*.*?\*/)*+(?:ANALYZE\b|\(\s*[A-Z_]+\s*[,)])", re.IGNORECASE | re.DOTALL
-)
 
 OnCursor = Callable[[Cursor], None]
 
@@ -57,7 +60,9 @@ class Tools:
         lines = [*shown] or ["no tables"]
         if len(names) > len(shown):
             lines.append(f"({len(names) - len(shown):,} more: narrow them with `contains`)")
-        return Answer("\n".join(lines), {"tables": shown, "more_tables": len(names) > len(shown)})
+        return Answer(
+            as_data("\n".join(lines)), {"tables": shown, "more_tables": len(names) > len(shown)}
+        )
 
     def describe_table(self, table: str) -> Answer:
         """Columns, partitioning, bounds, row count, refs and the last snapshots."""
@@ -94,11 +99,11 @@ class Tools:
         if partitions:
             shown = partitions[:_PARTITIONS]
             parts += [_section(f"{len(shown)} of {len(partitions)} partitions", shown)]
-        return Answer("\n\n".join(parts), _plain(data))
+        return Answer(as_data("\n\n".join(parts)), _plain(data))
 
     def estimate_query(self, sql: str) -> Answer:
         """What a query would read, from metadata alone: files and bytes of each table."""
-        cursor = self._cursor(f"EXPLAIN (FORMAT json) {_planned(sql)}")
+        cursor = self._explained(sql, "json")
         plan = json.loads((cursor.fetchone() or ("{}",))[0])
         tables = [
             {
@@ -124,7 +129,7 @@ class Tools:
 
     def explain_query(self, sql: str) -> Answer:
         """How a query would be planned, and why files are skipped; reads metadata alone."""
-        rows = self._cursor(f"EXPLAIN {_planned(sql)}").fetchall()
+        rows = self._explained(sql, "text").fetchall()
         text = "\n".join(str(row[0]) for row in rows)
         return Answer(text, {"plan": text})
 
@@ -146,16 +151,37 @@ class Tools:
     def _rows(self, sql: str, max_rows: int) -> Answer:
         if max_rows < 1:
             raise ProgrammingError(f"max_rows is {max_rows}; ask for 1 to {self._most} rows")
+        self._check_reads(sql, sql, Query | Explain | Shown)
         with self._cursor(sql) as cursor:
-            if cursor.description is None:
-                raise ProgrammingError("the statement gives no rows; send a SELECT")
             return rows_answer(first_rows(cursor, min(max_rows, self._most)), cursor.snapshots)
 
-    def _cursor(self, sql: str) -> Cursor:
+    def _check_reads(self, sql: str, text: str, kinds: Any) -> None:
+        """Raise ProgrammingError where ``text`` holds a statement of another kind.
+
+        Views, variables, transactions and the like would stay in the connection, which all agents
+        share: the tables of one would no longer be those of the others.
+        """
+        for read in self._connection._session.parse(text):
+            if not isinstance(read, kinds):
+                raise ProgrammingError(
+                    "this tool only reads, and leaves nothing behind: send one query (SELECT, "
+                    f"WITH, FROM, VALUES{'' if kinds is Explain else ', SHOW, DESCRIBE'}), "
+                    f"not {' '.join(sql.split())[:40]!r}"
+                )
+
+    def _explained(self, sql: str, form: str) -> Cursor:
+        self._check_reads(sql, f"EXPLAIN (FORMAT {form}) {sql}", Explain)
+        return explain_only(self._new_cursor(), sql, form=form)
+
+    def _new_cursor(self) -> Cursor:
         cursor = self._connection.cursor()
         started = getattr(self._calls, "started", None)
         if started is not None:
             started(cursor)
+        return cursor
+
+    def _cursor(self, sql: str) -> Cursor:
+        cursor = self._new_cursor()
         try:
             return cursor.execute(sql)
         except ScanLimitError as error:
@@ -193,15 +219,6 @@ def _section(title: str, rows: list[dict[str, Any]]) -> str:
     if not rows:
         return f"{title}: none"
     return f"{title}:\n{table_text(list(rows[0]), [list(row.values()) for row in rows])}"
-
-
-def _planned(sql: str) -> str:
-    if _OPTIONS.match(sql):
-        raise ProgrammingError(
-            "this tool reads metadata only: give the query alone, without words of EXPLAIN such as "
-            "ANALYZE; the tool query runs it"
-        )
-    return sql
 
 
 def _name(table: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 import time
 from collections.abc import Callable
@@ -222,3 +223,18 @@ def test_what_is_shown_of_a_connection_holds_no_secret() -> None:
     assert "SECRET" not in "".join((*shown, repr(connection), repr(cursor)))
     assert repr(connection) == "<icesql.Connection: closed>"
     assert repr(cursor) == "<icesql.Cursor: closed>"
+
+
+def test_a_connection_is_not_sent_to_another_process(connection: Any) -> None:
+    for each in (connection, connection.cursor()):
+        with pytest.raises(TypeError, match="open another where this one was sent"):
+            pickle.dumps(each)
+
+
+def test_commit_and_rollback_are_harmless_while_nothing_is_open(connection: Any) -> None:
+    cursor = connection.execute("SELECT range FROM range(5000)")
+    cursor.fetchone()
+    connection.commit()
+    connection.rollback()
+    connection.commit()
+    assert len(cursor.fetchall()) == 4999

@@ -96,7 +96,7 @@ class ShownResult:
         self._mode = mode
 
     def _rows(self, batch: pa.RecordBatch) -> Iterator[Row]:
-        from icesql.engine.result_rows import python_values
+        from icesql.engine.arrow.values import python_values
 
         for start in range(0, batch.num_rows, _CHUNK):
             part = batch.slice(start, _CHUNK)

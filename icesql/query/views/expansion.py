@@ -18,7 +18,7 @@ from sqlglot import exp
 from icesql.errors import ProgrammingError
 from icesql.query.views.temporary import View
 from icesql.sql.macros.sources import Piece, Sources
-from icesql.sql.parse import first_tokens, parse_expanded
+from icesql.sql.parse import parse_expanded, query_tokens
 from icesql.sql.positions import unsupported
 from icesql.sql.statement import Place, Query, Shown, TableReference
 from icesql.sql.user_text import NAME, quoted
@@ -63,21 +63,20 @@ class _Expansion:
         if not self._written:
             return None
         made = _Text([], [], [])
-        tokens = first_tokens(query.text, self._dialect)
-        skip, words = 0, "WITH "
-        if tokens[0].text.upper() == "WITH":
-            last = tokens[0]
-            if len(tokens) > 1 and tokens[1].text.upper() == "RECURSIVE":
-                last, words = tokens[1], "WITH RECURSIVE "
-            skip = last.end + 1
+        first, second, end = query_tokens(query.text, self._dialect)
+        skip, drop, words = 0, 0, "WITH "
+        if first.text.upper() == "WITH":
+            if second is not None and second.text.upper() == "RECURSIVE":
+                first, words = second, "WITH RECURSIVE "
+            skip, drop = first.end + 1, len(query.text) - end
         made.add(words, -1, query.start, 0)
         for number, (name, text) in enumerate(self._written):
             made.add(f"{', ' if number else ''}{name} AS (", -1, query.start, 0)
             _append(made, text, 0)
             made.add("\n)", -1, query.start, 0)
         made.add("," if skip else " ", -1, query.start, 0)
-        _append(made, body, skip)
-        shift = made.size - body.size
+        _append(made, body, skip, drop)
+        shift = made.size - (body.size - drop)
         self.shown = {place + shift: statement for place, statement in self.shown.items()}
         # Places in a translation are nobody's.
         views = tuple(
@@ -195,19 +194,17 @@ def _wrapped(text: _Text, view: View, source: int) -> _Text:
     return made
 
 
-def _append(made: _Text, text: _Text, skip: int) -> None:
-    """Add ``text`` without its first characters."""
+def _append(made: _Text, text: _Text, skip: int, drop: int = 0) -> None:
+    """Add ``text`` without its first and last characters."""
     shift = made.size - skip
-    whole = "".join(text.parts)[skip:]
+    last = text.size - drop
+    whole = "".join(text.parts)[skip:last]
     for piece in text.pieces:
-        end = piece.begin + piece.length
-        if piece.begin >= skip or end > skip:
-            cut = max(0, skip - piece.begin)
-            made.pieces.append(
-                Piece(
-                    piece.begin + cut + shift, piece.source, piece.start + cut, piece.length - cut
-                )
-            )
+        end = min(piece.begin + piece.length, last)
+        if piece.begin <= last and (piece.begin >= skip or end > skip):
+            begin = max(piece.begin, skip)
+            start = piece.start + begin - piece.begin
+            made.pieces.append(Piece(begin + shift, piece.source, start, end - begin))
     made.regions += [(begin + shift, end + shift, place) for begin, end, place in text.regions]
     made.parts.append(whole)
     made.size += len(whole)

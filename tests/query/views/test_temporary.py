@@ -45,6 +45,13 @@ SCRIPTS = [
     "CREATE TEMP VIEW v AS WITH q AS (SELECT id FROM o) SELECT id + 1 AS i FROM q; "
     "FROM v SELECT sum(i)",
     "CREATE TEMP VIEW v AS SELECT id FROM o ORDER BY id DESC LIMIT 1; SELECT (SELECT id FROM v)",
+    # DuckDB forgets a WITH in brackets behind another one, such as that of the view.
+    "CREATE TEMP VIEW v AS SELECT id FROM o; (WITH q AS (SELECT * FROM v) SELECT max(id) FROM q)",
+    "CREATE TEMP VIEW v AS SELECT id FROM o; "
+    "((WITH RECURSIVE q AS (SELECT * FROM v) SELECT * FROM q ORDER BY id LIMIT 2) -- two\n) -- all",
+    "CREATE TEMP VIEW v AS SELECT id FROM o; ((SELECT id FROM v) UNION ALL (SELECT 1)) ORDER BY 1",
+    "CREATE TEMP VIEW v AS SELECT id FROM o; "
+    "CREATE TEMP VIEW w AS (WITH q AS (FROM v) SELECT id FROM q); (SELECT count(*) FROM w)",
     "CREATE TEMP VIEW v AS SELECT id -- the key\n FROM o -- all\n; SELECT count(*) FROM v",
     "CREATE TEMP VIEW v AS SELECT id FROM o; SELECT id FROM o WHERE id IN (FROM v) ORDER BY 1",
     "CREATE TEMP VIEW v AS SELECT id FROM o; CREATE OR REPLACE TEMP VIEW v AS SELECT 5; FROM v",
