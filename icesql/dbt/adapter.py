@@ -1,0 +1,262 @@
+"""The adapter: what dbt asks of a database, answered by icesql's statements and metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Optional, Union
+
+from dbt.adapters.base.impl import AdapterConfig, ConstraintSupport
+from dbt.adapters.base.meta import available
+from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySupport, Support
+from dbt.adapters.sql import SQLAdapter
+from dbt_common.contracts.constraints import ConstraintType
+from dbt_common.exceptions import DbtDatabaseError
+
+from icesql.dbt import catalog, comments, seeds
+from icesql.dbt.column import IcesqlColumn
+from icesql.dbt.connections import IcesqlConnectionManager
+from icesql.dbt.names import is_wider, literal, quoted
+from icesql.dbt.relation import IcesqlRelation
+
+if TYPE_CHECKING:
+    import agate
+
+_STRATEGIES: Final = ("append", "merge", "delete+insert", "insert_overwrite", "microbatch")
+
+
+@dataclass
+class IcesqlConfig(AdapterConfig):
+    """What the config of a model may say of its table, in Spark's, Trino's and Athena's words."""
+
+    partitioned_by: Optional[Union[str, list[str]]] = None
+    partition_by: Optional[Union[str, list[str]]] = None
+    sorted_by: Optional[Union[str, list[str]]] = None
+    location: Optional[str] = None
+    format_version: Optional[int] = None
+    tblproperties: Optional[dict[str, Any]] = None
+    table_properties: Optional[dict[str, Any]] = None
+
+
+class IcesqlAdapter(SQLAdapter):
+    """dbt on Iceberg tables."""
+
+    ConnectionManager = IcesqlConnectionManager
+    Relation = IcesqlRelation
+    Column = IcesqlColumn
+    AdapterSpecificConfigs = IcesqlConfig
+
+    CONSTRAINT_SUPPORT: Final = {
+        ConstraintType.check: ConstraintSupport.NOT_SUPPORTED,
+        ConstraintType.not_null: ConstraintSupport.ENFORCED,
+        ConstraintType.unique: ConstraintSupport.NOT_SUPPORTED,
+        ConstraintType.primary_key: ConstraintSupport.NOT_SUPPORTED,
+        ConstraintType.foreign_key: ConstraintSupport.NOT_SUPPORTED,
+    }
+
+    _capabilities = CapabilityDict(
+        {
+            Capability.SchemaMetadataByRelations: CapabilitySupport(support=Support.Full),
+            Capability.TableLastModifiedMetadata: CapabilitySupport(support=Support.Full),
+            Capability.TableLastModifiedMetadataBatch: CapabilitySupport(support=Support.Full),
+            Capability.GetCatalogForSingleRelation: CapabilitySupport(support=Support.Full),
+            # Batches of a model would commit to one table at once, and wait for one another.
+            Capability.MicrobatchConcurrency: CapabilitySupport(support=Support.Unsupported),
+        }
+    )
+
+    def __init__(self, config: Any, mp_context: Any) -> None:
+        super().__init__(config, mp_context)
+        self.Relation.own_database = config.credentials.database
+
+    @classmethod
+    def date_function(cls) -> str:
+        """The time of a statement."""
+        return "now()"
+
+    @classmethod
+    def quote(cls, identifier: str) -> str:
+        """A name in double quotes."""
+        return quoted(identifier)
+
+    def valid_incremental_strategies(self) -> list[str]:
+        """All that dbt has."""
+        return list(_STRATEGIES)
+
+    # ------------------------------------------------------------------ types of seeds
+
+    @classmethod
+    def convert_text_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """Text."""
+        return "varchar"
+
+    @classmethod
+    def convert_number_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """Whole numbers, or binary fractions; ``column_types`` says decimal(p, s)."""
+        import agate
+
+        return "double" if agate_table.aggregate(agate.MaxPrecision(col_idx)) else "bigint"
+
+    @classmethod
+    def convert_integer_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """Of 64 bits, whatever the file holds now."""
+        return "bigint"
+
+    @classmethod
+    def convert_datetime_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """Without a zone."""
+        return "timestamp"
+
+    # ------------------------------------------------------------------ schemas and relations
+
+    def list_schemas(self, database: str | None) -> list[str]:
+        """The namespaces of a catalog, inner ones with dots."""
+        other = self.Relation.create(database=database).other_catalog
+        place = f" FROM {quoted(other)}" if other else ""
+        return [row[0] for row in self._rows(f"SHOW SCHEMAS{place}")]
+
+    @available.parse(lambda *a, **k: False)
+    def check_schema_exists(self, database: str | None, schema: str) -> bool:
+        """Whether there is a namespace of that name."""
+        return schema in self.list_schemas(database)
+
+    def list_relations_without_caching(self, schema_relation: Any) -> list[IcesqlRelation]:
+        """Tables and views of a namespace, by their names alone: no metadata file is read."""
+        place = schema_relation.without_identifier()
+        found = catalog.tables_and_views(self._rows, place)
+        policy = {"database": True, "schema": True, "identifier": True}
+        return [
+            self.Relation.create(
+                database=schema_relation.database,
+                schema=schema_relation.schema,
+                identifier=name,
+                quote_policy=policy,
+                type=kind,
+            )
+            for name, kind in found
+        ]
+
+    @available.parse_none
+    def drop_schema(self, relation: Any) -> None:
+        """Drop a namespace with what is in it."""
+        place = relation.without_identifier()
+        for each in self.list_relations_without_caching(place):
+            self.drop_relation(each)
+        self._run(f"DROP SCHEMA IF EXISTS {place.render()}")
+        self.cache.drop_schema(relation.database, relation.schema)
+
+    def _make_match_kwargs(
+        self, database: str | None, schema: str | None, identifier: str | None
+    ) -> dict[str, str]:
+        # Names keep their case, quoted or not.
+        given = {"database": database, "schema": schema, "identifier": identifier}
+        return {name: value for name, value in given.items() if value is not None}
+
+    def get_columns_in_relation(self, relation: Any) -> list[IcesqlColumn]:
+        """Names and types; none where there is no such relation."""
+        try:
+            sql = f"SELECT * FROM {relation.render()} LIMIT 0"
+            columns: list[IcesqlColumn] = self.get_column_schema_from_query(sql)
+        except DbtDatabaseError as error:
+            if catalog.is_missing(error):
+                return []
+            raise
+        return columns
+
+    def expand_column_types(self, goal: Any, current: Any) -> None:
+        """Nothing: no type has a length."""
+
+    @available.parse(lambda *a, **k: False)
+    def is_wider(self, relation: Any, column: str, new_type: str) -> bool:
+        """Whether a column takes another type as it is, without new files."""
+        types = {each.name: each.dtype for each in self.get_columns_in_relation(relation)}
+        return column in types and is_wider(types[column], new_type)
+
+    # ------------------------------------------------------------------ what macros call
+
+    @available
+    def purges(self) -> bool:
+        """Whether DROP TABLE deletes files: ``purge`` of the target."""
+        return bool(self.config.credentials.purge)
+
+    @available
+    def literal(self, text: Any) -> str:
+        """A text as SQL writes it."""
+        return literal(str(text))
+
+    @available.parse(lambda *a, **k: "")
+    def seed_select(self, agate_table: agate.Table, types: Sequence[str]) -> str:
+        """A SELECT of the rows of a CSV file, each column cast to its type."""
+        handle = self.connections.get_thread_connection().handle
+        return seeds.select_of(handle.connection, agate_table, types)
+
+    @available.parse_none
+    def forget_seed(self) -> None:
+        """Let go of the rows of ``seed_select``."""
+        seeds.forget(self.connections.get_thread_connection().handle.connection)
+
+    @available.parse(lambda *a, **k: "")
+    def comments_sql(
+        self, relation: Any, description: str | None, columns: dict[str, Any] | None
+    ) -> str:
+        """The statements that bring comments to what a project says; empty where they are."""
+        return comments.changes_sql(self._rows, relation, description, columns)
+
+    # ------------------------------------------------------------------ docs and freshness
+
+    def _get_one_catalog(
+        self, information_schema: Any, schemas: set[str], used_schemas: frozenset[tuple[str, str]]
+    ) -> agate.Table:
+        database = information_schema.database
+        relations: list[Any] = []
+        for schema in sorted(schemas):
+            place = self.Relation.create(database=database, schema=schema)
+            relations += self.list_relations_without_caching(place)
+        return self._catalog_of(relations, used_schemas)
+
+    def _get_one_catalog_by_relations(
+        self,
+        information_schema: Any,
+        relations: list[Any],
+        used_schemas: frozenset[tuple[str, str]],
+    ) -> agate.Table:
+        # Those of a project have no kind, and may not be there.
+        wanted = {(each.schema, each.identifier) for each in relations}
+        found = []
+        for schema in sorted({each.schema for each in relations}):
+            place = self.Relation.create(database=information_schema.database, schema=schema)
+            found += [
+                each
+                for each in self.list_relations_without_caching(place)
+                if (each.schema, each.identifier) in wanted
+            ]
+        return self._catalog_of(found, used_schemas)
+
+    def _catalog_of(
+        self, relations: Sequence[Any], used_schemas: frozenset[tuple[str, str]]
+    ) -> agate.Table:
+        used = {schema.lower() for _, schema in used_schemas if schema}
+        return catalog.agate_table(
+            self._rows, [each for each in relations if each.schema.lower() in used]
+        )
+
+    def get_catalog_for_single_relation(self, relation: Any) -> Any:
+        """The same of one relation, or None."""
+        return catalog.of_relation(self._rows, relation)
+
+    def calculate_freshness_from_metadata_batch(
+        self, sources: list[Any], macro_resolver: Any = None
+    ) -> tuple[list[Any], dict[Any, Any]]:
+        """The time of each source's current snapshot: no file of data is read."""
+        found = {}
+        for source in sources:
+            modified, now = catalog.last_modified(self._rows, source)
+            found[source] = self._create_freshness_response(modified, now)
+        return [], found
+
+    def _rows(self, sql: str) -> list[Any]:
+        _, cursor = self.connections.add_select_query(sql)
+        return list(cursor.fetchall())
+
+    def _run(self, sql: str) -> None:
+        self.connections.execute(sql)

@@ -1,0 +1,156 @@
+"""What ``dbt docs`` shows, from the metadata of tables: no file of data is read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from icesql import TableNotFoundError
+from icesql.dbt.names import literal
+
+if TYPE_CHECKING:
+    import agate
+    from dbt_common.contracts.metadata import CatalogTable
+
+Rows = Callable[[str], list[Any]]
+
+_COLUMNS: Final = (
+    "table_database", "table_schema", "table_name", "table_type", "table_comment", "table_owner",
+    "column_name", "column_index", "column_type", "column_comment",
+)  # fmt: skip
+_PARTS: Final = ("label", "value", "description", "include")
+# Of a snapshot's summary: key, label, description.
+_STATS: Final = (
+    ("num_rows", "total-records", "Rows", "Rows of the current snapshot, deletes not taken off"),
+    ("bytes", "total-files-size", "Size", "Bytes of its files"),
+    ("num_files", "total-data-files", "Data files", "Files with rows"),
+    ("num_delete_files", "total-delete-files", "Delete files", "Files with deletes"),
+)  # fmt: skip
+
+
+def tables_and_views(rows: Rows, place: Any) -> list[tuple[str, str]]:
+    """Names and kinds of what is directly in a namespace, by the lists of the catalog."""
+    if place.other_catalog is None:
+        where = f"table_schema = {literal(place.schema)}"
+        sql = f"SELECT table_name, table_type FROM information_schema.tables WHERE {where}"
+        return [(name, "view" if kind == "VIEW" else "table") for name, kind in rows(sql)]
+    # information_schema is of the connection's own catalog.
+    found = []
+    for words, kind in (("TABLES", "table"), ("VIEWS", "view")):
+        for row in rows(f"SHOW {words} FROM {place.render()}"):
+            _, _, name = row[0].rpartition(f"{place.schema}.")
+            found.append((name, kind))
+    return found
+
+
+def is_missing(error: Exception) -> bool:
+    """Whether an error of icesql, or dbt's of it, says that there is no such table."""
+    return isinstance(error.__cause__ or error, TableNotFoundError)
+
+
+def comment_of(rows: Rows, relation: Any) -> str | None:
+    """The comment of a table or view."""
+    properties = rows(f"SHOW TBLPROPERTIES {relation.render()}")
+    return {row[0]: row[1] for row in properties}.get("comment")
+
+
+def columns_of(rows: Rows, relation: Any) -> list[tuple[str, str, str | None]]:
+    """Name, Iceberg's type and comment of each column."""
+    return [(row[0], row[1], row[5]) for row in rows(f"DESCRIBE {relation.render()}")]
+
+
+def last_modified(rows: Rows, relation: Any) -> tuple[datetime | None, datetime]:
+    """The time of the current snapshot, None where there is none; and now."""
+    current = _current(rows, relation)
+    return (None if current is None else current[0]), datetime.now(UTC)
+
+
+def agate_table(rows: Rows, relations: Sequence[Any]) -> agate.Table:
+    """A row for each column of each relation, as dbt's catalog is made of."""
+    from dbt_common.clients.agate_helper import table_from_data_flat
+
+    stats = [f"stats:{name}:{part}" for name, *_ in _STATS for part in _PARTS]
+    data = [row for relation in relations for row in _rows_of(rows, relation)]
+    return table_from_data_flat(data, [*_COLUMNS, *stats])
+
+
+def of_relation(rows: Rows, relation: Any) -> CatalogTable | None:
+    """One relation, with its columns and stats; None where it is not there."""
+    from dbt_common.contracts.metadata import (
+        CatalogTable,
+        ColumnMetadata,
+        StatsItem,
+        TableMetadata,
+    )
+
+    found = _rows_of(rows, relation)
+    if not found:
+        return None
+    first = found[0]
+    metadata = TableMetadata(
+        type=first["table_type"],
+        schema=first["table_schema"],
+        name=first["table_name"],
+        database=first["table_database"],
+        comment=first["table_comment"],
+        owner=None,
+    )
+    columns = {
+        row["column_name"]: ColumnMetadata(
+            type=row["column_type"],
+            index=row["column_index"],
+            name=row["column_name"],
+            comment=row["column_comment"],
+        )
+        for row in found
+    }
+    stats = {
+        name: StatsItem(
+            id=name,
+            label=label,
+            value=first[f"stats:{name}:value"],
+            include=True,
+            description=description,
+        )
+        for name, _, label, description in _STATS
+        if first[f"stats:{name}:include"]
+    }
+    return CatalogTable(metadata=metadata, columns=columns, stats=stats)
+
+
+def _rows_of(rows: Rows, relation: Any) -> list[dict[str, Any]]:
+    try:
+        columns = columns_of(rows, relation)
+    except Exception as error:
+        if is_missing(error):
+            return []
+        raise
+    comment = comment_of(rows, relation)
+    current = _current(rows, relation)
+    summary = {} if current is None else current[1]
+    stats = {}
+    for name, key, label, description in _STATS:
+        value = summary.get(key)
+        parts = (label, value if value is None else int(value), description, value is not None)
+        for part, each in zip(_PARTS, parts, strict=True):
+            stats[f"stats:{name}:{part}"] = each
+    kind = "VIEW" if relation.is_view else "BASE TABLE"
+    of_table = (
+        relation.database, relation.schema, relation.identifier, kind, comment, None,
+    )  # fmt: skip
+    return [
+        dict(zip(_COLUMNS, (*of_table, name, index, type, of_column), strict=True)) | stats
+        for index, (name, type, of_column) in enumerate(columns, start=1)
+    ]
+
+
+def _current(rows: Rows, relation: Any) -> tuple[datetime, dict[str, str]] | None:
+    """The time and the summary of the current snapshot; None for a view and an empty table."""
+    if relation.is_view:
+        return None
+    for at, *_, refs, _, summary in rows(f"SHOW SNAPSHOTS FROM {relation.render()}"):
+        if "main" in (refs or "").split(", "):
+            return at, json.loads(summary)
+    return None

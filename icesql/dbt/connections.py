@@ -1,0 +1,143 @@
+"""Connections of dbt: one of icesql for each of its threads, each statement a commit of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from dbt.adapters.contracts.connection import AdapterResponse, Connection, ConnectionState
+from dbt.adapters.events.logging import AdapterLogger
+from dbt.adapters.sql import SQLConnectionManager
+from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
+
+import icesql
+from icesql.dbt.names import literal
+
+if TYPE_CHECKING:
+    from icesql.dbt.credentials import IcesqlCredentials
+
+_LOG: Final = AdapterLogger("icesql")
+# Comments, which dbt puts in front of each statement, and BEGIN.
+_BEGINS: Final = re.compile(r"(?:\s|/\*.*?\*/|--[^\n]*\n)*begin\b", re.IGNORECASE | re.DOTALL)
+
+
+class IcesqlCursor:
+    """A cursor that runs several statements, as macros and hooks have them, and keeps the last.
+
+    Where one fails, the transaction that a script has begun is rolled back. A conflict with
+    another writer has changed nothing: a text that is one commit is run again.
+    """
+
+    def __init__(self, connection: icesql.Connection, retries: int) -> None:
+        self._connection, self._retries = connection, retries
+        self._last: Any = connection.cursor()
+        # What the last statement that changed rows has said: a script may end with COMMIT.
+        self.message, self.rowcount = "", -1
+
+    def execute(self, sql: str, bindings: Any = None) -> IcesqlCursor:
+        """Run all statements of a text; ``bindings`` are the parameters of a single one."""
+        attempt = 0
+        while True:
+            first = True
+            try:
+                for cursor in self._connection.execute_script(sql, bindings):
+                    self._last.close()
+                    self._last, first = cursor, False
+                    if cursor.message:
+                        self.message, self.rowcount = cursor.message, cursor.rowcount
+                return self
+            except BaseException as error:
+                if not self._connection.closed:
+                    self._connection.rollback()
+                attempt += 1
+                is_whole = first or _BEGINS.match(sql) is not None
+                if not isinstance(error, icesql.CommitConflictError) or not is_whole:
+                    raise
+                if attempt > self._retries:
+                    raise
+                _LOG.debug(f"another writer was first, so it runs again: {error}")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._last, name)
+
+
+class Handle:
+    """What dbt holds of a connection."""
+
+    def __init__(self, connection: icesql.Connection, retries: int) -> None:
+        self.connection, self._retries = connection, retries
+
+    def cursor(self) -> IcesqlCursor:
+        """A cursor for one text."""
+        return IcesqlCursor(self.connection, self._retries)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.connection, name)
+
+
+class IcesqlConnectionManager(SQLConnectionManager):
+    """Opens, cancels and closes them; dbt's transactions are none of Iceberg's.
+
+    CREATE TABLE and DROP TABLE are no part of a transaction, and each statement is one commit, so
+    what dbt begins and commits around a model does nothing. A script may say BEGIN and COMMIT.
+    """
+
+    TYPE = "icesql"
+
+    @classmethod
+    def open(cls, connection: Connection) -> Connection:
+        """Open one. Raises FailedToConnectError."""
+        if connection.state == ConnectionState.OPEN:
+            return connection
+        credentials: IcesqlCredentials = connection.credentials
+
+        def connect() -> Handle:
+            opened = icesql.connect(**credentials.arguments())
+            if credentials.branch:
+                opened.execute(f"SET wap.branch = {literal(credentials.branch)}").close()
+            return Handle(opened, credentials.retries)
+
+        return cls.retry_connection(
+            connection, connect=connect, logger=_LOG, retryable_exceptions=[], retry_limit=0
+        )
+
+    def cancel(self, connection: Connection) -> None:
+        """Stop what another thread runs."""
+        connection.handle.cancel()
+
+    @contextmanager
+    def exception_handler(self, sql: str) -> Generator[None, None, None]:
+        """Errors as dbt shows them. Raises DbtDatabaseError, DbtRuntimeError."""
+        try:
+            yield
+        except icesql.Error as error:
+            _LOG.debug(f"icesql: {type(error).__name__}: {error}")
+            raise DbtDatabaseError(str(error).strip()) from error
+        except DbtRuntimeError:
+            raise
+        except Exception as error:
+            raise DbtRuntimeError(str(error)) from error
+
+    @classmethod
+    def get_response(cls, cursor: Any) -> AdapterResponse:
+        """What the line of a model shows: files, rows, bytes and the snapshot."""
+        count = cursor.rowcount
+        return AdapterResponse(
+            _message=cursor.message or "OK",
+            rows_affected=None if count < 0 else count,
+            query_id=cursor.query_id,
+        )
+
+    @classmethod
+    def data_type_code_to_name(cls, type_code: Any) -> str:
+        """A type of a result as CAST takes it."""
+        return str(type_code)
+
+    def add_begin_query(self) -> Any:
+        """Nothing: see the class."""
+
+    def add_commit_query(self) -> Any:
+        """Commit what a hook has begun."""
+        self.get_thread_connection().handle.commit()

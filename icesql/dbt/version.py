@@ -1,0 +1,5 @@
+"""What ``dbt --version`` shows: installed as ``dbt/adapters/icesql/__version__.py``."""
+
+from icesql import __version__ as version
+
+__all__ = ["version"]

@@ -1,0 +1,244 @@
+"""What is other than in Postgres, for which the suite is written; and what is left out, and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import contracts
+import pytest
+from dbt.tests.adapter.basic import expected_catalog as catalogs
+from dbt.tests.adapter.hooks import test_model_hooks as model_hooks
+from dbt.tests.adapter.incremental import test_incremental_microbatch as microbatch
+from dbt.tests.adapter.simple_seed import seeds
+from dbt.tests.util import check_relations_equal
+from docs import EXPECTED_OF_A_SEED, EXPECTED_OF_A_VIEW, expected
+
+
+class ShowsOurError:
+    DATABASE_ERROR_MESSAGE = 'unexpected "limit"'
+
+
+class Hooks:
+    """A target has no user, no password and no database of that name."""
+
+    def check_hooks(self, state: str, project: Any, host: Any, count: int | None = None) -> None:
+        given = {"count": count or 1} if isinstance(self, model_hooks.BaseTestPrePost) else {}
+        found = self.get_ctx_vars(state, project=project, **given)  # type: ignore[attr-defined]
+        for context in found if isinstance(found, list) else [found]:
+            assert context["test_state"] == state
+            assert context["target_name"] == "default"
+            assert context["target_schema"] == project.test_schema
+            assert context["target_threads"] == 4
+            assert context["target_type"] == "icesql"
+            assert context["run_started_at"]
+            assert context["invocation_id"]
+
+
+class HooksOfAllModels(Hooks):
+    """Hooks outside of a transaction call a procedure, where Postgres vacuums."""
+
+    @pytest.fixture(scope="class")
+    def project_config_update(self) -> dict[str, Any]:
+        called = "call system.rewrite_manifests('{{ this.schema }}.on_model_hook')"
+        outside = {"sql": called, "transaction": False}
+        before, after = model_hooks.MODEL_PRE_HOOK, model_hooks.MODEL_POST_HOOK
+        return {"models": {"test": {"pre-hook": [before, outside], "post-hook": [outside, after]}}}
+
+
+class Bom:
+    @pytest.fixture(scope="class", autouse=True)
+    def setUp(self, project: Any) -> None:
+        project.run_sql(seeds.seeds__expected_sql)
+        place = Path(project.project_root) / "seeds" / "seed_bom.csv"
+        place.write_text("\ufeff" + seeds.seed__actual_csv, encoding="utf-8")
+
+
+class SeedsAreReplaced:
+    """Nothing cascades: a view of a seed that is replaced is still there, and right."""
+
+    def _check_relation_end_state(self, run_result: Any, project: Any, exists: bool) -> None:
+        assert len(run_result) == 1
+        check_relations_equal(project.adapter, ["seed_actual", "seed_expected"])
+        check_relations_equal(
+            project.adapter, ["models__downstream_from_seed_actual", "seed_expected"]
+        )
+
+
+class DropsSchemas:
+    @pytest.fixture
+    def clear_test_schema(self, project: Any) -> Any:
+        yield
+        adapter = project.adapter
+        with adapter.connection_named("__test"):
+            place = adapter.Relation.create(database=project.database, schema=project.test_schema)
+            adapter.drop_schema(place)
+            adapter.create_schema(place)
+
+
+class WithoutOffset:
+    """Of the texts of times, as DuckDB reads a TIMESTAMP."""
+
+    @pytest.fixture(scope="class")
+    def input_model_sql(self) -> str:
+        return microbatch._input_model_sql.replace(":00-0'", ":00'")
+
+    @pytest.fixture(scope="class")
+    def insert_two_rows_sql(self, project: Any) -> str:
+        place = project.adapter.Relation.create(
+            database=project.database, schema=project.test_schema
+        )
+        rows = ", ".join(f"({n}, TIMESTAMP '2020-01-0{n} 00:00:00')" for n in (4, 5))
+        return f"insert into {place}.input_model (id, event_time) values {rows}"
+
+
+class Timestamps:
+    """now() is of the session's zone; the texts of dbt's other functions are ours."""
+
+    @pytest.fixture(scope="class")
+    def expected_schema(self) -> dict[str, str]:
+        return {
+            "current_timestamp": "timestamptz",
+            "current_timestamp_in_utc_backcompat": "timestamp",
+            "current_timestamp_backcompat": "timestamp",
+        }
+
+    @pytest.fixture(scope="class")
+    def expected_sql(self) -> None:
+        return None
+
+
+class Integers:
+    """Whole numbers of a seed have 64 bits, whatever the file holds now."""
+
+    def assert_columns_equal(self, project: Any, expected: Any, actual: Any) -> None:
+        assert [each[1] for each in expected] == ["bigint"]
+        assert [each[1] for each in actual] == ["integer"]
+
+
+class Docs:
+    @pytest.fixture(scope="class")
+    def expected_catalog(self, project: Any) -> Any:
+        return expected(catalogs.base_expected_catalog, project)
+
+
+class DocsOfReferences:
+    @pytest.fixture(scope="class")
+    def expected_catalog(self, project: Any) -> Any:
+        return expected(catalogs.expected_references_catalog, project)
+
+
+class OneRelation:
+    @pytest.fixture(scope="class")
+    def expected_catalog_my_seed(self, project: Any) -> Any:
+        return EXPECTED_OF_A_SEED(project)
+
+    @pytest.fixture(scope="class")
+    def expected_catalog_my_view_model(self, project: Any) -> Any:
+        return EXPECTED_OF_A_VIEW(project)
+
+
+class NullsOfAType:
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        from dbt.tests.adapter.utils import fixture_null_compare as fixture
+
+        name = self.NAME  # type: ignore[attr-defined]
+        sql = getattr(fixture, f"MODELS__TEST_{name.upper()}_SQL")
+        return {
+            f"test_{name}.yml": getattr(fixture, f"MODELS__TEST_{name.upper()}_YML"),
+            f"test_{name}.sql": sql.replace("null as", "cast(null as integer) as"),
+        }
+
+
+class NullCompare(NullsOfAType):
+    NAME = "null_compare"
+
+
+class MixedNullCompare(NullsOfAType):
+    NAME = "mixed_null_compare"
+
+
+CHANGED: Final[dict[str, type]] = {
+    "basic.BaseDocsGenerate": Docs,
+    "basic.BaseDocsGenReferences": DocsOfReferences,
+    "basic.BaseGetCatalogForSingleRelation": OneRelation,
+    "constraints.BaseConstraintQuotedColumn": contracts.QuotedDdl,
+    "constraints.BaseConstraintsRollback": contracts.NotNull,
+    "constraints.BaseConstraintsRuntimeDdlEnforcement": contracts.Ddl,
+    "constraints.BaseIncrementalConstraintsColumnsEqual": contracts.Types,
+    "constraints.BaseIncrementalConstraintsRollback": contracts.NotNull,
+    "constraints.BaseIncrementalConstraintsRuntimeDdlEnforcement": contracts.Ddl,
+    "constraints.BaseIncrementalContractSqlHeader": contracts.IncrementalHeader,
+    "constraints.BaseModelConstraintsRuntimeEnforcement": contracts.Ddl,
+    "constraints.BaseTableConstraintsColumnsEqual": contracts.Types,
+    "constraints.BaseTableContractSqlHeader": contracts.Header,
+    "constraints.BaseViewConstraintsColumnsEqual": contracts.Types,
+    "dbt_show.BaseShowDoesNotHandleDoubleLimit": ShowsOurError,
+    "hooks.BaseHookRefs": Hooks,
+    "hooks.BasePrePostModelHooks": HooksOfAllModels,
+    "hooks.BasePrePostModelHooksInConfig": Hooks,
+    "hooks.BasePrePostModelHooksInConfigKwargs": Hooks,
+    "hooks.BasePrePostModelHooksInConfigWithCount": HooksOfAllModels,
+    "hooks.BasePrePostRunHooks": Hooks,
+    "incremental.BaseMicrobatch": WithoutOffset,
+    "simple_seed.BaseBasicSeedTests": SeedsAreReplaced,
+    "simple_seed.BaseSeedConfigFullRefreshOn": SeedsAreReplaced,
+    "simple_seed.BaseSimpleSeedEnabledViaConfig": DropsSchemas,
+    "simple_seed.BaseSimpleSeedWithBOM": Bom,
+    "utils.BaseCurrentTimestamps": Timestamps,
+    "utils.BaseMixedNullCompare": MixedNullCompare,
+    "utils.BaseNullCompare": NullCompare,
+    "utils.BaseTypeInt": Integers,
+}
+
+_BASE = "it has no project of its own: the classes below it are run"
+_PYTHON = "models are SQL: no Python runs in the catalog"
+_VERSION_3 = "it adds a column with a default, which needs format version 3; its tables have 2"
+_NEWER = "dbt seed takes --empty from dbt 1.12 on"
+_NO_GRANTS = "Iceberg has no grants: a model that asks for some fails, and says so"
+_CLONE = "Iceberg has no copy of a table that shares its files"
+
+LEFT_OUT: Final[dict[str, str]] = {
+    "caching.BaseCachingTest": _BASE,
+    "constraints.BaseConstraintsColumnsEqual": _BASE,
+    "constraints.BaseContractSqlHeader": _BASE,
+    "dbt_clone.BaseCloneNotPossible": _CLONE,
+    "dbt_clone.BaseClonePossible": _CLONE,
+    "dbt_clone.BaseCloneSameSourceAndTarget": _CLONE,
+    "dbt_clone.BaseCloneSameTargetAndState": _CLONE,
+    "empty.BaseTestEmptySeedFlag.test_seed_empty_creates_table_with_zero_rows": _NEWER,
+    "empty.BaseTestEmptySeedFlag.test_seed_empty_preserves_column_types": _NEWER,
+    "empty.BaseTestEmptySeedFlag.test_build_empty_with_seed": _NEWER,
+    "ephemeral.BaseEphemeralMulti": "it compares the text of a view with that of Postgres",
+    "ephemeral.BaseEphemeralNested": "it compares the text of a view with that of Postgres",
+    "functions.UDAFBase": "functions are those of the engine",
+    "grants.BaseIncrementalGrants": _NO_GRANTS,
+    "grants.BaseInvalidGrants": _NO_GRANTS,
+    "grants.BaseModelGrants": _NO_GRANTS,
+    "grants.BaseSeedGrants": _NO_GRANTS,
+    "grants.BaseSnapshotGrants": _NO_GRANTS,
+    "python_model.BasePySparkTests": _PYTHON,
+    "python_model.BasePythonEmptyTests": _PYTHON,
+    "python_model.BasePythonIncrementalTests": _PYTHON,
+    "python_model.BasePythonMetaGetTests": _PYTHON,
+    "python_model.BasePythonModelTests": _PYTHON,
+    "python_model.BasePythonSampleTests": _PYTHON,
+    "simple_copy.BaseSimpleCopyUppercase": "its target is one of Postgres",
+    "simple_copy.SimpleCopyBase.test_simple_copy_with_materialized_views": "Iceberg has no "
+    "materialized views",
+    "simple_seed.BaseSeedWithWrongDelimiter": "its error is one of Postgres",
+    "sample_mode.BaseSampleModeTest": "its times have an offset, which DuckDB's TIMESTAMP has not",
+    "simple_seed.BaseSimpleSeedColumnOverride": "its macro names types as Postgres does",
+    "simple_snapshot.BaseSnapshotDbtValidToCurrent": "it reads rows in the order in which Postgres "
+    "stores them",
+    "simple_snapshot.BaseSnapshotEphemeralHardDeletes": _VERSION_3,
+    "simple_snapshot.BaseSnapshotNewColumnSpecificCheckCols": _VERSION_3,
+    "simple_snapshot.BaseSnapshotNewColumnTimestampStrategy": _VERSION_3,
+    "simple_snapshot.BaseSnapshotNewColumnWithDeletes": _VERSION_3,
+    "utils.BaseGetIntervalsBetween": "its dates are of a form that DuckDB does not read",
+    "utils.BaseArrayUtils": _BASE,
+    "utils.BaseCurrentTimestampNaive": "current_timestamp() has a zone: see the class Aware",
+    "utils.BaseDataTypeMacro": _BASE,
+    "utils.BaseEscapeSingleQuotesBackslash": "quotes are doubled: see the class Quote",
+}
