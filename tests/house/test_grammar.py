@@ -204,6 +204,10 @@ def test_expectations_follow_the_text() -> None:
     assert grammar.expected_after("SELECT a FROM t WHERE a =") == ("an expression",)
     assert {"WHERE", "JOIN", "VERSION", "a name"} <= set(grammar.expected_after("SELECT a FROM t "))
     assert grammar.expected_after("SELECT FROM FROM") == ()
+    # DATE may be the name of a table; nobody who asks wants to hear so.
+    assert grammar.expected_after("SELECT a FROM ")[0] == "a table"
+    assert "DATE" not in grammar.completions("SHOW TABLES IN ")[0]
+    assert "DATE" in grammar.completions("SELECT ")[0]
 
 
 def test_completions_say_whether_a_name_may_come() -> None:

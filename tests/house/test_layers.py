@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import logging
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,8 @@ def test_import_contracts_hold(
     from importlinter.cli import EXIT_STATUS_SUCCESS, lint_imports
 
     monkeypatch.syspath_prepend(str(ROOT))
+    # Its own configuration disables the loggers that are there; undone with the test.
+    monkeypatch.setattr(logging.getLogger("icesql"), "disabled", False)
     status = lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True)
     assert status == EXIT_STATUS_SUCCESS, capsys.readouterr().out
 

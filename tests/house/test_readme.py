@@ -2,7 +2,8 @@
 
 Blocks: ``console`` holds commands after ``$`` or statements after ``icesql>`` with what they print,
 ``pycon`` a Python session, ``python`` a script, ``sql`` statements (``sql spark`` in that dialect),
-``yaml`` the PyIceberg configuration beside the warehouse. In output, ``…`` matches anything.
+``yaml`` the PyIceberg configuration beside the warehouse, ``yaml dbt`` and ``jinja`` a target and a
+model of dbt. In output, ``…`` matches anything.
 """
 
 from __future__ import annotations
@@ -44,9 +45,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the demo's warehouse and the README's `.pyiceberg.yaml`."""
     place = tmp_path_factory.mktemp("readme")
     demo.build(place / "icesql-demo")
-    configuration = "".join(block.values[1] for block in blocks("yaml"))
+    configuration = "".join(text for note, text in map(_values, blocks("yaml")) if note is None)
     (place / ".pyiceberg.yaml").write_text(configuration, encoding="utf-8")
     return place
+
+
+def _values(block: Any) -> tuple[str | None, str]:
+    note, text = block.values
+    return note, text
 
 
 def assert_printed(expected: str, printed: str) -> None:
@@ -172,9 +178,57 @@ def test_python_session(note: str | None, text: str, folder: Path, monkeypatch: 
     assert runner.run(test, out=out.write).failed == 0, out.getvalue()
 
 
+def test_the_model_of_dbt_builds_twice(folder: Path, tmp_path: Path) -> None:
+    """Where dbt is not installed, the SQL of its query alone runs."""
+    (target,) = (text for note, text in map(_values, blocks("yaml")) if note == "dbt")
+    ((_, model),) = map(_values, blocks("jinja"))
+    warehouse = tmp_path / "icesql-demo"
+    shutil.copytree(folder / "icesql-demo", warehouse)
+    if importlib.util.find_spec("dbt") is None or importlib.util.find_spec("dbt.cli") is None:
+        source = "{{ source('demo', 'trips').at(version='two-weeks') }}"
+        assert source in model
+        query = model.partition("}}\n")[2].replace(source, "demo.trips VERSION AS OF 'two-weeks'")
+        with icesql.connect(warehouse=warehouse) as connection:
+            assert len(connection.execute(query).fetchall()) > 1
+        return
+    from tests.dbt.suite.run import with_adapter
+
+    project = {
+        "profiles.yml": target,
+        "dbt_project.yml": "name: shop\nprofile: shop\n",
+        "models/cities.sql": model,
+        "models/sources.yml": "sources: [{name: demo, tables: [{name: trips}]}]\n",
+    }
+    for name, text in project.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-m", "dbt.cli.main", "build"],
+            cwd=tmp_path,
+            env=with_adapter(tmp_path),
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+        assert "PASS=1 WARN=0 ERROR=0" in done.stdout, done.stdout + done.stderr
+
+
 def test_every_block_is_of_a_known_kind() -> None:
     kinds = {found[1] for found in FENCED.finditer(README.read_text(encoding="utf-8"))}
-    assert kinds <= {"console", "pycon", "python", "sql", "sh", "mermaid", "toml", "yaml"}
+    assert kinds <= {
+        "console",
+        "pycon",
+        "python",
+        "sql",
+        "sh",
+        "mermaid",
+        "toml",
+        "yaml",
+        "jinja",
+        "json",
+    }
 
 
 def test_every_setting_is_described() -> None:

@@ -109,13 +109,16 @@ def test_formats_of_the_command_line_are_those_that_are_written() -> None:
         assert name in LAYOUTS or named_format(name)
 
 
-def test_importing_icesql_imports_no_engine() -> None:
+@pytest.mark.parametrize("module", ["icesql", "icesql.repl.shell"])
+def test_importing_icesql_imports_no_engine(module: str) -> None:
+    """Neither does the shell before its prompt is there."""
     done = subprocess.run(
-        [sys.executable, "-c", "import sys, icesql; print(*sys.modules)"],
+        [sys.executable, "-c", f"import sys, {module}; print(*sys.modules)"],
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
         timeout=60,
         check=True,
     )
-    assert {"duckdb", "sqlglot", *SLOW} & set(done.stdout.split()) == set()
+    own = {"prompt_toolkit", "pygments", "asyncio"} if "repl" in module else set()
+    assert ({"duckdb", "sqlglot", *SLOW} - own) & set(done.stdout.split()) == set()

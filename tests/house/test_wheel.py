@@ -34,6 +34,19 @@ def test_the_wheel_ships_the_grammar(wheel_file: Path) -> None:
     assert not any(name.startswith("tests/") for name in names)
 
 
+def test_the_wheel_puts_the_adapter_where_dbt_looks_for_it(wheel_file: Path) -> None:
+    with zipfile.ZipFile(wheel_file) as wheel:
+        names = set(wheel.namelist())
+    # A file of dbt or dbt.adapters themselves would stand in the way of dbt's own.
+    assert {name for name in names if name.startswith("dbt/")} == {
+        "dbt/adapters/icesql/__init__.py",
+        "dbt/adapters/icesql/__version__.py",
+    }
+    macros = {path.relative_to(ROOT) for path in (ROOT / "icesql/dbt/include").rglob("*.*")}
+    assert len(macros) > 5
+    assert {str(path) for path in macros} <= names
+
+
 def test_the_wheel_installs_and_runs_without_the_checkout(wheel_file: Path, tmp_path: Path) -> None:
     pytest.importorskip("pip", reason="pip is not installed")
     installed = tmp_path / "installed"
