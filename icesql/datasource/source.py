@@ -18,7 +18,7 @@ from icesql.engine.spark.releases import (
     register_source,
     require_release,
 )
-from icesql.engine.spark.session import require_pyspark
+from icesql.engine.spark.session.required import require_pyspark
 from icesql.errors import ProgrammingError
 
 if TYPE_CHECKING:

@@ -247,7 +247,7 @@ CODE = {
     "configuration.py: _content: yaml.scan": "tokens, to refuse aliases before anything is loaded",
     "configuration.py: _content: yaml.AliasToken": "the same",
     "configuration.py: _content: yaml.AnchorToken": "the same",
-    "session.py: _require: importlib.import_module": "names of modules that stand in the calls",
+    "required.py: require: importlib.import_module": "names of modules that stand in the calls",
     **dict.fromkeys(
         (
             "__init__.py: <module>: importlib.import_module",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -143,9 +145,58 @@ def test_progress_counts_tasks_and_bytes(server: ConnectServer, metadata: str) -
     assert run(server, metadata, PROGRESS) == ["True True"] * 3
 
 
+FROZEN = """
+    import os, signal
+    print(connection.execute("SELECT count(k) FROM t").fetchall())
+    opening = icesql.connect(engine="spark", remote=sys.argv[1])
+    opening.register_table("t", sys.argv[2])
+    os.killpg(int(sys.argv[3]), signal.SIGSTOP)
+    began = time.monotonic()
+    for each in (connection, opening):
+        each.execute("SET query_timeout = 1")
+        try:
+            each.execute("SELECT count(k) FROM t").fetchall()
+        except icesql.QueryCancelledError as error:
+            print("time limit" in str(error))
+        each.close()
+    print(time.monotonic() - began < 30)
+    print([each.name for each in threading.enumerate() if each.name == "icesql-leaving"])
+"""
+
+
+def test_a_server_that_hangs_keeps_nobody_from_closing(
+    server: ConnectServer, metadata: str
+) -> None:
+    try:
+        assert run(server, metadata, FROZEN) == ["[(800,)]", "True", "True", "True", "[]"]
+    finally:
+        os.killpg(server.processes[0].pid, signal.SIGCONT)
+
+
+LEFT = """
+    import gc
+    from pyspark.sql.connect.client import SparkConnectClient
+    def opened():
+        gc.collect()
+        return sum(isinstance(each, SparkConnectClient) for each in gc.get_objects())
+    for _ in range(3):
+        connection.close()
+        connection = icesql.connect(engine="spark", remote=sys.argv[1])
+        connection.register_table("t", sys.argv[2])
+        print(connection.execute("SELECT count(k) FROM t").fetchall(), opened())
+"""
+
+
+def test_connections_leave_no_client_behind(server: ConnectServer, metadata: str) -> None:
+    assert run(server, metadata, LEFT) == ["[(800,)] 2"] * 3
+
+
 GONE = """
     import os, signal
     print(connection.execute("SELECT count(k) FROM t").fetchall())
+    # Of a connection that is not closed, PySpark would tell the server at the end, for minutes.
+    other = icesql.connect(engine="spark", remote=sys.argv[1])
+    other.execute("SELECT 1").fetchall()
     cursor = connection.execute(slow)
     threading.Timer(2, lambda: os.killpg(int(sys.argv[3]), signal.SIGKILL)).start()
     began = time.monotonic()

@@ -13,7 +13,7 @@ import pytest
 import icesql
 from icesql import errors
 from icesql.engine.spark.engine import SparkResult
-from icesql.engine.spark.session import PINNED
+from icesql.engine.spark.session.pinned import PINNED
 from icesql.engine.spark.writing import frame as frame_module
 from icesql.engine.spark.writing.functions import writer_of_rows
 

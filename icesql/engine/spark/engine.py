@@ -29,7 +29,8 @@ from icesql.engine.spark.progress import SparkJobs
 from icesql.engine.spark.reader import ReaderFrames, readable_folders
 from icesql.engine.spark.releases import in_session
 from icesql.engine.spark.scans import Scans
-from icesql.engine.spark.session import SparkSessions, is_connect
+from icesql.engine.spark.session.clients import is_connect
+from icesql.engine.spark.session.sessions import SparkSessions
 from icesql.engine.spark.sql.grand_total import must_have_rows
 from icesql.engine.spark.sql.kinds import refuse
 from icesql.engine.spark.task_memory import task_memory

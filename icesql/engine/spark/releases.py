@@ -5,6 +5,7 @@ Whatever a release lacks and icesql cannot do without is refused by name, at con
 
 from __future__ import annotations
 
+import atexit
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Final
 
@@ -261,6 +262,38 @@ class Patience:
             self._client._retry_policy.update(self._before)
         else:
             self._client.set_retry_policies(self._before)
+
+
+def keep_silent_at_exit(session: Any) -> None:
+    """Let a client of icesql's own say nothing to its server when the interpreter ends.
+
+    PySpark cleans a cache of models there, of which icesql has none; a server that is gone would
+    hold the end up, and the client would be held until then.
+    """
+    for name in ("_on_exit", "_cleanup_ml_cache", "_cleanup_ml"):
+        if (registered := getattr(session.client, name, None)) is not None:
+            atexit.unregister(registered)
+
+
+def release_session(session: Any) -> None:
+    """Tell the server that a session is not wanted any more; PySpark 3.5 cannot."""
+    release = getattr(session.client, "release_session", None)
+    if release is not None:
+        release()
+
+
+def end_client(session: Any) -> None:
+    """Close the channel of a session now; what is said over it ends with an error."""
+    client = session.client
+    client._channel.close()
+    # Closing a client waits for what it has to release, in vain now.
+    getattr(client, "_release_futures", set()).clear()
+    if session is type(session)._default_session:
+        session.release_session_on_close = False
+        session.stop()
+    else:
+        # To stop it would end a local server, which the user may have.
+        client.close()
 
 
 def channel_builder(remote: str, options: list[tuple[str, Any]]) -> Any:

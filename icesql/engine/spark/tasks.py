@@ -18,7 +18,7 @@ _MOST_ROUNDS: Final = 8
 
 def parallelism(session: Any) -> int:
     """How many tasks Spark runs at once, as far as it is known."""
-    from icesql.engine.spark.session import is_connect
+    from icesql.engine.spark.session.clients import is_connect
 
     if is_connect(session):
         return 8

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from icesql.engine.spark.releases import frame_of_rows
-from icesql.engine.spark.session import without_warnings
+from icesql.engine.spark.session.required import without_warnings
 from icesql.engine.spark.types import quoted
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from icesql.engine.spark.session import is_connect
+from icesql.engine.spark.session.clients import is_connect
 from icesql.errors import UnsupportedSqlError
 
 _LINE: Final = re.compile(r"(?P<depth>(?:[ :]  )*(?:[+:]- )?)(?P<operator>.*)")

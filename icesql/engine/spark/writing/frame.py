@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from icesql.engine.result_schema import ResultColumn
 from icesql.engine.spark.releases import rebalanced
-from icesql.engine.spark.session import without_warnings
+from icesql.engine.spark.session.required import without_warnings
 from icesql.engine.spark.task_memory import task_memory
 from icesql.engine.spark.worker import pack
 from icesql.engine.spark.writing.functions import (

@@ -20,7 +20,7 @@ from icesql.engine.spark.crossing import crossed
 from icesql.engine.spark.errors import is_gone, spark_exceptions, translate
 from icesql.engine.spark.progress import SparkJobs
 from icesql.engine.spark.releases import frame_of_rows, table_of
-from icesql.engine.spark.session import without_warnings
+from icesql.engine.spark.session.required import without_warnings
 from icesql.engine.spark.task_memory import task_memory
 from icesql.engine.spark.worker import pack
 from icesql.engine.spark.writing.functions import runner_of_jobs

@@ -1,0 +1,181 @@
+"""A Spark in this process: started on a master, followed when it ends."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from icesql.config import available_memory
+from icesql.engine.spark.errors import sentence, spark_exceptions
+from icesql.engine.spark.jvm import (
+    LOG_OPTION,
+    end_workers,
+    java_options,
+    socket_folder,
+    spark_defaults,
+)
+from icesql.engine.spark.session.required import one_at_a_time, require_java, without_warnings
+from icesql.errors import OperationalError, ProgrammingError
+
+
+def has_session() -> bool:
+    """Whether a Spark of this process has a session."""
+    from pyspark.sql import SparkSession
+
+    _reset_dead_jvm()
+    return SparkSession.getActiveSession() is not None
+
+
+def has_ended(session: Any) -> bool:
+    """Whether a session on a master was stopped, or its JVM is gone."""
+    context = session.sparkContext
+    if context._jsc is None:
+        return True
+    process = getattr(context._gateway, "proc", None)
+    return process is not None and process.poll() is not None
+
+
+def follow(context: Any) -> None:
+    """Stop Python's context if Java's has stopped on its own, as it does when out of memory."""
+    # Several connections hear of the same end.
+    with one_at_a_time:
+        try:
+            if context._jsc is not None and context._jsc.sc().isStopped():
+                context.stop()
+        except spark_exceptions():
+            # The JVM is ending; the next use notices.
+            return
+
+
+def _reset_dead_jvm() -> None:
+    """Reset PySpark's gateway after its JVM died, so that a new one can start."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is None or process.poll() is None:
+        return
+    with without_warnings():
+        # PySpark warns that it could not stop cleanly.
+        context = SparkContext._active_spark_context
+        if context is not None:
+            context._jsc = None
+            context.stop()
+    SparkContext._gateway = SparkContext._jvm = None
+    SparkSession._instantiatedSession = None
+
+
+def start(master: str | None) -> Any:
+    """The session of this process's Spark, started on a master where there is none.
+
+    None: the one that runs, else ``local[*]``. Raises MissingExtraError without Java,
+    ProgrammingError where a Spark runs on another master, OperationalError.
+    """
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    _reset_dead_jvm()
+    running = SparkContext._active_spark_context
+    if running is None:
+        require_java()
+    elif master is not None and running.master != master:
+        raise ProgrammingError(
+            f"Spark already runs in this process with master {running.master}, not {master}; "
+            "pass that session as spark=…, or stop it first"
+        )
+    builder = SparkSession.builder.appName("icesql")
+    if running is None:
+        master = master or "local[*]"
+        builder = builder.master(master)
+        for name, value in _defaults(master).items():
+            builder = builder.config(name, value)
+    with without_warnings(), _own_interpreter(master):
+        try:
+            session = builder.getOrCreate()
+            if running is None:
+                silence()
+                atexit.register(end_workers, session.sparkContext)
+            return session
+        except starting_failures() as error:
+            raise OperationalError(
+                f"cannot start Spark with master {master}: {sentence(error)}"
+            ) from error
+
+
+def silence() -> None:
+    """PySpark writes each error, with the statement, to stderr; it is raised anyway."""
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
+
+
+def starting_failures() -> tuple[type[BaseException], ...]:
+    """What a Spark that cannot be had raises: PySpark's own, of the system, of a launcher that ends
+    and of settings that contradict each other."""
+    return (*spark_exceptions(), OSError, RuntimeError, ValueError)
+
+
+@contextmanager
+def _own_interpreter(master: str | None) -> Iterator[None]:
+    """While the context starts, Python workers of a local master are this interpreter.
+
+    They would be the ``python3`` of the PATH. What the user chose stays.
+    """
+    from pyspark import SparkConf
+
+    chosen = "PYSPARK_PYTHON" in os.environ or SparkConf().contains("spark.pyspark.python")
+    if chosen or master is None or not master.startswith("local"):
+        yield
+        return
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    try:
+        yield
+    finally:
+        del os.environ["PYSPARK_PYTHON"]
+
+
+def _defaults(master: str) -> dict[str, str]:
+    from pyspark import SparkConf
+
+    chosen = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # Failures reach the caller as errors; their stack traces on stderr help nobody.
+        "spark.log.level": "OFF",
+        # How long a cancelled task may keep its Python worker busy: Spark's own 2 s are felt.
+        "spark.python.task.killTimeout": "500ms",
+    }
+    if master.startswith("local"):
+        chosen["spark.sql.shuffle.partitions"] = str(_cores(master))
+        # The one JVM does all the work; Spark's own default of 1 GiB cannot broadcast a table.
+        chosen["spark.driver.memory"] = f"{_heap_mebibytes()}m"
+        if options := java_options():
+            chosen["spark.driver.extraJavaOptions"] = options
+        if LOG_OPTION in options:
+            # Setting the level would only speak of it.
+            del chosen["spark.log.level"]
+        chosen["spark.driver.host"] = "127.0.0.1"
+        chosen["spark.driver.bindAddress"] = "127.0.0.1"
+        if folder := socket_folder():
+            # Over TCP each Python task waits 40 ms for an acknowledgement that the system delays.
+            chosen["spark.python.unix.domain.socket.enabled"] = "true"
+            chosen["spark.python.unix.domain.socket.dir"] = folder
+    conf, defaults = SparkConf(), spark_defaults()
+    return {
+        name: value
+        for name, value in chosen.items()
+        if not conf.contains(name) and name not in defaults
+    }
+
+
+def _heap_mebibytes() -> int:
+    """A quarter of the memory that there is, from 1 to 8 GiB; workers need theirs too."""
+    return min(max(1_024, available_memory() // 4 >> 20), 8_192)
+
+
+def _cores(master: str) -> int:
+    inside = master.partition("[")[2].rstrip("]").split(",")[0]
+    return max(2, int(inside) if inside.isdigit() else os.cpu_count() or 1)
