@@ -100,13 +100,17 @@ def _group(given: list[Typed], at: exp.Expr) -> str:
     if group is None or not 0 <= int(group) <= 9:
         raise unsupported(f"a group of a regular expression that is no constant in {DIALECT}", at)
     pattern = constant(given[1], at, "a regular expression")
-    try:
-        groups = re.compile(pattern).groups
-    except re.error:
-        raise unsupported(f"the regular expression '{pattern}' in {DIALECT}", at) from None
+    groups = _compiled(pattern, at).groups
     if int(group) > groups:
         raise unsupported(f"group {group} of '{pattern}', which has {groups}, in {DIALECT}", at)
     return group
+
+
+def _compiled(pattern: str, at: exp.Expr) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except re.error:
+        raise unsupported(f"the regular expression '{pattern}' in {DIALECT}", at) from None
 
 
 def _regexp_extract(name: str) -> Callable[[list[Typed], SparkType, exp.Expr, Any], Typed]:
@@ -121,7 +125,7 @@ def _regexp_extract(name: str) -> Callable[[list[Typed], SparkType, exp.Expr, An
 
 def _regexp_replace(given: list[Typed], gives: SparkType, at: exp.Expr, queries: Any) -> Typed:
     pattern = java_pattern(given[1], at)
-    if re.compile(pattern.name).search("") is not None:
+    if _compiled(pattern.name, at).search("") is not None:
         raise unsupported(f"replacing '{pattern.name}', which matches nothing, in {DIALECT}", at)
     text = constant(given[2], at, "a replacement")
     if re.search(r"\$\{|\$\d\d|\\(?![\\$])", text):
