@@ -20,6 +20,7 @@ from sqlglot.errors import ParseError
 from sqlglot.tokens import Token, TokenType
 
 from icesql.errors import ProgrammingError, similar_names
+from icesql.sql.parser.releases.newest import as_newest
 from icesql.sql.positions import syntax_error
 
 DEFAULT_DIALECT: Final = "icesql"
@@ -64,7 +65,9 @@ def _subclass(base: type[Dialect], name: str) -> type[Dialect]:
     # that they are: a parameter, or a map once its type is known, comes back as another element.
     # Here they stay as written, and ``parse`` marks each with what it counts from.
     counting = {"INDEX_OFFSET": 0, "icesql_subscript_base": base.INDEX_OFFSET}
-    made: Any = type(name, (base,), {"Tokenizer": tokenizer, **counting})
+    # Hive's would group set operations from the left; here Hive is a name of Spark.
+    grouping = {"INTERSECT_BINDS_TIGHTER_THAN_UNION_AND_EXCEPT": True}
+    made: Any = type(name, (base,), {"Tokenizer": tokenizer, **counting, **grouping})
     # Releases before 30 give the new dialect a parser class of its own, and take from it what only
     # dialects of certain names have.
     own, parser = made.parser_class, base.parser_class
@@ -103,8 +106,9 @@ def reading(name: str | None) -> Dialect:
 def parse_tokens(tokens: list[Token], sql: str, dialect: Dialect) -> list[exp.Expr | None]:
     """sqlglot's trees of tokens. Raises ParseError, to be placed by ``place_of``."""
     parser: Any = dialect.parser()
+    tokens, mend = as_newest(tokens, dialect)
     try:
-        return list(parser.parse(tokens, sql))
+        return [mend(tree) for tree in parser.parse(tokens, sql)]
     except ParseError as error:
         if error.errors:
             at_end = not parser._curr
@@ -130,11 +134,12 @@ def parse_operand(tokens: list[Token], sql: str, dialect: Dialect) -> tuple[exp.
     An operand is what may stand beside a comparison. Raises ParseError as ``parse_tokens`` does.
     """
     found: list[tuple[exp.Expr | None, int]] = []
+    tokens, mend = as_newest(tokens, dialect)
 
     def read(parser: Any) -> Any:
         value = parser._parse_bitwise()
         index = parser._index
-        found.append((value, index))
+        found.append((mend(value), index))
         parser._advance(len(tokens) - index)
         return value
 
@@ -170,6 +175,10 @@ def tokenize(sql: str, dialect: Dialect) -> list[Token]:
         raise syntax_error(problem, offset) from error
     if "--" in sql or "/*" in sql:
         _check_clauses(tokens, dialect)
+    if "\\" in sql and "\\" in dialect.tokenizer_class.STRING_ESCAPES:
+        from icesql.sql.parser.releases.escapes import with_escapes
+
+        tokens = with_escapes(tokens, sql, dialect)
     if "bd" in sql.lower() and not _keeps_scales():
         _check_decimals(tokens)
     return tokens

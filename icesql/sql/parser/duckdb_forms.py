@@ -344,8 +344,14 @@ def _like(token: Token, kind: TokenType, text: str) -> Token:
 
 def _name_variables(comprehension: exp.Comprehension) -> None:
     """Variables become bare names, as those of a lambda are: they are no columns."""
-    variables = [comprehension.args.get("expression"), comprehension.args.get("position")]
-    names = {each.name.lower() for each in variables if each is not None}
+    names: set[str] = set()
+    for key in ("expression", "position"):
+        variable = comprehension.args.get(key)
+        if isinstance(variable, exp.Column):  # sqlglot before 30
+            variable = variable.this
+            comprehension.set(key, variable)
+        if variable:
+            names.add(variable.name.lower())
     for part in (comprehension.this, comprehension.args.get("condition")):
         if part is None:
             continue

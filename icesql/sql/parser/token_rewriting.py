@@ -15,6 +15,7 @@ from sqlglot.tokens import Token, TokenType
 
 from icesql.sql.files import reader_of
 from icesql.sql.parser.duckdb_words import read_as_duckdb
+from icesql.sql.parser.words import ENDS_CLAUSE
 from icesql.sql.positions import offset_of, syntax_error, unsupported
 
 _AMOUNT: Final = r"-?[0-9]+(\.[0-9]+)?\s*[A-Za-z]+"
@@ -22,6 +23,10 @@ _ONE_AMOUNT: Final = (
     r"(?i)\s*[+-]?[0-9]+\s*"
     r"(?:(?:micro|milli)?second|minute|hour|day|week|month|quarter|year|decade)s?\s*"
 )
+_NO_UNITS: Final = ENDS_CLAUSE | {
+    TokenType.AND, TokenType.OR, TokenType.NOT, TokenType.IS, TokenType.IN, TokenType.BETWEEN,
+    TokenType.LIKE, TokenType.ASC, TokenType.DESC, TokenType.WHEN, TokenType.ELSE, TokenType.END,
+}  # fmt: skip
 _INTERVAL_UNIT: Final = "ICESQLINTERVAL"
 _PLACED: Final = "icesql_parameter_"
 _CLOCKS: Final = frozenset({"CURRENT_DATE", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP"})
@@ -164,7 +169,8 @@ def rewrite_tokens(tokens: Sequence[Token], sql: str, *, duckdb: bool) -> Rewrit
             skipped = False
             continue
         if kind == TokenType.STRING and before is not None:
-            if before.token_type == TokenType.INTERVAL and _is_whole_text(token.text):
+            following = tokens[index + 1] if index + 1 < len(tokens) else None
+            if before.token_type == TokenType.INTERVAL and _is_whole_text(token.text, following):
                 # sqlglot keeps the first amount of '1 day 02:00:00' or '3 days ago' and drops the
                 # rest; the unit of '30 min' becomes a name after it, and '1.5 hours' an integer.
                 intervals.append(token.text)
@@ -221,8 +227,11 @@ def _is_typed_literal(tokens: Sequence[Token], index: int) -> bool:
     return [each.token_type for each in following] == [TokenType.STRING, TokenType.DCOLON]
 
 
-def _is_whole_text(text: str) -> bool:
-    return bool(re.search(_AMOUNT, text)) and not re.fullmatch(_ONE_AMOUNT, text)
+def _is_whole_text(text: str, following: Token | None) -> bool:
+    if not re.search(_AMOUNT, text):
+        # Older sqlglot takes any word for the unit of '02:00:00'.
+        return following is not None and following.token_type in _NO_UNITS
+    return not re.fullmatch(_ONE_AMOUNT, text)
 
 
 def _is_join_word(before: Token | None) -> bool:

@@ -51,6 +51,11 @@ _AFTER_COMMA: Final = ENDS_CLAUSE - {
     TokenType.FROM, TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.SELECT,
     TokenType.THEN, TokenType.LIMIT, TokenType.ALIAS,
 }  # fmt: skip
+# Older sqlglot takes ``a NOT`` for ``NOT a``.
+_AFTER_NOT: Final = ENDS_CLAUSE | {
+    TokenType.AND, TokenType.OR, TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.GT,
+    TokenType.LTE, TokenType.GTE, TokenType.END, TokenType.ELSE, TokenType.WHEN,
+}  # fmt: skip
 # Words that a derived table, whose alias may be any, stands behind.
 _NO_CALLS: Final = frozenset({"FROM", "JOIN", "LATERAL"})
 
@@ -69,6 +74,8 @@ def check_tokens(tokens: Sequence[Token]) -> None:
             raise _nothing_follows(token, following, wanted)
         if kind == TokenType.COMMA and (following is None or following.token_type in _AFTER_COMMA):
             raise _nothing_follows(token, following, "another item")
+        if kind == TokenType.NOT and (following is None or following.token_type in _AFTER_NOT):
+            raise _nothing_follows(token, following, "a condition")
         if (
             kind == TokenType.USING
             and following is not None

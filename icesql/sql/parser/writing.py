@@ -7,6 +7,7 @@ from typing import Final
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, UnsupportedError
 
+from icesql.sql.parser.releases.newest import prepare_to_write
 from icesql.sql.positions import unsupported
 
 # sqlglot's generator takes about five frames of Python's 1,000 for a level.
@@ -22,6 +23,7 @@ def write_sql(tree: exp.Expr, dialect: str) -> str:
 
     Raises UnsupportedSqlError where a translated tree holds what ``dialect`` cannot say.
     """
+    prepare_to_write(tree)
     level = ErrorLevel.RAISE if tree.meta.get(TRANSLATED) else ErrorLevel.IGNORE
     try:
         return str(tree.sql(dialect=dialect, unsupported_level=level, comments=False))

@@ -18,6 +18,7 @@ from icesql.engine.spark.sql.kinds import Added, is_refusal, kind, refuse
 from icesql.engine.spark.sql.operators import rewrite_operator
 from icesql.engine.spark.sql.qualify_clause import filter_windows
 from icesql.sql.functions import function_key, function_keys
+from icesql.sql.parser.releases.newest import prepare_to_write
 from icesql.sql.positions import unsupported
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ def write_spark(tree: exp.Expr) -> str:
         named = _TIMESTAMPS.get(node.this)
         if named is not None:
             node.set("this", named)
+    prepare_to_write(tree)
     return _spark_text(write_added(tree, _added_sql))
 
 

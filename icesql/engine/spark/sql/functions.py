@@ -15,7 +15,7 @@ from icesql.engine.spark.sql.kinds import (
     refuse,
     spelled,
 )
-from icesql.engine.spark.sql.numbers import NUMBER_REWRITES, is_finite
+from icesql.engine.spark.sql.numbers import NUMBER_REWRITES, is_finite, trunc
 from icesql.engine.spark.sql.texts import TEXT_REWRITES
 from icesql.engine.spark.sql.times import TIME_REWRITES, epoch, part_of
 
@@ -249,6 +249,8 @@ def _anonymous(node: exp.Anonymous) -> exp.Expr:
             return is_finite(value)
         case "isoyear", [value]:
             return part_of("ISOYEAR", value, node)
+        case "trunc", [value]:  # before exp.Trunc
+            return trunc(exp.Floor(this=value))
         case "bit_count", [value]:
             return spelled("BIT_COUNT({0})", value, like=node)
         case _:

@@ -174,7 +174,8 @@ def _round(node: exp.Round) -> exp.Expr:
     )
 
 
-def _trunc(node: exp.Trunc) -> exp.Expr:
+def trunc(node: exp.Expr) -> exp.Expr:
+    """trunc() of a floating-point number."""
     if kind(node.this) in _FLOATS and not node.args.get("decimals"):
         return _whole("IF({0} < 0, CEIL({0}), FLOOR({0}))", node)
     raise refuse("trunc() of an exact number")
@@ -246,7 +247,7 @@ NUMBER_REWRITES: Final[dict[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     exp.Floor: lambda node: _whole("FLOOR({0})", node),
     exp.Ceil: lambda node: _whole("CEIL({0})", node),
     exp.Round: _round,
-    exp.Trunc: _trunc,
+    **{each: trunc for each in [getattr(exp, "Trunc", None)] if each is not None},
     exp.IsNan: _is_nan,
     exp.IsInf: _is_infinite,
     exp.Corr: _correlation,

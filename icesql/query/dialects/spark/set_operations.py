@@ -21,13 +21,12 @@ def set_operation(self: Queries, node: exp.SetOperation, parent: Scope | None) -
     """A set operation in place, however long its chain; its columns."""
     if node.args.get("by_name") or node.args.get("side") or node.args.get("on"):
         raise unsupported(f"{node.key.upper()} BY NAME in {DIALECT}", node)
-    if isinstance(node, exp.Intersect) and isinstance(node.this, exp.Union | exp.Except):
-        raise unsupported(
-            f"INTERSECT beside {node.this.key.upper()} in {DIALECT}", node, "use parentheses"
-        )
     spine = [node]
     while type(spine[-1].this) is type(node) and not spine[-1].this.args.get("with_"):
         spine.append(spine[-1].this)
+    if isinstance(node, exp.Intersect) and isinstance(spine[-1].this, exp.Union | exp.Except):
+        beside = spine[-1].this.key.upper()
+        raise unsupported(f"INTERSECT beside {beside} in {DIALECT}", node, "use parentheses")
     found = self.translate(spine[-1].this, parent)
     for each in reversed(spine):
         other = self.translate(each.expression, parent)

@@ -75,6 +75,8 @@ def rewritten(self: Translation, node: exp.Expr) -> exp.Expr | None:
             raise self.refuse(f"{node.key.upper()} of a list", node)
         case exp.Any() | exp.All() if isinstance(node.parent, exp.Like | exp.ILike):
             raise self.refuse(f"LIKE {node.key.upper()}", node)
+        case exp.Group() if node.args.get("grouping_sets") and node.expressions:
+            raise self.refuse("GROUPING SETS without a comma before it", node)
         case exp.Column() if node.args.get("join_mark"):
             raise self.refuse("an outer join by (+)", node, "write LEFT JOIN")
         case exp.In() if node.args.get("unnest"):
