@@ -230,14 +230,14 @@ def test_a_limit_in_percent_is_no_number_of_rows(cursor: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", NAMES, ids=lambda kind: kind.name)
-def test_names_of_a_type_are_one_type_to_duckdb(kind: exp.DType, cursor: Any) -> None:
+def test_names_of_a_type_are_one_type_to_duckdb(kind: exp.DataType.Type, cursor: Any) -> None:
     names = NAMES[kind]
     types = {cursor.execute(f"SELECT typeof(NULL::{name})").fetchone()[0] for name in names}
     assert len(types) == 1
     for name in names:
         tree = engine_parse(cursor, f"SELECT NULL::{name}").statements[0]
         to = exp.DataType(this=kind)
-        if kind is exp.DType.DECIMAL:
+        if kind is exp.DataType.Type.DECIMAL:
             parameters = [exp.DataTypeParam(this=exp.Literal.number(each)) for each in (18, 3)]
             to.set("expressions", parameters)
         assert same_type(to, tree["select_list"][0]["type_expr"])
