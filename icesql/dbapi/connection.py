@@ -11,7 +11,7 @@ from weakref import WeakSet
 
 from icesql.access import Access, Place
 from icesql.config import Settings, unknown_variables
-from icesql.dbapi.cursor import Cursor, run_next
+from icesql.dbapi.cursor import Cursor, leave_rows, run_next
 from icesql.dbapi.script import Script
 from icesql.errors import (
     DatabaseError,
@@ -43,6 +43,16 @@ _OPEN: WeakSet[Connection] = WeakSet()
 def _close_all() -> None:
     for connection in list(_OPEN):
         connection.close()
+
+
+def _leave_rows() -> None:
+    for connection in list(_OPEN):
+        for cursor in list(connection._cursors):
+            leave_rows(cursor)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_rows)
 
 
 class Connection:

@@ -56,7 +56,6 @@ class Cursor(ArrowRows):
         self._result: Result | None = None
         self._outcome: Outcome | None = None
         self._ready: deque[Row] = deque()
-        self._process = os.getpid()
         self._closed = False
         self._changed = -1  # the rows that a change was of, once this is closed
         self._sql = ""
@@ -127,7 +126,11 @@ class Cursor(ArrowRows):
 
     def fetchone(self) -> Row | None:
         """The next row, None at the end."""
-        return next(self, None)
+        try:
+            return self._ready.popleft()
+        except IndexError:
+            rows = self._fetch(1)
+        return rows[0] if rows else None
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
         """At most ``size`` (``arraysize``) further rows; empty at the end."""
@@ -141,13 +144,12 @@ class Cursor(ArrowRows):
         return self
 
     def __next__(self) -> Row:
-        # For each row of a result, so it is short: `ready` is empty once this was closed.
-        if os.getpid() == self._process:
-            try:
-                return self._ready.popleft()
-            except IndexError:
-                pass
-        rows = self._fetch(1)
+        # For each row of a result, so it is short: `_ready` is empty once this was closed, and in a
+        # fork, where `_fetch` refuses.
+        try:
+            return self._ready.popleft()
+        except IndexError:
+            rows = self._fetch(1)
         if not rows:
             raise StopIteration
         return rows[0]
@@ -384,6 +386,11 @@ def _insert_many(
 def result_types(cursor: Cursor) -> list[ResultType]:
     """The declared types of the columns of ``cursor``'s result."""
     return [] if cursor._result is None else [column.type for column in cursor._result.columns]
+
+
+def leave_rows(cursor: Cursor) -> None:
+    """Hand out no row that has come already: in a fork of the process they are the parent's."""
+    cursor._ready = deque()
 
 
 def forget_rows(cursor: Cursor) -> None:

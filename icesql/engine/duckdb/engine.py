@@ -12,7 +12,7 @@ from weakref import WeakSet
 
 from icesql.config import time_zone
 from icesql.context import Progress, QueryContext
-from icesql.engine.chunk_sizes import ChunkSize, are_many, batch_rows
+from icesql.engine.chunk_sizes import MOST_ROWS, ChunkSize, are_many, batch_rows, batches
 from icesql.engine.duckdb.asked_again import LOOKUPS, expects_few
 from icesql.engine.duckdb.bad_file import ask_named_file, is_reading_problem, name_bad_file
 from icesql.engine.duckdb.described import Described, describe_once, with_relations
@@ -294,7 +294,8 @@ class LocalResult:
         return self._reading.row_count
 
     def _chunks(self) -> Iterator[list[tuple[Any, ...]]]:
-        many = self._all_at_once and self._few is None and are_many(self._bound, self._plans)
+        at_once = self._all_at_once
+        many = self._few is None and are_many(self._bound, self._plans, at_once=at_once)
         if many or any(needs_arrow_rows(column.type) for column in self.columns):
             return self._rows_from_arrow()
         return self._rows_from_engine()
@@ -307,15 +308,16 @@ class LocalResult:
         fetch = partial(self._fetch_first, row_expression, size.rows)
         rows = few if few is not None else self._first(fetch)
         _expect_few(self._bound, len(rows) if len(rows) < size.rows else None)
+        is_last = few is not None or len(rows) < size.rows
+        size.measure(rows)
         while rows:
-            is_last = few is not None or len(rows) < size.rows
             if is_last:
                 self._reading.last()
-            size.measure(rows)
             yield converted(rows, converters)
             if is_last:
                 return
-            rows = self._later(lambda: self._open.cursor.fetchmany(size.rows))
+            rows = self._later(lambda: size.fetch(self._open.cursor.fetchmany))
+            is_last = size.is_over
 
     def _fetch_first(self, expression: Callable[..., str], count: int) -> list[tuple[Any, ...]]:
         """Run the query and fetch some rows; ``expression`` is ``row_expression`` or as it."""
@@ -349,7 +351,7 @@ class LocalResult:
         from icesql.engine.arrow.values import rows_of
 
         count = 0
-        for batch in self._batches():
+        for batch in self._batches(None if self._all_at_once else MOST_ROWS):
             count += batch.num_rows
             yield from rows_of(batch, self.columns, self._zone, self._bound.tree)
         _expect_few(self._bound, count)
@@ -360,22 +362,21 @@ class LocalResult:
         """See ``protocol.Result``."""
         return self._reading.arrow(lambda: self.columns)
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
+    def _batches(self, rows: int | None = None) -> Iterator[pa.RecordBatch]:
+        """In batches of at most ``rows``, where somebody waits for the first of them."""
         self._few = None
         _expect_few(self._bound, None)
         schema = arrow_schema(self.columns)
-        self._first(self._open_reader)
-        while True:
-            batch = self._later(lambda: next(self._open.reader, None))
-            if batch is None:
-                return
-            yield cast_batch(batch, schema)
+        self._first(partial(self._open_reader, rows))
+        while found := self._later(lambda: batches(self._open.reader, several=rows is not None)):
+            for batch in found:
+                yield cast_batch(batch, schema)
 
-    def _open_reader(self) -> None:
+    def _open_reader(self, rows: int | None) -> None:
         sql = self._select(self._declared())
         with_relations()
         relation = self._open.cursor.sql(sql, params=self._used_parameters(sql))
-        rows = batch_rows([column.type for column in self.columns], self._plans)
+        rows = rows or batch_rows([column.type for column in self.columns], self._plans)
         self._open.reader = relation.to_arrow_reader(rows)
 
     def write(self, form: FileFormat, sink: Sink) -> int:
@@ -404,10 +405,7 @@ class LocalResult:
         return [line for row in rows for line in str(row[1]).splitlines()]
 
     def _declared(self) -> list[str]:
-        return [
-            declared_expression(f"q.c{index}", engine_type)
-            for index, engine_type in enumerate(self.engine_types)
-        ]
+        return [declared_expression(f"q.c{i}", each) for i, each in enumerate(self.engine_types)]
 
     def _select(self, expressions: Sequence[str]) -> str:
         self._given = _cast(self._sql, expressions)
