@@ -36,6 +36,8 @@ def rewrite_function(node: exp.Expr) -> exp.Expr:
             return epoch(node)
         case exp.Anonymous():
             return _anonymous(node)
+        case exp.Func() if node.key == "trunc":
+            return trunc(node)
         case exp.Filter() | exp.Window() if not isinstance(node.parent, exp.Filter | exp.Window):
             return _exact_average(node)
         case _:

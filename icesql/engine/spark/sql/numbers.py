@@ -247,7 +247,6 @@ NUMBER_REWRITES: Final[dict[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     exp.Floor: lambda node: _whole("FLOOR({0})", node),
     exp.Ceil: lambda node: _whole("CEIL({0})", node),
     exp.Round: _round,
-    **{each: trunc for each in [getattr(exp, "Trunc", None)] if each is not None},
     exp.IsNan: _is_nan,
     exp.IsInf: _is_infinite,
     exp.Corr: _correlation,
