@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from icesql.dbapi.cursor import Cursor
-from icesql.errors import ProgrammingError
+from icesql.errors import Error, ProgrammingError, place
 from icesql.sql.statement import Explain
 
 
@@ -12,13 +15,32 @@ def explain_only(cursor: Cursor, sql: str, *, form: str = "text") -> Cursor:
 
     The text is read as the connection reads it, because comments, which nest, and parentheses may
     hide words such as ANALYZE, with which EXPLAIN would run the query. Raises ProgrammingError for
-    such words, and what ``execute`` raises.
+    such words and for what is no query, and what ``execute`` raises, with places in ``sql``.
     """
-    text = f"EXPLAIN (FORMAT {form}) {sql}"
-    for read in cursor.connection._session.parse(text):
-        if isinstance(read, Explain) and (read.analyze or read.format != form or read.file):
-            raise ProgrammingError(
-                "only metadata is read here: give the query alone, without words of EXPLAIN such "
-                "as ANALYZE"
-            )
-    return cursor.execute(text)
+    before = f"EXPLAIN (FORMAT {form}) "
+    with _placed_behind(before, sql):
+        for read in cursor.connection._session.parse(before + sql):
+            if not isinstance(read, Explain):
+                raise ProgrammingError(
+                    "only a query is explained here: send one (SELECT, WITH, FROM, VALUES), not "
+                    f"{' '.join(sql.split())[:40]!r}"
+                )
+            if read.analyze or read.format != form or read.file:
+                raise ProgrammingError(
+                    "only metadata is read here: give the query alone, without words of EXPLAIN "
+                    "such as ANALYZE"
+                )
+        return cursor.execute(before + sql)
+
+
+@contextmanager
+def _placed_behind(before: str, sql: str) -> Iterator[None]:
+    """Errors of ``sql`` with words before it tell their places in ``sql`` alone."""
+    try:
+        yield
+    except Error as error:
+        told = error.__dict__
+        if told.get("offset") is not None:
+            told["offset"], told["position"] = max(told["offset"] - len(before), 0), None
+            place(error, sql)
+        raise

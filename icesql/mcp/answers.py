@@ -63,14 +63,14 @@ def rows_answer(rows: Rows, snapshots: Mapping[str, Sequence[TableSnapshot]]) ->
     """Rows as a table and as JSON, with the snapshots that they were read from."""
     longest = longest_value(len(rows.columns))
     kept = _within(rows.rows, longest)
-    lines = [as_data(table_text(rows.columns, rows.rows[:kept]))]
+    read = snapshots_json(snapshots)
+    table = table_text(rows.columns, rows.rows[:kept])
+    lines = [as_data("\n".join([table, *_snapshot_lines(read)]))]
     if kept < len(rows.rows):
         lines.append(f"(the first {kept:,} rows, cut at {MOST_TEXT:,} characters; there are more: "
                      "ask for fewer columns)")  # fmt: skip
     elif rows.more:
         lines.append(f"(the first {kept:,} rows; there are more)")
-    read = snapshots_json(snapshots)
-    lines += _snapshot_lines(read)
     data = {
         "columns": [
             {"name": name, "type": _cut(type_, longest)}
@@ -124,7 +124,7 @@ def snapshots_json(
 
 def _snapshot_lines(read: Sequence[Mapping[str, Any]]) -> list[str]:
     return [
-        f"read {each['table']} at snapshot {each['snapshot_id']}"
+        f"read {printable(each['table'])} at snapshot {each['snapshot_id']}"
         f" (repeat with VERSION AS OF {each['snapshot_id']})"
         for each in read
         if each["snapshot_id"] is not None

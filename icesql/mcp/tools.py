@@ -20,6 +20,7 @@ from icesql.mcp.answers import (
     snapshots_json,
     table_text,
 )
+from icesql.repl.cells import printable
 from icesql.scan.report_text import bytes_text
 from icesql.sql.statement import Explain, Query, Shown
 
@@ -57,7 +58,7 @@ class Tools:
         with self._cursor("SHOW TABLES") as cursor:
             names = [row[0] for row in cursor.fetchall() if wanted in row[0].lower()]
         shown = names[:_MOST_NAMES]
-        lines = [*shown] or ["no tables"]
+        lines = [printable(name) for name in shown] or ["no tables"]
         if len(names) > len(shown):
             lines.append(f"({len(names) - len(shown):,} more: narrow them with `contains`)")
         return Answer(
@@ -92,7 +93,8 @@ class Tools:
             "partitions": partitions[:_PARTITIONS],
             "snapshots": snapshots_json(counted.snapshots),
         }
-        parts = [f"{table}: {count:,} rows" if count is not None else table]
+        said = printable(table)
+        parts = [f"{said}: {count:,} rows" if count is not None else said]
         parts += [_section("columns (bounds are those that the files record)", columns)]
         parts += [_section("branches and tags (VERSION AS OF name)", refs)]
         parts += [_section(f"the last {_SNAPSHOTS} snapshots (VERSION AS OF id)", snapshots)]
@@ -120,18 +122,19 @@ class Tools:
             for scan in plan["scans"]
         ]
         lines = [
-            f"{each['table']}: {each['files']:,} files, {bytes_text(each['bytes'])}; skipped: "
-            f"{each['manifests_skipped']:,} manifests, {each['files_skipped']:,} files of others; "
-            f"filter on files: {each['filter']}"
+            f"{printable(each['table'])}: {each['files']:,} files, "
+            f"{bytes_text(each['bytes'])}; skipped: {each['manifests_skipped']:,} manifests, "
+            f"{each['files_skipped']:,} files of others; filter on files: {each['filter']}"
             for each in tables
         ]
-        return Answer("\n".join(lines) or "reads no table", {"tables": tables})
+        text = as_data("\n".join(lines)) if lines else "reads no table"
+        return Answer(text, {"tables": tables})
 
     def explain_query(self, sql: str) -> Answer:
         """How a query would be planned, and why files are skipped; reads metadata alone."""
         rows = self._explained(sql, "text").fetchall()
         text = "\n".join(str(row[0]) for row in rows)
-        return Answer(text, {"plan": text})
+        return Answer(as_data(text), {"plan": text})
 
     def query(self, sql: str, max_rows: int = 100) -> Answer:
         """The first rows of a query."""
@@ -151,26 +154,24 @@ class Tools:
     def _rows(self, sql: str, max_rows: int) -> Answer:
         if max_rows < 1:
             raise ProgrammingError(f"max_rows is {max_rows}; ask for 1 to {self._most} rows")
-        self._check_reads(sql, sql, Query | Explain | Shown)
+        self._check_reads(sql)
         with self._cursor(sql) as cursor:
             return rows_answer(first_rows(cursor, min(max_rows, self._most)), cursor.snapshots)
 
-    def _check_reads(self, sql: str, text: str, kinds: Any) -> None:
-        """Raise ProgrammingError where ``text`` holds a statement of another kind.
+    def _check_reads(self, sql: str) -> None:
+        """Raise ProgrammingError where ``sql`` holds a statement that does not only read.
 
         Views, variables, transactions and the like would stay in the connection, which all agents
         share: the tables of one would no longer be those of the others.
         """
-        for read in self._connection._session.parse(text):
-            if not isinstance(read, kinds):
+        for read in self._connection._session.parse(sql):
+            if not isinstance(read, Query | Explain | Shown):
                 raise ProgrammingError(
                     "this tool only reads, and leaves nothing behind: send one query (SELECT, "
-                    f"WITH, FROM, VALUES{'' if kinds is Explain else ', SHOW, DESCRIBE'}), "
-                    f"not {' '.join(sql.split())[:40]!r}"
+                    f"WITH, FROM, VALUES, SHOW, DESCRIBE), not {' '.join(sql.split())[:40]!r}"
                 )
 
     def _explained(self, sql: str, form: str) -> Cursor:
-        self._check_reads(sql, f"EXPLAIN (FORMAT {form}) {sql}", Explain)
         return explain_only(self._new_cursor(), sql, form=form)
 
     def _new_cursor(self) -> Cursor:
