@@ -45,16 +45,31 @@ def place_nodes(tree: exp.Expr, tokens: Sequence[Token]) -> None:
             selects.append(node)
         elif isinstance(node, exp.Star) and node.args.get("except_"):
             _place_left_out(node, tokens, starts)
-    columns = select_columns(tokens)
+    columns = _by_depth(select_columns(tokens))
     for select in selects:
-        depth = _depth(select)
+        begins, items, reached = columns.get(_depth(select), ([], [], []))
         for node in select.expressions:
             start = offset_of(node)
             if start is None:
                 continue
-            around = [each for each in columns if each[0] <= start < each[1] and each[2] == depth]
-            if len(around) == 1:
-                node.meta["place"] = around[0][:2]
+            last = bisect_right(begins, start) - 1
+            # Not where two are around it, or none.
+            if last >= 0 and reached[last] <= start < items[last][1]:
+                node.meta["place"] = items[last]
+
+
+_Items = tuple[list[int], list[tuple[int, int]], list[int]]
+
+
+def _by_depth(columns: Sequence[tuple[int, int, int]]) -> dict[int, _Items]:
+    """The items of each depth in order: their begins, they, and where all before them end."""
+    found: dict[int, _Items] = {}
+    for begin, end, depth in sorted(columns):
+        begins, items, reached = found.setdefault(depth, ([], [], []))
+        reached.append(max(reached[-1], items[-1][1]) if items else 0)
+        begins.append(begin)
+        items.append((begin, end))
+    return found
 
 
 def _call_end(tokens: Sequence[Token], index: int) -> int:

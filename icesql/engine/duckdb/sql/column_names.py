@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Final
 
 from icesql.engine.duckdb.sql.composed import Marks
@@ -26,14 +27,19 @@ class Unmarking:
     def __init__(self, text: UserText, marks: Marks, lists: Mapping[int, LiteralList]) -> None:
         self._text, self._lists = text, lists
         self._edits = {marks.name(index, edit): edit for index, edit in enumerate(text.edits)}
-        self._mark = re.compile(
-            rf'(?: AS )?[$"]?(icesql_alias_\d+_{marks.nonce})"?'
-            rf'|[$"]?(icesql_[a-z]+_\d+_{marks.nonce})"?( AS (?:"(?:[^"]|"")*"|[\w$]+))?'
+        self._nonce = marks.nonce
+
+    @cached_property
+    def _mark(self) -> re.Pattern[str]:
+        return re.compile(
+            rf'(?: AS )?[$"]?(icesql_alias_\d+_{self._nonce})"?'
+            rf'|[$"]?(icesql_[a-z]+_\d+_{self._nonce})"?( AS (?:"(?:[^"]|"")*"|[\w$]+))?'
         )
 
     def words(self, sql: str) -> str:
         """``sql`` with the user's words in the places of marks."""
-        return self._mark.sub(self._replaced, sql)
+        # No two texts share a pattern, and to compile one costs as much as to parse a short text.
+        return self._mark.sub(self._replaced, sql) if self._nonce in sql else sql
 
     def _replaced(self, found: re.Match[str]) -> str:
         if found[1]:
