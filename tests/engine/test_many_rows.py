@@ -58,16 +58,23 @@ def test_each_value_and_its_type_is_the_same_either_way(
     long: icesql.Connection, column: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sql = f"SELECT id, {column} FROM s.t"
-    by_engine = sorted(long.execute(sql), key=lambda row: row[0])
     batches = LocalResult._batches
     read: list[object] = []
-    monkeypatch.setattr(LocalResult, "_batches", lambda self: read.append(self) or batches(self))
-    by_arrow = sorted(long.execute(sql).fetchall(), key=lambda row: row[0])
-    assert read
-    assert len(by_arrow) == ROWS
-    assert by_arrow == by_engine
-    assert [type(row[1]) for row in by_arrow] == [type(row[1]) for row in by_engine]
-    assert [repr(row) for row in by_arrow[::999]] == [repr(row) for row in by_engine[::999]]
+    monkeypatch.setattr(
+        LocalResult, "_batches", lambda self, *most: read.append(most) or batches(self, *most)
+    )
+    with monkeypatch.context() as few:
+        few.setattr(chunk_sizes, "_MANY_ROWS", ROWS + 1)
+        by_engine = sorted(long.execute(sql), key=lambda row: row[0])
+    assert read == []
+    at_once, in_steps = long.execute(sql).fetchall(), list(long.execute(sql))
+    assert read == [(None,), (chunk_sizes.MOST_ROWS,)]
+    for rows in (at_once, in_steps):
+        by_arrow = sorted(rows, key=lambda row: row[0])
+        assert len(by_arrow) == ROWS
+        assert by_arrow == by_engine
+        assert [type(row[1]) for row in by_arrow] == [type(row[1]) for row in by_engine]
+        assert [repr(row) for row in by_arrow[::999]] == [repr(row) for row in by_engine[::999]]
 
 
 def test_hours_of_a_zone_that_come_twice_are_told_apart(long: icesql.Connection) -> None:
