@@ -48,7 +48,7 @@ def register(session: Any, **connect: Any) -> None:
     if "catalog" in chosen:
         chosen["name"] = chosen.pop("catalog")
     folder = str(Path(icesql.errors.__file__).resolve().parent.parent)
-    register_source(session, _data_source(_finder(folder), chosen), given)
+    register_source(session, _data_source(_finder(folder), chosen))
     kept_for(session)["connect"] = given
 
 

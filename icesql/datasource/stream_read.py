@@ -106,8 +106,8 @@ class StreamPlanning:
         self._target: Offset | None = None
         if not takes_limits and self.limits != Limits():
             raise UnsupportedSqlError(
-                "max-files-per-batch and max-rows-per-batch on this PySpark",
-                hint="they need PySpark 4.2",
+                "max-files-per-batch or max-rows-per-batch on this PySpark",
+                hint="a stream with limits needs PySpark 4.2 or newer",
             )
 
     @property

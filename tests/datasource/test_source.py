@@ -13,8 +13,10 @@ from icesql.errors import ProgrammingError, UnsupportedSqlError
 from tests.datasource.reads import two_snapshots
 from tests.spark.conftest import FIELDS as ALL_FIELDS
 from tests.spark.conftest import ROWS as ALL_ROWS
+from tests.spark.conftest import needs
 from tests.writer.table import TableWriter
 
+FILTERS = needs("4.1", why="filters of data sources")
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
@@ -66,6 +68,7 @@ def one_row_a_file(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(table.folder)
 
 
+@FILTERS
 def test_pushed_filters_mean_what_spark_means(session: Any, one_row_a_file: str) -> None:
     """NaN above all numbers and equal to itself, both zeros equal, NULL never, zones by session."""
 
@@ -120,6 +123,7 @@ def test_errors_come_at_load(
             reader.format("icesql").options(**options).load(place)
 
 
+@FILTERS
 def test_filters_of_one_scan_are_not_those_of_another(session: Any, table: TableWriter) -> None:
     """Spark itself keeps what one filter left for all scans of a DataFrame."""
     session.conf.set(PUSHDOWN, "true")

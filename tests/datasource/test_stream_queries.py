@@ -12,7 +12,10 @@ from tests.datasource.reads import (
     rows,
     two_snapshots,
 )
+from tests.spark.conftest import needs
 from tests.writer.table import TableWriter
+
+LIMITS = needs("4.2", why="batches within limits")
 
 
 @pytest.fixture
@@ -52,6 +55,7 @@ def start(session: Any, table: TableWriter, folder: Path, sink: Sink, **options:
     return writer.option("checkpointLocation", str(folder / "checkpoint")).start()
 
 
+@LIMITS
 def test_a_failing_sink_gets_its_batch_again(
     session: Any, table: TableWriter, tmp_path: Path
 ) -> None:
@@ -69,6 +73,7 @@ def test_a_failing_sink_gets_its_batch_again(
     assert sink.rows == [[1, 2], [3], [4], [5]]
 
 
+@LIMITS
 def test_a_stream_runs_by_every_trigger(session: Any, table: TableWriter, tmp_path: Path) -> None:
     """``once`` takes no heed of limits, as Spark has it."""
     sink = Sink()
@@ -107,6 +112,7 @@ def test_an_option_of_batch_reads_is_told_in_the_error(
     assert "UnboundLocalError" not in str(raised.value)
 
 
+@LIMITS
 def test_what_a_stream_refuses_is_told_in_its_error(
     session: Any, table: TableWriter, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from icesql.engine.spark import reader, releases
 from icesql.engine.spark.scans import SPARK_READER, TASKS, Scans
 from icesql.engine.spark.sql import functions, numbers
 from tests.spark.comparison import same
+from tests.spark.conftest import SOURCES, has_release
 
 AGGREGATED = [
     "SELECT string_agg(s, '-' ORDER BY s DESC, id), string_agg(s, ',' ORDER BY id) FROM t",
@@ -125,29 +127,16 @@ def test_a_reader_that_widens_nothing_is_given_no_narrower_column(
         assert same(cursor.fetchall(), local.execute(sql).fetchall())
 
 
-class _Session40:
-    """A session of an application that has a source of that name, as PySpark 4.0 answers."""
-
-    def __init__(self, application: str, *, has_source: bool) -> None:
-        self.conf = {"spark.app.id": application}
-        self.dataSource = self
-        self._has_source = has_source
-
-    def register(self, source: type) -> None:
-        if self._has_source:
-            raise _AlreadyExistsError
-
-
-class _AlreadyExistsError(Exception):
-    def getCondition(self) -> str:
-        return "DATA_SOURCE_ALREADY_EXISTS"
-
-
-def test_one_source_of_an_application_serves_sessions_that_read_the_same() -> None:
-    first, second = _Session40("app-1", has_source=False), _Session40("app-1", has_source=True)
-    releases.register_source(first, object, {"warehouse": "a"})
-    releases.register_source(second, object, {"warehouse": "a"})
-    with pytest.raises(icesql.NotSupportedError, match=r"keeps that one for all sessions"):
-        releases.register_source(second, object, {"warehouse": "b"})
-    with pytest.raises(icesql.NotSupportedError):
-        releases.register_source(_Session40("app-2", has_source=True), object, {"warehouse": "a"})
+@pytest.mark.skipif(not has_release(4, 0), reason=SOURCES)
+def test_a_session_registers_while_another_that_has_the_source_is_active(
+    session: Any, cluster_tables: dict[str, str], tmp_path: Path
+) -> None:
+    second, elsewhere = session.newSession(), session.newSession()
+    sessions = session.sparkContext._jvm.SparkSession
+    sessions.setActiveSession(session._jsparkSession)
+    icesql.register_spark(second)
+    icesql.register_spark(elsewhere, warehouse=tmp_path)
+    assert sessions.getActiveSession().get().equals(session._jsparkSession)
+    path = str(Path(cluster_tables["numbers"]).parents[1])
+    counts = [each.read.format("icesql").load(path).count() for each in (session, second)]
+    assert counts[0] == counts[1] > 0

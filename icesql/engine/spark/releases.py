@@ -210,30 +210,28 @@ def error_condition(error: BaseException) -> str | None:
 
 # ---------------------------------------------------------------------------- data sources
 
-# What the sources that this process registered read, by the id of the application.
-_sources: Final[dict[str, Any]] = {}
 
+def register_source(session: Any, source: type) -> None:
+    """Register a Python data source in a session, in place of an earlier one of its name.
 
-def register_source(session: Any, source: type, reads: Any) -> None:
-    """Register a Python data source, which reads ``reads``.
-
-    PySpark 4.0 has one for all sessions that an application begins after the first registration.
-    Raises NotSupportedError where that one reads something else.
+    Spark looks for another source of that name in the thread's active session, not in the one that
+    registers, so the session is the active one meanwhile.
     """
-    application = str(session.conf.get("spark.app.id", ""))
+    java = getattr(session, "_jsparkSession", None)
+    if java is None:
+        # A server of Spark Connect makes the session of a request the active one.
+        session.dataSource.register(source)
+        return
+    sessions = session.sparkContext._jvm.SparkSession
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(java)
     try:
         session.dataSource.register(source)
-    except Exception as error:
-        if error_condition(error) != "DATA_SOURCE_ALREADY_EXISTS":
-            raise
-        if application and _sources.get(application) == reads:
-            return
-        raise NotSupportedError(
-            "another session of this Spark application has registered icesql for other tables or "
-            "in another process, and PySpark 4.0 keeps that one for all sessions: register in the "
-            "first session, or use PySpark 4.1 or newer"
-        ) from error
-    _sources[application] = reads
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
 
 
 # ---------------------------------------------------------------------------- Spark Connect
