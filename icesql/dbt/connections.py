@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -13,14 +12,12 @@ from dbt.adapters.sql import SQLConnectionManager
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
 import icesql
-from icesql.dbt.names import literal
+from icesql.dbt.names import begins_transaction, literal
 
 if TYPE_CHECKING:
     from icesql.dbt.credentials import IcesqlCredentials
 
 _LOG: Final = AdapterLogger("icesql")
-# Comments, which dbt puts in front of each statement, and BEGIN.
-_BEGINS: Final = re.compile(r"(?:\s|/\*.*?\*/|--[^\n]*\n)*begin\b", re.IGNORECASE | re.DOTALL)
 
 
 class IcesqlCursor:
@@ -52,7 +49,7 @@ class IcesqlCursor:
                 if not self._connection.closed:
                     self._connection.rollback()
                 attempt += 1
-                is_whole = first or _BEGINS.match(sql) is not None
+                is_whole = first or begins_transaction(sql)
                 if not isinstance(error, icesql.CommitConflictError) or not is_whole:
                     raise
                 if attempt > self._retries:

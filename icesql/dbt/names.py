@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 # What Iceberg widens in place; decimals of the same scale, too.
 _WIDER: Final = {("integer", "bigint"), ("int", "bigint"), ("float", "double")}
+
+# Comments, which dbt puts in front of each statement, and BEGIN. Each comment is read in one way
+# alone: two could be read as one as well, and many in more ways than can be tried.
+_BEGINS: Final = re.compile(r"(?:\s|(?>/\*.*?\*/)|--[^\n]*\n)*+begin\b", re.IGNORECASE | re.DOTALL)
+
+
+def begins_transaction(script: str) -> bool:
+    """Whether the first word of a script is BEGIN."""
+    return _BEGINS.match(script) is not None
 
 
 def quoted(name: str) -> str:

@@ -14,7 +14,7 @@ import pytest
 
 import icesql
 from icesql.dbt import catalog, comments, seeds
-from icesql.dbt.names import is_wider, literal, quoted
+from icesql.dbt.names import begins_transaction, is_wider, literal, quoted
 
 
 @dataclass
@@ -147,8 +147,11 @@ when matched then update set "id" = DBT_INTERNAL_SOURCE."id", "region" = DBT_INT
 when not matched then insert ("id", "region") values ("id", "region")
 """
 OVERWRITE = """
+begin;
 set partition_overwrite_mode = 'dynamic';
-insert overwrite "marts"."orders" ("id", "region") select "id", "region" from "orders__dbt_tmp"
+insert overwrite "marts"."orders" ("id", "region") select "id", "region" from "orders__dbt_tmp";
+commit;
+reset partition_overwrite_mode
 """
 REPLACE_WHERE = """
 insert into "marts"."orders" by name replace where (id < 3)
@@ -163,6 +166,7 @@ def test_a_strategy_is_one_commit(strategy: str, con: icesql.Connection) -> None
     rows = run(con, "SELECT * FROM marts.orders ORDER BY id")
     assert rows == [(1, "us"), (2, "eu")]
     assert commits(con, "marts.orders") == before + 1
+    assert con.settings.partition_overwrite_mode == "static"
 
 
 @pytest.mark.parametrize(
@@ -191,3 +195,10 @@ def test_what_iceberg_widens(before: str, after: str, wider: bool, con: icesql.C
 def test_names_and_texts_are_quoted() -> None:
     assert quoted('a"b') == '"a""b"'
     assert literal("it's") == "'it''s'"
+
+
+def test_a_script_that_begins_a_transaction_is_one_commit_behind_any_comments() -> None:
+    comments = "/* dbt */ -- a model\n" * 200
+    assert begins_transaction(f"{comments} BEGIN; DELETE FROM t; COMMIT")
+    assert not begins_transaction(f"{comments} INSERT INTO t SELECT 1 -- begin")
+    assert not begins_transaction("beginning")

@@ -83,9 +83,12 @@
     {{ return(icesql__replace_where(arg_dict, '(' ~ predicates | join(') and (') ~ ')')) }}
   {%- endif -%}
   {%- set sql -%}
+    begin;
     set partition_overwrite_mode = 'dynamic';
     insert overwrite {{ arg_dict['target_relation'] }} ({{ columns }})
-    select {{ columns }} from {{ arg_dict['temp_relation'] }}
+    select {{ columns }} from {{ arg_dict['temp_relation'] }};
+    commit;
+    reset partition_overwrite_mode
   {%- endset -%}
   {{ return(sql) }}
 {%- endmacro %}
@@ -95,10 +98,10 @@
   {%- set time = config.get('event_time') -%}
   {%- set conditions = [] -%}
   {%- if model.batch and model.batch.event_time_start -%}
-    {%- do conditions.append(time ~ " >= timestamp '" ~ icesql__utc(model.batch.event_time_start) ~ "'") -%}
+    {%- do conditions.append(time ~ " >= '" ~ icesql__utc(model.batch.event_time_start) ~ "'") -%}
   {%- endif -%}
   {%- if model.batch and model.batch.event_time_end -%}
-    {%- do conditions.append(time ~ " < timestamp '" ~ icesql__utc(model.batch.event_time_end) ~ "'") -%}
+    {%- do conditions.append(time ~ " < '" ~ icesql__utc(model.batch.event_time_end) ~ "'") -%}
   {%- endif -%}
   {%- for each in arg_dict.get('incremental_predicates') or [] -%}
     {%- do conditions.append(each) -%}
@@ -106,8 +109,9 @@
   {{ return(icesql__replace_where(arg_dict, conditions | join(' and '))) }}
 {%- endmacro %}
 
+{#- As dbt writes it into the model: a column with a zone is not read in that of the session. -#}
 {% macro icesql__utc(time) -%}
-  {{- time.strftime('%Y-%m-%d %H:%M:%S') -}}
+  {{- time.strftime('%Y-%m-%d %H:%M:%S+00:00') -}}
 {%- endmacro %}
 
 {% macro icesql__replace_where(arg_dict, condition) -%}
