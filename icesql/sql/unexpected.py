@@ -28,6 +28,8 @@ _SHELL_WORDS: Final = {
     "QUIT": "in the shell, \\q or Ctrl-D leaves",
     "HELP": "in the shell, \\? lists its commands",
     ".": "in the shell, \\? lists its commands and \\d the tables",
+    "\\": "commands with a backslash are of the shell, which opens without -c, -f and a pipe; "
+    "in SQL there are SHOW TABLES and DESCRIBE t",
 }
 _COMMANDS_IN_FROM: Final = ("SHOW", "DESCRIBE", "DESC", "SUMMARIZE", "EXPLAIN")
 

@@ -59,6 +59,9 @@ from icesql.sql.parse import parse
          "in the shell, \\? lists its commands"),
         (".tables", 'syntax error at line 1, column 1: "." is no SQL statement; '
          "in the shell, \\? lists its commands and \\d the tables"),
+        ("\\d t", 'syntax error at line 1, column 1: "\\" is no SQL statement; commands with a '
+         "backslash are of the shell, which opens without -c, -f and a pipe; in SQL there are SHOW "
+         "TABLES and DESCRIBE t"),
         ("SELECT a, upper(b, 3) FROM t",
          "syntax error at line 1, column 11: too many arguments of upper()"),
         ("SELECT date_trunc('month') FROM t",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from icesql.errors import Error, ProgrammingError, similar_names
 from icesql.repl.history.of_table import snapshots_of
 from icesql.repl.terminal import one_line
+from icesql.sql.table_name import name_parts, name_text
 
 if TYPE_CHECKING:
     from icesql.dbapi.connection import Connection
@@ -31,7 +32,7 @@ def travel(shell: Shell, argument: str | None) -> None:
     unset = ["snapshot_time", "snapshot_ref"]
     if argument.lower() != "off":
         # A snapshot id is as good as a ref.
-        if is_time and not (text.isdigit() and len(text) > 8):
+        if is_time and not (text.isdecimal() and len(text) > 8):
             connection.execute(f"SET SNAPSHOT TIME = '{_quoted(text)}'")
             unset = ["snapshot_ref"]
         else:
@@ -67,7 +68,7 @@ def _checked(connection: Connection, wanted: str, recent: Sequence[str]) -> str:
     near = similar_names(wanted, search.refs, 1)
     hint = f'; did you mean "{near[0]}"?' if near else ""
     tables = search.last if search.count == 1 else f"any of the {search.count} tables"
-    what = "snapshot" if wanted.isdigit() else "branch or tag"
+    what = "snapshot" if wanted.isdecimal() else "branch or tag"
     raise ProgrammingError(f'{what} "{wanted}" not found in {tables}{hint}')
 
 
@@ -100,14 +101,15 @@ class _Search:
 
     def _look(self, connection: Connection, table: str, wanted: str) -> None:
         try:
+            name = name_text(name_parts(table))
             with connection.cursor() as cursor:
-                refs = cursor.execute(f"SHOW REFS FROM {table}").fetchall()
-            for name, kind, *_ in refs:
-                self.refs.add(name)
-                if name == wanted:
+                refs = cursor.execute(f"SHOW REFS FROM {name}").fetchall()
+            for ref, kind, *_ in refs:
+                self.refs.add(ref)
+                if ref == wanted:
                     self.found = f"a {str(kind).lower()} of {table}"
-            if wanted.isdigit() and not self.found:
-                snapshots = snapshots_of(connection, table)
+            if wanted.isdecimal() and not self.found:
+                snapshots = snapshots_of(connection, name)
                 if any(each.snapshot_id == int(wanted) for each in snapshots):
                     self.found = f"a snapshot of {table}"
         except Error:  # a table that cannot be read is no reason to refuse
