@@ -230,8 +230,8 @@ def _inside(array: pa.Array, values: pa.Array) -> tuple[pa.Array, list[int]]:
 
 
 def _slices(array: pa.Array, offsets: list[int], values: list[Any]) -> list[list[Any] | None]:
-    lists = [values[start:end] for start, end in pairwise(offsets)]
+    lists: list[list[Any] | None] = [values[start:end] for start, end in pairwise(offsets)]
     if not array.null_count:
-        return lists  # type: ignore[return-value]
+        return lists
     present = array.is_valid().to_pylist()
     return [found if valid else None for valid, found in zip(present, lists, strict=True)]

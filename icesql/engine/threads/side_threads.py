@@ -6,6 +6,7 @@ import queue
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
+from enum import Enum, auto
 from typing import Final, Generic, TypeVar
 
 from icesql.context import QueryContext
@@ -17,8 +18,10 @@ Made = TypeVar("Made")
 _STEP_SECONDS: Final = 0.05
 
 
-class _End:
-    """A thread has no more items."""
+class _Mark(Enum):
+    """``END``: a thread has no more items."""
+
+    END = auto()
 
 
 class SideThreads(Generic[Item, Made]):
@@ -40,7 +43,7 @@ class SideThreads(Generic[Item, Made]):
         most_waiting: int = 0,
     ) -> None:
         self._items, self._work, self._query = iter(items), work, query
-        self._made: queue.Queue[Made | BaseException | type[_End]] = queue.Queue(most_waiting)
+        self._made: queue.Queue[Made | BaseException | _Mark] = queue.Queue(most_waiting)
         self._lock, self._stop = threading.Lock(), threading.Event()
         self._threads = [
             threading.Thread(target=self._run, name=name, daemon=True) for _ in range(count)
@@ -63,12 +66,12 @@ class SideThreads(Generic[Item, Made]):
                         raise QueryCancelledError("the query was cancelled") from None
                     self._query.check()
                     continue
-                if made is _End:
+                if made is _Mark.END:
                     self._running -= 1
                 elif isinstance(made, BaseException):
                     raise made
                 else:
-                    yield made  # type: ignore[misc]
+                    yield made
         finally:
             self._stop.set()
 
@@ -94,26 +97,26 @@ class SideThreads(Generic[Item, Made]):
         with suppress(queue.Empty):
             while True:
                 made = self._made.get_nowait()
-                if made is not _End and not isinstance(made, BaseException):
-                    yield made  # type: ignore[misc]
+                if made is not _Mark.END and not isinstance(made, BaseException):
+                    yield made
 
     def _run(self) -> None:
         try:
             while not self._stop.is_set():
                 with self._lock:
-                    item = next(self._items, _End)
-                if item is _End:
+                    item = next(self._items, _Mark.END)
+                if item is _Mark.END:
                     break
-                for made in self._work(item):  # type: ignore[arg-type]
+                for made in self._work(item):
                     if not self._put(made):
                         return
                     del made
         except BaseException as error:
             self._put(error)
             return
-        self._put(_End)
+        self._put(_Mark.END)
 
-    def _put(self, made: Made | BaseException | type[_End]) -> bool:
+    def _put(self, made: Made | BaseException | _Mark) -> bool:
         while True:
             try:
                 self._made.put(made, timeout=_STEP_SECONDS)
