@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from icesql.errors import Error, ProgrammingError, similar_names
 from icesql.repl.history.of_table import snapshots_of
 from icesql.repl.terminal import one_line
-from icesql.sql.table_name import name_parts, name_text
 
 if TYPE_CHECKING:
     from icesql.dbapi.connection import Connection
@@ -100,6 +99,8 @@ class _Search:
             self.ended.set()
 
     def _look(self, connection: Connection, table: str, wanted: str) -> None:
+        from icesql.sql.table_name import name_parts, name_text
+
         try:
             name = name_text(name_parts(table))
             with connection.cursor() as cursor:
