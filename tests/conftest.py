@@ -99,6 +99,19 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(autouse=True)
+def nobody_changes_the_warehouse(request: pytest.FixtureRequest) -> Iterator[None]:
+    """All tests of a process share ``warehouse``: a test that writes to it breaks others."""
+    if "warehouse" not in request.fixturenames:
+        yield
+        return
+    catalog: Path = request.getfixturevalue("warehouse") / "catalog.db"
+    before = catalog.read_bytes()
+    yield
+    changed = catalog.read_bytes() != before
+    assert not changed, "this test changed the warehouse of all tests; give it one of its own"
+
+
 @pytest.fixture
 def connection(warehouse: Path) -> Iterator[Any]:
     """An icesql connection on ``warehouse``."""

@@ -162,13 +162,19 @@ def test_the_whole_session_travels(shell: Shell) -> None:
     assert "note: opening is a tag of shop.orders; tables without it cannot be read" in said
 
 
-def test_refs_are_found_in_tables_whose_names_need_quotes(shell: Shell) -> None:
+def test_refs_are_found_in_tables_whose_names_need_quotes(shell: Shell, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    shell.connection = icesql.connect(warehouse=str(own))
+    shell.connection.execute("CREATE SCHEMA shop")
+    shell.connection.execute("CREATE TABLE shop.plain AS SELECT 1 AS id")
     for name, tag in (("x y", "wide"), ("a\nb", "tall"), ("select", "reserved")):
         shell.connection.execute(f'CREATE TABLE shop."{name}" AS SELECT 1 AS id')
         shell.connection.execute(f'ALTER TABLE shop."{name}" CREATE TAG {tag}')
         assert f"note: {tag} is a tag of shop." in told(shell, f"\\at {tag}")
         told(shell, "\\at off")
     assert told(shell, "\\at ²").startswith("error: ")
+    shell.connection.close()
 
 
 def test_variables_are_values_and_never_text(shell: Shell) -> None:
