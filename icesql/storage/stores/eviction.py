@@ -102,11 +102,17 @@ class Eviction:
         self._sweeping = False
 
     def _sweep_aside(self) -> None:
-        try:
-            with suppress(OSError):
-                self.sweep()
-        finally:
-            self._sweeping = False
+        left = 1
+        while left:
+            try:
+                left = self.sweep()
+            except OSError:
+                left = 0
+            with self._lock:
+                # What was added meanwhile asked nobody to sweep.
+                if left >= self.usage() or self.usage() <= self.most_bytes:
+                    left = 0
+                self._sweeping = bool(left)
 
     def sweep(self, most_bytes: int | None = None) -> int:
         """Remove what was used longest ago until 9/10 of the size are left; the bytes left."""
@@ -114,6 +120,7 @@ class Eviction:
         with self._locked("sweep", wait=False) as mine:
             if not mine:
                 return 0  # another process is at it
+            before = self.usage()
             files = sorted(self._files())
             total = sum(size for _, size, _ in files)
             with self._gate(exclusive=True):
@@ -125,7 +132,8 @@ class Eviction:
                     for _, size, path in files[begin : begin + _AT_ONCE]:
                         if total > most and self._remove(path, horizon):
                             total -= size
-            self._write_usage(total)
+            with self._locked("usage.lock"):
+                self._write_usage(total + max(self.usage() - before, 0))
             return total
 
     def _remove(self, path: str, horizon: int) -> bool:
@@ -144,6 +152,10 @@ class Eviction:
             for shelf in os.scandir(self.folder):
                 if shelf.is_dir(follow_symlinks=False) and len(shelf.name) == 32:
                     yield from _files_below(shelf.path, late)
+                elif shelf.name.endswith(".tmp"):  # of the file usage
+                    with suppress(OSError):
+                        if shelf.stat(follow_symlinks=False).st_mtime < late:
+                            os.unlink(shelf.path)
 
     def _horizon(self) -> int:
         """The beginning of the oldest lease that is held, else now."""
