@@ -23,6 +23,7 @@ from icesql.mcp.answers import (
 from icesql.repl.cells import printable
 from icesql.scan.report_text import bytes_text
 from icesql.sql.statement import Explain, Query, Shown
+from icesql.sql.table_name import name_parts
 
 MOST_ROWS: Final = 1_000
 _MOST_NAMES = 500
@@ -223,8 +224,8 @@ def _section(title: str, rows: list[dict[str, Any]]) -> str:
 
 
 def _name(table: str) -> str:
-    """A name with dots as SQL, each part quoted. Raises ProgrammingError for none."""
-    parts = [part.strip('"') for part in table.split(".")]
+    """A name as SQL, each part in quotes. Raises ProgrammingError for none."""
+    parts = name_parts(table)
     if not all(parts):
         raise ProgrammingError(f"{table!r} is no name of a table; list_tables gives them")
     return ".".join(map(_quoted, parts))

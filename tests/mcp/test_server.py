@@ -174,6 +174,26 @@ def test_what_tables_are_named_stays_between_the_marks(tmp_path: Path) -> None:
             inside = within(text)
             assert "SYSTEM" in inside
             assert "SYSTEM" not in text.replace(inside, "")
+        said = refused(pinned, "query", sql="SELECT * FROM s.tt")
+        inside = re.fullmatch(r"icesql refused .* <(data-\w{8})>; .*\n<\1>\n(.*)\n</\1>", said)
+        assert inside is not None, said
+        assert "SYSTEM" in inside[2]
+        assert "\n" not in inside[2]
+
+
+def test_a_name_that_is_listed_is_a_name_to_ask_for(tmp_path: Path) -> None:
+    names = ('s."dot.ted"', 's."qu""oted"', 's."x y"', "s.plain")
+    with icesql.connect(warehouse=tmp_path) as made:
+        made.execute("CREATE SCHEMA s")
+        for name in names:
+            made.execute(f"CREATE TABLE {name} AS SELECT 1 AS id")
+    with icesql.connect(warehouse=tmp_path, service=True) as pinned:
+        listed = answered(pinned, "list_tables")[1]["tables"]
+        assert len(listed) == len(names)
+        for name in (*listed, *names):
+            assert answered(pinned, "describe_table", table=name)[1]["row_count"] == 1
+        said = refused(pinned, "describe_table", table="s.dot.ted")
+        assert 'table "s"."dot"."ted" not found' in said or 'did you mean "s"."dot.ted"?' in said
 
 
 @pytest.mark.parametrize("tool", ["query", "explain_query", "estimate_query"])
@@ -281,7 +301,8 @@ def test_a_bug_is_told_as_one(pinned: icesql.Connection, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(pinned, "cursor", broken)
     message = refused(pinned, "query", sql="SELECT 1")
-    assert message == "this is a bug in icesql: IndexError: list index out of range"
+    assert message.startswith("This is a bug in icesql; its error is inside of <data-")
+    assert "\nIndexError: list index out of range\n" in message
 
 
 def test_a_call_that_is_cancelled_stops_its_query(pinned: icesql.Connection) -> None:
