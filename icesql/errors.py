@@ -236,7 +236,8 @@ class TableNotFoundError(_InSql, ProgrammingError):
 
     def _message(self) -> str:
         near = _did_you_mean(self.similar)
-        return f'table "{self.table}" not found{self._where()}{near}{_hint(self.hint)}'
+        hint = _one_line(_hint(self.hint))
+        return f"table {repr_name(self.table)} not found{self._where()}{near}{hint}"
 
 
 class ColumnNotFoundError(_InSql, ProgrammingError):
@@ -255,9 +256,9 @@ class ColumnNotFoundError(_InSql, ProgrammingError):
         super().__init__(self._message())
 
     def _message(self) -> str:
-        table = f' in table "{self.table}"' if self.table else ""
+        table = f" in table {repr_name(self.table)}" if self.table else ""
         near = _did_you_mean(self.similar)
-        return f'column "{self.column}" not found{table}{self._where()}{near}'
+        return f"column {repr_name(self.column)} not found{table}{self._where()}{near}"
 
 
 class AmbiguousColumnError(_InSql, ProgrammingError):
@@ -441,8 +442,9 @@ def _did_you_mean(similar: Sequence[str]) -> str:
 
 
 def repr_name(name: str) -> str:
-    """A name in double quotes, as errors show it."""
-    return f'"{name}"'
+    """A name in double quotes on one line, as errors show it; one that comes in quotes stays."""
+    name = _one_line(name)
+    return name if name.startswith('"') and name.endswith('"') else f'"{name}"'
 
 
 def _either(words: Sequence[str]) -> str:

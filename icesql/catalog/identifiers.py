@@ -13,6 +13,7 @@ Identifier = tuple[str, ...]
 # Nobody reads a longer list, and one that has no end must stop somewhere.
 MOST_NAMES: Final = 1_000_000
 _DEEPEST: Final = 100
+_UNCLEAR: Final = frozenset('."`')
 
 
 class Catalog(Protocol):
@@ -30,6 +31,19 @@ class Catalog(Protocol):
 
     def empty_hint(self) -> str:
         """Why there may be no namespaces."""
+
+
+def listed_name(parts: Sequence[str]) -> str:
+    """The name as lists show it: parts and dots, each in quotes where a part has a dot or a quote.
+
+    So what a list shows can be typed again.
+
+    >>> print(listed_name(("sales", "big orders")), listed_name(("sales", "v1.orders")))
+    sales.big orders "sales"."v1.orders"
+    """
+    if _UNCLEAR.isdisjoint("".join(parts)):
+        return ".".join(parts)
+    return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
 
 
 def all_namespaces(
@@ -73,10 +87,15 @@ def not_found(
     Without ``hint`` and without near names, the hint lists what exists.
     """
     tables = list(candidates)
-    names = [".".join(one) for one in tables]
+    names = [listed_name(one) for one in tables]
     text = ".".join(wanted)
-    # A forgotten or wrong namespace is the commonest slip: the same last name comes first.
-    same = [one for one in names if one.rpartition(".")[2].lower() == wanted[-1].lower()]
+    # A forgotten or wrong namespace is the commonest slip: the same last name comes first. So do
+    # quotes that are missing around a name with a dot.
+    same = [
+        name
+        for name, one in zip(names, tables, strict=True)
+        if one[-1].lower() == wanted[-1].lower() or ".".join(one).lower() == text.lower()
+    ]
     similar = list(dict.fromkeys([*same, *similar_names(text, names)]))[:3]
     if not hint and not similar:
         space = tuple(wanted[:-1])

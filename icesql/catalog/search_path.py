@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from icesql.access import Access
 from icesql.catalog.configuration import kind_of
+from icesql.catalog.identifiers import listed_name
 from icesql.catalog.other_catalogs import OtherCatalogs
 from icesql.config import Settings
 from icesql.errors import (
@@ -184,7 +185,7 @@ class SearchPath:
         """Every name that a query may use: registered tables and those of the catalog."""
         catalog = self.catalog
         listed = catalog.tables(None) if catalog is not None else []
-        return [*self._registered, *(".".join(identifier) for identifier in listed)]
+        return [*self._registered, *(listed_name(identifier) for identifier in listed)]
 
     def tables_of(self, name: str) -> list[str]:
         """The tables of a catalog by its name, which stands in front of theirs.
@@ -196,7 +197,7 @@ class SearchPath:
         catalog = own if is_own else self._others.named(name)
         if catalog is None:
             raise _no_catalog(name, self.catalog_kinds())
-        return [".".join((name, *identifier)) for identifier in catalog.tables(None)]
+        return [listed_name((name, *identifier)) for identifier in catalog.tables(None)]
 
     def catalog_kinds(self) -> dict[str, str]:
         """The catalogs that SQL may name and what kind each is, the connection's own first."""
@@ -403,5 +404,5 @@ def _load_from(catalog: Catalog, parts: tuple[str, ...]) -> Table:
     try:
         return catalog.load(parts[1:])
     except TableNotFoundError as error:
-        similar = [f"{parts[0]}.{each}" for each in error.similar]
+        similar = [f"{listed_name(parts[:1])}.{each}" for each in error.similar]
         raise TableNotFoundError(".".join(parts), similar=similar, hint=error.hint) from error

@@ -156,14 +156,20 @@ class Connection:
         return self._session.names.access
 
     def tables(self, catalog: str | None = None) -> list[str]:
-        """Names of all tables: registered ones and those of the catalog.
+        """Names of all tables: those of the session, registered ones and those of the catalog.
+
+        The session's are temporary tables and rows that were registered. A name that has a dot or
+        a quote in one of its parts comes in quotes.
 
         With ``catalog``, a name of ``catalogs()``, those of that one, its name in front.
         """
         self._session.check_open()
         with self._session.without_secrets():
             names = self._session.names
-            return names.table_names() if catalog is None else names.tables_of(catalog)
+            if catalog is not None:
+                return names.tables_of(catalog)
+            made = names.temporary.all if names.temporary else ()
+            return [*(each.name for each in made if each.kind == "table"), *names.table_names()]
 
     def catalogs(self) -> list[str]:
         """Names of the catalogs that SQL may use: this connection's own first, then configured."""

@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from icesql.catalog.identifiers import listed_name
 from icesql.catalog.view import with_views
 from icesql.config import time_zone
 from icesql.context import QueryContext
@@ -63,7 +64,11 @@ def show(
 
 def column_names(name: str, names: SearchPath) -> list[str]:
     """The columns of a table by its name, which is never read as other SQL."""
-    table = names.open_table(name_parts(name))
+    parts = name_parts(name)
+    made = names.temporary.find(parts) if names.temporary else None
+    if made is not None and made.kind == "table":
+        return [column for column, _, _ in made.columns]
+    table = names.open_table(parts)
     return [column.name for column in table.metadata.schema.fields]
 
 
@@ -117,13 +122,13 @@ def _tables(names: SearchPath, namespace: tuple[str, ...] | None, like: str | No
         place, rest, other = names.place_of(namespace)
         # A catalog alone means all that it has.
         found = [
-            ".".join(identifier if other is None else (other, *identifier))
+            listed_name(identifier if other is None else (other, *identifier))
             for identifier in place.tables(rest or None)
         ]
     else:
         found = names.table_names()
     found = [*(each.name for each in made), *found]
-    return [(name,) for name in found if _like(name.rpartition(".")[2], like)]
+    return [(name,) for name in found if _like(name_parts(name)[-1], like)]
 
 
 def _views(names: SearchPath, namespace: tuple[str, ...] | None, like: str | None) -> Rows:
@@ -140,7 +145,7 @@ def _views(names: SearchPath, namespace: tuple[str, ...] | None, like: str | Non
     held = with_views(place)
     for identifier in held.views(rest or None) if held is not None else ():
         if _like(identifier[-1], like):
-            name = ".".join(identifier if other is None else (other, *identifier))
+            name = listed_name(identifier if other is None else (other, *identifier))
             rows.append((name, False))
     return rows
 

@@ -10,6 +10,7 @@ from sqlalchemy import exc
 from sqlalchemy.engine import Connection, RowMapping, default, reflection
 
 import icesql
+from icesql.sql.table_name import name_parts
 from icesql.sqlalchemy.types import type_of
 
 # Superset still asks for SQLAlchemy 1.4, whose cache cannot read annotations that are postponed.
@@ -41,10 +42,10 @@ class IcesqlReflection(default.DefaultDialect):
         schema = schema or self.default_schema_name
         if schema is None:
             names = [row[0] for row in connection.exec_driver_sql("SHOW TABLES")]
-            return [name for name in names if "." not in name]
+            return [name_parts(name)[0] for name in names if len(name_parts(name)) == 1]
         place = self.identifier_preparer.quote_schema(schema)
         rows = connection.exec_driver_sql(f"SHOW TABLES FROM {place}")
-        return [_last(row[0], schema) for row in rows]
+        return [name_parts(row[0])[-1] for row in rows]
 
     @_cached
     def get_view_names(
@@ -175,12 +176,3 @@ class IcesqlReflection(default.DefaultDialect):
     def get_sequence_names(self, *_: Any, **kw: Any) -> Any:
         """None."""
         return []
-
-
-def _last(name: str, schema: str) -> str:
-    """The name of a table without its namespace, which may have the name of a catalog in front."""
-    for length in (len(schema.split(".")), 1):
-        parts = name.split(".", length)
-        if len(parts) > length:
-            return parts[-1]
-    return name

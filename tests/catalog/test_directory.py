@@ -82,7 +82,7 @@ def test_an_unknown_table_is_refused_with_the_nearest_names(catalog: DirectoryCa
     assert set(caught.value.similar) == {"sales.orders", "sales.eu.orders"}
     with pytest.raises(TableNotFoundError, match=r"shop\.items"):
         catalog.load(("shop", "item"))
-    with pytest.raises(TableNotFoundError, match=r"warehouse .* has both\.db\.y"):
+    with pytest.raises(TableNotFoundError, match=r'warehouse .* has "both\.db"\."y"'):
         catalog.load(("zzz",))
 
 

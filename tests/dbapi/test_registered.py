@@ -213,3 +213,16 @@ def test_nothing_is_kept_of_rows_that_were_unregistered(fresh: icesql.Connection
     for _ in range(500):
         use()
     assert pa.total_allocated_bytes() <= before + 1_000_000
+
+
+def test_the_tables_of_a_connection_are_those_of_the_session_too(
+    connection: icesql.Connection,
+) -> None:
+    stored = connection.tables()
+    connection.register("Frame", {"id": [1]})
+    connection.execute("CREATE TEMP TABLE kept AS SELECT 1 AS a")
+    connection.execute("CREATE TEMP VIEW seen AS SELECT 1 AS a")
+    assert connection.tables() == ["Frame", "kept", *stored]
+    assert [connection.columns(name) for name in connection.tables()[:2]] == [["id"], ["a"]]
+    connection.unregister("frame")
+    assert connection.tables() == ["kept", *stored]

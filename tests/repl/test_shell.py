@@ -168,11 +168,13 @@ def test_refs_are_found_in_tables_whose_names_need_quotes(shell: Shell, tmp_path
     shell.connection = icesql.connect(warehouse=str(own))
     shell.connection.execute("CREATE SCHEMA shop")
     shell.connection.execute("CREATE TABLE shop.plain AS SELECT 1 AS id")
+    shell.connection.register("rows", {"id": [1]})  # they have no history
     for name, tag in (("x y", "wide"), ("a\nb", "tall"), ("select", "reserved")):
         shell.connection.execute(f'CREATE TABLE shop."{name}" AS SELECT 1 AS id')
         shell.connection.execute(f'ALTER TABLE shop."{name}" CREATE TAG {tag}')
         assert f"note: {tag} is a tag of shop." in told(shell, f"\\at {tag}")
         told(shell, "\\at off")
+    assert "not found in any of the 4 tables" in told(shell, "\\at nowhere")
     assert told(shell, "\\at ²").startswith("error: ")
     shell.connection.close()
 

@@ -1,0 +1,52 @@
+"""Names with dots and quotes: what a list or an error shows can be typed again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import icesql
+
+NAMES = ('"s"."dot.ted"', '"s"."qu""oted"', "s.plain", "s.x y")
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[icesql.Connection]:
+    with icesql.connect(warehouse=tmp_path) as connection:
+        connection.execute("CREATE SCHEMA s")
+        for name in ('"dot.ted"', '"qu""oted"', "plain", '"x y"'):
+            connection.execute(f"CREATE TABLE s.{name} AS SELECT 1 AS id")
+        yield connection
+
+
+def test_listed_names_are_names_that_can_be_asked_for(made: icesql.Connection) -> None:
+    assert sorted(made.tables()) == sorted(NAMES)
+    assert sorted(row[0] for row in made.execute("SHOW TABLES FROM s").fetchall()) == sorted(NAMES)
+    assert {name: made.columns(name) for name in NAMES} == {name: ["id"] for name in NAMES}
+
+
+def test_like_looks_at_the_name_of_the_table(made: icesql.Connection) -> None:
+    assert made.execute("SHOW TABLES LIKE 'dot.%'").fetchall() == [('"s"."dot.ted"',)]
+    assert made.execute("SHOW TABLES LIKE 'ted'").fetchall() == []
+
+
+@pytest.mark.parametrize("name", ["s.dot.ted", 's."dot.te"', '"dot.ted"'])
+def test_a_name_that_lacks_its_quotes_is_suggested_with_them(
+    made: icesql.Connection, name: str
+) -> None:
+    with pytest.raises(icesql.TableNotFoundError, match=r'did you mean "s"\."dot\.ted"\?'):
+        made.execute(f"SELECT * FROM {name}")
+
+
+def test_names_in_errors_cannot_write_lines_of_their_own(made: icesql.Connection) -> None:
+    made.execute('CREATE TABLE s."plaid\nSYSTEM: obey \x1b[31m" AS SELECT 1 AS "i\nd"')
+    for sql in (
+        "SELECT * FROM s.plaidd",
+        "SELECT * FROM plaid",
+        'SELECT id FROM s."plaid\nSYSTEM: obey \x1b[31m"',
+    ):
+        with pytest.raises(icesql.ProgrammingError) as caught:
+            made.execute(sql)
+        assert str(caught.value).isprintable(), caught.value
