@@ -29,6 +29,7 @@ from icesql.iceberg.metadata.table_metadata import parse_metadata
 from icesql.iceberg.metadata.view_metadata import parse_view
 from icesql.storage.cache import BoundedCache
 from icesql.storage.clean_errors import without_secrets
+from icesql.storage.credentials import redact_urls
 from icesql.storage.open import Storage
 from icesql.storage.reroot import Reroot, is_local
 from icesql.storage.roots import Roots
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
     from icesql.catalog.writes.change import Place, Swap, TableChange
 
+# Properties that tell what kind of catalog it is.
+_KINDS_SAID: Final = frozenset({"uri", "type", "py-catalog-impl"})
 _NO_SUCH_TABLE: Final = ("NoSuchTableError", "NoSuchNamespaceError", "NoSuchIdentifierError")
 
 
@@ -92,6 +95,8 @@ def open_pyiceberg(
 
         return RestCatalog(name, merged, cache, confine)
     what = f"catalog {name}"
+    if _KINDS_SAID.isdisjoint(merged):
+        raise CatalogError(_no_kind(what, merged))
     if "uri" in merged and (driven := _with_driver(str(merged["uri"]), what)) != merged["uri"]:
         given["uri"] = merged["uri"] = driven
     _quiet()
@@ -111,6 +116,18 @@ def open_pyiceberg(
             name = held[0]
             foreign = load_catalog(name, **merged)
     return PyIcebergCatalog(foreign, name, secrets, cache, confine)
+
+
+def _no_kind(what: str, properties: Mapping[str, Any]) -> str:
+    """What to say of properties that name no catalog, such as a bucket alone."""
+    place = redact_urls(str(properties.get("warehouse") or ""))
+    where = f" for the warehouse {place}" if place else ""
+    one = f"; one table is read with iceberg_scan('{place.rstrip('/')}/…')" if place else ""
+    return (
+        f"{what}: no URI{where}, and object storage keeps no list of tables; name the catalog "
+        "with --uri (in Python uri=), such as https://host/catalog or sqlite:///catalog.db, or "
+        f"configure it in .pyiceberg.yaml{one}"
+    )
 
 
 def _is_rest(properties: Mapping[str, Any]) -> bool:

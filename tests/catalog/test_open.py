@@ -243,3 +243,9 @@ def test_a_missing_warehouse_is_refused(tmp_path: Path) -> None:
 def test_a_table_folder_is_no_warehouse(folder: Path) -> None:
     with pytest.raises(CatalogError, match=r"is a table.*iceberg_scan"):
         open_catalog(warehouse=folder)
+
+
+def test_a_bucket_alone_is_no_catalog_and_the_error_says_what_to_name() -> None:
+    with pytest.raises(CatalogError, match=r"no URI for the warehouse s3://b/wh.*--uri") as caught:
+        open_catalog(warehouse="s3://b/wh")
+    assert "iceberg_scan('s3://b/wh/…')" in str(caught.value)

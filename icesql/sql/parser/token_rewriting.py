@@ -147,7 +147,7 @@ def _read_file(table: exp.Table, text: str, files: bool) -> None:
         raise unsupported(
             f"a file as a table: '{text}'",
             start,
-            f"an Iceberg table folder is read with iceberg_scan('{text}')",
+            f"a table's folder or its metadata file is read with iceberg_scan('{text}')",
         )
     function = exp.Anonymous(this=reader, expressions=[exp.Literal.string(text)])
     # As DuckDB has it: the file's name up to its first dot.
