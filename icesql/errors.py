@@ -443,7 +443,7 @@ def _did_you_mean(similar: Sequence[str]) -> str:
 
 def repr_name(name: str) -> str:
     """A name in double quotes on one line, as errors show it; one that comes in quotes stays."""
-    name = _one_line(name)
+    name = _one_line(name.replace("\t", "\\t"))
     return name if name.startswith('"') and name.endswith('"') else f'"{name}"'
 
 
