@@ -116,13 +116,11 @@ class Program:
                     wrong.append(f"{sql}: {error!r}"[:500])
         return wrong
 
-    def scripts(self, warehouse: str, *, every: int = 1) -> list[str]:
-        """What is not as the .slt files say: all of them, or one of ``every`` and time travel."""
+    def scripts(self, warehouse: str) -> list[str]:
+        """What is not as the .slt files say."""
         wrong = []
         options: Any = {self._kind: self._address}
-        for number, path in enumerate(SLT):
-            if number % every and "travel" not in path.stem:
-                continue
+        for path in SLT:
             script = read_script(path)
             if script.needs_corpus:
                 continue

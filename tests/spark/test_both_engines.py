@@ -17,8 +17,7 @@ import icesql
 from tests.spark.comparison import DIFFERENT, REFUSED, SAME, compared
 from tests.spark.generated import Generator
 
-STATEMENTS = 120
-_DRAWN = 200
+STATEMENTS = 200
 SEED = 20_261_122
 # Spark plans one statement on one core while it runs another.
 AT_ONCE = 3
@@ -58,7 +57,7 @@ def test_both_engines_give_one_answer(connect: Any, all_types: str) -> None:
 
 def test_the_generator_draws_of_every_kind() -> None:
     generator = Generator(SEED)
-    for _ in range(_DRAWN):
+    for _ in range(STATEMENTS):
         generator.statement()
     for kind in (
         "expressions", "aggregates", "GROUP BY", "grouping sets", "windows", "QUALIFY",
