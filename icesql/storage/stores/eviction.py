@@ -102,17 +102,20 @@ class Eviction:
         self._sweeping = False
 
     def _sweep_aside(self) -> None:
-        left = 1
-        while left:
+        again = True
+        while again:
+            again = False
             try:
-                left = self.sweep()
-            except OSError:
-                left = 0
-            with self._lock:
-                # What was added meanwhile asked nobody to sweep.
-                if left >= self.usage() or self.usage() <= self.most_bytes:
-                    left = 0
-                self._sweeping = bool(left)
+                with suppress(OSError):
+                    left = self.sweep()
+                    with self._lock:
+                        # Whoever added bytes meanwhile asked for no sweep; 0 if others are at it.
+                        used = self.usage()
+                        again = bool(left) and used > left and used > self.most_bytes
+                        self._sweeping = again
+            finally:
+                if not again:
+                    self._sweeping = False
 
     def sweep(self, most_bytes: int | None = None) -> int:
         """Remove what was used longest ago until 9/10 of the size are left; the bytes left."""
