@@ -15,7 +15,7 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 import icesql
 from icesql.dbapi.connection import Connection
 from icesql.dbapi.cursor import Cursor
-from icesql.mcp.answers import Answer, as_data
+from icesql.mcp.answers import Answer, as_error
 from icesql.mcp.tools import MOST_ROWS, Tools
 
 _INSTRUCTIONS: Final = """\
@@ -90,16 +90,15 @@ async def _answered(tools: Tools, call: Callable[[], Answer]) -> CallToolResult:
     try:
         answer = await to_thread.run_sync(run, abandon_on_cancel=True)
     except icesql.Error as error:
-        # It may quote names and values of a table.
-        return _refused(as_data(str(error), "icesql refused the call, and why is"))
+        return _refused(as_error(str(error), "The call failed."))
     except anyio.get_cancelled_exc_class():
         stopped.set()
         for cursor in cursors:
             cursor.cancel()
         raise
     except Exception as error:  # a traceback is nothing for an agent, nor for its log
-        text = as_data(f"{type(error).__name__}: {error}", "This is a bug in icesql; its error is")
-        return _refused(text)
+        text = f"{type(error).__name__}: {error}"
+        return _refused(as_error(text, "This is a bug in icesql."))
     finally:
         for cursor in cursors:
             if not stopped.is_set():
