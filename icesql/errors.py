@@ -235,7 +235,8 @@ class TableNotFoundError(_InSql, ProgrammingError):
         super().__init__(self._message())
 
     def _message(self) -> str:
-        near = _did_you_mean(self.similar)
+        # The names are as lists show them: one that needs quotes has them already.
+        near = _did_you_mean(_one_line(n) if '"' in n else repr_name(n) for n in self.similar)
         hint = _one_line(_hint(self.hint))
         return f"table {repr_name(self.table)} not found{self._where()}{near}{hint}"
 
@@ -257,7 +258,7 @@ class ColumnNotFoundError(_InSql, ProgrammingError):
 
     def _message(self) -> str:
         table = f" in table {repr_name(self.table)}" if self.table else ""
-        near = _did_you_mean(self.similar)
+        near = _did_you_mean(map(repr_name, self.similar))
         return f"column {repr_name(self.column)} not found{table}{self._where()}{near}"
 
 
@@ -437,14 +438,14 @@ def similar_names(name: str, candidates: Iterable[str], most: int = 3) -> tuple[
     return tuple(by_lower[lower] for lower in found)
 
 
-def _did_you_mean(similar: Sequence[str]) -> str:
-    return f"; did you mean {_either([repr_name(name) for name in similar])}?" if similar else ""
+def _did_you_mean(similar: Iterable[str]) -> str:
+    words = list(similar)
+    return f"; did you mean {_either(words)}?" if words else ""
 
 
 def repr_name(name: str) -> str:
-    """A name in double quotes on one line, as errors show it; one that comes in quotes stays."""
-    name = _one_line(name.replace("\t", "\\t"))
-    return name if name.startswith('"') and name.endswith('"') else f'"{name}"'
+    """A name in double quotes on one line, as errors show it."""
+    return '"' + _one_line(name.replace("\t", "\\t")) + '"'
 
 
 def _either(words: Sequence[str]) -> str:
