@@ -121,12 +121,16 @@ def open_pyiceberg(
 def _no_kind(what: str, properties: Mapping[str, Any]) -> str:
     """What to say of properties that name no catalog, such as a bucket alone."""
     place = redact_urls(str(properties.get("warehouse") or ""))
-    where = f" for the warehouse {place}" if place else ""
-    one = f"; one table is read with iceberg_scan('{place.rstrip('/')}/…')" if place else ""
+    hint = (
+        "name one with --uri (in Python uri=), such as https://host/catalog or "
+        "sqlite:///catalog.db, or configure one in .pyiceberg.yaml"
+    )
+    if not place:
+        return f"{what}: its properties name no catalog; {hint}"
+    path = f"{place.rstrip('/')}/…"
     return (
-        f"{what}: no URI{where}, and object storage keeps no list of tables; name the catalog "
-        "with --uri (in Python uri=), such as https://host/catalog or sqlite:///catalog.db, or "
-        f"configure it in .pyiceberg.yaml{one}"
+        f"{what}: the warehouse {place} alone is no catalog; {hint}. "
+        f"To read one table without a catalog, use iceberg_scan('{path}')"
     )
 
 

@@ -185,7 +185,8 @@ class SearchPath:
         """Every name that a query may use: registered tables and those of the catalog."""
         catalog = self.catalog
         listed = catalog.tables(None) if catalog is not None else []
-        return [*self._registered, *(listed_name(identifier) for identifier in listed)]
+        own = [(name,) for name in self._registered]
+        return [listed_name(identifier) for identifier in (*own, *listed)]
 
     def tables_of(self, name: str) -> list[str]:
         """The tables of a catalog by its name, which stands in front of theirs.

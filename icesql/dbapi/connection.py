@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from icesql.access import Access, Place
+from icesql.catalog.identifiers import listed_name
 from icesql.config import Settings, unknown_variables
 from icesql.dbapi.cursor import Cursor, leave_rows, run_next
 from icesql.dbapi.script import Script
@@ -169,7 +170,10 @@ class Connection:
             if catalog is not None:
                 return names.tables_of(catalog)
             made = names.temporary.all if names.temporary else ()
-            return [*(each.name for each in made if each.kind == "table"), *names.table_names()]
+            return [
+                *(listed_name((each.name,)) for each in made if each.kind == "table"),
+                *names.table_names(),
+            ]
 
     def catalogs(self) -> list[str]:
         """Names of the catalogs that SQL may use: this connection's own first, then configured."""

@@ -127,7 +127,7 @@ def _tables(names: SearchPath, namespace: tuple[str, ...] | None, like: str | No
         ]
     else:
         found = names.table_names()
-    found = [*(each.name for each in made), *found]
+    found = [*(listed_name((each.name,)) for each in made), *found]
     return [(name,) for name in found if _like(name_parts(name)[-1], like)]
 
 

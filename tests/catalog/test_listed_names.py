@@ -50,3 +50,13 @@ def test_names_in_errors_cannot_write_lines_of_their_own(made: icesql.Connection
         with pytest.raises(icesql.ProgrammingError) as caught:
             made.execute(sql)
         assert str(caught.value).isprintable(), caught.value
+
+
+def test_names_of_the_session_are_listed_the_same_way(made: icesql.Connection) -> None:
+    made.register("re.gistered", {"id": [1]})
+    made.execute('CREATE TEMP TABLE "te.mp" AS SELECT 1 AS id')
+    assert made.tables()[:2] == ['"re.gistered"', '"te.mp"']
+    assert made.execute("SHOW TABLES LIKE 're.%'").fetchall() == [('"re.gistered"',)]
+    for name in made.tables()[:2]:
+        assert made.columns(name) == ["id"]
+        assert made.execute(f"SELECT id FROM {name}").fetchall() == [(1,)]

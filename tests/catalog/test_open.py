@@ -246,6 +246,10 @@ def test_a_table_folder_is_no_warehouse(folder: Path) -> None:
 
 
 def test_a_bucket_alone_is_no_catalog_and_the_error_says_what_to_name() -> None:
-    with pytest.raises(CatalogError, match=r"no URI for the warehouse s3://b/wh.*--uri") as caught:
+    with pytest.raises(
+        CatalogError, match=r"the warehouse s3://b/wh alone is no catalog; name one with --uri"
+    ) as caught:
         open_catalog(warehouse="s3://b/wh")
     assert "iceberg_scan('s3://b/wh/…')" in str(caught.value)
+    with pytest.raises(CatalogError, match=r"its properties name no catalog; name one with --uri"):
+        open_catalog(properties={"s3.region": "eu-west-1"})
