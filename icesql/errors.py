@@ -236,7 +236,9 @@ class TableNotFoundError(_InSql, ProgrammingError):
 
     def _message(self) -> str:
         # The names are as lists show them: one that needs quotes has them already.
-        near = _did_you_mean(_one_line(n) if '"' in n else repr_name(n) for n in self.similar)
+        near = _did_you_mean(
+            _one_line(name) if name.endswith('"') else repr_name(name) for name in self.similar
+        )
         hint = _one_line(_hint(self.hint))
         return f"table {repr_name(self.table)} not found{self._where()}{near}{hint}"
 
@@ -324,8 +326,8 @@ class SnapshotNotFoundError(_InSql, ProgrammingError):
     def _message(self) -> str:
         known = self.oldest and self.newest
         reach = f"; oldest: {self.oldest}, newest: {self.newest}" if known else ""
-        near = _did_you_mean(self.similar)
-        what = f'{self.wanted} not found in table "{self.table}"{self._where()}'
+        near = _did_you_mean(map(repr_name, self.similar))
+        what = f"{self.wanted} not found in table {repr_name(self.table)}{self._where()}"
         return f"{what}{near}{reach}{_hint(self.hint)}"
 
 

@@ -13,7 +13,6 @@ Identifier = tuple[str, ...]
 # Nobody reads a longer list, and one that has no end must stop somewhere.
 MOST_NAMES: Final = 1_000_000
 _DEEPEST: Final = 100
-_UNCLEAR: Final = frozenset('."`')
 
 
 class Catalog(Protocol):
@@ -34,14 +33,14 @@ class Catalog(Protocol):
 
 
 def listed_name(parts: Sequence[str]) -> str:
-    """The name as lists show it: parts and dots, each in quotes where a part has a dot or a quote.
+    """The name as lists show it: its parts as they are, or in quotes where these could be misread.
 
-    So what a list shows can be typed again.
+    A dot in a part could be, and a quote at its start.
 
     >>> print(listed_name(("sales", "big orders")), listed_name(("sales", "v1.orders")))
     sales.big orders "sales"."v1.orders"
     """
-    if _UNCLEAR.isdisjoint("".join(parts)):
+    if not any("." in part or part.lstrip().startswith(('"', "`")) for part in parts):
         return ".".join(parts)
     return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
 

@@ -159,8 +159,8 @@ class Connection:
     def tables(self, catalog: str | None = None) -> list[str]:
         """Names of all tables: those of the session, registered ones and those of the catalog.
 
-        The session's are temporary tables and rows that were registered. A name that has a dot or
-        a quote in one of its parts comes in quotes.
+        The session's are temporary tables and rows that were registered. A name that has a dot in
+        one of its parts, or begins one with a quote, comes in quotes.
 
         With ``catalog``, a name of ``catalogs()``, those of that one, its name in front.
         """

@@ -9,14 +9,14 @@ import pytest
 
 import icesql
 
-NAMES = ('"s"."dot.ted"', '"s"."qu""oted"', "s.plain", "s.x y")
+NAMES = ('"s"."dot.ted"', '"s"."""led"""', 's.qu"oted', "s.plain", "s.x y")
 
 
 @pytest.fixture
 def made(tmp_path: Path) -> Iterator[icesql.Connection]:
     with icesql.connect(warehouse=tmp_path) as connection:
         connection.execute("CREATE SCHEMA s")
-        for name in ('"dot.ted"', '"qu""oted"', "plain", '"x y"'):
+        for name in ('"dot.ted"', '"qu""oted"', '"""led"""', "plain", '"x y"'):
             connection.execute(f"CREATE TABLE s.{name} AS SELECT 1 AS id")
         yield connection
 
@@ -36,7 +36,7 @@ def test_like_looks_at_the_name_of_the_table(made: icesql.Connection) -> None:
 def test_a_name_that_lacks_its_quotes_is_suggested_with_them(
     made: icesql.Connection, name: str
 ) -> None:
-    with pytest.raises(icesql.TableNotFoundError, match=r'did you mean "s"\."dot\.ted"\?'):
+    with pytest.raises(icesql.TableNotFoundError, match=r'did you mean "s"\."dot\.ted"'):
         made.execute(f"SELECT * FROM {name}")
 
 
@@ -60,3 +60,10 @@ def test_names_of_the_session_are_listed_the_same_way(made: icesql.Connection) -
     for name in made.tables()[:2]:
         assert made.columns(name) == ["id"]
         assert made.execute(f"SELECT id FROM {name}").fetchall() == [(1,)]
+
+
+def test_a_ref_that_is_not_there_is_suggested_in_quotes_as_it_is(made: icesql.Connection) -> None:
+    made.execute('ALTER TABLE s.plain CREATE TAG "ope\nning"')
+    with pytest.raises(icesql.ProgrammingError, match=r'did you mean "ope\\nning"\?') as caught:
+        made.execute("SELECT * FROM s.plain VERSION AS OF 'opening'")
+    assert str(caught.value).isprintable()
