@@ -45,7 +45,9 @@ class KnownScan(Struct, frozen=True):
 
 
 def known_scans(before: dict[Any, Any], plans: Sequence[ScanPlan]) -> list[KnownScan] | None:
-    """One for each plan; None where any is unknown."""
+    """One for each plan; None where any is unknown, or gives other rows than those of its files."""
+    if not all(map(_is_of_files, plans)):
+        return None
     scans, planned = before.get(_SCANS, {}), before.get(PLANNED, {})
     found = []
     for index, plan in enumerate(plans):
@@ -73,11 +75,7 @@ def note_scan(
     Of many files only while their plan is kept.
     """
     is_plain = (
-        plan.metadata is None
-        and plan.rows_read is None
-        and plan.changes is None
-        and plan.scan.limit is None
-        and bool(plan.files)
+        _is_of_files(plan)
         and bool(parts)
         and all(group.name == grouping.DUCKDB for group in confirmed)
         and _are_here(plan)
@@ -94,6 +92,18 @@ def note_scan(
     if len(scans) >= _MOST_SCANS:
         scans.clear()
     scans[index, _files(plan)] = known
+
+
+def _is_of_files(plan: ScanPlan) -> bool:
+    """Whether the rows of a plan are all rows of its files, and no others."""
+    return (
+        bool(plan.files)
+        and not plan.constants
+        and plan.metadata is None
+        and plan.rows_read is None
+        and plan.changes is None
+        and plan.scan.limit is None
+    )
 
 
 def _are_here(plan: ScanPlan) -> bool:
