@@ -5,8 +5,6 @@ Source: Java ``RemoveDanglingDeletesSparkAction``, which goes by sequence number
 
 from __future__ import annotations
 
-from typing import Any
-
 from icesql.catalog.table import Table
 from icesql.commit.files import file_key
 from icesql.context import QueryContext
@@ -34,26 +32,14 @@ def dangling_deletes(table: Table, snapshot: Snapshot, query: QueryContext) -> l
         live = [index for index, alive in enumerate(entries.live) if alive]
         found[manifest.content] += [entries.data_file(index) for index in live]
     deletes = found[ManifestContent.DELETES]
-    data = found[ManifestContent.DATA]
-    paths = {each.path for each in data}
-    # Two vectors of a file that is gone are no damage.
-    known = [
-        each
-        for each in deletes
-        if not each.is_deletion_vector or each.referenced_data_file in paths
-    ]
     index = DeleteIndex(
-        known,
+        deletes,
         metadata.specs,
         metadata.file_schema,
         table.storage.same_file_key,
         compare_bounds=False,
     )
-    needed: set[Any] = set()
-    seen: set[int] = set()
-    for each in data:
-        applied = index.deletes_of(each)
-        if id(applied) not in seen:
-            seen.add(id(applied))
-            needed.update(map(file_key, applied))
+    # Files share tuples of many deletes. Each is held, or another might come at its address.
+    applied = {id(each): each for each in map(index.deletes_of, found[ManifestContent.DATA])}
+    needed = {file_key(delete) for each in applied.values() for delete in each}
     return [each for each in deletes if file_key(each) not in needed]

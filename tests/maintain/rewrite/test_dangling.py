@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from icesql.context import QueryContext
+from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.maintain.rewrite.dangling import dangling_deletes
 from icesql.maintain.rewrite.run import rewrite
 from tests.maintain.rewrite.tables import catalog_of, new_table, planned, read, rows
@@ -24,8 +25,6 @@ def test_deletes_that_apply_to_nothing_go_with_the_option(tmp_path, removed):
     table.commit([table.data_file(rows(2, 1, "a"), partition=("a",))])
     catalog = catalog_of(table)
     before = read(catalog)
-    from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
-
     plan = planned(
         catalog, rewrite_all=True, remove_dangling_deletes=removed, max_files_to_rewrite=2,
         row_filter=ALWAYS_TRUE,
@@ -56,3 +55,37 @@ def test_a_vector_without_its_file_and_an_unpartitioned_key(tmp_path):
     loaded = catalog.load(("ns", "t"))
     found = dangling_deletes(loaded, loaded.metadata.current_snapshot, QueryContext())
     assert len(found) == 3
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_each_of_many_files_keeps_its_own_delete(tmp_path, version):
+    table = new_table(tmp_path, version)
+    files = [table.data_file(rows(10 * n, 10)) for n in range(12)]
+    table.commit(files)
+    if version > 2:
+        table.commit(table.deletion_vectors([(each, [1]) for each in files]))
+    else:
+        table.commit([table.position_deletes([(each, 1)]) for each in files])
+    catalog = catalog_of(table)
+    before = read(catalog)
+    loaded = catalog.load(("ns", "t"))
+    assert dangling_deletes(loaded, loaded.metadata.current_snapshot, QueryContext()) == []
+    plan = planned(catalog, rewrite_all=True, remove_dangling_deletes=True, max_files_to_rewrite=2)
+    rewrite(catalog, plan, QueryContext())
+    assert len(before) == 108
+    assert read(catalog) == before
+
+
+def test_a_vector_that_spells_the_path_of_its_file_otherwise_is_needed(tmp_path):
+    table = new_table(tmp_path, 3)
+    file = table.data_file(rows(0, 10))
+    table.commit([file])
+    (vector,) = table.deletion_vectors([(file, [1])])
+    path = vector.record["referenced_data_file"]
+    assert path.startswith("/")
+    vector.record["referenced_data_file"] = f"file://{path}"
+    table.commit([vector])
+    catalog = catalog_of(table)
+    assert len(read(catalog)) == 9
+    loaded = catalog.load(("ns", "t"))
+    assert dangling_deletes(loaded, loaded.metadata.current_snapshot, QueryContext()) == []
