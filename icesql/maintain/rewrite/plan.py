@@ -73,8 +73,10 @@ def plan_rewrite(table: Table, request: RewriteRequest, query: QueryContext) -> 
         metadata.schema,
         schema,
         request.row_filter,
+        # Files are rewritten whole: with the deletes of all of their rows, and without what is left
+        # of the filter.
+        all_deletes=True,
     )
-    # Files are rewritten whole, so what is left of the filter for their rows is dropped.
     found = plan(scan, query)
     files = [replace(each, residual=ALWAYS_TRUE) for each in found.files]
     spec = metadata.spec
