@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         CatalogError,
         ColumnNotFoundError,
         CommitConflictError,
+        CommitStateUnknownError,
         CorruptFileError,
         DatabaseError,
         DataError,
@@ -151,5 +152,6 @@ __all__ = [
     "NotSupportedError", "UnsupportedSqlError", "UnsupportedTableError",
     "DataError", "TypeMismatchError", "CorruptFileError",
     "OperationalError", "CatalogError", "StorageError", "ScanLimitError", "QueryCancelledError",
-    "CommitConflictError", "MissingExtraError", "IntegrityError", "InternalError",
+    "CommitConflictError", "CommitStateUnknownError", "MissingExtraError", "IntegrityError",
+    "InternalError",
 ]  # fmt: skip
