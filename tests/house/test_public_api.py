@@ -1,83 +1,83 @@
-"""The\| error \| public surface is short, listed in public_api.txt, and changed only on purpose."""
+"""The public surface is short, listed in public_api.txt, and changed only on purpose."""
 
-from\| error \| __future__ import annotations
+from __future__ import annotations
 
-import\| error \| inspect
-import\| error \| re
-from\| error \| collections.abc import Iterator
-from\| error \| pathlib import Path
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
 
-import\| error \| icesql
-from\| error \| icesql import errors
+import icesql
+from icesql import errors
 
-LISTING\| error \| = Path(__file__).with_name("public_api.txt")
-
-
-def\| error \| test_public_api_is_the_listed_one(update_golden: bool) -> None:
-\| error \|    found = "\n".join(_surface()) + "\n"
-\| error \|    if update_golden:
-\| error \|        LISTING.write_text(found, encoding="utf-8")
-\| error \|    assert found == LISTING.read_text(encoding="utf-8")
+LISTING = Path(__file__).with_name("public_api.txt")
 
 
-def\| error \| test_every_public_name_exists_and_has_a_docstring() -> None:
-\| error \|    for name in icesql.__all__:
-\| error \|        value = getattr(icesql, name)
-\| error \|        if callable(value):
-\| error \|            assert inspect.getdoc(value), f"icesql.{name} has no docstring"
+def test_public_api_is_the_listed_one(update_golden: bool) -> None:
+    found = "\n".join(_surface()) + "\n"
+    if update_golden:
+        LISTING.write_text(found, encoding="utf-8")
+    assert found == LISTING.read_text(encoding="utf-8")
 
 
-def\| error \| test_every_error_that_the_readme_names_is_exported() -> None:
-\| error \|    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-\| error \|    table = re.search(r"\| Error \| [^\n]*\n\|[-| ]+\n((?:\|.*\n)+)", readme)
-\| error \|    assert table, "README has a table of errors"
-\| error \|    in_table = set(re.findall(r"`(\w+Error)`", table[1]))
-\| error \|    assert len(in_table) > 15
-\| error \|    # Those of Python and of other packages are not ours to export.
-\| error \|    named = in_table | {
-\| error \|        name for name in re.findall(r"\b\w+Error\b", readme) if hasattr(errors, name)
-\| error \|    }
-\| error \|    assert named <= set(icesql.__all__), named - set(icesql.__all__)
-\| error \|    for name in named:
-\| error \|        assert getattr(icesql, name) is getattr(errors, name)
+def test_every_public_name_exists_and_has_a_docstring() -> None:
+    for name in icesql.__all__:
+        value = getattr(icesql, name)
+        if callable(value):
+            assert inspect.getdoc(value), f"icesql.{name} has no docstring"
 
 
-def\| error \| _surface() -> Iterator[str]:
-\| error \|    for name in sorted(icesql.__all__):
-\| error \|        value = getattr(icesql, name)
-\| error \|        if inspect.isclass(value):
-\| error \|            public = (base.__name__ for base in value.__bases__ if base.__name__[0] != "_")
-\| error \|            bases = ", ".join(public)
-\| error \|            yield f"class {name}({bases})"
-\| error \|            if value.__module__.startswith("icesql.") and not issubclass(value, Exception):
-\| error \|                yield from _members(name, value)
-\| error \|        elif inspect.isroutine(value):
-\| error \|            yield f"{name}{_signature(value)}"
-\| error \|        elif inspect.ismodule(value):
-\| error \|            # One that is called.
-\| error \|            yield f"{name}{_signature(value.__call__)}"
-\| error \|        else:
-\| error \|            yield f"{name} = {value!r}"
+def test_every_error_that_the_readme_names_is_exported() -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    table = re.search(r"\| error \| [^\n]*\n\|[-| ]+\n((?:\|.*\n)+)", readme)
+    assert table, "README has a table of errors"
+    in_table = set(re.findall(r"`(\w+Error)`", table[1]))
+    assert len(in_table) > 15
+    # Those of Python and of other packages are not ours to export.
+    named = in_table | {
+        name for name in re.findall(r"\b\w+Error\b", readme) if hasattr(errors, name)
+    }
+    assert named <= set(icesql.__all__), named - set(icesql.__all__)
+    for name in named:
+        assert getattr(icesql, name) is getattr(errors, name)
 
 
-def\| error \| _members(owner: str, value: type) -> Iterator[str]:
-\| error \|    inherited = {
-\| error \|        name: member
-\| error \|        for base in reversed(value.__mro__)
-\| error \|        if base.__module__.startswith("icesql.")
-\| error \|        for name, member in vars(base).items()
-\| error \|    }
-\| error \|    for name, member in sorted(inherited.items()):
-\| error \|        if name.startswith("_"):
-\| error \|            continue
-\| error \|        if isinstance(member, property):
-\| error \|            yield f"{owner}.{name}"
-\| error \|        elif inspect.isfunction(member):
-\| error \|            yield f"{owner}.{name}{_signature(member)}"
-\| error \|    fields = [name for name in getattr(value, "__annotations__", {}) if not name.startswith("_")]
-\| error \|    for name in sorted(set(fields) - set(vars(value))):
-\| error \|        yield f"{owner}.{name}"
+def _surface() -> Iterator[str]:
+    for name in sorted(icesql.__all__):
+        value = getattr(icesql, name)
+        if inspect.isclass(value):
+            public = (base.__name__ for base in value.__bases__ if base.__name__[0] != "_")
+            bases = ", ".join(public)
+            yield f"class {name}({bases})"
+            if value.__module__.startswith("icesql.") and not issubclass(value, Exception):
+                yield from _members(name, value)
+        elif inspect.isroutine(value):
+            yield f"{name}{_signature(value)}"
+        elif inspect.ismodule(value):
+            # One that is called.
+            yield f"{name}{_signature(value.__call__)}"
+        else:
+            yield f"{name} = {value!r}"
 
 
-def\| error \| _signature(value: object) -> str:
-\| error \|    return str(inspect.signature(value))  # type: ignore[arg-type]
+def _members(owner: str, value: type) -> Iterator[str]:
+    inherited = {
+        name: member
+        for base in reversed(value.__mro__)
+        if base.__module__.startswith("icesql.")
+        for name, member in vars(base).items()
+    }
+    for name, member in sorted(inherited.items()):
+        if name.startswith("_"):
+            continue
+        if isinstance(member, property):
+            yield f"{owner}.{name}"
+        elif inspect.isfunction(member):
+            yield f"{owner}.{name}{_signature(member)}"
+    fields = [name for name in getattr(value, "__annotations__", {}) if not name.startswith("_")]
+    for name in sorted(set(fields) - set(vars(value))):
+        yield f"{owner}.{name}"
+
+
+def _signature(value: object) -> str:
+    return str(inspect.signature(value))  # type: ignore[arg-type]
