@@ -152,12 +152,12 @@ def _unreachable(error: BaseException, text: str, properties: Mapping[str, Any])
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
     """The error and those that it carries, as causes and, in urllib3's way, as arguments."""
-    waiting, seen = [error], set()
+    waiting, seen = [error], dict[int, BaseException]()
     while waiting:
         one = waiting.pop(0)
         if id(one) in seen:
             continue
-        seen.add(id(one))
+        seen[id(one)] = one
         yield one
         held = (*one.args, getattr(one, "reason", None), one.__cause__, one.__context__)
         waiting += [each for each in held if isinstance(each, BaseException)]

@@ -78,7 +78,7 @@ def bind_columns(
 
 def _expose_all_outside(tree: exp.Expr, scopes: Sequence[SelectScope], binder: _Binder) -> None:
     """Scans outside any analysed FROM (PIVOT) expose all columns."""
-    understood = {id(item.node) for scope in scopes for item in scope.items}
+    understood = {id(item.node): item for scope in scopes for item in scope.items}
     for table in tree.find_all(exp.Table):
         index = scan_index(table)
         if index is not None and id(table) not in understood:

@@ -233,7 +233,7 @@ class _Builder(Struct):
         for node in spine:
             for cte in node.ctes if isinstance(node, exp.Query) else ():
                 self.visit(cte.this, parent)
-        visited = {id(node) for node in spine}
+        visited = {id(node): node for node in spine}
         for node in reversed(spine):
             for nested in nested_queries(node):
                 if not isinstance(nested.parent, exp.CTE) and id(nested) not in visited:

@@ -16,7 +16,13 @@ from icesql.iceberg.schema import Schema
 from icesql.iceberg.types import PrimitiveType, walk
 from icesql.scan.report import ScanCounts, ScanReport
 from icesql.scan.table_scan import TableScan
-from icesql.scan.tasks.task import CombinedScanTask, FileScanTask, ScanContext, without_metrics
+from icesql.scan.tasks.task import (
+    CombinedScanTask,
+    FileScanTask,
+    ScanContext,
+    distinct_deletes,
+    without_metrics,
+)
 
 if TYPE_CHECKING:
     from icesql.scan.changes import ChangePlan
@@ -168,10 +174,7 @@ class ScanPlan(Struct, frozen=True, dict=True):
 
     def _distinct_delete_files(self) -> int:
         # Tasks share their deletes, so each delete file is one object however often it applies.
-        known: set[int] = set()
-        for task in self.files:
-            known.update(map(id, task.deletes))
-        return len(known)
+        return len(distinct_deletes(self.files))
 
 
 def _stored_bytes(file: DataFile, field_ids: Sequence[int]) -> int:

@@ -463,13 +463,13 @@ def _by_residual(
     residual_of, partitions = spec.residuals.residual, entries.partition
     groups: dict[Predicate, list[int]] = {}
     # Residuals are shared by the files of a partition: comparing them once each is enough.
-    seen: dict[int, list[int]] = {}
+    seen: dict[int, tuple[Predicate, list[int]]] = {}
     for index in indexes:
         residual = residual_of(partitions[index])
-        members = seen.get(id(residual))
-        if members is None:
-            members = seen[id(residual)] = groups.setdefault(residual, [])
-        members.append(index)
+        known = seen.get(id(residual))
+        if known is None:
+            known = seen[id(residual)] = residual, groups.setdefault(residual, [])
+        known[1].append(index)
     return groups
 
 

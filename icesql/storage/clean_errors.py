@@ -34,12 +34,16 @@ def clean(error: BaseException, properties: Mapping[str, Any]) -> None:
 
 
 def _clean(
-    error: BaseException, properties: Mapping[str, Any], seen: dict[int, BaseException]
+    error: BaseException,
+    properties: Mapping[str, Any],
+    seen: dict[int, tuple[BaseException, BaseException]],
 ) -> BaseException:
     if id(error) in seen:
-        return seen[id(error)]
-    cleaned = seen[id(error)] = _own(error, properties)
-    seen[id(cleaned)] = cleaned
+        return seen[id(error)][1]
+    cleaned = _own(error, properties)
+    # Both are held: the chain lets go of the first one.
+    seen[id(error)] = error, cleaned
+    seen[id(cleaned)] = cleaned, cleaned
     suppressed = error.__suppress_context__
     if error.__cause__ is not None:
         cleaned.__cause__ = _clean(error.__cause__, properties, seen)

@@ -172,7 +172,7 @@ class LocalResult:
         self.notes: tuple[str, ...] = ()
         self.columns: tuple[ResultColumn, ...] = ()
         self._progress = _progress(query, self._plans)
-        self._watch = watch = MemoryWatch(query.settings.memory_limit, id(pool))
+        self._watch = watch = MemoryWatch(query.settings.memory_limit, pool)
         self._worker = Worker(self._open.interrupt, self._open.release, watch, threads)
         self._reading = Reading(
             lambda: watch.over(self._chunks()), lambda: watch.over(self._batches()), self._finish

@@ -165,7 +165,7 @@ class SparkResult:
         self.columns: tuple[ResultColumn, ...] = ()
         self.groups: tuple[str, ...] = ()
         self.notes: tuple[str, ...] = ()
-        watch = MemoryWatch(query.settings.memory_limit, id(pool))
+        watch = MemoryWatch(query.settings.memory_limit, pool)
         self._worker = Worker(self._open.interrupt, self._open.release, watch)
         self._reading = Reading(self._row_chunks, self._batches, self._finish)
         try:

@@ -122,7 +122,7 @@ class ReaderFrames:
     """
 
     def __init__(self) -> None:
-        self._frames: dict[tuple[Any, ...], Any] = {}
+        self._frames: dict[tuple[Any, ...], tuple[Any, Any]] = {}
 
     def frame(self, session: Any, plan: ScanPlan) -> Any:
         """The scan as a DataFrame over the files that survived pruning."""
@@ -133,8 +133,8 @@ class ReaderFrames:
         if found is None:
             while len(self._frames) >= MOST_FRAMES:
                 self._frames.pop(next(iter(self._frames)))
-            found = self._frames[key] = _frame(session, plan, paths)
-        return found
+            found = self._frames[key] = session, _frame(session, plan, paths)
+        return found[1]
 
 
 def _frame(session: Any, plan: ScanPlan, paths: Sequence[str]) -> Any:

@@ -82,7 +82,7 @@ def parse_avro_schema(text: bytes) -> AvroNode:
 
 def _check_expanded(schema: AvroNode) -> None:
     """Thirty records that each name the one before twice would be a billion types, written out."""
-    sizes: dict[int, tuple[int, int]] = {}
+    sizes: dict[int, tuple[int, int, AvroNode]] = {}
     stack = [schema]
     while stack:
         node = stack[-1]
@@ -96,7 +96,7 @@ def _check_expanded(schema: AvroNode) -> None:
         height = 1 + max((sizes[id(each)][1] for each in inner), default=0)
         if size > _LARGEST or height > 2 * _DEEPEST:
             raise OddSchema("schema with too many types inside each other")
-        sizes[id(node)] = size, height
+        sizes[id(node)] = size, height, node
 
 
 def _parse(json: Any, named: dict[str, AvroNode | None], space: str, depth: int) -> AvroNode:

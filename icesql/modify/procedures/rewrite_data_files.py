@@ -174,7 +174,7 @@ def _files(count: int) -> str:
 
 def _steps(planned: RewritePlan) -> Iterator[Step]:
     """What each group reads and writes; files that stay are told last, as read by none."""
-    removed: set[int] = set()
+    removed: dict[int, DataFile] = {}
     for group in planned.groups:
         label = f"group {group.number + 1}{_place(planned, group)}"
         for task, reason in zip(group.files, group.reasons, strict=True):
@@ -199,7 +199,7 @@ def _steps(planned: RewritePlan) -> Iterator[Step]:
             )
         for each in vectors_of([group]):
             if id(each) not in removed:
-                removed.add(id(each))
+                removed[id(each)] = each
                 yield Step("remove", _kind(each), each.path, f"{label}: it is of a file that goes")
 
 

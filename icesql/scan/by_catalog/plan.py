@@ -135,7 +135,7 @@ class _Tasks:
         self._specs: dict[int, SpecScan] = {}
         self._seen: set[str] = set()
         self._deletes: dict[tuple[str, int | None], DataFile] = {}
-        self._residuals: dict[tuple[bytes, int], bool] = {}
+        self._residuals: dict[tuple[bytes, int], tuple[bool, Predicate]] = {}
         self._implication = Implication()
         self._is_remote = not is_local(scan.table.metadata.location)
 
@@ -254,14 +254,15 @@ class _Tasks:
         if not sent:
             return
         key = sent, id(own)
-        implied = self._residuals.get(key)
-        if implied is None:
+        known = self._residuals.get(key)
+        implied = known is not None and known[0]
+        if known is None:
             try:
                 residual = parse_predicate(load_json(sent), self._scan.schema)
                 implied = self._implication.holds(self._known & own, residual)
             except (Malformed, RecursionError):
                 implied = False
-            self._residuals[key] = implied
+            self._residuals[key] = implied, own
         if not implied:
             raise UnsupportedTableError(
                 "rows left out by a filter of the catalog's own (residual-filter in its plan)",

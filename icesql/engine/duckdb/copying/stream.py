@@ -53,7 +53,7 @@ def copy_stream(
         return int(count)
 
     worker = Worker(
-        opened.interrupt, opened.release, MemoryWatch(query.settings.memory_limit, id(pool))
+        opened.interrupt, opened.release, MemoryWatch(query.settings.memory_limit, pool)
     )
     try:
         return worker.call(run, query)

@@ -97,7 +97,7 @@ class RelationBuilder:
         columns = grouping.columns_to_read(context, group.tasks)
         if not self._load_footers(keys, columns):
             return ["a footer could not be read"] * len(keys)
-        verdicts: dict[tuple[int, int], str | None] = {}
+        verdicts: dict[tuple[int, int], tuple[str | None, Footer]] = {}
         problems: list[str | None] = []
         for key, task in zip(keys, group.tasks, strict=True):
             facts = self._footers.facts(*key)
@@ -107,10 +107,10 @@ class RelationBuilder:
             assert facts is not None
             memo = id(facts.footer), task.spec_id
             if memo not in verdicts:
-                verdicts[memo] = footer_problem(
-                    facts.footer, columns, _identity_sources(context, task.spec_id)
-                )
-            problems.append(verdicts[memo])
+                sources = _identity_sources(context, task.spec_id)
+                problem = footer_problem(facts.footer, columns, sources)
+                verdicts[memo] = problem, facts.footer
+            problems.append(verdicts[memo][0])
         return problems
 
     def _load_footers(

@@ -56,7 +56,7 @@ class _Checker:
     def __init__(self, tree: EngineTree, composed: Composed, marks: set[str]) -> None:
         self._tree, self._composed, self._marks = tree, composed, marks
         self._seen: set[str] = set()
-        self._in_from: set[int] = set()
+        self._in_from: dict[int, Node] = {}
         self.unknown: list[Node] = []
         self.facts = Facts()
 
@@ -121,7 +121,7 @@ class _Checker:
             name = str(function.get("function_name"))
             if function.get("class") != "FUNCTION" or refusal(name, table=True) is not None:
                 raise self._refused(f"the table function {name}()", node)
-            self._in_from.add(id(function))
+            self._in_from[id(function)] = function
         elif kind not in _TABLES:
             raise self._refused(str(kind), node)
         elif kind == "JOIN":

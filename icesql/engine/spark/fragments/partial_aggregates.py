@@ -10,7 +10,7 @@ What does not have this form is left to Spark.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Final
 
 from msgspec.structs import replace
@@ -58,7 +58,7 @@ def cut_aggregate(select: exp.Select, name: str, choice: Choice) -> Fragment | N
         column = exp.column(f"k{at}", table=name, quoted=True)
         column.type = keys[at].type
         changes.append((node, column))
-    if not _all_covered(select, aliases, {id(node) for node, _ in changes}):
+    if not _all_covered(select, aliases, {id(node): node for node, _ in changes}):
         return None
     columns = [exp.alias_(key.copy(), f"k{at}", quoted=True) for at, key in enumerate(keys)]
     columns += [exp.alias_(each, f"a{at}", quoted=True) for at, each in enumerate(partials)]
@@ -213,7 +213,7 @@ def _key_places(select: exp.Select, keys: list[exp.Expr]) -> Iterator[tuple[exp.
         yield from visit(each)
 
 
-def _all_covered(select: exp.Select, aliases: frozenset[str], replaced: set[int]) -> bool:
+def _all_covered(select: exp.Select, aliases: frozenset[str], replaced: Container[int]) -> bool:
     """Whether nothing of the table is needed but keys and aggregates, nested queries included."""
 
     def visit(node: exp.Expr) -> bool:

@@ -1,0 +1,156 @@
+"""An ``id()`` is a key only where its object is held: an address that is freed is used again.
+
+The number says nothing once its object is gone, and the next object at that address is taken for
+it. So whatever keeps an ``id()`` keeps the object beside it, where this test sees it, or is in the
+list below, where someone has looked at who holds it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2] / "icesql"
+
+TREE = "the tree of the statement, which nobody changes meanwhile"
+FIELDS = "the schema of a manifest that is being looked at"
+# What holds the objects of these functions for as long as the numbers are kept.
+HELD = {
+    "engine/duckdb/relations/relation_builder.py:RelationBuilder.changes": "the groups of the plan",
+    "iceberg/manifest/compiled_walk.py:_WalkGenerator.data_file": FIELDS,
+    "iceberg/manifest/compiled_walk.py:_WalkGenerator.entry": FIELDS,
+    "iceberg/manifest/compiled_walk.py:_WalkGenerator.partition": FIELDS,
+    "iceberg/manifest/entry_shape.py:_Learner.data_file": FIELDS,
+    "iceberg/manifest/schema.py:partition_fields": FIELDS,
+    "maintain/rewrite/grouping.py:_of_partition": "the list of candidates",
+    "query/kept/plans.py:KeptPlans.keep": "the caller",
+    "query/names.py:_Builder.visit": TREE,
+    "query/names.py:_Builder._visit_operation": TREE,
+    "query/nullability.py:nullable_columns": "the scope",
+    "query/pushdown/joins.py:OuterJoins._nullable_before": "the scope",
+    "query/pushdown/push_down.py:push_down": TREE,
+    "query/pushdown/push_down.py:_Pusher._substitute": TREE,
+    "query/pushdown/push_down.py:_Pusher._through": TREE,
+    "query/pushdown/select_keys.py:with_aliases": TREE,
+    "query/pushdown/transitive.py:_only": "the scope",
+    "query/pushdown/transitive.py:implied": "the equalities that are given and the condition",
+    "scan/tasks/task.py:distinct_deletes": "the tasks; in the end each number has its file",
+    "sql/parser/writing.py:_shorten": "the list of all nodes, and the tree what takes their places",
+    "sql/references.py:_own_aliases": TREE,
+    "sql/references.py:take_references": TREE,
+}
+
+
+def test_whatever_keeps_an_id_keeps_the_object() -> None:
+    found = {
+        f"{source.relative_to(ROOT).as_posix()}:{name}"
+        for source in sorted(ROOT.rglob("*.py"))
+        for name in _keepers(ast.parse(source.read_text(encoding="utf-8")))
+    }
+    assert sorted(found - HELD.keys()) == []
+    assert sorted(HELD.keys() - found) == [], "no longer needed"
+
+
+def test_the_test_sees_who_keeps_only_the_number() -> None:
+    bad = (
+        "def f(a, d): d[id(a)] = 1",
+        "def f(a, d): d.add(id(a))",
+        "def f(a): return {id(each) for each in a}",
+        "def f(a): return {id(each): 1 for each in a}",
+        "def f(a, d): d.setdefault(id(a), []).append(1)",
+        "def f(a, d): key = id(a), 1; d[key] = a.x",
+        "def f(a, d): key = id(a), 1; d.setdefault(key, [])",
+        "def f(a): return map(id, a)",
+        "def f(a): return Watch(id(a))",
+    )
+    good = (
+        "def f(a, d): d[id(a)] = a",
+        "def f(a, d): d[id(a)] = 1, a.x, a",
+        "def f(a): return {id(each): each for each in a}",
+        "def f(a, d): d.setdefault(id(a), (a, []))[1].append(1)",
+        "def f(a): return {id(each.x): each for each in a}",
+        "def f(a, b, d): key = id(a), id(b); d[key] = True, a, b",
+        "def f(a, d): return d.get(id(a))",
+        "def f(a, d): return id(a) in d and d[id(a)]",
+    )
+    assert [each for each in bad if not [*_keepers(ast.parse(each))]] == []
+    assert [each for each in good if [*_keepers(ast.parse(each))]] == []
+
+
+def _keepers(tree: ast.Module) -> Iterator[str]:
+    """The functions that keep an ``id()`` and not its object, by their qualified names."""
+    above = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Name) or node.id != "id" or not isinstance(node.ctx, ast.Load):
+            continue
+        call = above[node]
+        called = isinstance(call, ast.Call) and call.func is node
+        if not called or not _is_safe(call, above):
+            yield _qualified(node, above)
+
+
+def _is_safe(call: ast.Call, above: dict[ast.AST, ast.AST]) -> bool:
+    """Whether the number is only looked up, or is kept beside the object."""
+    object_ = call.args[0]
+    wanted = {ast.dump(object_)}
+    if isinstance(object_, ast.Attribute):
+        wanted.add(ast.dump(object_.value))  # what holds the object by this very name
+
+    def holds(value: ast.AST | None) -> bool:
+        if isinstance(value, ast.Tuple | ast.List):
+            return any(map(holds, value.elts))
+        if isinstance(value, ast.Call):
+            return any(map(holds, value.args))
+        return value is not None and ast.dump(value) in wanted
+
+    node: ast.AST = call
+    while isinstance(above[node], ast.Tuple):
+        node = above[node]
+    if isinstance(above[node], ast.Assign) and isinstance(above[node].targets[0], ast.Name):
+        name = above[node].targets[0].id
+        uses = [each for each in ast.walk(_function(node, above)) if _is_name(each, name)]
+        return all(_use_is_safe(each, above, holds) for each in uses)
+    return _use_is_safe(node, above, holds)
+
+
+def _use_is_safe(
+    node: ast.AST, above: dict[ast.AST, ast.AST], holds: Callable[[ast.AST | None], bool]
+) -> bool:
+    match above[node]:
+        case ast.Compare(ops=[ast.In() | ast.NotIn() | ast.Eq() | ast.NotEq()]):
+            return True
+        case ast.Subscript(ctx=ast.Load()):
+            return True
+        case ast.Subscript(ctx=ast.Store()) as place:
+            assigned = above[place]
+            return isinstance(assigned, ast.Assign | ast.AnnAssign) and holds(assigned.value)
+        case ast.DictComp(key=key, value=value) if key is node:
+            return holds(value)
+        case ast.Call(func=ast.Attribute(attr=name), args=[first, *_]) if first is node and (
+            name in ("get", "pop", "move_to_end")
+        ):
+            return True
+        case ast.Call(func=ast.Attribute(attr="setdefault"), args=[first, value]) if first is node:
+            return holds(value)
+        case _:
+            return False
+
+
+def _is_name(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+
+
+def _function(node: ast.AST, above: dict[ast.AST, ast.AST]) -> ast.AST:
+    while not isinstance(node, ast.FunctionDef):
+        node = above[node]
+    return node
+
+
+def _qualified(node: ast.AST, above: dict[ast.AST, ast.AST]) -> str:
+    names = []
+    while node in above:
+        node = above[node]
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.insert(0, node.name)
+    return ".".join(names)
