@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -93,27 +93,185 @@ def test_some_partitions(con: icesql.Connection, tmp_path: Path) -> None:
     assert con.execute("SELECT count(*) FROM s.t").fetchall() == [(3,)]
 
 
-def test_times_in_other_units_have_no_bounds(con: icesql.Connection, tmp_path: Path) -> None:
-    con.execute("CREATE TABLE s.t (ts TIMESTAMP, us TIMESTAMP, d DECIMAL(9, 2), f DOUBLE, x INT)")
+def test_narrower_types_have_bounds(con: icesql.Connection, tmp_path: Path) -> None:
+    con.execute("CREATE TABLE s.t (us TIMESTAMP, d DECIMAL(19, 2), f DOUBLE, x INT, y BIGINT)")
     at = datetime(2026, 1, 31, 12)
     schema = pa.schema(
-        [("ts", pa.timestamp("ms")), ("us", pa.timestamp("us")), ("d", pa.decimal128(9, 2)),
-         ("f", pa.float32()), ("x", pa.int32())]
+        [("us", pa.timestamp("us")), ("d", pa.decimal128(9, 2)), ("f", pa.float32()),
+         ("x", pa.int8()), ("y", pa.int16())]
     )  # fmt: skip
-    parquet(tmp_path / "x.parquet", schema, ts=[at], us=[at], d=[Decimal("-1.25")], f=[0.5], x=[-1])
+    parquet(tmp_path / "x.parquet", schema, us=[at], d=[Decimal("-1.25")], f=[0.5], x=[-1], y=[-9])
     add(con, tmp_path / "x.parquet")
-    for condition in (
-        f"ts = TIMESTAMP '{at}'", f"us = TIMESTAMP '{at}'", "d < 0", "d = -1.25", "f = 0.5", "x < 0",
-    ):  # fmt: skip
+    for condition in (f"us = TIMESTAMP '{at}'", "d < 0", "d = -1.25", "f = 0.5", "x < 0", "y = -9"):
         assert con.execute(f"SELECT count(*) FROM s.t WHERE {condition}").fetchall() == [(1,)]
     (bounds,) = con.execute("SELECT lower_bounds FROM s.t.files").fetchone()
-    assert sorted(dict(bounds)) == [2, 3, 4, 5]
+    assert sorted(dict(bounds)) == [1, 2, 3, 4, 5]
+
+
+NOON = datetime(2026, 1, 1, 12)
+# What a file may hold, with a value.
+STORED: dict[str, tuple[pa.DataType, Any, dict[str, Any]]] = {
+    "bool": (pa.bool_(), True, {}),
+    "int8": (pa.int8(), -5, {}),
+    "int16": (pa.int16(), -5, {}),
+    "int32": (pa.int32(), -5, {}),
+    "int64": (pa.int64(), -5, {}),
+    "uint8": (pa.uint8(), 5, {}),
+    "uint16": (pa.uint16(), 5, {}),
+    "uint32": (pa.uint32(), 5, {}),
+    "uint64": (pa.uint64(), 5, {}),
+    "half": (pa.float16(), None, {}),
+    "float": (pa.float32(), 0.5, {}),
+    "double": (pa.float64(), 0.5, {}),
+    "decimal(5, 2)": (pa.decimal128(5, 2), Decimal("1.25"), {}),
+    "decimal(5, 2) in int32": (
+        pa.decimal128(5, 2), Decimal("1.25"), {"store_decimal_as_integer": True},
+    ),
+    "decimal(9, 2)": (pa.decimal128(9, 2), Decimal("1.25"), {}),
+    "decimal(18, 2)": (pa.decimal128(18, 2), Decimal("1.25"), {}),
+    "decimal(9, 3)": (pa.decimal128(9, 3), Decimal("1.255"), {}),
+    "decimal(9, 1)": (pa.decimal128(9, 1), Decimal("1.2"), {}),
+    "decimal(50, 2)": (pa.decimal256(50, 2), Decimal("1.25"), {}),
+    "date": (pa.date32(), date(2026, 1, 1), {}),
+    "time[ms]": (pa.time32("ms"), time(1), {}),
+    "time[us]": (pa.time64("us"), time(1), {}),
+    "time[ns]": (pa.time64("ns"), time(1), {}),
+    "timestamp[ms]": (pa.timestamp("ms"), NOON, {}),
+    "timestamp[us]": (pa.timestamp("us"), NOON, {}),
+    "timestamp[ns]": (pa.timestamp("ns"), NOON, {}),
+    "timestamp[ms, UTC]": (pa.timestamp("ms", "UTC"), NOON, {}),
+    "timestamp[us, UTC]": (pa.timestamp("us", "Europe/Berlin"), NOON, {}),
+    "timestamp[ns, UTC]": (pa.timestamp("ns", "UTC"), NOON, {}),
+    "INT96": (pa.timestamp("ns"), NOON, {"use_deprecated_int96_timestamps": True}),
+    "duration": (pa.duration("us"), 5, {}),
+    "string": (pa.string(), "a", {}),
+    "large_string": (pa.large_string(), "a", {}),
+    "dictionary": (pa.dictionary(pa.int32(), pa.string()), "a", {}),
+    "json": (pa.json_(), "1", {}),
+    "binary": (pa.binary(), b"a", {}),
+    "fixed[3]": (pa.binary(3), b"abc", {}),
+    "fixed[16]": (pa.binary(16), b"a" * 16, {}),
+    "uuid": (pa.uuid(), b"a" * 16, {}),
+    "null": (pa.null(), None, {}),
+    "struct": (pa.struct([("a", pa.int32())]), {"a": 1}, {}),
+    "list": (pa.list_(pa.int32()), [1], {}),
+    "map": (pa.map_(pa.string(), pa.int32()), [("a", 1)], {}),
+}  # fmt: skip
+# The types of a table, and what they take.
+TAKEN = {
+    "BOOLEAN": {"bool"},
+    "INT": {"int8", "int16", "int32"},
+    "BIGINT": {"int8", "int16", "int32", "int64"},
+    "FLOAT": {"float"},
+    "DOUBLE": {"float", "double"},
+    "DECIMAL(9, 2)": {"decimal(5, 2)", "decimal(5, 2) in int32", "decimal(9, 2)"},
+    "DECIMAL(38, 2)": {
+        "decimal(5, 2)", "decimal(5, 2) in int32", "decimal(9, 2)", "decimal(18, 2)",
+    },
+    "DATE": {"date"},
+    "TIME": {"time[us]"},
+    "TIMESTAMP": {"timestamp[us]"},
+    "TIMESTAMPTZ": {"timestamp[us, UTC]", "INT96"},
+    "TIMESTAMP_NS": {"timestamp[ns]"},
+    "VARCHAR": {"string", "large_string", "dictionary", "json"},
+    "BLOB": {"binary"},
+    "UUID": {"uuid"},
+    "STRUCT(a INT)": {"struct"},
+    "INT[]": {"list"},
+    "MAP(VARCHAR, INT)": {"map"},
+    "STRUCT(b INT)[]": set[str](),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", TAKEN)
+def test_types_are_equal_or_widen(kind: str, lasting: Any, tmp_path: Path) -> None:
+    """As they are, in a list, in a struct and as values of a map."""
+    con, _ = lasting
+    around = {
+        "{}": lambda type: type,
+        "{}[]": lambda type: pa.list_(type),
+        "STRUCT(x {})": lambda type: pa.struct([("x", type)]),
+        "MAP(VARCHAR, {})": lambda type: pa.map_(pa.string(), type),
+    }
+    for shape, type_of in around.items():
+        con.execute(
+            f"CREATE OR REPLACE TABLE s.t (c {shape.format(kind)}) "
+            "TBLPROPERTIES ('format-version' = '3')"
+        )
+        for name, (type, _, options) in STORED.items():
+            path = tmp_path / f"{name}.parquet"
+            pq.ParquetWriter(path, pa.schema([("c", type_of(type))]), **options).close()
+            call = f"CALL system.add_files('s.t', '`parquet`.`{path}`')"
+            if name in TAKEN[kind]:
+                con.execute(f"EXPLAIN {call}").fetchall()
+                continue
+            with pytest.raises(errors.TypeMismatchError) as raised:
+                con.execute(call)
+            told = str(raised.value)
+            assert str(path) in told and 'its column "c' in told, told
+            assert "is stored as" in told and "INSERT INTO s.t SELECT" in told, told
+
+
+def test_what_is_taken_is_read(con: icesql.Connection, tmp_path: Path) -> None:
+    for number, (kind, names) in enumerate(TAKEN.items()):
+        con.execute(
+            f"CREATE TABLE s.t{number} (c {kind}) TBLPROPERTIES ('format-version' = '3')"
+        )
+        for name in sorted(names):
+            type, value, options = STORED[name]
+            path = tmp_path / f"{number}" / f"{name}.parquet"
+            path.parent.mkdir(exist_ok=True)
+            pq.write_table(pa.table({"c": pa.array([value], type)}), path, **options)
+            con.execute(f"CALL system.add_files('s.t{number}', '`parquet`.`{path}`')")
+        rows = con.execute(f"SELECT count(c), count(DISTINCT c) FROM s.t{number}").fetchall()
+        distinct = 2 if kind == "VARCHAR" else min(1, len(names))
+        assert rows == [(len(names), distinct)], kind
+        con.execute(f"SELECT readable_metrics FROM s.t{number}.files").fetchall()
+
+
+def test_columns_that_folders_name_too(con: icesql.Connection, tmp_path: Path) -> None:
+    con.execute("CREATE TABLE s.t (i BIGINT, p STRING, d DATE) PARTITIONED BY (p, d)")
+    null = "__HIVE_DEFAULT_PARTITION__"
+    day = date(2026, 1, 1)
+    parquet(tmp_path / "same" / f"p=a/d={day}/x.parquet", i=[1, 2, 3], p=["a"] * 3, d=[day] * 3)
+    parquet(
+        tmp_path / "same" / f"p={null}/d={null}/x.parquet",
+        pa.schema([("i", pa.int64()), ("p", pa.string()), ("d", pa.date32())]),
+        i=[4], p=[None], d=[None],
+    )  # fmt: skip
+    parquet(tmp_path / "other" / f"p=a/d={day}/x.parquet", i=[1, 2, 3], p=["a", "a", "b"])
+    parquet(tmp_path / "null" / f"p={null}/d={day}/x.parquet", i=[1, 2], p=[None, "b"])
+    parquet(tmp_path / "some" / f"p=a/d={day}/x.parquet", i=[1, 2], d=[day, None])
+    for folder, name in (("other", "p"), ("null", "p"), ("some", "d")):
+        with pytest.raises(errors.DataError, match=f'column "{name}" holds other values'):
+            add(con, tmp_path / folder)
+    assert add(con, tmp_path / "same") == [(2, 2)]
+    assert con.execute("SELECT p, d, count(*) FROM s.t GROUP BY ALL ORDER BY p").fetchall() == [
+        ("a", day, 3), (None, None, 1),
+    ]  # fmt: skip
+
+
+def test_ids_of_some_columns_only(con: icesql.Connection, tmp_path: Path) -> None:
+    """Readers go by ids alone where there are any: what has none would be left out."""
+    con.execute("CREATE TABLE s.t (a BIGINT, b BIGINT, st STRUCT(x BIGINT))")
+    with_id = {b"PARQUET:field_id": b"1"}
+    inner = pa.field("x", pa.int64(), metadata={b"PARQUET:field_id": b"4"})
+    for fields, told in (
+        ([pa.field("a", pa.int64(), metadata=with_id), ("b", pa.int64())], '"b" has no field id'),
+        ([pa.field("b", pa.int64(), metadata=with_id)], 'has field id 1, which is "a"'),
+        ([pa.field("a", pa.struct([inner]), metadata=with_id)], "column \"x\" has field id 4"),
+        ([pa.field("x", pa.int64(), metadata={b"PARQUET:field_id": b"4"})], 'which is "st.x"'),
+    ):
+        path = tmp_path / "x.parquet"
+        pq.write_table(pa.schema(fields).empty_table(), path)
+        with pytest.raises(errors.NotSupportedError, match=told):
+            add(con, path)
 
 
 @pytest.mark.parametrize(
     ("columns", "told"),
     [
-        ({"i": ["x"]}, "cannot be read as long"), ({"j": [1]}, 'no column "i", which is required'),
+        ({"i": ["x"]}, "and that of s.t is long"), ({"j": [1]}, 'no column "i", which is required'),
         ({"i": [1, None]}, 'column "i" is required, and has NULL'),
     ],
 )  # fmt: skip

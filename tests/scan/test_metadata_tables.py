@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,12 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 import icesql
+from icesql.iceberg import types as t
+from icesql.iceberg.bucket_hash import minimal_twos_complement
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
+from icesql.iceberg.schema import Schema
 from icesql.scan.manifest_reader import ManifestReader
+from icesql.scan.metadata_tables.readable_metrics import metrics_reader, metrics_type
 from icesql.scan.metadata_tables.schemas import OF_A_SNAPSHOT, OF_ALL_SNAPSHOTS, SUFFIXES
 
 
@@ -187,3 +193,16 @@ def test_more_rows_than_a_batch_are_all_there(
         monkeypatch.setattr("icesql.read.metadata_table._BATCH_ROWS", 2)
         assert connection.execute(sql).fetchall() == expected
     assert len(expected) > 4
+
+
+def test_a_bound_of_more_digits_than_its_column_has_is_null() -> None:
+    """Other writers add files of wider decimals, whose bounds no column of the table can hold."""
+    schema = Schema((t.NestedField(1, "d", t.DecimalType(9, 2)),))
+    struct = metrics_type(schema, iter(range(100, 200)))
+    bounds = {1: minimal_twos_complement(1234567890125)}
+    file = DataFile(
+        FileContent.DATA, "x", "PARQUET", 0, (), 1, 1, lower_bounds={1: b"\x7d"},
+        upper_bounds=bounds,
+    )  # fmt: skip
+    (values,) = metrics_reader(schema, struct)(file).values()
+    assert list(values.values())[-2:] == [Decimal("1.25"), None]

@@ -6,22 +6,27 @@ Source: Java ``TableMigrationUtil.getParquetMetrics`` and ``ParquetUtil.footerMe
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from msgspec.structs import replace
 
 from icesql.catalog.table import Table
-from icesql.errors import CorruptFileError, IntegrityError, NotSupportedError
+from icesql.errors import DataError, IntegrityError, NotSupportedError
 from icesql.iceberg import types as t
+from icesql.iceberg.avro_name import avro_name
 from icesql.iceberg.manifest.data_file import DataFile, FileContent
 from icesql.iceberg.metadata.name_mapping import NameMapping, parse_name_mapping
 from icesql.iceberg.schema import Schema
+from icesql.maintain.importing.column_types import check_types
 from icesql.maintain.importing.folders import FoundFile
 from icesql.read.columns.arrow_schema import FIELD_ID, arrow_type
-from icesql.read.columns.projection import column_reader
+from icesql.read.columns.projection import ColumnReader, column_reader
+from icesql.read.columns.values import one_value
 from icesql.read.formats.decode_errors import decoding
 from icesql.read.formats.file_fields import FileField, arrow_fields, table_fields, walk
 from icesql.scan.tasks.task import ScanContext
@@ -54,8 +59,8 @@ def mapping_of(table: Table) -> NameMapping:
 def data_file(table: Table, storage: Storage, found: FoundFile, mapping: NameMapping) -> DataFile:
     """The file as the current spec of the table has it.
 
-    Raises CorruptFileError for what is no Parquet file or has columns of other types,
-    NotSupportedError for one with field ids of another table, IntegrityError where a required
+    Raises CorruptFileError for what is no Parquet file, TypeMismatchError for columns of other
+    types, NotSupportedError for one with field ids of another table, IntegrityError where a required
     column is missing or has NULL.
     """
     metadata = table.metadata
@@ -75,11 +80,13 @@ def data_file(table: Table, storage: Storage, found: FoundFile, mapping: NameMap
         for each, value in zip(spec.fields, found.partition, strict=True)
         if str(each.transform) == "identity"
     }
-    for column in schema.fields:
+    check_types(schema.fields, fields, footer.schema, found.path, table=table.name)
+    readers = [
         column_reader(column, fields, constants, found.path, missing_is_null=missing_is_null)
+        for column in schema.fields
+    ]
+    _check_stored(constants, readers, schema, storage, found)
     leaves = [*_leaves(fields)]
-    if len(leaves) != footer.num_columns:
-        raise CorruptFileError(found.path, "its schema and its row groups have other columns")
     ids = [UNMAPPED if each.field_id is None else each.field_id for each in leaves]
     modes = _modes(table, leaves)
     metrics = file_metrics(footer, ids, schema, modes, [{}] * footer.num_row_groups)
@@ -111,20 +118,73 @@ def _leaves(fields: Sequence[FileField]) -> Iterator[FileField]:
             yield each
 
 
-def _check_ids(fields: Sequence[FileField], path: str, schema: Schema) -> None:
-    """Refuse ids that mean other columns than those of this table."""
-    for each in walk(fields):
-        known = None if each.field_id is None else schema.field_by_id.get(each.field_id)
-        if each.field_id is None or (known is not None and known.name == each.name):
+def _check_stored(
+    constants: Mapping[int, Any],
+    readers: Sequence[ColumnReader],
+    schema: Schema,
+    storage: Storage,
+    found: FoundFile,
+) -> None:
+    """Refuse a column that says other than its folder: readers differ in which they believe."""
+    for field_id, value in constants.items():
+        path = [*reversed(schema.ancestors(field_id)), schema.field_by_id[field_id]]
+        reader = next(each for each in readers if each.column.field_id == path[0].field_id)
+        if reader.source is None:
             continue
-        if known is not None and known.name in ("element", "key", "value"):
-            continue  # which every writer calls as it likes
-        means = "none" if known is None else f'"{known.name}"'
-        raise NotSupportedError(
-            f'not supported: adding {path}, whose column "{each.name}" has field id '
-            f"{each.field_id}, which is {means} in this table: it was written for another one; "
-            "INSERT INTO … SELECT FROM read_parquet(…) writes its rows anew"
+        (wanted,) = _plain(one_value(value, path[-1].type))
+        with storage.open_known(found.path, found.size) as stream, decoding(found.path):
+            for batch in pq.ParquetFile(stream).iter_batches(columns=[reader.source.name]):
+                values = reader(batch.column(0), batch.num_rows)
+                for parent, child in pairwise(path):
+                    values = pc.struct_field(values, [t.children(parent.type).index(child)])
+                values = _plain(values)
+                same = pc.is_null(values) if value is None else pc.equal(values, wanted)
+                if not pc.all(same.fill_null(False)).as_py():
+                    raise DataError(
+                        f'cannot add {found.path}: its column "{schema.name_by_id[field_id]}" '
+                        "holds other values than its folder names; INSERT INTO … SELECT FROM "
+                        "read_parquet(…) writes its rows anew"
+                    )
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    """``values`` without an extension type, which cannot be compared."""
+    return values.storage if isinstance(values, pa.ExtensionArray) else values
+
+
+def _check_ids(fields: Sequence[FileField], path: str, schema: Schema) -> None:
+    """Refuse ids that mean other columns than those of this table, or not all of the file's."""
+    if any(each.field_id is not None for each in walk(fields)):
+        _check_level(fields, None, path, schema)
+
+
+def _check_level(
+    fields: Sequence[FileField], parent: t.NestedField | None, path: str, schema: Schema
+) -> None:
+    """``fields`` are the children of the file's field for ``parent``, None at the top."""
+    collection = parent is not None and isinstance(parent.type, t.ListType | t.MapType)
+    for each in fields:
+        if each.field_id is None:
+            raise NotSupportedError(
+                f'not supported: adding {path}, whose column "{each.name}" has no field id while '
+                "others have: it would be left out, since ids alone are read where there are any; "
+                "INSERT INTO … SELECT FROM read_parquet(…) writes its rows anew"
+            )
+        known = schema.field_by_id.get(each.field_id)
+        # Every writer calls elements, keys and values as it likes.
+        named = known is not None and (
+            collection or each.name in (known.name, avro_name(known.name))
         )
+        above = None if parent is None else parent.field_id
+        if known is None or not named or schema.parent_by_id.get(each.field_id) != above:
+            means = "none" if known is None else f'"{schema.name_by_id[each.field_id]}"'
+            raise NotSupportedError(
+                f'not supported: adding {path}, whose column "{each.name}" has field id '
+                f"{each.field_id}, which is {means} in this table: it was written for another one; "
+                "INSERT INTO … SELECT FROM read_parquet(…) writes its rows anew"
+            )
+        if not isinstance(known.type, t.VariantType):
+            _check_level(each.children, known, path, schema)
 
 
 def _modes(table: Table, leaves: Sequence[FileField]) -> dict[int, MetricsMode]:

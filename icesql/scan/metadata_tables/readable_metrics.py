@@ -6,6 +6,7 @@ Source: Java ``MetricsUtil.readableMetricsStruct``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
 from typing import Any
 
 from icesql.iceberg import types as t
@@ -78,4 +79,8 @@ def _leaves(schema: Schema) -> list[tuple[str, t.NestedField]]:
 
 
 def _bound(data: bytes | None, value_type: t.IcebergType) -> Any:
-    return None if data is None else decode_bound(value_type, data)
+    value = None if data is None else decode_bound(value_type, data)
+    if isinstance(value, Decimal) and isinstance(value_type, t.DecimalType):
+        # Of a file whose own type has more digits, which others have added.
+        return value if len(value.as_tuple().digits) <= value_type.precision else None
+    return value

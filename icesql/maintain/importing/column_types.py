@@ -1,0 +1,185 @@
+"""Whether the columns of a Parquet file have the types of a table, as all of its readers see them.
+
+Equal types and Iceberg's widenings are taken, nothing else: readers differ in what they make of an
+unsigned integer, of milliseconds or of bytes that a table calls text, and some make other values
+of them. Source: Iceberg spec, "Parquet" (data types) and "Schema Evolution"; Java
+``MessageTypeToType``, which says what a Parquet type is in Iceberg.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from icesql.errors import CorruptFileError, TypeMismatchError
+from icesql.iceberg import types as t
+from icesql.iceberg.evolution.schema_changes import is_widening
+from icesql.read.columns.convert import leaf_reader
+from icesql.read.columns.variant import variant_reader
+from icesql.read.formats.file_fields import FileField, is_list
+
+_INTEGER_BITS: Final = {"INT32": 32, "INT64": 64}
+
+
+def check_types(
+    columns: Iterable[t.NestedField],
+    fields: Sequence[FileField],
+    parquet: Any,
+    path: str,
+    *,
+    table: str,
+) -> None:
+    """Raise TypeMismatchError where a file's column is none of the type of the table's column.
+
+    ``fields`` are those of the file with the ids that they have in the table, ``parquet`` is its
+    ``pyarrow.parquet.ParquetSchema``. Columns that the table does not have are not looked at.
+    Raises CorruptFileError where the two are of different columns.
+    """
+    leaves = tuple(parquet.column(index) for index in range(len(parquet)))
+    if sum(map(_leaf_count, fields)) != len(leaves):
+        raise CorruptFileError(path, "its schema and its row groups have other columns")
+    _Check(path, table, iter(leaves)).fields(columns, fields, "")
+
+
+def _leaf_count(field: FileField) -> int:
+    return sum(map(_leaf_count, field.children)) if field.children else 1
+
+
+class _Check:
+    """A walk over a file's fields; ``leaves`` are its Parquet columns, taken one by one."""
+
+    def __init__(self, path: str, table: str, leaves: Iterator[Any]) -> None:
+        self._path, self._table, self._leaves = path, table, leaves
+
+    def fields(
+        self, columns: Iterable[t.NestedField], fields: Sequence[FileField], prefix: str
+    ) -> None:
+        own = {each.field_id: each for each in columns}
+        for each in fields:
+            column = None if each.field_id is None else own.get(each.field_id)
+            if column is None:
+                self._skip(each)
+            else:
+                self._field(column, each, f"{prefix}{column.name}")
+
+    def _skip(self, field: FileField) -> None:
+        for _ in range(_leaf_count(field)):
+            next(self._leaves)
+
+    def _field(self, column: t.NestedField, field: FileField, name: str) -> None:
+        type = column.type
+        match type:
+            case t.StructType(inner) if pa.types.is_struct(field.type):
+                self.fields(inner, field.children, f"{name}.")
+            case t.ListType() if is_list(field.type):
+                self._field(type.element_field, field.children[0], f"{name}.element")
+            case t.MapType() if pa.types.is_map(field.type):
+                key, value = field.children
+                self._field(type.key_field, key, f"{name}.key")
+                self._field(type.value_field, value, f"{name}.value")
+            case t.VariantType() if variant_reader(field.type) is not None:
+                self._skip(field)
+            case _ if field.children or t.children(type):
+                self._refuse(name, type, str(field.type))
+            case _:
+                leaf = next(self._leaves)
+                stored = stored_type(leaf)
+                taken = stored is not None and is_widening(stored, type)
+                if not taken or leaf_reader(field.type, type) is None:
+                    self._refuse(name, type, _spelled(leaf))
+
+    def _refuse(self, name: str, type: t.IcebergType, found: str) -> None:
+        raise TypeMismatchError(
+            f'cannot add {self._path}: its column "{name}" is stored as {found}, and that of '
+            f"{self._table} is {type}; files are taken as they lie where types are equal or widen: "
+            "int to long, float to double, decimal to more digits of the same scale; "
+            f"INSERT INTO {self._table} SELECT … FROM read_parquet('{self._path}') converts values"
+        )
+
+
+def stored_type(leaf: Any) -> t.IcebergType | None:
+    """The Iceberg type of a ``pyarrow.parquet.ColumnSchema``; None for what is none."""
+    physical, length = leaf.physical_type, leaf.length
+    told = json.loads(leaf.logical_type.to_json())
+    match physical, told["Type"]:
+        case "BOOLEAN", "None":
+            return t.BooleanType()
+        case "INT32", "None":
+            return t.IntegerType()
+        case "INT64", "None":
+            return t.LongType()
+        case "INT32" | "INT64", "Int":
+            return _integer(told) if told["bitWidth"] <= _INTEGER_BITS[physical] else None
+        case "FLOAT", "None":
+            return t.FloatType()
+        case "DOUBLE", "None":
+            return t.DoubleType()
+        case "INT32" | "INT64" | "FIXED_LEN_BYTE_ARRAY", "Decimal":
+            return t.DecimalType(told["precision"], told["scale"])
+        case "INT32", "Date":
+            return t.DateType()
+        case "INT64", "Time":
+            return t.TimeType() if told["timeUnit"] == "microseconds" else None
+        case "INT64", "Timestamp":
+            return _timestamp(told["timeUnit"], is_utc=told["isAdjustedToUTC"])
+        case "INT96", _:
+            return t.TimestamptzType()  # which older engines write for a point in time
+        case "BYTE_ARRAY", "String" | "Enum" | "JSON":
+            return t.StringType()
+        case "BYTE_ARRAY", "None" | "BSON":
+            return t.BinaryType()
+        case "FIXED_LEN_BYTE_ARRAY", "None":
+            return t.FixedType(length)
+        case "FIXED_LEN_BYTE_ARRAY", "UUID":
+            return t.UUIDType()
+        case "BYTE_ARRAY", "Geometry":
+            return t.GeometryType(*_given(told, "crs"))
+        case "BYTE_ARRAY", "Geography":
+            return t.GeographyType(*_given(told, "crs", "algorithm"))
+        case _:
+            return None
+
+
+def _integer(told: dict[str, Any]) -> t.IcebergType | None:
+    if not told["isSigned"]:
+        return None
+    return t.LongType() if told["bitWidth"] == 64 else t.IntegerType()
+
+
+def _timestamp(unit: str, *, is_utc: bool) -> t.IcebergType | None:
+    match unit:
+        case "microseconds":
+            return t.TimestamptzType() if is_utc else t.TimestampType()
+        case "nanoseconds":
+            return t.TimestamptzNanoType() if is_utc else t.TimestampNanoType()
+        case _:
+            return None  # milliseconds, which readers of Iceberg take for microseconds
+
+
+def _given(told: dict[str, Any], crs: str, algorithm: str | None = None) -> tuple[str, ...]:
+    """What a geometry's type says beyond its defaults."""
+    found = (told.get(crs) or t.GeometryType().crs,)
+    return found if algorithm is None else (*found, told.get(algorithm) or "spherical")
+
+
+def _spelled(leaf: Any) -> str:
+    """A Parquet type as messages show it, such as ``INT32 (Int, 8 bits, unsigned)``."""
+    told = json.loads(leaf.logical_type.to_json())
+    kind = told["Type"]
+    details = []
+    match kind:
+        case "None":
+            return f"{leaf.physical_type}({leaf.length})" if leaf.length else leaf.physical_type
+        case "Int":
+            sign = "signed" if told["isSigned"] else "unsigned"
+            details = [f"{told['bitWidth']} bits", sign]
+        case "Decimal":
+            details = [f"precision {told['precision']}", f"scale {told['scale']}"]
+        case "Timestamp" | "Time":
+            details = [told["timeUnit"], "UTC" if told["isAdjustedToUTC"] else "without zone"]
+        case "Geometry" | "Geography":
+            details = [_given(told, "crs")[0]]
+    return f"{leaf.physical_type} ({', '.join([kind, *details])})"
