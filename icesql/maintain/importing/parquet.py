@@ -60,8 +60,8 @@ def data_file(table: Table, storage: Storage, found: FoundFile, mapping: NameMap
     """The file as the current spec of the table has it.
 
     Raises CorruptFileError for what is no Parquet file, TypeMismatchError for columns of other
-    types, NotSupportedError for one with field ids of another table, IntegrityError where a required
-    column is missing or has NULL.
+    types, NotSupportedError for one with field ids of another table, DataError where a column
+    says other than its folder, IntegrityError where a required one is missing or has NULL.
     """
     metadata = table.metadata
     schema, spec = metadata.schema, metadata.spec
