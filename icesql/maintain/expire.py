@@ -16,7 +16,7 @@ from icesql.commit.change import change_table
 from icesql.context import QueryContext
 from icesql.errors import Error, NotSupportedError
 from icesql.iceberg.manifest.data_file import FileContent
-from icesql.iceberg.manifest.manifest import ManifestFile
+from icesql.iceberg.manifest.manifest import ManifestContent, ManifestFile
 from icesql.iceberg.metadata.changes.updates import (
     RemovePartitionSpecs,
     RemoveSchemas,
@@ -29,6 +29,7 @@ from icesql.iceberg.metadata.table_metadata import StatisticsFile, TableMetadata
 from icesql.maintain.content_files import live_paths
 from icesql.maintain.expiry_plan import Expiry, plan_expiry
 from icesql.scan.manifest_reader import ManifestReader
+from icesql.scan.spec_scan import typed_specs
 from icesql.storage.removal import remove_files
 
 
@@ -131,21 +132,59 @@ def unused(
 ) -> Sequence[Update]:
     """The removal of schemas and partition specs that no snapshot needs which stays.
 
-    Source: Java ``RemoveSnapshots.cleanExpiredMetadata``.
+    Source: Java ``RemoveSnapshots.cleanExpiredMetadata``, which forgets schemas that specs and
+    equality deletes need.
     """
     gone = {*expiry.snapshot_ids}
     stay = [each for each in base.snapshots.values() if each.snapshot_id not in gone]
     reader = ManifestReader(table.storage, query, table.name)
-    specs = {manifest.partition_spec_id for each in stay for manifest in reader.manifests_of(each)}
-    schemas = {each.schema_id for each in stay}
-    old_specs = [each for each in base.specs if each not in {*specs, base.default_spec_id}]
-    old_schemas = [each for each in base.schemas if each not in {*schemas, base.current_schema_id}]
+    manifests = {each.manifest_path: each for one in stay for each in reader.manifests_of(one)}
+    specs = {base.default_spec_id, *(each.partition_spec_id for each in manifests.values())}
+    fields = {
+        source
+        for spec_id in specs
+        if spec_id in base.specs
+        for field in base.specs[spec_id].fields
+        for source in field.source_ids
+    }
+    fields |= _equality_ids(reader, base, [*manifests.values()])
+    schemas = {base.current_schema_id, *(each.schema_id for each in stay)}
+    # A column that was dropped is still read by old partitions and deletes: the latest schema
+    # that knows it stays.
+    for number in sorted(base.schemas, reverse=True):
+        known = {each for one in schemas if one in base.schemas for each in _ids(base, one)}
+        if (fields - known) & _ids(base, number):
+            schemas.add(number)
+    old_specs = [each for each in base.specs if each not in specs]
+    old_schemas = [each for each in base.schemas if each not in schemas]
     made: list[Update] = []
     if old_specs:
         made.append(RemovePartitionSpecs(tuple(old_specs)))
     if old_schemas:
         made.append(RemoveSchemas(tuple(old_schemas)))
     return made
+
+
+def _ids(base: TableMetadata, schema_id: int) -> set[int]:
+    return {*base.schemas[schema_id].field_by_id}
+
+
+def _equality_ids(
+    reader: ManifestReader, base: TableMetadata, manifests: Sequence[ManifestFile]
+) -> set[int]:
+    """The ids of the columns by which live equality deletes compare."""
+    specs = typed_specs(base)
+    deletes = [
+        each
+        for each in manifests
+        if each.content is ManifestContent.DELETES and each.has_live_files
+    ]
+    found: set[int] = set()
+    for _, entries in reader.entries_of(deletes, lambda each: specs[each.partition_spec_id]):
+        for index, alive in enumerate(entries.live):
+            if alive and entries.content[index] == FileContent.EQUALITY_DELETES:
+                found.update(entries.data_file(index).equality_ids or ())
+    return found
 
 
 def unneeded(table: Table, base: TableMetadata, expiry: Expiry, query: QueryContext) -> Unneeded:

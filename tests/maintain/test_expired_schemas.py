@@ -1,0 +1,108 @@
+"""Schemas that an old partition spec or an equality delete still needs outlive an expiry."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import icesql
+from icesql.catalog.directory import DirectoryCatalog
+from icesql.commit.rows import commit_row_delta
+from icesql.iceberg.manifest.data_file import DataFile, FileContent
+
+EXPIRE = (
+    "CALL system.expire_snapshots(table => 's.t', older_than => now() + INTERVAL 1 HOUR, "
+    "retain_last => 1, clean_expired_metadata => true)"
+)
+
+
+@pytest.fixture
+def con(tmp_path: Path) -> Any:
+    with icesql.connect(warehouse=str(tmp_path)) as connection:
+        connection.execute("CREATE SCHEMA s")
+        yield connection
+
+
+def rows(con: Any, sql: str) -> list[Any]:
+    return con.execute(sql).fetchall()
+
+
+def schemas(folder: Path) -> list[int]:
+    return sorted(DirectoryCatalog(str(folder)).load(("s", "t")).metadata.schemas)
+
+
+def delete_by_id(folder: Path, ids: list[int]) -> None:
+    """An equality delete on the column of field id 1, with bounds, as Flink writes them."""
+    catalog = DirectoryCatalog(str(folder))
+    table = catalog.load(("s", "t"))
+    path = f"{table.metadata.location}/data/eq-{ids[0]}.parquet"
+    field = pa.field("id", pa.int64(), False, metadata={b"PARQUET:field_id": b"1"})
+    pq.write_table(pa.table({"id": pa.array(ids, pa.int64())}, schema=pa.schema([field])), path)
+    file = DataFile(
+        FileContent.EQUALITY_DELETES, path, "PARQUET", 0, (), len(ids), Path(path).stat().st_size,
+        value_counts={1: len(ids)}, null_value_counts={1: 0}, equality_ids=(1,),
+        lower_bounds={1: struct.pack("<q", min(ids))}, upper_bounds={1: struct.pack("<q", max(ids))},
+    )  # fmt: skip
+    start = table.metadata.current_snapshot_id
+    commit_row_delta(catalog, table, deletes=[file], start_id=start, command="delete")
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_old_partitions_by_a_column_that_was_dropped(con: Any, version: int) -> None:
+    con.execute(
+        "CREATE TABLE s.t (id INT, c VARCHAR, x INT) PARTITIONED BY (c) "
+        f"TBLPROPERTIES ('format-version' = '{version}')"
+    )
+    con.execute("INSERT INTO s.t VALUES (1, 'a', 1), (2, 'b', 2), (3, 'a', 3)")
+    con.execute("ALTER TABLE s.t DROP PARTITION FIELD c")
+    con.execute("ALTER TABLE s.t DROP COLUMN c")
+    con.execute("INSERT INTO s.t VALUES (4, 4)")
+    rows(con, EXPIRE)
+    con.execute("DELETE FROM s.t WHERE id = 1")
+    con.execute("UPDATE s.t SET x = 9 WHERE id = 2")
+    rows(con, "CALL system.rewrite_manifests('s.t')")
+    rows(
+        con,
+        "CALL system.rewrite_data_files(table => 's.t', options => map('rewrite-all', 'true'))",
+    )
+    assert rows(con, "SELECT * FROM s.t ORDER BY id") == [(2, 9), (3, 3), (4, 4)]
+
+
+def test_equality_deletes_by_a_column_that_was_dropped(con: Any, tmp_path: Path) -> None:
+    con.execute("CREATE TABLE s.t (id BIGINT, x INT)")
+    con.execute("INSERT INTO s.t SELECT range, range FROM range(5)")
+    delete_by_id(tmp_path, [3])
+    con.execute("ALTER TABLE s.t DROP COLUMN id")
+    con.execute("INSERT INTO s.t VALUES (100)")
+    rows(con, EXPIRE)
+    with icesql.connect(warehouse=str(tmp_path)) as fresh:
+        assert rows(fresh, "SELECT x FROM s.t ORDER BY x") == [(0,), (1,), (2,), (4,), (100,)]
+    # Once the delete is applied, nothing needs the column any more.
+    rows(
+        con,
+        "CALL system.rewrite_data_files(table => 's.t', options => map('rewrite-all', 'true'))",
+    )
+    con.execute("INSERT INTO s.t VALUES (101)")
+    rows(con, EXPIRE)
+    assert schemas(tmp_path) == [1]
+    assert rows(con, "SELECT count(*) FROM s.t") == [(6,)]
+
+
+def test_only_the_latest_schema_that_knows_the_column_stays(con: Any, tmp_path: Path) -> None:
+    con.execute("CREATE TABLE s.t (id BIGINT, c INT) PARTITIONED BY (c)")
+    con.execute("INSERT INTO s.t VALUES (1, 1)")
+    con.execute("ALTER TABLE s.t ADD COLUMN y INT")
+    con.execute("ALTER TABLE s.t ALTER COLUMN c TYPE BIGINT")
+    con.execute("ALTER TABLE s.t DROP PARTITION FIELD c")
+    con.execute("ALTER TABLE s.t DROP COLUMN c")
+    con.execute("ALTER TABLE s.t ADD COLUMN z INT")
+    con.execute("INSERT INTO s.t VALUES (2, 2, 2)")
+    rows(con, EXPIRE)
+    assert schemas(tmp_path) == [2, 4]
+    con.execute("DELETE FROM s.t WHERE id = 1")
+    assert rows(con, "SELECT * FROM s.t") == [(2, 2, 2)]
