@@ -13,6 +13,9 @@ FORMATS: Final = (
     "table", "csv", "tsv", "json", "jsonl", "markdown", "html", "expanded", "parquet", "arrow",
 )  # fmt: skip
 
+# Of the doctor's findings, the heaviest first.
+WEIGHTS: Final = ("high", "medium", "low")
+
 _DESCRIPTION = """\
 SQL with time travel on Apache Iceberg tables: query, write and maintain them.
 Without -c or -f on a terminal: a shell. `icesql demo [DIR]`: a small warehouse to try it on.
@@ -60,6 +63,8 @@ def read_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error(f"unexpected argument {options.directory!r}")
     if options.command not in ("config", "doctor") and options.no_ping:
         parser.error("--no-ping goes with config and doctor")
+    if options.fail_on is not None and (options.command != "doctor" or options.directory is None):
+        parser.error("--fail-on goes with doctor and a table")
     if options.command != "mcp" and options.http is not None:
         parser.error("--http goes with mcp")
     if options.command == "mcp" and (options.directory or options.output or options.format):
@@ -153,6 +158,12 @@ def _parser() -> argparse.ArgumentParser:
         "--http", type=int, metavar="PORT", help="mcp over HTTP of this machine, not standard input"
     )
     how.add_argument("--no-ping", action="store_true", help="config asks no catalog")
+    how.add_argument(
+        "--fail-on",
+        choices=WEIGHTS,
+        help="doctor of a table exits with 1 where it finds something of this weight or a heavier "
+        "one",
+    )
     how.add_argument("--debug", action="store_true", help="errors with their traceback")
     _add_access(parser)
     parser.add_argument("--version", action=_Version, nargs=0, help="and exit")

@@ -14,7 +14,7 @@ import sys
 from contextlib import redirect_stderr, suppress
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
-from icesql.arguments import access_arguments, read_arguments
+from icesql.arguments import WEIGHTS, access_arguments, read_arguments
 from icesql.errors import Error, InternalError, OperationalError, ProgrammingError
 from icesql.repl.terminal import Messages, Output, cannot_write, one_line, say
 
@@ -176,7 +176,8 @@ def _doctor(options: argparse.Namespace) -> int:
     else:
         text = str(found)
     out.write(f"{text}\n")
-    return OK
+    wanted = () if options.fail_on is None else WEIGHTS[: WEIGHTS.index(options.fail_on) + 1]
+    return FAILED if any(each.weight in wanted for each in found.findings) else OK
 
 
 def _mcp(options: argparse.Namespace) -> int:

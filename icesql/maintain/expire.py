@@ -148,11 +148,12 @@ def unused(
         for source in field.source_ids
     }
     fields |= _equality_ids(reader, base, [*manifests.values()])
-    schemas = {base.current_schema_id, *(each.schema_id for each in stay)}
+    named = {base.current_schema_id, *(each.schema_id for each in stay)}
+    schemas = {each for each in base.schemas if each in named}
     # A column that was dropped is still read by old partitions and deletes: the latest schema
     # that knows it stays.
     for number in sorted(base.schemas, reverse=True):
-        known = {each for one in schemas if one in base.schemas for each in _ids(base, one)}
+        known = {each for one in schemas for each in _ids(base, one)}
         if (fields - known) & _ids(base, number):
             schemas.add(number)
     old_specs = [each for each in base.specs if each not in specs]

@@ -337,3 +337,25 @@ def test_the_command_looks_the_installation_over(capsys: pytest.CaptureFixture[s
     assert lines[0] == "name,value,advice"
     assert any(line.startswith("extra spark,") for line in lines)
     assert any(line.startswith("java,") for line in lines)
+
+
+def test_the_exit_code_tells_of_findings_of_a_weight(
+    sick: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sick.execute("CREATE TABLE ns.t (id BIGINT)")
+    words = ["doctor", "ns.t", "--warehouse", str(tmp_path / "w"), "--fail-on"]
+    assert main([*words, "low"]) == 0, "there is none at all"
+    insert(sick, 6, "range FROM range(10)")
+    assert {each.weight for each in sick.doctor("ns.t").findings} == {"high"}
+    for weight in ("high", "medium", "low"):
+        assert main([*words, weight]) == 1
+    assert "small files (high)" in capsys.readouterr().out
+    sick.execute("DROP TABLE ns.t PURGE")
+    sick.execute("CREATE TABLE ns.t (id BIGINT, x DOUBLE)")
+    sick.execute("INSERT INTO ns.t VALUES (1, 1)")
+    sick.execute("ALTER TABLE ns.t SET TBLPROPERTIES ('write.metadata.metrics.column.x' = 'none')")
+    sick.execute("INSERT OVERWRITE ns.t VALUES (1, 1)")
+    assert {each.weight for each in sick.doctor("ns.t").findings} == {"low"}
+    assert [main([*words, weight]) for weight in ("high", "medium", "low")] == [0, 0, 1]
+    for wrong in (["doctor", "--fail-on", "high"], ["doctor", "ns.t", "--fail-on", "all"]):
+        assert main(wrong) == 2
