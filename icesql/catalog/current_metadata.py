@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 from icesql.errors import CorruptFileError, ScanLimitError, StorageError
 from icesql.iceberg.metadata.table_metadata import TableMetadata, parse_metadata
@@ -16,6 +16,11 @@ _METADATA: Final = re.compile(r"(?!\.).*\.metadata\.json(?:\.gz)?|metadata\.json
 _HADOOP: Final = re.compile(r"v(\d+)(?:\.gz)?\.metadata\.json(?:\.gz)?")
 _CATALOG: Final = re.compile(r"(\d+)-.*\.metadata\.json(?:\.gz)?")
 _HINTS: Final = ("version-hint.text", "version-hint.txt")
+# How often a table may be overtaken by commits that remove the metadata file just found.
+_LOOKS: Final = 20
+
+Place = TypeVar("Place")
+T = TypeVar("T")
 
 
 def is_metadata_name(name: str) -> bool:
@@ -61,6 +66,25 @@ def find_current_metadata(folder: str, storage: Storage) -> str | None:
     if len(best) == 1:
         return path(best[0])
     return path(_last_updated(best, lambda name: read_metadata(path(name), storage)))
+
+
+def read_where_it_is(
+    place: Place, read: Callable[[Place], T], look: Callable[[], Place | None]
+) -> T:
+    """What ``read`` makes of the place of a table, of a newer one where its file is gone.
+
+    Writers may delete old metadata files with each commit, also between a look at a catalog and
+    the reading of what it named. Raises StorageError for a file that is the current one still.
+    """
+    for _ in range(_LOOKS):
+        try:
+            return read(place)
+        except StorageError:
+            newer = look()
+            if newer is None or newer == place:
+                raise
+            place = newer
+    return read(place)
 
 
 def read_metadata(path: str, storage: Storage) -> TableMetadata:

@@ -6,7 +6,11 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from icesql.catalog.current_metadata import find_current_metadata, is_metadata_name
+from icesql.catalog.current_metadata import (
+    find_current_metadata,
+    is_metadata_name,
+    read_where_it_is,
+)
 from icesql.catalog.identifiers import matching, not_found
 from icesql.catalog.table import Identifier, Table, table_from_metadata
 from icesql.errors import CatalogError, NotSupportedError
@@ -81,9 +85,13 @@ class DirectoryCatalog:
             if found is None or location is None:
                 raise not_found(wanted, everything, f"warehouse {self.folder}")
             wanted = found
-        return table_from_metadata(
-            wanted, location, properties=self.properties, cache=self.cache, confine=self.confine
-        )
+
+        def read(place: str) -> Table:
+            return table_from_metadata(
+                wanted, place, properties=self.properties, cache=self.cache, confine=self.confine
+            )
+
+        return read_where_it_is(location, read, lambda: self._current(wanted))
 
     # ------------------------------------------------------------------ changes
 

@@ -6,7 +6,11 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from icesql.catalog.current_metadata import find_current_metadata, is_metadata_name
+from icesql.catalog.current_metadata import (
+    find_current_metadata,
+    is_metadata_name,
+    read_where_it_is,
+)
 from icesql.catalog.properties import of_storage
 from icesql.catalog.table import Catalog, Table, table_folder, table_from_metadata
 from icesql.errors import (
@@ -51,13 +55,13 @@ def open_table(
     location = _metadata_location(text, storage)
     if within is not None and not within.hold(location):
         raise denied_path()
-    return table_from_metadata(
-        (name or _table_name(location),),
-        location,
-        properties=own,
-        cache=cache,
-        confine=confine,
-    )
+
+    def read(place: str) -> Table:
+        return table_from_metadata(
+            (name or _table_name(place),), place, properties=own, cache=cache, confine=confine
+        )
+
+    return read_where_it_is(location, read, lambda: _metadata_location(text, storage))
 
 
 def denied_path() -> AccessDeniedError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 # Properties that tell what kind of catalog it is.
 _KINDS_SAID: Final = frozenset({"uri", "type", "py-catalog-impl"})
+# How often a table is looked for again whose metadata file is gone.
+_LOOKS: Final = 3
 _NO_SUCH_TABLE: Final = ("NoSuchTableError", "NoSuchNamespaceError", "NoSuchIdentifierError")
 
 
@@ -214,8 +216,7 @@ class PyIcebergCatalog:
         """As ``Catalog.load``; the storage has the credentials that the catalog vended."""
         wanted = tuple(identifier)
         try:
-            with self._calling():
-                table = self._foreign.load_table(wanted)
+            table = self._loaded(wanted)
         except CatalogError as error:
             if not is_missing(error.__cause__, *_NO_SUCH_TABLE):
                 raise
@@ -224,9 +225,19 @@ class PyIcebergCatalog:
             if found is None or found == wanted:
                 raise not_found(wanted, near, f"catalog {self.name}", hint) from error
             wanted = found
-            with self._calling():
-                table = self._foreign.load_table(found)
+            table = self._loaded(found)
         return self._table(wanted, table)
+
+    def _loaded(self, identifier: Identifier) -> ForeignTable:
+        """The table as PyIceberg reads it.
+
+        Writers may delete old metadata files: one that is gone was named a moment ago.
+        """
+        with self._calling():
+            for _ in range(_LOOKS):
+                with suppress(FileNotFoundError):
+                    return self._foreign.load_table(identifier)
+            return self._foreign.load_table(identifier)
 
     def views(self, namespace: Sequence[str] | None = None) -> list[Identifier]:
         """As ``HasViews.views``; none where PyIceberg has no views of this kind of catalog."""

@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
 
+from icesql.catalog.current_metadata import read_where_it_is
 from icesql.catalog.identifiers import matching, not_found
 from icesql.catalog.short_looks import ShortLooks, WouldWait
 from icesql.catalog.table import Identifier, Table, table_from_metadata
@@ -200,8 +201,15 @@ class SqliteCatalog:
             self._given[wanted] = row, found, table
         return table
 
-    def _table(self, wanted: Identifier, row: tuple[str | None, str | None] | None) -> Table:
-        location, kind = row or (None, None)
+    def _table(self, wanted: Identifier, row: _Row | None) -> Table:
+        def look() -> _Row | None:
+            with _opened(self.file) as database:
+                return self._row(database, wanted)
+
+        return read_where_it_is(row or (None, None), lambda row: self._read(wanted, row), look)
+
+    def _read(self, wanted: Identifier, row: _Row) -> Table:
+        location, kind = row
         if str(kind or "").upper() == "VIEW":
             raise UnsupportedTableError("views", table=".".join(wanted))
         if location is None:

@@ -14,7 +14,7 @@ from icesql.catalog.table import Catalog, Table
 from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown
 from icesql.commit.retries import RetryPolicy
 from icesql.context import Progress, QueryContext
-from icesql.errors import CommitConflictError, CommitStateUnknownError, Error
+from icesql.errors import CommitConflictError, CommitStateUnknownError, Error, StorageError
 from icesql.iceberg.metadata.changes.requirements import requirements_for
 from icesql.iceberg.metadata.changes.updates import Update
 from icesql.storage.new_file import check_writable, remove_file
@@ -32,11 +32,12 @@ class Operation(Protocol):
     def snapshot_id(self) -> int | None:
         """The snapshot that it makes, the same in every attempt; None if it makes none."""
 
-    def updates(self, base: Table, attempt: int, now_ms: int) -> Sequence[Update]:
+    def updates(self, base: Table, now_ms: int) -> Sequence[Update]:
         """The updates that make the change of ``base``; none where there is nothing to do.
 
-        Called for each attempt, from 1. Raises CommitConflictError where the change may not be
-        made any more of what others did.
+        Called for each attempt, the first included, with the table as it is then: never merely as
+        the statement read it. Raises CommitConflictError where the change may not be made any more
+        of what others did.
         """
 
     def succeeded(self, table: Table) -> None:
@@ -75,20 +76,23 @@ def commit(catalog: Catalog, table: Table, operation: Operation, query: QueryCon
 def _tried(catalog: Catalog, table: Table, operation: Operation, query: QueryContext) -> Table:
     policy = RetryPolicy.of(table.metadata.properties)
     until = time.monotonic() + policy.total_ms / 1000
-    base, attempt = table, 0
+    # The table may be of long ago: what its statement read, and wrote files for, since then.
+    base, attempt = refreshed(catalog, table), 0
     while True:
         attempt += 1
         query.check()
-        moment = max(now_ms(), base.metadata.last_updated_ms)
-        updates = tuple(operation.updates(base, attempt, moment))
-        if not updates:
+        try:
+            change = _made(base, operation, attempt, query)
+            outcome = None if change is None else _swapped(catalog, base, change)
+        except StorageError as error:
+            if is_same(refreshed(catalog, table), base):
+                raise
+            # Others committed, and removed what nobody needs any more, its metadata file first.
+            outcome = Conflict(str(error))
+        if outcome is None:
             if attempt > 1:
                 operation.failed()  # what the attempts before wrote is of no use
             return base
-        needed = requirements_for(base.metadata, updates)
-        change = TableChange(updates, needed, base.storage, moment)
-        query.report(Progress("committing", attempt))
-        outcome = _swapped(catalog, base, change)
         if isinstance(outcome, Unknown):
             outcome = _looked_up(catalog, base, operation, outcome)
         if isinstance(outcome, Done):
@@ -96,7 +100,7 @@ def _tried(catalog: Catalog, table: Table, operation: Operation, query: QueryCon
         is_last = attempt > policy.retries or time.monotonic() > until
         if not is_last:
             _wait(policy.wait_seconds(attempt), query)
-        base = _refreshed(catalog, table)
+        base = refreshed(catalog, table)
         if _has_snapshot(base, operation):
             return _finished(catalog, base, operation)  # an attempt that was thought lost
         if is_last:
@@ -104,6 +108,19 @@ def _tried(catalog: Catalog, table: Table, operation: Operation, query: QueryCon
                 f"cannot commit to {table.name} after {attempt} attempt{'s' * (attempt > 1)}: "
                 f"{outcome.reason}; run the statement again, or raise commit.retry.num-retries"
             )
+
+
+def _made(
+    base: Table, operation: Operation, attempt: int, query: QueryContext
+) -> TableChange | None:
+    """What to send for ``base``; None where there is nothing to do."""
+    moment = max(now_ms(), base.metadata.last_updated_ms)
+    updates = tuple(operation.updates(base, moment))
+    if not updates:
+        return None
+    query.report(Progress("committing", attempt))
+    needed = requirements_for(base.metadata, updates)
+    return TableChange(updates, needed, base.storage, moment)
 
 
 def _swapped(catalog: Catalog, base: Table, change: TableChange) -> Done | Conflict | Unknown:
@@ -180,7 +197,16 @@ def _delete_old_metadata(catalog: Catalog, base: Table, table: Table) -> None:
             remove_file(table.storage, path)
 
 
-def _refreshed(catalog: Catalog, table: Table) -> Table:
+def is_same(one: Table, other: Table) -> bool:
+    """Whether nobody committed between two looks at a table."""
+    return (one.metadata_location, one.metadata.last_updated_ms) == (
+        other.metadata_location,
+        other.metadata.last_updated_ms,
+    )
+
+
+def refreshed(catalog: Catalog, table: Table) -> Table:
+    """The table as it is now. Raises CommitConflictError where another one has its name."""
     found = catalog.load(table.identifier)
     if (found.metadata.table_uuid or "").lower() != (table.metadata.table_uuid or "").lower():
         raise CommitConflictError(

@@ -10,20 +10,21 @@ columns, partition fields or sort orders of its own and another writer made some
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
 from icesql.catalog.rest.changes import has_transactions, swap_several
 from icesql.catalog.writes.change import Conflict, TableChange, Unknown
-from icesql.commit.attempts import Operation, commit, now_ms
+from icesql.commit.attempts import Operation, commit, is_same, now_ms, refreshed
 from icesql.context import Progress
 from icesql.errors import (
     CommitConflictError,
     CommitStateUnknownError,
     Error,
     NotSupportedError,
+    StorageError,
 )
 from icesql.iceberg.metadata.changes.apply import apply_updates
 from icesql.iceberg.metadata.changes.requirements import requirements_for
@@ -37,6 +38,10 @@ if TYPE_CHECKING:
     from icesql.catalog.writes.change import Place, Swap
     from icesql.context import QueryContext
     from icesql.iceberg.metadata.table_metadata import TableMetadata
+
+
+# How often a table is read again that others change meanwhile.
+_LOOKS: Final = 20
 
 
 class Transaction:
@@ -85,9 +90,13 @@ class Transaction:
     ) -> Table:
         """Make a change in memory; the table with it. One that fails leaves all as it was."""
         with self._lock:
-            self.check(catalog, table.identifier)
-            known = self._find(catalog, table.identifier)
-            held = known or _HeldTable(catalog, table)
+            try:
+                self.check(catalog, table.identifier)
+                known = self._find(catalog, table.identifier)
+                held = known or _HeldTable(catalog, _as_it_is(catalog, table))
+            except BaseException:
+                operation.failed()
+                raise
             made = held.take(operation, query)
             if known is None:
                 self._held.append(held)
@@ -177,6 +186,27 @@ def _unknown(names: str, reason: str) -> CommitStateUnknownError:
     )
 
 
+def _as_it_is(catalog: Catalog, table: Table) -> Table:
+    """The table now, with the JSON of its metadata: others may delete that file at any time."""
+    for _ in range(_LOOKS):
+        found = refreshed(catalog, table)
+        try:
+            return replace(found, document=_document(found))
+        except StorageError:
+            if is_same(refreshed(catalog, table), found):
+                raise
+    raise CommitConflictError(
+        f"{table.name} changes faster than it can be read; run the statement again"
+    )
+
+
+def _document(table: Table) -> Mapping[str, Any]:
+    if table.document is not None:
+        return table.document
+    data = table.storage.read(table.metadata_location, most=sizes.METADATA)
+    return metadata_document(data, table.metadata_location)
+
+
 class _HeldTable:
     """The table of a transaction: as it was found, and as the changes so far leave it."""
 
@@ -189,7 +219,7 @@ class _HeldTable:
         try:
             query.check()
             moment = max(now_ms(), self.working.metadata.last_updated_ms)
-            updates = tuple(operation.updates(self.working, 1, moment))
+            updates = tuple(operation.updates(self.working, moment))
             if not updates:
                 operation.failed()
                 return self.working
@@ -232,11 +262,7 @@ def _given_ids(metadata: TableMetadata) -> tuple[object, ...]:
 
 def applied(table: Table, updates: Sequence[Update], moment: int) -> Table:
     """The table after updates, in memory alone. Raises as ``apply_updates``."""
-    document = table.document
-    if document is None:
-        data = table.storage.read(table.metadata_location, most=sizes.METADATA)
-        document = metadata_document(data, table.metadata_location)
-    made = apply_updates(document, updates, now_ms=moment)
+    made = apply_updates(_document(table), updates, now_ms=moment)
     metadata = parse_metadata(metadata_bytes(made), table.name)
     # Nobody but this transaction could plan its scans.
     return replace(table, metadata=metadata, document=made, planning=None)
@@ -254,12 +280,10 @@ class _Whole:
         ids = [each.snapshot_id for each in self._held.operations]
         return next((each for each in reversed(ids) if each is not None), None)
 
-    def updates(self, base: Table, attempt: int, now_ms: int) -> Sequence[Update]:
+    def updates(self, base: Table, now_ms: int) -> Sequence[Update]:
         """As ``Operation.updates``."""
         held = self._held
-        if base.metadata_location == held.base.metadata_location and (
-            base.metadata.last_updated_ms == held.base.metadata.last_updated_ms
-        ):
+        if is_same(base, held.base):
             return held.updates
         if not held.reapplies_to(base.metadata):
             raise CommitConflictError(
@@ -268,7 +292,7 @@ class _Whole:
             )
         found: list[Update] = []
         for each in held.operations:
-            made = tuple(each.updates(base, attempt, now_ms))
+            made = tuple(each.updates(base, now_ms))
             found += made
             base = applied(base, made, now_ms) if made else base
         return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,25 @@ def sqlite(folder: Path) -> SqliteCatalog:
 
 
 CATALOGS = {"directory": directory, "sqlite": sqlite}
+
+
+class Overtaken:
+    """A catalog in which others commit between a writer's look at the table and its swap.
+
+    Each action is done once, before one swap.
+    """
+
+    def __init__(self, catalog: Any, *actions: Callable[[], Any]) -> None:
+        self.catalog, self.actions, self.swaps = catalog, [*actions], 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.catalog, name)
+
+    def swap(self, identifier: Any, base: Any, change: Any) -> Any:
+        self.swaps += 1
+        if self.actions:
+            self.actions.pop(0)()
+        return self.catalog.swap(identifier, base, change)
 
 
 def create(

@@ -9,9 +9,11 @@ import pytest
 
 from icesql.catalog.writes.change import Conflict, Done, Unknown
 from icesql.commit.append import commit_append
+from icesql.commit.result import CommitResult
 from icesql.errors import CatalogError, CommitConflictError, CommitStateUnknownError
 from tests.commit.tables import (
     CATALOGS,
+    Overtaken,
     create,
     fake,
     files_on_disk,
@@ -126,18 +128,30 @@ def test_the_metadata_of_a_commit_follows_its_base(catalog) -> None:
 
 def test_a_writer_that_was_second_goes_on_what_the_first_left(catalog) -> None:
     table = create(catalog)
-    stale = catalog.load(("ns", "t"))
-    first = commit_append(catalog, table, [fake("a")])
-    second = commit_append(catalog, stale, [fake("b", rows=5)])
+    first: list[CommitResult] = []
+    late = Overtaken(catalog, lambda: first.append(commit_append(catalog, table, [fake("a")])))
+    second = commit_append(late, table, [fake("b", rows=5)])
     after = second.table
+    assert late.swaps == 2
     assert live(after) == {"a", "b"}
     assert [len(each) for each in told(after)] == [1, 1]
-    assert head(after).parent_snapshot_id == first.snapshot_id
+    assert head(after).parent_snapshot_id == first[0].snapshot_id
     assert head(after).sequence_number == 2
     assert after.metadata.snapshots[second.snapshot_id].summary["total-records"] == "6"
     assert f"snap-{second.snapshot_id}-2-" in head(after).manifest_list
     assert len(files_on_disk(after, "snap-*.avro")) == 2, "the list of the lost attempt is gone"
     assert len(files_on_disk(after, "*-m*.avro")) == 2, "the manifest was used again"
+
+
+def test_a_commit_begins_from_the_table_as_it_is_then(catalog) -> None:
+    """A long statement does not lose its first attempt to those that came while it ran."""
+    table = create(catalog)
+    first = commit_append(catalog, table, [fake("a")])
+    second = Overtaken(catalog)
+    after = commit_append(second, table, [fake("b")]).table
+    assert second.swaps == 1
+    assert live(after) == {"a", "b"}
+    assert head(after).parent_snapshot_id == first.snapshot_id
 
 
 def test_all_attempts_may_lose(catalog) -> None:
@@ -213,7 +227,9 @@ def test_the_last_attempt_may_be_one_that_was_applied(catalog) -> None:
 def test_what_interrupts_the_look_at_an_outcome_deletes_nothing(catalog, error) -> None:
     class Interrupted(Odd):
         def load(self, identifier):
-            raise error
+            if self.swaps:
+                raise error
+            return self.catalog.load(identifier)
 
     table = create(catalog)
     file = written(table, "a", [(1, "x")])
@@ -296,9 +312,8 @@ def test_manifests_are_merged_when_they_are_many(catalog) -> None:
 def test_a_merge_that_lost_leaves_no_manifest_behind(catalog) -> None:
     table = create(catalog, **{"commit.manifest.min-count-to-merge": "2"})
     table = commit_append(catalog, table, [fake("a")]).table
-    stale = catalog.load(("ns", "t"))
-    commit_append(catalog, table, [fake("b")])
-    done = commit_append(catalog, stale, [fake("c")])
+    late = Overtaken(catalog, lambda: commit_append(catalog, table, [fake("b")]))
+    done = commit_append(late, table, [fake("c")])
     assert live(done.table) == {"a", "b", "c"}
     used = {
         each.manifest_path.rpartition("/")[2]
@@ -340,9 +355,9 @@ def test_row_ids_go_on_from_the_table(catalog) -> None:
 
 def test_row_ids_of_a_conflict_are_those_of_the_second_attempt(catalog) -> None:
     table = create(catalog, version=3)
-    stale = catalog.load(("ns", "t"))
-    commit_append(catalog, table, [fake("a", rows=125)])
-    done = commit_append(catalog, stale, [fake("b", rows=90)])
+    late = Overtaken(catalog, lambda: commit_append(catalog, table, [fake("a", rows=125)]))
+    done = commit_append(late, table, [fake("b", rows=90)])
+    assert late.swaps == 2
     assert head(done.table).first_row_id == 125
     assert [each.first_row_id for each in manifests(done.table)] == [125, 0]
 

@@ -156,7 +156,7 @@ class _ManifestRewrite:
         )
         return found, len(manifests) - sum(len(each.manifests) for each in found)
 
-    def updates(self, base: Table, attempt: int, now_ms: int) -> Sequence[Update]:
+    def updates(self, base: Table, now_ms: int) -> Sequence[Update]:
         """As ``Operation.updates``."""
         metadata = base.metadata
         if metadata.encryption_keys or metadata.properties.get("encryption.key-id"):
@@ -179,7 +179,7 @@ class _ManifestRewrite:
         number = metadata.last_sequence_number + 1 if version > 1 else 0
         first_row_id = (metadata.next_row_id or 0) if version > 2 else None
         header = ListHeader(version, self._id, head.snapshot_id, number, first_row_id)
-        path, _, rows = self._store.write_list(listed_order, attempt, header)
+        path, _, rows = self._store.write_list(listed_order, header)
         self.summary = {
             "changed-partition-count": "0",
             **totals(head.summary, {}),
