@@ -23,3 +23,22 @@ def of_storage(properties: Mapping[str, Any]) -> dict[str, str]:
         for key, value in properties.items()
         if value is not None and not is_of_catalog(key) and not isinstance(value, Mapping)
     }
+
+
+# What a server may say of its stores; which of this machine's users asks, it may not.
+_OF_STORES: Final = ("s3.", "client.", "gcs.", "adls.")
+_OF_MACHINE: Final = frozenset({"s3.profile-name", "client.profile-name"})
+
+
+def names_code(name: str) -> bool:
+    """Whether the value of a property is a class of Python's or Java's, which runs when loaded."""
+    return name.startswith("py-") or name.endswith(("-impl", ".impl"))
+
+
+def of_server(properties: Mapping[str, Any]) -> dict[str, str]:
+    """The properties for files in an answer of a server: those of stores, and no other."""
+    return {
+        key: value
+        for key, value in of_storage(properties).items()
+        if key.startswith(_OF_STORES) and key not in _OF_MACHINE and not names_code(key)
+    }

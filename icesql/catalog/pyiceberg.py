@@ -1,4 +1,8 @@
-"""PyIcebergCatalog: every other kind of catalog, set up by the user's .pyiceberg.yaml."""
+"""PyIcebergCatalog: every other kind of catalog, set up by the user's .pyiceberg.yaml.
+
+PyIceberg imports and calls classes that properties name, and takes a table's properties for its
+own. So none of those reach it: the configuration that the user wrote opens files, and it alone.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 from icesql.catalog.client_errors import is_foreign, is_missing, translated
 from icesql.catalog.configuration import configuration, kind_of
 from icesql.catalog.identifiers import all_namespaces, matching, near_tables, not_found
-from icesql.catalog.properties import of_storage
+from icesql.catalog.properties import names_code, of_storage
+from icesql.catalog.rest.storage_properties import storage_properties
 from icesql.catalog.table import Catalog, Identifier, Table, confining_roots, table_from_metadata
 from icesql.catalog.view import StoredView
 from icesql.errors import (
@@ -40,6 +45,7 @@ if TYPE_CHECKING:
 
     from icesql.catalog.writes.change import Place, Swap, TableChange
 
+_REST: Final = "pyiceberg.catalog.rest.RestCatalog"
 # Properties that tell what kind of catalog it is.
 _KINDS_SAID: Final = frozenset({"uri", "type", "py-catalog-impl"})
 # How often a table is looked for again whose metadata file is gone.
@@ -92,6 +98,9 @@ def open_pyiceberg(
         file = sqlite_file(merged["uri"]) if "uri" in merged else None
         if file is not None:
             return SqliteCatalog(file, name, properties=merged, cache=cache, confine=confine)
+    if merged.get("py-catalog-impl") == _REST:
+        merged = {**merged, "type": "rest"}
+        del merged["py-catalog-impl"]
     if _is_rest(merged):
         from icesql.catalog.rest.catalog import RestCatalog
 
@@ -137,15 +146,11 @@ def _no_kind(what: str, properties: Mapping[str, Any]) -> str:
 
 
 def _is_rest(properties: Mapping[str, Any]) -> bool:
-    """Whether the catalog is one of REST whose kind of proof icesql has."""
-    from icesql.catalog.rest.auth import is_understood
-
+    """Whether the catalog is one of REST: icesql's own, whatever proves who asks."""
     uri = str(properties.get("uri") or "")
     kind = str(properties.get("type") or "").lower()
     guessed = not kind and uri.startswith(("http://", "https://"))
-    if "py-catalog-impl" in properties or not (kind == "rest" or guessed) or not uri:
-        return False
-    return is_understood(properties)
+    return "py-catalog-impl" not in properties and (kind == "rest" or guessed) and bool(uri)
 
 
 def held_names(foreign: Any) -> list[str]:
@@ -190,6 +195,7 @@ class PyIcebergCatalog:
     ) -> None:
         self.name, self.cache, self.confine = name, cache, confine
         self._foreign, self._properties = foreign, dict(properties or {})
+        _keep_own_files(foreign, self._properties)
         self.kind = kind_of(self._properties)
 
     def __repr__(self) -> str:
@@ -353,8 +359,13 @@ class PyIcebergCatalog:
             raise
 
     def _table(self, identifier: Identifier, table: ForeignTable) -> Table:
-        properties = {key: str(value) for key, value in table.io.properties.items()}
         location = table.metadata_location
+        properties = of_storage(self._foreign.properties)
+        if sent := getattr(table, "config", None):  # of a server, to a class of the user's
+            place = location or table.metadata.location
+            properties = storage_properties(
+                self.name, self._properties, self._foreign.properties, sent, (), place
+            )
         if location:
             try:
                 return table_from_metadata(
@@ -387,6 +398,20 @@ class PyIcebergCatalog:
         known = {**self._foreign.properties, **self._properties, **_tokens(self._foreign)}
         with _translated(f"catalog {self.name}", known):
             yield
+
+
+def _keep_own_files(foreign: Any, given: Mapping[str, Any]) -> None:
+    """Let PyIceberg open files as the user's own properties say, whatever a table's say.
+
+    It would merge them: ``py-io-impl`` of a table is a class that it imports and calls, and an
+    address or a proxy there would be sent the user's own tokens. ``given`` are the user's.
+    """
+    for key in [key for key in foreign.properties if names_code(key)]:
+        if given and foreign.properties[key] != given.get(key):  # a server's
+            del foreign.properties[key]
+    opened = getattr(foreign, "_load_file_io", None)
+    if opened is not None:
+        foreign._load_file_io = lambda properties=None, location=None: opened(location=location)
 
 
 def _tokens(foreign: Any) -> dict[str, Any]:

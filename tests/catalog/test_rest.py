@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -166,14 +168,55 @@ def test_pyicebergs_block_auth_is_read(server: Server) -> None:
     assert "authorization" not in server.asked[-1][3]
 
 
-@pytest.mark.parametrize(
-    "auth",
-    [{"type": "google"}, {"type": "custom", "impl": "a.B"}, {"type": "oauth2", "impl": "a.B"}],
-)
-def test_other_kinds_of_auth_are_pyicebergs(auth: dict[str, str]) -> None:
-    from icesql.catalog.rest.auth import is_understood
+class Manager:
+    """A proof of the user's own class, as PyIceberg takes one."""
 
-    assert not is_understood({"auth": auth})
+    def __init__(self, word: str) -> None:
+        self.word, self.asked = word, 0
+
+    def auth_header(self) -> str:
+        self.asked += 1
+        return f"Bearer {self.word}{self.asked}"
+
+
+@pytest.fixture
+def own_manager(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("managers_of_mine")
+    module.Manager = Manager  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "managers_of_mine", module)
+
+
+def test_other_kinds_of_auth_are_pyicebergs(server: Server, own_manager: None) -> None:
+    """Google's, Entra's and the user's own prove who asks; what is asked is icesql's."""
+    auth = {"type": "custom", "impl": "managers_of_mine.Manager", "custom": {"word": "mine-"}}
+    catalog = rest(server, auth=auth)
+    assert isinstance(catalog, RestCatalog)
+    catalog.load(("shop", "orders"))
+    assert [each[3]["authorization"] for each in server.asked] == ["Bearer mine-1", "Bearer mine-2"]
+    server.tables["shop", "orders"]["read-restrictions"] = {"required-row-filter": {}}
+    server.tables["shop", "other"] = server.tables["shop", "orders"]
+    with pytest.raises(UnsupportedTableError, match="read restrictions"):
+        catalog.load(("shop", "other"))
+
+
+def test_a_proof_that_pyiceberg_cannot_give_is_told_without_secrets(
+    server: Server, own_manager: None
+) -> None:
+    wrong = {
+        "type": "custom",
+        "impl": "managers_of_mine.Manager",
+        "custom": {"password": "s3cret!"},
+    }
+    for auth, text in (
+        (wrong, "password"),
+        ({"type": "custom"}, "auth needs impl for the type custom"),
+        ({"type": "oauth2", "impl": "managers_of_mine.Manager"}, "auth needs impl"),
+        ({"type": "nonsense"}, "nonsense"),
+    ):
+        with pytest.raises(CatalogError, match=text) as raised:
+            rest(server, auth=auth)
+        assert "s3cret!" not in str(raised.value)
+    assert server.asked == []
 
 
 def test_an_overloaded_catalog_is_asked_again(server: Server) -> None:

@@ -1,17 +1,20 @@
-"""How requests to a REST catalog prove who asks: tokens, OAuth2, passwords, SigV4."""
+"""How requests to a REST catalog prove who asks: tokens, OAuth2, passwords, SigV4, PyIceberg's."""
 
 from __future__ import annotations
 
 import base64
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from icesql.catalog.client_errors import translated
 from icesql.catalog.rest.answers import Request, Sender
 from icesql.catalog.rest.origins import resolved
 from icesql.errors import CatalogError, MissingExtraError
+from icesql.storage.clean_errors import without_secrets
 
 # A token is renewed when this part of its life is over, so that none expires on the way.
 _LIFE: Final = 0.9
@@ -180,10 +183,52 @@ class SigV4(Auth):
         return dict(signed.headers.items())
 
 
+class ManagedAuth(Auth):
+    """What a manager of PyIceberg's says: Google's, Entra's, one of a class that the user names.
+
+    It is asked for each request, and renews what expires itself. ``chosen`` is the block ``auth``
+    of the user's configuration. Raises CatalogError where the manager cannot be made.
+    """
+
+    def __init__(self, name: str, chosen: Mapping[str, Any]) -> None:
+        kind = str(chosen.get("type"))
+        impl, own = chosen.get("impl"), chosen.get(kind)
+        if (kind == "custom") != bool(impl):
+            raise CatalogError(f"catalog {name}: auth needs impl for the type custom, and only so")
+        self._what, self._chosen, self._sent = f"catalog {name}", dict(chosen), ""
+        with self._asking():
+            from pyiceberg.catalog.rest.auth import AuthManagerFactory
+
+            given = dict(own) if isinstance(own, Mapping) else {}
+            self._manager = AuthManagerFactory.create(str(impl or kind), given)
+
+    @property
+    def secrets(self) -> Mapping[str, str]:
+        """As ``Auth.secrets``."""
+        return {"authorization": self._sent} if self._sent else {}
+
+    def headers(self, client: Sender, request: Request) -> Mapping[str, str]:
+        """As ``Auth.headers``."""
+        with self._asking():
+            proof = self._manager.auth_header()
+        self._sent = proof or ""
+        return {**request.headers, "Authorization": proof} if proof else request.headers
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        with without_secrets(self._chosen):
+            try:
+                yield
+            except Exception as error:  # of whatever class: it is the user's own, or a client's
+                raise translated(error, self._what, self._chosen) from error
+
+
 def auth_of(name: str, uri: str, properties: Mapping[str, Any]) -> Auth:
     """The proof that a catalog's properties ask for. Raises CatalogError for a half of one."""
     if isinstance(chosen := properties.get("auth"), Mapping):
-        return _chosen(name, chosen)
+        if chosen.get("type") in ("noop", "basic", "oauth2") and not chosen.get("impl"):
+            return _chosen(name, chosen)
+        return ManagedAuth(name, chosen)
     if str(properties.get("rest.sigv4-enabled", "")).lower() in ("true", "1"):
         return SigV4(name, properties)
     if properties.get("credential"):
@@ -191,14 +236,6 @@ def auth_of(name: str, uri: str, properties: Mapping[str, Any]) -> Auth:
     if properties.get("token"):
         return Bearer(str(properties["token"]))
     return Auth()
-
-
-def is_understood(properties: Mapping[str, Any]) -> bool:
-    """Whether ``auth_of`` knows the kind of proof; PyIceberg has others."""
-    chosen = properties.get("auth")
-    if not isinstance(chosen, Mapping):
-        return chosen is None
-    return chosen.get("type") in ("noop", "basic", "oauth2") and not chosen.get("impl")
 
 
 def _credential(uri: str, properties: Mapping[str, Any]) -> Auth:

@@ -7,11 +7,14 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from icesql.catalog.properties import names_code
 from icesql.catalog.rest.origins import check_addresses
 from icesql.errors import CatalogError
 
 # How this machine proves itself is not for a server to say.
-_OWN: Final = frozenset({"auth", "ssl", "ssl.cabundle", "client.profile-name", "type"})
+_OWN: Final = frozenset(
+    {"auth", "ssl", "ssl.cabundle", "client.profile-name", "s3.profile-name", "type"}
+)
 
 
 class Configured(Struct, frozen=True):
@@ -51,5 +54,5 @@ def _texts(values: Any) -> dict[str, str]:
     return {
         str(key): str(value)
         for key, value in values.items()
-        if value is not None and key not in _OWN
+        if value is not None and key not in _OWN and not names_code(str(key))
     }

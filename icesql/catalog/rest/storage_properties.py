@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct, field
 
-from icesql.catalog.properties import is_of_catalog, of_storage
+from icesql.catalog.properties import is_of_catalog, of_server, of_storage
 from icesql.catalog.rest.origins import origin
 from icesql.errors import CatalogError
 from icesql.storage.credentials import is_secret, redact
@@ -51,12 +51,12 @@ def storage_properties(
     of ``location`` counts; of a single one the prefix is taken for granted. Raises CatalogError
     where the server would have a secret of the user's sent to an address of its own.
     """
-    found = _of_storage(properties) | _of_storage(table)
+    found = _of_catalog(properties) | of_server(table)
     offered = list(vended)
     fitting = [each for each in offered if _begins(location, each.prefix)]
     fitting = fitting or (offered if len(offered) == 1 else [])
     if fitting:
-        found |= _of_storage(max(fitting, key=lambda each: len(each.prefix)).config)
+        found |= of_server(max(fitting, key=lambda each: len(each.prefix)).config)
     _check_addresses(name, given, found)
     if is_signed_elsewhere(found) or any(
         _is_of_user(key) and value != given.get(key) for key, value in found.items()
@@ -74,7 +74,7 @@ def _is_of_user(key: str) -> bool:
     return is_secret(key) or "access-key" in key
 
 
-def _of_storage(properties: Mapping[str, Any]) -> dict[str, str]:
+def _of_catalog(properties: Mapping[str, Any]) -> dict[str, str]:
     return {key: value for key, value in of_storage(properties).items() if key != PRINCIPAL}
 
 

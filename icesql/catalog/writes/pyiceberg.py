@@ -6,14 +6,19 @@ Source: Iceberg Java ``JdbcTableOperations``; PyIceberg ``Catalog.commit_table``
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from icesql.catalog.client_errors import is_missing
 from icesql.catalog.writes.change import Conflict, Done, Swap, TableChange, Unknown, swap_file
 from icesql.errors import CatalogError, NotSupportedError, TableNotFoundError
 from icesql.iceberg.metadata.changes.requirements import requirement_json
-from icesql.iceberg.metadata.changes.updates import UpgradeFormatVersion, update_json
+from icesql.iceberg.metadata.changes.updates import (
+    RemoveProperties,
+    SetProperties,
+    UpgradeFormatVersion,
+    update_json,
+)
 from icesql.storage.reroot import is_local, local_spellings
 
 if TYPE_CHECKING:
@@ -21,6 +26,8 @@ if TYPE_CHECKING:
 
 # Of the others no step is known here that one of two writers cannot overtake.
 _WRITTEN: Final = ("sql", "glue")
+# PyIceberg imports the class and asks it where new metadata goes.
+_PROVIDER: Final = "write.py-location-provider.impl"
 
 
 def refuse(kind: str, what: str) -> None:
@@ -179,6 +186,7 @@ def _committed(
         raise NotSupportedError(
             f"not supported: writing format version 3 to {name} in a catalog of type glue"
         )
+    _check_provider(name, table.metadata.properties, change)
     updates = json.dumps([update_json(each) for each in change.updates])
     needed = json.dumps([requirement_json(each) for each in change.requirements])
     try:
@@ -195,6 +203,21 @@ def _committed(
             raise
         return Unknown(f"{type(error).__name__}: {error}")
     return Done(str(made.metadata_location))
+
+
+def _check_provider(name: str, properties: Mapping[str, str], change: TableChange) -> None:
+    """Raise NotSupportedError where PyIceberg would import a class that the table names."""
+    after = dict(properties)
+    for each in change.updates:
+        if isinstance(each, SetProperties):
+            after |= each.properties
+        elif isinstance(each, RemoveProperties):
+            after = {key: value for key, value in after.items() if key not in each.names}
+    if after.get(_PROVIDER):
+        raise NotSupportedError(
+            f"not supported: commits to {name} while its property {_PROVIDER} names a class; "
+            f"ALTER TABLE {name} UNSET TBLPROPERTIES ('{_PROVIDER}') takes it away"
+        )
 
 
 def _is_still(foreign: Any, identifier: Sequence[str], base_location: str) -> bool:
