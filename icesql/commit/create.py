@@ -14,7 +14,7 @@ from icesql.commit.append import NOTHING
 from icesql.commit.attempts import now_ms
 from icesql.commit.files import FileChanges
 from icesql.commit.result import CommitResult
-from icesql.commit.retries import RetryPolicy
+from icesql.commit.retries import check_retries
 from icesql.commit.snapshot_operation import SnapshotOperation
 from icesql.context import Progress, QueryContext
 from icesql.errors import CommitConflictError, CommitStateUnknownError, Error, ProgrammingError
@@ -62,7 +62,7 @@ def stage_table(
     reserved = RESERVED_PROPERTIES.intersection(own)
     if reserved:
         raise ProgrammingError(f"property {min(reserved)} is not one that can be set")
-    RetryPolicy.of(own)
+    check_retries(own)
     fresh = with_fresh_ids(schema)
     made: tuple[u.Update, ...] = (
         u.AssignUuid(str(uuid.uuid4())),

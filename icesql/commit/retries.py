@@ -30,7 +30,10 @@ class RetryPolicy(Struct, frozen=True):
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> RetryPolicy:
-        """Raises ProgrammingError for a property that is no number from 0 on."""
+        """A property that is no number from 0 on, which others have set, counts as not given.
+
+        The statement that mends it is one of those that are tried.
+        """
         return cls(*(_number(properties, name) for name in _DEFAULTS))
 
     def wait_seconds(self, attempt: int) -> float:
@@ -42,10 +45,18 @@ class RetryPolicy(Struct, frozen=True):
         return longest * random.uniform(0.5, 1.0) / 1000
 
 
+def check_retries(properties: Mapping[str, str]) -> None:
+    """Raise ProgrammingError for a property that is no number from 0 on."""
+    for name in _DEFAULTS:
+        text = properties.get(name)
+        if text is not None and not _is_number(text):
+            raise ProgrammingError(f"property {name} is {text!r}; it has to be a number from 0 on")
+
+
 def _number(properties: Mapping[str, str], name: str) -> int:
     text = properties.get(name)
-    if text is None:
-        return _DEFAULTS[name]
-    if not (text.isascii() and text.isdigit()):
-        raise ProgrammingError(f"property {name} is {text!r}; it has to be a number from 0 on")
-    return int(text)
+    return int(text) if text is not None and _is_number(text) else _DEFAULTS[name]
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()

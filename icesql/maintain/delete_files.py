@@ -271,14 +271,21 @@ def _written(table: Table, deleted: Iterable[tuple[DataFile, Any]]) -> Iterator[
     given = [*deleted]
     if not given:
         return
-    granularity = metadata.properties.get("write.delete.granularity", "file").lower()
-    if granularity not in ("file", "partition"):
-        raise UnsupportedTableError(f"the table property write.delete.granularity = {granularity}")
-    if granularity == "partition" and len(given) > 1:
+    if delete_granularity(metadata.properties) == "partition" and len(given) > 1:
         yield write_partition_deletes(metadata, storage, given)
         return
     for file, positions in given:
         yield write_position_deletes(metadata, storage, file, positions)
+
+
+def delete_granularity(properties: Mapping[str, str]) -> str:
+    """``file`` or ``partition``: what a delete file is of. Raises UnsupportedTableError."""
+    found = properties.get("write.delete.granularity", "file").lower()
+    if found not in ("file", "partition"):
+        raise UnsupportedTableError(
+            f"the table property write.delete.granularity = {found!r}: file or partition"
+        )
+    return found
 
 
 def _flag(given: Mapping[str, str], name: str) -> bool:

@@ -106,6 +106,12 @@ def _lives(metadata: TableMetadata, name: str, ref: SnapshotRef, now_ms: int) ->
     return snapshot is not None and now_ms - snapshot.timestamp_ms <= most
 
 
+def check_ages(properties: Mapping[str, str]) -> None:
+    """Raise ProgrammingError for a property of expiry that is no number from 0 on."""
+    for name in (_MAX_AGE, _MIN_KEPT, _REF_AGE):
+        _number(properties, name, 0)
+
+
 def _number(properties: Mapping[str, str], name: str, default: int) -> int:
     text = properties.get(name)
     if text is None:

@@ -25,6 +25,7 @@ from icesql.iceberg.manifest.data_file import DataFile
 from icesql.iceberg.schema import Schema
 from icesql.modify.column_types import column_fields
 from icesql.modify.definitions.layout import partition_request, sort_request
+from icesql.modify.definitions.properties import check_properties
 from icesql.modify.engine_name import SUMMARY
 from icesql.modify.modified import Modified, Work
 from icesql.modify.result_types import result_fields
@@ -140,6 +141,7 @@ def _stage(statement: CreateTable, place: _Place, schema: Schema) -> StagedTable
     partitioning = [partition_request(each, schema) for each in statement.partitioning]
     ordering = [sort_request(each, schema) for each in statement.ordering]
     properties: Mapping[str, str] = dict(statement.properties)
+    check_properties(properties)
     if place.before is not None:
         if statement.location not in (None, place.before.metadata.location):
             raise UnsupportedSqlError(

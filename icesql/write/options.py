@@ -14,6 +14,7 @@ _CODECS: Final = {
     "zstd": "zstd", "gzip": "gzip", "snappy": "snappy", "lz4": "lz4", "lz4_raw": "lz4",
     "brotli": "brotli", "uncompressed": "none", "none": "none",
 }  # fmt: skip
+FORMATS: Final = ("write.format.default", "write.delete.format.default")
 _PARQUET: Final = "write.parquet."
 _BLOOM: Final = _PARQUET + "bloom-filter-enabled.column."
 _BLOOM_FPP: Final = _PARQUET + "bloom-filter-fpp.column."
@@ -81,9 +82,16 @@ def write_options(properties: Mapping[str, str], *, deletes: bool = False) -> Wr
 
 def check_table(metadata: TableMetadata) -> None:
     """Raise UnsupportedTableError for a table to which nothing may be written."""
-    if metadata.encryption_keys or metadata.properties.get("encryption.key-id"):
+    if metadata.encryption_keys:
         raise UnsupportedTableError("writing to an encrypted table")
-    provider = metadata.properties.get("write.location-provider.impl")
+    check_properties_of_table(metadata.properties)
+
+
+def check_properties_of_table(properties: Mapping[str, str]) -> None:
+    """Raise UnsupportedTableError for a property with which nothing may be written."""
+    if properties.get("encryption.key-id"):
+        raise UnsupportedTableError("writing to an encrypted table (encryption.key-id)")
+    provider = properties.get("write.location-provider.impl")
     if provider:
         raise UnsupportedTableError(
             f"writing where the Java class {provider} says (write.location-provider.impl)"

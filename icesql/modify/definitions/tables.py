@@ -10,6 +10,7 @@ from icesql.commit.purge import drop_table as drop
 from icesql.errors import ProgrammingError, TableNotFoundError, found_at
 from icesql.iceberg.metadata.changes import updates as u
 from icesql.iceberg.metadata.table_metadata import TableMetadata
+from icesql.modify.definitions.properties import check_properties
 from icesql.modify.modified import Modified, Work
 from icesql.modify.targets import find_target
 from icesql.sql.statement import Drop
@@ -75,6 +76,7 @@ def property_updates(
             raise ProgrammingError(f"format-version is {version!r}; it can be 1, 2 or 3")
         found.append(u.UpgradeFormatVersion(int(version)))
     if given:
+        check_properties(given)
         found.append(u.SetProperties(given))
     there = [key for key in unset if key in metadata.properties]
     if there:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, cast
+from collections.abc import Mapping
+from typing import Literal, cast, get_args
 
 from msgspec import Struct
 
@@ -60,13 +61,25 @@ class RowTarget(Struct, frozen=True):
 
     def _property(self, name: str, known: tuple[str, ...]) -> str:
         key = f"write.{self.command}.{name}"
-        text = self.metadata.properties.get(key, known[0]).lower()
-        if text not in known:
-            raise UnsupportedTableError(
-                f"the table property {key} = {text!r}; it is {' or '.join(known)}",
-                table=self.table.name,
-            )
-        return text
+        return _chosen(self.metadata.properties, key, known, self.table.name)
+
+
+def check_modes(properties: Mapping[str, str]) -> None:
+    """Raise UnsupportedTableError for a mode or isolation level that there is not."""
+    for command in get_args(Command):
+        _chosen(properties, f"write.{command}.mode", _MODES)
+        _chosen(properties, f"write.{command}.isolation-level", _ISOLATIONS)
+
+
+def _chosen(
+    properties: Mapping[str, str], key: str, known: tuple[str, ...], table: str | None = None
+) -> str:
+    text = properties.get(key, known[0]).lower()
+    if text not in known:
+        raise UnsupportedTableError(
+            f"the table property {key} = {text!r}; it is {' or '.join(known)}", table=table
+        )
+    return text
 
 
 def row_target(

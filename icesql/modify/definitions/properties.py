@@ -1,0 +1,66 @@
+"""Whether icesql can go on with a table that has certain properties, asked before they are set.
+
+A value that a later statement would refuse is refused here, by what reads it there: nobody should
+learn of it from an INSERT. What other engines alone read is taken as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from icesql.commit.manifests.settings import ManifestSettings
+from icesql.commit.retries import check_retries
+from icesql.errors import CorruptFileError, ProgrammingError, UnsupportedTableError
+from icesql.iceberg.metadata.file_names import CODECS, METADATA_COMPRESSION
+from icesql.iceberg.metadata.name_mapping import PROPERTY, parse_name_mapping
+from icesql.iceberg.partitioning import PartitionSpec
+from icesql.maintain.delete_files import delete_granularity
+from icesql.maintain.expiry_plan import check_ages
+from icesql.modify.rows.target import check_modes
+from icesql.scan.tasks.packing import LOOKBACK, OPEN_FILE_COST, TARGET_SIZE
+from icesql.write.distribution import distribution
+from icesql.write.options import FORMATS, check_properties_of_table, write_options
+
+_FILES: Final = ("parquet", "orc", "avro")
+_POSITIVE: Final = (TARGET_SIZE, LOOKBACK)
+_NUMBERS: Final = (
+    OPEN_FILE_COST,
+    "write.metadata.previous-versions-max",
+    "write.metadata.metrics.max-inferred-column-defaults",
+)
+
+
+def check_properties(given: Mapping[str, str]) -> None:
+    """Raise ProgrammingError naming a property whose value a statement could not use."""
+    try:
+        check_retries(given)
+        ManifestSettings.of(given)
+        check_ages(given)
+        check_modes(given)
+        check_properties_of_table(given)
+        for deletes in (False, True):
+            write_options({**given, **dict.fromkeys(FORMATS, "parquet")}, deletes=deletes)
+        distribution(given, PartitionSpec(0), is_sorted=False)
+        delete_granularity(given)
+        if PROPERTY in given:
+            parse_name_mapping(given[PROPERTY])
+    except (UnsupportedTableError, CorruptFileError) as error:
+        raise ProgrammingError(f"cannot set a property that icesql cannot use: {error}") from error
+    for name in _NUMBERS:
+        _check(given, name, _is_number, "a number from 0 on")
+    for name in _POSITIVE:
+        _check(given, name, lambda text: _is_number(text) and int(text) > 0, "a number from 1 on")
+    for name in FORMATS:
+        _check(given, name, lambda text: text.lower() in _FILES, "parquet, orc or avro")
+    _check(given, METADATA_COMPRESSION, lambda text: text.lower() in CODECS, "none or gzip")
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+def _check(given: Mapping[str, str], name: str, fits: Callable[[str], bool], wanted: str) -> None:
+    text = given.get(name)
+    if text is not None and not fits(text):
+        raise ProgrammingError(f"property {name} is {text!r}; it has to be {wanted}")
