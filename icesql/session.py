@@ -691,6 +691,7 @@ def insert_many(
 ) -> Outcome:
     """One INSERT with several sets of values: the rows of all of them in one commit."""
     from icesql.modify.insert import insert_many as insert
+    from icesql.modify.present import check_present
     from icesql.modify.run import check_writes
     from icesql.modify.transactions import begin_by_itself
     from icesql.sql.parse import first_tokens
@@ -699,6 +700,7 @@ def insert_many(
     if [each.text.upper() for each in first_tokens(sql, session.dialect)[:1]] != ["INSERT"]:
         raise NotSupportedError("executemany() takes one INSERT")
     check_writes(session.names.access)
+    check_present(query.settings)
     begin_by_itself(session.names)
 
     def statements() -> Iterator[Insert]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from icesql.access import Access
-from icesql.errors import AccessDeniedError, ProgrammingError
+from icesql.errors import AccessDeniedError
 from icesql.modify.modified import Modified, Work
+from icesql.modify.present import check_present
 from icesql.modify.transactions import check_statement
 from icesql.sql.statement import Write
 from icesql.sql.writes import statements as w
@@ -22,7 +23,9 @@ def modify(statement: Write, work: Work) -> Modified:
 
         return call(statement, work)  # it changes nothing
     check_writes(work.names.access)
-    _check_present(statement, work)
+    # Which procedures change something, they say themselves.
+    if not (isinstance(statement, CallProcedure) or _saves_rows(statement)):
+        check_present(work.query.settings)
     check_statement(statement, work.names)
     match statement:
         case CallProcedure():
@@ -97,17 +100,11 @@ def modify(statement: Write, work: Work) -> Modified:
             raise AssertionError(f"unreachable statement {statement!r}")
 
 
-def _check_present(statement: Write, work: Work) -> None:
-    """Raise ProgrammingError where rows would be changed that the session sees as they were."""
-    pinned = work.query.settings
-    finds_rows = isinstance(statement, w.Update | Merge) or (
-        isinstance(statement, w.Delete) and statement.rows is not None
-    )
-    if finds_rows and pinned.snapshot_pinned:
-        name = "snapshot_ref" if pinned.snapshot_time is None else "SNAPSHOT TIME"
-        raise ProgrammingError(
-            f"this session reads tables as they were; RESET {name} before rows are changed"
-        )
+def _saves_rows(statement: Write) -> bool:
+    """Whether it is CREATE TABLE AS with a new name, which keeps rows as they were."""
+    if not isinstance(statement, w.CreateTable) or statement.query is None:
+        return False
+    return not (statement.or_replace or statement.must_exist)
 
 
 def check_writes(access: Access) -> None:

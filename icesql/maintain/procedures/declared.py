@@ -39,6 +39,7 @@ _ALL: Final = (
         "the snapshots that led to one, the latest first",
         (_TABLE, Parameter("snapshot_id", "bigint", default="the current one")),
         (("snapshot_id", "bigint"), ("timestamp", "bigint")),
+        changes=False,
     ),
     Procedure(
         "cherrypick_snapshot",

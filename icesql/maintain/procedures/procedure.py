@@ -29,13 +29,15 @@ class Parameter(Struct, frozen=True):
 class Procedure(Struct, frozen=True):
     """One procedure of ``system``; ``columns`` are names and kinds of its rows.
 
-    The order of the parameters is that of arguments by position.
+    The order of the parameters is that of arguments by position. ``changes``: it does more than
+    tell.
     """
 
     name: str
     about: str
     parameters: tuple[Parameter, ...]
     columns: tuple[tuple[str, str], ...]
+    changes: bool = True
 
     @property
     def signature(self) -> str:

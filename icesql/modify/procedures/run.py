@@ -15,6 +15,7 @@ from icesql.maintain.procedures.declared import PROCEDURES, REFUSED
 from icesql.maintain.procedures.plan import Plan
 from icesql.maintain.procedures.procedure import Procedure
 from icesql.modify.modified import Modified, Work
+from icesql.modify.present import check_present
 from icesql.modify.procedures import (
     delete_files,
     files,
@@ -62,6 +63,8 @@ def call(statement: CallProcedure, work: Work) -> Modified:
     one of Spark's that is not here, and what the procedure does.
     """
     procedure = _procedure(statement)
+    if procedure.changes and not statement.explain:
+        check_present(work.query.settings)
     now_ms = int(work.query.now.timestamp() * 1000)
     zone = time_zone(work.query.settings.timezone)
     given = [

@@ -1,0 +1,247 @@
+"""While a session reads tables as they were, no statement changes what is there now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import icesql
+from icesql.errors import ProgrammingError
+from icesql.maintain.procedures.declared import PROCEDURES
+from icesql.sql.parse import parse
+from icesql.sql.statement import Write
+from icesql.sql.writes import (  # noqa: F401  (their classes are found below)
+    statements,
+    transactions,
+    views,
+)
+from icesql.sql.writes.procedures.call import CallProcedure
+from icesql.sql.writes.transactions import TransactionControl
+
+ACCEPTED = Path(__file__).parents[2] / "grammar" / "accepted.sql"
+# A form of each statement that changes something; those of the grammar come with its examples.
+CHANGES = [
+    "DELETE FROM s.t",
+    "DELETE FROM s.t WHERE a = 1",
+    "DELETE FROM s.t WHERE a IN (SELECT a FROM s.o)",
+    "DELETE FROM s.t USING s.o o WHERE t.a = o.a",
+    "TRUNCATE TABLE s.t",
+    "TRUNCATE s.t",
+    "INSERT INTO s.t VALUES (9, 'x')",
+    "INSERT INTO s.t SELECT * FROM s.t",
+    "INSERT INTO s.t (a) VALUES (9)",
+    "INSERT INTO s.t BY NAME SELECT 1 AS a",
+    "INSERT INTO s.t.branch_b VALUES (9, 'x')",
+    "INSERT INTO s.t REPLACE WHERE a > 0 SELECT * FROM s.t",
+    "INSERT OVERWRITE s.t SELECT * FROM s.t",
+    "INSERT OVERWRITE s.p PARTITION (b = 'x') SELECT a FROM s.p",
+    "COPY s.t FROM '{folder}/rows.csv'",
+    "UPDATE s.t SET a = 2",
+    "UPDATE s.t SET a = o.a FROM s.o o WHERE t.a = o.a",
+    "MERGE INTO s.t USING s.o o ON t.a = o.a WHEN MATCHED THEN DELETE",
+    "MERGE INTO s.t USING s.o o ON t.a = o.a WHEN NOT MATCHED THEN INSERT *",
+    "CREATE TABLE s.new (a BIGINT)",
+    "CREATE TABLE s.new LIKE s.t",
+    "CREATE OR REPLACE TABLE s.t AS SELECT * FROM s.t",
+    "CREATE OR REPLACE TABLE s.new AS SELECT * FROM s.t",
+    "CREATE OR REPLACE TABLE s.t (a BIGINT)",
+    "REPLACE TABLE s.t AS SELECT * FROM s.t",
+    "DROP TABLE s.t",
+    "DROP TABLE s.t PURGE",
+    "DROP TABLE IF EXISTS s.t PURGE",
+    "CREATE SCHEMA other",
+    "DROP SCHEMA empty",
+    "ALTER TABLE s.t RENAME TO s.other",
+    "ALTER TABLE s.t SET TBLPROPERTIES ('a' = 'b')",
+    "ALTER TABLE s.t UNSET TBLPROPERTIES ('a')",
+    "ALTER TABLE s.t ADD COLUMN c BIGINT",
+    "ALTER TABLE s.t DROP COLUMN b",
+    "ALTER TABLE s.t RENAME COLUMN b TO d",
+    "ALTER TABLE s.t ALTER COLUMN a DROP NOT NULL",
+    "COMMENT ON TABLE s.t IS 'x'",
+    "ALTER TABLE s.t ADD PARTITION FIELD b",
+    "ALTER TABLE s.p DROP PARTITION FIELD b",
+    "ALTER TABLE s.t WRITE ORDERED BY a",
+    "ALTER TABLE s.t WRITE UNORDERED",
+    "ALTER TABLE s.t SET IDENTIFIER FIELDS a",
+    "ALTER TABLE s.t CREATE BRANCH c",
+    "ALTER TABLE s.t CREATE TAG c",
+    "ALTER TABLE s.t REPLACE BRANCH b",
+    "ALTER TABLE s.t DROP BRANCH b",
+    "ALTER TABLE s.t DROP TAG g",
+    "ALTER BRANCH b IN TABLE s.t FAST FORWARD TO c",
+    "CREATE VIEW s.v AS SELECT 1 AS a",
+    "CREATE OR REPLACE VIEW s.v AS SELECT 1 AS a",
+    "DROP VIEW s.v",
+    "ALTER VIEW s.v SET TBLPROPERTIES ('a' = 'b')",
+    "ANALYZE TABLE s.t COMPUTE STATISTICS",
+    "OPTIMIZE s.t",
+    *(f"CALL system.{name}('s.t')" for name, each in PROCEDURES.items() if each.changes),
+    "CALL system.remove_orphan_files(table => 's.t', dry_run => true)",
+    "CALL iceberg_expire_snapshots('s.t')",
+]
+PINS = ["SET SNAPSHOT TIME = now()", "SET snapshot_ref = 'b'", "SET snapshot_ref = 'g'"]
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {str(each): each.read_bytes() for each in folder.rglob("*") if each.is_file()}
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[icesql.Connection, Path]]:
+    """Tables with a past, in a SQLite catalog, which has views, too."""
+    folder = tmp_path_factory.mktemp("past")
+    (folder / "rows.csv").write_text("a,b\n7,x\n")
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    uri = f"sqlite:///{folder}/catalog.db"
+    SqlCatalog("c", uri=uri, warehouse=f"file://{folder}/wh").engine.dispose()
+    with icesql.connect(uri=uri, warehouse=str(folder / "wh"), files=True) as connection:
+        for statement in (
+            "CREATE SCHEMA s",
+            "CREATE SCHEMA empty",
+            "CREATE TABLE s.t (a BIGINT, b VARCHAR)",
+            "INSERT INTO s.t VALUES (1, 'x'), (2, 'y')",
+            "CREATE TABLE s.o (a BIGINT)",
+            "INSERT INTO s.o VALUES (1)",
+            "CREATE TABLE s.p (a BIGINT, b VARCHAR) PARTITIONED BY (b)",
+            "INSERT INTO s.p VALUES (1, 'x')",
+            *(f"ALTER TABLE s.{t} CREATE BRANCH b" for t in "top"),
+            *(f"ALTER TABLE s.{t} CREATE TAG g" for t in "top"),
+            "CREATE VIEW s.v AS SELECT 1 AS a",
+        ):
+            connection.execute(statement)
+        yield connection, folder
+
+
+def kinds(of: type) -> set[type]:
+    return {each for sub in of.__subclasses__() for each in (sub, *kinds(sub))}
+
+
+def test_every_kind_of_statement_that_changes_something_is_below() -> None:
+    written = [each.format(folder="/f") for each in CHANGES]
+    found = {type(one) for text in written if (one := read(text)) is not None}
+    assert kinds(Write) - found == {TransactionControl}
+
+
+def read(text: str) -> Any:
+    try:
+        (one,) = parse(text)
+    except (icesql.Error, ValueError):
+        return None
+    return one
+
+
+@pytest.mark.parametrize("pin", PINS)
+def test_nothing_is_changed_while_the_past_is_read(
+    there: tuple[icesql.Connection, Path], pin: str
+) -> None:
+    con, folder = there
+    before = files_of(folder)
+    reset = "RESET SNAPSHOT TIME" if "TIME" in pin else "RESET snapshot_ref"
+    examples = [
+        text
+        for text in ACCEPTED.read_text().split(";\n")
+        if isinstance(one := read(text), Write)
+        and not isinstance(one, TransactionControl)
+        and not (isinstance(one, CallProcedure) and (one.explain or "ancestors" in text))
+        and not (isinstance(one, statements.CreateTable) and one.query and not one.or_replace)
+    ]
+    assert len(examples) > 15
+    con.execute(pin)
+    try:
+        for text in (*(each.format(folder=folder) for each in CHANGES), *examples):
+            with pytest.raises(ProgrammingError, match="reads tables as they were") as raised:
+                con.execute(text)
+            assert reset in str(raised.value), text
+            assert "CREATE TABLE new_name AS SELECT" in str(raised.value)
+        with pytest.raises(ProgrammingError, match="reads tables as they were"):
+            con.cursor().executemany("INSERT INTO s.t VALUES (?, ?)", [(1, "x")])
+    finally:
+        con.execute(reset)
+    assert files_of(folder) == before
+
+
+def test_both_pins_are_named(there: tuple[icesql.Connection, Path]) -> None:
+    con, _ = there
+    con.execute("SET snapshot_ref = 'b'")
+    con.execute("SET SNAPSHOT TIME = now()")
+    with pytest.raises(ProgrammingError, match="RESET SNAPSHOT TIME and RESET snapshot_ref before"):
+        con.execute("DELETE FROM s.t")
+    con.execute("RESET SNAPSHOT TIME")
+    con.execute("RESET snapshot_ref")
+
+
+def test_rows_of_the_past_are_saved_into_a_new_table(con: icesql.Connection) -> None:
+    con.execute("CREATE TABLE s.t AS SELECT 1 AS a")
+    con.execute("ALTER TABLE s.t CREATE TAG early")
+    con.execute("INSERT INTO s.t VALUES (2)")
+    con.execute("SET snapshot_ref = 'early'")
+    con.execute("CREATE TABLE s.saved AS SELECT * FROM s.t")
+    con.execute("CREATE TABLE IF NOT EXISTS s.saved AS SELECT 5 AS a")
+    with pytest.raises(icesql.Error, match="already"):
+        con.execute("CREATE TABLE s.saved AS SELECT * FROM s.t")
+    # What is the session's own is no table of a catalog.
+    con.execute("CREATE TEMP TABLE kept AS SELECT * FROM s.t")
+    con.execute("CREATE TEMP VIEW seen AS SELECT * FROM s.t")
+    con.execute("DROP VIEW seen")
+    con.execute("RESET snapshot_ref")
+    assert con.execute("SELECT a FROM s.saved").fetchall() == [(1,)]
+    assert con.execute("SELECT a FROM kept").fetchall() == [(1,)]
+    con.execute("DELETE FROM s.t")
+    assert con.execute("SELECT count(*) FROM s.t").fetchall() == [(0,)]
+
+
+def test_what_tells_only_is_told(there: tuple[icesql.Connection, Path]) -> None:
+    con, _ = there
+    con.execute("SET SNAPSHOT TIME = now()")
+    try:
+        assert con.execute("CALL system.ancestors_of('s.t')").fetchall()
+        assert con.execute("EXPLAIN CALL system.rewrite_data_files('s.t')").description
+    finally:
+        con.execute("RESET SNAPSHOT TIME")
+
+
+def test_a_transaction_that_was_begun_before_ends(con: icesql.Connection) -> None:
+    con.execute("CREATE TABLE s.t AS SELECT 1 AS a")
+    con.execute("BEGIN")
+    con.execute("INSERT INTO s.t VALUES (2)")
+    con.execute("SET SNAPSHOT TIME = now()")
+    with pytest.raises(ProgrammingError, match="reads tables as they were"):
+        con.execute("INSERT INTO s.t VALUES (3)")
+    con.execute("COMMIT")
+    con.execute("RESET SNAPSHOT TIME")
+    assert con.execute("SELECT count(*) FROM s.t").fetchall() == [(2,)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "INSERT INTO s.t VERSION AS OF 'early' VALUES (3)",
+        "INSERT INTO s.t FOR SYSTEM_TIME AS OF now() SELECT 3",
+        "INSERT INTO s.t AT (TIMESTAMP => now()) VALUES (3)",
+        "INSERT OVERWRITE s.t VERSION AS OF 'early' SELECT 3",
+        "INSERT INTO s.t VERSION AS OF -1 VALUES (3)",
+        "INSERT INTO s.t FOR VERSION AS OF 1234567890123 VALUES (3)",
+        "DELETE FROM s.t VERSION AS OF 'early'",
+        "DELETE FROM s.t VERSION AS OF 'early' WHERE a = 1",
+        "UPDATE s.t VERSION AS OF 'early' SET a = 2",
+        "MERGE INTO s.t VERSION AS OF 'early' USING s.t o ON t.a = o.a WHEN MATCHED THEN DELETE",
+        "TRUNCATE TABLE s.t VERSION AS OF 'early'",
+        "DROP TABLE s.t VERSION AS OF 'early'",
+        "DROP TABLE s.t VERSION AS OF 'early' PURGE",
+        "ALTER TABLE s.t VERSION AS OF 'early' ADD COLUMN b BIGINT",
+        "COPY s.t VERSION AS OF 'early' FROM 'x.csv'",
+        "CREATE OR REPLACE TABLE s.t VERSION AS OF 'early' AS SELECT 1 AS a",
+    ],
+)
+def test_the_target_of_a_change_has_no_version(con: icesql.Connection, text: str) -> None:
+    con.execute("CREATE TABLE s.t AS SELECT 1 AS a")
+    con.execute("ALTER TABLE s.t CREATE TAG early")
+    con.execute("INSERT INTO s.t VALUES (2)")
+    with pytest.raises(icesql.Error):
+        con.execute(text)
+    assert con.execute("SELECT a FROM s.t ORDER BY a").fetchall() == [(1,), (2,)]
