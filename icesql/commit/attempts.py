@@ -32,11 +32,11 @@ class Operation(Protocol):
     def snapshot_id(self) -> int | None:
         """The snapshot that it makes, the same in every attempt; None if it makes none."""
 
-    def updates(self, base: Table, now_ms: int) -> Sequence[Update]:
+    def updates(self, base: Table, attempt: int, now_ms: int) -> Sequence[Update]:
         """The updates that make the change of ``base``; none where there is nothing to do.
 
-        Called for each attempt, the first included, with the table as it is then: never merely as
-        the statement read it. Raises CommitConflictError where the change may not be made any more
+        Called for each attempt, from 1, with the table as it is then: never merely as the
+        statement read it. Raises CommitConflictError where the change may not be made any more
         of what others did.
         """
 
@@ -115,7 +115,7 @@ def _made(
 ) -> TableChange | None:
     """What to send for ``base``; None where there is nothing to do."""
     moment = max(now_ms(), base.metadata.last_updated_ms)
-    updates = tuple(operation.updates(base, moment))
+    updates = tuple(operation.updates(base, attempt, moment))
     if not updates:
         return None
     query.report(Progress("committing", attempt))

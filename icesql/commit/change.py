@@ -40,7 +40,7 @@ class _MetadataChange:
     def __init__(self, make_updates: MakeUpdates) -> None:
         self._make = make_updates
 
-    def updates(self, base: Table, now_ms: int) -> Sequence[Update]:
+    def updates(self, base: Table, attempt: int, now_ms: int) -> Sequence[Update]:
         updates = tuple(self._make(base.metadata))
         return updates if updates and not _changes_nothing(base, updates, now_ms) else ()
 

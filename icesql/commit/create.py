@@ -104,7 +104,7 @@ def create_table(
         operation = SnapshotOperation(table, changes, context)
     try:
         if operation is not None:
-            updates = (*updates, *operation.updates(table, now_ms()))
+            updates = (*updates, *operation.updates(table, 1, now_ms()))
         context.report(Progress("committing", 1))
         outcome = catalog.swap(table.identifier, None, _change(updates, table.storage))
         if isinstance(outcome, Conflict):

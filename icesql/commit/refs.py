@@ -101,8 +101,8 @@ class _EmptyBranch(SnapshotOperation):
 
     retention: SnapshotRef
 
-    def updates(self, base: Table, now_ms: int) -> Sequence[Update]:
-        added, moved = super().updates(base, now_ms)
+    def updates(self, base: Table, attempt: int, now_ms: int) -> Sequence[Update]:
+        added, moved = super().updates(base, attempt, now_ms)
         assert isinstance(moved, SetSnapshotRef)
         ref = replace(self.retention, snapshot_id=self.snapshot_id)
         return added, SetSnapshotRef(moved.name, ref)

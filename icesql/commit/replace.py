@@ -120,7 +120,7 @@ class _Replace:
     def snapshot_id(self) -> int | None:
         return None if self.rows is None else self.rows.snapshot_id
 
-    def updates(self, base: Table, now_ms: int) -> Sequence[u.Update]:
+    def updates(self, base: Table, attempt: int, now_ms: int) -> Sequence[u.Update]:
         staged, metadata = self._staged, base.metadata
         start = staged.base.metadata
         if (metadata.last_column_id, metadata.last_partition_id) != (
@@ -157,7 +157,7 @@ class _Replace:
             columns = replace(staged.schema, schema_id=_schema_id(metadata, staged.schema))
             merged = {**metadata.properties, **staged.properties}
             made = _replaced(metadata, columns, staged.spec, merged, version)
-            found += self.rows.updates(replace(base, metadata=made), now_ms)
+            found += self.rows.updates(replace(base, metadata=made), attempt, now_ms)
         return found
 
     def succeeded(self, table: Table) -> None:

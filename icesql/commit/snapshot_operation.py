@@ -92,7 +92,7 @@ class SnapshotOperation:
 
     # ------------------------------------------------------------------ attempts
 
-    def updates(self, base: Table, now_ms: int) -> Sequence[Update]:
+    def updates(self, base: Table, attempt: int, now_ms: int) -> Sequence[Update]:
         """As ``Operation.updates``."""
         metadata = base.metadata
         self._check(metadata)
@@ -112,7 +112,7 @@ class SnapshotOperation:
         header = ListHeader(
             version, self._id, None if parent is None else parent.snapshot_id, number, first_row_id
         )
-        path, listed, rows = self._store.write_list(manifests, header)
+        path, listed, rows = self._store.write_list(manifests, attempt, header)
         self.summary = self._summarized(metadata, head, listed, replaced, duplicates)
         snapshot = Snapshot(
             self._id,

@@ -219,7 +219,7 @@ class _HeldTable:
         try:
             query.check()
             moment = max(now_ms(), self.working.metadata.last_updated_ms)
-            updates = tuple(operation.updates(self.working, moment))
+            updates = tuple(operation.updates(self.working, 1, moment))
             if not updates:
                 operation.failed()
                 return self.working
@@ -280,7 +280,7 @@ class _Whole:
         ids = [each.snapshot_id for each in self._held.operations]
         return next((each for each in reversed(ids) if each is not None), None)
 
-    def updates(self, base: Table, now_ms: int) -> Sequence[Update]:
+    def updates(self, base: Table, attempt: int, now_ms: int) -> Sequence[Update]:
         """As ``Operation.updates``."""
         held = self._held
         if is_same(base, held.base):
@@ -292,7 +292,8 @@ class _Whole:
             )
         found: list[Update] = []
         for each in held.operations:
-            made = tuple(each.updates(base, now_ms))
+            # The first attempt was made when the statement ran: its list has that name.
+            made = tuple(each.updates(base, attempt + 1, now_ms))
             found += made
             base = applied(base, made, now_ms) if made else base
         return found

@@ -10,14 +10,19 @@ from collections.abc import Sequence
 from icesql.commit.manifests.held import HeldManifest
 from icesql.commit.manifests.store import ManifestStore
 from icesql.iceberg.manifest.entries import DELETED
+from icesql.iceberg.manifest.manifest import ManifestFile
 from icesql.iceberg.manifest.writing.entry import ManifestEntry, existing_entry
 
 
 class ManifestMerge:
-    """Merges the manifests of one content, remembering over the attempts what was merged."""
+    """Merges the manifests of one content, remembering over the attempts what was merged.
+
+    A manifest is the same one only with the same sequence number and row ids: those of its path
+    may be others after an attempt that was lost, and entries inherit them.
+    """
 
     def __init__(self) -> None:
-        self._merged: dict[tuple[str, ...], HeldManifest] = {}
+        self._merged: dict[tuple[ManifestFile, ...], HeldManifest] = {}
 
     def apply(self, store: ManifestStore, manifests: Sequence[HeldManifest]) -> list[HeldManifest]:
         """The manifests in bins of the target size, by spec, the highest first.
@@ -47,7 +52,7 @@ class ManifestMerge:
         self._merged.clear()
 
     def _merge(self, store: ManifestStore, members: Sequence[HeldManifest]) -> HeldManifest:
-        key = tuple(each.manifest.manifest_path for each in members)
+        key = tuple(each.manifest for each in members)
         if key not in self._merged:
             entries: list[ManifestEntry] = []
             for each in members:

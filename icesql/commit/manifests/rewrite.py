@@ -120,8 +120,10 @@ class _ManifestRewrite:
         self._own = OwnFiles(table.storage)
         self._id = new_snapshot_id(table.metadata.snapshots)
         self._store = ManifestStore(table, self._id, self._own, query)
-        self._order = self._fields(table.metadata, sort_by)
-        self._written: dict[tuple[str, ...], list[ManifestFile]] = {}
+        self._sort_by = sort_by
+        self._fields(table.metadata)
+        # By all that is known of the manifests: entries inherit their row ids and numbers.
+        self._written: dict[ManifestGroup, list[ManifestFile]] = {}
         self._written_as: tuple[int, int] | None = None
         self.summary: dict[str, str] = {}
 
@@ -136,16 +138,16 @@ class _ManifestRewrite:
             raise ProgrammingError(f"the table has no partition spec {wanted}; it has {known}")
         return metadata.default_spec_id if wanted is None else wanted
 
-    def _fields(self, metadata: TableMetadata, names: Sequence[str]) -> tuple[int, ...]:
-        """The places of partition fields in the tuple; all of them without names."""
+    def _fields(self, metadata: TableMetadata) -> tuple[int, ...]:
+        """The places in the tuple of the partition fields to sort by; all of them without names."""
         known = [each.name for each in metadata.specs[self._spec_id(metadata)].fields]
-        for each in names:
+        for each in self._sort_by:
             if each not in known:
                 names_known = ", ".join(known) or "none"
                 raise ProgrammingError(
                     f"{each!r} is no field of the partition spec; it has {names_known}"
                 )
-        return tuple(known.index(each) for each in names) or tuple(range(len(known)))
+        return tuple(known.index(each) for each in self._sort_by) or tuple(range(len(known)))
 
     def groups(self, metadata: TableMetadata) -> tuple[list[ManifestGroup], int]:
         """What is written anew, and how many manifests stay as they are."""
@@ -156,7 +158,7 @@ class _ManifestRewrite:
         )
         return found, len(manifests) - sum(len(each.manifests) for each in found)
 
-    def updates(self, base: Table, now_ms: int) -> Sequence[Update]:
+    def updates(self, base: Table, attempt: int, now_ms: int) -> Sequence[Update]:
         """As ``Operation.updates``."""
         metadata = base.metadata
         if metadata.encryption_keys or metadata.properties.get("encryption.key-id"):
@@ -179,7 +181,7 @@ class _ManifestRewrite:
         number = metadata.last_sequence_number + 1 if version > 1 else 0
         first_row_id = (metadata.next_row_id or 0) if version > 2 else None
         header = ListHeader(version, self._id, head.snapshot_id, number, first_row_id)
-        path, _, rows = self._store.write_list(listed_order, header)
+        path, _, rows = self._store.write_list(listed_order, attempt, header)
         self.summary = {
             "changed-partition-count": "0",
             **totals(head.summary, {}),
@@ -217,10 +219,9 @@ class _ManifestRewrite:
         self._own.keep_only(())
 
     def _rewritten(self, group: ManifestGroup) -> list[ManifestFile]:
-        key = tuple(each.manifest_path for each in group.manifests)
-        if key not in self._written:
-            self._written[key] = [*self._write(group)]
-        return self._written[key]
+        if group not in self._written:
+            self._written[group] = [*self._write(group)]
+        return self._written[group]
 
     def _write(self, group: ManifestGroup) -> Iterator[ManifestFile]:
         entries: list[ManifestEntry] = []
@@ -234,7 +235,8 @@ class _ManifestRewrite:
                 f"the manifests list {len(entries)} files and say that they are {group.files}; "
                 "they are damaged, and stay as they are"
             )
-        entries.sort(key=lambda each: [_key(each.file.partition[at]) for at in self._order])
+        order = self._fields(self._store.metadata)
+        entries.sort(key=lambda each: [_key(each.file.partition[at]) for at in order])
         form = self._store.form(group.manifests[0].partition_spec_id, group.content)
         size = max(-(-len(entries) // group.count), 1)
         for start in range(0, len(entries), size):

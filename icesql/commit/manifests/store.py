@@ -41,7 +41,7 @@ class ManifestStore:
     def __init__(self, table: Table, snapshot_id: int, own: OwnFiles, query: QueryContext) -> None:
         self.snapshot_id, self._own = snapshot_id, own
         self._reader = ManifestReader(table.storage, query, table.name)
-        self._unique, self._numbers, self._lists = str(uuid.uuid4()), count(), count(1)
+        self._unique, self._numbers = str(uuid.uuid4()), count()
         self._bytes_per_entry: float = _GUESSED_BYTES
         self.rebase(table.metadata)
 
@@ -145,10 +145,10 @@ class ManifestStore:
             start = end
 
     def write_list(
-        self, manifests: Iterable[ManifestFile], header: ListHeader
+        self, manifests: Iterable[ManifestFile], attempt: int, header: ListHeader
     ) -> tuple[str, tuple[ManifestFile, ...], int]:
         """The path of a manifest list, what it lists, and how many row ids it gives away."""
-        path = f"{self._folder}/snap-{self.snapshot_id}-{next(self._lists)}-{self._unique}.avro"
+        path = f"{self._folder}/snap-{self.snapshot_id}-{attempt}-{self._unique}.avro"
         data, listed, rows = write_manifest_list([*manifests], header)
         self._own.write(path, data)
         return path, listed, rows
