@@ -43,6 +43,7 @@ from icesql.sql.writes.statements import (
 from icesql.write.assignment import stored_array
 from icesql.write.parquet_schema import stored_fields
 from icesql.write.partition.partition_values import internal_array
+from icesql.write.values.infinity import refuse_infinity
 from icesql.write.values.misfit import Misfit
 from icesql.write.write_task import write_task_for
 
@@ -201,6 +202,7 @@ def constant_value(
             f"a {what} of type {type}", hint="leave it out", offset=column.offset
         )
     try:
+        refuse_infinity(values)
         made = stored_array(field, values, str(work.query.settings.timezone))
     except Misfit as misfit:
         raise DataError(

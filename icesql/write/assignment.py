@@ -21,7 +21,8 @@ from icesql.write.casts import cast_values, plain_array
 from icesql.write.constant import constant_array
 from icesql.write.parquet_schema import parquet_schema, stored_fields, written_type
 from icesql.write.values.geometry import geometry_array
-from icesql.write.values.misfit import Misfit
+from icesql.write.values.infinity import refuse_infinity
+from icesql.write.values.misfit import Misfit, of_row
 from icesql.write.values.nulls import null_array, without_nulls
 from icesql.write.values.variants import variant_array
 
@@ -32,12 +33,15 @@ class Assignment(Struct, frozen=True):
     ``sources`` has for each column of ``schema`` the position of its values in a batch, None where
     the statement names no such column: it gets its default for writing, or NULL. ``numbered``:
     errors tell the row, whose number means something where rows come in the order of a query.
+    ``rewrites``: the rows are the table's own, and stay what they are even where other writers
+    gave them dates and times that engines take for infinite.
     """
 
     schema: Schema
     sources: tuple[int | None, ...]
     zone: str = "UTC"
     numbered: bool = True
+    rewrites: bool = False
 
     def check(self, given: pa.Schema) -> None:
         """Raise TypeMismatchError for the first column whose type cannot be stored at all."""
@@ -92,6 +96,8 @@ class Assignment(Struct, frozen=True):
         try:
             if stored != field:
                 values = _without_unknown(field.type, values)
+            if not self.rewrites:
+                refuse_infinity(values)
             return stored_array(stored, values, self.zone)
         except Misfit as misfit:
             raise self._error(field, first_row, misfit) from misfit.__cause__
@@ -260,7 +266,7 @@ def _list(type: t.ListType, target: pa.DataType, values: pa.Array, zone: str) ->
     try:
         elements = stored_array(type.element_field, values.flatten(), zone)
     except Misfit as misfit:
-        raise _of_row(misfit, lengths) from misfit
+        raise of_row(misfit, lengths) from misfit
     return pa.ListArray.from_arrays(_offsets(lengths), elements, type=target, mask=values.is_null())
 
 
@@ -274,7 +280,7 @@ def _map(type: t.MapType, target: pa.DataType, values: pa.Array, zone: str) -> p
         keys = stored_array(type.key_field, pc.struct_field(flat, [0]), zone)
         items = stored_array(type.value_field, pc.struct_field(flat, [1]), zone)
     except Misfit as misfit:
-        raise _of_row(misfit, lengths) from misfit
+        raise of_row(misfit, lengths) from misfit
     return pa.MapArray.from_arrays(
         _offsets(lengths), keys, items, type=target, mask=values.is_null()
     )
@@ -283,12 +289,3 @@ def _map(type: t.MapType, target: pa.DataType, values: pa.Array, zone: str) -> p
 def _offsets(lengths: pa.Array) -> pa.Array:
     total = pc.cumulative_sum(lengths.cast(pa.int32()))
     return pa.concat_arrays([pa.array([0], pa.int32()), total])
-
-
-def _of_row(misfit: Misfit, lengths: pa.Array) -> Misfit:
-    """The misfit of an element as that of the row whose list or map has it."""
-    if misfit.row < 0:
-        return misfit
-    ends = pc.cumulative_sum(lengths.cast(pa.int64()))
-    row = pc.index(pc.greater(ends, misfit.row), True).as_py()
-    return Misfit(row, misfit.reason, null=misfit.null)

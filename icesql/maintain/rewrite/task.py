@@ -116,6 +116,7 @@ def _write_task(plan: RewritePlan, group: FileGroup) -> WriteTask:
     size = options.write_max if order is None else group.split_size
     return replace(
         made,
+        assignment=replace(made.assignment, rewrites=True),
         options=replace(made.options, target_file_size=size),
         sort_keys=(),
         sort_order_id=0 if order is None else order.order_id,

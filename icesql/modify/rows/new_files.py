@@ -141,7 +141,9 @@ class RowFiles:
             schema=self._stored,
             number=names.number,
         )
-        task = replace(task, operation=names.operation, attempt=names.attempt)
+        # Rows that come were made to fit before, and those that stay are as they are.
+        own = replace(task.assignment, rewrites=True)
+        task = replace(task, assignment=own, operation=names.operation, attempt=names.attempt)
         return write_task(task, batches, self._query)
 
     def _coming(self, batches: Iterable[RowBatch]) -> Iterator[pa.RecordBatch]:
