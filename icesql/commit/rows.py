@@ -43,14 +43,16 @@ def commit_overwrite(
 
     ``removed`` are data files as the scan of snapshot ``start_id`` gave them, and the deletion
     vectors of these; ``row_filter`` is what was pushed into that scan. Conflicts: a removed file
-    that is gone, or of which rows were deleted; serializable, also new rows that may match.
-    Without files nothing is committed. Raises as ``commit_append`` does.
+    that is gone, or of which any rows were deleted (were they updated, where no file is added);
+    serializable, also new rows that may match. Without files nothing is committed. Raises as
+    ``commit_append`` does.
     """
     wanted = Validation(
         start_id,
         row_filter,
         no_added_data=isolation == "serializable",
         undeleted=_data(removed),
+        only_updates=not added,
     )
     changes = FileChanges(
         overwrite_operation(added, removed), (*added,), (*removed,), branch, dict(summary)
@@ -78,8 +80,9 @@ def commit_row_delta(
 
     ``removed`` are the vectors and file-scoped position deletes that new ones take the place of
     (and data files that go as a whole); ``referenced`` the paths of all data files of which rows
-    are deleted. Conflicts: a referenced file that is gone, another vector for it; for UPDATE and
-    MERGE, also new deletes that may match; serializable, also new rows that may match.
+    are deleted. Conflicts: a referenced file that is gone, another vector for it, a removed data
+    file of which rows were updated; for UPDATE and MERGE, also new deletes that may match, or of
+    a removed file; serializable, also new rows that may match.
     """
     is_delete = command == "delete"
     vectors = [each.referenced_data_file for each in deletes if each.is_deletion_vector]
@@ -88,7 +91,8 @@ def commit_row_delta(
         row_filter,
         no_added_data=isolation == "serializable",
         no_new_deletes=not is_delete,
-        undeleted=() if is_delete else _data(removed),
+        undeleted=_data(removed),
+        only_updates=is_delete,
         existing=frozenset(referenced),
         skip_deletes=is_delete,
         vectors_of=frozenset(each for each in vectors if each is not None),
@@ -148,11 +152,14 @@ def commit_rewrite(
 
     ``removed`` are the data files that were rewritten with their deletes applied, and their
     deletion vectors. With ``keeps_age`` the new data has the sequence number of snapshot
-    ``start_id``: equality deletes that came since still apply to it, and do not conflict.
+    ``start_id`` (format version 1 has none): an equality delete that came since applies to it as
+    to the old, and does not conflict, unless the rows change from one partition spec to another.
     """
     start = table.metadata.snapshots[start_id]
-    wanted = Validation(start_id, undeleted=_data(removed), only_positions=keeps_age)
-    number = start.sequence_number if keeps_age and table.metadata.format_version > 1 else None
+    keeps_age = keeps_age and table.metadata.format_version > 1
+    made = tuple(each for each in added if each.content is FileContent.DATA)
+    wanted = Validation(start_id, undeleted=_data(removed), same_age=made if keeps_age else None)
+    number = start.sequence_number if keeps_age else None
     changes = FileChanges("replace", (*added,), (*removed,), branch, dict(summary), number)
     if sum(f.record_count for f in changes.added_data) > sum(
         f.record_count for f in _data(removed)

@@ -29,6 +29,7 @@ from icesql.scan.spec_scan import SpecScan
 _ROWS: Final = (APPEND, OVERWRITE)
 _GONE: Final = (OVERWRITE, REPLACE, DELETE)
 _NEW_DELETES: Final = (OVERWRITE, DELETE)
+_NO_NEW_ROWS: Final = (DELETE, REPLACE)
 
 
 def validate(
@@ -43,8 +44,10 @@ def validate(
         checks.refuse_added_data()
     if validation.no_deleted_data or validation.existing:
         checks.refuse_deleted_data()
-    if validation.no_new_deletes or validation.undeleted:
+    if validation.no_new_deletes:
         checks.refuse_new_deletes()
+    if validation.undeleted:
+        checks.refuse_deletes_of_files()
     if validation.vectors_of:
         checks.refuse_other_vectors()
 
@@ -82,8 +85,8 @@ class _Checks:
                     self._refuse(f"{entries.path[index]} was removed, whose rows it may concern")
 
     def refuse_new_deletes(self) -> None:
-        """No row was deleted of the files that are rewritten, nor of what might have matched."""
-        wanted, found = self._wanted, list[DataFile]()
+        """No row was deleted that the statement might have matched."""
+        wanted = self._wanted
         for spec, _, entries, indexes in self._history.changed(
             _NEW_DELETES, ManifestContent.DELETES
         ):
@@ -92,40 +95,87 @@ class _Checks:
             if wanted.row_filter is not ALWAYS_TRUE and wanted.partitions is None:
                 schema = self._history.table.metadata.schema
                 kept = may_delete_matching_rows(entries, kept, wanted.row_filter, schema)
-            found += [entries.data_file(index) for index in kept]
-        if found and wanted.no_new_deletes:
-            self._refuse(f"{found[0].path} was added, which deletes rows that it may concern")
-        if found and wanted.undeleted:
-            self._refuse_deletes_of(wanted.undeleted, found)
+            for index in kept:
+                path = entries.path[index]
+                self._refuse(f"{path} was added, which deletes rows that it may concern")
 
-    def _refuse_deletes_of(self, files: Sequence[DataFile], deletes: Sequence[DataFile]) -> None:
-        if self._wanted.only_positions:
-            deletes = [each for each in deletes if each.content is FileContent.POSITION_DELETES]
-        # A file may have got several vectors, one after the other.
-        vectors = {each.referenced_data_file for each in deletes if each.is_deletion_vector}
-        metadata, storage = self._history.table.metadata, self._history.table.storage
-        index = DeleteIndex(
-            [each for each in deletes if not each.is_deletion_vector],
-            metadata.specs,
-            metadata.file_schema,
-            storage.same_file_key,
-        )
-        start = metadata.snapshot(self._wanted.start_id or 0)
+    def refuse_deletes_of_files(self) -> None:
+        """No row was deleted of the files that go, whichever: new ones hold the rows of all.
+
+        Deletes that the new files get as well, for their rows are as old as they were, are no
+        conflict.
+        """
+        wanted = self._wanted
+        start = self._history.table.metadata.snapshot(wanted.start_id or 0)
         number = 0 if start is None else start.sequence_number
-        for each in files:
-            of_start = replace(each, sequence_number=min(each.sequence_number, number))
-            if each.path in vectors or index.deletes_of(of_start):
+        found = self._deletes_since(number)
+        if not found:
+            return
+        # A file may have got several vectors, one after the other.
+        key_of = self._history.table.storage.same_file_key
+        vectors = {
+            key_of(each.referenced_data_file or "") for each in found if each.is_deletion_vector
+        }
+        metadata = self._history.table.metadata
+        others = [each for each in found if not each.is_deletion_vector]
+        index = DeleteIndex(others, metadata.specs, metadata.file_schema, key_of)
+        for each in wanted.undeleted:
+            applied = index.deletes_of(_of_age(each, number))
+            lost = [one for one in applied if not self._stays(one, each)]
+            if lost or (vectors and key_of(each.path) in vectors):
                 self._refuse(f"rows of {each.path}, which it rewrites, were deleted")
+        if wanted.same_age is not None:
+            self._refuse_deletes_of_others(wanted.same_age, index, number)
+
+    def _deletes_since(self, number: int) -> list[DataFile]:
+        """The deletes that came. Those as old as what they took the place of are no new ones."""
+        left_out = {
+            each.snapshot_id
+            for each in self._history.snapshots
+            if self._wanted.only_updates and each.operation in _NO_NEW_ROWS
+        }
+        return [
+            entries.data_file(index)
+            for _, _, entries, indexes in self._history.changed(None, ManifestContent.DELETES)
+            for index in indexes
+            if entries.status[index] == ADDED
+            and entries.sequence_number[index] > number
+            and entries.snapshot_id[index] not in left_out
+        ]
+
+    def _stays(self, delete: DataFile, file: DataFile) -> bool:
+        """Whether a delete of a file deletes the same rows in what takes its place."""
+        made = self._wanted.same_age
+        if made is None or delete.content is not FileContent.EQUALITY_DELETES:
+            return False
+        if self._history.table.metadata.specs[delete.spec_id].is_unpartitioned:
+            return True
+        # Rows stay in their partition unless it is another spec's.
+        return all(each.spec_id == file.spec_id for each in made)
+
+    def _refuse_deletes_of_others(
+        self, made: Sequence[DataFile], index: DeleteIndex, number: int
+    ) -> None:
+        """Refuse where rows came into a partition whose deletes were not meant for them."""
+        specs = self._history.table.metadata.specs
+        for each in made:
+            if all(old.spec_id == each.spec_id for old in self._wanted.undeleted):
+                continue
+            for delete in index.deletes_of(_of_age(each, number)):
+                if not specs[delete.spec_id].is_unpartitioned:
+                    self._refuse(f"rows of the partition that gets {each.path} were deleted")
 
     def refuse_other_vectors(self) -> None:
         """No file got a deletion vector meanwhile that gets one by this change."""
-        for _, _, entries, indexes in self._history.changed(_GONE, ManifestContent.DELETES):
+        key_of = self._history.table.storage.same_file_key
+        files = {key_of(each) for each in self._wanted.vectors_of}
+        for _, _, entries, indexes in self._history.changed(None, ManifestContent.DELETES):
             for index in indexes:
                 if entries.status[index] == DELETED or entries.file_format[index] != "PUFFIN":
                     continue
-                file = entries.data_file(index)
-                if file.referenced_data_file in self._wanted.vectors_of:
-                    self._refuse(f"rows of {file.referenced_data_file} were deleted")
+                path = entries.data_file(index).referenced_data_file
+                if path is not None and key_of(path) in files:
+                    self._refuse(f"rows of {path} were deleted")
 
     # ------------------------------------------------------------------ matching
 
@@ -159,3 +209,8 @@ class _Checks:
             f"another commit to {self._history.table.name} conflicts with this statement: {what}; "
             "nothing was changed, run the statement again"
         )
+
+
+def _of_age(file: DataFile, number: int) -> DataFile:
+    """The file as old as it is, or as the start is where it is younger, as new ones are."""
+    return replace(file, sequence_number=min(file.sequence_number, number))

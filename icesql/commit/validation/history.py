@@ -48,13 +48,13 @@ class History:
         self._specs: dict[int, SpecScan] = {}
 
     def changed(
-        self, operations: Collection[str], content: ManifestContent
+        self, operations: Collection[str] | None, content: ManifestContent
     ) -> Iterator[tuple[SpecScan, ManifestFile, ManifestEntries, Sequence[int]]]:
-        """The entries that snapshots of these operations added or removed, by manifest."""
+        """The entries that snapshots of these operations (None: all) added or removed."""
         manifests = [
             manifest
             for each in self.snapshots
-            if each.operation is None or each.operation in operations
+            if operations is None or each.operation is None or each.operation in operations
             for manifest in self._reader.manifests_of(each)
             if manifest.content is content and manifest.added_snapshot_id == each.snapshot_id
         ]

@@ -23,14 +23,16 @@ class Validation(Struct, frozen=True):
 
     ``start_id`` None says that the branch was empty then. ``row_filter`` is what was pushed into
     the scan (fields of the current schema by id); it is implied by what the statement matched, so
-    that files which cannot match do not conflict. ``partitions`` takes its place where whole
-    partitions are replaced.
+    that files which cannot match are not among those that may. ``partitions`` takes its place where
+    whole partitions are replaced.
 
     - ``no_added_data``: no rows came that the statement would have seen (serializable).
     - ``no_deleted_data``: no data file went that may match.
     - ``no_new_deletes``: no delete file came that may match.
-    - ``undeleted``: files that are rewritten, of which no row was deleted; ``only_positions``:
-      equality deletes do not count, for the rewritten rows keep their age.
+    - ``undeleted``: files that go, of which no row was deleted, whether it may match or not: what
+      is written in their place holds the rows as they were. ``only_updates``: all of their rows
+      go, so that deletes do not count which came without new rows. ``same_age``: the new files,
+      where these are as old as the start; an equality delete that they get, too, does not count.
     - ``existing``: paths of data files that must still be there; ``skip_deletes``: those that a
       whole-file delete took may be gone.
     - ``vectors_of``: data files that get a deletion vector, and may have got no other.
@@ -43,7 +45,8 @@ class Validation(Struct, frozen=True):
     no_deleted_data: bool = False
     no_new_deletes: bool = False
     undeleted: tuple[DataFile, ...] = ()
-    only_positions: bool = False
+    only_updates: bool = False
+    same_age: tuple[DataFile, ...] | None = None
     existing: frozenset[str] = frozenset()
     skip_deletes: bool = False
     vectors_of: frozenset[str] = frozenset()

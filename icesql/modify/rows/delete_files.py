@@ -143,5 +143,8 @@ class _Writing:
 
 
 def _is_of(delete: DataFile, file: DataFile) -> bool:
-    """Whether position deletes are of this data file alone, as far as the manifest says it."""
-    return delete.referenced_data_file == file.path
+    """Whether position deletes of a data file are of it alone, as far as the manifest says it.
+
+    A vector is, however it spells the path.
+    """
+    return delete.is_deletion_vector or delete.referenced_data_file == file.path

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+import icesql
 from icesql.context import QueryContext
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE
 from icesql.maintain.rewrite.dangling import dangling_deletes
@@ -89,3 +90,9 @@ def test_a_vector_that_spells_the_path_of_its_file_otherwise_is_needed(tmp_path)
     assert len(read(catalog)) == 9
     loaded = catalog.load(("ns", "t"))
     assert dangling_deletes(loaded, loaded.metadata.current_snapshot, QueryContext()) == []
+    with icesql.connect(warehouse=catalog.folder) as con:
+        con.execute("ALTER TABLE ns.t SET TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')")
+        con.execute("DELETE FROM ns.t WHERE id = 4")
+        ((count,),) = con.execute("SELECT count(*) FROM ns.t.delete_files").fetchall()
+    assert count == 1, "the new vector takes the place of the old one"
+    assert len(read(catalog)) == 8

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 import icesql
-from tests.writer.second import delete_by_key
+from icesql.errors import CommitConflictError
+from tests.writer.second import before_next_commit, delete_by_key
 
 CATALOGS = pytest.mark.parametrize("catalog", ["directory", "sqlite"], indirect=True)
 VERSIONS = pytest.mark.parametrize("version", [2, 3])
@@ -50,3 +51,165 @@ def test_compaction_of_some_rows_applies_the_deletes_of_all(
     assert numbers(con) == before
     con.execute(statement)
     assert numbers(con) == before
+
+
+CHANGES = pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM s.t WHERE id = 5",
+        "UPDATE s.t SET x = 99 WHERE id = 5",
+        "MERGE INTO s.t USING (SELECT 5::BIGINT AS id) u ON t.id = u.id "
+        "WHEN MATCHED THEN UPDATE SET x = 99",
+    ],
+)
+
+
+@CATALOGS
+@VERSIONS
+@CHANGES
+def test_a_file_is_not_written_anew_over_a_delete_of_another_of_its_rows(
+    con: icesql.Connection,
+    catalog: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    version: int,
+    statement: str,
+) -> None:
+    table(con, version)
+    before_next_commit(monkeypatch, lambda: delete_by_key(catalog, [7]))
+    with pytest.raises(CommitConflictError, match="which it rewrites, were deleted"):
+        con.execute(statement)
+    assert numbers(con) == [0, 1, 2, 3, 4, 5, 6, 8, 9]
+    con.execute(statement)
+    assert 7 not in numbers(con)
+
+
+@VERSIONS
+@CHANGES
+def test_a_delete_of_keys_that_the_file_cannot_have_is_no_conflict(
+    con: icesql.Connection,
+    catalog: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    version: int,
+    statement: str,
+) -> None:
+    table(con, version)
+    before_next_commit(monkeypatch, lambda: delete_by_key(catalog, [70, 90]))
+    con.execute(statement)
+    assert len(numbers(con)) == (9 if "DELETE" in statement else 10)
+
+
+REWRITE = (
+    "CALL system.rewrite_data_files('s.t', {where} options => map('rewrite-all', 'true'{more}))"
+)
+NEW_AGE = ", 'use-starting-sequence-number', 'false'"
+
+
+@CATALOGS
+@VERSIONS
+@pytest.mark.parametrize("where", ["", "where => 'id < 5',"])
+@pytest.mark.parametrize("keeps_age", [True, False])
+def test_compaction_and_a_delete_by_key_that_comes_meanwhile(
+    con: icesql.Connection,
+    catalog: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    version: int,
+    where: str,
+    keeps_age: bool,
+) -> None:
+    table(con, version)
+    before_next_commit(monkeypatch, lambda: delete_by_key(catalog, [7]))
+    statement = REWRITE.format(where=where, more="" if keeps_age else NEW_AGE)
+    if keeps_age:
+        con.execute(statement)  # the delete applies to the new file, too
+    else:
+        with pytest.raises(CommitConflictError, match="were deleted"):
+            con.execute(statement)
+    assert numbers(con) == [0, 1, 2, 3, 4, 5, 6, 8, 9]
+
+
+@pytest.mark.parametrize("where", ["", "where => 'id < 5',"])
+def test_compaction_of_a_table_that_becomes_one_with_deletes(
+    con: icesql.Connection, catalog: dict[str, Any], monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    table(con, 1)
+
+    def meanwhile() -> None:
+        with icesql.connect(**catalog) as other:
+            other.execute("ALTER TABLE s.t SET TBLPROPERTIES ('format-version' = '2')")
+        delete_by_key(catalog, [7])
+
+    before_next_commit(monkeypatch, meanwhile)
+    with pytest.raises(CommitConflictError):
+        con.execute(REWRITE.format(where=where, more=""))
+    assert numbers(con) == [0, 1, 2, 3, 4, 5, 6, 8, 9]
+
+
+@CATALOGS
+@VERSIONS
+@pytest.mark.parametrize("of_old_spec", [True, False])
+def test_compaction_into_another_spec_and_a_delete_of_a_partition(
+    con: icesql.Connection,
+    catalog: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    version: int,
+    of_old_spec: bool,
+) -> None:
+    """A delete of a partition is for files of it alone: the rows leave the one, or come into it."""
+    con.execute(
+        "CREATE TABLE s.t (id BIGINT NOT NULL, p INT, q INT) PARTITIONED BY (p) "
+        f"TBLPROPERTIES ('format-version' = '{version}')"
+    )
+    con.execute("INSERT INTO s.t SELECT range, 1, 2 FROM range(10)")
+    con.execute("ALTER TABLE s.t DROP PARTITION FIELD p")
+    con.execute("ALTER TABLE s.t ADD PARTITION FIELD q")
+    con.execute("INSERT INTO s.t VALUES (20, 1, 2)")
+    specs = sorted(
+        each for (each,) in con.execute("SELECT DISTINCT spec_id FROM s.t.files").fetchall()
+    )
+    partition = (1,) if of_old_spec else (2,) if version > 1 else (None, 2)
+
+    def meanwhile() -> None:
+        spec_id = specs[0 if of_old_spec else -1]
+        delete_by_key(catalog, [7, 20], spec_id=spec_id, partition=partition)
+
+    before_next_commit(monkeypatch, meanwhile)
+    with pytest.raises(CommitConflictError, match="were deleted"):
+        con.execute(REWRITE.format(where="", more=""))
+    gone = [7] if of_old_spec else [20]
+    assert numbers(con) == [each for each in [*range(10), 20] if each not in gone]
+
+
+@CATALOGS
+@VERSIONS
+@pytest.mark.parametrize("isolation", ["serializable", "snapshot"])
+@pytest.mark.parametrize(
+    ("meanwhile", "conflicts"),
+    [("UPDATE s.t SET x = 50 WHERE id = 1", True), ("DELETE FROM s.t WHERE id = 1", False)],
+)
+def test_a_delete_of_all_rows_of_a_file(
+    con: icesql.Connection,
+    catalog: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    version: int,
+    isolation: str,
+    meanwhile: str,
+    conflicts: bool,
+) -> None:
+    wanted = {
+        f"write.{each}.{name}": value
+        for each in ("delete", "update")
+        for name, value in (("mode", "merge-on-read"), ("isolation-level", isolation))
+    }
+    table(con, version, **wanted)
+    with icesql.connect(**catalog) as other:
+        before_next_commit(monkeypatch, lambda: other.execute(meanwhile))
+        # No condition that metadata could decide: rows are looked at.
+        statement = "DELETE FROM s.t WHERE id % 1 = 0"
+        if conflicts:
+            with pytest.raises(CommitConflictError):
+                con.execute(statement)
+            found = con.execute("SELECT x FROM s.t ORDER BY id").fetchall()
+            assert found == [(50 if each == 1 else each,) for each in range(10)]
+        else:
+            con.execute(statement)
+            assert numbers(con) == []
