@@ -15,6 +15,8 @@ from icesql.catalog.table import Catalog, Table
 from icesql.commit.append import commit_files
 from icesql.commit.files import FileChanges
 from icesql.commit.result import CommitResult
+from icesql.commit.validation.checks import validate
+from icesql.commit.validation.validation import Validation
 from icesql.context import Progress, QueryContext
 from icesql.errors import NotSupportedError, ProgrammingError, UnsupportedTableError
 from icesql.iceberg.expressions.predicate import ALWAYS_TRUE, Predicate
@@ -221,7 +223,8 @@ def rewrite_delete_files(
     """Write the deletes of each group anew, in one commit.
 
     New files are as old as the newest of their group. Deletes of data files that are gone are left
-    out. Raises CommitConflictError where another commit removed one of the files.
+    out. Raises CommitConflictError where another commit removed one of the files, or the planned
+    snapshot is no part of the branch any more.
     """
     if not groups:
         return RewrittenDeletes()
@@ -261,7 +264,13 @@ def rewrite_delete_files(
         raise
     removed = tuple(each for group in groups for each in group.files)
     changes = FileChanges("replace", tuple(added), removed, summary=dict(summary), delete_ages=ages)
-    done: CommitResult = commit_files(catalog, table, changes, query)
+    wanted = Validation(None if snapshot is None else snapshot.snapshot_id)
+
+    def check(base: Table, head: Snapshot | None, query: QueryContext) -> None:
+        # A rollback brings back files whose deletes were left out here.
+        validate(wanted, base, head, query)
+
+    done: CommitResult = commit_files(catalog, table, changes, query, validate=check)
     return RewrittenDeletes(removed, tuple(added), done.snapshot_id)
 
 
