@@ -72,6 +72,33 @@ def engine_arrow_type(given: pa.DataType) -> pa.DataType:
     return given
 
 
+def optional_type(given: pa.DataType) -> pa.DataType:
+    """An Arrow type in which any field may be NULL: a required one is where its struct is NULL."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(given) and not _is_variant(given):
+        return pa.struct([_optional(each) for each in given])
+    if pa.types.is_map(given):
+        key = given.key_field.with_type(optional_type(given.key_type))
+        return pa.map_(key, _optional(given.item_field))
+    if pa.types.is_list(given):
+        return pa.list_(_optional(given.value_field))
+    return given
+
+
+def _optional(field: pa.Field) -> pa.Field:
+    return field.with_type(optional_type(field.type)).with_nullable(True)
+
+
+def _is_variant(kind: pa.DataType) -> bool:
+    """Whether a struct is a variant as files hold it, whose parts are always there."""
+    import pyarrow as pa
+
+    return [each.name for each in kind] == ["metadata", "value"] and all(
+        pa.types.is_binary(each.type) and not each.nullable for each in kind
+    )
+
+
 def renamed(array: Any, wanted: pa.DataType) -> Any:
     """``array`` with the names of ``wanted`` in its structs, field by field in order."""
     import pyarrow as pa
@@ -86,7 +113,7 @@ def renamed(array: Any, wanted: pa.DataType) -> Any:
         fields = [
             wanted[i].with_type(child.type).with_nullable(True) for i, child in enumerate(children)
         ]
-        if not any(each.nullable for each in wanted):  # a variant, whose parts are always there
+        if _is_variant(wanted):
             children = [each.fill_null(b"") for each in children]
             fields = [each.with_nullable(False) for each in fields]
         return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())

@@ -10,6 +10,8 @@ from urllib.parse import unquote
 from icesql.errors import AccessDeniedError, StorageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from icesql.storage.roots import Roots
 
 # Two letters at least, so that C:\ stays a path.
@@ -96,8 +98,8 @@ class Reroot:
     def __init__(
         self, recorded_location: str, folder: str, *, confine: Roots | None = None
     ) -> None:
-        self.recorded_location, self.folder = recorded_location, os.path.abspath(folder)
-        self.confine = confine
+        self.recorded_location, self.confine = recorded_location, confine
+        self.folder = self._place_of(folder)
         self._base = components(recorded_location)
         self._learned: list[tuple[str, ...]] = []
         self._found: dict[str, tuple[str, bool] | None] = {}
@@ -106,8 +108,7 @@ class Reroot:
         self._start, self._start_at = recorded_location.rstrip("/") + "/", self.folder + "/"
         self._gone: str | None = None  # text prefix that no path as written can have and exist
         if is_local(recorded_location) and recorded_location.startswith(("/", "file:/")):
-            places = local_spellings(recorded_location)
-            there = next((place for place in places if self._is_there(place)), None)
+            there = next(self._there(recorded_location), None)
             if there is None:
                 self._gone = self._start
             else:
@@ -118,6 +119,15 @@ class Reroot:
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_found": {}, "_owners": {}}
+
+    def _place_of(self, folder: str) -> str:
+        """A folder by its path or URI: the spelling of it that is there, else the likeliest."""
+        if split_path(folder)[0] != "file":
+            return os.path.abspath(folder)
+        return next(self._there(folder), local_spellings(folder)[0])
+
+    def _there(self, path: str) -> Iterator[str]:
+        return (place for place in local_spellings(path) if self._is_there(place))
 
     def _is_there(self, place: str) -> bool:
         return (self.confine is None or self.confine.hold_place(place)) and os.path.exists(place)

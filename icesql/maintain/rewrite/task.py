@@ -157,7 +157,7 @@ def _of_stored(assignment: Assignment) -> Assignment:
 def _ordered(task: RewriteTask, order: RowOrder, query: QueryContext) -> Iterator[pa.RecordBatch]:
     """The rows in their order, with the columns that files hold."""
     from icesql.engine.duckdb.tasks.sorting import sorted_batches
-    from icesql.engine.struct_names import renamed
+    from icesql.engine.struct_names import optional_type, renamed
 
     schema = task.write.schema
     keys = OrderKeys(order, schema)
@@ -170,7 +170,10 @@ def _ordered(task: RewriteTask, order: RowOrder, query: QueryContext) -> Iterato
             rows = task.write.assignment.convert(batch)
             yield rows, keys.of(rows)
 
-    target = parquet_schema(schema)
+    # What is required is so again when the rows are converted for their files.
+    target = pa.schema(
+        [each.with_type(optional_type(each.type)) for each in parquet_schema(schema)]
+    )
     for batch in sorted_batches(with_keys(), target, keys.types, keys.orders, query):
         arrays = [
             renamed(array, each.type) for array, each in zip(batch.columns, names, strict=True)
