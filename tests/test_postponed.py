@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
+ROOT = Path(__file__).parents[1]
+# What DuckDB's package does in Python, its core without it cannot.
+OF_PYTHON = ("register", "sql", "query", "from_arrow", "table", "view", "values", "read_parquet")
 # Functions of another system that sqlglot writes for DuckDB by its templates.
 GENERATED = """\
 import sqlglot
@@ -99,6 +106,72 @@ def test_a_module_comes_when_a_name_of_it_is_needed() -> None:
     before, after = run(POSTPONED + LAZY).splitlines()
     assert before == "_Postponed " * 5 + "False"
     assert after.split() == ["module"] * 5
+
+
+def calls_on_cursors() -> Iterator[tuple[str, str, bool]]:
+    """Each use of Arrow or of relations by a cursor, where it is, and whether they are there."""
+    for source in (ROOT / "icesql").rglob("*.py"):
+        for function in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+            if not isinstance(function, ast.FunctionDef):
+                continue
+            called = {
+                each.func.id
+                for each in ast.walk(function)
+                if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)
+            }
+            for each in ast.walk(function):
+                if not (isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute)):
+                    continue
+                if ast.unparse(each.func.value).endswith("cursor") and each.func.attr in OF_PYTHON:
+                    place = f"{source.relative_to(ROOT)}: {function.name}"
+                    yield place, each.func.attr, bool(called & {"with_relations", "register"})
+
+
+def test_what_the_command_starts_without_is_there_where_it_is_used() -> None:
+    found = list(calls_on_cursors())
+    assert {place for place, _, there in found if not there} == set()
+    registering = {place for place, name, _ in found if name == "register"}
+    assert registering == {"icesql/engine/duckdb/described.py: register"}
+    assert len(found) > 5
+
+
+MADE = """\
+CREATE SCHEMA m;
+CREATE TABLE m.t (a BIGINT, b VARCHAR) PARTITIONED BY (b)
+    TBLPROPERTIES ('write.delete.mode' = 'merge-on-read', 'format-version' = '{version}');
+INSERT INTO m.t VALUES (1, 'x'), (2, 'y'), (3, 'x');
+INSERT INTO m.t VALUES (4, 'x'), (5, 'y'), (6, 'x');
+DELETE FROM m.t WHERE a IN (1, 5);
+"""
+
+
+@pytest.mark.parametrize(
+    ("version", "order"), [(2, ""), (3, ", strategy => 'sort', sort_order => 'a DESC'")]
+)
+def test_the_command_compacts_files_with_deletes(tmp_path: Path, version: int, order: str) -> None:
+    rewrite = f"CALL system.rewrite_data_files('m.t'{order}, options => map('rewrite-all', 'true'))"
+    told = [
+        subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "icesql",
+                "--warehouse",
+                str(tmp_path),
+                "--format",
+                "csv",
+                "-c",
+                sql,
+            ],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        ).stdout
+        for sql in (MADE.format(version=version), rewrite, "SELECT a FROM m.t ORDER BY a")
+    ]
+    assert told[1].splitlines()[1].startswith("3,2,")
+    assert told[2].split() == ["a", "2", "3", "4", "6"]
 
 
 def test_threads_that_need_a_module_at_once_get_one() -> None:

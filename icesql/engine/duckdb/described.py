@@ -76,6 +76,12 @@ def with_relations() -> None:
     from duckdb import DuckDBPyRelation  # noqa: F401
 
 
+def register(cursor: Any, name: str, rows: Any) -> None:
+    """Let SQL of a cursor read ``rows``, which are Arrow's, by a name."""
+    with_relations()
+    cursor.register(name, rows)
+
+
 def _by_statement(cursor: Any, sql: str, parameters: Mapping[str, Any] | None) -> Described | None:
     """The columns as a statement tells them: a query takes twice as long to bind, once.
 

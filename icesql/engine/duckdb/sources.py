@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 from icesql.engine.duckdb.allowed_folders import folders_read
-from icesql.engine.duckdb.described import with_relations
+from icesql.engine.duckdb.described import register
 from icesql.engine.duckdb.relations import grouping
 from icesql.engine.duckdb.relations.grouping import FileGroup, group_files
 from icesql.engine.duckdb.relations.opened_files import OpenedFiles
@@ -95,8 +95,7 @@ class Sources:
 
                 note_scan(before, index, plan, folders[index], confirmed, builder.take_plain())
             for name, source in found.registered.items():
-                with_relations()
-                cursor.register(name, source)
+                register(cursor, name, source)
             sources[f"__scan_{index}"] = found.sql
             self.parameters.update(found.parameters)
         self.groups = tuple(used)

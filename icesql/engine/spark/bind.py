@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from icesql.engine.duckdb.described import describe
+from icesql.engine.duckdb.described import describe, with_relations
 from icesql.engine.duckdb.errors import translate
 from icesql.engine.duckdb.relations.relation import empty_relation
 from icesql.engine.duckdb.sql.bind_sql import bind_sql
@@ -77,6 +77,7 @@ def _types(tree: exp.Expr, plans: Sequence[ScanPlan], cursor: Any) -> list[tuple
     tree = adapted_types(tree, [plan.scan.projection for plan in plans])
     sql = spliced_sql(tree, _empty(plans), lambda text: check_calls(text, tree, cursor))
     try:
+        with_relations()
         relation = cursor.sql(sql)
     except duckdb.Error as error:
         raise translate(error, ()) from error

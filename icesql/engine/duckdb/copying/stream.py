@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from icesql.engine.duckdb.arrow_stream import ArrowStream
 from icesql.engine.duckdb.copying.statement import copy_statement
-from icesql.engine.duckdb.described import with_relations
+from icesql.engine.duckdb.described import register
 from icesql.engine.duckdb.errors import translate
 from icesql.engine.duckdb.open_query import OpenQuery
 from icesql.engine.memory_watch import MemoryWatch
@@ -45,8 +45,7 @@ def copy_stream(
     def run() -> int:
         instance, cursor = pool.cursor((), query.settings)
         opened.begin(instance, cursor)
-        with_relations()
-        cursor.register("result_rows", stream)
+        register(cursor, "result_rows", stream)
         with instance.outputs.path_of(sink) as path:
             sql = copy_statement("SELECT * FROM result_rows", columns, form, path)
             (count,) = cursor.execute(sql).fetchone()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 
-from icesql.engine.duckdb.described import with_relations
+from icesql.engine.duckdb.described import register
 from icesql.engine.duckdb.relations.opened_files import OpenedFiles, locations
 from icesql.engine.duckdb.types import duckdb_type, literal, quoted
 from icesql.iceberg import metadata_columns
@@ -220,8 +220,7 @@ def register_tables(cursor: Any, tables: Sequence[Any]) -> dict[str, str]:
     """Let a cursor know temporary tables; the SQL of each by its name in trees."""
     sources = {}
     for index, table in enumerate(tables):
-        with_relations()
-        cursor.register(f"__rows_{index}", table.data)
+        register(cursor, f"__rows_{index}", table.data)
         sources[f"__temp_{index}"] = temporary_sql(f"__rows_{index}", table.columns)
     return sources
 

@@ -13,6 +13,7 @@ from icesql.config import Settings
 from icesql.context import QueryContext
 from icesql.engine.duckdb.arrow_stream import ArrowStream
 from icesql.engine.duckdb.bad_file import name_bad_file
+from icesql.engine.duckdb.described import register, with_relations
 from icesql.engine.duckdb.errors import is_fatal, translate
 from icesql.engine.duckdb.instance import InstancePool
 from icesql.engine.duckdb.relations.footer import FooterCache
@@ -71,7 +72,7 @@ def task_rows(task: CombinedScanTask, query: QueryContext) -> Iterator[pa.Record
     def relation(cursor: Any, streams: list[ArrowStream]) -> tuple[str, dict[str, Any]]:
         found = task_relation(cursor, 0, task, query, streams, FooterCache())
         for name, source in found.registered.items():
-            cursor.register(name, source)
+            register(cursor, name, source)
         return found.sql, dict(found.parameters)
 
     for batch in engine_batches(relation, folders, (task,), query):
@@ -93,6 +94,7 @@ def engine_batches(
     """The rows of the SQL that ``relation`` makes for a cursor; ``tasks`` are what it reads."""
     import duckdb
 
+    with_relations()
     instance, cursor = _instances().cursor(folders, query.settings)
     streams: list[ArrowStream] = []
     try:

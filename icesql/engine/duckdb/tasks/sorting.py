@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from icesql.context import QueryContext
 from icesql.engine.duckdb.arrow_stream import ArrowStream
+from icesql.engine.duckdb.described import register
 from icesql.engine.duckdb.tasks.rows import engine_batches
 from icesql.engine.duckdb.types import quoted
 from icesql.engine.struct_names import engine_arrow_type, renamed
@@ -54,7 +55,7 @@ def sorted_batches(
     def relation(cursor: Any, streams: list[ArrowStream]) -> tuple[str, dict[str, Any]]:
         stream = ArrowStream(stream_schema, opened)
         streams.append(stream)
-        cursor.register("__rows", stream)
+        register(cursor, "__rows", stream)
         columns = ", ".join(quoted(f"c{n}") for n in range(len(carried)))
         keys = ", ".join(
             f"{quoted(f'k{n}')} {'DESC' if each.descending else 'ASC'} "

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
 
+from icesql.engine.duckdb.described import with_relations
 from icesql.engine.duckdb.relations.relation import empty_relation
 from icesql.engine.duckdb.sql.finer_types import adapted_types
 from icesql.engine.duckdb.sql.splice import spliced_sql
@@ -76,6 +77,7 @@ class FragmentChoice:
         }
         adapted = adapted_types(tree, [plan.scan.projection for plan in self._plans])
         try:
+            with_relations()
             relation = self._cursor.sql(spliced_sql(adapted, empty))
         except duckdb.Error:
             # It names a column of a query around it, say: the whole is for Spark.

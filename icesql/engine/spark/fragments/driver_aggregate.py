@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel
 
+from icesql.engine.duckdb.described import register
 from icesql.engine.duckdb.errors import translate
 from icesql.engine.result_schema import (
     ResultColumn,
@@ -69,7 +70,7 @@ class Rest:
             partials.close()
         instance, cursor = pool.cursor((), settings)
         try:
-            cursor.register(self._name, table)
+            register(cursor, self._name, table)
             schema = arrow_schema(self._columns)
             with cursor.sql(self._sql).to_arrow_reader(_BATCH_ROWS) as reader:
                 for batch in reader:
@@ -101,7 +102,7 @@ def rest_of(
         table.set("this", exp.to_identifier(name, quoted=True))
     sql = _duckdb_text(write_added(renamed, _merged_sql))
     schema = pa.schema([(each, arrow_type(kind)) for each, kind in fragment.columns])
-    cursor.register(name, schema.empty_table())
+    register(cursor, name, schema.empty_table())
     try:
         kinds = cursor.sql(sql).types
     except duckdb.Error:

@@ -14,6 +14,7 @@ from icesql.config import Settings
 from icesql.context import QueryContext
 from icesql.engine.duckdb.arrow_stream import ArrowStream
 from icesql.engine.duckdb.bad_file import name_bad_file
+from icesql.engine.duckdb.described import register, with_relations
 from icesql.engine.duckdb.errors import translate
 from icesql.engine.duckdb.instance import InstancePool
 from icesql.engine.duckdb.relations.footer import FooterCache
@@ -103,12 +104,13 @@ class FragmentJob(Struct, frozen=True):
         for index, (table, task) in enumerate(self.tables):
             relation = task_relation(cursor, index, task, query, streams, _footers())
             for name, source in relation.registered.items():
-                cursor.register(name, source)
+                register(cursor, name, source)
             sources[table] = relation.sql
             parameters |= relation.parameters
         sql = filled(self.sql, sources)
         used = {name: value for name, value in parameters.items() if f"${name}" in sql}
         schema = pa.schema([(name, arrow_type(kind)) for name, kind in self.columns])
+        with_relations()
         reader = cursor.sql(sql, params=used or None).to_arrow_reader(_BATCH_ROWS)
         with reader:
             for batch in reader:
