@@ -16,7 +16,7 @@ from icesql.iceberg.manifest.manifest import (
     check_entries,
     first_row_ids,
     inherit,
-    read_manifest_file,
+    open_manifest,
 )
 from icesql.iceberg.manifest.narrow_entries import Columns, NarrowEntries, narrow_columns
 from icesql.iceberg.manifest.reader import read_columns
@@ -38,9 +38,11 @@ def decode_for_filter(
     ``wanted`` names the bounds: (map, field id). ``data`` may be a file that was unpacked before.
     Raises as ``decode_manifest`` does; of what nobody asks for errors come when it is asked for.
     """
-    file = data if isinstance(data, AvroFile) else read_manifest_file(data, path)
-    size = None if isinstance(data, AvroFile) else len(data)
     spec = None if partition_fields is None else tuple(partition_fields)
+    if isinstance(data, AvroFile):
+        file, size = data, None
+    else:
+        file, size = open_manifest(data, manifest, path, partition_types, spec), len(data)
     # One of another length may be another manifest: who wrote it says all of it.
     is_listed = size is None or manifest.manifest_length in (None, size)
     if manifest.content is ManifestContent.DATA and is_listed:
@@ -69,7 +71,7 @@ def from_stored(
     spec = None if partition_fields is None else tuple(partition_fields)
 
     def file() -> AvroFile:
-        return read_manifest_file(read(), path)
+        return open_manifest(read(), manifest, path, partition_types, spec)
 
     return _narrow(file, stored.lengths, stored, manifest, path, partition_types, spec)
 

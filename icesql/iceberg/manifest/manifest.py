@@ -18,7 +18,8 @@ from icesql.iceberg.avro.schema import AvroNode, OddSchema, parse_avro_schema
 from icesql.iceberg.avro.values import BadAvro, compile_reader
 from icesql.iceberg.manifest.columns import ManifestColumns
 from icesql.iceberg.manifest.entries import ADDED, DELETED, EXISTING, ManifestEntries
-from icesql.iceberg.manifest.reader import read_columns
+from icesql.iceberg.manifest.partition_values import PartitionFields
+from icesql.iceberg.manifest.reader import as_written, read_columns
 from icesql.iceberg.manifest.schema import by_field_id
 from icesql.iceberg.metadata.json_fields import Malformed
 from icesql.iceberg.metadata.snapshot import Snapshot, has_files
@@ -90,6 +91,15 @@ class ManifestFile(Struct, frozen=True):
         """False only if the counts say that every entry is a deleted one, and so do the rows."""
         files = self.added_files_count != 0 or self.existing_files_count != 0
         return files or bool(self.added_rows_count or self.existing_rows_count)
+
+    @property
+    def counts(self) -> tuple[tuple[int | None, int | None], ...]:
+        """Files and rows by the status of entries: existing, added, deleted."""
+        return (
+            (self.existing_files_count, self.existing_rows_count),
+            (self.added_files_count, self.added_rows_count),
+            (self.deleted_files_count, self.deleted_rows_count),
+        )
 
     @property
     def entries_count(self) -> int | None:
@@ -303,11 +313,25 @@ def decode_manifest(
     found by these, else by position, and UNSTORED marks one that is missing. Raises
     CorruptFileError naming ``path``, UnsupportedTableError when it is encrypted.
     """
-    file = read_manifest_file(data, path)
     spec = None if partition_fields is None else tuple(partition_fields)
+    file = open_manifest(data, manifest, path, partition_types, spec)
     columns = read_columns(file, partition_types, spec)
     check_entries(columns, manifest, len(data), path)
     return inherit(columns, manifest, path)
+
+
+def open_manifest(
+    data: bytes,
+    manifest: ManifestFile,
+    path: str,
+    types: Sequence[IcebergType],
+    spec: PartitionFields,
+) -> AvroFile:
+    """The blocks of a manifest, with the schema they were written by.
+
+    Raises as ``decode_manifest`` does.
+    """
+    return as_written(read_manifest_file(data, path), types, spec, manifest.counts)
 
 
 def read_manifest_file(data: bytes, path: str) -> AvroFile:

@@ -2,7 +2,8 @@
 
 Iceberg's Java library (seen in 1.12) writes and reads partition values of type fixed with a
 length, as Avro bytes, although the schema in the file says fixed: ``ValueWriters.fixedBuffers``.
-Such a file does not match its own Avro schema; it is re-read with ``fixed`` declared as ``bytes``.
+Such a file does not match its own Avro schema, and may still parse by it, as entries of other
+files. So both readings are tried, and one has to tell a whole story: see ``as_written``.
 """
 
 from __future__ import annotations
@@ -21,7 +22,11 @@ from icesql.iceberg.manifest.compiled_walk import read_manifest
 from icesql.iceberg.manifest.partition_values import PartitionFields
 from icesql.iceberg.manifest.record_reader import read_records
 from icesql.iceberg.metadata.json_fields import Malformed, load_json
-from icesql.iceberg.types import IcebergType
+from icesql.iceberg.types import FixedType, IcebergType, UUIDType
+
+# By status (existing, added, deleted): the files and rows that a manifest list counts, if it does.
+Counts = Sequence[tuple[int | None, int | None]]
+Facts = tuple[list[str], list[tuple[Any, ...]], list[tuple[int, int, int]]]
 
 
 def read_columns(
@@ -32,11 +37,6 @@ def read_columns(
         return _read(file, partition_types, spec)
     except Malformed as error:
         raise CorruptFileError(file.path, f"not a manifest: {error}") from error
-    except CorruptFileError:
-        other = _with_lengths(file)
-        if other is None:
-            raise
-        return _read(other, partition_types, spec)
 
 
 def _read(file: AvroFile, types: Sequence[IcebergType], spec: PartitionFields) -> ManifestColumns:
@@ -46,12 +46,80 @@ def _read(file: AvroFile, types: Sequence[IcebergType], spec: PartitionFields) -
         return read_records(file, types, spec)
 
 
+def as_written(
+    file: AvroFile,
+    partition_types: Sequence[IcebergType],
+    spec: PartitionFields,
+    counts: Counts,
+) -> AvroFile:
+    """The file with the schema that its bytes were written by: with or without lengths.
+
+    It is the one by which every entry can be and the ``counts`` of the manifest list are met.
+    Raises CorruptFileError where both or neither are so, with other entries.
+    """
+    other = _with_lengths(file)
+    if other is None:
+        return file
+    plain = _fitting(file, partition_types, spec, counts)
+    lengthy = _fitting(other, partition_types, spec, counts)
+    if plain is None and lengthy is None:
+        raise CorruptFileError(
+            file.path,
+            "its entries are none that the manifest list counts, whether its partition values of "
+            "type fixed have lengths, as Java writes them, or none",
+        )
+    if plain is not None and lengthy is not None and plain != lengthy:
+        raise CorruptFileError(
+            file.path,
+            "its entries are ambiguous: its partition values of type fixed may have lengths, as "
+            "Java writes them, or none",
+        )
+    return file if lengthy is None else other
+
+
+def _fitting(
+    file: AvroFile, types: Sequence[IcebergType], spec: PartitionFields, counts: Counts
+) -> Facts | None:
+    """What the entries say by this schema; None where they cannot be, or are others than listed."""
+    try:
+        found = read_columns(file, types, spec)
+    except CorruptFileError:
+        return None
+    rows = [*zip(found.status, found.record_count, found.file_size_in_bytes, strict=True)]
+    if any(status not in (0, 1, 2) or count < 0 or size <= 0 for status, count, size in rows):
+        return None
+    if "" in found.path or not {0, 1, 2}.issuperset(found.content):
+        return None
+    for values in found.partition:
+        for value, type in zip(values, types, strict=True):
+            if isinstance(value, bytes) and len(value) != _length(type, value):
+                return None
+    for status, (files, records) in enumerate(counts):
+        own = [count for each, count, _ in rows if each == status]
+        if files not in (None, len(own)) or records not in (None, sum(own)):
+            return None
+    return found.path, found.partition, rows
+
+
+def _length(type: IcebergType, value: bytes) -> int:
+    """How long a value of the type is."""
+    match type:
+        case FixedType(length):
+            return length
+        case UUIDType():
+            return 16
+        case _:
+            return len(value)
+
+
 def _with_lengths(file: AvroFile) -> AvroFile | None:
     """The same file with its plain fixed types declared as bytes; None if it has none.
 
     Decimals and uuids stay: their fixed form is as the schema says.
     """
     names: set[str] = set()
+    if b'"fixed"' not in file.schema:
+        return None
     try:
         schema = _as_bytes(load_json(file.schema), names)
     except Malformed:

@@ -18,7 +18,7 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from icesql.iceberg.manifest.narrow_entries import Columns
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 _LENGTH: Final = "I"
 _WHOLE: Final = -1
 

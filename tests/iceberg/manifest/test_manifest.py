@@ -11,6 +11,7 @@ import pytest
 
 from icesql.errors import CorruptFileError, Error, UnsupportedTableError
 from icesql.iceberg.manifest.entries import ADDED, DELETED, EXISTING, ManifestEntries
+from icesql.iceberg.manifest.filtered_manifest import decode_for_filter
 from icesql.iceberg.manifest.manifest import (
     FieldSummary,
     ManifestContent,
@@ -374,6 +375,58 @@ def test_fixed_partition_values_may_carry_a_length_as_java_writes_them(lengths: 
     assert found.partition == values
     with pytest.raises(CorruptFileError):
         decode(data[:-20] + data[-16:], types=(FixedType(3), UUID, FixedType(3)))
+
+
+def fixed_manifest(value: bytes, *, lengths: bool, rows: int = 1) -> bytes:
+    """A manifest of one file whose partition is of type fixed, written with or without lengths."""
+    fixed = {"type": "fixed", "name": "fixed_3", "size": 3}
+
+    def schema(type_: Any) -> dict[str, Any]:
+        return entry_schema(data_file_fields(partition_field("p", 1000, type_)))
+
+    row = entry(partition={"p": value}, record_count=rows)
+    return write_contradicting(schema("bytes" if lengths else fixed), schema(fixed), [row])
+
+
+# The last byte goes on in the next one where a number is read from it: then the entry parses, with
+# another partition and another number of rows.
+HIGH = (b"\x01\x02\x80", b"\x06\x80\xff", b"\xff\xff\xff", b"ab\xc3")
+
+
+@pytest.mark.parametrize("value", HIGH)
+def test_a_fixed_value_with_a_length_is_not_read_as_another_one(value: bytes) -> None:
+    data = fixed_manifest(value, lengths=True)
+    counted = ManifestFile("m", added_files_count=1, added_rows_count=1, existing_files_count=0)
+    spec = {"types": (FixedType(3),), "partition_fields": ((1000, "p"),)}
+    found = decode(data, counted, **spec)
+    assert (found.partition, found.record_count) == ([(value,)], [1])
+    narrow = decode_for_filter(
+        data, counted, frozenset(), path="m", partition_types=spec["types"],
+        partition_fields=spec["partition_fields"],
+    )  # fmt: skip
+    assert (narrow.partition, narrow.record_count) == ([(value,)], [1])
+
+
+def test_fixed_values_that_may_be_two_are_refused() -> None:
+    types = (FixedType(3),)
+    either = fixed_manifest(b"\x01\x02\x80", lengths=True)
+    with pytest.raises(CorruptFileError, match="ambiguous"):
+        decode(either, ManifestFile("m"), types=types)
+    # The list is believed, whichever of the two it tells.
+    for rows, value in ((1, b"\x01\x02\x80"), (128, b"\x06\x01\x02")):
+        listed = ManifestFile("m", added_files_count=1, added_rows_count=rows)
+        assert decode(either, listed, types=types).partition == [(value,)]
+    with pytest.raises(CorruptFileError, match="none that the manifest list counts"):
+        decode(either, ManifestFile("m", added_files_count=1, added_rows_count=7), types=types)
+    negative = fixed_manifest(b"\x01\x02\x81", lengths=True)
+    assert decode(negative, ManifestFile("m"), types=types).partition == [(b"\x01\x02\x81",)]
+
+
+def test_fixed_values_without_a_length_are_as_their_schema_says() -> None:
+    listed = ManifestFile("m", added_files_count=1, added_rows_count=1)
+    for value in (b"\x06ab", b"abc", b"\x80\x80\x80"):
+        data = fixed_manifest(value, lengths=False)
+        assert decode(data, listed, types=(FixedType(3),)).partition == [(value,)]
 
 
 def test_partition_values_are_found_by_id_when_the_ids_are_known() -> None:
